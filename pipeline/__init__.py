@@ -1,0 +1,1 @@
+"""Moves typed messages between processes. It has never heard of a picture."""

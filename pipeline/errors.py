@@ -1,0 +1,78 @@
+"""The tree of errors, and the exit status that each stands for.
+
+    CamgraphError
+    ├── UserError            2  what the person wrote or gave is wrong
+    │   ├── GraphError          a graph file; holds every problem found, with its place
+    │   └── SettingsError       the settings of one stage
+    ├── EnvironmentProblem   3  the machine lacks something: memory, a library, a permission, a network
+    ├── BadItem              -  one item cannot be processed; it is dropped and counted, the rest goes on
+    └── WireError            -  a message that must not be believed
+
+A message says where, what, what was expected, what was got, and a way out. It never holds a secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+EXIT_DONE = 0
+EXIT_GAVE_UP = 1
+EXIT_USER = 2
+EXIT_ENVIRONMENT = 3
+EXIT_SIGINT = 130
+
+
+class CamgraphError(Exception):
+    """Whatever camgraph raises on purpose."""
+
+    exit_status = EXIT_GAVE_UP
+
+
+class UserError(CamgraphError):
+    """The person's mistake: shown without a traceback."""
+
+    exit_status = EXIT_USER
+
+
+class SettingsError(UserError):
+    """The settings of one stage do not hold together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with a graph file. Lines and columns count from 1; 0 means the file as a whole."""
+
+    file: str
+    line: int
+    column: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}: {self.text}"
+
+
+class GraphError(UserError):
+    """A graph file that cannot be run, with all of its problems in order of their place."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(sorted(problems, key=lambda p: (p.file, p.line, p.column)))
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class EnvironmentProblem(CamgraphError):
+    """The machine lacks something that the graph needs."""
+
+    exit_status = EXIT_ENVIRONMENT
+
+
+class BadItem(CamgraphError):  # noqa: N818 - it is a verdict on an item, not an error of the program
+    """One item that a stage cannot process. The runtime drops it, counts it under `reason` and goes on."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        self.reason = reason
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+
+
+class WireError(CamgraphError):
+    """A received message breaks its format or its bounds."""

@@ -1,0 +1,135 @@
+"""What flows: the base of all typed messages, the marks, and the Event as the pipeline knows it.
+
+A message is a stamp (whose frame it is), small scalar fields, and named arrays. A subclass names its wire
+type and version and says how it comes apart and is put together again; `pipeline.wire` does the bytes and
+`pipeline.slots` the memory. Concrete types with pictures in them live in `stages.messages`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Scalar = None | bool | int | float | str | bytes
+Fields = Mapping[str, "Scalar | list[Scalar]"]
+
+
+class Stamp(NamedTuple):
+    """Whose frame this is, and when.
+
+    `time_ns` is the only clock of tracking, rules and durations: media time since the first frame for files,
+    monotonic arrival for live cameras; it never runs backwards within an epoch. `captured_ns` is CLOCK_MONOTONIC
+    at capture, for ages. `wall_ns` is UTC since 1970. `pts` counts in units of `time_base` (numerator, denominator).
+    """
+
+    camera: str
+    epoch: int
+    seq: int
+    time_ns: int
+    captured_ns: int
+    wall_ns: int
+    pts: int | None = None
+    time_base: tuple[int, int] = (1, 1_000_000_000)
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """Base of everything that flows. Arrays are read-only to whoever receives them.
+
+    Every message says when (`stamp`); a subclass adds fields and arrays and implements the three methods.
+    """
+
+    TYPE: ClassVar[str] = ""
+    VERSION: ClassVar[int] = 1
+
+    stamp: Stamp
+
+    def fields(self) -> Fields:
+        """The small scalar fields, by name."""
+        return {}
+
+    def arrays(self) -> Mapping[str, Array]:
+        """The arrays, by name."""
+        return {}
+
+    @classmethod
+    def build(cls, stamp: Stamp, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
+        """Put a message together again. Raises WireError where fields or shapes do not fit the type."""
+        raise NotImplementedError
+
+
+EndReason = Literal["end", "error", "removed", "stopped"]
+
+
+@dataclass(frozen=True, eq=False)
+class End(Message):
+    """A camera's last word on an edge. Needs no credit and is never dropped. `error` is free of secrets."""
+
+    TYPE: ClassVar[str] = "end"
+
+    reason: EndReason = "end"
+    error: str = ""
+
+    def fields(self) -> Fields:
+        return {"reason": self.reason, "error": self.error}
+
+    @classmethod
+    def build(cls, stamp: Stamp, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
+        return cls(stamp, fields["reason"], fields["error"])
+
+
+@dataclass(frozen=True, eq=False)
+class Tombstone(Message):
+    """This frame makes nothing (more) on this edge: it was judged empty, filtered or dropped (`reason`).
+
+    Keeps a join from waiting in vain, and an ordered sink from waiting for a camera that has nothing to say.
+    """
+
+    TYPE: ClassVar[str] = "tombstone"
+
+    reason: str = ""
+
+    def fields(self) -> Fields:
+        return {"reason": self.reason}
+
+    @classmethod
+    def build(cls, stamp: Stamp, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
+        return cls(stamp, fields["reason"])
+
+
+@dataclass(frozen=True, eq=False)
+class Event(Message):
+    """An event as the pipeline knows it: an id, what it belongs to, and bytes.
+
+    `id` is the same for the same thing in every run. `incident` groups the start, updates and end of one
+    happening; `phase` lets the outbox end what its producer left open. `body` is one line of JSON, without the newline.
+    """
+
+    TYPE: ClassVar[str] = "event"
+
+    id: str = ""
+    incident: str = ""
+    phase: Literal["start", "update", "end", "single"] = "single"
+    body: bytes = b""
+
+    def fields(self) -> Fields:
+        return {"id": self.id, "incident": self.incident, "phase": self.phase, "body": self.body}
+
+    @classmethod
+    def build(cls, stamp: Stamp, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
+        return cls(stamp, fields["id"], fields["incident"], fields["phase"], fields["body"])
+
+
+MARKS: tuple[type[Message], ...] = (End, Tombstone)
+
+
+def frozen(array: Array) -> Array:
+    """A read-only view of `array`."""
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,121 @@
+"""Which process runs what, and who sends to whom: the completed graph as plain values.
+
+`pipeline.graph` makes a `RunPlan` out of a graph file; the supervisor starts its units; each worker gets its own `UnitPlan`
+through an inherited socket (`to_wire` / `from_wire`). A plan holds passwords: it is never logged or written to disk.
+
+    RunPlan
+      units: capture.front | capture.yard | prepare.0 | prepare.1 | infer.0 ...   one process each
+      edges: capture>prepare, prepare>infer ...                                   stage to stage
+
+A stage's copies (its units) share the graph's cameras; a camera's frames always go through the same unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+Policy = Literal["block", "drop_oldest", "drop_newest"]
+
+
+@dataclass(frozen=True, slots=True)
+class StagePlan:
+    """One stage of a unit. `settings` are plain values, validated by the stage's own Settings when it is built."""
+
+    name: str
+    use: str
+    settings: Mapping[str, Any]
+    batch_max: int = 1
+    wait_ms: float = 0.0
+    threads: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class EdgePlan:
+    """One arrow of the graph, from stage to stage.
+
+    `port` is "" where the reader has one unnamed input. `depth` is the number of messages of one camera that a reader may hold
+    unread. `tombstones`: the reader must hear of every frame, also of those that made nothing. `inner`: both ends
+    always run in the same process, and the edge is a direct call.
+    """
+
+    sender: str
+    reader: str
+    port: str
+    type: str
+    policy: Policy
+    depth: int
+    tombstones: bool = False
+    inner: bool = False
+
+    @property
+    def name(self) -> str:
+        """`sender>reader`, with `:port` behind it where there is one. Unique in a graph."""
+        return f"{self.sender}>{self.reader}" + (f":{self.port}" if self.port else "")
+
+
+@dataclass(frozen=True, slots=True)
+class UnitPlan:
+    """One process: its stages in topological order, its cameras, and the edges that touch it.
+
+    `window`: how many frames of one camera may be in the hands of this unit and of those after it.
+    `routes`: edge name -> camera -> name of the reading unit, for the edges that leave the unit.
+    `sources`: names of the stages (0 or 1, more when everything is one process) that are sources.
+    """
+
+    name: str
+    stages: tuple[StagePlan, ...]
+    cameras: tuple[str, ...]
+    window: int
+    edges: tuple[EdgePlan, ...]
+    routes: Mapping[str, Mapping[str, str]]
+    sources: tuple[str, ...] = ()
+
+    @property
+    def incoming(self) -> tuple[EdgePlan, ...]:
+        own = {stage.name for stage in self.stages}
+        return tuple(e for e in self.edges if not e.inner and e.reader in own)
+
+    @property
+    def outgoing(self) -> tuple[EdgePlan, ...]:
+        own = {stage.name for stage in self.stages}
+        return tuple(e for e in self.edges if not e.inner and e.sender in own)
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """A whole run. `camera_settings`: camera -> plain values for the source's `camera_type`.
+
+    `event_filters`: event sink -> names of the stages whose events it wants, () for all.
+    `in_process`: everything is one unit, run by the caller itself, without shared memory and sockets between stages.
+    """
+
+    graph: str
+    base_folder: str
+    units: tuple[UnitPlan, ...]
+    camera_settings: Mapping[str, Mapping[str, Any]]
+    event_filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ordered_sinks: tuple[str, ...] = ()
+    in_process: bool = False
+    hang_s: float = 10.0
+    open_s: float = 120.0
+    drain_s: float = 20.0
+
+
+def to_wire(unit: UnitPlan) -> dict[str, Any]:
+    """Plain values for msgpack."""
+    return asdict(unit)
+
+
+def from_wire(data: Mapping[str, Any]) -> UnitPlan:
+    """The inverse of `to_wire`."""
+    return UnitPlan(
+        name=data["name"],
+        stages=tuple(StagePlan(**stage) for stage in data["stages"]),
+        cameras=tuple(data["cameras"]),
+        window=data["window"],
+        edges=tuple(EdgePlan(**edge) for edge in data["edges"]),
+        routes=data["routes"],
+        sources=tuple(data["sources"]),
+    )

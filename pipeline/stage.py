@@ -1,0 +1,181 @@
+"""What a stage is. Whoever writes one reads this file and `stages/messages.py`, and nothing else.
+
+    class Blur(Stage[BlurSettings]):
+        settings_type = BlurSettings
+        inputs = Frame
+        outputs = (Frame,)
+
+        def process(self, items):
+            for frame in items:
+                yield replace(frame, pixels=blur(frame.pixels, self.settings.radius))
+
+The runtime calls, in this order and from one thread: `open` once, then `process` with 1 to `batch.max` items
+(each camera's in order; items of several cameras may be mixed), `tick` when `due_ns` is reached, `finish` after a
+camera's last item, `close` once. Only a stage that says `thread_safe` has `process` called from several threads at
+once. An output carries the stamp of the item it was made from, and outputs of one camera come in the order of its
+items. Input arrays are read-only and valid only during the call: what a stage keeps, it copies.
+
+Raising `BadItem` from `process` when it was handed one item drops that item and counts it; with several items the runtime
+hands them in again one by one. Any other exception is a bug of the stage: logged with its traceback, the item
+dropped and counted as `error`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from pipeline.messages import Array, End, Message, Stamp
+
+
+class Settings(BaseModel):
+    """Base of all settings: unknown keys are refused, values are frozen, every field has a description."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CameraSettings(Settings):
+    """Base of what stands under one name in `cameras:`; the source in the graph declares the concrete type."""
+
+    priority: int = 1
+
+
+class Stop(Protocol):
+    """Asked by a source between frames (`is_set`), and waited on instead of sleeping (`wait`)."""
+
+    def is_set(self) -> bool: ...
+
+    def wait(self, timeout: float) -> bool:
+        """Sleep at most `timeout` seconds; True at once when the stop has come."""
+
+
+class Logger(Protocol):
+    """The part of structlog that stages use: an event name plus keys."""
+
+    def info(self, event: str, **keys: Any) -> Any: ...
+    def warning(self, event: str, **keys: Any) -> Any: ...
+    def error(self, event: str, **keys: Any) -> Any: ...
+
+
+class Context(Protocol):
+    """What the runtime gives a stage. Plain values; nothing here blocks."""
+
+    stage: str
+    """The stage's name in the graph."""
+    graph: str
+    """The graph's name: the `site` of its events."""
+    cameras: tuple[str, ...]
+    """The cameras whose items this instance may see."""
+    incarnation: int
+    """1 at the start of a run; grows when the process had to be started again."""
+    state_folder: Path
+    """A folder of this stage in this run; it outlives a restart of the process, not the run."""
+    base_folder: Path
+    """The folder of the graph file: relative paths in settings are relative to it."""
+    log: Logger
+
+    def new_arrays(self, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, Array]:
+        """Writable arrays (uninitialised) of the given shape and dtype name, in shared memory where the output leaves the process.
+
+        One call per output message: an output whose arrays are all from one call is sent without a copy.
+        Any other array is copied when it is sent, which is right for small ones.
+        """
+
+    def count(self, name: str, camera: str, n: int = 1) -> None:
+        """Add to a counter that shows in status and metrics; a dropped frame is `dropped.<reason>`."""
+
+
+S = TypeVar("S", bound=Settings)
+
+Ports = type[Message] | Mapping[str, type[Message]]
+
+
+class Stage(Generic[S]):
+    """Turns messages into messages. See the module's docstring for the contract."""
+
+    settings_type: ClassVar[type[Settings]] = Settings
+    inputs: ClassVar[Ports]
+    """One type, or the ports of a join: then each item is a mapping port -> message of the same frame."""
+    outputs: ClassVar[tuple[type[Message], ...]] = ()
+    stateful: ClassVar[bool] = False
+    """True where what came before matters: a restart loses something, and is reported."""
+    thread_safe: ClassVar[bool] = False
+    """True where `process` may run in several threads at once."""
+    own_thread: ClassVar[bool] = False
+    """True where `process` takes long: it runs beside the loop, so that the next batch is gathered meanwhile."""
+
+    due_ns: int | None = None
+    """The stream time (`Stamp.time_ns` of its cameras) at which `tick` is wanted, or None."""
+
+    def __init__(self, settings: S, context: Context) -> None:
+        self.settings = settings
+        self.context = context
+
+    @classmethod
+    def check(cls, settings: Any, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
+        """Problems that only the files named in the settings show: ((path of the key), text). Cheap: runs in `camgraph check`."""
+        return ()
+
+    def open(self) -> None:
+        """Get what is needed (a model, a file). Raises UserError or EnvironmentProblem; may take seconds."""
+
+    def process(self, items: Sequence[Any]) -> Iterable[Message]:
+        """Outputs made of 1 or more items. Must not wait for anything but its own work."""
+        raise NotImplementedError
+
+    def finish(self, camera: str, end: End) -> Iterable[Message]:
+        """What is still to be said about a camera after its last item; stamped with its last frame's stamp."""
+        return ()
+
+    def tick(self, camera: str, now_ns: int) -> Iterable[Message]:
+        """Called before an item of `camera` whose time is at or past `due_ns`."""
+        return ()
+
+    def close(self) -> None:
+        """Let go of everything. Called once, also after a failure."""
+
+
+class Source(Generic[S]):
+    """Where frames come from. One instance for each camera of its process."""
+
+    settings_type: ClassVar[type[Settings]] = Settings
+    camera_type: ClassVar[type[CameraSettings]] = CameraSettings
+    outputs: ClassVar[tuple[type[Message], ...]] = ()
+
+    def __init__(self, settings: S, camera: str, camera_settings: Any, context: Context) -> None:
+        self.settings = settings
+        self.camera = camera
+        self.camera_settings = camera_settings
+        self.context = context
+
+    @classmethod
+    def is_live(cls, camera_settings: Any) -> bool:
+        """Live sources must never wait for their readers; others must never lose a frame. Decides the edges' policies."""
+        return False
+
+    @classmethod
+    def check(cls, settings: Any, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
+        """As `Stage.check`."""
+        return ()
+
+    @classmethod
+    def check_camera(cls, camera_settings: Any, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
+        """Problems with one camera's settings that need a look at the disk: ((path of the key), text)."""
+        return ()
+
+    @classmethod
+    def slot_bytes(cls, camera_settings: Any, base_folder: Path) -> int | None:
+        """Bytes of one output of this camera, or None where only opening it would tell."""
+        return None
+
+    def frames(self, stop: Stop, resume: Stamp | None) -> Iterator[Message]:
+        """The camera's frames in order, until its end or `stop`.
+
+        Runs in a thread of its own. `resume` is the last frame that every reader has (after a restart of this process):
+        go on with the one after it, with the same `seq` and times as if nothing had happened. Raises UserError or
+        EnvironmentProblem when the source cannot be opened, BadItem when it broke: the camera then ends with that error.
+        """
+        raise NotImplementedError

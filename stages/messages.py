@@ -1,0 +1,171 @@
+"""The types that flow between stages, in the order in which a frame becomes an event.
+
+    Frame -> Tensor -> (batch) -> Tensor -> People -> Tracks -> Event
+
+Boxes are xyxy in pixels of the frame; keypoints are x, y, confidence in pixels of the frame; x to the right, y down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.errors import WireError
+from pipeline.messages import Array, End, Event, Fields, Message, Stamp, Tombstone
+
+__all__ = ["End", "Event", "Frame", "Labels", "People", "Stamp", "Tensor", "Tombstone", "Tracks"]
+
+F32 = NDArray[np.float32]
+PixelFormat = Literal["bgr24", "yuv420p"]
+
+
+def _expect(ok: bool, type_name: str, what: str) -> None:
+    if not ok:
+        raise WireError(f"{type_name}: {what}")
+
+
+@dataclass(frozen=True, eq=False)
+class Frame(Message):
+    """A decoded picture.
+
+    `bgr24`: `pixels` is (H, W, 3) uint8 BGR. `yuv420p`: (H * 3 // 2, W) uint8, the planes
+    Y, U, V one after the other in memory (I420, limited range, even width and height), as cv2.COLOR_YUV2BGR_I420 takes it.
+    """
+
+    TYPE: ClassVar[str] = "frame"
+
+    pixels: NDArray[np.uint8]
+    width: int
+    height: int
+    format: PixelFormat = "bgr24"
+
+    def fields(self) -> Fields:
+        return {"width": self.width, "height": self.height, "format": self.format}
+
+    def arrays(self) -> Mapping[str, Array]:
+        return {"pixels": self.pixels}
+
+    @classmethod
+    def build(cls, stamp: Stamp, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
+        width, height, form = fields["width"], fields["height"], fields["format"]
+        expected = (height, width, 3) if form == "bgr24" else (height * 3 // 2, width)
+        _expect(arrays["pixels"].shape == expected, "frame", f"pixels must be {expected}, got {arrays['pixels'].shape}")
+        return cls(stamp, arrays["pixels"], width, height, form)
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor(Message):
+    """What goes into or comes out of a model for one frame: n >= 0 rows (1: the whole frame; n: crops).
+
+    `arrays_by_name`: the model's input or output names (before the model: `image`, uint8 RGB (n, H, W, 3)) -> array with a leading
+    axis of n. `fit` (n, 4) float32: scale_x, scale_y, pad_x, pad_y, with model = frame * scale + pad.
+    `owner` (n,) int64: whose crop a row is (-1: the whole frame). `frame_size`: (width, height) of the frame.
+    """
+
+    TYPE: ClassVar[str] = "tensor"
+
+    arrays_by_name: Mapping[str, Array]
+    fit: F32
+    frame_size: tuple[int, int]
+    owner: NDArray[np.int64] = field(default_factory=lambda: np.full(1, -1, np.int64))
+
+    @property
+    def rows(self) -> int:
+        return len(self.fit)
+
+    def fields(self) -> Fields:
+        return {"frame_size": list(self.frame_size)}
+
+    def arrays(self) -> Mapping[str, Array]:
+        return {**{f"x.{name}": a for name, a in self.arrays_by_name.items()}, "fit": self.fit, "owner": self.owner}
+
+    @classmethod
+    def build(cls, stamp: Stamp, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
+        named = {name[2:]: array for name, array in arrays.items() if name.startswith("x.")}
+        fit, owner = arrays["fit"], arrays["owner"]
+        _expect(fit.ndim == 2 and fit.shape[1] == 4, "tensor", f"fit must be (n, 4), got {fit.shape}")
+        _expect(owner.shape == (len(fit),), "tensor", f"owner must be ({len(fit)},), got {owner.shape}")
+        for name, array in named.items():
+            _expect(array.ndim >= 1 and len(array) == len(fit), "tensor", f"{name} must have {len(fit)} rows, got {array.shape}")
+        return cls(stamp, named, fit, tuple(fields["frame_size"]), owner)
+
+
+@dataclass(frozen=True, eq=False)
+class People(Message):
+    """The people (or things) of one frame.
+
+    `boxes` (N, 4) float32 xyxy; `scores` (N,) float32 in [0, 1]; `keypoints` (N, K, 3) float32 x, y, confidence in [0, 1];
+    `classes` (N,) int64 (0 for people); `skeleton`: the name of the keypoint order; `frame_size`: (width, height).
+    """
+
+    TYPE: ClassVar[str] = "people"
+
+    boxes: F32
+    scores: F32
+    keypoints: F32
+    frame_size: tuple[int, int]
+    classes: NDArray[np.int64]
+    skeleton: str = "coco-17"
+
+    def __len__(self) -> int:
+        return len(self.boxes)
+
+    def fields(self) -> Fields:
+        return {"skeleton": self.skeleton, "frame_size": list(self.frame_size)}
+
+    def arrays(self) -> Mapping[str, Array]:
+        return {"boxes": self.boxes, "scores": self.scores, "keypoints": self.keypoints, "classes": self.classes}
+
+    @classmethod
+    def build(cls, stamp: Stamp, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
+        boxes, keypoints, n = arrays["boxes"], arrays["keypoints"], len(arrays["boxes"])
+        _expect(boxes.shape == (n, 4), "people", f"boxes must be (n, 4), got {boxes.shape}")
+        _expect(keypoints.ndim == 3 and keypoints.shape[0] == n and keypoints.shape[2] == 3, "people", f"keypoints must be ({n}, K, 3), got {keypoints.shape}")
+        for name in ("scores", "classes"):
+            _expect(arrays[name].shape == (n,), "people", f"{name} must be ({n},), got {arrays[name].shape}")
+        return cls(stamp, boxes, arrays["scores"], keypoints, tuple(fields["frame_size"]), arrays["classes"], fields["skeleton"])
+
+
+@dataclass(frozen=True, eq=False)
+class Tracks(People):
+    """People with identities: `ids` (N,) int64, unique for a run and camera, never reused."""
+
+    TYPE: ClassVar[str] = "tracks"
+
+    ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def arrays(self) -> Mapping[str, Array]:
+        return {**super().arrays(), "ids": self.ids}
+
+    @classmethod
+    def build(cls, stamp: Stamp, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
+        people = People.build(stamp, fields, arrays)
+        _expect(arrays["ids"].shape == (len(people),), "tracks", f"ids must be ({len(people)},), got {arrays['ids'].shape}")
+        return cls(stamp, people.boxes, people.scores, people.keypoints, people.frame_size, people.classes, people.skeleton, arrays["ids"])
+
+
+@dataclass(frozen=True, eq=False)
+class Labels(Message):
+    """What a classifier says: `scores` (n, C) float32 over `names` (C), `owner` (n,) as in Tensor."""
+
+    TYPE: ClassVar[str] = "labels"
+
+    scores: F32
+    names: tuple[str, ...]
+    owner: NDArray[np.int64]
+
+    def fields(self) -> Fields:
+        return {"names": list(self.names)}
+
+    def arrays(self) -> Mapping[str, Array]:
+        return {"scores": self.scores, "owner": self.owner}
+
+    @classmethod
+    def build(cls, stamp: Stamp, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
+        scores, names = arrays["scores"], tuple(fields["names"])
+        _expect(scores.ndim == 2 and scores.shape[1] == len(names), "labels", f"scores must be (n, {len(names)}), got {scores.shape}")
+        return cls(stamp, scores, names, arrays["owner"])
