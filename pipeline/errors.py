@@ -66,7 +66,7 @@ class EnvironmentProblem(CamgraphError):
     exit_status = EXIT_ENVIRONMENT
 
 
-class BadItem(CamgraphError):  # noqa: N818 - it is a verdict on an item, not an error of the program
+class BadItem(CamgraphError):
     """One item that a stage cannot process. The runtime drops it, counts it under `reason` and goes on."""
 
     def __init__(self, reason: str, detail: str = "") -> None:

@@ -15,8 +15,8 @@ camera's last item, `close` once. Only a stage that says `thread_safe` has `proc
 once. An output carries the stamp of the item it was made from, and outputs of one camera come in the order of its
 items. Input arrays are read-only and valid only during the call: what a stage keeps, it copies.
 
-Raising `BadItem` from `process` when it was handed one item drops that item and counts it; with several items the runtime
-hands them in again one by one. Any other exception is a bug of the stage: logged with its traceback, the item
+Raising `BadItem` from `process` when it was handed one item drops that item and counts it; with several items
+the runtime hands them in again one by one. Any other exception is a bug of the stage: logged with its traceback, the item
 dropped and counted as `error`.
 """
 
@@ -78,9 +78,10 @@ class Context(Protocol):
     log: Logger
 
     def new_arrays(self, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, Array]:
-        """Writable arrays (uninitialised) of the given shape and dtype name, in shared memory where the output leaves the process.
+        """Writable arrays (uninitialised) of the given shape and dtype name, for one output.
 
-        One call per output message: an output whose arrays are all from one call is sent without a copy.
+        One call per output message: they lie in shared memory where the output leaves the process, and an output whose
+        large arrays are all from one call is sent without a copy.
         Any other array is copied when it is sent, which is right for small ones.
         """
 
@@ -116,7 +117,7 @@ class Stage(Generic[S]):
 
     @classmethod
     def check(cls, settings: Any, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
-        """Problems that only the files named in the settings show: ((path of the key), text). Cheap: runs in `camgraph check`."""
+        """Problems that only the files named in the settings show: ((path of the key), text). Runs in `check`."""
         return ()
 
     def open(self) -> None:
@@ -153,7 +154,7 @@ class Source(Generic[S]):
 
     @classmethod
     def is_live(cls, camera_settings: Any) -> bool:
-        """Live sources must never wait for their readers; others must never lose a frame. Decides the edges' policies."""
+        """Live sources must never wait for their readers; others never lose a frame. Decides the edges' policies."""
         return False
 
     @classmethod
@@ -176,6 +177,6 @@ class Source(Generic[S]):
 
         Runs in a thread of its own. `resume` is the last frame that every reader has (after a restart of this process):
         go on with the one after it, with the same `seq` and times as if nothing had happened. Raises UserError or
-        EnvironmentProblem when the source cannot be opened, BadItem when it broke: the camera then ends with that error.
+        EnvironmentProblem when the source cannot be opened, BadItem when it broke: the camera ends with that error.
         """
         raise NotImplementedError

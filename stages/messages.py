@@ -33,7 +33,8 @@ class Frame(Message):
     """A decoded picture.
 
     `bgr24`: `pixels` is (H, W, 3) uint8 BGR. `yuv420p`: (H * 3 // 2, W) uint8, the planes
-    Y, U, V one after the other in memory (I420, limited range, even width and height), as cv2.COLOR_YUV2BGR_I420 takes it.
+    Y, U, V one after the other in memory (I420, limited range, even width and height), as
+    cv2.COLOR_YUV2BGR_I420 takes it.
     """
 
     TYPE: ClassVar[str] = "frame"
@@ -61,8 +62,8 @@ class Frame(Message):
 class Tensor(Message):
     """What goes into or comes out of a model for one frame: n >= 0 rows (1: the whole frame; n: crops).
 
-    `arrays_by_name`: the model's input or output names (before the model: `image`, uint8 RGB (n, H, W, 3)) -> array with a leading
-    axis of n. `fit` (n, 4) float32: scale_x, scale_y, pad_x, pad_y, with model = frame * scale + pad.
+    `arrays_by_name`: the model's input or output names (before the model: `image`, uint8 RGB (n, H, W, 3)) -> array with a
+    leading axis of n. `fit` (n, 4) float32: scale_x, scale_y, pad_x, pad_y, with model = frame * scale + pad.
     `owner` (n,) int64: whose crop a row is (-1: the whole frame). `frame_size`: (width, height) of the frame.
     """
 
@@ -90,7 +91,11 @@ class Tensor(Message):
         _expect(fit.ndim == 2 and fit.shape[1] == 4, "tensor", f"fit must be (n, 4), got {fit.shape}")
         _expect(owner.shape == (len(fit),), "tensor", f"owner must be ({len(fit)},), got {owner.shape}")
         for name, array in named.items():
-            _expect(array.ndim >= 1 and len(array) == len(fit), "tensor", f"{name} must have {len(fit)} rows, got {array.shape}")
+            _expect(
+                array.ndim >= 1 and len(array) == len(fit),
+                "tensor",
+                f"{name} must have {len(fit)} rows, got {array.shape}",
+            )
         return cls(stamp, named, fit, tuple(fields["frame_size"]), owner)
 
 
@@ -98,8 +103,8 @@ class Tensor(Message):
 class People(Message):
     """The people (or things) of one frame.
 
-    `boxes` (N, 4) float32 xyxy; `scores` (N,) float32 in [0, 1]; `keypoints` (N, K, 3) float32 x, y, confidence in [0, 1];
-    `classes` (N,) int64 (0 for people); `skeleton`: the name of the keypoint order; `frame_size`: (width, height).
+    `boxes` (N, 4) float32 xyxy; `scores` (N,) float32 in [0, 1]; `keypoints` (N, K, 3) float32 x, y, confidence in
+    [0, 1]; `classes` (N,) int64 (0 for people); `skeleton`: the name of the keypoint order; `frame_size`: (width, height).
     """
 
     TYPE: ClassVar[str] = "people"
@@ -124,10 +129,22 @@ class People(Message):
     def build(cls, stamp: Stamp, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
         boxes, keypoints, n = arrays["boxes"], arrays["keypoints"], len(arrays["boxes"])
         _expect(boxes.shape == (n, 4), "people", f"boxes must be (n, 4), got {boxes.shape}")
-        _expect(keypoints.ndim == 3 and keypoints.shape[0] == n and keypoints.shape[2] == 3, "people", f"keypoints must be ({n}, K, 3), got {keypoints.shape}")
+        _expect(
+            keypoints.ndim == 3 and keypoints.shape[0] == n and keypoints.shape[2] == 3,
+            "people",
+            f"keypoints must be ({n}, K, 3), got {keypoints.shape}",
+        )
         for name in ("scores", "classes"):
             _expect(arrays[name].shape == (n,), "people", f"{name} must be ({n},), got {arrays[name].shape}")
-        return cls(stamp, boxes, arrays["scores"], keypoints, tuple(fields["frame_size"]), arrays["classes"], fields["skeleton"])
+        return cls(
+            stamp,
+            boxes,
+            arrays["scores"],
+            keypoints,
+            tuple(fields["frame_size"]),
+            arrays["classes"],
+            fields["skeleton"],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,8 +161,19 @@ class Tracks(People):
     @classmethod
     def build(cls, stamp: Stamp, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
         people = People.build(stamp, fields, arrays)
-        _expect(arrays["ids"].shape == (len(people),), "tracks", f"ids must be ({len(people)},), got {arrays['ids'].shape}")
-        return cls(stamp, people.boxes, people.scores, people.keypoints, people.frame_size, people.classes, people.skeleton, arrays["ids"])
+        _expect(
+            arrays["ids"].shape == (len(people),), "tracks", f"ids must be ({len(people)},), got {arrays['ids'].shape}"
+        )
+        return cls(
+            stamp,
+            people.boxes,
+            people.scores,
+            people.keypoints,
+            people.frame_size,
+            people.classes,
+            people.skeleton,
+            arrays["ids"],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,5 +195,9 @@ class Labels(Message):
     @classmethod
     def build(cls, stamp: Stamp, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
         scores, names = arrays["scores"], tuple(fields["names"])
-        _expect(scores.ndim == 2 and scores.shape[1] == len(names), "labels", f"scores must be (n, {len(names)}), got {scores.shape}")
+        _expect(
+            scores.ndim == 2 and scores.shape[1] == len(names),
+            "labels",
+            f"scores must be (n, {len(names)}), got {scores.shape}",
+        )
         return cls(stamp, scores, names, arrays["owner"])
