@@ -1,7 +1,8 @@
 """Which process runs what, and who sends to whom: the completed graph as plain values.
 
 `pipeline.graph` makes a `RunPlan` out of a graph file; the supervisor starts its units; each worker gets its own
-`UnitPlan` through an inherited socket (`to_wire` / `from_wire`). A plan holds passwords: it is never logged or written to disk.
+`UnitPlan` through an inherited socket (`to_wire` / `from_wire`). A plan holds passwords: it is never logged or
+written to disk.
 
     RunPlan
       units: capture.front | capture.yard | prepare.0 | prepare.1 | infer.0 ...   one process each
@@ -36,8 +37,8 @@ class EdgePlan:
     """One arrow of the graph, from stage to stage.
 
     `port` is "" where the reader has one unnamed input. `depth` is the number of messages of
-    one camera that a reader may hold unread. `tombstones`: the reader must hear of every frame, also of those that made nothing. `inner`: both ends
-    always run in the same process, and the edge is a direct call.
+    one camera that a reader may hold unread. `tombstones`: the reader must hear of every frame, also of those that
+    made nothing. `inner`: both ends always run in the same process, and the edge is a direct call.
     """
 
     sender: str

@@ -16,8 +16,8 @@ once. An output carries the stamp of the item it was made from, and outputs of o
 items. Input arrays are read-only and valid only during the call: what a stage keeps, it copies.
 
 Raising `BadItem` from `process` when it was handed one item drops that item and counts it; with several items
-the runtime hands them in again one by one. Any other exception is a bug of the stage: logged with its traceback, the item
-dropped and counted as `error`.
+the runtime hands them in again one by one. Any other exception is a bug of the stage: logged with its traceback, the
+item dropped and counted as `error`.
 """
 
 from __future__ import annotations

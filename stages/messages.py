@@ -62,8 +62,8 @@ class Frame(Message):
 class Tensor(Message):
     """What goes into or comes out of a model for one frame: n >= 0 rows (1: the whole frame; n: crops).
 
-    `arrays_by_name`: the model's input or output names (before the model: `image`, uint8 RGB (n, H, W, 3)) -> array with a
-    leading axis of n. `fit` (n, 4) float32: scale_x, scale_y, pad_x, pad_y, with model = frame * scale + pad.
+    `arrays_by_name`: the model's input or output names (before the model: `image`, uint8 RGB (n, H, W, 3)) -> array
+    with a leading axis of n. `fit` (n, 4) float32: scale_x, scale_y, pad_x, pad_y, with model = frame * scale + pad.
     `owner` (n,) int64: whose crop a row is (-1: the whole frame). `frame_size`: (width, height) of the frame.
     """
 
@@ -104,7 +104,8 @@ class People(Message):
     """The people (or things) of one frame.
 
     `boxes` (N, 4) float32 xyxy; `scores` (N,) float32 in [0, 1]; `keypoints` (N, K, 3) float32 x, y, confidence in
-    [0, 1]; `classes` (N,) int64 (0 for people); `skeleton`: the name of the keypoint order; `frame_size`: (width, height).
+    [0, 1]; `classes` (N,) int64 (0 for people); `skeleton`: the name of the keypoint order; `frame_size`: (width,
+    height).
     """
 
     TYPE: ClassVar[str] = "people"
