@@ -1,0 +1,73 @@
+"""Runs one stage by hand, without processes: for tests of stages, also of those of other packages.
+
+with opened(Blur, {"radius": 3}, folder=tmp_path) as stage:
+    [frame] = feed(stage, [frame])
+    assert stage.context.counts == {}
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import structlog
+
+from pipeline.messages import Array, End, Message, Stamp
+from pipeline.stage import Logger, Stage
+
+
+def stamp(seq: int = 0, camera: str = "cam", *, epoch: int = 0, fps: float = 10.0) -> Stamp:
+    """The stamp of frame `seq` of a file with a constant frame rate."""
+    time_ns = round(seq * 1e9 / fps)
+    return Stamp(camera, epoch, seq, time_ns, time_ns, time_ns, seq, (1, round(fps)))
+
+
+@dataclass
+class HandContext:
+    """A context that keeps what was counted and hands out plain arrays."""
+
+    base_folder: Path
+    state_folder: Path
+    stage: str = "stage"
+    graph: str = "test"
+    cameras: tuple[str, ...] = ("cam",)
+    incarnation: int = 1
+    log: Logger = field(default_factory=structlog.get_logger)
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def new_arrays(self, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, Array]:
+        return {name: np.empty(shape, dtype) for name, (shape, dtype) in specs.items()}
+
+    def count(self, name: str, camera: str, n: int = 1) -> None:
+        self.counts[name, camera] += n
+
+
+@contextmanager
+def opened(
+    stage_class: type[Stage[Any]], settings: Mapping[str, Any], *, folder: Path, **context: Any
+) -> Iterator[Stage[Any]]:
+    """The stage, opened with these settings; closed at the end. `folder` serves as base and state folder."""
+    hand = HandContext(folder, folder, **context)
+    stage = stage_class(stage_class.settings_type.model_validate(settings), hand)
+    try:
+        stage.open()
+        yield stage
+    finally:
+        stage.close()
+
+
+def feed(stage: Stage[Any], items: Sequence[Any], *, batch: int = 1, end: bool = False) -> list[Message]:
+    """All that `stage` makes of `items`, handed in by `batch`; with `end`, also what it says at the end of each
+    camera.""" outputs: list[Message] = []
+    for start in range(0, len(items), batch):
+        outputs += stage.process(items[start : start + batch])
+    if end:
+        last = {item.stamp.camera: item.stamp for item in items}
+        for camera, at in last.items():
+            outputs += stage.finish(camera, End(at))
+    return outputs
