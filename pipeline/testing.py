@@ -62,8 +62,8 @@ def opened(
 
 
 def feed(stage: Stage[Any], items: Sequence[Any], *, batch: int = 1, end: bool = False) -> list[Message]:
-    """All that `stage` makes of `items`, handed in by `batch`; with `end`, also what it says at the end of each
-    camera.""" outputs: list[Message] = []
+    """All that `stage` makes of `items`, handed in by `batch`; with `end`, also its last words on each camera."""
+    outputs: list[Message] = []
     for start in range(0, len(items), batch):
         outputs += stage.process(items[start : start + batch])
     if end:
