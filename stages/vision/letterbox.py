@@ -1,0 +1,96 @@
+"""How a frame lies in a model's picture, and the way back.
+
+model = frame * scale + pad          x to the right, y down; pixel i covers [i, i + 1)
+
+  frame 1280x720           letterbox 640x640: scale 0.5, pad (0, 140)
++----------------+         +--------+
+|                |         | 114    |  140
+|                |   ->    |--------|
+|                |         | frame  |  360
++----------------+         |--------|
+                           | 114    |  140
+                           +--------+
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+F32 = NDArray[np.float32]
+Size = tuple[int, int]
+
+NATIVE_MULTIPLE = 32
+
+
+class Fit(NamedTuple):
+    """Scale and padding, with model = frame * scale + pad; a row of `Tensor.fit` has the same order."""
+
+    scale_x: float
+    scale_y: float
+    pad_x: float
+    pad_y: float
+
+
+def letterbox_fit(frame_size: Size, size: Size) -> Fit:
+    """The whole frame in the middle of ``size`` at one scale. Sizes are (width, height) in pixels.
+
+    Centred as Ultralytics does it: an odd pixel of padding goes to the right and to the bottom. The scales are those
+    of the rounded inner size, so the way back is exact; they may differ from each other by half a model pixel.
+    """
+    scale = min(size[0] / frame_size[0], size[1] / frame_size[1])
+    inner = (max(1, round(frame_size[0] * scale)), max(1, round(frame_size[1] * scale)))
+    pad_x, pad_y = (size[0] - inner[0]) // 2, (size[1] - inner[1]) // 2
+    return Fit(inner[0] / frame_size[0], inner[1] / frame_size[1], float(pad_x), float(pad_y))
+
+
+def stretch_fit(frame_size: Size, size: Size) -> Fit:
+    """The frame over all of ``size``, the proportions given up."""
+    return Fit(size[0] / frame_size[0], size[1] / frame_size[1], 0.0, 0.0)
+
+
+def native_size(frame_size: Size) -> Size:
+    """The frame's size, each side up to the next multiple of 32."""
+    width, height = (-(-side // NATIVE_MULTIPLE) * NATIVE_MULTIPLE for side in frame_size)
+    return width, height
+
+
+def native(frame_size: Size) -> Fit:
+    """The frame as it is, at the top left of ``native_size(frame_size)``: the identity."""
+    del frame_size
+    return Fit(1.0, 1.0, 0.0, 0.0)
+
+
+def inner_size(frame_size: Size, fit: Fit) -> Size:
+    """(width, height) in model pixels of the part that the frame covers."""
+    return round(frame_size[0] * fit.scale_x), round(frame_size[1] * fit.scale_y)
+
+
+def boxes_to_frame(boxes_xyxy: F32, fit: Fit | F32, frame_size: Size) -> F32:
+    """Boxes (N, 4) from model pixels to frame pixels, clipped to the frame.
+
+    ``fit`` is one for all or a row for each box: (4,) or (N, 4).
+    """
+    scale, pad = _split(fit)
+    corners = (boxes_xyxy.reshape(-1, 2, 2) - pad) / scale
+    limit = np.asarray(frame_size, np.float32)
+    return np.asarray(np.clip(corners, np.float32(0), limit).reshape(-1, 4), np.float32)
+
+
+def keypoints_to_frame(keypoints: F32, fit: Fit | F32) -> F32:
+    """Keypoints (N, K, 3) x, y, confidence from model pixels to frame pixels; not clipped.
+
+    ``fit`` as for ``boxes_to_frame``.
+    """
+    scale, pad = _split(fit)
+    mapped = keypoints.astype(np.float32)
+    mapped[..., :2] = (mapped[..., :2] - pad) / scale
+    return mapped
+
+
+def _split(fit: Fit | F32) -> tuple[F32, F32]:
+    """(scale, pad), each (1, 1, 2) or (N, 1, 2)."""
+    rows = np.asarray(fit, np.float32).reshape(-1, 1, 4)
+    return rows[..., :2], rows[..., 2:]
