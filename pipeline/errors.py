@@ -5,6 +5,7 @@
     │   ├── GraphError          a graph file; holds every problem found, with its place
     │   └── SettingsError       the settings of one stage
     ├── EnvironmentProblem   3  the machine lacks something: memory, a library, a permission, a network
+    ├── Unavailable          -  the outside is not there now; the same items are handed in again later
     ├── BadItem              -  one item cannot be processed; it is dropped and counted, the rest goes on
     └── WireError            -  a message that must not be believed
 
@@ -64,6 +65,10 @@ class EnvironmentProblem(CamgraphError):
     """The machine lacks something that the graph needs."""
 
     exit_status = EXIT_ENVIRONMENT
+
+
+class Unavailable(CamgraphError):
+    """The outside is not there now; the runtime keeps the items and calls again later with the same ones."""
 
 
 class BadItem(CamgraphError):
