@@ -1,0 +1,71 @@
+"""What the runtime gives a stage (`pipeline.stage.Context`), in a process of its own or in the caller's."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipeline.messages import Array
+from pipeline.metrics import Counters
+from pipeline.stage import Logger
+
+if TYPE_CHECKING:
+    from pipeline.slots import Slot
+
+Allocate = Callable[[Mapping[str, tuple[tuple[int, ...], str]]], "tuple[Slot, dict[str, Array]]"]
+
+
+class StageContext:
+    """One stage's view of its run. `allocate` is None where outputs stay in the process."""
+
+    def __init__(
+        self,
+        *,
+        stage: str,
+        graph: str,
+        cameras: tuple[str, ...],
+        incarnation: int,
+        state_folder: Path,
+        base_folder: Path,
+        log: Logger,
+        counters: Counters,
+        allocate: Allocate | None = None,
+    ) -> None:
+        self.stage = stage
+        self.graph = graph
+        self.cameras = cameras
+        self.incarnation = incarnation
+        self.state_folder = state_folder
+        self.base_folder = base_folder
+        self.log = log
+        self._counters = counters
+        self._allocate = allocate
+        self._local = threading.local()
+
+    def new_arrays(self, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, Array]:
+        """See `pipeline.stage.Context`."""
+        collected: list[Slot] | None = getattr(self._local, "slots", None)
+        if self._allocate is None or collected is None:
+            return {name: np.empty(shape, dtype) for name, (shape, dtype) in specs.items()}
+        slot, arrays = self._allocate(specs)
+        collected.append(slot)
+        return arrays
+
+    def count(self, name: str, camera: str, n: int = 1) -> None:
+        """See `pipeline.stage.Context`."""
+        self._counters.add(name, camera, n)
+
+    @contextmanager
+    def collecting(self) -> Iterator[list[Slot]]:
+        """The slots that this thread's calls of `new_arrays` take meanwhile; whoever collects releases them."""
+        outer = getattr(self._local, "slots", None)
+        self._local.slots = slots = []
+        try:
+            yield slots
+        finally:
+            self._local.slots = outer

@@ -1,0 +1,371 @@
+"""The reading side of a process: mailboxes for each edge and camera, and the signals that go back.
+
+    sender                                   reader
+      |------ A  attach: unit, incarnation ---->|
+      |<----- H  hello: last key and stamp of each (edge, camera) received
+      |------ D  n, edge, camera, key | message ->  mailbox --take--> process --> done
+      |<----- S  [free n...], [done n...]
+
+`free`: taken, and its memory is no longer read (or dropped): gives back a credit. `done`: all that was made of it is
+done, down to the ends of the graph (a sink, the outbox): the sender forgets it. So a sender can hand over again
+whatever a dead reader had not finished, and whichever processes between here and there died at the same time. A
+message that comes twice is known by its key: it is not processed again, but its signals go to everyone who sent it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import zmq
+
+from pipeline.errors import WireError
+from pipeline.items import Item, Key
+from pipeline.join import Join
+from pipeline.messages import MARKS, End, Message, Stamp, Tombstone
+from pipeline.metrics import Counters
+from pipeline.plan import EdgePlan
+from pipeline.slots import Mapping as SegmentMapping
+from pipeline.slots import Mappings
+from pipeline.stage import Logger
+from pipeline.wire import MAX_PART, Header, build, pack, read_arrays, read_header, types_for, unpack
+
+ATTACH, HELLO, DATA, SIGNAL = b"A", b"H", b"D", b"S"
+_RECEIVE_AT_ONCE = 256
+_DISCARDED_REASON = {"unpaired": "unpaired", "empty": ""}
+
+
+@dataclass(slots=True, eq=False)
+class Received:
+    """One message in this process, from its arrival until it is done."""
+
+    lane: Lane
+    key: Key
+    header: Header
+    mapping: SegmentMapping | None
+    origins: list[tuple[bytes, int]]
+    freed: bool = False
+
+    def intact(self) -> bool:
+        """True when the memory that it points at still has its content."""
+        place = self.header.descriptor
+        return self.mapping is None or place is None or self.mapping.holds(place.slot, place.generation)
+
+    @property
+    def is_end(self) -> bool:
+        return self.header.type == End.TYPE
+
+    @property
+    def is_tombstone(self) -> bool:
+        return self.header.type == Tombstone.TYPE
+
+
+@dataclass(slots=True, eq=False)
+class Lane:
+    """What has come on one edge for one camera."""
+
+    edge: EdgePlan
+    camera: str
+    mailbox: deque[Received] = field(default_factory=deque)
+    last: tuple[Key, Stamp] | None = None
+    unfinished: dict[Key, Received] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Peer:
+    unit: str
+    incarnation: int
+    mappings: Mappings = field(default_factory=Mappings)
+
+
+class Inlet:
+    """All incoming edges of a process behind one socket. `accepted`: edge name -> the message types of its port."""
+
+    def __init__(
+        self,
+        endpoint: str,
+        edges: Sequence[EdgePlan],
+        accepted: Mapping[str, Iterable[type[Message]]],
+        counters: Counters,
+        log: Logger,
+    ) -> None:
+        self.endpoint = endpoint
+        self.socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.ROUTER)
+        self.socket.setsockopt(zmq.LINGER, 0)
+        self.socket.setsockopt(zmq.RCVHWM, 0)
+        self.socket.setsockopt(zmq.SNDHWM, 0)
+        self.socket.setsockopt(zmq.MAXMSGSIZE, MAX_PART)
+        self.socket.bind(endpoint)
+        self._edges = {edge.name: edge for edge in edges}
+        self._types = {name: types_for([*types, *MARKS]) for name, types in accepted.items()}
+        self._counters = counters
+        self._log = log
+        self._peers: dict[bytes, _Peer] = {}
+        self._lanes: dict[tuple[str, str], Lane] = {}
+        self._camera_lanes: dict[str, list[Lane]] = {}
+        self._joins: dict[str, Join[Received]] = {}
+        self._ports = tuple(edge.port for edge in edges if edge.port)
+        self._turn: deque[str] = deque()
+        self._ready: dict[str, deque[Item]] = {}
+        self._signals: dict[bytes, tuple[list[int], list[int]]] = {}
+
+    # ---- receiving
+
+    def receive(self) -> bool:
+        """Take what has arrived into the mailboxes; True if there was something."""
+        for count in range(_RECEIVE_AT_ONCE):
+            try:
+                identity, kind, *parts = self.socket.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return count > 0
+            try:
+                self._handle(identity, kind, parts)
+            except (WireError, ValueError, KeyError, TypeError) as error:
+                self._counters.add("dropped.wire", "")
+                self._log.error("message_refused", error=str(error))
+        return True
+
+    def _handle(self, identity: bytes, kind: bytes, parts: list[bytes]) -> None:
+        if kind == ATTACH:
+            self._attach(identity, *unpack(parts[0]))
+        elif kind == DATA and identity in self._peers:
+            n, edge, camera, *key = unpack(parts[0])
+            self._data(identity, n, self._lane(edge, camera), Key(*key), parts[1])
+
+    def _attach(self, identity: bytes, unit: str, incarnation: int) -> None:
+        """A sender begins, or begins again: whatever its earlier incarnations still have on the way is ignored."""
+        for other, peer in list(self._peers.items()):
+            if peer.unit == unit and peer.incarnation < incarnation:
+                del self._peers[other]
+                self._signals.pop(other, None)
+        self._peers[identity] = _Peer(unit, incarnation)
+        last = [[lane.edge.name, lane.camera, lane.last] for lane in self._lanes.values() if lane.last]
+        self._send(identity, HELLO, pack(last))
+
+    def _lane(self, edge_name: str, camera: str) -> Lane:
+        lane = self._lanes.get((edge_name, camera))
+        if lane is None:
+            lane = self._lanes[edge_name, camera] = Lane(self._edges[edge_name], camera)
+            self._camera_lanes.setdefault(camera, []).append(lane)
+            if camera not in self._ready:
+                self._ready[camera] = deque()
+                self._turn.append(camera)
+            if self._ports and camera not in self._joins:
+                self._joins[camera] = Join(self._ports, lambda r: r.is_end, lambda r: r.is_tombstone)
+        return lane
+
+    def _data(self, identity: bytes, n: int, lane: Lane, key: Key, body: bytes) -> None:
+        if lane.last and key <= lane.last[0]:
+            self._repeated(identity, n, lane, key)
+            return
+        try:
+            received = self._read(identity, n, lane, key, body)
+        except WireError:
+            # Refused for good: sent again it would be no better.
+            self._signal(identity, n, free=True, done=True)
+            raise
+        if received is None:
+            return
+        lane.last = (key, received.header.stamp)
+        lane.unfinished[key] = received
+        lane.mailbox.append(received)
+        self._make_room(lane)
+
+    def _read(self, identity: bytes, n: int, lane: Lane, key: Key, body: bytes) -> Received | None:
+        """The message, or None when its memory is gone with its sender, who will say it again."""
+        header = read_header(body, self._types[lane.edge.name])
+        mapping = None
+        place = header.descriptor
+        if place is not None:
+            try:
+                mapping = self._peers[identity].mappings.get(place.segment)
+            except WireError as error:
+                self._log.warning("segment_gone", error=str(error))
+                return None
+            if not mapping.holds(place.slot, place.generation):
+                self._counters.add("dropped.stale", lane.camera)
+                self._signal(identity, n, free=True, done=True)
+                return None
+        return Received(lane, key, header, mapping, [(identity, n)])
+
+    def _repeated(self, identity: bytes, n: int, lane: Lane, key: Key) -> None:
+        self._counters.add("repeated", lane.camera)
+        first = lane.unfinished.get(key)
+        if first is None:
+            self._signal(identity, n, free=True, done=True)
+            return
+        first.origins.append((identity, n))
+        if first.freed:
+            self._signal(identity, n, free=True)
+
+    def _make_room(self, lane: Lane) -> None:
+        """On an edge that drops: no more than `depth` unread messages of a camera."""
+        if lane.edge.policy == "block":
+            return
+        unread = [r for r in lane.mailbox if not (r.is_end or r.is_tombstone)]
+        if len(unread) > lane.edge.depth:
+            victim = unread[0] if lane.edge.policy == "drop_oldest" else unread[-1]
+            lane.mailbox.remove(victim)
+            self._counters.add("dropped.queue_full", lane.camera)
+            self.finish_received(victim)
+
+    # ---- taking
+
+    def waiting(self, camera: str | None = None) -> int:
+        """Messages not yet taken, of one camera or of all."""
+        lanes = self._lanes.values() if camera is None else self._camera_lanes.get(camera, [])
+        joined = self._joins.values() if camera is None else [self._joins[camera]] if camera in self._joins else []
+        return sum(len(lane.mailbox) for lane in lanes) + sum(len(join) for join in joined)
+
+    def take(self, most: int, room: Callable[[str], int]) -> list[Item]:
+        """Up to `most` items, one camera after the other; of each camera at most `room(camera)`.
+
+        A mark is handed out alone.
+        """
+        items: list[Item] = []
+        taken: dict[str, int] = {}
+        idle = 0
+        while len(items) < most and idle < len(self._turn):
+            camera = self._turn[0]
+            has_room = room(camera) > taken.get(camera, 0)
+            item = self._next(camera, allow_mark=not items) if has_room else None
+            self._turn.rotate(-1)
+            if item is None:
+                idle += 1
+                continue
+            idle = 0
+            items.append(item)
+            taken[camera] = taken.get(camera, 0) + 1
+            if item.is_mark:
+                break
+        return items
+
+    def _next(self, camera: str, *, allow_mark: bool) -> Item | None:
+        ready = self._ready[camera]
+        while not ready and (self._join_next(camera, ready) if self._ports else self._merge_next(camera, ready)):
+            pass
+        if not ready or (ready[0].is_mark and not allow_mark):
+            return None
+        return ready.popleft()
+
+    def _merge_next(self, camera: str, ready: deque[Item]) -> bool:
+        """Move the lowest message of this camera's lanes to `ready`; its end only when all lanes have ended."""
+        lanes = [lane for lane in self._camera_lanes[camera] if lane.mailbox]
+        if not lanes:
+            return False
+        lane = min(lanes, key=lambda lane: lane.mailbox[0].key)
+        received = lane.mailbox[0]
+        if received.is_end:
+            heads = [other.mailbox[0] for other in lanes if other.mailbox[0].is_end]
+            if len(heads) < len(self._edges):
+                return False
+            for other in lanes:
+                other.mailbox.popleft()
+            ready.append(Item(camera, received.key, _build(received, self._types), "", tuple(heads)))
+            return True
+        lane.mailbox.popleft()
+        self._ready_one(camera, received, ready)
+        return True
+
+    def _ready_one(self, camera: str, received: Received, ready: deque[Item]) -> None:
+        try:
+            ready.append(
+                Item(camera, received.key, _build(received, self._types), received.lane.edge.sender, (received,))
+            )
+        except WireError as error:
+            self._refuse((received,), error)
+
+    def _join_next(self, camera: str, ready: deque[Item]) -> bool:
+        """Feed the join with what has come; True if something came out that is worth another look."""
+        join = self._joins[camera]
+        for lane in self._camera_lanes[camera]:
+            while lane.mailbox:
+                received = lane.mailbox.popleft()
+                join.push(lane.edge.port, received.key, received)
+        for kind, key, row in join.matched():
+            if kind == "joined":
+                self._ready_row(camera, key, row, ready)
+            elif kind == "end":
+                first = next(iter(row.values()))
+                ready.append(Item(camera, key, _build(first, self._types), "", tuple(row.values())))
+            else:
+                self._pass_over(camera, kind, key, row, ready)
+        return False
+
+    def _ready_row(self, camera: str, key: Key, row: dict[str, Received], ready: deque[Item]) -> None:
+        try:
+            built = {port: _build(received, self._types) for port, received in row.items()}
+            ready.append(Item(camera, key, built, "", tuple(row.values())))
+        except WireError as error:
+            self._refuse(tuple(row.values()), error)
+
+    def _pass_over(self, camera: str, kind: str, key: Key, row: dict[str, Received], ready: deque[Item]) -> None:
+        """A frame that will not be joined: what came of it goes on as one tombstone."""
+        if kind == "unpaired":
+            self._counters.add("dropped.unpaired", camera)
+        stamp = next(iter(row.values())).header.stamp
+        ready.append(Item(camera, key, Tombstone(stamp, _DISCARDED_REASON.get(kind, "")), "", tuple(row.values())))
+
+    def _refuse(self, row: tuple[Received, ...], error: WireError) -> None:
+        self._counters.add("dropped.wire", row[0].lane.camera)
+        self._log.error("message_refused", error=str(error), camera=row[0].lane.camera)
+        for received in row:
+            self.finish_received(received)
+
+    # ---- signals
+
+    def free(self, item: Item) -> None:
+        """The item's memory is no longer read."""
+        for received in item.received:
+            assert isinstance(received, Received)
+            if not received.freed:
+                received.freed = True
+                for identity, n in received.origins:
+                    self._signal(identity, n, free=True)
+
+    def done(self, item: Item) -> None:
+        """All that was made of the item is done."""
+        for received in item.received:
+            assert isinstance(received, Received)
+            self.finish_received(received)
+
+    def finish_received(self, received: Received) -> None:
+        """Free and done in one: its senders forget it."""
+        received.lane.unfinished.pop(received.key, None)
+        for identity, n in received.origins:
+            self._signal(identity, n, free=not received.freed, done=True)
+        received.freed = True
+
+    def _signal(self, identity: bytes, n: int, *, free: bool = False, done: bool = False) -> None:
+        if identity not in self._peers:
+            return
+        freed, finished = self._signals.setdefault(identity, ([], []))
+        if free:
+            freed.append(n)
+        if done:
+            finished.append(n)
+
+    def flush(self) -> None:
+        """Send the signals that have come together."""
+        for identity, (freed, finished) in self._signals.items():
+            self._send(identity, SIGNAL, pack([freed, finished]))
+        self._signals.clear()
+
+    def _send(self, identity: bytes, kind: bytes, body: bytes) -> None:
+        # A peer that is gone needs no signal: its successor attaches anew.
+        with contextlib.suppress(zmq.ZMQError):
+            self.socket.send_multipart([identity, kind, body], zmq.NOBLOCK)
+
+    def close(self) -> None:
+        self.socket.close(0)
+        with contextlib.suppress(OSError):
+            os.unlink(self.endpoint.removeprefix("ipc://"))  # noqa: PTH108 - may be an abstract name
+
+
+def _build(received: Received, types: Mapping[str, Mapping[str, type[Message]]]) -> Message:
+    """The message with its arrays as views of the sender's memory."""
+    accepted = dict(types[received.lane.edge.name])
+    return build(received.header, accepted, read_arrays(received.header, received.mapping))

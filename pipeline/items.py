@@ -1,0 +1,56 @@
+"""What a stage is handed, and its place in its camera's order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from pipeline.messages import MARKS, Message, Stamp
+
+END_SEQ = 1 << 62
+"""The `seq` of what is said at a camera's end: after every frame."""
+
+
+class Key(NamedTuple):
+    """A message's place in its camera's order on an edge. `part` counts what was made of one frame."""
+
+    epoch: int
+    seq: int
+    part: int
+
+
+class Held(Protocol):
+    """A message in shared memory that an item was made of."""
+
+    def intact(self) -> bool:
+        """True while the memory still has its content."""
+
+
+@dataclass(slots=True, eq=False)
+class Item:
+    """One message, or one for each port, of one frame of one camera.
+
+    `sender` is the stage that made it, "" for a joined one. `received` is what must be freed and done.
+    """
+
+    camera: str
+    key: Key
+    payload: Message | dict[str, Message]
+    sender: str = ""
+    received: Sequence[Held] = ()
+
+    @property
+    def stamp(self) -> Stamp:
+        """The stamp of the frame."""
+        payload = self.payload
+        return next(iter(payload.values())).stamp if isinstance(payload, dict) else payload.stamp
+
+    @property
+    def is_mark(self) -> bool:
+        """True for an end or a tombstone."""
+        return isinstance(self.payload, MARKS)
+
+    def intact(self) -> bool:
+        """False when a slot was taken back while it was read: then what was made of it is worthless."""
+        return all(held.intact() for held in self.received)

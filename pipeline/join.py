@@ -1,0 +1,57 @@
+"""Brings together what belongs to the same frame: one lane a port, matched by key, each lane in order.
+
+    frames   7  8  9  10            all lanes have 7        -> (7, 7)
+    tracks   7     9                8 has no partner        -> dropped, `unpaired`
+                                    9                       -> (9, 9); 10 waits
+
+A tombstone counts as the partner that says "nothing": the others of its key are dropped as `empty`. The end of a camera
+comes out when every lane has it at its head.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, Literal, NamedTuple, TypeVar
+
+from pipeline.items import Key
+
+T = TypeVar("T")
+
+
+class Matched(NamedTuple, Generic[T]):
+    """What came out: `kind` says whether it is a full row, or one to be passed over."""
+
+    kind: Literal["joined", "empty", "unpaired", "end"]
+    key: Key
+    row: dict[str, T]
+
+
+class Join(Generic[T]):
+    """The join of one camera. `is_end` and `is_tombstone` tell marks from content."""
+
+    def __init__(self, ports: Sequence[str], is_end: Callable[[T], bool], is_tombstone: Callable[[T], bool]) -> None:
+        self._lanes: dict[str, deque[tuple[Key, T]]] = {port: deque() for port in ports}
+        self._is_end = is_end
+        self._is_tombstone = is_tombstone
+
+    def push(self, port: str, key: Key, value: T) -> None:
+        """Put the next message of a lane behind the others."""
+        self._lanes[port].append((key, value))
+
+    def __len__(self) -> int:
+        return sum(len(lane) for lane in self._lanes.values())
+
+    def matched(self) -> Iterator[Matched[T]]:
+        """All that is settled by now, in order."""
+        while all(self._lanes.values()):
+            low = min(lane[0][0] for lane in self._lanes.values())
+            row = {port: lane.popleft()[1] for port, lane in self._lanes.items() if lane[0][0] == low}
+            yield Matched(self._kind(row), low, row)
+
+    def _kind(self, row: dict[str, T]) -> Literal["joined", "empty", "unpaired", "end"]:
+        if len(row) < len(self._lanes):
+            return "unpaired"
+        if any(self._is_end(value) for value in row.values()):
+            return "end"
+        return "empty" if any(self._is_tombstone(value) for value in row.values()) else "joined"

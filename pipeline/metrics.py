@@ -1,0 +1,59 @@
+"""Counters and timings of one process, as plain values that travel to the supervisor."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, deque
+from typing import Any
+
+_KEPT = 256
+
+
+class Counters:
+    """Named counts per camera ("" where no camera is meant). May be used from several threads."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._lock = threading.Lock()
+
+    def add(self, name: str, camera: str, n: int = 1) -> None:
+        """Add `n` to a count."""
+        with self._lock:
+            self._counts[name, camera] += n
+
+    def get(self, name: str, camera: str) -> int:
+        """The count so far."""
+        return self._counts[name, camera]
+
+    def snapshot(self) -> list[tuple[str, str, int]]:
+        """(name, camera, count) of all."""
+        with self._lock:
+            return [(name, camera, n) for (name, camera), n in self._counts.items()]
+
+
+class StageTimes:
+    """How long the calls of one stage take, how many items they have, and how much of the time it works."""
+
+    def __init__(self) -> None:
+        self._calls: deque[tuple[int, int]] = deque(maxlen=_KEPT)
+        self.items = 0
+        self.busy_ns = 0
+
+    def add(self, duration_ns: int, items: int) -> None:
+        """One call of `process` with `items` items took `duration_ns`."""
+        self._calls.append((duration_ns, items))
+        self.items += items
+        self.busy_ns += duration_ns
+
+    def snapshot(self) -> dict[str, Any]:
+        """Items and busy time so far; median, 99th percentile (ms) and mean batch of the last calls."""
+        calls = list(self._calls)
+        durations = sorted(duration for duration, _ in calls)
+        count = len(durations)
+        return {
+            "items": self.items,
+            "busy_ns": self.busy_ns,
+            "batch": sum(items for _, items in calls) / count if count else None,
+            "latency_ms_p50": durations[count // 2] / 1e6 if count else None,
+            "latency_ms_p99": durations[min(count - 1, count * 99 // 100)] / 1e6 if count else None,
+        }

@@ -1,0 +1,200 @@
+"""Where events are safe: SQLite between whoever emits events and the event sinks.
+
+    producers --accept--> [events] --pull--> sink --acknowledge--> [pending] row gone
+
+An event is committed when `accept` returns. Each sink has a row in `pending` for each event that it wants and has not
+acknowledged, so that a sink or the outbox may die at any time: what is pending is handed out again. The ids of
+events are kept for the whole run, and a repeated one is ignored. The file outlives the run when something is left in
+it; the next run of the same name delivers that first.
+
+A sink that wants `order: time` gets its events by (time, camera, place in the camera's order), as soon as every
+camera has been judged up to that time: for this the outbox hears of every frame, also of those that made no event
+(tombstones).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from pipeline.errors import EnvironmentProblem
+from pipeline.items import Item
+from pipeline.messages import Event, Stamp, Tombstone
+from pipeline.stage import Context, Settings, Stage
+
+EVERY_CAMERA = "*"
+"""The name under which the outbox hands all cameras' events to a sink: one lane, so that their order holds."""
+
+_NEVER = -(1 << 62)
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS events (
+    row INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE, producer TEXT NOT NULL, camera TEXT NOT NULL,
+    epoch INTEGER NOT NULL, seq INTEGER NOT NULL, part INTEGER NOT NULL, time_ns INTEGER NOT NULL,
+    incident TEXT NOT NULL, phase TEXT NOT NULL, body BLOB NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS pending (
+    sink TEXT NOT NULL, row INTEGER NOT NULL, PRIMARY KEY (sink, row)
+) STRICT, WITHOUT ROWID;
+"""
+_PENDING = """
+SELECT e.row, e.id, e.incident, e.phase, e.body, e.camera, e.epoch, e.seq, e.time_ns
+FROM pending p JOIN events e ON e.row = p.row WHERE p.sink = ? AND e.time_ns <= ?
+"""
+_BY_TIME = "e.time_ns, e.camera, e.epoch, e.seq, e.part, e.producer"
+
+
+class OutboxSettings(Settings):
+    """Filled in when the graph is completed; nobody writes it."""
+
+    path: str = Field(description="The SQLite file.")
+    sinks: dict[str, list[str]] = Field(description="Event sink -> the stages whose events it wants; empty: all.")
+    ordered: list[str] = Field(default=[], description="Sinks that want the events of all cameras in order of time.")
+
+
+class Outbox(Stage[OutboxSettings]):
+    """Keeps events until every sink that wants them has them."""
+
+    settings_type = OutboxSettings
+    inputs = Event
+    outputs = (Event,)
+
+    def __init__(self, settings: OutboxSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._db: sqlite3.Connection | None = None
+        self._handed: dict[str, set[int]] = {sink: set() for sink in settings.sinks}
+        self._judged: dict[str, int] = dict.fromkeys(context.cameras, _NEVER)
+        self._ended: set[str] = set()
+
+    # ---- opening and closing
+
+    def open(self) -> None:
+        path = Path(self.settings.path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(path, isolation_level=None)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._db.executescript(_SCHEMA)
+            self._start()
+        except (sqlite3.Error, OSError) as error:
+            raise EnvironmentProblem(
+                f"the outbox {path} cannot be opened: {error}: see that the folder is writable and the disk has room"
+            ) from None
+
+    @property
+    def db(self) -> sqlite3.Connection:
+        """The open database."""
+        assert self._db is not None
+        return self._db
+
+    def _start(self) -> None:
+        """At the start of a run: forget what was delivered, keep what was not; ids are only compared within a run."""
+        if self.context.incarnation == 1:
+            self.db.execute("DELETE FROM events WHERE row NOT IN (SELECT row FROM pending)")
+            self.db.execute("UPDATE events SET id = 'before ' || row || ' ' || id WHERE id NOT LIKE 'before %'")
+            kept = self.db.execute("SELECT count(*) FROM events").fetchone()[0]
+            if kept:
+                self.context.log.info("events_left_by_an_earlier_run", events=kept)
+
+    def close(self) -> None:
+        if self._db is None:
+            return
+        left = self._db.execute("SELECT count(*) FROM pending").fetchone()[0]
+        self._db.close()
+        self._db = None
+        if left:
+            self.context.log.warning("events_undelivered", events=left, kept_in=self.settings.path)
+        elif len(self._ended) == len(self._judged):
+            for suffix in ("", "-wal", "-shm"):
+                Path(self.settings.path + suffix).unlink(missing_ok=True)
+
+    # ---- taking in
+
+    def accept(self, items: Sequence[Item]) -> None:
+        """Commit the events among `items`, and note how far their cameras have been judged.
+
+        Raises EnvironmentProblem when the disk is full: nothing of `items` is committed then.
+        """
+        events = [item for item in items if isinstance(item.payload, Event)]
+        if events:
+            self._commit(events)
+        for item in items:
+            self._progress(item)
+
+    def _commit(self, items: Sequence[Item]) -> None:
+        try:
+            self.db.execute("BEGIN IMMEDIATE")
+            for item in items:
+                self._insert(item)
+            self.db.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
+            raise EnvironmentProblem(
+                f"events cannot be committed to {self.settings.path}: {error}: free some disk space; they are kept"
+            ) from None
+
+    def _insert(self, item: Item) -> None:
+        event, key = item.payload, item.key
+        assert isinstance(event, Event)
+        cursor = self.db.execute(
+            "INSERT OR IGNORE INTO events (id, producer, camera, epoch, seq, part, time_ns, incident, phase, body) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (event.id, item.sender, item.camera, key.epoch, key.seq, key.part, event.stamp.time_ns)
+            + (event.incident, event.phase, event.body),
+        )
+        if cursor.rowcount:
+            wanted = [s for s, producers in self.settings.sinks.items() if not producers or item.sender in producers]
+            self.db.executemany("INSERT INTO pending VALUES (?, ?)", [(sink, cursor.lastrowid) for sink in wanted])
+            self.context.count("events", item.camera)
+
+    def _progress(self, item: Item) -> None:
+        # An event of a frame may be followed by another one of the same frame: judged up to just before it.
+        last = item.stamp.time_ns - (0 if isinstance(item.payload, Tombstone) else 1)
+        self._judged[item.camera] = max(self._judged.get(item.camera, _NEVER), last)
+
+    def end(self, camera: str) -> None:
+        """Nothing more comes of this camera."""
+        self._ended.add(camera)
+        self._judged[camera] = 1 << 62
+
+    def ended(self, cameras: Iterable[str]) -> bool:
+        """True when all of these have ended."""
+        return self._ended.issuperset(cameras)
+
+    # ---- handing out
+
+    def pull(self, sink: str, most: int) -> list[tuple[int, Event]]:
+        """Up to `most` events that the sink has not been handed yet, with their row numbers, in the order it wants."""
+        handed = self._handed[sink]
+        ordered = sink in self.settings.ordered
+        until = min(self._judged.values(), default=1 << 62) if ordered else 1 << 62
+        query = f"{_PENDING} ORDER BY {_BY_TIME if ordered else 'e.row'} LIMIT ?"
+        rows = self.db.execute(query, (sink, until, most + len(handed)))
+        fresh = [_event(row) for row in rows if row[0] not in handed][:most]
+        handed.update(row for row, _ in fresh)
+        return fresh
+
+    def take_back(self, sink: str) -> None:
+        """The sink did not get what it was handed: hand it out again."""
+        self._handed[sink].clear()
+
+    def acknowledge(self, sink: str, rows: Sequence[int]) -> None:
+        """The sink has these for good."""
+        self._handed[sink].difference_update(rows)
+        self.db.executemany("DELETE FROM pending WHERE sink = ? AND row = ?", [(sink, row) for row in rows])
+
+    def left(self, sink: str) -> int:
+        """How many events the sink has not acknowledged."""
+        return int(self.db.execute("SELECT count(*) FROM pending WHERE sink = ?", (sink,)).fetchone()[0])
+
+
+def _event(row: Any) -> tuple[int, Event]:
+    number, event_id, incident, phase, body, camera, epoch, seq, time_ns = row
+    stamp = Stamp(camera, epoch, min(seq, 1 << 53), time_ns, 0, 0)
+    return number, Event(stamp, event_id.rpartition(" ")[2], incident, phase, body)
