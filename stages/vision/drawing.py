@@ -1,0 +1,183 @@
+"""Draws people on pictures, for a person's eyes: boxes, skeletons, labels, captions.
+
+Pictures are (H, W, 3) uint8 BGR and are drawn on in place. Coordinates are pixels of the picture, x to the right,
+y down; pixel i covers [i, i + 1). Lines and letters grow with the picture, and thin out for small people.
+
+    orange: left side    blue: right side    grey: head and trunk    (left is the person's left)
+"""
+
+from __future__ import annotations
+
+import colorsys
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+F32 = NDArray[np.float32]
+Picture = NDArray[np.uint8]
+Colour = tuple[int, int, int]
+Side = Literal["left", "right", "middle"]
+
+SIDE_COLOURS: dict[Side, Colour] = {"left": (40, 150, 255), "right": (255, 160, 40), "middle": (215, 215, 215)}
+
+# Both ends of each bone as rows of the COCO order: nose, eyes, ears, shoulders, elbows, wrists, hips, knees, ankles,
+# of each pair the left one (odd) first.
+COCO_17_BONES: tuple[tuple[int, int], ...] = (
+    *((0, 1), (0, 2), (1, 3), (2, 4)),
+    *((5, 6), (5, 11), (6, 12), (11, 12)),
+    *((5, 7), (7, 9), (6, 8), (8, 10)),
+    *((11, 13), (13, 15), (12, 14), (14, 16)),
+)
+
+GOLDEN_RATIO = 0.6180339887498949
+FONT = cv2.FONT_HERSHEY_SIMPLEX
+FRACTION_BITS = 4
+"""cv2 takes coordinates in sixteenths of a pixel, so that a skeleton does not tremble."""
+FAR = 16384.0
+"""Coordinates are cut here: cv2 overflows on larger ones."""
+
+
+class Pen(NamedTuple):
+    """Sizes in pixels that suit a picture."""
+
+    line: int
+    font_scale: float
+    pad: int
+
+
+def pen_for(picture: Picture) -> Pen:
+    """The sizes for this picture: a line of 2 and letters of 10 pixels where the short side has 480."""
+    unit = min(picture.shape[:2]) / 480
+    return Pen(max(1, round(2 * unit)), max(0.35, 0.45 * unit), max(2, round(4 * unit)))
+
+
+def id_colour(track_id: int) -> Colour:
+    """The BGR colour of an id: always the same, and far in hue from its neighbours'."""
+    red, green, blue = colorsys.hsv_to_rgb(track_id * GOLDEN_RATIO % 1.0, 0.75, 1.0)
+    return round(blue * 255), round(green * 255), round(red * 255)
+
+
+def side_of(joint: int) -> Side:
+    """On which side of the person a joint of coco-17 is."""
+    if joint == 0:
+        return "middle"
+    return "left" if joint % 2 else "right"
+
+
+def bone_side(start: int, end: int) -> Side:
+    """Left or right where both ends are on that side (the head's lines to the nose too), else the middle."""
+    sides = {side_of(start), side_of(end)} - {"middle"}
+    return sides.pop() if len(sides) == 1 else "middle"
+
+
+def draw_people(
+    picture: Picture,
+    boxes_xyxy: F32,
+    keypoints: F32,
+    ids: Sequence[int],
+    labels: Sequence[str],
+    *,
+    skeleton: str = "coco-17",
+    min_confidence: float = 0.3,
+) -> None:
+    """Draw N people: ``boxes_xyxy`` (N, 4), ``keypoints`` (N, K, 3) x, y, confidence, an id and a label each.
+
+    Joints below ``min_confidence``, and the bones they end, are left out; so is what is not finite. A skeleton other
+    than coco-17 shows its joints only. Labels come last, so that no line crosses one.
+    """
+    colours = [id_colour(int(track_id)) for track_id in ids]
+    for box, colour in zip(boxes_xyxy, colours, strict=True):
+        draw_box(picture, box, colour)
+    for box, joints, colour in zip(boxes_xyxy, keypoints, colours, strict=True):
+        line = _limb_line(picture, box)
+        draw_skeleton(picture, joints, skeleton, colour, min_confidence=min_confidence, line=line)
+    for box, label, colour in zip(boxes_xyxy, labels, colours, strict=True):
+        if label and np.isfinite(box).all():
+            draw_label(picture, label, (float(box[0]), float(box[1])), colour)
+
+
+def draw_box(picture: Picture, box_xyxy: F32, colour: Colour) -> None:
+    """The outline of one box (4,); nothing where a side is not finite."""
+    if np.isfinite(box_xyxy).all():
+        low, high = _fixed(box_xyxy[:2]), _fixed(box_xyxy[2:])
+        cv2.rectangle(picture, low, high, colour, pen_for(picture).line, cv2.LINE_AA, FRACTION_BITS)
+
+
+def draw_skeleton(
+    picture: Picture, joints: F32, skeleton: str, colour: Colour, *, min_confidence: float, line: int
+) -> None:
+    """One person's bones and joints: ``joints`` (K, 3). ``colour``: of joints without a side. ``line``: in pixels."""
+    shown = (joints[:, 2] >= min_confidence) & np.isfinite(joints).all(axis=1)
+    sided = skeleton == "coco-17" and len(joints) == 17
+    if sided:
+        for start, end in COCO_17_BONES:
+            if shown[start] and shown[end]:
+                ends = _fixed(joints[start]), _fixed(joints[end])
+                cv2.line(picture, *ends, SIDE_COLOURS[bone_side(start, end)], line, cv2.LINE_AA, FRACTION_BITS)
+    radius = round((line * 0.5 + 1.2) * (1 << FRACTION_BITS))
+    for joint in np.flatnonzero(shown):
+        dot = SIDE_COLOURS[side_of(int(joint))] if sided else colour
+        cv2.circle(picture, _fixed(joints[joint]), radius, dot, cv2.FILLED, cv2.LINE_AA, FRACTION_BITS)
+
+
+def draw_label(picture: Picture, text: str, corner: tuple[float, float], colour: Colour) -> None:
+    """Text on a plate of ``colour`` above the point ``corner``; pushed inwards where it would leave the picture."""
+    pen = pen_for(picture)
+    text = _printable(text)
+    (text_width, text_height), below = cv2.getTextSize(text, FONT, pen.font_scale, 1)
+    width, height = text_width + 2 * pen.pad, text_height + below + pen.pad
+    left = _inside(corner[0], width, picture.shape[1])
+    top = _inside(corner[1] - height, height, picture.shape[0])
+    cv2.rectangle(picture, (left, top), (left + width - 1, top + height - 1), colour, cv2.FILLED)
+    at = (left + pen.pad, top + pen.pad // 2 + text_height)
+    cv2.putText(picture, text, at, FONT, pen.font_scale, _ink(colour), _stroke(pen), cv2.LINE_AA)
+
+
+def draw_caption(picture: Picture, left: str, right: str = "") -> None:
+    """A dark, half transparent strip along the upper edge, with a text at each end."""
+    pen = pen_for(picture)
+    left, right = _printable(left), _printable(right)
+    (_, letter_height), below = cv2.getTextSize("Ag", FONT, pen.font_scale, 1)
+    strip = picture[: letter_height + below + 2 * pen.pad]
+    strip[:] = strip // 3
+    right_width = cv2.getTextSize(right, FONT, pen.font_scale, 1)[0][0]
+    baseline = pen.pad + letter_height
+    for text, x in ((left, pen.pad), (right, picture.shape[1] - right_width - pen.pad)):
+        ink = (255, 255, 255)
+        cv2.putText(picture, text, (x, baseline), FONT, pen.font_scale, ink, _stroke(pen), cv2.LINE_AA)
+
+
+def _limb_line(picture: Picture, box_xyxy: F32) -> int:
+    """The bones' thickness: a thirtieth of the person's height, but no more than the picture's own line and a half."""
+    height = float(box_xyxy[3] - box_xyxy[1])
+    most = pen_for(picture).line * 1.5
+    return max(1, round(min(most, height / 30))) if np.isfinite(height) else 1
+
+
+def _fixed(point: F32) -> tuple[int, int]:
+    """cv2's fixed-point numbers, in which a whole number is the middle of a pixel."""
+    x, y = np.rint((np.clip(point[:2], -FAR, FAR) - 0.5) * (1 << FRACTION_BITS)).astype(int)
+    return int(x), int(y)
+
+
+def _inside(start: float, length: int, limit: int) -> int:
+    """Where a span of ``length`` may start to lie within [0, ``limit``), as near to ``start`` as can be."""
+    return round(max(0.0, min(start, float(limit - length))))
+
+
+def _ink(plate: Colour) -> Colour:
+    """Black on light, white on dark (luma of BT.601)."""
+    blue, green, red = plate
+    return (0, 0, 0) if 0.114 * blue + 0.587 * green + 0.299 * red > 110 else (255, 255, 255)
+
+
+def _stroke(pen: Pen) -> int:
+    return max(1, round(pen.font_scale * 1.6))
+
+
+def _printable(text: str) -> str:
+    """cv2's letters are ASCII only: any other shows as a question mark."""
+    return "".join(letter if " " <= letter <= "~" else "?" for letter in text)

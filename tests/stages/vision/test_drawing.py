@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stages.vision.drawing import (
+    COCO_17_BONES,
+    SIDE_COLOURS,
+    bone_side,
+    draw_box,
+    draw_caption,
+    draw_label,
+    draw_people,
+    draw_skeleton,
+    id_colour,
+)
+
+GREY = 90
+
+
+def blank(width: int = 320, height: int = 240) -> np.ndarray:
+    return np.full((height, width, 3), GREY, np.uint8)
+
+
+def touched(picture: np.ndarray) -> np.ndarray:
+    """Where something was drawn: (H, W) bool."""
+    return (picture != GREY).any(axis=2)
+
+
+def standing(confidence: float = 0.9) -> np.ndarray:
+    """A person (1, 17, 3) that faces the camera: the left side of the body lies to the right of x = 160."""
+    left = [(165, 38), (172, 42), (185, 70), (195, 110), (200, 150), (175, 140), (178, 180), (180, 220)]
+    right = [(320 - x, y) for x, y in left]
+    joints = [(160, 45), *(joint for pair in zip(left, right, strict=True) for joint in pair)]
+    return np.array([[(x, y, confidence) for x, y in joints]], np.float32)
+
+
+BOX = np.array([[110, 30, 210, 228]], np.float32)
+
+
+def test_a_box_is_drawn_along_its_edges_and_nowhere_else() -> None:
+    picture = blank()
+    draw_box(picture, BOX[0], (0, 0, 255))
+    marks = touched(picture)
+    assert marks[29:32, 150].any()
+    assert marks[226:230, 150].any()
+    assert marks[100, 109:112].any()
+    assert marks[100, 208:212].any()
+    assert not marks[34:224, 114:206].any()
+    assert not marks[:26].any()
+    assert not marks[:, :105].any()
+
+
+def test_left_and_right_limbs_have_their_own_colours() -> None:
+    picture = blank()
+    draw_skeleton(picture, standing()[0], "coco-17", (0, 0, 0), min_confidence=0.3, line=3)
+    assert tuple(picture[130, 197]) == SIDE_COLOURS["left"]
+    assert tuple(picture[130, 122]) == SIDE_COLOURS["right"]
+    assert tuple(picture[69, 160]) == SIDE_COLOURS["middle"]
+
+
+def test_uncertain_joints_and_their_bones_are_left_out() -> None:
+    joints = standing()[0]
+    joints[9, 2] = 0.29  # the left wrist
+    picture = blank()
+    draw_skeleton(picture, joints, "coco-17", (0, 0, 0), min_confidence=0.3, line=2)
+    assert not touched(picture)[120:160, 190:210].any()
+    assert touched(picture)[120:160, 110:130].any()
+
+
+def test_another_skeleton_shows_points_in_the_colour_of_the_person() -> None:
+    joints = np.array([[50, 50, 1], [200, 200, 1]], np.float32)
+    picture = blank()
+    draw_skeleton(picture, joints, "hands-2", (1, 2, 3), min_confidence=0.3, line=2)
+    assert tuple(picture[50, 50]) == (1, 2, 3)
+    assert tuple(picture[200, 200]) == (1, 2, 3)
+    assert not touched(picture)[100:150].any()
+
+
+def test_nothing_is_drawn_for_nobody() -> None:
+    picture = blank()
+    draw_people(picture, np.empty((0, 4), np.float32), np.empty((0, 17, 3), np.float32), [], [])
+    assert not touched(picture).any()
+
+
+@pytest.mark.parametrize("corner", [(-500.0, -500.0), (5000.0, 5000.0), (150.0, 3.0)])
+def test_a_label_stays_in_the_picture_and_is_readable(corner: tuple[float, float]) -> None:
+    picture = blank()
+    draw_label(picture, "#17 0.93", corner, (0, 255, 255))
+    plate = (picture == (0, 255, 255)).all(axis=2)
+    rows, columns = np.flatnonzero(plate.any(axis=1)), np.flatnonzero(plate.any(axis=0))
+    inside = picture[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    assert inside.shape[0] >= 10
+    assert inside.shape[1] >= 40
+    assert (inside.max(axis=2) < 90).any(), "dark letters on a light plate"
+    assert not (inside == GREY).all(axis=2).any(), "a plate without holes"
+
+
+def test_a_label_sits_above_its_box() -> None:
+    picture = blank()
+    draw_people(picture, BOX, standing(0.0), [3], ["#3"])
+    assert touched(picture)[15:29, 110:130].any()
+    assert not touched(picture)[15:29, 150:].any()
+
+
+def test_a_caption_darkens_the_upper_edge_only() -> None:
+    picture = blank()
+    draw_caption(picture, "front door", "00:12.3")
+    marks = touched(picture)
+    assert marks[2].all()
+    assert not marks[60:].any()
+    assert (picture[:30, :100] > 150).any()
+    assert (picture[:30, -60:] > 150).any()
+
+
+def test_letters_beyond_ascii_show_as_question_marks() -> None:
+    umlaut, question = blank(), blank()
+    draw_caption(umlaut, "Tür\n")
+    draw_caption(question, "T?r?")
+    assert np.array_equal(umlaut, question)
+
+
+def test_neighbouring_ids_look_different_and_an_id_always_looks_the_same() -> None:
+    assert id_colour(41) == id_colour(41)
+    for track_id in range(200):
+        a, b = np.array(id_colour(track_id)), np.array(id_colour(track_id + 1))
+        assert np.abs(a - b).sum() > 100
+
+
+def test_bones_cover_every_joint_and_keep_their_side() -> None:
+    assert {joint for bone in COCO_17_BONES for joint in bone} == set(range(17))
+    sides = {bone: bone_side(*bone) for bone in COCO_17_BONES}
+    assert sides[7, 9] == "left"
+    assert sides[14, 16] == "right"
+    assert sides[11, 12] == "middle"
+
+
+numbers = st.one_of(st.floats(-1e9, 1e9, width=32), st.sampled_from([np.nan, np.inf, -np.inf]))
+
+
+@given(
+    size=st.tuples(st.integers(2, 400), st.integers(2, 400)),
+    box=st.lists(numbers, min_size=4, max_size=4),
+    joints=st.lists(st.tuples(numbers, numbers, st.floats(0, 1, width=32)), min_size=17, max_size=17),
+    label=st.text(max_size=30),
+)
+def test_no_value_breaks_the_drawing(size, box, joints, label) -> None:
+    picture = blank(*size)
+    draw_people(picture, np.array([box], np.float32), np.array([joints], np.float32), [-7], [label])
+    draw_caption(picture, label, label)
+    assert picture.shape == (size[1], size[0], 3)
+
+
+def test_a_real_picture_keeps_its_pixels_outside_the_drawing(test_data) -> None:
+    cv2 = pytest.importorskip("cv2")
+    original = cv2.imread(str(test_data / "images" / "coco" / "000000000785.jpg"))
+    picture = original.copy()
+    draw_people(picture, np.array([[280, 44, 499, 388]], np.float32), np.zeros((1, 17, 3), np.float32), [1], ["#1"])
+    changed = (picture != original).any(axis=2)
+    assert 0.002 < changed.mean() < 0.03
+    assert not changed[60:370, 300:480].any()
