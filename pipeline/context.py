@@ -17,6 +17,31 @@ from pipeline.stage import Logger
 if TYPE_CHECKING:
     from pipeline.slots import Slot
 
+
+class Collector:
+    """The slots that a thread's stages take for their outputs; whoever collects releases them after sending."""
+
+    def __init__(self) -> None:
+        self._local = threading.local()
+
+    @property
+    def slots(self) -> list[Slot] | None:
+        """What this thread has collected so far, or None when nobody collects."""
+        slots: list[Slot] | None = getattr(self._local, "slots", None)
+        return slots
+
+    @contextmanager
+    def collecting(self) -> Iterator[list[Slot]]:
+        """Collect in this thread meanwhile."""
+        outer = self.slots
+        slots: list[Slot] = []
+        self._local.slots = slots
+        try:
+            yield slots
+        finally:
+            self._local.slots = outer
+
+
 Allocate = Callable[[Mapping[str, tuple[tuple[int, ...], str]]], "tuple[Slot, dict[str, Array]]"]
 
 
@@ -34,6 +59,7 @@ class StageContext:
         base_folder: Path,
         log: Logger,
         counters: Counters,
+        collector: Collector | None = None,
         allocate: Allocate | None = None,
     ) -> None:
         self.stage = stage
@@ -45,11 +71,11 @@ class StageContext:
         self.log = log
         self._counters = counters
         self._allocate = allocate
-        self._local = threading.local()
+        self._collector = collector or Collector()
 
     def new_arrays(self, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, Array]:
         """See `pipeline.stage.Context`."""
-        collected: list[Slot] | None = getattr(self._local, "slots", None)
+        collected = self._collector.slots
         if self._allocate is None or collected is None:
             return {name: np.empty(shape, dtype) for name, (shape, dtype) in specs.items()}
         slot, arrays = self._allocate(specs)
@@ -59,13 +85,3 @@ class StageContext:
     def count(self, name: str, camera: str, n: int = 1) -> None:
         """See `pipeline.stage.Context`."""
         self._counters.add(name, camera, n)
-
-    @contextmanager
-    def collecting(self) -> Iterator[list[Slot]]:
-        """The slots that this thread's calls of `new_arrays` take meanwhile; whoever collects releases them."""
-        outer = getattr(self._local, "slots", None)
-        self._local.slots = slots = []
-        try:
-            yield slots
-        finally:
-            self._local.slots = outer

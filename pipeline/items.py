@@ -9,7 +9,9 @@ from typing import NamedTuple, Protocol
 from pipeline.messages import MARKS, Message, Stamp
 
 END_SEQ = 1 << 62
-"""The `seq` of what is said at a camera's end: after every frame."""
+"""The `seq` of a camera's last words: after every frame. The end itself comes one later."""
+
+_PART_BITS = 12
 
 
 class Key(NamedTuple):
@@ -18,6 +20,10 @@ class Key(NamedTuple):
     epoch: int
     seq: int
     part: int
+
+    def made(self, index: int) -> Key:
+        """The key of the message number `index` made of the message with this key: unique, and in order."""
+        return Key(self.epoch, self.seq, (self.part << _PART_BITS) + index)
 
 
 class Held(Protocol):

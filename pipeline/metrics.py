@@ -32,18 +32,21 @@ class Counters:
 
 
 class StageTimes:
-    """How long the calls of one stage take, how many items they have, and how much of the time it works."""
+    """How long the calls of one stage take, how many items they have, and how much of the time it works. Safe to use
+    from several threads."""
 
     def __init__(self) -> None:
         self._calls: deque[tuple[int, int]] = deque(maxlen=_KEPT)
+        self._lock = threading.Lock()
         self.items = 0
         self.busy_ns = 0
 
     def add(self, duration_ns: int, items: int) -> None:
         """One call of `process` with `items` items took `duration_ns`."""
-        self._calls.append((duration_ns, items))
-        self.items += items
-        self.busy_ns += duration_ns
+        with self._lock:
+            self._calls.append((duration_ns, items))
+            self.items += items
+            self.busy_ns += duration_ns
 
     def snapshot(self) -> dict[str, Any]:
         """Items and busy time so far; median, 99th percentile (ms) and mean batch of the last calls."""

@@ -40,6 +40,7 @@ CREATE TABLE IF NOT EXISTS events (
 CREATE TABLE IF NOT EXISTS pending (
     sink TEXT NOT NULL, row INTEGER NOT NULL, PRIMARY KEY (sink, row)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS ended (camera TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 """
 _PENDING = """
 SELECT e.row, e.id, e.incident, e.phase, e.body, e.camera, e.epoch, e.seq, e.time_ns
@@ -69,6 +70,7 @@ class Outbox(Stage[OutboxSettings]):
         self._handed: dict[str, set[int]] = {sink: set() for sink in settings.sinks}
         self._judged: dict[str, int] = dict.fromkeys(context.cameras, _NEVER)
         self._ended: set[str] = set()
+        self.committed: list[bytes] = []
 
     # ---- opening and closing
 
@@ -94,7 +96,11 @@ class Outbox(Stage[OutboxSettings]):
 
     def _start(self) -> None:
         """At the start of a run: forget what was delivered, keep what was not; ids are only compared within a run."""
-        if self.context.incarnation == 1:
+        if self.context.incarnation > 1:
+            for (camera,) in self.db.execute("SELECT camera FROM ended").fetchall():
+                self._note_end(camera)
+        else:
+            self.db.execute("DELETE FROM ended")
             self.db.execute("DELETE FROM events WHERE row NOT IN (SELECT row FROM pending)")
             self.db.execute("UPDATE events SET id = 'before ' || row || ' ' || id WHERE id NOT LIKE 'before %'")
             kept = self.db.execute("SELECT count(*) FROM events").fetchone()[0]
@@ -123,6 +129,7 @@ class Outbox(Stage[OutboxSettings]):
         events = [item for item in items if isinstance(item.payload, Event)]
         if events:
             self._commit(events)
+            self.committed += [item.payload.body for item in events if isinstance(item.payload, Event)]
         for item in items:
             self._progress(item)
 
@@ -145,8 +152,7 @@ class Outbox(Stage[OutboxSettings]):
         cursor = self.db.execute(
             "INSERT OR IGNORE INTO events (id, producer, camera, epoch, seq, part, time_ns, incident, phase, body) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (event.id, item.sender, item.camera, key.epoch, key.seq, key.part, event.stamp.time_ns)
-            + (event.incident, event.phase, event.body),
+            (event.id, item.sender, item.camera, *key, event.stamp.time_ns, event.incident, event.phase, event.body),
         )
         if cursor.rowcount:
             wanted = [s for s, producers in self.settings.sinks.items() if not producers or item.sender in producers]
@@ -160,6 +166,10 @@ class Outbox(Stage[OutboxSettings]):
 
     def end(self, camera: str) -> None:
         """Nothing more comes of this camera."""
+        self.db.execute("INSERT OR IGNORE INTO ended VALUES (?)", (camera,))
+        self._note_end(camera)
+
+    def _note_end(self, camera: str) -> None:
         self._ended.add(camera)
         self._judged[camera] = 1 << 62
 

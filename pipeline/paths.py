@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from pipeline.errors import EnvironmentProblem, UserError
+
 ASSET_PREFIX = "asset:"
 
 
@@ -43,3 +45,25 @@ def resolve(text: str, base_folder: Path) -> Path:
         return asset_folder() / text.removeprefix(ASSET_PREFIX)
     path = Path(text).expanduser()
     return path if path.is_absolute() else base_folder / path
+
+
+def resolve_output(text: str, base_folder: Path) -> Path:
+    """Where an output goes, as `resolve` says; the missing folders of a relative path are made.
+
+    A relative path lies beside the graph and means a new folder. A missing absolute folder more likely is a mistyped
+    one, or a disk that is not mounted, whose place on the system's own disk must not be filled. Raises UserError or
+    EnvironmentProblem.
+    """
+    if text.startswith(ASSET_PREFIX):
+        raise UserError(f"{text}: assets are only read; give a path to write to")
+    path = resolve(text, base_folder)
+    try:
+        if path.is_dir():
+            raise UserError(f"{path}: is a folder, expected a file; add a file name")
+        if not Path(text).expanduser().is_absolute():
+            path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EnvironmentProblem(f"{path.parent}: cannot use this folder for {path.name}: {error.strerror}") from error
+    if not path.parent.is_dir():
+        raise UserError(f"{path.parent}: no such folder; make it, mount its disk, or name another path")
+    return path

@@ -197,12 +197,12 @@ class Unit:
         for part, message in enumerate(outputs):
             wanted = [edge for edge in self._out[stage] if edge.type == message.TYPE]
             spoken.update(edge.name for edge in wanted)
-            made = Item(item.camera, Key(item.key.epoch, item.key.seq, part), message, stage)
+            made = Item(item.camera, item.key.made(part), message, stage)
             self._route(wanted, made, root, flow)
         silent = [edge for edge in self._out[stage] if edge.tombstones and edge.name not in spoken]
         if silent and not isinstance(item.payload, End):
             reason = item.payload.reason if isinstance(item.payload, Tombstone) else ""
-            stone = Item(item.camera, Key(item.key.epoch, item.key.seq, 0), Tombstone(item.stamp, reason), stage)
+            stone = Item(item.camera, item.key.made(0), Tombstone(item.stamp, reason), stage)
             self._route(silent, stone, root, flow)
 
     def _route(self, edges: Sequence[EdgePlan], item: Item, root: Item, flow: _Flow) -> None:
@@ -249,7 +249,7 @@ class Unit:
         self._run_down(name, flow)
         outer = [edge for edge in self._out[name] if not edge.inner]
         if outer:
-            flow.made.append(Made(outer, item, end, Key(item.key.epoch, END_SEQ, len(outputs))))
+            flow.made.append(Made(outer, item, end, Key(item.key.epoch, END_SEQ + 1, 0)))
         for edge in self._out[name]:
             if edge.inner:
                 self._end_inner(edge, item, end, flow)

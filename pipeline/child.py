@@ -1,0 +1,103 @@
+"""A started process, from its first line to its last: its plan, its title, its logs, its end when the supervisor dies.
+
+    python -m pipeline.child --control FD --life FD LABEL
+
+Two descriptors are inherited: a socket for its plan, its orders and its reports, and a pipe whose end of file says that
+the supervisor is dead. Nothing secret stands in the command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+
+import structlog
+
+from pipeline.boot import Boot
+from pipeline.channel import Channel
+from pipeline.errors import EXIT_GAVE_UP, CamgraphError
+from pipeline.logs import log_to_channel
+from pipeline.slots import unlink_prefix
+from pipeline.worker import Worker
+
+_PR_SET_NAME = 15
+_GRACE_S = 1.0
+
+
+def run_child(control: int, life: int, label: str) -> int:
+    """Be the process that the supervisor asked for; its exit status."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor hears it too, and decides
+    _set_title(label)
+    channel = Channel(socket.socket(fileno=control))
+    boot = _receive_boot(channel)
+    threading.Thread(target=_die_with, args=(life, boot), name="life", daemon=True).start()
+    log_to_channel(channel, unit=boot.unit.name)
+    log = structlog.get_logger()
+    try:
+        Worker(boot, channel, log).run()
+        return 0
+    except CamgraphError as error:
+        channel.send("failed", status=error.exit_status, error=str(error))
+        return error.exit_status
+    except Exception as bug:
+        log.exception("process_failed")
+        channel.send("failed", status=EXIT_GAVE_UP, error=f"{type(bug).__name__}: the log has the details")
+        return EXIT_GAVE_UP
+    finally:
+        _drain(channel)
+
+
+def _receive_boot(channel: Channel) -> Boot:
+    while not channel.closed:
+        for message in channel.receive():
+            if message["op"] == "boot":
+                return Boot.from_wire(message["boot"])
+        time.sleep(0.001)
+    raise SystemExit(EXIT_GAVE_UP)
+
+
+def _set_title(label: str) -> None:
+    """What `ps` and `top` show in their short form; the long form is the command line, which ends in the label."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_NAME, f"cg:{label.rpartition('/')[2]}"[:15].encode(), 0, 0, 0)
+
+
+def _die_with(life: int, boot: Boot) -> None:
+    """Wait for the supervisor's end. The loop then ends by itself; should it hang, this ends the process."""
+    while True:
+        with contextlib.suppress(InterruptedError):
+            if not os.read(life, 1):
+                break
+    time.sleep(_GRACE_S)
+    unlink_prefix(boot.shm_prefix)
+    shutil.rmtree(Path(boot.run_folder), ignore_errors=True)
+    os._exit(EXIT_GAVE_UP)
+
+
+def _drain(channel: Channel) -> None:
+    until = time.monotonic() + _GRACE_S
+    while not channel.flush() and time.monotonic() < until:
+        time.sleep(0.005)
+
+
+def main() -> int:
+    """The command line of `python -m pipeline.child`."""
+    parser = argparse.ArgumentParser(prog="python -m pipeline.child")
+    parser.add_argument("--control", type=int, required=True)
+    parser.add_argument("--life", type=int, required=True)
+    parser.add_argument("label")
+    arguments = parser.parse_args()
+    return run_child(arguments.control, arguments.life, arguments.label)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""The control socket of a run: small JSON questions and answers between `camgraph` commands and the supervisor."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import zmq
+
+from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.paths import runs_folder
+from pipeline.run_folder import running
+
+_MAX_REQUEST = 1 << 16
+_ANSWER_MS = 5000
+
+
+class ControlServer:
+    """The supervisor's side: answers what has arrived when asked to."""
+
+    def __init__(self, address: str, answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        self._address = address
+        self._answer = answer
+        self.socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.ROUTER)
+        self.socket.setsockopt(zmq.LINGER, 0)
+        self.socket.setsockopt(zmq.MAXMSGSIZE, _MAX_REQUEST)
+        with contextlib.suppress(OSError):
+            os.unlink(address.removeprefix("ipc://"))  # noqa: PTH108
+        self.socket.bind(address)
+
+    def serve(self) -> None:
+        """Answer every request that is there."""
+        while True:
+            try:
+                identity, *parts = self.socket.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            with contextlib.suppress(zmq.ZMQError):  # whoever asked may be gone
+                self.socket.send_multipart([identity, b"", self._reply(parts[-1])], zmq.NOBLOCK)
+
+    def _reply(self, data: bytes) -> bytes:
+        try:
+            request = json.loads(data)
+            answer = self._answer(request) if isinstance(request, dict) else {"error": "expected a JSON object"}
+        except ValueError:
+            answer = {"error": "expected a JSON object"}
+        return json.dumps(answer).encode()
+
+    def close(self) -> None:
+        self.socket.close(0)
+
+
+def find_run(name: str | None) -> str:
+    """The run that is meant: the named one, or the only one. Raises UserError."""
+    runs = running()
+    if name is None and len(runs) == 1:
+        return runs[0]
+    if name in runs:
+        return str(name)
+    going = f"running: {', '.join(runs)}" if runs else "nothing is running"
+    raise UserError(f"no run called {name}; {going}" if name else f"which run? choose with --name; {going}")
+
+
+def ask(name: str, op: str) -> dict[str, Any]:
+    """Put a question to a run. Raises EnvironmentProblem when it does not answer."""
+    socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.REQ)
+    socket.setsockopt(zmq.LINGER, 0)
+    try:
+        socket.connect(f"ipc://{runs_folder() / name}/control")
+        socket.send(json.dumps({"op": op}).encode())
+        if not socket.poll(_ANSWER_MS):
+            raise EnvironmentProblem(f"the run {name} does not answer within {_ANSWER_MS / 1000:g} s")
+        answer = json.loads(socket.recv())
+    finally:
+        socket.close(0)
+    if "error" in answer:
+        raise UserError(answer["error"])
+    return dict(answer)

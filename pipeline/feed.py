@@ -1,0 +1,138 @@
+"""Runs a source's `frames` in a thread of its own and hands them to the loop.
+
+On graphs that must not lose a frame the thread takes a place in the camera's window before each frame and the loop
+gives it back when all that was made of the frame is done: so a slow graph slows the source. A live source never waits;
+the loop takes what there is, and an older frame that it has not taken gives way to a newer one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pipeline.context import Collector
+from pipeline.errors import BadItem, EnvironmentProblem, UserError
+from pipeline.messages import End, EndReason, Message, Stamp
+from pipeline.stage import Source
+
+if TYPE_CHECKING:
+    from pipeline.slots import Slot
+
+_LOOK_S = 0.1
+
+
+@dataclass(slots=True, eq=False)
+class Handed:
+    """One frame (or the end) on its way from the thread to the loop, with the slots that it lies in."""
+
+    message: Message
+    slots: list[Slot] = field(default_factory=list)
+
+
+class SourceFeed:
+    """One camera. `wake` tells the loop that there is something to take; `release` lets go of a slot."""
+
+    def __init__(
+        self,
+        source: Source[Any],
+        collector: Collector,
+        *,
+        window: int,
+        live: bool,
+        wake: Callable[[], None],
+        release: Callable[[Slot], None],
+    ) -> None:
+        self.camera = source.camera
+        self.stage = source.context.stage
+        self._source = source
+        self._context = source.context
+        self._collector = collector
+        self._live = live
+        self._wake = wake
+        self._release = release
+        self._window = threading.Semaphore(window)
+        self._stop = threading.Event()
+        self._handed: deque[Handed] = deque()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def started(self) -> bool:
+        return self._thread is not None
+
+    def start(self, resume: Stamp | None) -> None:
+        """Begin, after the frame `resume` if there is one."""
+        name = f"source {self.camera}"
+        self._thread = threading.Thread(target=self._run, args=(resume,), name=name, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask the source to end; its end comes through `take` like everything else."""
+        self._stop.set()
+        if not self.started:
+            self._hand(Handed(self._end(None, "stopped", "")))
+
+    def give_back(self) -> None:
+        """All that was made of one frame is done."""
+        self._window.release()
+
+    def take(self) -> list[Handed]:
+        """What has been handed over since the last call."""
+        with self._lock:
+            taken = list(self._handed)
+            self._handed.clear()
+        return taken
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for the thread's end, but not for ever."""
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+
+    # ---- in the thread
+
+    def _run(self, resume: Stamp | None) -> None:
+        last = resume
+        reason: EndReason = "end"
+        error = ""
+        try:
+            frames = iter(self._source.frames(self._stop, resume))
+            while self._place():
+                with self._collector.collecting() as slots:
+                    message = next(frames, None)
+                if message is None:
+                    break
+                last = message.stamp
+                self._hand(Handed(message, slots))
+            reason = "stopped" if self._stop.is_set() else "end"
+        except (UserError, EnvironmentProblem, BadItem) as problem:
+            reason, error = "error", str(problem)
+        except Exception as bug:
+            self._context.log.exception("source_failed", camera=self.camera)
+            reason, error = "error", f"{type(bug).__name__} in the source; the log has the details"
+        self._hand(Handed(self._end(last, reason, error)))
+
+    def _end(self, last: Stamp | None, reason: EndReason, error: str) -> End:
+        return End(last or Stamp(self.camera, 0, 0, 0, 0, 0), reason, error)
+
+    def _place(self) -> bool:
+        """Wait for a place in the window; False when the stop came first."""
+        while not self._stop.is_set():
+            if self._live or self._window.acquire(timeout=_LOOK_S):
+                return True
+        return False
+
+    def _hand(self, handed: Handed) -> None:
+        with self._lock:
+            if self._live and self._handed and not isinstance(handed.message, End):
+                self._drop_untaken()
+            self._handed.append(handed)
+        self._wake()
+
+    def _drop_untaken(self) -> None:
+        old = self._handed.popleft()
+        self._context.count("dropped.queue_full", self.camera)
+        for slot in old.slots:
+            self._release(slot)

@@ -1,0 +1,50 @@
+"""Logs: an event name plus keys, the same keys in every process. Children send theirs to the supervisor."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, MutableMapping
+from typing import Any
+
+import structlog
+
+from pipeline.channel import Channel
+
+_PLAIN = (str, int, float, bool, type(None))
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, _PLAIN) else str(value)
+
+
+def log_to_channel(channel: Channel, **keys: str) -> None:
+    """Send every line of this process to the supervisor, with `keys` (stage, unit) in each."""
+
+    def send(_: Any, method: str, event: MutableMapping[str, Any]) -> Any:
+        values = {**keys, **{key: _plain(value) for key, value in event.items()}}
+        channel.send("log", level=method, values=values)
+        raise structlog.DropEvent
+
+    structlog.configure(processors=[structlog.processors.format_exc_info, send], cache_logger_on_first_use=False)
+
+
+def log_to_stderr(*, as_json: bool = False, sink: Callable[[str], None] | None = None) -> None:
+    """Write lines to standard error, or hand each to `sink` (a live display that owns the terminal)."""
+    colors = sys.stderr.isatty() and sink is None
+    last = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer(colors=colors)
+
+    def hand_over(_: Any, __: str, event: MutableMapping[str, Any]) -> Any:
+        assert sink is not None
+        sink(str(last(None, "", event)))
+        raise structlog.DropEvent
+
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
+            structlog.processors.format_exc_info if as_json else lambda _, __, event: event,
+            hand_over if sink else last,
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )

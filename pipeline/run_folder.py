@@ -1,0 +1,103 @@
+"""The folder of one running graph: its sockets, its lock, what its stages keep while it runs.
+
+<runs_folder>/<name>/
+    lock        held (flock) by the supervisor for life: a folder that nobody locks is left over
+    control     the control socket
+    <n>.<i>     the socket of process n in its incarnation i
+    state/      a folder for each stage
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+from pathlib import Path
+
+from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.paths import runs_folder
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
+
+
+class RunFolder:
+    """Made for one run, and removed at its end."""
+
+    def __init__(self, name: str) -> None:
+        if not _NAME.fullmatch(name):
+            raise UserError(
+                f"a run cannot be called {name!r}: expected 1 to 32 letters, digits, _ and -; choose another: --name"
+            )
+        self.name = name
+        root = runs_folder()
+        _make_private(root)
+        sweep_runs(root)
+        self.path = root / name
+        self.path.mkdir(mode=0o700, exist_ok=True)
+        self._lock = _lock(self.path / "lock")
+        if self._lock < 0:
+            raise UserError(f"a run called {name} is going on: stop it (camgraph stop --name {name}) or choose --name")
+
+    @property
+    def control(self) -> str:
+        """The address of the control socket."""
+        return f"ipc://{self.path}/control"
+
+    def endpoint(self, number: int, incarnation: int) -> str:
+        """The address of a process's socket. Short: an ipc address ends at 107 characters."""
+        return f"ipc://{self.path}/{number}.{incarnation}"
+
+    def close(self) -> None:
+        """Remove the folder."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._lock)
+
+
+def running() -> list[str]:
+    """The names of this user's runs that are going on."""
+    return [path.name for path in _folders(runs_folder()) if not _is_left_over(path)]
+
+
+def sweep_runs(root: Path) -> None:
+    """Remove the folders whose supervisor is dead."""
+    for path in _folders(root):
+        if _is_left_over(path):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _folders(root: Path) -> list[Path]:
+    return sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+
+
+def _is_left_over(path: Path) -> bool:
+    if not (path / "lock").exists():
+        return False  # being made, or none of ours
+    fd = _lock(path / "lock")
+    if fd >= 0:
+        os.close(fd)
+    return fd >= 0
+
+
+def _lock(path: Path) -> int:
+    """An open descriptor that holds the lock, or -1 when someone else does."""
+    fd = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return -1
+    return fd
+
+
+def _make_private(root: Path) -> None:
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = root.lstat()
+    except OSError as error:
+        raise EnvironmentProblem(f"the folder for sockets, {root}, cannot be made: {error.strerror}") from None
+    if found.st_uid != os.getuid() or found.st_mode & 0o077 or root.is_symlink():
+        raise EnvironmentProblem(
+            f"{root} must be a folder of yours with mode 0700, for it holds the sockets of your runs; "
+            f"it has mode {found.st_mode & 0o777:04o} and owner {found.st_uid}: remove it or set XDG_RUNTIME_DIR"
+        )

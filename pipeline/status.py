@@ -1,0 +1,158 @@
+"""The state of a run, out of what its processes report: plain values for the live table, `status` and the summary."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline.plan import RunPlan, UnitPlan
+from pipeline.slots import SHM
+
+if TYPE_CHECKING:
+    from pipeline.process import Process
+
+_RATE_S = 2.0
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Meter:
+    """Adds up counts over processes and incarnations, and turns them into rates."""
+
+    def __init__(self, plan: RunPlan) -> None:
+        self._plan = plan
+        self._started = time.monotonic()
+        self._ages: dict[str, float] = {}
+        self._seen: Counter[str] = Counter()
+        self._actions: dict[str, Counter[str]] = defaultdict(Counter)
+        self._marks: list[tuple[float, dict[str, float]]] = []
+        self._rates: dict[str, float] = {}
+
+    def note_ages(self, unit: UnitPlan, ages: dict[str, float]) -> None:
+        """How old frames were when a process was done with them (ms); the last process of the graph counts."""
+        if not unit.outgoing or any(stage.use == "outbox" for stage in unit.stages):
+            self._ages.update(ages)
+
+    def note_event(self, event: dict[str, Any]) -> None:
+        """An event has been committed."""
+        data = event.get("data", {})
+        camera = str(data.get("camera", event.get("subject", "")))
+        self._seen[camera] += 1
+        if data.get("phase") != "end":
+            self._actions[camera][str(data.get("action", event.get("type", "")))] += 1
+
+    def status(self, processes: list[Process], events: list[dict[str, Any]]) -> dict[str, Any]:
+        """See `tools.live_table` for the fields."""
+        counts: Counter[tuple[str, str]] = sum((p.counts() for p in processes), Counter())
+        items = {f"stage {name}": total for name, total in _stage_items(processes).items()}
+        frames = {f"camera {c}": counts["frames", c] for c in self._plan.camera_settings}
+        self._note_rates({**items, **frames})
+        return {
+            "graph": self._plan.graph,
+            "uptime_s": round(time.monotonic() - self._started, 3),
+            "cameras": {c: self._camera(c, processes, counts) for c in self._plan.camera_settings},
+            "stages": self._stages(processes),
+            "events": [_short(event) for event in events[-10:]],
+            "actions": {camera: dict(actions) for camera, actions in self._actions.items()},
+            "counts": sorted([name, camera, n] for (name, camera), n in counts.items()),
+            "processes": sum(1 for p in processes if p.pid),
+            "memory_mb": round(sum(_memory(p.pid) for p in processes if p.pid) / 1e6 + _shared(processes) / 1e6, 1),
+            "pids": {p.plan.name: p.pid for p in processes},
+        }
+
+    def _note_rates(self, totals: dict[str, float]) -> None:
+        now = time.monotonic()
+        self._marks.append((now, totals))
+        while len(self._marks) > 2 and now - self._marks[1][0] >= _RATE_S:
+            self._marks.pop(0)
+        then, before = self._marks[0]
+        if now > then:
+            self._rates = {name: (total - before.get(name, 0)) / (now - then) for name, total in totals.items()}
+
+    def _camera(self, camera: str, processes: list[Process], counts: Counter[tuple[str, str]]) -> dict[str, Any]:
+        drops = {name: n for (name, c), n in counts.items() if c == camera and name.startswith("dropped.")}
+        return {
+            "state": _camera_state(camera, processes),
+            "fps": round(self._rates.get(f"camera {camera}", 0.0), 2),
+            "frames": counts["frames", camera],
+            "drops": sum(drops.values()),
+            "drops_by_reason": {name.removeprefix("dropped."): n for name, n in drops.items()},
+            "age_ms": self._ages.get(camera),
+            "events": self._seen[camera],
+        }
+
+    def _stages(self, processes: list[Process]) -> dict[str, Any]:
+        stages: dict[str, Any] = {}
+        for process in processes:
+            for name, times in process.beat.get("stages", {}).items():
+                stages.setdefault(name, []).append((process, times))
+        return {name: self._stage(name, rows) for name, rows in stages.items()}
+
+    def _stage(self, name: str, rows: list[tuple[Process, dict[str, Any]]]) -> dict[str, Any]:
+        times = [row for _, row in rows]
+        uptime = max(1e-9, time.monotonic() - self._started)
+        return {
+            "processes": len(rows),
+            "queue": sum(process.beat.get("queue", 0) for process, _ in rows),
+            "batch": _mean([t["batch"] for t in times]),
+            "latency_ms_p50": _mean([t["latency_ms_p50"] for t in times]),
+            "latency_ms_p99": max(
+                (t["latency_ms_p99"] for t in times if t["latency_ms_p99"] is not None), default=None
+            ),
+            "fps": round(max(0.0, self._rates.get(f"stage {name}", 0.0)), 2),
+            "restarts": sum(process.restarts for process, _ in rows),
+            "busy": round(sum(t["busy_ns"] for t in times) / 1e9 / uptime, 3),
+            "held": next((process.beat["held"] for process, _ in rows if process.beat.get("held")), ""),
+        }
+
+
+def _stage_items(processes: list[Process]) -> Counter[str]:
+    items: Counter[str] = Counter()
+    for process in processes:
+        for name, times in process.beat.get("stages", {}).items():
+            items[name] += times["items"]
+    return items
+
+
+def _camera_state(camera: str, processes: list[Process]) -> str:
+    for process in processes:
+        if process.plan.sources and camera in process.plan.cameras:
+            if camera in process.ended:
+                reason = process.ended[camera][0]
+                return {"end": "done", "stopped": "stopped"}.get(reason, "failed")
+            return process.state
+    return "unknown"
+
+
+def _mean(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return round(sum(known) / len(known), 3) if known else None
+
+
+def _short(event: dict[str, Any]) -> dict[str, Any]:
+    data = event.get("data", {})
+    return {
+        "time": event.get("time", ""),
+        "camera": data.get("camera", ""),
+        "action": data.get("action", event.get("type", "")),
+        "phase": data.get("phase", ""),
+        "people": [person.get("track_id") for person in data.get("people", [])],
+    }
+
+
+def _memory(pid: int) -> int:
+    """What a process has for itself, in bytes."""
+    try:
+        _, resident, shared, *_ = (Path("/proc") / str(pid) / "statm").read_text().split()
+    except OSError:
+        return 0
+    return (int(resident) - int(shared)) * _PAGE
+
+
+def _shared(processes: list[Process]) -> int:
+    prefixes = tuple(p.shm_prefix for p in processes if p.shm_prefix)
+    return (
+        sum(path.stat().st_size for path in SHM.glob("camgraph-*") if path.name.startswith(prefixes)) if prefixes else 0
+    )

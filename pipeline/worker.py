@@ -1,0 +1,408 @@
+"""One process of a graph: takes from its mailboxes, runs its stages, sends what they make, gives signals.
+
+`pipeline.child` starts it, `pipeline.supervisor` gives it orders. `pipeline.inlet` and `pipeline.outlet` say what
+travels between processes,
+`pipeline.unit` what happens to an item in here.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import zmq
+
+from pipeline.boot import Boot, build_unit
+from pipeline.channel import Channel
+from pipeline.context import Collector
+from pipeline.errors import BadItem, CamgraphError, EnvironmentProblem, Unavailable
+from pipeline.feed import Handed, SourceFeed
+from pipeline.inlet import Inlet
+from pipeline.items import END_SEQ, Item, Key
+from pipeline.messages import End, Event, Message, Stamp
+from pipeline.metrics import Counters
+from pipeline.outbox import EVERY_CAMERA
+from pipeline.outlet import Outlet, Ticket
+from pipeline.pool import Batch, Pool
+from pipeline.slots import Slot, SlotRing, require_ordered_stores
+from pipeline.stage import Logger, Source
+from pipeline.unit import Made
+from pipeline.wire import new_arrays
+
+_BEAT_S = 0.25
+_IDLE_MS = 200
+_HOLD_S = 1.0
+_BATCHES_A_TURN = 16
+
+
+class Worker:
+    """The loop. All of its methods run in one thread, but for `_work`."""
+
+    def __init__(self, boot: Boot, channel: Channel, log: Logger) -> None:
+        require_ordered_stores()
+        self._boot = boot
+        self._plan = boot.unit
+        self._channel = channel
+        self._log = log
+        self._counters = Counters()
+        self._poller = zmq.Poller()
+        self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        slots = len(self._plan.cameras) * (self._plan.window + 1) + sum(s.threads for s in self._plan.stages)
+        self._ring = SlotRing(boot.shm_prefix, slots)
+        allocate = partial(new_arrays, self._ring)
+        self._collector = Collector()
+        self._unit, sources = build_unit(boot, self._counters, log, self._collector, allocate)
+        self._feeds = {source.camera: self._feed(source) for source in sources}
+        self._inlet = self._make_inlet()
+        self._outlet = Outlet(
+            unit=self._plan.name,
+            incarnation=boot.incarnation,
+            edges=self._plan.outgoing,
+            routes=self._plan.routes,
+            ring=self._ring,
+            counters=self._counters,
+            poller=self._poller,
+        )
+        self._pool = self._make_pool()
+        self._in_unit: Counter[str] = Counter()
+        self._ages: dict[str, float] = {}
+        self._held: tuple[list[Item], float, str] | None = None
+        self._order: set[str] = set()
+        self._ended: set[str] = set()
+        self._sinks_ended: set[str] = set()
+        self._handed_out: Counter[str] = Counter()
+        self._next_beat = 0.0
+
+    # ---- building
+
+    def _feed(self, source: Source[Any]) -> SourceFeed:
+        return SourceFeed(
+            source,
+            self._collector,
+            window=self._plan.window,
+            live=source.is_live(source.camera_settings),
+            wake=self._wake,
+            release=self._ring.release,
+        )
+
+    def _make_inlet(self) -> Inlet | None:
+        if not self._plan.incoming:
+            return None
+        accepted = {edge.name: self._boot.accepted(edge) for edge in self._plan.incoming}
+        inlet = Inlet(self._boot.endpoint, self._plan.incoming, accepted, self._counters, self._log)
+        self._poller.register(inlet.socket, zmq.POLLIN)
+        return inlet
+
+    def _make_pool(self) -> Pool | None:
+        if not self._inlet:
+            return None
+        head = self._unit.head
+        if not (head.stage.own_thread or head.plan.threads > 1):
+            return None
+        return Pool(head.plan.threads, self._work, self._wake)
+
+    def _wake(self) -> None:
+        os.eventfd_write(self._wake_fd, 1)
+
+    # ---- the loop
+
+    def run(self) -> None:
+        """Open the stages, then work until told to close. Raises what ends the process."""
+        self._poller.register(self._channel.fileno(), zmq.POLLIN)
+        self._poller.register(self._wake_fd, zmq.POLLIN)
+        try:
+            self._unit.open()
+            self._channel.send("ready", endpoint=self._boot.endpoint if self._inlet else "")
+            busy = True
+            while "close" not in self._order and not self._channel.closed:
+                self._wait(busy)
+                busy = self._turn()
+        finally:
+            self._close()
+
+    def _wait(self, busy: bool) -> None:
+        ready = dict(self._poller.poll(0 if busy else _IDLE_MS))
+        if self._wake_fd in ready:
+            os.eventfd_read(self._wake_fd)
+        if self._channel.fileno() in ready:
+            self._obey()
+
+    def _turn(self) -> bool:
+        """One round of everything; True when there may be more to do at once."""
+        busy = self._inlet.receive() if self._inlet else False
+        busy |= self._outlet.receive()
+        self._start_sources()
+        busy |= self._take_from_sources()
+        busy |= self._finish_batches()
+        busy |= self._take_items()
+        self._hand_out()
+        if self._inlet:
+            self._inlet.flush()
+        self._beat()
+        return busy
+
+    def _obey(self) -> None:
+        for message in self._channel.receive():
+            if message["op"] == "links":
+                self._outlet.connect(message["endpoints"])
+            elif message["op"] == "stop":
+                for feed in self._feeds.values():
+                    feed.stop()
+            elif message["op"] == "emit":
+                self._emit(message)
+            else:
+                self._order.add(message["op"])
+
+    # ---- sources
+
+    def _start_sources(self) -> None:
+        if "start" not in self._order or not self._feeds or not self._outlet.attached:
+            return
+        for camera, feed in self._feeds.items():
+            if not feed.started:
+                received = self._outlet.last_received.get(camera, [])
+                known = [stamp for stamp in received if stamp is not None]
+                resume = min(known, key=lambda s: s[1:3]) if known and len(known) == len(received) else None
+                feed.start(resume)
+
+    def _take_from_sources(self) -> bool:
+        taken = [(feed, handed) for feed in self._feeds.values() for handed in feed.take()]
+        for feed, handed in taken:
+            self._send_source(feed, handed)
+        return bool(taken)
+
+    def _send_source(self, feed: SourceFeed, handed: Handed) -> None:
+        message, camera = handed.message, feed.camera
+        if isinstance(message, End):
+            item = Item(camera, Key(message.stamp.epoch, END_SEQ, 0), message)
+            self._submit([item], self._unit.end(feed.stage, item), partial(self._camera_ended, message))
+            return
+        item = Item(camera, Key(message.stamp.epoch, message.stamp.seq, 0), message)
+        self._counters.add("frames", camera)
+        with self._collector.collecting() as slots:
+            made = self._unit.spread(feed.stage, [item], [[message]])
+        self._submit([item], made, lambda _: feed.give_back())
+        self._let_go([*handed.slots, *slots])
+
+    def _let_go(self, slots: Iterable[Slot]) -> None:
+        for slot in slots:
+            self._ring.release(slot)
+
+    # ---- items
+
+    def _room(self, camera: str) -> int:
+        return 0 if self._outlet.blocked(camera) else self._plan.window - self._in_unit[camera]
+
+    def _take_items(self) -> bool:
+        if not self._inlet:
+            return False
+        if self._held:
+            return self._try_held()
+        busy = False
+        for _ in range(_BATCHES_A_TURN):
+            batch = self._next_batch()
+            if batch is None:
+                return busy
+            busy = True
+            if self._pool:
+                self._pool.put(batch)
+            elif not self._work_inline(batch):
+                break
+        return busy
+
+    def _next_batch(self) -> Batch | None:
+        assert self._inlet
+        most = self._unit.head.plan.batch_max
+        if self._pool and self._pool.unfinished > self._pool.threads:
+            return None
+        ahead = self._pool is not None and self._pool.unfinished == self._pool.threads
+        if ahead and (self._inlet.waiting() < most or not self._may_work_ahead()):
+            return None
+        items = self._inlet.take(most, self._room)
+        if not items:
+            return None
+        for item in items:
+            self._in_unit[item.camera] += 1
+        return Batch(items, mark=items[0].is_mark)
+
+    def _may_work_ahead(self) -> bool:
+        """A batch may wait behind the running ones only where age does not matter."""
+        return all(edge.policy == "block" for edge in self._plan.incoming)
+
+    def _work(self, batch: Batch) -> None:
+        """Run the first stage on a batch; in a thread of the pool, or in the loop."""
+        with self._collector.collecting() as slots:
+            batch.slots = slots
+            batch.rows = self._unit.run_head(batch.items)
+
+    def _work_inline(self, batch: Batch) -> bool:
+        """Process a batch in the loop; False when it had to be held back."""
+        if not batch.mark:
+            try:
+                self._work(batch)
+            except (Unavailable, EnvironmentProblem) as error:
+                self._hold(batch, error)
+                return False
+        self._finish(batch)
+        return True
+
+    def _finish_batches(self) -> bool:
+        if not self._pool:
+            return False
+        finished = self._pool.finished()
+        if finished:
+            self._take_items()  # the device first: what follows can run beside it
+        for batch in finished:
+            if batch.error is not None:
+                raise batch.error
+            self._finish(batch)
+        return bool(finished)
+
+    def _finish(self, batch: Batch) -> None:
+        """Send what was made of a batch on, and let go of what it was made of."""
+        first, head = batch.items[0], self._unit.order[0]
+        with self._collector.collecting() as slots:
+            if isinstance(first.payload, End):
+                made = self._unit.end(head, first)
+            else:
+                pairs = zip(batch.items, self._rows(batch), strict=True)
+                kept = [row if item.intact() else self._torn(item) for item, row in pairs]
+                made = self._unit.spread(head, batch.items, kept)
+        self._submit(batch.items, made, self._item_done)
+        assert self._inlet
+        for item in batch.items:
+            self._inlet.free(item)
+        self._let_go([*batch.slots, *slots])
+
+    @staticmethod
+    def _rows(batch: Batch) -> Sequence[Sequence[Message]]:
+        return [[] for _ in batch.items] if batch.mark else batch.rows
+
+    def _torn(self, item: Item) -> list[Message]:
+        self._counters.add("dropped.torn", item.camera)
+        return []
+
+    def _submit(self, items: Sequence[Item], made: Iterable[Made], on_done: Callable[[Item], None]) -> None:
+        """Send what was made of these items; `on_done(item)` is called when all of an item is done."""
+        by_item: dict[int, list[Made]] = defaultdict(list)
+        for one in made:
+            by_item[id(one.item) if len(items) > 1 else 0].append(one)
+        for item in items:
+            ticket = Ticket(partial(on_done, item))
+            for one in by_item.get(id(item) if len(items) > 1 else 0, ()):
+                try:
+                    self._outlet.submit(one.edges, item.camera, one.key, one.message, ticket)
+                except BadItem as bad:
+                    self._counters.add(f"dropped.{bad.reason}", item.camera)
+                    self._log.error("message_dropped", camera=item.camera, error=str(bad))
+            ticket.closed()
+
+    def _item_done(self, item: Item) -> None:
+        assert self._inlet
+        self._in_unit[item.camera] -= 1
+        self._inlet.done(item)
+        if isinstance(item.payload, End):
+            self._camera_ended(item.payload, item)
+        elif item.stamp.captured_ns:
+            self._ages[item.camera] = (time.monotonic_ns() - item.stamp.captured_ns) / 1e6
+
+    def _camera_ended(self, end: End, item: Item) -> None:
+        self._ended.add(item.camera)
+        self._channel.send("ended", camera=item.camera, reason=end.reason, error=end.error)
+
+    # ---- what the outside does not take now
+
+    def _hold(self, batch: Batch, error: CamgraphError) -> None:
+        if self._held is None:
+            self._log.error("held_back", error=str(error), items=len(batch.items))
+        self._held = (list(batch.items), time.monotonic() + _HOLD_S, str(error))
+        self._let_go(batch.slots)
+
+    def _try_held(self) -> bool:
+        assert self._held
+        items, again_at, _ = self._held
+        if time.monotonic() < again_at:
+            return False
+        batch = Batch(items)
+        try:
+            self._work(batch)
+        except (Unavailable, EnvironmentProblem) as error:
+            self._hold(batch, error)
+            return False
+        self._log.info("taken_again", items=len(items))
+        self._held = None
+        self._finish(batch)
+        return True
+
+    # ---- the outbox
+
+    def _hand_out(self) -> None:
+        """If this is the outbox: give each sink as many events as it has room for."""
+        outbox = self._unit.outbox
+        if outbox is None:
+            return
+        for body in outbox.committed:
+            self._channel.send("event", body=body)
+        outbox.committed.clear()
+        for edge in self._plan.outgoing:
+            room = self._outlet.room(edge.name, EVERY_CAMERA)
+            for row, event in outbox.pull(edge.reader, room) if room else ():
+                key = Key(self._boot.incarnation, self._handed_out.total(), 0)
+                self._handed_out[edge.reader] += 1
+                delivered = Ticket(partial(outbox.acknowledge, edge.reader, [row]))
+                self._outlet.submit([edge], EVERY_CAMERA, key, event, delivered)
+                delivered.closed()
+            if edge.reader not in self._sinks_ended and self._all_judged() and not outbox.left(edge.reader):
+                self._sinks_ended.add(edge.reader)
+                last = End(Stamp(EVERY_CAMERA, 0, 0, 0, 0, 0))
+                key = Key(self._boot.incarnation, END_SEQ + 1, 0)
+                self._outlet.submit([edge], EVERY_CAMERA, key, last, None)
+
+    def _all_judged(self) -> bool:
+        return self._unit.outbox is not None and self._unit.outbox.ended(self._plan.cameras)
+
+    def _emit(self, message: dict[str, Any]) -> None:
+        """An event of the supervisor's own, to be kept like all others."""
+        outbox = self._unit.outbox
+        assert outbox is not None
+        stamp = Stamp(message["camera"], 0, 0, message["time_ns"], 0, 0)
+        event = Event(stamp, message["id"], message["incident"], message["phase"], message["body"])
+        outbox.accept([Item(message["camera"], Key(0, 0, 0), event, message["sender"])])
+
+    # ---- reports
+
+    def _beat(self) -> None:
+        now = time.monotonic()
+        if now < self._next_beat:
+            return
+        self._next_beat = now + _BEAT_S
+        self._channel.send(
+            "beat",
+            working_since_ns=self._pool.working_since_ns if self._pool else 0,
+            stages={name: runner.times.snapshot() for name, runner in self._unit.runners.items()},
+            counts=self._counters.snapshot(),
+            ages=self._ages,
+            queue=self._inlet.waiting() if self._inlet else 0,
+            custody=self._outlet.in_custody,
+            slots=self._ring.in_use,
+            held=self._held[2] if self._held else "",
+        )
+        self._ages = {}
+
+    def _close(self) -> None:
+        for feed in self._feeds.values():
+            feed.stop()
+        if self._pool:
+            self._pool.close()
+        self._unit.close()
+        self._outlet.close()
+        if self._inlet:
+            self._inlet.close()
+        for feed in self._feeds.values():
+            feed.join(1.0)
+        self._ring.close()
+        self._channel.send("closed")
