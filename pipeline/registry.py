@@ -1,0 +1,81 @@
+"""Finds stages by their name in a graph. Own stages and those of other packages are found the same way: entry points.
+
+    [project.entry-points."camgraph.stages"]
+    blur = "my_package.blur:Blur"
+
+Only the module of the stage that is asked for is imported.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.spelling import did_you_mean
+from pipeline.stage import Source, Stage
+
+GROUP = "camgraph.stages"
+
+AnyStage = type[Stage[Any]] | type[Source[Any]]
+
+
+@functools.cache
+def _registered() -> Mapping[str, tuple[EntryPoint, ...]]:
+    found: dict[str, dict[str, EntryPoint]] = {}
+    for point in entry_points(group=GROUP):
+        found.setdefault(point.name, {}).setdefault(f"{point.value} {distribution_of(point)}", point)
+    return {name: tuple(points.values()) for name, points in sorted(found.items())}
+
+
+def distribution_of(point: EntryPoint) -> str:
+    """The name of the distribution that registers a stage."""
+    return point.dist.name if point.dist else "an unknown distribution"
+
+
+def stage_names(distribution: str | None = None) -> tuple[str, ...]:
+    """The names of all stages that are installed, in order; with `distribution`, only of its own."""
+    return tuple(
+        name
+        for name, points in _registered().items()
+        if distribution is None or any(distribution_of(point) == distribution for point in points)
+    )
+
+
+def stage_distribution(use: str) -> str:
+    """The distribution that provides a stage. Raises UserError where there is no such stage."""
+    return distribution_of(_entry_point(use))
+
+
+@functools.cache
+def find_stage(use: str) -> AnyStage:
+    """The class of the stage that graphs call `use`.
+
+    Raises UserError where no package provides it (or more than one does), EnvironmentProblem where the package that
+    does cannot be imported or does not hold a stage.
+    """
+    point = _entry_point(use)
+    provided = f"the stage `{use}` of {distribution_of(point)} ({point.value})"
+    try:
+        found = point.load()
+    except Exception as error:
+        raise EnvironmentProblem(
+            f"{provided} cannot be loaded: {type(error).__name__}: {error}; install what is missing, or its update"
+        ) from error
+    if not (isinstance(found, type) and issubclass(found, Stage | Source)):
+        raise EnvironmentProblem(f"{provided} is no stage: expected a subclass of pipeline.stage.Stage or Source")
+    if issubclass(found, Stage) and not hasattr(found, "inputs"):
+        raise EnvironmentProblem(f"{provided} does not say what it takes: expected a class attribute `inputs`")
+    return found
+
+
+def _entry_point(use: str) -> EntryPoint:
+    points = _registered().get(use, ())
+    if not points:
+        raise UserError(f"no stage is called `{use}`{did_you_mean(use, stage_names())}; see `camgraph stages`")
+    if len(points) > 1:
+        owners = " and ".join(sorted(distribution_of(point) for point in points))
+        raise UserError(f"the stage `{use}` is provided by {owners}: uninstall one of them")
+    return points[0]
