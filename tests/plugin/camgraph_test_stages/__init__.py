@@ -1,0 +1,1 @@
+"""Stages for tests, as a package of their own."""

@@ -1,0 +1,72 @@
+"""Goes wrong on demand."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import time
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from camgraph_test_stages.messages import Number
+from pipeline.errors import BadItem, UserError
+from pipeline.messages import Message
+from pipeline.paths import resolve
+from pipeline.stage import Settings, Stage
+
+How = Literal["raise", "bad_item", "user_error", "exit", "kill", "segfault", "hang"]
+
+
+class CrashSettings(Settings):
+    """When and how to go wrong."""
+
+    at_seq: int = Field(5, ge=0, description="The frame at which it happens.")
+    camera: str = Field("", description="Only at this camera's frame; empty: at any camera's.")
+    how: How = Field("raise", description="What happens.")
+    marker: str = Field("", description="A file that is made when it happens, after which it does not; empty: always.")
+
+
+class Crash(Stage[CrashSettings]):
+    """Passes numbers on until it goes wrong."""
+
+    settings_type = CrashSettings
+    inputs = Number
+    outputs = (Number,)
+
+    def process(self, items: Sequence[Number]) -> Iterable[Message]:
+        for item in items:
+            item.verify()
+            if self._is_time(item):
+                _go_wrong(self.settings.how)
+            yield item.with_value(item.value)
+
+    def _is_time(self, item: Number) -> bool:
+        if item.stamp.seq != self.settings.at_seq or self.settings.camera not in ("", item.stamp.camera):
+            return False
+        if not self.settings.marker:
+            return True
+        try:
+            resolve(self.settings.marker, self.context.base_folder).touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
+
+def _go_wrong(how: How) -> None:
+    if how == "raise":
+        raise RuntimeError("told to raise")
+    if how == "bad_item":
+        raise BadItem("told", "told to refuse this item")
+    if how == "user_error":
+        raise UserError("told to be the user's mistake")
+    if how == "exit":
+        os._exit(7)
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "segfault":
+        ctypes.string_at(0)
+    while how == "hang":
+        time.sleep(0.1)

@@ -1,0 +1,97 @@
+"""Numbers into events, and both into files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+from pydantic import Field
+
+from camgraph_test_stages.messages import Number
+from pipeline.messages import Event, Message
+from pipeline.paths import resolve
+from pipeline.stage import Settings, Stage
+
+
+class EmitSettings(Settings):
+    """Which frames make an event."""
+
+    every: int = Field(1, ge=1, description="Frames whose seq is a multiple of this.")
+
+
+class Emit(Stage[EmitSettings]):
+    """Events whose ids and bodies depend on nothing but the frame."""
+
+    settings_type = EmitSettings
+    inputs = Number
+    outputs = (Event,)
+
+    def process(self, items: Sequence[Number]) -> Iterable[Message]:
+        for item in items:
+            item.verify()
+            camera, epoch, seq = item.stamp[:3]
+            if seq % self.settings.every == 0:
+                event_id = hashlib.sha256(f"{self.context.stage} {camera} {epoch} {seq}".encode()).hexdigest()[:16]
+                body = json.dumps({"id": event_id, "camera": camera, "epoch": epoch, "seq": seq, "value": item.value})
+                yield Event(item.stamp, event_id, event_id, "single", body.encode())
+
+
+class CollectSettings(Settings):
+    """Where to write."""
+
+    path: str = Field(description="A file; lines are appended.")
+    cost_ms: float = Field(0.0, ge=0, description="What one batch takes.")
+
+
+class _Collecting(Stage[Any]):
+    """Appends one line an item, on the disk before the call returns; leaves nothing out."""
+
+    settings: Any
+
+    def open(self) -> None:
+        path = resolve(self.settings.path, self.context.base_folder)
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+
+    def _write(self, lines: Iterable[str]) -> None:
+        time.sleep(self.settings.cost_ms / 1e3)
+        os.write(self._file, "".join(f"{line}\n" for line in lines).encode())
+        os.fsync(self._file)
+
+    def close(self) -> None:
+        if hasattr(self, "_file"):
+            os.close(self._file)
+
+
+class Collect(_Collecting):
+    """Writes `camera epoch seq value` for each number."""
+
+    settings_type = CollectSettings
+    inputs = Number
+
+    def process(self, items: Sequence[Number]) -> Iterable[Message]:
+        for item in items:
+            item.verify()
+        self._write(f"{item.stamp.camera} {item.stamp.epoch} {item.stamp.seq} {item.value}" for item in items)
+        return ()
+
+
+class CollectEventsSettings(CollectSettings):
+    """Where to write, and in which order."""
+
+    order: Literal["arrival", "time"] = Field("arrival", description="As they come, or by time over all cameras.")
+
+
+class CollectEvents(_Collecting):
+    """Writes `camera epoch seq value id` for each event."""
+
+    settings_type = CollectEventsSettings
+    inputs = Event
+
+    def process(self, items: Sequence[Event]) -> Iterable[Message]:
+        bodies = [json.loads(item.body) for item in items]
+        self._write("{camera} {epoch} {seq} {value} {id}".format(**body) for body in bodies)
+        return ()

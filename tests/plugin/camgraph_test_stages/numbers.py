@@ -1,0 +1,110 @@
+"""Numbers into numbers."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
+
+from pydantic import Field
+
+from camgraph_test_stages.messages import Number
+from pipeline.messages import End, Message
+from pipeline.stage import Ports, Settings, Stage
+
+
+class NullModelSettings(Settings):
+    """A model that only takes time."""
+
+    cost_ms: float = Field(0.0, ge=0, description="What one batch takes.")
+    spin: bool = Field(False, description="Keep the processor busy meanwhile, instead of sleeping.")
+
+
+class NullModel(Stage[NullModelSettings]):
+    """Passes numbers on, verified, and takes its time for each batch."""
+
+    settings_type = NullModelSettings
+    inputs = Number
+    outputs = (Number,)
+    own_thread = True
+    thread_safe = True
+
+    def process(self, items: Sequence[Number]) -> Iterable[Message]:
+        until = time.perf_counter() + self.settings.cost_ms / 1e3
+        if not self.settings.spin and self.settings.cost_ms:
+            time.sleep(self.settings.cost_ms / 1e3)
+        for item in items:
+            item.verify()
+            yield item.with_value(item.value)
+        while self.settings.spin and time.perf_counter() < until:
+            pass
+
+
+class Double(Stage[Settings]):
+    """Twice the value."""
+
+    inputs = Number
+    outputs = (Number,)
+
+    def process(self, items: Sequence[Number]) -> Iterable[Message]:
+        for item in items:
+            item.verify()
+            yield item.with_value(2 * item.value)
+
+
+class ThinSettings(Settings):
+    """What to keep."""
+
+    every: int = Field(2, ge=1, description="Keep frames whose seq is a multiple of this.")
+
+
+class Thin(Stage[ThinSettings]):
+    """Makes nothing of most frames."""
+
+    settings_type = ThinSettings
+    inputs = Number
+    outputs = (Number,)
+
+    def process(self, items: Sequence[Number]) -> Iterable[Message]:
+        for item in items:
+            item.verify()
+            if item.stamp.seq % self.settings.every == 0:
+                yield item.with_value(item.value)
+
+
+class RunningSum(Stage[Settings]):
+    """The sum of all values of a camera so far: it shows every frame that is lost, repeated or out of order."""
+
+    inputs = Number
+    outputs = (Number,)
+    stateful = True
+
+    def open(self) -> None:
+        self._sums: Counter[str] = Counter()
+
+    def process(self, items: Sequence[Number]) -> Iterable[Message]:
+        for item in items:
+            item.verify()
+            self._sums[item.stamp.camera] += item.value * (item.stamp.seq + 1)
+            yield item.with_value(self._sums[item.stamp.camera])
+
+    def finish(self, camera: str, end: End) -> Iterable[Message]:
+        self._sums.pop(camera, None)
+        return ()
+
+
+class Pair(Stage[Settings]):
+    """Joins two numbers of the same frame: left + 1000000 x right."""
+
+    inputs: ClassVar[Ports] = {"left": Number, "right": Number}
+    outputs = (Number,)
+
+    def process(self, items: Sequence[Mapping[str, Number]]) -> Iterable[Message]:
+        for item in items:
+            left, right = item["left"], item["right"]
+            if left.stamp[:3] != right.stamp[:3]:
+                raise RuntimeError(f"joined {left.stamp[:3]} with {right.stamp[:3]}")
+            left.verify()
+            right.verify()
+            yield left.with_value(left.value + 1_000_000 * right.value)

@@ -1,0 +1,58 @@
+"""Counts instead of filming."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from camgraph_test_stages.messages import Number, pattern
+from pipeline.errors import UserError
+from pipeline.messages import Message, Stamp
+from pipeline.stage import CameraSettings, Settings, Source, Stop
+
+
+class CountCamera(CameraSettings):
+    """One counting camera."""
+
+    frames: int = Field(10, ge=0, description="How many frames.")
+    fps: float = Field(10.0, gt=0, description="Frames per second of stream time.")
+    bytes: int = Field(64, ge=0, description="Size of the payload.")
+    live: bool = Field(False, description="Behave as a live camera: never wait for readers.")
+    pace_ms: float = Field(0.0, ge=0, description="Real time between two frames; 0: as fast as they are taken.")
+    fail: str = Field("", description="Not empty: the camera cannot be opened, and this is why.")
+
+
+class CountSource(Source[Settings]):
+    """Frames whose value is their number; they can be verified byte by byte."""
+
+    camera_type = CountCamera
+    outputs = (Number,)
+
+    @classmethod
+    def is_live(cls, camera_settings: Any) -> bool:
+        return bool(camera_settings.live)
+
+    @classmethod
+    def slot_bytes(cls, camera_settings: Any, base_folder: Path) -> int | None:
+        return int(camera_settings.bytes)
+
+    def frames(self, stop: Stop, resume: Stamp | None) -> Iterator[Message]:
+        if self.camera_settings.fail:
+            raise UserError(f"camera {self.camera}: {self.camera_settings.fail}")
+        first = resume.seq + 1 if resume else 0
+        epoch = (resume.epoch + self.camera_settings.live) if resume else 0
+        for seq in range(first, self.camera_settings.frames):
+            if stop.is_set() or (self.camera_settings.pace_ms and stop.wait(self.camera_settings.pace_ms / 1e3)):
+                return
+            yield self._frame(epoch, seq)
+
+    def _frame(self, epoch: int, seq: int) -> Number:
+        now_ns = time.monotonic_ns()
+        time_ns = now_ns if self.camera_settings.live else round(seq * 1e9 / self.camera_settings.fps)
+        stamp = Stamp(self.camera, epoch, seq, time_ns, now_ns, time_ns, seq)
+        payload = self.context.new_arrays({"payload": ((self.camera_settings.bytes,), "uint8")})["payload"]
+        return Number(stamp, seq, pattern(self.camera, seq, payload))
