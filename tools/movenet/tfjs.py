@@ -50,6 +50,9 @@ class Node:
     def flag(self, key: str) -> bool:
         return bool(self.attributes.get(key))
 
+    def number(self, key: str) -> int:
+        return int(self.attributes[key])  # type: ignore[arg-type]
+
     def numbers(self, key: str, default: tuple[int, ...]) -> tuple[int, ...]:
         value = self.attributes.get(key)
         return tuple(int(number) for number in value) if isinstance(value, tuple) else default
