@@ -1,0 +1,262 @@
+"""One MP4 file while it is written.
+
+    front.mp4.part   fragmented: wherever the writer was killed, what was written plays but for the last second or two
+         |           close(): FFmpeg puts an ordinary index behind it ("hybrid_fragmented"), then it is renamed
+    front.mp4        an ordinary MP4
+
+Times are honest: frames have the distances they were taken at (a variable frame rate), in ticks of 1/60000 s.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal
+
+import av
+import cv2
+import numpy as np
+from av.video.frame import PictureType
+from av.video.stream import VideoStream
+from numpy.typing import NDArray
+
+from pipeline.errors import EnvironmentProblem
+
+Size = tuple[int, int]
+CodecFamily = Literal["auto", "h264", "mpeg4"]
+
+TICKS = 60_000
+"""A second in ticks: whole numbers for 10 to 60 frames a second and NTSC's; MPEG-4 takes no more than 65535."""
+KEYFRAME_NS = 2_000_000_000
+FIRST_INTERVAL_NS = 100_000_000
+"""How long the only frame of a file is shown."""
+ENCODERS: dict[CodecFamily, tuple[str, ...]] = {
+    "auto": ("libx264", "libopenh264", "mpeg4"),
+    "h264": ("libx264", "libopenh264"),
+    "mpeg4": ("mpeg4",),
+}
+MOVFLAGS = {"movflags": "+hybrid_fragmented+frag_keyframe", "frag_duration": "1000000", "flush_packets": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How pictures are pressed: an encoder's name, and its quality: `crf`, or a rate where one is given."""
+
+    encoder: str
+    crf: int = 23
+    bitrate_kbps: int | None = None
+    preset: str = "superfast"
+
+    def options(self) -> dict[str, str]:
+        """What the encoder is opened with. One thread: there is one encoder a camera, and a model wants the rest."""
+        options = {"threads": "1", "flags": "+frame_duration"}
+        if self.encoder == "libx264":
+            options |= {"preset": self.preset, "bf": "0", "rc-lookahead": "10", "forced-idr": "1"}
+        if self.bitrate_kbps is not None:
+            return options | {"b": str(self.bitrate_kbps * 1000)}
+        if self.encoder == "libx264":
+            return options | {"crf": str(self.crf)}
+        if self.encoder == "mpeg4":  # its scale is 2 to 31; 118 is FFmpeg's unit of it
+            return options | {"flags": "+frame_duration+qscale", "global_quality": str(118 * max(2, self.crf // 4))}
+        return options
+
+
+def choose_encoder(family: CodecFamily) -> str:
+    """The first encoder of this family that opens here. Raises EnvironmentProblem where none does."""
+    for name in ENCODERS[family]:
+        with contextlib.suppress(av.FFmpegError):
+            context = av.CodecContext.create(name, "w")
+            assert isinstance(context, av.VideoCodecContext)
+            context.width, context.height, context.pix_fmt = 64, 64, "yuv420p"
+            context.time_base = Fraction(1, TICKS)
+            context.open()
+            return name
+    raise EnvironmentProblem(
+        f"video encoder: none of {', '.join(ENCODERS[family])} opens in this build of PyAV's FFmpeg; "
+        "install the `av` wheel from the package index, or set another codec"
+    )
+
+
+def even_size(size: Size, max_width: int) -> Size:
+    """The size of the video: as `size` (width, height), no wider than `max_width`, both sides even."""
+    scale = min(1.0, max_width / size[0])
+    width, height = (max(2, round(side * scale) // 2 * 2) for side in size)
+    return width, height
+
+
+def part_of(target: Path) -> Path:
+    """Where `target` is written to until it is complete."""
+    return target.with_name(target.name + ".part")
+
+
+def plays(path: Path) -> bool:
+    """Whether a picture can be decoded from the file."""
+    try:
+        with av.open(str(path)) as container:
+            return next(container.decode(video=0), None) is not None
+    except (av.FFmpegError, OSError, IndexError):
+        return False
+
+
+class Recording:
+    """An MP4 that grows. All methods raise OSError or av.FFmpegError when the disk or the encoder fails."""
+
+    def __init__(self, target: Path, size: Size, encoding: Encoding) -> None:
+        """Start the file with pictures of `size` (width, height). Raises EnvironmentProblem where another writes it."""
+        self.target = target
+        self.size = size
+        self.frames = 0
+        self._part = PartFile(part_of(target))
+        try:
+            self._container = av.open(self._part, "w", format="mp4", options=MOVFLAGS)
+            self._stream = self._add_stream(encoding)
+        except BaseException:
+            self._part.close()
+            raise
+        self._offset_ns = 0
+        self._time_ns = -1
+        self._interval_ns = FIRST_INTERVAL_NS
+        self._keyframe_ns = -KEYFRAME_NS
+
+    @property
+    def duration_ns(self) -> int:
+        """From the first frame to the end of the last one."""
+        return self._time_ns + self._interval_ns if self.frames else 0
+
+    def write(self, picture: NDArray[np.uint8], time_ns: int) -> None:
+        """Add a picture (H, W, 3) uint8 BGR of the file's size, taken at `time_ns` (any zero).
+
+        Time that does not go forward (a file that starts over) goes on one interval after the last frame.
+        """
+        planes: NDArray[Any] = cv2.cvtColor(picture, cv2.COLOR_BGR2YUV_I420)
+        frame = av.VideoFrame.from_ndarray(planes, format="yuv420p")
+        self._advance(time_ns)
+        frame.pts, frame.time_base = self._ticks(self._time_ns), Fraction(1, TICKS)
+        frame.duration = self._ticks(self._interval_ns)
+        if self._time_ns - self._keyframe_ns >= KEYFRAME_NS:
+            frame.pict_type, self._keyframe_ns = PictureType.I, self._time_ns
+        self._container.mux(self._stream.encode(frame))
+        self.frames += 1
+
+    def close(self) -> None:
+        """Complete the file and give it its name."""
+        try:
+            self._container.mux(self._stream.encode(None))
+            self._container.close()
+            part_of(self.target).replace(self.target)
+        finally:
+            self._part.close()
+
+    def abandon(self) -> None:
+        """Let go after a failure: what plays gets its name, what does not is removed. Raises nothing."""
+        self._part.deaf = True
+        with contextlib.suppress(OSError, av.FFmpegError):
+            self._container.close()
+        self._part.close()
+        with contextlib.suppress(OSError):
+            rescue(self.target)
+
+    def _add_stream(self, encoding: Encoding) -> VideoStream:
+        stream = self._container.add_stream(encoding.encoder, rate=25, options=encoding.options())
+        assert isinstance(stream, VideoStream)
+        stream.width, stream.height = self.size
+        stream.pix_fmt = "yuv420p"
+        context = stream.codec_context
+        context.time_base = Fraction(1, TICKS)
+        context.gop_size = 600
+        # What `write` makes of BGR: limited range, BT.601. Players guess BT.709 for large pictures unless told.
+        context.color_range, context.colorspace, context.color_primaries, context.color_trc = 1, 6, 6, 6
+        return stream
+
+    def _advance(self, time_ns: int) -> None:
+        if self.frames == 0:
+            self._offset_ns, self._time_ns = time_ns, 0
+            return
+        now_ns = time_ns - self._offset_ns
+        if self._ticks(now_ns) <= self._ticks(self._time_ns):
+            now_ns = self._time_ns + self._interval_ns
+            self._offset_ns = time_ns - now_ns
+        self._interval_ns, self._time_ns = now_ns - self._time_ns, now_ns
+
+    @staticmethod
+    def _ticks(time_ns: int) -> int:
+        return (time_ns * TICKS + 500_000_000) // 1_000_000_000
+
+
+class PartFile:
+    """The file that FFmpeg writes into, held under a lock that ends with the process.
+
+    `deaf` after the first failure: what FFmpeg says on closing would spoil the fragments that are whole.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Take the file, emptied. Raises EnvironmentProblem where another process holds it."""
+        self.deaf = False
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(self._descriptor)
+            raise EnvironmentProblem(
+                f"{path}: another run is writing this video; stop it, or give this one another path"
+            ) from error
+        os.ftruncate(self._descriptor, 0)
+
+    def write(self, data: bytes) -> int:
+        """Write all of `data`. Raises OSError once; later data is swallowed."""
+        rest = memoryview(data)
+        try:
+            while rest and not self.deaf:
+                rest = rest[os.write(self._descriptor, rest) :]
+        except OSError:
+            self.deaf = True
+            raise
+        return len(data)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """As of any file."""
+        return os.lseek(self._descriptor, offset, whence)
+
+    def tell(self) -> int:
+        """As of any file."""
+        return self.seek(0, os.SEEK_CUR)
+
+    def close(self) -> None:
+        """Let go of the file and the lock."""
+        os.close(self._descriptor)
+
+
+def rescue(target: Path) -> bool:
+    """Give what a dead writer left of `target` its name, or remove it where it does not play; whether it was kept."""
+    part = part_of(target)
+    if not part.exists():
+        return False
+    os.truncate(part, whole_length(part))
+    if plays(part):
+        part.replace(target)
+        return True
+    part.unlink()
+    return False
+
+
+def whole_length(part: Path) -> int:
+    """Bytes up to the end of the last whole fragment (`moof` + `mdat`) of a fragmented MP4.
+
+    A file is a row of boxes: size (4 bytes, big-endian; 1: the size follows the type in 8 bytes), type (4), content.
+    """
+    whole, at, size = 0, 0, part.stat().st_size
+    with part.open("rb") as file:
+        while len(head := file.read(16)) >= 8:
+            length, kind = int.from_bytes(head[:4]), head[4:8]
+            if length == 1:
+                length = int.from_bytes(head[8:16])
+            if length < 8 or at + length > size:
+                break
+            at += length
+            whole = whole if kind == b"moof" else at
+            file.seek(at)
+    return whole

@@ -1,0 +1,286 @@
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import cv2
+import numpy as np
+import pytest
+
+from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.messages import End, Stamp
+from pipeline.testing import opened, stamp
+from stages.messages import Frame, Tracks
+from stages.recording import Encoding, Recording, choose_encoder, even_size
+from stages.sink_video import SinkVideo, SinkVideoSettings, annotated, clock_text, safe_name
+
+
+def frame(at: Stamp, width: int = 320, height: int = 240) -> Frame:
+    """A grey picture with a white square that moves to the right, 4 pixels a frame."""
+    pixels = np.full((height, width, 3), 60, np.uint8)
+    pixels[100:140, 4 * at.seq % (width - 40) :][:, :40] = 230
+    pixels.flags.writeable = False
+    return Frame(at, pixels, width, height)
+
+
+def tracks(at: Stamp, width: int = 320, height: int = 240, people: int = 1) -> Tracks:
+    return Tracks(
+        at,
+        np.tile(np.array([[150, 60, 220, 220]], np.float32), (people, 1)),
+        np.full(people, 0.9, np.float32),
+        np.zeros((people, 17, 3), np.float32),
+        (width, height),
+        np.zeros(people, np.int64),
+        "coco-17",
+        np.arange(1, people + 1),
+    )
+
+
+def items(count: int, camera: str = "cam", *, fps: float = 10, first: int = 0, **size: int) -> list[dict[str, object]]:
+    stamps = [stamp(seq, camera, fps=fps) for seq in range(first, first + count)]
+    return [{"frames": frame(at, **size), "tracks": tracks(at, **size)} for at in stamps]
+
+
+def times(video: Path) -> list[Fraction]:
+    """The time of each picture that can be decoded, in seconds."""
+    with av.open(str(video)) as container:
+        return [Fraction(f.pts) * f.time_base for f in container.decode(video=0)]
+
+
+def record(folder: Path, what: list[dict[str, object]], settings: dict[str, object] | None = None, **more: object):
+    with opened(SinkVideo, settings or {}, folder=folder, **more) as sink:
+        list(sink.process(what))
+    return sink
+
+
+def test_every_frame_is_written_at_its_time(tmp_path) -> None:
+    record(tmp_path, items(30))
+    video = tmp_path / "videos" / "cam.mp4"
+    assert times(video) == [Fraction(n, 10) for n in range(30)]
+    with av.open(str(video)) as container:
+        assert container.duration == 3_000_000
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_unequal_distances_stay_unequal(tmp_path) -> None:
+    at_ns = [5_000_000_000, 5_040_000_000, 7_000_000_000, 7_100_000_000]
+    stamps = [stamp(seq)._replace(time_ns=time_ns) for seq, time_ns in enumerate(at_ns)]
+    record(tmp_path, [{"frames": frame(at), "tracks": tracks(at)} for at in stamps])
+    assert times(tmp_path / "videos" / "cam.mp4") == [0, Fraction("0.04"), 2, Fraction("2.1")]
+
+
+def test_a_file_that_starts_over_goes_on_one_interval_later(tmp_path) -> None:
+    again = [{"frames": frame(at), "tracks": tracks(at)} for at in (stamp(n, epoch=1) for n in range(3))]
+    record(tmp_path, items(3) + again)
+    assert times(tmp_path / "videos" / "cam.mp4") == [Fraction(n, 10) for n in range(6)]
+
+
+def test_cameras_have_files_of_their_own_and_finish_completes_one(tmp_path) -> None:
+    both = [item for pair in zip(items(5, "a"), items(5, "b"), strict=True) for item in pair]
+    with opened(SinkVideo, {}, folder=tmp_path, cameras=("a", "b")) as sink:
+        list(sink.process(both))
+        list(sink.finish("a", End(stamp(4, "a"))))
+        assert len(times(tmp_path / "videos" / "a.mp4")) == 5
+        assert not (tmp_path / "videos" / "b.mp4").exists()
+    assert len(times(tmp_path / "videos" / "b.mp4")) == 5
+
+
+def test_an_earlier_video_stays_until_the_new_one_is_complete(tmp_path) -> None:
+    record(tmp_path, items(5))
+    with opened(SinkVideo, {}, folder=tmp_path) as sink:
+        list(sink.process(items(9)))
+        assert len(times(tmp_path / "videos" / "cam.mp4")) == 5
+    assert len(times(tmp_path / "videos" / "cam.mp4")) == 9
+
+
+def test_both_pixel_formats_give_the_same_picture() -> None:
+    at = stamp(3)
+    bgr = frame(at)
+    planes = cv2.cvtColor(bgr.pixels, cv2.COLOR_BGR2YUV_I420)
+    yuv = Frame(at, planes, 320, 240, "yuv420p")
+    a, b = (annotated(f, tracks(at), (320, 240), 0.3) for f in (bgr, yuv))
+    assert np.abs(a.astype(int) - b).max() <= 6
+
+
+def test_what_is_written_is_what_was_drawn(tmp_path) -> None:
+    record(tmp_path, items(3), {"crf": 10})
+    with av.open(str(tmp_path / "videos" / "cam.mp4")) as container:
+        seen = [f.to_ndarray(format="bgr24") for f in container.decode(video=0)][2]
+    drawn = annotated(frame(stamp(2)), tracks(stamp(2)), (320, 240), 0.3)
+    from_drawn, from_plain = (np.abs(seen.astype(int) - picture).mean() for picture in (drawn, frame(stamp(2)).pixels))
+    assert from_drawn < 1.5
+    assert from_drawn < from_plain / 2
+
+
+def test_a_picture_is_made_smaller_and_its_people_with_it() -> None:
+    at = stamp()
+    half = annotated(frame(at, 640, 480), tracks(at, 640, 480), (320, 240), 0.3)
+    plain = annotated(frame(at, 640, 480), tracks(at, 640, 480, people=0), (320, 240), 0.3)
+    rows, columns = np.nonzero((half != plain).any(axis=2))
+    assert abs(columns.min() - 75) <= 2
+    assert abs(rows.max() - 110) <= 2
+
+
+@pytest.mark.parametrize(
+    ("size", "widest", "expected"),
+    [
+        ((1920, 1080), 1280, (1280, 720)),
+        ((427, 241), 1280, (426, 240)),
+        ((64, 3000), 64, (64, 3000)),
+        ((1, 1), 64, (2, 2)),
+    ],
+)
+def test_sizes_are_even_and_never_grow(size, widest, expected) -> None:
+    assert even_size(size, widest) == expected
+
+
+def test_odd_pictures_are_recorded(tmp_path) -> None:
+    record(tmp_path, items(4, width=321, height=243))
+    with av.open(str(tmp_path / "videos" / "cam.mp4")) as container:
+        assert (container.streams.video[0].width, container.streams.video[0].height) == (320, 242)
+
+
+def test_another_picture_size_goes_on_in_another_file(tmp_path) -> None:
+    record(tmp_path, items(5) + items(4, first=5, width=160, height=120))
+    assert len(times(tmp_path / "videos" / "cam.mp4")) == 5
+    assert len(times(tmp_path / "videos" / "cam.2.mp4")) == 4
+
+
+def test_a_long_video_goes_on_in_another_file(tmp_path) -> None:
+    sink = record(tmp_path, items(25), {"segment_minutes": 1 / 60})
+    names = [str(tmp_path / "videos" / f"cam{n}.mp4") for n in ("", ".2", ".3")]
+    assert [len(times(Path(name))) for name in names] == [11, 11, 3]
+    assert json.loads((sink.context.state_folder / "videos.json").read_text()) == {"cam": names}
+
+
+def test_mpeg4_where_there_is_no_h264(tmp_path) -> None:
+    record(tmp_path, items(12), {"codec": "mpeg4"})
+    video = tmp_path / "videos" / "cam.mp4"
+    assert times(video) == [Fraction(n, 10) for n in range(12)]
+    with av.open(str(video)) as container:
+        assert container.streams.video[0].codec_context.name == "mpeg4"
+
+
+def test_a_fixed_rate_is_kept(tmp_path) -> None:
+    noise = np.random.default_rng(0).integers(0, 255, (100, 240, 320, 3), np.uint8)
+    sizes = []
+    for kbps in (100, 800):
+        recording = Recording(tmp_path / f"{kbps}.mp4", (320, 240), Encoding(choose_encoder("auto"), bitrate_kbps=kbps))
+        for n, picture in enumerate(noise):
+            recording.write(picture, n * 40_000_000)
+        recording.close()
+        sizes.append((tmp_path / f"{kbps}.mp4").stat().st_size)
+    assert sizes[0] * 2 < sizes[1]
+
+
+CHILD = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[2])
+from pathlib import Path
+from pipeline.testing import HandContext
+from test_sink_video import SinkVideo, SinkVideoSettings, items
+folder = Path(sys.argv[1])
+sink = SinkVideo(SinkVideoSettings(), HandContext(folder, folder))
+sink.open()
+list(sink.process(items(100)))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_after_a_kill_the_part_is_kept_and_a_second_file_goes_on(tmp_path) -> None:
+    child = subprocess.run(
+        [sys.executable, "-c", CHILD, str(tmp_path), str(Path(__file__).parent)], timeout=60, check=False
+    )
+    assert child.returncode == -signal.SIGKILL
+    part = tmp_path / "videos" / "cam.mp4.part"
+    assert 75 <= len(times(part)) <= 100, "a killed run's part plays"
+    record(tmp_path, items(20, first=100), incarnation=2)
+    assert 75 <= len(times(tmp_path / "videos" / "cam.mp4")) <= 100
+    assert len(times(tmp_path / "videos" / "cam.2.mp4")) == 20
+    assert not part.exists()
+
+
+def test_two_writers_of_one_file_are_refused(tmp_path) -> None:
+    encoding = Encoding(choose_encoder("auto"))
+    first = Recording(tmp_path / "a.mp4", (64, 64), encoding)
+    with pytest.raises(EnvironmentProblem, match="another run is writing this video"):
+        Recording(tmp_path / "a.mp4", (64, 64), encoding)
+    first.abandon()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failing_disk_costs_the_video_and_not_the_run(tmp_path) -> None:
+    """Files that may not grow beyond 2 MB: the first part is kept, later frames counted, and one retry made."""
+    child = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path), str(Path(__file__).parent)],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert child.returncode == 0, child.stderr
+    dropped = int(child.stdout.splitlines()[-1])
+    kept = len(times(tmp_path / "videos" / "cam.mp4"))
+    later = len(times(tmp_path / "videos" / "cam.2.mp4"))
+    assert 10 <= kept < 100
+    assert later >= 5
+    assert 290 <= dropped <= 300
+    assert "File too large" in child.stdout
+
+
+FULL = """
+import resource, sys
+sys.path.insert(0, sys.argv[2])
+from pipeline.testing import HandContext
+from test_sink_video import *
+folder = Path(sys.argv[1])
+rng = np.random.default_rng(1)
+def noisy(item):
+    pixels = rng.integers(0, 255, (240, 320, 3), np.uint8)
+    return {"frames": Frame(item["frames"].stamp, pixels, 320, 240), "tracks": item["tracks"]}
+sink = SinkVideo(SinkVideoSettings(), HandContext(folder, folder))
+sink.open()
+resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
+for item in items(380):
+    list(sink.process([noisy(item)]))
+sink.close()
+print(sink.context.counts["dropped.write_failed", "cam"])
+"""
+
+
+def test_an_unwritable_folder_is_named_at_the_start(tmp_path) -> None:
+    with pytest.raises(EnvironmentProblem, match=r"/proc: cannot write videos here: .*; change its permissions"):
+        record(tmp_path, [], {"path": "/proc/{camera}.mp4"})
+
+
+def test_a_missing_absolute_folder_is_not_made(tmp_path) -> None:
+    with pytest.raises(UserError, match="no such folder; make it, mount its disk"):
+        record(tmp_path, [], {"path": f"{tmp_path}/gone/{{camera}}.mp4"})
+
+
+@pytest.mark.parametrize("path", ["video.mp4", "{camera}.avi", "{camera}-{time}.mp4"])
+def test_a_path_names_the_camera(path) -> None:
+    with pytest.raises(ValueError, match=r"expected \{camera\} once and .mp4 at the end"):
+        SinkVideoSettings(path=path)
+
+
+def test_camera_names_become_file_names() -> None:
+    assert safe_name("front-door.2") == "front-door.2"
+    names = [safe_name(name) for name in ("../etc/passwd", "a/b", "a_b", "a:b", "Tür", "", "x" * 300)]
+    assert len(set(names)) == len(names)
+    for name in names:
+        assert name
+        assert "/" not in name
+        assert not name.startswith(".")
+
+
+def test_the_clock_is_media_time_unless_the_wall_clock_means_something() -> None:
+    at = stamp()._replace(time_ns=3_723_450_000_000, wall_ns=3_723_450_000_000)
+    assert clock_text(at) == "1:02:03.4"
+    assert clock_text(at._replace(time_ns=83_990_000_000)) == "01:23.9"
+    assert clock_text(at._replace(wall_ns=1_700_000_000_000_000_000)) == "2023-11-14 22:13:20 UTC"
