@@ -160,7 +160,7 @@ class SlotRing:
             for segment in self._segments:
                 if segment.stride >= nbytes and segment.free:
                     return self._take(segment)
-            if len(self._segments) >= _MAX_SEGMENTS:
+            if len(self._segments) >= _MAX_SEGMENTS or (self._segments and nbytes <= self._segments[0].stride):
                 raise BadItem("no_slot", f"all {self._slots} slots are in use")
             return self._take(self._grow(nbytes))
 
