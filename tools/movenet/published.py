@@ -59,7 +59,7 @@ def _strided_slice(node: Node, array: Array, begin: Array, end: Array, step: Arr
         else:
             first = None if masked("begin_mask", i) else int(begin[i])
             key.append(slice(first, None if masked("end_mask", i) else int(end[i]), int(step[i])))
-    return array[tuple(key)]
+    return np.asarray(array[tuple(key)])
 
 
 def _max_pool(node: Node, picture: Array) -> Array:

