@@ -187,9 +187,7 @@ class Outlet:
 
     def blocked(self, camera: str) -> bool:
         """True while something of this camera waits on an edge that must not lose it."""
-        return any(
-            queue.waiting for queue in self._by_camera.get(camera, ()) if queue.waiting[0].edge.policy == "block"
-        )
+        return any(q.waiting and q.waiting[0].edge.policy == "block" for q in self._by_camera.get(camera, ()))
 
     def submit(self, edges: Sequence[EdgePlan], camera: str, key: Key, message: Message, ticket: Ticket | None) -> None:
         """Send a message on these edges as soon as there is credit; `ticket` hears when it is done.

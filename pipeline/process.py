@@ -103,7 +103,8 @@ class Process:
             self.channel.close()
         os.close(self._life)
         os.close(self.pidfd)
-        self._popen, self.channel, self.pidfd, self.beat = None, None, -1, {}
+        self._popen, self.channel, self.pidfd = None, None, -1
+        self.beat = {**self.beat, "counts": (), "queue": 0, "held": ""}
         self.endpoint = ""
         return status
 

@@ -174,15 +174,19 @@ class Supervisor:
         )
         process.spawn(boot)
         assert process.channel
-        self._poller.register(process.channel.fileno(), zmq.POLLIN)
-        self._poller.register(process.pidfd, zmq.POLLIN)
+        for descriptor in (process.channel.fileno(), process.pidfd):
+            self._poller.register(descriptor, zmq.POLLIN)
+
+    def _unwatch(self, descriptor: int) -> None:
+        if descriptor in self._poller:
+            self._poller.unregister(descriptor)
 
     def _hear(self, process: Process) -> None:
         assert process.channel
         for message in process.channel.receive():
             self._heard(process, message)
         if process.channel and process.channel.closed:
-            self._poller.unregister(process.channel.fileno())
+            self._unwatch(process.channel.fileno())
 
     def _heard(self, process: Process, message: dict[str, Any]) -> None:
         op = message.pop("op")
@@ -234,9 +238,8 @@ class Supervisor:
     def _died(self, process: Process) -> None:
         self._hear(process)
         assert process.channel
-        self._poller.unregister(process.pidfd)
-        if process.channel.fileno() in self._poller._map:
-            self._poller.unregister(process.channel.fileno())
+        self._unwatch(process.pidfd)
+        self._unwatch(process.channel.fileno())
         opened = process.state == "running"
         status = process.reap()
         if self._closing_since:
@@ -252,7 +255,7 @@ class Supervisor:
         name = process.plan.name
         if process.failure and (process.failure[0] == EXIT_USER or not self._running):
             self._fail(*process.failure)
-        elif not opened and not self._running and process.deaths_in_a_row >= 3:
+        elif reason.startswith("exit") and not opened and not self._running and process.deaths_in_a_row >= 3:
             self._fail(EXIT_GAVE_UP, f"{name} does not start: {reason}")
         elif self._finite and process.deaths_in_a_row >= _MOST_DEATHS:
             self._fail(EXIT_GAVE_UP, f"{name} died {process.deaths_in_a_row} times in a row, last of {reason}")

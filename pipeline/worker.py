@@ -377,9 +377,11 @@ class Worker:
 
     def _beat(self) -> None:
         now = time.monotonic()
-        if now < self._next_beat:
-            return
-        self._next_beat = now + _BEAT_S
+        if now >= self._next_beat:
+            self._next_beat = now + _BEAT_S
+            self._report()
+
+    def _report(self) -> None:
         self._channel.send(
             "beat",
             working_since_ns=self._pool.working_since_ns if self._pool else 0,
@@ -405,4 +407,4 @@ class Worker:
         for feed in self._feeds.values():
             feed.join(1.0)
         self._ring.close()
-        self._channel.send("closed")
+        self._report()
