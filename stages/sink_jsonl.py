@@ -1,0 +1,117 @@
+"""Writes events into a file, one CloudEvents JSON object a line.
+
+    log: {use: sink_jsonl, from: actions, with: {path: events.jsonl}}
+
+Events are on the disk before the outbox forgets them. Delivery is at least once: a reader tells a repeated event by its
+`id`. What this process had written before it was killed is read back when it is started again, and not written twice;
+that cannot be done for standard output, and not across a rotation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from pipeline.errors import EnvironmentProblem
+from pipeline.messages import Event, Message
+from pipeline.paths import resolve_output
+from pipeline.stage import Context, Settings, Stage
+from stages.line_file import LineFile, LineStream, is_device
+
+STANDARD_OUTPUT = "-"
+READ_BACK = 16 << 20
+"""Bytes of the run's lines that are read after a restart: far more than can be between file and outbox."""
+
+
+class SinkJsonlSettings(Settings):
+    """Where the events go."""
+
+    path: str = Field(min_length=1, description="The file, relative to the graph file; - is standard output")
+    order: Literal["arrival", "time"] = Field(
+        "arrival", description="time: the events of all cameras in the order of their time, one identical file per run"
+    )
+    mode: Literal["append", "replace"] = Field("append", description="replace: start each run with an empty file")
+    sync: bool = Field(True, description="Wait for the disk (fdatasync) before an event counts as delivered")
+
+
+class SinkJsonl(Stage[SinkJsonlSettings]):
+    """All lines of a batch in one write. The order is the runtime's work: lines stand as events come."""
+
+    settings_type = SinkJsonlSettings
+    inputs = Event
+    outputs = ()
+    own_thread = True
+
+    def __init__(self, settings: SinkJsonlSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._out: LineFile | LineStream | None = None
+        self._written: set[str] = set()
+
+    def open(self) -> None:
+        if self.settings.path == STANDARD_OUTPUT:
+            self._out = LineStream(1, "standard output")
+            return
+        path = resolve_output(self.settings.path, self.context.base_folder)
+        self._out = LineStream.device(path) if is_device(path) else self._open_file(path)
+
+    def process(self, items: Sequence[Any]) -> Iterable[Message]:
+        """Raises EnvironmentProblem when the disk fails: then none of `items` is in the file."""
+        events: list[Event] = [event for event in items if event.id not in self._written]
+        if isinstance(self._out, LineFile) and self._out.follow():
+            self._remember_start(self._out, 0)
+        if events:
+            assert self._out is not None
+            self._out.append(b"".join(event.body + b"\n" for event in events))
+        for event in items:
+            self.context.count("repeated" if event.id in self._written else "written", event.stamp.camera)
+        return ()
+
+    def close(self) -> None:
+        if self._out is not None:
+            self._out.close()
+
+    def _open_file(self, path: Path) -> LineFile:
+        file = LineFile(path, sync=self.settings.sync)
+        started = self._read_start() if self.context.incarnation > 1 else None
+        if started is not None:
+            inode, offset = started
+            self._written = _ids(file.tail(offset if file.inode == inode else 0, READ_BACK))
+        else:
+            if self.settings.mode == "replace":
+                file.empty()
+            self._remember_start(file, file.size)
+        self.context.log.info("events_file", path=str(path), cut_bytes=file.cut_bytes, written=len(self._written))
+        return file
+
+    @property
+    def _start_file(self) -> Path:
+        return self.context.state_folder / "start.json"
+
+    def _read_start(self) -> tuple[int, int] | None:
+        """The inode and the size that the file had at the start of the run; None where the process died before."""
+        with contextlib.suppress(FileNotFoundError):
+            start = json.loads(self._start_file.read_text())
+            return start["inode"], start["size"]
+        return None
+
+    def _remember_start(self, file: LineFile, size: int) -> None:
+        new = self._start_file.with_suffix(".new")
+        try:
+            new.write_text(json.dumps({"inode": file.inode, "size": size}))
+            new.replace(self._start_file)
+        except OSError as error:
+            raise EnvironmentProblem(f"{self._start_file}: cannot write the state: {error.strerror}") from error
+
+
+def _ids(lines: Iterable[bytes]) -> set[str]:
+    """The ids of the events in these lines; other lines in the file are none of ours."""
+    ids = set()
+    for line in lines:
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            ids.add(str(json.loads(line)["id"]))
+    return ids
