@@ -13,14 +13,13 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from typing import Any, Literal
+from typing import Any
 
 from pipeline.boot import Boot
 from pipeline.channel import Channel
 from pipeline.plan import UnitPlan
-from pipeline.slots import unlink_prefix
+from pipeline.slots import segments_bytes, unlink_prefix
 
-State = Literal["waiting", "starting", "running", "finished"]
 _BACK_OFF_S = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 _STEADY_S = 60.0
 
@@ -31,7 +30,7 @@ class Process:
     def __init__(self, plan: UnitPlan, number: int) -> None:
         self.plan = plan
         self.number = number
-        self.state: State = "waiting"
+        self.state = "waiting"
         self.incarnation = 0
         self.start_at = 0.0
         self.started_at = 0.0
@@ -57,9 +56,9 @@ class Process:
         return self._popen.pid if self._popen else 0
 
     @property
-    def shm_prefix(self) -> str:
-        """The beginning of the names of its segments."""
-        return self._boot.shm_prefix if self._boot else ""
+    def shared_bytes(self) -> int:
+        """The size of its segments."""
+        return segments_bytes(self._boot.shm_prefix) if self._boot else 0
 
     def spawn(self, boot: Boot) -> None:
         """Start the next incarnation: a clean exec, two inherited descriptors, nothing secret in its arguments."""

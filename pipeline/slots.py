@@ -21,6 +21,7 @@ The owner holds a lock (flock) on each of its files for life; a file that nobody
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import mmap
 import os
@@ -274,6 +275,15 @@ class Mappings:
             while len(self._open) > 2 * _MAX_SEGMENTS:
                 del self._open[next(iter(self._open))]
         return mapping
+
+
+def segments_bytes(prefix: str) -> int:
+    """The size of all segments of one owner."""
+    total = 0
+    for path in SHM.glob(f"{prefix}.*"):
+        with contextlib.suppress(OSError):
+            total += path.stat().st_size
+    return total
 
 
 def unlink_prefix(prefix: str) -> int:

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from pipeline.plan import RunPlan, UnitPlan
-from pipeline.slots import SHM
 
-if TYPE_CHECKING:
-    from pipeline.process import Process
+
+class Reporting(Protocol):
+    """A process as far as its reports go."""
+
+    plan: UnitPlan
+    state: str
+    beat: dict[str, Any]
+    ended: dict[str, tuple[str, str]]
+    restarts: int
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def shared_bytes(self) -> int: ...
+
+    def counts(self) -> Counter[tuple[str, str]]: ...
+
 
 _RATE_S = 2.0
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -35,15 +52,17 @@ class Meter:
         if not unit.outgoing or any(stage.use == "outbox" for stage in unit.stages):
             self._ages.update(ages)
 
-    def note_event(self, event: dict[str, Any]) -> None:
-        """An event has been committed."""
+    def note_event(self, body: bytes) -> dict[str, Any]:
+        """An event has been committed; the event, read."""
+        event: dict[str, Any] = json.loads(body)
         data = event.get("data", {})
         camera = str(data.get("camera", event.get("subject", "")))
         self._seen[camera] += 1
         if data.get("phase") != "end":
             self._actions[camera][str(data.get("action", event.get("type", "")))] += 1
+        return event
 
-    def status(self, processes: list[Process], events: list[dict[str, Any]]) -> dict[str, Any]:
+    def status(self, processes: Sequence[Reporting], events: list[dict[str, Any]]) -> dict[str, Any]:
         """See `tools.live_table` for the fields."""
         counts: Counter[tuple[str, str]] = sum((p.counts() for p in processes), Counter())
         items = {f"stage {name}": total for name, total in _stage_items(processes).items()}
@@ -58,7 +77,7 @@ class Meter:
             "actions": {camera: dict(actions) for camera, actions in self._actions.items()},
             "counts": sorted([name, camera, n] for (name, camera), n in counts.items()),
             "processes": sum(1 for p in processes if p.pid),
-            "memory_mb": round(sum(_memory(p.pid) for p in processes if p.pid) / 1e6 + _shared(processes) / 1e6, 1),
+            "memory_mb": round(sum(_memory(p.pid) + p.shared_bytes for p in processes if p.pid) / 1e6, 1),
             "pids": {p.plan.name: p.pid for p in processes},
         }
 
@@ -71,7 +90,7 @@ class Meter:
         if now > then:
             self._rates = {name: (total - before.get(name, 0)) / (now - then) for name, total in totals.items()}
 
-    def _camera(self, camera: str, processes: list[Process], counts: Counter[tuple[str, str]]) -> dict[str, Any]:
+    def _camera(self, camera: str, processes: Sequence[Reporting], counts: Counter[tuple[str, str]]) -> dict[str, Any]:
         drops = {name: n for (name, c), n in counts.items() if c == camera and name.startswith("dropped.")}
         return {
             "state": _camera_state(camera, processes),
@@ -83,14 +102,14 @@ class Meter:
             "events": self._seen[camera],
         }
 
-    def _stages(self, processes: list[Process]) -> dict[str, Any]:
+    def _stages(self, processes: Sequence[Reporting]) -> dict[str, Any]:
         stages: dict[str, Any] = {}
         for process in processes:
             for name, times in process.beat.get("stages", {}).items():
                 stages.setdefault(name, []).append((process, times))
         return {name: self._stage(name, rows) for name, rows in stages.items()}
 
-    def _stage(self, name: str, rows: list[tuple[Process, dict[str, Any]]]) -> dict[str, Any]:
+    def _stage(self, name: str, rows: list[tuple[Reporting, dict[str, Any]]]) -> dict[str, Any]:
         times = [row for _, row in rows]
         uptime = max(1e-9, time.monotonic() - self._started)
         return {
@@ -108,7 +127,7 @@ class Meter:
         }
 
 
-def _stage_items(processes: list[Process]) -> Counter[str]:
+def _stage_items(processes: Sequence[Reporting]) -> Counter[str]:
     items: Counter[str] = Counter()
     for process in processes:
         for name, times in process.beat.get("stages", {}).items():
@@ -116,7 +135,7 @@ def _stage_items(processes: list[Process]) -> Counter[str]:
     return items
 
 
-def _camera_state(camera: str, processes: list[Process]) -> str:
+def _camera_state(camera: str, processes: Sequence[Reporting]) -> str:
     for process in processes:
         if process.plan.sources and camera in process.plan.cameras:
             if camera in process.ended:
@@ -149,10 +168,3 @@ def _memory(pid: int) -> int:
     except OSError:
         return 0
     return (int(resident) - int(shared)) * _PAGE
-
-
-def _shared(processes: list[Process]) -> int:
-    prefixes = tuple(p.shm_prefix for p in processes if p.shm_prefix)
-    return (
-        sum(path.stat().st_size for path in SHM.glob("camgraph-*") if path.name.startswith(prefixes)) if prefixes else 0
-    )

@@ -16,7 +16,6 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,7 +24,8 @@ import zmq
 
 from pipeline.boot import Boot, shm_prefix
 from pipeline.control import ControlServer
-from pipeline.errors import EXIT_DONE, EXIT_ENVIRONMENT, EXIT_GAVE_UP, EXIT_USER
+from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, EXIT_USER
+from pipeline.outcome import Outcome
 from pipeline.plan import RunPlan
 from pipeline.process import Process
 from pipeline.registry import find_stage
@@ -39,21 +39,6 @@ _HOLD_LIMIT_S = 30.0
 _MOST_DEATHS = 8
 _FROZEN_S = 2.0
 _KEPT_EVENTS = 50
-
-
-@dataclass(slots=True)
-class Outcome:
-    """How a run ended: its exit status, and what must be told."""
-
-    status: int = EXIT_DONE
-    problems: list[str] = field(default_factory=list)
-
-    def add(self, status: int, problem: str) -> None:
-        """One thing that went wrong; the first decides the exit status."""
-        if problem not in self.problems:
-            self.problems.append(problem)
-        if self.status == EXIT_DONE:
-            self.status = status
 
 
 class Supervisor:
@@ -204,7 +189,7 @@ class Supervisor:
             values = message["values"]
             getattr(self._log, message["level"], self._log.info)(values.pop("event", "?"), **values)
         elif op == "event":
-            self._note_event(message["body"])
+            self.events.append(self.meter.note_event(message["body"]))
 
     def _ready(self, process: Process, endpoint: str) -> None:
         process.state, process.endpoint = "running", endpoint
@@ -317,7 +302,8 @@ class Supervisor:
 
     def _end_all(self) -> None:
         """Close all processes: asked first, told then, and in the end killed."""
-        self._note_camera_errors()
+        ended = [p.ended for p in self._processes.values() if p.plan.sources]
+        self.outcome.add_camera_errors({camera: how for cameras in ended for camera, how in cameras.items()})
         for limit_s, act in ((_CLOSE_S, _ask), (1.0, Process.terminate), (5.0, Process.kill)):
             alive = [p for p in self._processes.values() if p.pid]
             for process in alive:
@@ -336,24 +322,7 @@ class Supervisor:
                 if process.pidfd in ready:
                     self._died(process)
 
-    def _note_camera_errors(self) -> None:
-        failed = {
-            camera: error
-            for process in self._processes.values()
-            if process.plan.sources
-            for camera, (reason, error) in process.ended.items()
-            if reason == "error"
-        }
-        everything = failed and len(failed) == len(self.plan.camera_settings)
-        for camera, error in failed.items():
-            self.outcome.add(EXIT_USER if everything else EXIT_GAVE_UP, f"camera {camera}: {error}")
-
     # ---- looking
-
-    def _note_event(self, body: bytes) -> None:
-        event = json.loads(body)
-        self.meter.note_event(event)
-        self.events.append(event)
 
     def status(self) -> dict[str, Any]:
         """The state of the run as plain values."""
