@@ -1,0 +1,51 @@
+"""Whether a file ends where it says it does. FFmpeg ends a cut-off file as if nothing were wrong."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+from av.container import InputContainer
+from av.packet import Packet
+from av.video.stream import VideoStream
+
+from stages.reading.timeline import SECOND_NS, ticks_to_ns
+
+
+def end_ns(packet: Packet[VideoStream], stream: VideoStream) -> int:
+    if packet.pts is None or stream.time_base is None:
+        return 0
+    return ticks_to_ns(packet.pts + (packet.duration or 0), stream.time_base)
+
+
+def what_is_missing(path: Path, container: InputContainer, stream: VideoStream, last_ns: int) -> str:
+    """What the file promises and does not hold, "" where nothing shows. Called after its last packet."""
+    form = container.format.name
+    if "mov" in form:
+        end = max((entry.pos + entry.size for entry in stream.index_entries), default=0)
+        size = path.stat().st_size
+        return f"its index reaches to byte {end}, it has {size}" if end > size else ""
+    if form == "avi":
+        end, size = _stated_avi_bytes(path), path.stat().st_size
+        return f"its header states {end} bytes, it has {size}" if end > size else ""
+    promised_ns = _stated_duration_ns(stream)
+    if last_ns + SECOND_NS // 2 < promised_ns:
+        return f"it ends at {last_ns / SECOND_NS:.2f} s of {promised_ns / SECOND_NS:.2f} s"
+    return ""
+
+
+def _stated_avi_bytes(path: Path) -> int:
+    """The end of the first RIFF chunk, 0 where its size was never filled in."""
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8)[4:], "little")
+    return size + 8 if size else 0
+
+
+def _stated_duration_ns(stream: VideoStream) -> int:
+    """The end of the stream by Matroska's tag, as in 00:01:30.500000000; 0 without one."""
+    parts = stream.metadata.get("DURATION", "").split(":")
+    try:
+        hours, minutes, seconds = (Fraction(part) for part in parts)
+    except ValueError:
+        return 0
+    return int((hours * 3600 + minutes * 60 + seconds) * SECOND_NS)

@@ -1,0 +1,102 @@
+"""Times that never run backwards, and frames chosen by time alone."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stages.reading.timeline import SECOND_NS, MediaClock, Selection, ticks_to_ns
+
+MS = 1_000_000
+
+
+def times(pts: list[int | None], *, time_base: Fraction = Fraction(1, 1000), interval_ms: int = 40) -> list[int]:
+    clock = MediaClock(time_base, interval_ms * MS)
+    return [clock.at(p) // MS for p in pts]
+
+
+def test_time_counts_from_the_first_frame() -> None:
+    assert times([90_000, 93_600, 97_200], time_base=Fraction(1, 90_000)) == [0, 40, 80]
+
+
+def test_ticks_are_rounded_not_cut() -> None:
+    assert ticks_to_ns(1, Fraction(1, 30)) == 33_333_333
+    assert ticks_to_ns(2, Fraction(1, 30)) == 66_666_667
+
+
+def test_a_missing_pts_is_one_interval_later() -> None:
+    assert times([None, None, 80, None, 160]) == [0, 40, 80, 120, 160]
+    assert times([0, 40, None, 120]) == [0, 40, 80, 120]
+
+
+def test_a_small_step_back_stands_still() -> None:
+    assert times([0, 40, 80, 60, 60, 120]) == [0, 40, 80, 80, 80, 120]
+
+
+def test_a_large_step_back_starts_a_new_time_line() -> None:
+    assert times([5000, 5040, 0, 40, 80]) == [0, 40, 80, 120, 160]
+
+
+@given(st.lists(st.none() | st.integers(-(2**40), 2**40)), st.sampled_from([Fraction(1, 1000), Fraction(1, 90_000)]))
+def test_time_never_runs_backwards(pts: list[int | None], time_base: Fraction) -> None:
+    clock = MediaClock(time_base, 40 * MS)
+    seen = [clock.at(p) for p in pts]
+    assert seen == sorted(seen)
+    assert not seen or seen[0] == 0
+
+
+@given(st.lists(st.integers(0, 400), min_size=2, unique=True), st.data())
+def test_a_resumed_clock_goes_on_as_the_first_would_have(steps: list[int], data: st.DataObject) -> None:
+    pts = sorted(steps)
+    clock = MediaClock(Fraction(1, 1000), 40 * MS)
+    whole = [clock.at(p) for p in pts]
+    cut = data.draw(st.integers(1, len(pts) - 1))
+    again = MediaClock.resumed(MediaClock(Fraction(1, 1000), 40 * MS), pts[0], whole[cut - 1])
+    assert [again.at(p) for p in pts[cut:]] == whole[cut:]
+
+
+def taken(selection: Selection, at_ms: list[float]) -> list[float]:
+    return [t for t in at_ms if selection.takes(round(t * MS))]
+
+
+def test_everything_is_taken_without_limits() -> None:
+    assert taken(Selection(), [0, 40, 40, 80]) == [0, 40, 40, 80]
+
+
+def test_start_and_end_are_half_open() -> None:
+    assert taken(Selection(start_ns=80 * MS, end_ns=160 * MS), [0, 40, 80, 120, 160, 200]) == [80, 120]
+
+
+def test_every_second_frame_at_half_the_rate() -> None:
+    assert taken(Selection(max_fps=12.5), [40 * i for i in range(6)]) == [0, 80, 160]
+
+
+def test_milliseconds_of_matroska_lose_no_frame() -> None:
+    at_ms: list[float] = [int(i * 1000 / 30) for i in range(100)]
+    assert taken(Selection(max_fps=30), at_ms) == at_ms
+    assert len(taken(Selection(max_fps=15), at_ms)) == 50
+
+
+@given(st.lists(st.integers(0, 10_000)), st.floats(0.1, 60), st.integers(0, 5_000))
+def test_never_more_than_one_frame_for_a_point_of_the_grid(at_ms: list[int], max_fps: float, start_ms: int) -> None:
+    got = taken(Selection(start_ns=start_ms * MS, max_fps=max_fps), [float(t) for t in sorted(at_ms)])
+    if got:
+        assert len(got) <= (got[-1] - got[0] + 1) * max_fps / 1000 + 2
+
+
+@given(st.lists(st.integers(0, 5_000), min_size=1), st.floats(0.1, 60), st.data())
+def test_the_choice_after_a_restart_is_the_same(at_ms: list[int], max_fps: float, data: st.DataObject) -> None:
+    at_ms.sort()
+    whole = taken(Selection(max_fps=max_fps), [float(t) for t in at_ms])
+    cut = data.draw(st.integers(0, len(whole) - 1))
+    again = Selection(max_fps=max_fps, last_ns=round(whole[cut] * MS))
+    behind = [float(t) for t in at_ms if t > whole[cut]]
+    assert taken(again, behind) == whole[cut + 1 :]
+
+
+def test_the_end_is_known() -> None:
+    assert Selection(end_ns=SECOND_NS).is_over(SECOND_NS)
+    assert not Selection(end_ns=SECOND_NS).is_over(SECOND_NS - 1)
+    assert not Selection().is_over(10**18)
