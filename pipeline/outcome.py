@@ -23,7 +23,7 @@ class Outcome:
             self.status = status
 
     def add_camera_errors(self, ended: Mapping[str, tuple[str, str]]) -> None:
-        """`ended`: camera -> (reason, error). Nothing but failures is the user's mistake; some of them were given up."""
+        """`ended`: camera -> (reason, error). All failed: the user's mistake; some of them: given up."""
         failed = {camera: error for camera, (reason, error) in ended.items() if reason == "error"}
         for camera, error in failed.items():
             self.add(EXIT_USER if len(failed) == len(ended) else EXIT_GAVE_UP, f"camera {camera}: {error}")

@@ -1,0 +1,131 @@
+"""A committed event is handed out until every sink that wants it has it, whatever dies in between."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.errors import EnvironmentProblem
+from pipeline.items import Item, Key
+from pipeline.messages import Event, Tombstone
+from pipeline.outbox import Outbox
+from pipeline.stage import Stage
+from pipeline.testing import HandContext, stamp
+
+
+def event(seq: int, camera: str = "cam", *, sender: str = "rules", name: str = "") -> Item:
+    made = Event(stamp(seq, camera), name or f"{camera}-{seq}", "incident", "start", b'{"seq":%d}' % seq)
+    return Item(camera, Key(0, seq, 0), made, sender)
+
+
+def stone(seq: int, camera: str) -> Item:
+    return Item(camera, Key(0, seq, 0), Tombstone(stamp(seq, camera)), "rules")
+
+
+def make(folder: Path, *, incarnation: int = 1, cameras: tuple[str, ...] = ("cam",), **settings: Any) -> Outbox:
+    values = {"path": str(folder / "outbox.sqlite"), "sinks": {"log": [], "alarm": ["rules"]}, **settings}
+    context = HandContext(folder, folder, incarnation=incarnation, cameras=cameras)
+    outbox = Outbox(Outbox.settings_type.model_validate(values), context)
+    assert isinstance(outbox, Stage)
+    outbox.open()
+    return outbox
+
+
+def names(rows: list[tuple[int, Event]]) -> list[str]:
+    return [event.id for _, event in rows]
+
+
+def test_each_sink_gets_what_it_wants_once(tmp_path: Path) -> None:
+    outbox = make(tmp_path)
+    outbox.accept([event(1), event(2, sender="other")])
+    assert names(outbox.pull("log", 10)) == ["cam-1", "cam-2"]
+    assert names(outbox.pull("log", 10)) == []
+    assert names(outbox.pull("alarm", 10)) == ["cam-1"]
+    outbox.close()
+
+
+def test_a_repeated_id_is_ignored(tmp_path: Path) -> None:
+    outbox = make(tmp_path)
+    outbox.accept([event(1), event(1)])
+    outbox.accept([event(1)])
+    assert names(outbox.pull("log", 10)) == ["cam-1"]
+    outbox.close()
+
+
+def test_what_was_not_acknowledged_comes_again_after_a_restart(tmp_path: Path) -> None:
+    outbox = make(tmp_path)
+    outbox.accept([event(n) for n in range(4)])
+    rows = outbox.pull("log", 3)
+    outbox.acknowledge("log", [rows[0][0], rows[2][0]])
+    outbox.db.close()  # as after a kill: nothing is tidied up
+    again = make(tmp_path, incarnation=2)
+    again.accept([event(0), event(3)])
+    assert names(again.pull("log", 10)) == ["cam-1", "cam-3"]
+    again.close()
+
+
+def test_the_next_run_delivers_what_an_earlier_one_left_and_ids_may_come_again(tmp_path: Path) -> None:
+    first = make(tmp_path)
+    first.accept([event(1)])
+    first.acknowledge("alarm", [row for row, _ in first.pull("alarm", 9)])
+    first.end("cam")
+    first.close()
+    second = make(tmp_path)
+    second.accept([event(1)])
+    assert names(second.pull("log", 10)) == ["cam-1", "cam-1"]
+    assert names(second.pull("alarm", 10)) == ["cam-1"]
+    second.close()
+
+
+def test_the_file_goes_when_all_is_delivered(tmp_path: Path) -> None:
+    outbox = make(tmp_path, sinks={"log": []})
+    outbox.accept([event(1)])
+    outbox.acknowledge("log", [row for row, _ in outbox.pull("log", 9)])
+    outbox.end("cam")
+    outbox.close()
+    assert list(tmp_path.glob("outbox*")) == []
+
+
+def test_a_restart_knows_which_cameras_have_ended(tmp_path: Path) -> None:
+    outbox = make(tmp_path, cameras=("a", "b"))
+    outbox.end("a")
+    outbox.db.close()
+    again = make(tmp_path, incarnation=2, cameras=("a", "b"))
+    assert again.ended(["a"])
+    assert not again.ended(["a", "b"])
+    again.close()
+
+
+def test_an_unwritable_place_is_said(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentProblem, match="writable"):
+        make(tmp_path, path="/proc/none/outbox.sqlite")
+
+
+@given(st.data())
+def test_a_sink_ordered_by_time_gets_one_sequence_whatever_the_arrival(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    cameras = ("a", "b", "c")
+    judged = {c: data.draw(st.lists(st.booleans(), max_size=8), label=c) for c in cameras}
+    todo = {c: [event(n, c) if is_event else stone(n, c) for n, is_event in enumerate(judged[c])] for c in cameras}
+    expected = sorted(
+        ((item.stamp.time_ns, c, item) for c in cameras for item in todo[c] if isinstance(item.payload, Event)),
+        key=lambda row: row[:2],
+    )
+    outbox = make(tmp_path_factory.mktemp("o"), cameras=cameras, sinks={"log": []}, ordered=["log"])
+    got: list[str] = []
+    while any(todo.values()):
+        camera = data.draw(st.sampled_from([c for c in cameras if todo[c]]))
+        outbox.accept([todo[camera].pop(0)])
+        if not todo[camera]:
+            outbox.end(camera)
+        got += names(outbox.pull("log", data.draw(st.integers(1, 3))))
+    for camera in cameras:
+        outbox.end(camera)
+    got += names(outbox.pull("log", 100))
+    outbox.db.close()
+    assert got == [item.payload.id for _, _, item in expected if isinstance(item.payload, Event)]
