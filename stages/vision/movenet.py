@@ -89,8 +89,8 @@ def decode_multipose(
     _check(heads)
     # A person's score is never above its center's value, so that nobody is lost here who would pass later.
     centers, rows, columns = _peaks(_finite("center", heads["center"][0]), min_score, max_people)
-    boxes = _finite("box_scale and box_offset", _boxes(heads, rows, columns))
-    keypoints = _finite("the keypoints' heads", _keypoints(heads, rows, columns, boxes))
+    boxes = _boxes(heads, rows, columns)
+    keypoints = _finite("kpt_heatmap or kpt_offset", _keypoints(heads, rows, columns, boxes))
     poses = Poses(boxes * CELL_PIXELS, _scores(centers, keypoints[..., 2], min_keypoint), keypoints)
     return _best(poses, min_score, iou)
 
@@ -99,6 +99,11 @@ def _finite(what: str, array: F32) -> F32:
     if not np.isfinite(array).all():
         raise NotFinite(f"expected finite numbers, got others in {what}")
     return array
+
+
+def _at(heads: Mapping[str, F32], name: str, rows: I64, columns: I64) -> F32:
+    """What a head says of these cells: (channels, N)."""
+    return _finite(name, heads[name][:, rows, columns])
 
 
 def _peaks(center: F32, floor: float, limit: int) -> tuple[F32, I64, I64]:
@@ -114,15 +119,15 @@ def _peaks(center: F32, floor: float, limit: int) -> tuple[F32, I64, I64]:
 def _boxes(heads: Mapping[str, F32], rows: I64, columns: I64) -> F32:
     """(N, 4) xyxy in cells, clipped to the picture."""
     limit_y, limit_x = heads["center"].shape[1:]
-    y, x = np.stack((rows, columns)).astype(np.float32) + heads["box_offset"][:, rows, columns]
-    half_y, half_x = np.maximum(heads["box_scale"][:, rows, columns], 0) * np.float32(0.5)
+    y, x = np.stack((rows, columns)).astype(np.float32) + _at(heads, "box_offset", rows, columns)
+    half_y, half_x = np.maximum(_at(heads, "box_scale", rows, columns), 0) * np.float32(0.5)
     boxes = np.stack((x - half_x, y - half_y, x + half_x, y + half_y), axis=-1)
     return np.asarray(np.clip(boxes, 0, np.array((limit_x, limit_y, limit_x, limit_y), np.float32)))
 
 
 def _keypoints(heads: Mapping[str, F32], rows: I64, columns: I64, boxes_xyxy: F32) -> F32:
     """(N, 17, 3) x, y in pixels of the model's picture, confidence."""
-    regress = heads["kpt_regress"][:, rows, columns].T
+    regress = _at(heads, "kpt_regress", rows, columns).T
     places = np.stack((regress[:, _Y] + rows[:, None], regress[:, _X] + columns[:, None]), axis=1).astype(np.float32)
     y, x, confidences = _likeliest_cells(heads["kpt_heatmap"], places, boxes_xyxy)
     offset_y, offset_x = heads["kpt_offset"][_Y, y, x], heads["kpt_offset"][_X, y, x]

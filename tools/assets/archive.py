@@ -21,6 +21,7 @@ Progress = Callable[[str, int, int], None]
 
 STALL_S = 300.0
 _POLL_S = 0.25
+_REPORT_LINES = 4
 
 
 def fetch(package: Package, folder: Path, progress: Progress) -> Path:
@@ -57,12 +58,20 @@ def _run(command: Command, folder: Path, what: str, expected: int, progress: Pro
             process.kill()
             process.wait()
     if status != 0:
-        said = redact_urls(report.read_text(errors="replace")).strip().splitlines()[-6:]
         outcome = f"nothing came for {STALL_S:.0f} s" if status is None else f"exit status {status}"
         raise EnvironmentProblem(
             f"could not take {what}: {outcome}. Is there a network, and are npm and pip set up for it? "
-            "Then pull again.\n" + "\n".join(f"  {line}" for line in said)
+            "Then pull again.\n" + _errors(report.read_text(errors="replace"))
         )
+
+
+def _errors(report: str) -> str:
+    """The lines of an npm's or pip's report that say what went wrong, without passwords."""
+    lines = [line.strip() for line in redact_urls(report).splitlines()]
+    errors = [line for line in lines if line.lower().startswith(("npm error", "npm err!", "error"))]
+    # npm's whole log goes with the work folder.
+    told = [line for line in errors or lines if line and "complete log" not in line]
+    return "\n".join(f"  {line}" for line in told[:_REPORT_LINES])
 
 
 def _watched(process: subprocess.Popen[bytes], folder: Path, grown: Callable[[int], None]) -> int | None:

@@ -34,7 +34,9 @@ def archive_command(package: Package, folder: Path, npm: Sequence[str] = ()) -> 
     if package.client == "npm":
         places = ("--pack-destination", str(folder), "--cache", str(folder / "npm-cache"))
         quiet = ("--ignore-scripts", "--loglevel=error", "--no-update-notifier")
-        return Command((*npm, "pack", f"{package.name}@{package.version}", *places, *quiet))
+        # By itself npm waits for 10 s, then for 60 s, before it says that there is no network.
+        patience = ("--fetch-retry-mintimeout=2000", "--fetch-retry-maxtimeout=5000")
+        return Command((*npm, "pack", f"{package.name}@{package.version}", *places, *quiet, *patience))
     wanted = folder / "wanted.txt"
     wanted.write_text(f"{package.name}=={package.version} --hash=sha256:{package.sha256}\n")
     flags = ("--no-deps", "--no-binary", package.name, "--require-hashes", "--requirement", str(wanted))
