@@ -6,7 +6,12 @@ import difflib
 from collections.abc import Iterable
 
 
+def nearest(word: str, known: Iterable[str]) -> list[str]:
+    """The known word that is nearest to `word`, or none."""
+    return difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`; did you mean `x`?` for the known word that is nearest, or nothing."""
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    near = nearest(word, known)
     return f"; did you mean `{near[0]}`?" if near else ""

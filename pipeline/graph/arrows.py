@@ -1,0 +1,139 @@
+"""What `from` says, brought to one form: an arrow from stage to stage, with its place in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from pipeline.graph.definition import EdgeEntry
+from pipeline.graph.nodes import Node
+from pipeline.graph.report import Report, dotted
+from pipeline.graph.yaml_source import Path
+from pipeline.messages import Message
+from pipeline.plan import Policy
+from pipeline.spelling import did_you_mean
+
+EVENTS = "events"
+"""The name that stands for all stages that make events."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """`sender` -> `reader`, as somebody wrote it. `type` is the message type, "" until it is known."""
+
+    sender: str
+    reader: str
+    port: str
+    path: Path
+    depth: int | None = None
+    policy: Policy | None = None
+    type: str = ""
+
+
+def arrows_of(node: Node) -> Iterator[Arrow]:
+    """The arrows that a stage's `from` names."""
+    path = (*node.path, "from")
+    given = node.entry.from_
+    if isinstance(given, list):
+        for index, end in enumerate(given):
+            yield _arrow(end, node.name, "", (*path, index))
+    elif isinstance(given, dict):
+        for port, end in given.items():
+            yield _arrow(end, node.name, port, (*path, port))
+    elif given is not None:
+        yield _arrow(given, node.name, "", path)
+
+
+def _arrow(end: str | EdgeEntry, reader: str, port: str, path: Path) -> Arrow:
+    if isinstance(end, str):
+        return Arrow(end, reader, port, path)
+    return Arrow(end.stage, reader, port, (*path, "stage"), end.depth, end.policy)
+
+
+def check_ports(node: Node, report: Report) -> None:
+    """A join needs all of its ports by name, any other stage one type."""
+    if node.stage is None or node.entry.from_ is None:
+        return
+    path = (*node.path, "from")
+    given = node.entry.from_
+    if "" in node.ports:
+        if isinstance(given, dict):
+            text = f"{node.name} has one input, without ports{_long_form_hint(given)}"
+            report.add(path, f"{dotted(path)}: {text}; expected a stage's name or a list of them")
+        return
+    if not isinstance(given, dict):
+        wanted = ", ".join(f"{port}: STAGE" for port in node.ports)
+        report.add(path, f"{dotted(path)}: {node.name} joins by frame; expected {{{wanted}}}")
+        return
+    for port in sorted(given.keys() - node.ports.keys()):
+        known = ", ".join(node.ports)
+        text = f"{node.name} has no port `{port}`{did_you_mean(port, node.ports)}; it has {known}"
+        report.add((*path, port), f"{dotted(path)}: {text}", at_key=True)
+    for port in sorted(node.ports.keys() - given.keys()):
+        report.add(path, f"{dotted(path)}: the port `{port}` is missing; it takes {node.ports[port].__name__}")
+
+
+def _long_form_hint(given: Mapping[str, object]) -> str:
+    return f" (got {', '.join(given)})" + next((did_you_mean(key, ("stage",)) for key in given), "")
+
+
+def check_from(node: Node, nodes: Mapping[str, Node], written: Iterable[str], report: Report) -> list[Arrow]:
+    """The arrows into a stage whose ends exist; the others are reported. `written`: all names under `stages`."""
+    path = (*node.path, "from")
+    if node.source and node.entry.from_ is not None:
+        report.add(path, f"{dotted(path)}: {node.name} is a source and reads from no stage: remove `from`", at_key=True)
+        return []
+    check_ports(node, report)
+    return [arrow for arrow in _distinct(node, report) if _known(arrow, node, nodes, written, report)]
+
+
+def _distinct(node: Node, report: Report) -> Iterator[Arrow]:
+    seen: set[tuple[str, str]] = set()
+    for arrow in arrows_of(node):
+        if (arrow.sender, arrow.port) in seen:
+            report.add(arrow.path, f"{dotted(arrow.path)}: `{arrow.sender}` stands twice: remove one of them")
+            continue
+        seen.add((arrow.sender, arrow.port))
+        yield arrow
+
+
+def _known(arrow: Arrow, node: Node, nodes: Mapping[str, Node], written: Iterable[str], report: Report) -> bool:
+    if arrow.sender in nodes or (arrow.sender == EVENTS and node.takes_events):
+        return True
+    if arrow.sender == EVENTS:
+        report.add(arrow.path, f"{dotted(arrow.path)}: `{EVENTS}` stands for Events, and {node.name} takes none")
+    elif arrow.sender not in written:
+        guess = did_you_mean(arrow.sender, [name for name in nodes if name != node.name])
+        report.add(arrow.path, f"{dotted(arrow.path)}: no stage of this graph is called `{arrow.sender}`{guess}")
+    return False
+
+
+def fitting(sender: Node, wanted: type[Message]) -> list[type[Message]]:
+    """The sender's outputs that a reader of `wanted` takes: the type itself, else all that derive from it."""
+    exact = [made for made in sender.outputs if made is wanted]
+    return exact or [made for made in sender.outputs if issubclass(made, wanted)]
+
+
+def check_type(arrow: Arrow, nodes: Mapping[str, Node], report: Report) -> str:
+    """The wire type of an arrow, or "" after a mismatch has been reported."""
+    sender, reader = nodes[arrow.sender], nodes[arrow.reader]
+    wanted = reader.ports.get(arrow.port)
+    if wanted is None or sender.kind is None:
+        return ""
+    fits = fitting(sender, wanted)
+    if len(fits) == 1:
+        return fits[0].TYPE
+    taken = f"{arrow.reader} takes {wanted.__name__}"
+    if fits:
+        names = " and ".join(made.__name__ for made in fits)
+        text = f"{taken}, and {arrow.sender} makes {names}: which one is open"
+    else:
+        makes = " and ".join(made.__name__ for made in sender.outputs) or "nothing"
+        text = f"{taken}, and {arrow.sender} makes {makes}{_makers(nodes, wanted, arrow.reader)}"
+    report.add(arrow.path, f"{dotted(arrow.path)}: {text}")
+    return ""
+
+
+def _makers(nodes: Mapping[str, Node], wanted: type[Message], reader: str) -> str:
+    makers = [name for name, node in nodes.items() if name != reader and fitting(node, wanted)]
+    return f"; {wanted.__name__} is made by {', '.join(makers)}" if makers else ""

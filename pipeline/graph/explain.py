@@ -1,0 +1,220 @@
+"""Says in plain words, and with a place, what pydantic found wrong."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails, ValidationError
+
+from pipeline.graph.definition import MAX_NAME, NAME_PATTERN
+from pipeline.graph.report import Report, dotted
+from pipeline.graph.schema_walk import Schema, described, schema_of
+from pipeline.graph.yaml_source import Path
+from pipeline.spelling import did_you_mean
+
+_MAX_SHOWN = 60
+_NAME = f"a name of letters, digits, `_` and `-` (at most {MAX_NAME} characters)"
+_EXPECTED: Mapping[str, str] = {
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_parsing_size": "a smaller number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "string_type": "text",
+    "path_type": "a path",
+    "dict_type": "`key: value` lines",
+    "model_type": "`key: value` lines",
+    "model_attributes_type": "`key: value` lines",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "set_type": "a list",
+    "frozen_set_type": "a list",
+    "none_required": "nothing",
+    "string_too_short": "at least {min_length} characters",
+    "string_too_long": "at most {max_length} characters",
+    "string_pattern_mismatch": "text that matches {pattern}",
+    "too_short": "at least {min_length} items",
+    "too_long": "at most {max_length} items",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "{ge} or more",
+    "less_than": "less than {lt}",
+    "less_than_equal": "{le} or less",
+    "multiple_of": "a multiple of {multiple_of}",
+    "literal_error": "one of {expected}",
+    "enum": "one of {expected}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """One error: where in the data, and through which alternatives of a union (if any) pydantic came there."""
+
+    error: ErrorDetails
+    path: Path
+    union: Path | None
+    branch: str
+
+    @property
+    def kind(self) -> str:
+        return self.error["type"]
+
+    @property
+    def key(self) -> str:
+        """The last part of pydantic's own path."""
+        return str(self.error["loc"][-1]) if self.error["loc"] else ""
+
+
+Origin = Callable[[Path], Path]
+"""From a path in the validated data to its path in the file."""
+
+
+def explain(error: ValidationError, model: type[BaseModel], data: Any, report: Report, origin: Origin) -> list[Path]:
+    """Add all that pydantic found to the report, each with its place. Returns the paths (in `data`) that are wrong."""
+    teller = _Teller(data, schema_of(model), report, origin)
+    found = [_locate(data, details) for details in error.errors(include_url=False)]
+    for group in _groups(found):
+        teller.tell(group)
+    return [one.path for one in found]
+
+
+def _locate(data: Any, error: ErrorDetails) -> _Found:
+    path: Path = ()
+    union: Path | None = None
+    branch = ""
+    current: Any = data
+    for index, part in enumerate(error["loc"]):
+        last = index == len(error["loc"]) - 1
+        if _holds(current, part):
+            current = current[part]
+            path = (*path, part)
+        elif union is None and part != "[key]" and not (last and error["type"] == "missing"):
+            union, branch = path, str(part)
+    return _Found(error, path, union, branch)
+
+
+def _holds(value: Any, part: str | int) -> bool:
+    if isinstance(value, list):
+        return isinstance(part, int) and part < len(value)
+    return isinstance(value, dict) and part in value
+
+
+def _groups(found: Iterable[_Found]) -> list[list[_Found]]:
+    """Errors that belong together: of the alternatives of one union, those of the one that came furthest."""
+    unions: dict[Path, list[_Found]] = defaultdict(list)
+    groups: list[list[_Found]] = []
+    for one in found:
+        if one.union is None:
+            groups.append([one])
+        else:
+            unions[one.union].append(one)
+    for members in unions.values():
+        if len({member.branch for member in members}) == 1:
+            groups += [[member] for member in members]
+            continue
+        deepest = max(len(member.path) for member in members)
+        groups.append([member for member in members if len(member.path) == deepest])
+    return groups
+
+
+@dataclass(frozen=True, slots=True)
+class _Teller:
+    """Words for the errors of one piece of data."""
+
+    data: Any
+    schema: Schema
+    report: Report
+    origin: Origin
+
+    def tell(self, group: list[_Found]) -> None:
+        first = group[0]
+        place = self.origin(first.path)
+        if self.report.covers(place) and first.kind != "extra_forbidden":
+            return
+        name = dotted(place)
+        at = f"{name}: " if name else ""
+        if first.kind == "extra_forbidden":
+            self.report.add(place, f"{dotted(place[:-1]) or 'the graph'}: {self._unknown(first)}", at_key=True)
+        elif first.kind == "missing":
+            self.report.add(place, f"{at}{self._missing(first)}", at_key=True)
+        elif first.key == "[key]":
+            self.report.add(place, f"expected {_expected(first)}, got `{first.path[-1]}`", at_key=True)
+        elif first.kind in ("value_error", "assertion_error"):
+            text = str(first.error.get("ctx", {}).get("error", first.error["msg"]))
+            self.report.add(place, f"{at}{self.report.source.redact(place, text)}")
+        else:
+            self.report.add(place, f"{at}{self._wrong(group, place)}")
+
+    def _unknown(self, found: _Found) -> str:
+        known = described(self.schema, found.path[:-1])
+        guess = did_you_mean(found.key, known)
+        listed = f"; known are {', '.join(sorted(known))}" if known and not guess else ""
+        return f"unknown key `{found.key}`{guess}{listed or ('' if known else '; it takes none')}"
+
+    def _missing(self, found: _Found) -> str:
+        if isinstance(found.error["loc"][-1], int):
+            return "too few items"
+        words = described(self.schema, found.path).get(found.key, "")
+        return f"`{found.key}` is missing{f': {words}' if words else ''}"
+
+    def _wrong(self, group: list[_Found], place: Path) -> str:
+        value = _value_at(self.data, group[0].path)
+        wanted = list(dict.fromkeys(_expected(one) for one in group))
+        got = shown(self.report.source.shown(place, value))
+        return f"expected {' or '.join(wanted)}, got {got}{_hint(group, value)}"
+
+
+def _expected(found: _Found) -> str:
+    context = found.error.get("ctx", {})
+    if context.get("pattern") == NAME_PATTERN or (found.kind, context.get("max_length")) == (
+        "string_too_long",
+        MAX_NAME,
+    ):
+        return _NAME
+    if context.get("min_length") == 1 and found.kind == "string_too_short":
+        return "text"
+    if found.kind in _EXPECTED:
+        return _EXPECTED[found.kind].format(**context)
+    message = found.error["msg"]
+    return f"something else ({message[:1].lower()}{message[1:]})" if found.kind != "from_shape" else message
+
+
+def _hint(group: list[_Found], value: Any) -> str:
+    kinds = {one.kind for one in group}
+    if kinds & {"literal_error", "enum"} and isinstance(value, str):
+        known = [word.strip("' ") for one in group for word in _words(one)]
+        return did_you_mean(value, known)
+    if kinds == {"string_type"} and isinstance(value, int | float) and not isinstance(value, bool):
+        return f'; write "{value}" with quotes'
+    return ""
+
+
+def _words(found: _Found) -> list[str]:
+    return str(found.error.get("ctx", {}).get("expected", "")).replace(" or ", ", ").split(", ")
+
+
+def _value_at(data: Any, path: Path) -> Any:
+    for part in path:
+        data = data[part]
+    return data
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it: short, and as the file would write it."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "`key: value` lines"
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    text = repr(value)
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."

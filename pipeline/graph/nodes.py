@@ -1,0 +1,157 @@
+"""The stages and cameras of a graph, each with its class and its validated settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Any
+
+from pipeline.errors import CamgraphError
+from pipeline.graph.definition import GraphFile, StageEntry
+from pipeline.graph.reading import UNKNOWN_USE, validated
+from pipeline.graph.report import Report, dotted
+from pipeline.graph.yaml_source import Path
+from pipeline.messages import Event, Message
+from pipeline.registry import AnyStage, find_stage
+from pipeline.stage import Source, Stage
+
+Finding = Iterable[tuple[tuple[str, ...], str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One stage of the graph. `kind` is None where the stage could not be found (which has been reported)."""
+
+    name: str
+    entry: StageEntry
+    kind: AnyStage | None
+    settings: Any = None
+
+    @property
+    def path(self) -> Path:
+        """Where it stands in the file."""
+        return ("stages", self.name)
+
+    @property
+    def source(self) -> type[Source[Any]] | None:
+        """Its class, if it is a source."""
+        return self.kind if self.kind is not None and issubclass(self.kind, Source) else None
+
+    @property
+    def stage(self) -> type[Stage[Any]] | None:
+        """Its class, if it is no source."""
+        return self.kind if self.kind is not None and issubclass(self.kind, Stage) else None
+
+    @property
+    def ports(self) -> Mapping[str, type[Message]]:
+        """What it takes, by port; "" is the one unnamed input."""
+        if self.stage is None:
+            return {}
+        inputs = self.stage.inputs
+        return {"": inputs} if isinstance(inputs, type) else inputs
+
+    @property
+    def outputs(self) -> tuple[type[Message], ...]:
+        """What it makes."""
+        return self.kind.outputs if self.kind else ()
+
+    @property
+    def takes_events(self) -> bool:
+        """True for event sinks: they read from the outbox, whatever stands under `from`."""
+        wanted = self.ports.get("")
+        return wanted is not None and issubclass(wanted, Event)
+
+    @property
+    def makes_events(self) -> bool:
+        """True where its events go to the outbox."""
+        return any(issubclass(made, Event) for made in self.outputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Camera:
+    """One camera: `values` as the graph gives them (defaults included), `settings` as the source understands them."""
+
+    name: str
+    values: Mapping[str, Any]
+    settings: Any
+    live: bool
+    slot_bytes: int | None
+
+
+def find_nodes(graph: GraphFile, base_folder: FilePath, report: Report) -> dict[str, Node]:
+    """All stages, by name, in the order of the file; what is wrong with their kinds and settings is reported."""
+    return {name: _node(name, entry, base_folder, report) for name, entry in graph.stages.items()}
+
+
+def _node(name: str, entry: StageEntry, base_folder: FilePath, report: Report) -> Node:
+    path: Path = ("stages", name)
+    if entry.use == UNKNOWN_USE:
+        return Node(name, entry, None)
+    try:
+        kind = find_stage(entry.use)
+    except CamgraphError as error:
+        report.add((*path, "use"), f"{dotted(path)}.use: {error}")
+        return Node(name, entry, None)
+    settings = _settings(kind, entry, path, report)
+    if settings is not None:
+        _look(lambda: kind.check(settings, base_folder), (*path, "with"), report, lambda rest: (*path, "with", *rest))
+    return Node(name, entry, kind, settings)
+
+
+def _settings(kind: AnyStage, entry: StageEntry, path: Path, report: Report) -> Any:
+    if report.covers((*path, "with")):
+        return None
+
+    def origin(rest: Path) -> Path:
+        return (*path, "with", *rest) if rest or "with" in report.source.data["stages"][path[1]] else path
+
+    return validated(kind.settings_type, entry.with_ or {}, report, origin)
+
+
+def _look(check: Callable[[], Finding], around: Path, report: Report, origin: Callable[[Path], Path]) -> None:
+    """Ask the stage's own check, which may look at files, and report what it finds."""
+    try:
+        for rest, text in check():
+            path = origin(rest)
+            if not report.covers(path):
+                report.add(path, f"{dotted(path)}: {report.source.redact(path, text)}")
+    except CamgraphError as error:
+        report.add(around, f"{dotted(around)}: {report.source.redact(around, str(error))}")
+
+
+# ---- cameras
+
+
+def find_cameras(
+    graph: GraphFile, source: type[Source[Any]], base_folder: FilePath, report: Report
+) -> dict[str, Camera]:
+    """All cameras, by name, in the order of the file; what is wrong with their settings is reported."""
+    cameras: dict[str, Camera] = {}
+    for name, own in graph.cameras.items():
+        camera = _camera(name, {**(graph.camera_defaults or {}), **(own or {})}, source, base_folder, report)
+        if camera:
+            cameras[name] = camera
+    return cameras
+
+
+def _camera(
+    name: str, values: dict[str, Any], source: type[Source[Any]], base_folder: FilePath, report: Report
+) -> Camera | None:
+    path: Path = ("cameras", name)
+    own = report.source.data["cameras"][name] or {}
+
+    def origin(rest: Path) -> Path:
+        from_default = rest and rest[0] not in own and rest[0] in values
+        return ("camera_defaults", *rest) if from_default else (*path, *rest)
+
+    settings = validated(source.camera_type, values, report, origin)
+    if settings is None:
+        return None
+    _look(lambda: source.check_camera(settings, base_folder), path, report, origin)
+    try:
+        size = source.slot_bytes(settings, base_folder)
+    except CamgraphError:
+        # `check_camera` is where problems are told; this is an estimate.
+        size = None
+    return Camera(name, values, settings, source.is_live(settings), size)

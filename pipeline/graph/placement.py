@@ -1,0 +1,131 @@
+"""Which stages share a process, and which cameras each process has.
+
+    separate   every stage has its own: capture.front, capture.yard, prepare.0, prepare.1, infer.0
+    compact    a stage joins the process of the stage that it reads from
+    one        everything is one process
+
+Stages of one `group` share a process in `separate` and `compact`. What can share: a stage that reads, unnamed, from
+exactly one stage of the group; has one thread and needs none of its own; and has the same `workers`. Where it says
+nothing of `workers`, it takes on those of the group, unless it is a sink: nobody wants several writers of one file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pipeline.graph.arrows import EVENTS, Arrow
+from pipeline.graph.completion import Completed
+from pipeline.graph.nodes import Node
+from pipeline.graph.report import Report, dotted
+from pipeline.graph.structure import OUTBOX
+
+Copies = int | str
+"""A number of processes, or `each`: one per camera."""
+
+EACH = "each"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Stages that share their processes, in topological order. `shards`: process name -> its cameras."""
+
+    name: str
+    members: tuple[Node, ...]
+    shards: Mapping[str, tuple[str, ...]]
+
+    def unit_of(self, camera: str) -> str:
+        """The process that has this camera."""
+        return next(unit for unit, cameras in self.shards.items() if camera in cameras)
+
+
+@dataclass(slots=True)
+class _Forming:
+    """A group as it grows."""
+
+    name: str
+    label: str | None
+    members: list[Node]
+    copies: Copies
+
+
+def place(completed: Completed, processes: str, cameras: Sequence[str]) -> tuple[Group, ...]:
+    """The groups of a graph without problems, in topological order of their first stages."""
+    if processes == "one":
+        return (Group("all", completed.nodes, {"all.0": tuple(cameras)}),)
+    forming: dict[str, _Forming] = {}
+    groups: list[_Forming] = []
+    for node in completed.nodes:
+        senders = [(edge.sender, edge.port) for edge in completed.edges if edge.reader == node.name]
+        home = forming.get(senders[0][0]) if senders else None
+        wanted = processes == "compact" or node.entry.group is not None
+        if home and wanted and home.label == node.entry.group and not obstacle(node, senders, home.copies):
+            home.members.append(node)
+        else:
+            home = _Forming(node.entry.group or node.name, node.entry.group, [node], own_copies(node))
+            groups.append(home)
+        forming[node.name] = home
+    return tuple(Group(one.name, tuple(one.members), _shards(one, cameras)) for one in groups)
+
+
+def own_copies(node: Node) -> Copies:
+    """How many processes a stage has by itself."""
+    return node.entry.workers or (EACH if node.source else 1)
+
+
+def obstacle(node: Node, senders: Sequence[tuple[str, str]], copies: Copies) -> str:
+    """Why a stage cannot share the process of the one that it reads from, "" if it can."""
+    if node.name == OUTBOX or node.takes_events:
+        return "what takes Events has a process of its own"
+    if len(senders) != 1:
+        return f"it reads from {len(senders)} stages, and a member of a group reads from one"
+    if senders[0][1]:
+        return "it is a join"
+    if node.entry.threads > 1 or (node.stage and node.stage.own_thread):
+        return "it has threads of its own, which only the first stage of a group can have"
+    return _other_copies(node, copies)
+
+
+def _other_copies(node: Node, copies: Copies) -> str:
+    if node.entry.workers and node.entry.workers != copies:
+        return f"it has {node.entry.workers} workers, and the group has {_in_words(copies)}"
+    if not node.entry.workers and copies != 1 and not node.outputs:
+        return f"it is a sink, and the group has {_in_words(copies)}"
+    return ""
+
+
+def _in_words(copies: Copies) -> str:
+    return "a process per camera" if copies == EACH else f"{copies} workers"
+
+
+def _shards(group: _Forming, cameras: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    if group.copies == EACH:
+        return {f"{group.name}.{camera}": (camera,) for camera in cameras}
+    count = min(int(group.copies), len(cameras))
+    return {f"{group.name}.{index}": tuple(cameras[index::count]) for index in range(count)}
+
+
+def check_groups(nodes: Mapping[str, Node], order: Iterable[str], arrows: Sequence[Arrow], report: Report) -> None:
+    """Report stages that cannot share a process with the group that they name."""
+    copies: dict[str, Copies] = {}
+    members: dict[str, set[str]] = {}
+    for name in order:
+        node, label = nodes[name], nodes[name].entry.group
+        if label is None:
+            continue
+        path = (*node.path, "group")
+        if label in nodes and nodes[label].entry.group != label:
+            report.add(path, f"{dotted(path)}: a stage outside of the group is called `{label}`: choose another name")
+        if label in members:
+            why = _why_not(node, arrows, members[label], copies[label])
+            if why:
+                report.add(path, f"{dotted(path)}: {name} cannot share the process of {label}: {why}")
+        copies.setdefault(label, own_copies(node))
+        members.setdefault(label, set()).add(name)
+
+
+def _why_not(node: Node, arrows: Iterable[Arrow], members: set[str], copies: Copies) -> str:
+    senders = [(arrow.sender, arrow.port) for arrow in arrows if arrow.reader == node.name]
+    outside = [sender for sender, _ in senders if sender not in members and sender != EVENTS]
+    why = obstacle(node, senders, copies)
+    return why or (f"it reads from {outside[0]}, which is not in the group before it" if outside else "")

@@ -1,0 +1,112 @@
+"""Turns a completed graph into the plan of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pipeline.graph.completion import Completed, window_of
+from pipeline.graph.definition import GraphFile
+from pipeline.graph.nodes import Camera, Node
+from pipeline.graph.placement import Group
+from pipeline.graph.structure import OUTBOX
+from pipeline.graph.yaml_source import Source
+from pipeline.outbox import EVERY_CAMERA
+from pipeline.plan import EdgePlan, RunPlan, StagePlan, UnitPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A graph that holds together: what the file says, and what follows from it. Holds passwords: never logged."""
+
+    name: str
+    file: GraphFile
+    source: Source
+    base_folder: Path
+    cameras: Mapping[str, Camera]
+    completed: Completed
+    groups: tuple[Group, ...]
+
+    @property
+    def in_process(self) -> bool:
+        """True where no process is started."""
+        return self.file.processes == "one"
+
+    @property
+    def edges(self) -> tuple[EdgePlan, ...]:
+        """All edges, those between stages of one process marked as inner."""
+        home = {node.name: group.name for group in self.groups for node in group.members}
+        return tuple(replace(edge, inner=home[edge.sender] == home[edge.reader]) for edge in self.completed.edges)
+
+    @property
+    def windows(self) -> dict[str, int]:
+        """Group -> frames of one camera in its hands and of those behind it."""
+        sizes = {
+            node.name: min(len(cameras) for cameras in group.shards.values())
+            for group in self.groups
+            for node in group.members
+        }
+        return {
+            group.name: max(window_of(node.name, self.completed, sizes) for node in group.members)
+            for group in self.groups
+        }
+
+
+def plan_of(graph: Graph) -> RunPlan:
+    """The plan of a run of this graph."""
+    homes = {node.name: group for group in graph.groups for node in group.members}
+    windows = graph.windows
+    return RunPlan(
+        graph=graph.name,
+        base_folder=str(graph.base_folder),
+        units=tuple(
+            _unit(unit, group, graph.edges, homes, windows[group.name])
+            for group in graph.groups
+            for unit in group.shards
+        ),
+        camera_settings={name: camera.values for name, camera in graph.cameras.items()},
+        event_filters=graph.completed.event_filters,
+        ordered_sinks=graph.completed.ordered_sinks,
+        in_process=graph.in_process,
+        hang_s=graph.file.hang_s,
+        open_s=graph.file.open_s,
+        drain_s=graph.file.drain_s,
+    )
+
+
+def _unit(name: str, group: Group, edges: Sequence[EdgePlan], homes: Mapping[str, Group], window: int) -> UnitPlan:
+    own = {node.name for node in group.members}
+    touching = tuple(edge for edge in edges if edge.sender in own or edge.reader in own)
+    cameras = group.shards[name]
+    return UnitPlan(
+        name=name,
+        stages=tuple(_stage(node) for node in group.members),
+        cameras=cameras,
+        window=window,
+        edges=touching,
+        routes={
+            edge.name: _routes(edge, cameras, homes[edge.reader])
+            for edge in touching
+            if edge.sender in own and not edge.inner
+        },
+        sources=tuple(node.name for node in group.members if node.source),
+    )
+
+
+def _routes(edge: EdgePlan, cameras: Sequence[str], reader: Group) -> dict[str, str]:
+    if edge.sender == OUTBOX:
+        return {EVERY_CAMERA: next(iter(reader.shards))}
+    return {camera: reader.unit_of(camera) for camera in cameras}
+
+
+def _stage(node: Node) -> StagePlan:
+    batch = node.entry.batch
+    return StagePlan(
+        name=node.name,
+        use=node.entry.use,
+        settings=node.entry.with_ or {},
+        batch_max=batch.max if batch else 1,
+        wait_ms=batch.wait_ms if batch else 0.0,
+        threads=node.entry.threads,
+    )

@@ -1,0 +1,66 @@
+"""Validates a part of a graph file against its definition and, where it is wrong, goes on with what is right."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from pipeline.graph.definition import GraphFile
+from pipeline.graph.explain import explain
+from pipeline.graph.report import Report
+from pipeline.graph.yaml_source import Path
+
+M = TypeVar("M", bound=BaseModel)
+
+UNKNOWN_USE = "?"
+"""Stands for the `use` of a stage that does not say it, after that has been reported."""
+
+_PLACEHOLDERS: Mapping[str, Any] = {"version": 1, "cameras": {}, "stages": {}, "use": UNKNOWN_USE}
+_ROUNDS = 4
+
+
+def same(path: Path) -> Path:
+    """The origin of data that is a whole file."""
+    return path
+
+
+def validated(model: type[M], data: Any, report: Report, origin: Callable[[Path], Path] = same) -> M | None:
+    """`data` as a `model`, or None after every error has been reported."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        explain(error, model, data, report, origin)
+        return None
+
+
+def read_graph_file(report: Report) -> GraphFile | None:
+    """The file as far as it can be understood: what is wrong is reported and left out. None where nothing is left."""
+    data = report.source.data
+    if not isinstance(data, dict):
+        report.add((), "expected `key: value` lines: version, cameras and stages")
+        return None
+    data = copy.deepcopy(data)
+    for repair in range(_ROUNDS):
+        try:
+            return GraphFile.model_validate(data)
+        except ValidationError as error:
+            if repair == 0:
+                explain(error, GraphFile, data, report, same)
+            for details in error.errors(include_url=False, include_input=False):
+                _repair(data, details["loc"], missing=details["type"] == "missing")
+    return None
+
+
+def _repair(data: Any, loc: tuple[int | str, ...], *, missing: bool) -> None:
+    """Take out the innermost key that an error is about, or put a placeholder in for one that is missing."""
+    holder, spot = data, None
+    for part in loc:
+        if isinstance(holder, dict) and part in holder:
+            spot, holder = (holder, part), holder[part]
+    if missing and isinstance(holder, dict) and loc[-1] in _PLACEHOLDERS:
+        holder[loc[-1]] = copy.copy(_PLACEHOLDERS[str(loc[-1])])
+    elif spot:
+        spot[0].pop(spot[1], None)

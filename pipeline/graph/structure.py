@@ -1,0 +1,185 @@
+"""What must hold for the graph as a whole: one source, no loops, nothing unread, and settings that fit their stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+
+from pipeline.graph.arrows import EVENTS, Arrow, arrows_of, check_from, check_type
+from pipeline.graph.definition import StageEntry
+from pipeline.graph.nodes import Node
+from pipeline.graph.report import Report, dotted
+from pipeline.messages import Event
+from pipeline.spelling import nearest
+
+OUTBOX = "outbox"
+"""The name of the stage that is put between all that make events and all event sinks."""
+
+RESERVED = {
+    EVENTS: "it stands for all stages that make events",
+    OUTBOX: "the outbox is put into every graph with events by itself",
+}
+
+
+def check_structure(nodes: Mapping[str, Node], report: Report) -> list[Arrow]:
+    """Report all that is wrong between stages; the arrows that are right, with their types."""
+    torn = _torn(report)
+    for node in nodes.values():
+        _check_node(node, report)
+        if node.stage and node.entry.from_ is None and node.name not in torn:
+            _miss_from(node, report)
+    _check_sources(nodes, report)
+    written = report.source.data.get("stages") or {}
+    known = [arrow for node in nodes.values() for arrow in check_from(node, nodes, written, report)]
+    _check_loops(known, nodes, report)
+    arrows = [typed for arrow in known for typed in _typed(arrow, nodes, report)]
+    _check_events(nodes, arrows, report)
+    if not torn:
+        _check_read(nodes, arrows, report)
+    return arrows
+
+
+def order_of(names: Iterable[str], arrows: Iterable[Arrow]) -> list[str]:
+    """The names, each behind all that it reads from; otherwise as they came. Raises CycleError on a loop."""
+    places = {name: place for place, name in enumerate(names)}
+    sorter: TopologicalSorter[str] = TopologicalSorter({name: [] for name in places})
+    for arrow in arrows:
+        if arrow.sender in places:
+            sorter.add(arrow.reader, arrow.sender)
+    sorter.prepare()
+    order: list[str] = []
+    ready: list[str] = []
+    while sorter.is_active():
+        ready = sorted([*ready, *sorter.get_ready()], key=places.__getitem__)
+        order.append(ready.pop(0))
+        sorter.done(order[-1])
+    return order
+
+
+# ---- one stage
+
+
+def _check_node(node: Node, report: Report) -> None:
+    if node.name in RESERVED:
+        report.add(node.path, f"a stage cannot be called `{node.name}`: {RESERVED[node.name]}", at_key=True)
+    if node.entry.use == OUTBOX:
+        report.add((*node.path, "use"), f"{dotted(node.path)}.use: {RESERVED[OUTBOX]}: remove this stage")
+    if node.source:
+        _check_source(node, report)
+    elif node.stage:
+        _check_stage(node, report)
+
+
+def _check_source(node: Node, report: Report) -> None:
+    def refuse(key: str, why: str) -> None:
+        report.add((*node.path, key), f"{dotted(node.path)}.{key}: {node.name} is a source: {why}", at_key=True)
+
+    if node.entry.threads != 1:
+        refuse("threads", "every camera has a thread already; remove `threads`")
+    if node.entry.batch:
+        refuse("batch", "it makes one message at a time; remove `batch`")
+    if node.entry.each and node.entry.workers:
+        refuse("workers", "with `each: cameras` it has a process per camera; remove one of the two")
+
+
+def _check_stage(node: Node, report: Report) -> None:
+    assert node.stage is not None
+    name = dotted(node.path)
+    if node.entry.each:
+        text = f"{name}.each: only a source has a copy per camera; `workers: N` deals the cameras among N processes"
+        report.add((*node.path, "each"), text, at_key=True)
+    if node.entry.threads > 1 and not node.stage.thread_safe:
+        text = f"{name}.threads: {node.entry.use} is not safe in several threads: expected 1; use `workers` instead"
+        report.add((*node.path, "threads"), text)
+    if node.entry.batch and node.entry.batch.wait_ms and node.entry.batch.max == 1:
+        text = f"{name}.batch.wait_ms: nothing waits for a batch of one: set `max` to 2 or more, or remove `wait_ms`"
+        report.add((*node.path, "batch", "wait_ms"), text)
+    if node.takes_events and (node.entry.workers or 1) > 1:
+        text = f"{name}.workers: an event sink takes all cameras' events in one line: expected 1"
+        report.add((*node.path, "workers"), text)
+    if node.takes_events and node.makes_events:
+        text = f"{name}.use: {node.entry.use} takes Events and makes Events, which would go round for ever"
+        report.add((*node.path, "use"), text)
+    if any(issubclass(wanted, Event) for port, wanted in node.ports.items() if port):
+        report.add((*node.path, "use"), f"{name}.use: {node.entry.use} joins Events, which are not one a frame")
+
+
+def _miss_from(node: Node, report: Report) -> None:
+    wanted = " and ".join(kind.__name__ for kind in node.ports.values())
+    report.add(node.path, f"{dotted(node.path)}: `from` is missing: where does it get its {wanted}?", at_key=True)
+
+
+def _check_sources(nodes: Mapping[str, Node], report: Report) -> None:
+    sources = [node for node in nodes.values() if node.source]
+    for other in sources[1:]:
+        text = f"{dotted(other.path)}: {sources[0].name} is the source already, and a graph has one: remove this stage"
+        report.add(other.path, text, at_key=True)
+    if not sources and all(node.kind for node in nodes.values()) and not report.covers(("stages",)):
+        report.add(("stages",), "no stage is a source: expected one such as `capture: {use: capture}`", at_key=True)
+
+
+# ---- between stages
+
+
+def _check_loops(arrows: Sequence[Arrow], nodes: Mapping[str, Node], report: Report) -> None:
+    left = [arrow for arrow in arrows if arrow.sender != EVENTS]
+    while left:
+        try:
+            order_of(nodes, left)
+        except CycleError as error:
+            ring: list[str] = error.args[1]
+            steps = set(pairwise(ring))
+            cut = min((arrow for arrow in left if (arrow.sender, arrow.reader) in steps), key=lambda arrow: arrow.path)
+            start = ring.index(cut.reader)
+            turned = [*ring[start:-1], *ring[:start], cut.reader]
+            report.add(cut.path, f"{dotted(cut.path)}: a loop: {' > '.join(turned)}; a frame would never leave it")
+            left.remove(cut)
+        else:
+            return
+
+
+def _typed(arrow: Arrow, nodes: Mapping[str, Node], report: Report) -> list[Arrow]:
+    if arrow.sender == EVENTS:
+        return [replace(arrow, type=Event.TYPE)]
+    found = check_type(arrow, nodes, report)
+    return [replace(arrow, type=found)] if found else []
+
+
+def _check_events(nodes: Mapping[str, Node], arrows: Sequence[Arrow], report: Report) -> None:
+    makers = [name for name, node in nodes.items() if node.makes_events]
+    unknown = any(node.kind is None for node in nodes.values())
+    for arrow in arrows:
+        if arrow.type == Event.TYPE and arrow.policy not in (None, "block"):
+            text = "edges that carry Events always block: remove `policy`"
+            report.add((*arrow.path[:-1], "policy"), f"{dotted(arrow.path[:-1])}.policy: {text}")
+        if arrow.sender == EVENTS and not makers and not unknown:
+            report.add(arrow.path, f"{dotted(arrow.path)}: no stage of this graph makes Events")
+        others = [other for other in arrows if other.reader == arrow.reader and other.sender != EVENTS]
+        if arrow.sender == EVENTS and others:
+            text = f"`{EVENTS}` stands for {', '.join(other.sender for other in others)} as well: keep one of them"
+            report.add(arrow.path, f"{dotted(arrow.path)}: {text}")
+
+
+def _check_read(nodes: Mapping[str, Node], arrows: Sequence[Arrow], report: Report) -> None:
+    meant = [arrow.sender for node in nodes.values() for arrow in arrows_of(node)]
+    # One complaint about a mistyped name is enough: what it was meant to be counts as read.
+    read = {*meant, *(near for name in meant for near in nearest(name, nodes))}
+    for node in nodes.values():
+        if not node.outputs or node.name in read or (node.makes_events and EVENTS in read):
+            continue
+        made = " and ".join(kind.__name__ for kind in node.outputs)
+        text = f"{dotted(node.path)}: nobody reads its {made}: name it in the `from` of a stage, or remove it"
+        report.add(node.path, text, at_key=True)
+
+
+def _torn(report: Report) -> set[str]:
+    """The stages whose `from` could not be read: what they were meant to read is not known."""
+    stages = report.source.data.get("stages") or {}
+    known = {field.alias or name for name, field in StageEntry.model_fields.items()}
+    return {
+        name
+        for name, entry in stages.items()
+        if not isinstance(entry, dict) or entry.keys() - known or report.touches(("stages", name, "from"))
+    }
