@@ -1,0 +1,76 @@
+"""Makes a model's picture out of a frame: resized, padded, RGB, and written straight where the next stage reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Literal
+
+import cv2
+import numpy as np
+from pydantic import Field
+
+from pipeline.stage import Settings, Stage
+from stages.messages import Frame, Tensor
+from stages.vision import letterbox
+from stages.vision.letterbox import Fit, Size
+from stages.vision.yuv import U8, bgr_to_rgb, i420_to_rgb
+
+Side = Annotated[int, Field(ge=16, le=8192)]
+
+IMAGE = "image"
+"""The name of the picture in `Tensor.arrays_by_name`: uint8 RGB (1, H, W, 3)."""
+
+
+class PreprocessSettings(Settings):
+    """How frames become pictures for a model."""
+
+    size: tuple[Side, Side] | Literal["native"] = Field(
+        (640, 640),
+        description="Width and height in pixels that the model wants; `native`: the frame's own, padded to the right "
+        "and below to multiples of 32, for models that take any size",
+    )
+    fit: Literal["letterbox", "stretch"] = Field(
+        "letterbox", description="letterbox: proportions kept, in the middle, padded; stretch: over all of the size"
+    )
+    pad: int = Field(114, ge=0, le=255, description="The grey of the padding")
+
+
+class Preprocess(Stage[PreprocessSettings]):
+    """Frame -> Tensor of one row, with the `fit` that takes model pixels back to frame pixels.
+
+    The same bits on every machine and for every split of the work: OpenCV runs in this thread alone.
+    """
+
+    settings_type = PreprocessSettings
+    inputs = Frame
+    outputs = (Tensor,)
+
+    def open(self) -> None:
+        cv2.setNumThreads(1)
+
+    def process(self, items: Sequence[Frame]) -> Iterable[Tensor]:
+        return (self._prepare(frame) for frame in items)
+
+    def _prepare(self, frame: Frame) -> Tensor:
+        size, fit = self._place((frame.width, frame.height))
+        image = self.context.new_arrays({IMAGE: ((1, size[1], size[0], 3), "uint8")})[IMAGE]
+        draw(frame, fit, image[0], self.settings.pad)
+        return Tensor(frame.stamp, {IMAGE: image}, np.array([fit], np.float32), (frame.width, frame.height))
+
+    def _place(self, frame_size: Size) -> tuple[Size, Fit]:
+        size = self.settings.size
+        if size == "native":
+            return letterbox.native_size(frame_size), letterbox.native(frame_size)
+        place = letterbox.letterbox_fit if self.settings.fit == "letterbox" else letterbox.stretch_fit
+        return size, place(frame_size, size)
+
+
+def draw(frame: Frame, fit: Fit, out: U8, pad: int) -> None:
+    """Write the frame as RGB into its place in ``out`` (H, W, 3), and ``pad`` around it."""
+    width, height = inner = letterbox.inner_size((frame.width, frame.height), fit)
+    left, top = int(fit.pad_x), int(fit.pad_y)
+    out[:top], out[top + height :] = pad, pad
+    rows = out[top : top + height]
+    rows[:, :left], rows[:, left + width :] = pad, pad
+    convert = i420_to_rgb if frame.format == "yuv420p" else bgr_to_rgb
+    convert(frame.pixels, inner, rows[:, left : left + width])

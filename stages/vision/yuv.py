@@ -1,0 +1,75 @@
+"""Planar YUV 4:2:0 (I420, 8 bit, limited range) to RGB at another size, the cheap way round.
+
+Each plane is resized by itself and only the small picture is converted: 0.4 of the work of converting the large one.
+The colours are those of BT.601, as everywhere in OpenCV, whatever the film says of itself.
+
+    I420, W x H, both even          (H * 3 / 2, W) uint8
+    +-----------------+
+    | Y    W x H      |
+    +--------+--------+             the planes lie one after the other in memory, so each is a reshape of a slice
+    | U W/2 x H/2     |
+    | V W/2 x H/2     |
+    +-----------------+
+"""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+U8 = NDArray[np.uint8]
+Size = tuple[int, int]
+
+
+def planes(i420: U8) -> tuple[U8, U8, U8]:
+    """Views of Y (H, W), U and V (H / 2, W / 2) of a contiguous (H * 3 / 2, W) array."""
+    width, height = i420.shape[1], i420.shape[0] * 2 // 3
+    flat, luma, chroma = i420.reshape(-1), width * height, width * height // 4
+    half = (height // 2, width // 2)
+    return (
+        flat[:luma].reshape(height, width),
+        flat[luma : luma + chroma].reshape(half),
+        flat[luma + chroma :].reshape(half),
+    )
+
+
+def i420_to_rgb(i420: U8, size: Size, out: U8) -> None:
+    """Resize (bilinear) to ``size`` (width, height) and write RGB into ``out`` (height, width, 3).
+
+    Against converting first and resizing then: 0.5 to 1 of 255 on average over real films. At an odd size the
+    colours (not the brightness) are shifted by up to a pixel at the right and lower border; undoing that with
+    cv2.warpAffine took 0.15 ms and changed 0.1 of 255.
+    """
+    width, height = size
+    if width % 2 or height % 2:
+        even = np.empty((height + height % 2, width + width % 2, 3), np.uint8)
+        _to_even(i420, size, even)
+        out[...] = even[:height, :width]
+    else:
+        _to_even(i420, size, out)
+
+
+def _to_even(i420: U8, size: Size, out: U8) -> None:
+    """Into ``out`` of ``size`` made even: what is beyond ``size`` repeats the last column and row."""
+    width, height = out.shape[1], out.shape[0]
+    if i420.shape == (height * 3 // 2, width):
+        small = i420
+    else:
+        small = np.empty((height * 3 // 2, width), np.uint8)
+        luma, u, v = planes(small)
+        big_luma, big_u, big_v = planes(i420)
+        # cv2 writes into a dst of the right shape, also where its rows lie apart.
+        cv2.resize(big_luma, size, dst=luma[: size[1], : size[0]], interpolation=cv2.INTER_LINEAR)
+        luma[:, size[0] :] = luma[:, size[0] - 1 : size[0]]
+        luma[size[1] :] = luma[size[1] - 1 : size[1]]
+        for large, plane in ((big_u, u), (big_v, v)):
+            cv2.resize(large, plane.shape[::-1], dst=plane, interpolation=cv2.INTER_LINEAR)
+    cv2.cvtColor(small, cv2.COLOR_YUV2RGB_I420, dst=out)
+
+
+def bgr_to_rgb(bgr: U8, size: Size, out: U8) -> None:
+    """Resize (H, W, 3) BGR (bilinear) to ``size`` (width, height) and write RGB into ``out`` (height, width, 3)."""
+    same = (bgr.shape[1], bgr.shape[0]) == size
+    small = bgr if same else cv2.resize(bgr, size, interpolation=cv2.INTER_LINEAR)
+    cv2.cvtColor(small, cv2.COLOR_BGR2RGB, dst=out)

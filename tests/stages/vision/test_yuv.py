@@ -1,0 +1,75 @@
+"""The cheap way from I420 to a small RGB picture, against the long one."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stages.vision.yuv import bgr_to_rgb, i420_to_rgb, planes
+
+
+def scene(width: int, height: int, seed: int = 0) -> np.ndarray:
+    """BGR with soft shapes in colours that no conversion clips: (height, width, 3)."""
+    small = np.random.default_rng(seed).integers(90, 166, (height // 40 + 2, width // 40 + 2, 3), dtype=np.uint8)
+    return cv2.resize(small, (width, height), interpolation=cv2.INTER_CUBIC)
+
+
+def i420(width: int, height: int, seed: int = 0) -> np.ndarray:
+    return cv2.cvtColor(scene(width, height, seed), cv2.COLOR_BGR2YUV_I420)
+
+
+def the_long_way(pixels: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    return cv2.resize(cv2.cvtColor(pixels, cv2.COLOR_YUV2RGB_I420), size, interpolation=cv2.INTER_LINEAR)
+
+
+def test_planes_are_views_in_their_order() -> None:
+    pixels = np.arange(6 * 4, dtype=np.uint8).reshape(6, 4)
+    luma, u, v = planes(pixels)
+    assert (luma.shape, u.shape, v.shape) == ((4, 4), (2, 2), (2, 2))
+    assert u.tolist() == [[16, 17], [18, 19]]
+    assert v.tolist() == [[20, 21], [22, 23]]
+    assert all(np.shares_memory(plane, pixels) for plane in (luma, u, v))
+
+
+@pytest.mark.parametrize(
+    ("size", "mean"), [((640, 360), 0.8), ((320, 180), 1.3), ((321, 181), 2), ((133, 75), 4), ((1600, 901), 0.8)]
+)
+def test_close_to_converting_first_and_resizing_then(size: tuple[int, int], mean: float) -> None:
+    pixels = i420(800, 450)
+    out = np.empty((size[1], size[0], 3), np.uint8)
+    i420_to_rgb(pixels, size, out)
+    difference = np.abs(out.astype(int) - the_long_way(pixels, size))
+    assert difference.mean() < mean
+    assert np.quantile(difference, 0.999) < 30
+
+
+def test_the_same_size_is_the_plain_conversion() -> None:
+    pixels = i420(64, 48)
+    out = np.empty((48, 64, 3), np.uint8)
+    i420_to_rgb(pixels, (64, 48), out)
+    assert np.array_equal(out, cv2.cvtColor(pixels, cv2.COLOR_YUV2RGB_I420))
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 255))
+def test_one_colour_stays_one_colour_and_nothing_else_is_touched(width: int, height: int, grey: int) -> None:
+    canvas = np.full((height + 2, width + 3, 3), 7, np.uint8)
+    pixels = np.full((30, 24), 128, np.uint8)
+    pixels[:20] = grey
+    i420_to_rgb(pixels, (width, height), canvas[1:-1, 2:-1])
+    expected = cv2.cvtColor(pixels, cv2.COLOR_YUV2RGB_I420)[0, 0]
+    assert (canvas[1:-1, 2:-1] == expected).all()
+    canvas[1:-1, 2:-1] = 7
+    assert (canvas == 7).all()
+
+
+def test_bgr_is_turned_round_and_resized() -> None:
+    picture = scene(80, 60)
+    out = np.empty((30, 40, 3), np.uint8)
+    bgr_to_rgb(picture, (40, 30), out)
+    assert np.array_equal(out, cv2.resize(picture, (40, 30))[..., ::-1])
+    same = np.empty_like(picture)
+    bgr_to_rgb(picture, (80, 60), same)
+    assert np.array_equal(same, picture[..., ::-1])
