@@ -64,7 +64,10 @@ class LineFile:
             ) from error
 
     def follow(self) -> bool:
-        """Open what the path names now; True where that is another file, or an emptied one. Raises EnvironmentProblem."""
+        """Open what the path names now; True where that is another file or an emptied one.
+
+        Raises EnvironmentProblem.
+        """
         try:
             current = self.path.stat()
             same = (current.st_ino, current.st_dev) == (self.inode, os.fstat(self._descriptor).st_dev)
@@ -84,6 +87,7 @@ class LineFile:
     def empty(self) -> None:
         """Forget all lines."""
         os.ftruncate(self._descriptor, 0)
+        self._end = 0
 
     def tail(self, start: int, most: int) -> list[bytes]:
         """The lines from byte `start` on (0 where someone has shortened the file), the last `most` bytes at most."""

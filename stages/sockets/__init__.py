@@ -1,0 +1,1 @@
+"""The ways in which lines leave through a socket; `stages.sink_socket` chooses one."""

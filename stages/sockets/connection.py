@@ -1,0 +1,172 @@
+"""Connects to a receiver (tcp, unix), and again when it is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import select
+import socket
+import time
+from collections.abc import Sequence
+
+from pipeline.errors import Unavailable
+from pipeline.stage import Logger
+from stages.sockets.address import Address, Family, Lookup
+from stages.sockets.streams import Line, drop_input, raise_pending, send_some, unconfirmed
+
+PAUSE_S = (0.25, 8.0)
+"""The pause after the first failed connection, and the longest; it doubles."""
+DEAD_PEER_MS = 20_000
+"""Bytes unconfirmed, or silence on an idle connection, for this long: the other machine is gone."""
+
+
+class Connection:
+    """A connection to a receiver that listens.
+
+        absent --connect--> connected --reset, closed--> absent (pause)
+                                |  ^
+                  not all taken |  | handed in again: only what is new is written
+                                v  |
+                              behind
+
+    A line counts as delivered when the other side's kernel has confirmed it (tcp), or its program has read it (unix):
+    the queue of unconfirmed bytes is empty and the connection is whole. Nothing tells whether a program on tcp has read
+    what its kernel took; lines that lay there unread when it died are lost.
+    """
+
+    def __init__(self, address: Address, log: Logger) -> None:
+        self._address = address
+        self._log = log
+        self._lookup = Lookup(address)
+        self._socket: socket.socket | None = None
+        self._unsent = bytearray()
+        self._behind: set[str] = set()
+        self._pause_s = PAUSE_S[0]
+        self._next_try = 0.0
+        self._told = False
+
+    def open(self, deadline: float) -> None:
+        """Try to connect; a receiver may also come later."""
+        with contextlib.suppress(Unavailable):
+            self._connect(deadline)
+
+    def deliver(self, lines: Sequence[Line], deadline: float) -> list[str]:
+        """Write what this connection does not have yet, and wait for the other side to take it."""
+        connected_before = self._socket is not None
+        try:
+            self._write(lines, deadline)
+        except ConnectionError:
+            # A receiver that was started anew since the last event: its old connection breaks only when written to.
+            if not connected_before:
+                raise self._unavailable("the receiver closed the connection") from None
+            self._write_again(lines, deadline)
+        self._behind.clear()
+        return [""] * len(lines)
+
+    def close(self) -> None:
+        """Let the receiver see the end of the stream."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _write_again(self, lines: Sequence[Line], deadline: float) -> None:
+        try:
+            self._write(lines, deadline)
+        except ConnectionError:
+            raise self._unavailable("the receiver closed the connection") from None
+
+    def _write(self, lines: Sequence[Line], deadline: float) -> None:
+        if self._socket is None:
+            self._connect(deadline)
+        for line in lines:
+            if line.id not in self._behind:
+                self._behind.add(line.id)
+                self._unsent += line.data
+        try:
+            self._drain(deadline)
+        except OSError as error:
+            self._lose(error)
+            raise ConnectionError from error
+
+    def _drain(self, deadline: float) -> None:
+        """Until all is sent and confirmed. Raises OSError for a broken connection, Unavailable at the deadline."""
+        assert self._socket is not None
+        wait_s = 0.0002
+        while True:
+            drop_input(self._socket)
+            taken = not self._unsent and unconfirmed(self._socket) == 0
+            raise_pending(self._socket)  # a broken connection may have an empty queue, or one that stays as it is
+            if taken:
+                return
+            if self._unsent:
+                del self._unsent[: send_some(self._socket, self._unsent)]
+            if time.monotonic() >= deadline:
+                raise Unavailable(f"{self._address}: the receiver does not read: events wait for it")
+            _wait(self._socket, for_room=bool(self._unsent), seconds=wait_s)
+            wait_s = min(wait_s * 1.5, 0.01)
+
+    def _connect(self, deadline: float) -> None:
+        if time.monotonic() < self._next_try:
+            raise self._unavailable("not connected")
+        try:
+            families = self._lookup.families(deadline)
+            self._socket = _connected(families, deadline)
+        except (OSError, Unavailable) as error:
+            self._next_try = time.monotonic() + self._pause_s
+            self._pause_s = min(self._pause_s * 2, PAUSE_S[1])
+            raise self._tell(error) from error
+        self._pause_s, self._next_try, self._told = PAUSE_S[0], 0.0, False
+        self._log.info("receiver_connected", address=str(self._address))
+
+    def _lose(self, error: OSError) -> None:
+        self.close()
+        self._unsent.clear()
+        self._behind.clear()
+        self._log.warning("receiver_lost", address=str(self._address), error=error.strerror or "closed")
+
+    def _tell(self, error: Exception) -> Unavailable:
+        """Log the first failure of a row, and make it what `deliver` raises."""
+        reason = (error.strerror or "it took too long") if isinstance(error, OSError) else str(error)
+        if not self._told:
+            self._told = True
+            self._log.warning("receiver_absent", address=str(self._address), error=reason)
+        return self._unavailable(reason)
+
+    def _unavailable(self, reason: str) -> Unavailable:
+        return Unavailable(f"{self._address}: no receiver: {reason}; start one there: events wait for it")
+
+
+def _connected(families: Sequence[Family], deadline: float) -> socket.socket:
+    """The first of these addresses that takes a connection. Raises OSError of the last one."""
+    problem: OSError = FileNotFoundError(errno.ENOENT, "the host has no address")
+    for family, where in families:
+        stream = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            stream.settimeout(max(0.05, deadline - time.monotonic()))
+            stream.connect(where)
+            if family != socket.AF_UNIX:
+                _find_death(stream)
+        except OSError as error:
+            stream.close()
+            problem = error
+        else:
+            stream.setblocking(False)
+            return stream
+    raise problem
+
+
+def _find_death(stream: socket.socket) -> None:
+    """Notice within DEAD_PEER_MS that the other machine has gone without a word."""
+    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10)
+    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5)
+    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, DEAD_PEER_MS)
+
+
+def _wait(stream: socket.socket, *, for_room: bool, seconds: float) -> None:
+    poll = select.poll()
+    poll.register(stream, select.POLLOUT if for_room else 0)
+    poll.poll(max(1.0, seconds * 1000) if for_room else 0)
+    if not for_room:  # nothing signals a confirmation
+        time.sleep(seconds)

@@ -1,0 +1,66 @@
+"""What all senders share: what a line is, what a sender does, and small steps on a stream socket."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import select
+import socket
+import struct
+import termios
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+CHUNK = 1 << 16
+
+
+class Line(NamedTuple):
+    """An event's id, and its line with the newline."""
+
+    id: str
+    data: bytes
+
+
+class Sender(Protocol):
+    """Gets lines to the outside. `deadline`, on the clock of time.monotonic, is when a call must return.
+
+    `deliver` says for each line why it was dropped ("": it was not), and raises Unavailable when the lines must be
+    handed in again later.
+    """
+
+    def open(self, deadline: float) -> None: ...
+
+    def deliver(self, lines: Sequence[Line], deadline: float) -> list[str]: ...
+
+    def close(self) -> None: ...
+
+
+def unconfirmed(stream: socket.socket) -> int:
+    """Bytes that the other side's kernel has not confirmed (tcp), or its program not read (unix). See SIOCOUTQ."""
+    answer = fcntl.ioctl(stream, termios.TIOCOUTQ, bytes(4))
+    return int(struct.unpack("i", answer)[0])
+
+
+def drop_input(stream: socket.socket) -> None:
+    """Throw away what the other side says; an end of it means nothing, as it may still read. Raises OSError."""
+    with contextlib.suppress(BlockingIOError):
+        while stream.recv(CHUNK):
+            pass
+
+
+def send_some(stream: socket.socket, data: bytearray | memoryview) -> int:
+    try:
+        return stream.send(data[:CHUNK])
+    except BlockingIOError:
+        return 0
+
+
+def raise_pending(stream: socket.socket) -> None:
+    """Raise OSError where the connection is broken. A reset after the other side's end shows in no `recv`."""
+    number = stream.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    poll = select.poll()
+    poll.register(stream, 0)
+    if number or poll.poll(0):
+        raise OSError(number or errno.EPIPE, os.strerror(number or errno.EPIPE))
