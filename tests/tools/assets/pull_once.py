@@ -1,0 +1,7 @@
+"""Pulls the registry's model in a process of its own: run by tests."""
+
+from conftest import model_asset
+
+from tools.assets.pull import pull
+
+print(pull(model_asset(), lambda *progress: print(*progress, flush=True)))  # noqa: T201
