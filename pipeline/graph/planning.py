@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pipeline.graph.completion import Completed, window_of
+from pipeline.graph.completion import Completed
 from pipeline.graph.definition import GraphFile
+from pipeline.graph.depths import window_of
 from pipeline.graph.nodes import Camera, Node
 from pipeline.graph.placement import Group
 from pipeline.graph.structure import OUTBOX
@@ -48,7 +49,9 @@ class Graph:
             for node in group.members
         }
         return {
-            group.name: max(window_of(node.name, self.completed, sizes) for node in group.members)
+            group.name: max(
+                window_of(node.name, self.completed.nodes, self.completed.edges, sizes) for node in group.members
+            )
             for group in self.groups
         }
 
@@ -79,6 +82,8 @@ def _unit(name: str, group: Group, edges: Sequence[EdgePlan], homes: Mapping[str
     own = {node.name for node in group.members}
     touching = tuple(edge for edge in edges if edge.sender in own or edge.reader in own)
     cameras = group.shards[name]
+    if len(own) == 1 and any(edge.sender == OUTBOX and edge.reader in own for edge in touching):
+        cameras = (EVERY_CAMERA,)  # the outbox hands the events of all cameras over in one lane
     return UnitPlan(
         name=name,
         stages=tuple(_stage(node) for node in group.members),

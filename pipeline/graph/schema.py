@@ -1,0 +1,93 @@
+"""The JSON Schema of graph files, for editors, from the same definitions that the check uses.
+
+It knows what the check knows without other stages or files at hand: keys, types and bounds, the settings of each stage
+by its `use`, and the cameras by the source that the graph has. `${NAME}` may stand where a number is expected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pydantic import BaseModel
+
+from pipeline.graph.definition import GraphFile
+from pipeline.graph.structure import OUTBOX
+from pipeline.registry import AnyStage, find_stage, stage_names
+from pipeline.stage import Source
+
+Schema = dict[str, Any]
+
+_VARIABLE = r"\$\{"
+_NUMBERS = ("integer", "number", "boolean")
+
+
+def graph_schema(uses: Iterable[str] | None = None) -> Schema:
+    """The schema with the settings of these stages; by default of all that are installed.
+
+    Raises EnvironmentProblem where one of them cannot be loaded.
+    """
+    names = sorted(uses if uses is not None else stage_names())
+    kinds = {name: find_stage(name) for name in names if name != OUTBOX}
+    schema = GraphFile.model_json_schema(by_alias=True)
+    definitions = schema["$defs"]
+    _add_settings(definitions, kinds)
+    schema["allOf"] = list(_camera_rules(definitions, kinds))
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "camgraph graph",
+        **_with_variables({key: value for key, value in schema.items() if key != "title"}),
+    }
+
+
+def _add_settings(definitions: Schema, kinds: dict[str, AnyStage]) -> None:
+    stage = definitions["StageEntry"]
+    stage["properties"]["use"]["anyOf"] = [{"enum": list(kinds)}, {"type": "string"}]
+    stage["allOf"] = [
+        {
+            "if": {"properties": {"use": {"const": name}}, "required": ["use"]},
+            "then": {"properties": {"with": _settings(name, kind.settings_type, definitions)}},
+        }
+        for name, kind in kinds.items()
+    ]
+
+
+def _settings(name: str, model: type[BaseModel], definitions: Schema, *, partial: bool = False) -> Schema:
+    """A reference to the model's schema, which is put under a name of the stage's own, with all that it refers to."""
+    own = model.model_json_schema(by_alias=True, ref_template=f"#/$defs/{name}.{{model}}")
+    for other, schema in own.pop("$defs", {}).items():
+        definitions[f"{name}.{other}"] = schema
+    if partial:
+        own.pop("required", None)
+    key = f"{name}.{model.__name__}{'.partial' if partial else ''}"
+    definitions[key] = own
+    return {"anyOf": [{"$ref": f"#/$defs/{key}"}, {"type": "null"}]} if "required" not in own else _reference(key)
+
+
+def _reference(key: str) -> Schema:
+    return {"$ref": f"#/$defs/{key}"}
+
+
+def _camera_rules(definitions: Schema, kinds: dict[str, AnyStage]) -> Iterator[Schema]:
+    """If any stage uses this source, then the cameras are as it takes them. Defaults may hold what a camera lacks."""
+    for name, kind in kinds.items():
+        if not issubclass(kind, Source):
+            continue
+        camera = _settings(name, kind.camera_type, definitions, partial=True)
+        other = {"not": {"properties": {"use": {"const": name}}, "required": ["use"]}}
+        yield {
+            "if": {"properties": {"stages": {"not": {"additionalProperties": other}}}, "required": ["stages"]},
+            "then": {"properties": {"cameras": {"additionalProperties": camera}, "camera_defaults": camera}},
+        }
+
+
+def _with_variables(part: Any) -> Any:
+    """Let a variable stand in for every number and switch."""
+    if isinstance(part, list):
+        return [_with_variables(item) for item in part]
+    if not isinstance(part, dict):
+        return part
+    changed = {key: _with_variables(value) for key, value in part.items()}
+    if isinstance(changed.get("type"), str) and changed["type"] in _NUMBERS and "const" not in changed:
+        changed |= {"type": [changed["type"], "string"], "pattern": _VARIABLE}
+    return changed

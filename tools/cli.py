@@ -1,0 +1,74 @@
+"""The command `camgraph`. Each command lives in a module of its own, which is imported only when it is called.
+
+Exit status: 0 done, 1 something was given up, 2 the user's mistake, 3 the environment, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from pipeline.errors import EXIT_SIGINT, CamgraphError
+
+
+@dataclass(frozen=True, slots=True)
+class LazyCommand:
+    """Where a command is, and what the list of commands says about it."""
+
+    module: str
+    attribute: str
+    help: str
+
+
+COMMANDS: Mapping[str, LazyCommand] = {
+    "run": LazyCommand("tools.run_command", "run", "Run a graph until its cameras end or it is stopped."),
+    "watch": LazyCommand("tools.watch", "watch", "Watch videos, cameras or pictures without a graph file."),
+    "check": LazyCommand("tools.graph_commands", "check", "Say all that is wrong with a graph, and what it needs."),
+    "graph": LazyCommand("tools.graph_commands", "graph", "Draw a graph: processes, queues and policies."),
+    "schema": LazyCommand("tools.graph_commands", "schema", "Print the JSON Schema of graph files."),
+    "stages": LazyCommand("tools.stage_commands", "stages", "List the stages, or the settings of one."),
+    "status": LazyCommand("tools.run_command", "status", "Show what a running graph is doing."),
+    "stop": LazyCommand("tools.run_command", "stop", "Stop a running graph in order."),
+    "assets": LazyCommand("tools.assets", "assets", "Pull the default model and clip."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called; the list of them costs no import."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        place = COMMANDS.get(cmd_name)
+        if place is None:
+            return None
+        command: click.Command = getattr(importlib.import_module(place.module), place.attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, place.help) for name, place in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except CamgraphError as error:
+            click.echo(str(error), err=True)
+            ctx.exit(error.exit_status)
+        except KeyboardInterrupt:
+            ctx.exit(EXIT_SIGINT)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="camgraph", message="%(prog)s %(version)s")
+def main() -> None:
+    """Watch many cameras on one machine, and turn what people do in front of them into events."""
+
+
+if __name__ == "__main__":
+    main()

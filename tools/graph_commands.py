@@ -1,0 +1,62 @@
+"""`camgraph check`, `graph` and `schema`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from pipeline.errors import EnvironmentProblem
+from pipeline.graph import load_graph
+from pipeline.graph.drawing import dot, mermaid
+from pipeline.graph.memory import SHARED_MEMORY, in_words, memory_need
+from pipeline.graph.planning import Graph
+from pipeline.graph.schema import graph_schema
+from pipeline.registry import stage_names
+
+graph_argument = click.argument("graph_file", metavar="GRAPH", type=click.Path(path_type=Path))
+
+
+@click.command()
+@graph_argument
+def check(graph_file: Path) -> None:
+    """Say all that is wrong with GRAPH, and what it needs to run.
+
+    Files that it names are looked at, cameras are not opened.
+    """
+    graph = load_graph(graph_file)
+    click.echo(_summary(graph))
+    need = memory_need(graph)
+    for line in in_words(need):
+        click.echo(line)
+    if not need.fits:
+        raise EnvironmentProblem(
+            f"{SHARED_MEMORY} is too small: make it larger (docker: --shm-size), or use fewer or smaller cameras"
+        )
+
+
+def _summary(graph: Graph) -> str:
+    processes = 0 if graph.in_process else sum(len(group.shards) for group in graph.groups)
+    placed = f"{processes} processes" if processes else "one process"
+    return f"{graph.source.file}: {len(graph.cameras)} cameras, {len(graph.file.stages)} stages, {placed}: no mistakes"
+
+
+@click.command("graph")
+@graph_argument
+@click.option("--format", "form", type=click.Choice(["mermaid", "dot"]), default="mermaid", show_default=True)
+def graph(graph_file: Path, form: str) -> None:
+    """Draw GRAPH with its processes, and on each edge its type, policy and depth (dotted: a direct call)."""
+    drawn = load_graph(graph_file)
+    click.echo(mermaid(drawn) if form == "mermaid" else dot(drawn), nl=False)
+
+
+@click.command()
+@click.option("--builtin", is_flag=True, help="Leave out the stages of other packages.")
+def schema(builtin: bool) -> None:
+    """Print the JSON Schema of graph files, with the settings of all installed stages.
+
+    Editors take it from the first line of a graph file: # yaml-language-server: $schema=graph.schema.json
+    """
+    uses = stage_names("camgraph") if builtin else stage_names()
+    click.echo(json.dumps(graph_schema(uses), indent=2))

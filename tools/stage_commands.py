@@ -1,0 +1,96 @@
+"""`camgraph stages`: what can stand behind `use`."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import click
+from pydantic import BaseModel
+
+from pipeline.errors import EnvironmentProblem
+from pipeline.graph.schema_walk import described, schema_of
+from pipeline.graph.structure import OUTBOX
+from pipeline.registry import AnyStage, find_stage, stage_distribution, stage_names
+from pipeline.stage import Source
+
+
+@click.command()
+@click.argument("name", required=False)
+def stages(name: str | None) -> None:
+    """List all installed stages, or describe the settings of the stage NAME."""
+    if name:
+        click.echo("\n".join(_description(name, find_stage(name))))
+        return
+    rows = [_row(use) for use in stage_names() if use != OUTBOX]
+    width = max(len(row[0]) for row in rows)
+    for use, flow, package, about in rows:
+        click.echo(f"{use:<{width}}  {flow}  [{package}]\n{'':<{width}}  {about}")
+
+
+def _row(use: str) -> tuple[str, str, str, str]:
+    try:
+        kind = find_stage(use)
+    except EnvironmentProblem as error:
+        return use, "?", stage_distribution(use), f"cannot be used: {error}"
+    return use, _flow(kind), stage_distribution(use), _about(kind)
+
+
+def _flow(kind: AnyStage) -> str:
+    made = ", ".join(made.__name__ for made in kind.outputs) or "nothing"
+    if issubclass(kind, Source):
+        return f"cameras -> {made}"
+    inputs = kind.inputs
+    if isinstance(inputs, type):
+        return f"{inputs.__name__} -> {made}"
+    return f"{{{', '.join(f'{port}: {taken.__name__}' for port, taken in inputs.items())}}} -> {made}"
+
+
+def _about(kind: type[Any]) -> str:
+    return (inspect.getdoc(kind) or "").partition("\n")[0]
+
+
+def _description(name: str, kind: AnyStage) -> Iterator[str]:
+    yield f"{name}: {_flow(kind)}  [{stage_distribution(name)}]"
+    yield _about(kind)
+    yield from _fields("with", kind.settings_type)
+    if issubclass(kind, Source):
+        yield from _fields("cameras", kind.camera_type)
+
+
+def _fields(title: str, model: type[BaseModel]) -> Iterator[str]:
+    schema = schema_of(model)
+    words = described(schema, ())
+    yield ""
+    yield f"{title}:" if words else f"{title}: no settings"
+    for key, about in words.items():
+        yield f"  {key}: {_bounds(schema['properties'][key], key in schema.get('required', ()))}"
+        if about:
+            yield f"      {about}"
+
+
+def _bounds(field: dict[str, Any], required: bool) -> str:
+    """Type, bounds and default of one setting, in a few words."""
+    kinds = [_kind(branch) for branch in field.get("anyOf", [field])]
+    default = "required" if required else f"default {_plain(field.get('default'))}"
+    return f"{' or '.join(kinds)} ({default})"
+
+
+def _kind(branch: dict[str, Any]) -> str:
+    if "enum" in branch or "const" in branch:
+        return " | ".join(_plain(value) for value in branch.get("enum", [branch.get("const")]))
+    limits = [
+        f"{sign} {branch[word]}"
+        for word, sign in (("minimum", ">="), ("exclusiveMinimum", ">"), ("maximum", "<="), ("exclusiveMaximum", "<"))
+        if word in branch
+    ]
+    kind = str(branch.get("type") or branch.get("$ref", "value").rpartition("/")[2])
+    return " ".join([kind, ", ".join(limits)]).strip()
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    return json.dumps(value) if isinstance(value, bool | str) else f"{value}"
