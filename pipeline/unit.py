@@ -156,11 +156,16 @@ class Unit:
 
     def run_head(self, items: Sequence[Item]) -> list[list[Message]]:
         """What the first stage makes of the items."""
+        if isinstance(self.head.stage, Outbox):
+            self.head.stage.accept(items)
+            return [[] for _ in items]
         return self.head.run(items)
 
     def spread(self, stage: str, items: Sequence[Item], rows: Sequence[Sequence[Message]]) -> list[Made]:
         """Take what `stage` made of each item on through the rest; what leaves the process, in order."""
         flow = _Flow()
+        if self._is_outbox(stage):
+            return []  # what it hands out belongs to no item
         for item, outputs in zip(items, rows, strict=True):
             self._give(stage, (item, item), outputs, flow)
         self._run_down(stage, flow)
@@ -168,7 +173,14 @@ class Unit:
 
     def pass_on(self, stage: str, tombstone: Item) -> list[Made]:
         """A frame that made nothing before this stage makes nothing after it."""
+        runner = self.runners[stage]
+        if isinstance(runner.stage, Outbox):
+            runner.stage.accept([tombstone])
+            return []
         return self.spread(stage, [tombstone], [[]])
+
+    def _is_outbox(self, stage: str) -> bool:
+        return stage in self.runners and isinstance(self.runners[stage].stage, Outbox)
 
     def _run_down(self, after: str, flow: _Flow) -> None:
         """Run the stages behind `after` in topological order."""
@@ -237,6 +249,9 @@ class Unit:
         end = item.payload
         assert isinstance(end, End)
         flow = _Flow()
+        if (outbox := self.outbox) is not None and self._is_outbox(stage):
+            outbox.end(item.camera)
+            return []
         self._end_stage(stage, Item(item.camera, Key(item.key.epoch, END_SEQ, 0), end, "", item.received), flow)
         return flow.made
 

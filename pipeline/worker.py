@@ -268,8 +268,10 @@ class Worker:
         with self._collector.collecting() as slots:
             if isinstance(first.payload, End):
                 made = self._unit.end(head, first)
+            elif batch.mark:
+                made = self._unit.pass_on(head, first)
             else:
-                pairs = zip(batch.items, self._rows(batch), strict=True)
+                pairs = zip(batch.items, batch.rows, strict=True)
                 kept = [row if item.intact() else self._torn(item) for item, row in pairs]
                 made = self._unit.spread(head, batch.items, kept)
         self._submit(batch.items, made, self._item_done)
@@ -277,10 +279,6 @@ class Worker:
         for item in batch.items:
             self._inlet.free(item)
         self._let_go([*batch.slots, *slots])
-
-    @staticmethod
-    def _rows(batch: Batch) -> Sequence[Sequence[Message]]:
-        return [[] for _ in batch.items] if batch.mark else batch.rows
 
     def _torn(self, item: Item) -> list[Message]:
         self._counters.add("dropped.torn", item.camera)
