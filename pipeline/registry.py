@@ -74,7 +74,7 @@ def find_stage(use: str) -> AnyStage:
 def _entry_point(use: str) -> EntryPoint:
     points = _registered().get(use, ())
     if not points:
-        raise UserError(f"no stage is called `{use}`{did_you_mean(use, stage_names())}; see `camgraph stages`")
+        raise UserError(f"no stage is called `{use}`{did_you_mean(use, stage_names()) or '; see `camgraph stages`'}")
     if len(points) > 1:
         owners = " and ".join(sorted(distribution_of(point) for point in points))
         raise UserError(f"the stage `{use}` is provided by {owners}: uninstall one of them")

@@ -11,8 +11,8 @@ import click
 from pydantic import BaseModel
 
 from pipeline.errors import EnvironmentProblem
+from pipeline.graph.nodes import OUTBOX
 from pipeline.graph.schema_walk import described, schema_of
-from pipeline.graph.structure import OUTBOX
 from pipeline.registry import AnyStage, find_stage, stage_distribution, stage_names
 from pipeline.stage import Source
 

@@ -6,15 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pipeline.graph.definition import EdgeEntry
-from pipeline.graph.nodes import Node
+from pipeline.graph.nodes import EVENTS, Node
 from pipeline.graph.report import Report, dotted
 from pipeline.graph.yaml_source import Path
 from pipeline.messages import Message
 from pipeline.plan import Policy
 from pipeline.spelling import did_you_mean
 
-EVENTS = "events"
-"""The name that stands for all stages that make events."""
+_MAKERS_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ def check_ports(node: Node, report: Report) -> None:
         return
     for port in sorted(given.keys() - node.ports.keys()):
         known = ", ".join(node.ports)
-        text = f"{node.name} has no port `{port}`{did_you_mean(port, node.ports)}; it has {known}"
+        text = f"{node.name} has no port `{port}`{did_you_mean(port, node.ports) or f'; it has {known}'}"
         report.add((*path, port), f"{dotted(path)}: {text}", at_key=True)
     for port in sorted(node.ports.keys() - given.keys()):
         report.add(path, f"{dotted(path)}: the port `{port}` is missing; it takes {node.ports[port].__name__}")
@@ -136,4 +135,5 @@ def check_type(arrow: Arrow, nodes: Mapping[str, Node], report: Report) -> str:
 
 def _makers(nodes: Mapping[str, Node], wanted: type[Message], reader: str) -> str:
     makers = [name for name, node in nodes.items() if name != reader and fitting(node, wanted)]
-    return f"; {wanted.__name__} is made by {', '.join(makers)}" if makers else ""
+    listed = ", ".join(makers[:_MAKERS_SHOWN]) + (", ..." if len(makers) > _MAKERS_SHOWN else "")
+    return f"; {wanted.__name__} is made by {listed}" if makers else ""

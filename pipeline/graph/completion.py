@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.graph.arrows import EVENTS, Arrow
+from pipeline.graph.arrows import Arrow
 from pipeline.graph.definition import StageEntry
 from pipeline.graph.depths import cameras_of_worker, depth_of, frames_at_work, lags_of
-from pipeline.graph.nodes import Camera, Node
+from pipeline.graph.nodes import EVENTS, OUTBOX, Camera, Node
 from pipeline.graph.report import Report, dotted
-from pipeline.graph.structure import OUTBOX, order_of
+from pipeline.graph.structure import order_of
 from pipeline.messages import Event
 from pipeline.paths import state_folder
 from pipeline.plan import EdgePlan, Policy

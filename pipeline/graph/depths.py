@@ -13,8 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 
 from pipeline.graph.arrows import Arrow
-from pipeline.graph.nodes import Node
-from pipeline.graph.structure import OUTBOX
+from pipeline.graph.nodes import OUTBOX, Node
 from pipeline.plan import EdgePlan, Policy
 
 DEPTH_BLOCK = 4

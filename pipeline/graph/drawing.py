@@ -50,9 +50,9 @@ def picture_of(graph: Graph) -> Picture:
     sources = [node.name for node in graph.completed.nodes if node.source]
     filmed = [Line(key, _key("s", source), "", direct=True) for key, _ in cameras for source in sources]
     return Picture(
-        graph.name,
+        graph.source.shown(("name",), graph.name),
         cameras,
-        tuple(_box(group) for group in graph.groups),
+        tuple(_box(group, graph) for group in graph.groups),
         (*filmed, *(_line(edge, graph) for edge in graph.edges)),
     )
 
@@ -73,15 +73,19 @@ def _camera_path(graph: Graph, name: str) -> tuple[str, ...]:
     return ("cameras", name, "url") if "url" in own else ("camera_defaults", "url")
 
 
-def _box(group: Group) -> Box:
+def _box(group: Group, graph: Graph) -> Box:
     units = tuple(group.shards)
     many = len(units) > _MANY_UNITS
     title = f"{units[0]} ... {units[-1]} ({len(units)} processes)" if many else ", ".join(units)
     return Box(
         _key("p", group.name),
         title,
-        tuple((_key("s", node.name), f"{node.name}\n{node.entry.use}{_busy(node)}") for node in group.members),
+        tuple((_key("s", node.name), _label(node, graph)) for node in group.members),
     )
+
+
+def _label(node: Node, graph: Graph) -> str:
+    return f"{node.name}\n{graph.source.shown((*node.path, 'use'), node.entry.use)}{_busy(node)}"
 
 
 def _busy(node: Node) -> str:

@@ -38,11 +38,11 @@ _EXPECTED: Mapping[str, str] = {
     "set_type": "a list",
     "frozen_set_type": "a list",
     "none_required": "nothing",
-    "string_too_short": "at least {min_length} characters",
-    "string_too_long": "at most {max_length} characters",
+    "string_too_short": "{min_length} or more characters",
+    "string_too_long": "{max_length} characters or fewer",
     "string_pattern_mismatch": "text that matches {pattern}",
-    "too_short": "at least {min_length} items",
-    "too_long": "at most {max_length} items",
+    "too_short": "{min_length} or more items",
+    "too_long": "{max_length} items or fewer",
     "greater_than": "more than {gt}",
     "greater_than_equal": "{ge} or more",
     "less_than": "less than {lt}",
@@ -145,18 +145,19 @@ class _Teller:
         elif first.kind == "missing":
             self.report.add(place, f"{at}{self._missing(first)}", at_key=True)
         elif first.key == "[key]":
-            self.report.add(place, f"expected {_expected(first)}, got `{first.path[-1]}`", at_key=True)
+            text = f"{dotted(place[:-1])}: expected {_expected(first)}, got `{first.path[-1]}`"
+            self.report.add(place, text, at_key=True)
         elif first.kind in ("value_error", "assertion_error"):
             text = str(first.error.get("ctx", {}).get("error", first.error["msg"]))
-            self.report.add(place, f"{at}{self.report.source.redact(place, text)}")
+            self.report.add(place, f"{at}{text}")
         else:
             self.report.add(place, f"{at}{self._wrong(group, place)}")
 
     def _unknown(self, found: _Found) -> str:
         known = described(self.schema, found.path[:-1])
         guess = did_you_mean(found.key, known)
-        listed = f"; known are {', '.join(sorted(known))}" if known and not guess else ""
-        return f"unknown key `{found.key}`{guess}{listed or ('' if known else '; it takes none')}"
+        listed = f"; known: {', '.join(sorted(known))}" if known else "; it takes none"
+        return f"unknown key `{found.key}`{guess or listed}"
 
     def _missing(self, found: _Found) -> str:
         if isinstance(found.error["loc"][-1], int):
@@ -180,6 +181,8 @@ def _expected(found: _Found) -> str:
         return _NAME
     if context.get("min_length") == 1 and found.kind == "string_too_short":
         return "text"
+    if found.kind in ("literal_error", "enum") and len(_words(found)) == 1:
+        return str(context["expected"])
     if found.kind in _EXPECTED:
         return _EXPECTED[found.kind].format(**context)
     message = found.error["msg"]

@@ -16,6 +16,17 @@ from pipeline.messages import Event, Message
 from pipeline.registry import AnyStage, find_stage
 from pipeline.stage import Source, Stage
 
+EVENTS = "events"
+"""The name under `from` that stands for all stages that make events."""
+
+OUTBOX = "outbox"
+"""The name of the stage that is put between all that make events and all event sinks."""
+
+RESERVED = {
+    EVENTS: "it stands for all stages that make events",
+    OUTBOX: "the outbox is put into every graph with events by itself",
+}
+
 Finding = Iterable[tuple[tuple[str, ...], str]]
 
 
@@ -88,6 +99,9 @@ def _node(name: str, entry: StageEntry, base_folder: FilePath, report: Report) -
     path: Path = ("stages", name)
     if entry.use == UNKNOWN_USE:
         return Node(name, entry, None)
+    if entry.use == OUTBOX:
+        report.add((*path, "use"), f"{dotted(path)}.use: {RESERVED[OUTBOX]}: remove this stage")
+        return Node(name, entry, None)
     try:
         kind = find_stage(entry.use)
     except CamgraphError as error:
@@ -115,9 +129,9 @@ def _look(check: Callable[[], Finding], around: Path, report: Report, origin: Ca
         for rest, text in check():
             path = origin(rest)
             if not report.covers(path):
-                report.add(path, f"{dotted(path)}: {report.source.redact(path, text)}")
+                report.add(path, f"{dotted(path)}: {text}")
     except CamgraphError as error:
-        report.add(around, f"{dotted(around)}: {report.source.redact(around, str(error))}")
+        report.add(around, f"{dotted(around)}: {error}")
 
 
 # ---- cameras

@@ -14,11 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.graph.arrows import EVENTS, Arrow
+from pipeline.graph.arrows import Arrow
 from pipeline.graph.completion import Completed
-from pipeline.graph.nodes import Node
+from pipeline.graph.nodes import EVENTS, OUTBOX, Node
 from pipeline.graph.report import Report, dotted
-from pipeline.graph.structure import OUTBOX
 
 Copies = int | str
 """A number of processes, or `each`: one per camera."""

@@ -9,9 +9,8 @@ from pathlib import Path
 from pipeline.graph.completion import Completed
 from pipeline.graph.definition import GraphFile
 from pipeline.graph.depths import window_of
-from pipeline.graph.nodes import Camera, Node
+from pipeline.graph.nodes import OUTBOX, Camera, Node
 from pipeline.graph.placement import Group
-from pipeline.graph.structure import OUTBOX
 from pipeline.graph.yaml_source import Source
 from pipeline.outbox import EVERY_CAMERA
 from pipeline.plan import EdgePlan, RunPlan, StagePlan, UnitPlan

@@ -26,7 +26,7 @@ class Report:
     def add(self, path: Path, text: str, *, at_key: bool = False) -> None:
         """Complain about the value (or the key) at `path`."""
         self._note(path)
-        problem = self.source.problem(path, text, at_key=at_key)
+        problem = self.source.problem(path, self.source.redact(path, text), at_key=at_key)
         if problem not in self.problems:
             self.problems.append(problem)
 

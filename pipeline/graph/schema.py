@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from pipeline.graph.definition import GraphFile
-from pipeline.graph.structure import OUTBOX
+from pipeline.graph.nodes import OUTBOX
 from pipeline.registry import AnyStage, find_stage, stage_names
 from pipeline.stage import Source
 

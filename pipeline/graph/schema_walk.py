@@ -52,5 +52,6 @@ def _below(part: Schema, key: str | int) -> Iterator[Schema]:
         below = items[key] if key < len(items) else part.get("items")
     else:
         below = part.get("properties", {}).get(key, part.get("additionalProperties"))
+        yield from part.get("patternProperties", {}).values()
     if isinstance(below, dict):
         yield below

@@ -7,20 +7,12 @@ from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
-from pipeline.graph.arrows import EVENTS, Arrow, arrows_of, check_from, check_type
+from pipeline.graph.arrows import Arrow, arrows_of, check_from, check_type
 from pipeline.graph.definition import StageEntry
-from pipeline.graph.nodes import Node
+from pipeline.graph.nodes import EVENTS, OUTBOX, RESERVED, Node
 from pipeline.graph.report import Report, dotted
 from pipeline.messages import Event
 from pipeline.spelling import nearest
-
-OUTBOX = "outbox"
-"""The name of the stage that is put between all that make events and all event sinks."""
-
-RESERVED = {
-    EVENTS: "it stands for all stages that make events",
-    OUTBOX: "the outbox is put into every graph with events by itself",
-}
 
 
 def check_structure(nodes: Mapping[str, Node], report: Report) -> list[Arrow]:
@@ -62,10 +54,8 @@ def order_of(names: Iterable[str], arrows: Iterable[Arrow]) -> list[str]:
 
 
 def _check_node(node: Node, report: Report) -> None:
-    if node.name in RESERVED:
+    if node.name in RESERVED and node.entry.use != OUTBOX:
         report.add(node.path, f"a stage cannot be called `{node.name}`: {RESERVED[node.name]}", at_key=True)
-    if node.entry.use == OUTBOX:
-        report.add((*node.path, "use"), f"{dotted(node.path)}.use: {RESERVED[OUTBOX]}: remove this stage")
     if node.source:
         _check_source(node, report)
     elif node.stage:

@@ -29,6 +29,7 @@ _TAG = "tag:yaml.org,2002:"
 _NOT_TEXT = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 _OCTAL = re.compile(r"[-+]?0[0-7_]+")
 _MAX_DIGITS = 300
+_LONG = 4
 
 
 class Place(NamedTuple):
@@ -77,8 +78,16 @@ class Source:
         return redact_urls(self.written.get(path, value)) if isinstance(value, str) else value
 
     def redact(self, path: Path, text: str) -> str:
-        """`text`, made by somebody else's code about what stands at `path` or below it, without its secrets."""
-        found = [item for at, items in self.secrets.items() if at[: len(path)] == path for item in items.items()]
+        """`text`, a complaint about what stands at `path`, without secrets.
+
+        Very short values are looked for only in the part of the file that the complaint is about: a `1` may be anywhere.
+        """
+        found = [
+            (secret, name)
+            for at, items in self.secrets.items()
+            for secret, name in items.items()
+            if len(secret) >= _LONG or at[:2] == path[:2]
+        ]
         for secret, name in sorted(found, key=lambda item: -len(item[0])):
             text = text.replace(secret, name)
         return redact_urls(text)
