@@ -1,0 +1,164 @@
+"""What picture a model wants, read from its input: shape, type, metadata. Pure; the model itself is opened elsewhere.
+
+    float32 [batch, 3, 640, 640]   -> nchw, values in [0, 1], any batch, 640x640
+    uint8   [batch, h, w, 3]       -> nhwc, values 0 to 255, any batch, any size
+    float32 [1, 3, 416, 416]       -> nchw, [0, 1], one row at a time; order and scale cannot be seen: override them
+
+Pictures come as uint8 RGB (n, H, W, 3).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+Layout = Literal["nchw", "nhwc"]
+Order = Literal["rgb", "bgr"]
+U8 = NDArray[np.uint8]
+
+DTYPES: Mapping[str, str] = {
+    "tensor(float)": "float32",
+    "tensor(float16)": "float16",
+    "tensor(uint8)": "uint8",
+    "tensor(int32)": "int32",
+}
+"""ONNX Runtime's names of the types that a picture may have."""
+
+
+class ContractError(ValueError):
+    """The input is none that a picture fits into, or cannot be understood from what the model says."""
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What a person states about the input; None where the model decides."""
+
+    layout: Layout | None = None
+    order: Order | None = None
+    scale: float | None = None
+
+
+@dataclass(frozen=True)
+class InputContract:
+    """What the model wants. `batch`, `width` and `height` are None where it takes any; model = pixel * `scale`."""
+
+    name: str
+    layout: Layout
+    dtype: str
+    order: Order
+    scale: float
+    batch: int | None
+    width: int | None
+    height: int | None
+
+    def shape(self, rows: int, height: int, width: int) -> tuple[int, int, int, int]:
+        """The shape of the model's input for so many pictures of this size."""
+        return (rows, 3, height, width) if self.layout == "nchw" else (rows, height, width, 3)
+
+    def accepts(self, width: int, height: int) -> bool:
+        """Whether a picture of this size goes in."""
+        return self.width in (None, width) and self.height in (None, height)
+
+    @property
+    def takes_pixels_as_they_are(self) -> bool:
+        """The picture is the input: no conversion."""
+        return (self.layout, self.dtype, self.order, self.scale) == ("nhwc", "uint8", "rgb", 1.0)
+
+
+def derive_contract(
+    name: str, shape: Sequence[int | str | None], onnx_type: str, overrides: Overrides
+) -> InputContract:
+    """The contract of an input as ONNX Runtime describes it: a dimension is a number, or a name or None for any.
+
+    Floats are taken to be in [0, 1] and the order to be RGB, where `overrides` does not say otherwise: that does not
+    show in a model. Raises ContractError.
+    """
+    stated = f"input `{name}` is {onnx_type} {list(shape)}"
+    if onnx_type not in DTYPES:
+        raise ContractError(f"{stated}; expected one of {', '.join(DTYPES)}")
+    if len(shape) != 4:
+        raise ContractError(f"{stated}; expected four axes: batch, height, width and 3 channels, in nchw or nhwc order")
+    sides = [side if isinstance(side, int) and side > 0 else None for side in shape]
+    layout = _layout(stated, sides, overrides.layout)
+    height, width = (sides[2], sides[3]) if layout == "nchw" else (sides[1], sides[2])
+    dtype = DTYPES[onnx_type]
+    scale = overrides.scale if overrides.scale is not None else 1 / 255 if dtype.startswith("float") else 1.0
+    return InputContract(name, layout, dtype, overrides.order or "rgb", scale, sides[0], width, height)
+
+
+def _layout(stated: str, sides: Sequence[int | None], wanted: Layout | None) -> Layout:
+    """Where the three channels are."""
+    fits: dict[Layout, bool] = {"nchw": sides[1] in (3, None), "nhwc": sides[3] in (3, None)}
+    if wanted is not None:
+        if not fits[wanted]:
+            raise ContractError(f"{stated}; that is not the layout {wanted}: its channel axis is not 3")
+        return wanted
+    certain = (sides[1] == 3, sides[3] == 3)
+    if certain[0] == certain[1]:
+        seen = (
+            "both the second and the last axis are 3" if all(certain) else "neither the second nor the last axis is 3"
+        )
+        raise ContractError(f"{stated}; {seen}; if it takes pictures, say `input: {{layout: nchw}}` or `nhwc`")
+    return "nchw" if certain[0] else "nhwc"
+
+
+def stated_size(metadata: Mapping[str, str]) -> tuple[int, int] | None:
+    """(width, height) by the metadata that Ultralytics writes (`imgsz`, "[height, width]"); None without one."""
+    try:
+        value = ast.literal_eval(metadata.get("imgsz", ""))
+    except (ValueError, SyntaxError):
+        return None
+    if isinstance(value, (list, tuple)) and len(value) == 2 and all(isinstance(side, int) for side in value):
+        return value[1], value[0]
+    return None
+
+
+class Converter:
+    """Writes pictures as a model wants them. One for each thread: it keeps a buffer."""
+
+    def __init__(self, contract: InputContract) -> None:
+        self.contract = contract
+        # 256 products once instead of one for each pixel: as fast as multiplying, and correctly rounded.
+        self._table = (np.arange(256) * contract.scale).astype(np.float32)
+        self._is_plain = contract.scale == 1.0 and not contract.dtype.startswith("float")
+        self._buffer: NDArray[Any] = np.empty(0, contract.dtype)
+
+    def batch(self, pictures: Sequence[U8]) -> NDArray[Any]:
+        """The model's input for these pictures, each (n, H, W, 3) of one size; valid until the next call."""
+        if self.contract.takes_pixels_as_they_are and len(pictures) == 1:
+            return pictures[0]
+        rows = sum(len(picture) for picture in pictures)
+        out = self._space(self.contract.shape(rows, *pictures[0].shape[1:3]))
+        at = 0
+        for picture in pictures:
+            for image in picture:
+                self._write(image, out[at])
+                at += 1
+        return out
+
+    def _space(self, shape: tuple[int, int, int, int]) -> NDArray[Any]:
+        """An array of this shape in the kept buffer, which grows to the largest that was asked for."""
+        size = int(np.prod(shape))
+        if self._buffer.size < size:
+            self._buffer = np.empty(size, self.contract.dtype)
+        return self._buffer[:size].reshape(shape)
+
+    def _write(self, image: U8, out: NDArray[Any]) -> None:
+        """One picture (H, W, 3) RGB into its row of the batch."""
+        channels = cv2.split(image)
+        if self.contract.order == "bgr":
+            channels = channels[::-1]
+        for index, channel in enumerate(channels):
+            plane = out[index] if self.contract.layout == "nchw" else out[..., index]
+            if self._is_plain:
+                plane[...] = channel
+            elif self.contract.layout == "nchw" and self.contract.dtype == "float32":
+                cv2.LUT(channel, self._table, dst=plane)
+            else:
+                plane[...] = cv2.LUT(channel, self._table)
