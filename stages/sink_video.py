@@ -156,8 +156,12 @@ class SinkVideo(Stage[SinkVideoSettings]):
         if self._list.exists():
             self._names = json.loads(self._list.read_text())
         for camera, names in self._names.items():
-            if rescue(Path(names[-1])):
-                self.context.log.warning("video_rescued", camera=camera, path=names[-1])
+            try:
+                kept = rescue(Path(names[-1]))
+            except OSError as error:
+                self.context.log.error("video_failed", camera=camera, path=names[-1], error=_reason(error))
+            else:
+                self.context.log.warning("video_interrupted", camera=camera, path=names[-1], kept=kept)
 
     def _target(self, camera: str, number: int) -> Path:
         path = resolve_output(self.settings.path.replace("{camera}", safe_name(camera)), self.context.base_folder)

@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from tools.live_table import PlainLines, Status, Summary, new_events, render, render_summary
+from tools.run_status import EventStatus
+from tools.status_view import clean, clock, section_lines, shares
+
+
+def answer(cameras: int = 4, stages: int = 8, events: int = 8) -> dict[str, object]:
+    """A run's status as it comes over the control socket."""
+    return {
+        "graph": "demo",
+        "uptime_s": 83.4,
+        "cameras": {
+            f"cam{n}": {
+                "state": "retrying" if n == cameras - 1 else "running",
+                "fps": 3.5,
+                "frames": 200 + n,
+                "drops": n,
+                "age_ms": 65.0 + n if n else None,
+                "events": 2,
+            }
+            for n in range(cameras)
+        },
+        "stages": {
+            f"stage{n}": {
+                "processes": 1,
+                "queue": n,
+                "batch": 3.9 if n else None,
+                "latency_ms_p50": 281.3,
+                "latency_ms_p99": 843.9,
+                "fps": 14.2,
+                "restarts": n % 2,
+                "busy": 1.86,
+            }
+            for n in range(stages)
+        },
+        "events": [
+            {"time": f"00:0{n}.5", "camera": "cam1", "action": "linger", "phase": "start", "people": [n, n + 1]}
+            for n in range(events)
+        ],
+        "processes": 12,
+        "memory_mb": 812.4,
+    }
+
+
+def shown(what: object, width: int = 80, height: int = 24, *, colour: bool = False) -> str:
+    console = Console(file=io.StringIO(), width=width, height=height, force_terminal=colour, legacy_windows=False)
+    console.print(what)
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_an_ordinary_run_fits_a_terminal_of_80_by_24() -> None:
+    lines = shown(render(Status.from_json(answer()))).splitlines()
+    assert len(lines) == 23
+    assert max(map(len, lines)) <= 80
+    assert lines[0].split("  ") == ["demo", "0:01:23", "14.0 fps", "806 frames", "6 drops", "8 events", "812 MB"]
+    assert "…" not in "".join(lines)
+    assert lines[3].split() == ["cam0", "running", "3.5", "200", "0", "-", "2"]
+    assert lines[6].split() == ["cam3", "retrying", "3.5", "203", "3", "68", "ms", "2"]
+    assert lines[9].split() == ["stage0", "1", "0", "-", "281.3", "843.9", "14.2", "186%", "0"]
+    assert lines[22].split() == ["00:07.5", "cam1", "linger", "start", "#7", "#8"]
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40), (80, 10), (80, 4), (40, 24), (200, 60)])
+@pytest.mark.parametrize("cameras", [0, 1, 4, 64])
+def test_it_never_grows_beyond_its_terminal(width, height, cameras) -> None:
+    lines = shown(render(Status.from_json(answer(cameras))), width, height).splitlines()
+    assert len(lines) < height
+    assert all(len(line) <= width for line in lines)
+
+
+def test_cameras_in_trouble_are_shown_when_not_all_fit() -> None:
+    text = shown(render(Status.from_json(answer(cameras=64))))
+    assert "cam63" in text
+    assert "more" in text
+    assert "cam62" not in text
+
+
+def test_names_that_others_wrote_move_no_cursor_and_set_no_colour() -> None:
+    data = answer()
+    data["cameras"] = {"\x1b[2Jevil\r\n": {"state": "run\x07ning"}, "[red]x[/red]": {"state": "[bold]"}}
+    text = shown(render(Status.from_json(data)))
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    assert "?[2Jevil??" in text
+    assert "[red]x[/red]" in text
+
+
+def test_colours_tell_trouble() -> None:
+    text = shown(render(Status.from_json(answer())), colour=True)
+    assert "\x1b[33mretrying" in text
+    assert "\x1b[32mrunning" in text
+
+
+def test_keys_of_another_version_do_no_harm() -> None:
+    status = Status.from_json({"cameras": {"a": {"frames": 3, "colour": "red"}}, "stages": {"b": {}}, "more": 1})
+    assert status.cameras["a"].frames == 3
+    assert "starting" in shown(render(status))
+
+
+class Clock:
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_plain_lines_come_every_five_seconds_and_for_each_event_once() -> None:
+    clock_s, file = Clock(), io.StringIO()
+    lines = PlainLines(Console(file=file), clock_s)
+    for n in range(60):
+        clock_s.now_s = n / 4
+        lines.show(Status.from_json(answer(events=min(n // 10, 3))))
+    written = file.getvalue().splitlines()
+    assert [line.split()[0] for line in written] == ["status", "event", "event", "status", "event", "status"]
+    assert written[1] == "event  00:00.5 cam1 linger #0 #1"
+    assert written[0] == (
+        "status demo  0:01:23  14.0 fps  806 frames  6 drops  8 events  812 MB  age 68 ms  (cam3 retrying)"
+    )
+
+
+def test_ends_of_events_make_no_plain_line() -> None:
+    file = io.StringIO()
+    data = answer(events=2)
+    data["events"][1]["phase"] = "end"  # type: ignore[index]
+    PlainLines(Console(file=file), Clock()).show(Status.from_json(data))
+    assert file.getvalue().count("event  ") == 1
+
+
+events = st.lists(st.builds(EventStatus, action=st.sampled_from("abc")), max_size=12)
+
+
+@given(events, events, st.integers(1, 8))
+def test_what_is_new_in_a_list_that_grows_and_forgets(before, added, keeps) -> None:
+    """Joined to what was seen, it gives the list again; nothing new is passed over while the lists overlap."""
+    now = (before + added)[-keeps:]
+    new = new_events(before, now)
+    assert len(new) <= len(added)
+    assert list(new) == (now[len(now) - len(new) :] if new else [])
+    assert tuple(now[: len(now) - len(new)]) == tuple(before[len(before) - (len(now) - len(new)) :])
+
+
+def test_new_events_of_distinct_ones_are_exact() -> None:
+    every = [EventStatus(time=str(n)) for n in range(10)]
+    assert new_events([], every[:3]) == every[:3]
+    assert new_events(every[:3], every[1:5]) == every[3:5]
+    assert new_events(every[:3], every[:3]) == []
+    assert new_events(every[:3], every[5:8]) == every[5:8]
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=4), st.integers(-3, 80))
+def test_shares_are_fair(needs, total) -> None:
+    given_lines = shares(needs, total)
+    assert sum(given_lines) == min(sum(needs), max(total, 0))
+    assert all(got <= need for got, need in zip(given_lines, needs, strict=True))
+    unmet = [got for got, need in zip(given_lines, needs, strict=True) if got < need]
+    assert all(got <= min(unmet) + 1 for got in given_lines if unmet)
+
+
+@given(st.integers(0, 100), st.integers(0, 20), st.integers(0, 10), st.integers(-2, 80))
+def test_sections_use_the_screen_and_no_more(cameras, stages, event_rows, total) -> None:
+    lines = section_lines(cameras, stages, event_rows, total)
+    wanted = sum(rows + 2 for rows in (cameras, stages, event_rows) if rows)
+    assert sum(lines) == min(wanted, total) or total < 0
+
+
+def test_the_summary_names_frames_drops_events_and_files() -> None:
+    summary = Summary.from_json(
+        {
+            "graph": "demo",
+            "duration_s": 63.2,
+            "cameras": {
+                "front": {"frames": 200, "drops": 0, "events": {"enter": 4, "cross": 2}},
+                "yard": {"frames": 100, "drops": 3, "events": {}, "error": "broke off at [12.3 s]"},
+            },
+            "files": ["/tmp/" + "long-" * 30 + "events.jsonl"],
+        }
+    )
+    text = shown(render_summary(summary))
+    lines = text.splitlines()
+    assert lines[1].split(maxsplit=3) == ["front", "200", "0", "cross 2, enter 4"]
+    assert lines[2].split() == ["yard", "100", "3", "none"]
+    assert lines[3] == "yard: broke off at [12.3 s]"
+    assert "/tmp/" + "long-" * 30 + "events.jsonl" in text.replace("\n", "")
+    assert lines[-1] == "demo: 300 frames in 0:01:03 (4.7 fps), 6 events"
+    assert "\x1b" not in text
+
+
+SCRIPT = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from rich.console import Console
+from tools.live_table import Status, open_display
+from test_live_table import Clock, answer
+console = Console()
+with open_display(console, clock_s := Clock()) as display:
+    for n in range(12):
+        clock_s.now_s = n / 8
+        display.show(Status.from_json(answer()))
+console.print("the end")
+"""
+
+
+def run_script(*, terminal: bool) -> bytes:
+    command = [sys.executable, "-c", SCRIPT, str(Path(__file__).parent)]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
+    if not terminal:
+        return subprocess.run(command, stdout=subprocess.PIPE, env=environment, timeout=60, check=True).stdout
+    ours, theirs = pty.openpty()
+    output = b""
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, env=environment) as child:
+        os.close(theirs)
+        try:
+            while piece := os.read(ours, 1 << 16):
+                output += piece
+        except OSError:  # what a terminal says when its other end is closed
+            pass
+    os.close(ours)
+    assert child.returncode == 0
+    return output
+
+
+def test_on_a_terminal_the_table_is_drawn_in_place_four_times_a_second() -> None:
+    output = run_script(terminal=True)
+    assert output.count(b"demo  0:01:23") == 6 + 1, "six quarters of a second, and once more on leaving"
+    assert b"\x1b[1A" in output
+    assert output.endswith(b"the end\r\n")
+
+
+def test_elsewhere_there_are_no_control_characters() -> None:
+    output = run_script(terminal=False).decode()
+    assert re.fullmatch(r"[\n -~]*", output)
+    assert output.splitlines()[-1] == "the end"
+    assert output.count("event  ") == 8
+
+
+def test_small_words() -> None:
+    assert [clock(seconds) for seconds in (0, 59.9, 3600, 100_000)] == ["0:00:00", "0:00:59", "1:00:00", "27:46:40"]
+    assert clean("Tür 1\t\x1b[0m") == "Tür 1??[0m"

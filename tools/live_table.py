@@ -1,0 +1,98 @@
+"""Shows a running graph: a live table on a terminal, plain lines elsewhere. Data is handed in; nothing is asked for.
+
+with open_display(Console()) as display:
+    while ...:
+        display.show(Status.from_json(answer))        as often as wanted
+console.print(render_summary(Summary.from_json(...)))
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.live import Live
+
+from tools.run_status import EventStatus, Status, Summary
+from tools.status_view import event_text, headline, render, render_summary, troubles
+
+__all__ = [
+    "Display",
+    "LiveTable",
+    "PlainLines",
+    "Status",
+    "Summary",
+    "new_events",
+    "open_display",
+    "render",
+    "render_summary",
+]
+
+REFRESH_S = 0.25
+PLAIN_LINE_S = 5.0
+
+
+class Display(Protocol):
+    """Takes what is known, and shows it when it is time."""
+
+    def show(self, status: Status) -> None: ...
+
+
+@contextmanager
+def open_display(console: Console, now_s: Callable[[], float] = time.monotonic) -> Iterator[Display]:
+    """The display that suits `console`. The live table disappears at the end, for the summary to take its place."""
+    if not console.is_terminal or console.is_dumb_terminal:
+        yield PlainLines(console, now_s)
+        return
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        yield LiveTable(live, now_s)
+
+
+class LiveTable:
+    """A table in place, four times a second at most; no thread of its own."""
+
+    def __init__(self, live: Live, now_s: Callable[[], float]) -> None:
+        self._live = live
+        self._now_s = now_s
+        self._due_s = now_s()
+
+    def show(self, status: Status) -> None:
+        """Redraw, when a quarter of a second has passed."""
+        if self._now_s() >= self._due_s:
+            self._due_s = self._now_s() + REFRESH_S
+            self._live.update(render(status), refresh=True)
+
+
+class PlainLines:
+    """A line every five seconds, and one for each event that begins. No control characters."""
+
+    def __init__(self, console: Console, now_s: Callable[[], float]) -> None:
+        self._console = console
+        self._now_s = now_s
+        self._due_s = now_s()
+        self._seen: Sequence[EventStatus] = ()
+
+    def show(self, status: Status) -> None:
+        """Write what is new."""
+        for event in new_events(self._seen, status.events):
+            if event.phase in ("start", "single"):
+                self._write(f"event  {event_text(event)}")
+        self._seen = status.events
+        if self._now_s() >= self._due_s:
+            self._due_s = self._now_s() + PLAIN_LINE_S
+            self._write("status " + "  ".join([*headline(status), *troubles(status)]))
+
+    def _write(self, line: str) -> None:
+        self._console.file.write(line + "\n")
+        self._console.file.flush()
+
+
+def new_events(before: Sequence[EventStatus], now: Sequence[EventStatus]) -> Sequence[EventStatus]:
+    """Those of `now` that were not in `before`, where both are the last few of one growing list."""
+    for common in range(min(len(before), len(now)), 0, -1):
+        if tuple(before[-common:]) == tuple(now[:common]):
+            return now[common:]
+    return now

@@ -1,0 +1,110 @@
+"""What a running graph says of itself, and what is left to say at its end: plain values for those who show them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class CameraStatus:
+    """One camera now. `age_ms`: of its newest frame, None before the first; `events`: how many incidents it had."""
+
+    state: str = "starting"
+    fps: float = 0.0
+    frames: int = 0
+    drops: int = 0
+    age_ms: float | None = None
+    events: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StageStatus:
+    """One stage now, over all of its processes. `busy`: the share of time it works, 1.0 is one core's worth."""
+
+    processes: int = 1
+    queue: int = 0
+    batch: float | None = None
+    latency_ms_p50: float | None = None
+    latency_ms_p99: float | None = None
+    fps: float = 0.0
+    restarts: int = 0
+    busy: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class EventStatus:
+    """One of the last events."""
+
+    time: str = ""
+    camera: str = ""
+    action: str = ""
+    phase: str = ""
+    people: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A running graph now. `events`: the last ones, oldest first."""
+
+    graph: str = ""
+    uptime_s: float = 0.0
+    cameras: Mapping[str, CameraStatus] = field(default_factory=dict)
+    stages: Mapping[str, StageStatus] = field(default_factory=dict)
+    events: Sequence[EventStatus] = ()
+    processes: int = 0
+    memory_mb: float = 0.0
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Status:
+        """Made of a run's answer. Keys of a newer run are passed over, those that an older one lacks have defaults."""
+        return cls(
+            graph=str(data.get("graph", "")),
+            uptime_s=float(data.get("uptime_s", 0)),
+            cameras={name: _made(CameraStatus, values) for name, values in data.get("cameras", {}).items()},
+            stages={name: _made(StageStatus, values) for name, values in data.get("stages", {}).items()},
+            events=tuple(
+                _made(EventStatus, {**event, "people": tuple(event.get("people", ()))})
+                for event in data.get("events", ())
+            ),
+            processes=int(data.get("processes", 0)),
+            memory_mb=float(data.get("memory_mb", 0)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CameraSummary:
+    """One camera at the end. `events`: action -> how often it started; `error`: why it ended early."""
+
+    frames: int = 0
+    drops: int = 0
+    events: Mapping[str, int] = field(default_factory=dict)
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A run at its end. `files`: what it wrote."""
+
+    graph: str = ""
+    duration_s: float = 0.0
+    cameras: Mapping[str, CameraSummary] = field(default_factory=dict)
+    files: Sequence[str] = ()
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Summary:
+        """Made of plain values, as `Status.from_json`."""
+        return cls(
+            graph=str(data.get("graph", "")),
+            duration_s=float(data.get("duration_s", 0)),
+            cameras={name: _made(CameraSummary, values) for name, values in data.get("cameras", {}).items()},
+            files=tuple(map(str, data.get("files", ()))),
+        )
+
+
+def _made(kind: type[T], values: Mapping[str, Any]) -> T:
+    known = {entry.name for entry in fields(kind)}  # type: ignore[arg-type]  # T is one of the dataclasses above
+    return kind(**{name: value for name, value in values.items() if name in known})

@@ -1,0 +1,237 @@
+"""How the status of a run looks: tables that fit themselves to a terminal, and the words of plain lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from tools.run_status import CameraStatus, EventStatus, StageStatus, Status, Summary
+
+MOST_EVENTS = 10
+FEW_EVENTS = 3
+SMALL = 15
+"""Lines below which not every section gets its share."""
+STALE_MS = 2000.0
+STATE_STYLES = {"running": "green", "live": "green", "ended": "dim", "error": "bold red", "failed": "bold red"}
+"""Any other state (starting, retrying, ...) is a passing trouble: yellow."""
+ORDINARY = ("running", "live", "ended")
+
+
+def render(status: Status) -> RenderableType:
+    """The live table; it fits itself to the width and height that it is given."""
+    return _StatusView(status)
+
+
+def render_summary(summary: Summary) -> RenderableType:
+    """What a run leaves: per camera frames, drops and events by action; the files; how long it took."""
+    table = _table(("camera", "left"), ("frames", "right"), ("drops", "right"), ("events", "left"))
+    for name, camera in summary.cameras.items():
+        events = ", ".join(f"{clean(action)} {count}" for action, count in sorted(camera.events.items())) or "none"
+        _add(table, clean(name), str(camera.frames), _drops(camera.drops), events)
+    errors = [
+        Text(f"{clean(name)}: {clean(camera.error)}", "bold red")
+        for name, camera in summary.cameras.items()
+        if camera.error
+    ]
+    frames = sum(camera.frames for camera in summary.cameras.values())
+    events_total = sum(sum(camera.events.values()) for camera in summary.cameras.values())
+    rate = frames / summary.duration_s if summary.duration_s > 0 else 0.0
+    last = f"{clean(summary.graph)}: {frames} frames in {clock(summary.duration_s)} ({rate:.1f} fps), "
+    files = [Text(f"  {clean(path)}", overflow="fold") for path in summary.files]
+    written = [Text("written:"), *files] if files else []
+    return Group(table, *errors, *written, Text(last + counted(events_total, "event"), "bold"))
+
+
+def headline(status: Status) -> list[str]:
+    """The run in a few words that belong together, of printable characters only."""
+    cameras = status.cameras.values()
+    return [
+        clean(status.graph),
+        clock(status.uptime_s),
+        f"{sum(camera.fps for camera in cameras):.1f} fps",
+        counted(sum(camera.frames for camera in cameras), "frame"),
+        counted(sum(camera.drops for camera in cameras), "drop"),
+        counted(sum(camera.events for camera in cameras), "event"),
+        f"{status.memory_mb:.0f} MB",
+    ]
+
+
+def troubles(status: Status) -> list[str]:
+    """The cameras that neither run nor have ended, and the oldest picture of those that run."""
+    bad = [f"{clean(name)} {clean(camera.state)}" for name, camera in status.cameras.items() if _in_trouble(camera)]
+    ages = [camera.age_ms for camera in status.cameras.values() if camera.age_ms is not None and not _is_over(camera)]
+    return [*([f"age {max(ages):.0f} ms"] if ages else []), *([f"({', '.join(bad)})"] if bad else [])]
+
+
+def event_text(event: EventStatus) -> str:
+    """One event on one line."""
+    people = " ".join(f"#{track_id}" for track_id in event.people)
+    return " ".join(part for part in (clean(event.time), clean(event.camera), clean(event.action), people) if part)
+
+
+def shares(needs: Sequence[int], total: int) -> list[int]:
+    """Give each as much of `total` as it needs, or an equal share where that is too much; the first get the rest."""
+    given = [0] * len(needs)
+    while total > 0 and given != list(needs):
+        for index, need in enumerate(needs):
+            if given[index] < need and total > 0:
+                given[index] += 1
+                total -= 1
+    return given
+
+
+def section_lines(cameras: int, stages: int, events: int, total: int) -> list[int]:
+    """The lines of each section (an empty line, a head, its rows) where so many rows would be wanted.
+
+    A few events have a place like all others, more of them take what is over. On a small screen the cameras come first,
+    then the events, then the stages.
+    """
+    needs = [rows + 2 if rows else 0 for rows in (cameras, stages, events)]
+    if total < SMALL:
+        given = [min(needs[0], total), 0, 0]
+        for index in (2, 1):
+            given[index] = min(needs[index], total - sum(given))
+        return given
+    given = shares([*needs[:2], min(needs[2], FEW_EVENTS + 2)], total)
+    given[2] = min(needs[2], given[2] + total - sum(given))
+    return given
+
+
+def clock(seconds: float) -> str:
+    """h:mm:ss."""
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 frame`, `2 frames`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def clean(text: str) -> str:
+    """Nothing that moves a terminal's cursor or colours it: names come from files that others wrote."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+class _StatusView:
+    """Sections with a head line and rows, each as long as the height allows."""
+
+    def __init__(self, status: Status) -> None:
+        self._status = status
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        status = self._status
+        yield Text("  ".join(headline(status)), "bold", no_wrap=True, overflow="ellipsis")
+        tables: tuple[Callable[[int], Table], ...] = (
+            lambda rows: _camera_table(status.cameras, rows),
+            lambda rows: _stage_table(status.stages, rows),
+            lambda rows: _event_table(status.events, rows),
+        )
+        # One line is the headline's, and on one the cursor rests.
+        events = min(len(status.events), MOST_EVENTS)
+        lines = section_lines(len(status.cameras), len(status.stages), events, options.max_height - 2)
+        for table, given in zip(tables, lines, strict=True):
+            if given > 2:
+                yield Text("")
+                yield table(given - 2)
+
+
+def _camera_table(cameras: Mapping[str, CameraStatus], rows: int) -> Table:
+    """Where not all fit, those in trouble come first."""
+    table = _table(
+        ("camera", "left"),
+        ("state", "left"),
+        *((name, "right") for name in ("fps", "frames", "drops", "age", "events")),
+    )
+    shown = list(cameras.items())
+    if len(shown) > rows:
+        shown = sorted(shown, key=lambda entry: not _in_trouble(entry[1]))[: max(rows - 1, 0)]
+    for name, camera in shown:
+        _add(
+            table,
+            clean(name),
+            Text(clean(camera.state), STATE_STYLES.get(camera.state, "yellow")),
+            f"{camera.fps:.1f}",
+            str(camera.frames),
+            _drops(camera.drops),
+            _age(camera),
+            str(camera.events),
+        )
+    return _with_rest(table, len(cameras) - len(shown))
+
+
+def _stage_table(stages: Mapping[str, StageStatus], rows: int) -> Table:
+    heads = ("proc", "queue", "batch", "p50 ms", "p99 ms", "fps", "busy", "restarts")
+    table = _table(("stage", "left"), *((name, "right") for name in heads))
+    shown = list(stages.items())
+    if len(shown) > rows:
+        shown = shown[: max(rows - 1, 0)]
+    for name, stage in shown:
+        _add(
+            table,
+            clean(name),
+            str(stage.processes),
+            str(stage.queue),
+            _number(stage.batch),
+            _number(stage.latency_ms_p50),
+            _number(stage.latency_ms_p99),
+            f"{stage.fps:.1f}",
+            f"{stage.busy:.0%}",
+            Text(str(stage.restarts), "bold red" if stage.restarts else ""),
+        )
+    return _with_rest(table, len(stages) - len(shown))
+
+
+def _event_table(events: Sequence[EventStatus], rows: int) -> Table:
+    """The newest at the bottom, as in a log."""
+    table = _table(("time", "left"), ("camera", "left"), ("event", "left"), ("", "left"), ("people", "left"))
+    for event in events[-rows:]:
+        people = " ".join(f"#{track_id}" for track_id in event.people)
+        _add(table, clean(event.time), clean(event.camera), clean(event.action), clean(event.phase), people)
+    return table
+
+
+def _table(*columns: tuple[str, str]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", collapse_padding=True)
+    for name, side in columns:
+        table.add_column(
+            name, justify="right" if side == "right" else "left", no_wrap=name != "events" or side == "right"
+        )
+    return table
+
+
+def _with_rest(table: Table, rest: int) -> Table:
+    if rest > 0:
+        _add(table, Text(f"and {rest} more", "dim"))
+    return table
+
+
+def _add(table: Table, *cells: str | Text) -> None:
+    """A row of plain texts: a name with brackets in it is no markup."""
+    table.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in cells))
+
+
+def _drops(drops: int) -> Text:
+    return Text(str(drops), "yellow" if drops else "")
+
+
+def _is_over(camera: CameraStatus) -> bool:
+    return camera.state == "ended"
+
+
+def _in_trouble(camera: CameraStatus) -> bool:
+    return camera.state not in ORDINARY
+
+
+def _age(camera: CameraStatus) -> Text:
+    if camera.age_ms is None or _is_over(camera):
+        return Text("-", "dim")
+    late = camera.age_ms > STALE_MS
+    return Text(f"{camera.age_ms / 1000:.1f} s" if late else f"{camera.age_ms:.0f} ms", "yellow" if late else "")
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
