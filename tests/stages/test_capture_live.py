@@ -1,0 +1,138 @@
+"""Live cameras: a connection that drops is opened again, as a new epoch, and no password is ever logged."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import structlog
+
+from pipeline.stage import Settings
+from pipeline.testing import HandContext
+from stages.capture import Camera, Capture
+from stages.messages import Frame
+from stages.reading import live
+
+MakeClip = Callable[..., Path]
+
+
+class OneClipEachTime(BaseHTTPRequestHandler):
+    """Sends the clip as fast as it goes, then hangs up. Asks for no password, and is given one."""
+
+    clip: ClassVar[bytes] = b""
+    refuse: ClassVar[int] = 0
+
+    def do_GET(self) -> None:
+        kind = type(self)
+        if kind.refuse:
+            kind.refuse -= 1
+            self.send_error(503)
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "video/mp2t")
+        self.end_headers()
+        self.wfile.write(self.clip)
+
+    def log_message(self, *_: Any) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture
+def camera(make_clip: MakeClip) -> Iterator[str]:
+    """The address of a camera that drops after 20 frames, with a password in it."""
+    OneClipEachTime.clip = make_clip("a.ts", frames=20, options={"g": "5"}).read_bytes()
+    OneClipEachTime.refuse = 0
+    with ThreadingHTTPServer(("127.0.0.1", 0), OneClipEachTime) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield f"http://viewer:geheim@127.0.0.1:{server.server_port}/live?token=geheim"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "FIRST_BACKOFF_S", 0.02)
+
+
+def source(url: str, **settings: Any) -> Capture:
+    here = Path.cwd()
+    return Capture(Settings(), "front", Camera(url=url, **settings), HandContext(here, here))
+
+
+def take(capture: Capture, count: int, resume: Any = None) -> list[Frame]:
+    stop = threading.Event()
+    frames = capture.frames(stop, resume)
+    taken = list(islice(frames, count))
+    stop.set()
+    assert list(frames) == []
+    return taken
+
+
+def test_a_camera_that_drops_comes_back_as_a_new_epoch(camera: str) -> None:
+    with structlog.testing.capture_logs() as logs:
+        frames = take(source(camera), 45)
+    epochs = [frame.stamp.epoch for frame in frames]
+    assert epochs == sorted(epochs)
+    assert set(epochs) == {0, 1, 2}
+    for epoch in (0, 1):
+        assert [f.stamp.seq for f in frames if f.stamp.epoch == epoch] == list(range(epochs.count(epoch)))
+    lost = [entry for entry in logs if entry["event"] == "camera_lost"]
+    assert len(lost) >= 2
+    assert lost[0]["camera"] == "front"
+    assert "127.0.0.1" in lost[0]["url"]
+    assert "geheim" not in str(logs)
+
+
+def test_time_is_that_of_arrival(camera: str) -> None:
+    before, wall = time.monotonic_ns(), time.time_ns()
+    stamps = [frame.stamp for frame in take(source(camera), 25)]
+    times = [stamp.time_ns for stamp in stamps]
+    assert times == sorted(times)
+    assert before <= times[0] <= times[-1] <= time.monotonic_ns()
+    assert all(stamp.captured_ns == stamp.time_ns for stamp in stamps)
+    assert wall <= stamps[0].wall_ns <= time.time_ns()
+
+
+def test_the_rate_is_cut_by_the_cameras_own_time(camera: str) -> None:
+    stamps = [f.stamp for f in take(source(camera, max_fps=5), 6)]
+    assert [s.seq for s in stamps] == [0, 2, 4, 6, 8, 10]
+
+
+def test_a_restart_is_a_new_epoch(camera: str) -> None:
+    [last] = take(source(camera), 1)
+    [again] = take(source(camera), 1, last.stamp._replace(epoch=4))
+    assert again.stamp.epoch == 5
+
+
+def test_a_camera_that_is_absent_at_first_is_waited_for(camera: str) -> None:
+    OneClipEachTime.refuse = 2
+    with structlog.testing.capture_logs() as logs:
+        [frame] = take(source(camera), 1)
+    assert frame.stamp.epoch == 0
+    assert len([entry for entry in logs if entry["event"] == "camera_lost"]) == 2
+    assert "geheim" not in str(logs)
+
+
+def test_enough_is_enough(camera: str) -> None:
+    stop = threading.Event()
+    frames = list(source(camera, duration_s=0.001, max_fps=1).frames(stop, None))
+    assert len(frames) <= 2
+    assert not stop.is_set()
+
+
+def test_a_stop_is_heard_while_nobody_answers() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        stop = threading.Event()
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        threading.Timer(0.2, stop.set).start()
+        begun = time.monotonic()
+        assert list(source(address).frames(stop, None)) == []
+        assert time.monotonic() - begun < live.OPEN_S + live.HEARTBEAT_S + 1
