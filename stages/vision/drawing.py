@@ -152,7 +152,7 @@ def draw_caption(picture: Picture, left: str, right: str = "") -> None:
 
 def _limb_line(picture: Picture, box_xyxy: F32) -> int:
     """The bones' thickness: a thirtieth of the person's height, but no more than the picture's own line and a half."""
-    height = float(box_xyxy[3] - box_xyxy[1])
+    height = float(box_xyxy[3]) - float(box_xyxy[1])
     most = pen_for(picture).line * 1.5
     return max(1, round(min(most, height / 30))) if np.isfinite(height) else 1
 
