@@ -1,4 +1,4 @@
-"""Runs one stage by hand, without processes: for tests of stages, also of those of other packages.
+"""Runs one stage by hand, or a whole plan: for tests, also of other packages' stages.
 
 with opened(Blur, {"radius": 3}, folder=tmp_path) as stage:
     [frame] = feed(stage, [frame])
@@ -7,8 +7,9 @@ with opened(Blur, {"radius": 3}, folder=tmp_path) as stage:
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,8 +18,13 @@ from typing import Any
 import numpy as np
 import structlog
 
+from pipeline.local import LocalRun
 from pipeline.messages import Array, End, Message, Stamp
+from pipeline.outcome import Outcome
+from pipeline.plan import RunPlan
+from pipeline.run_folder import RunFolder
 from pipeline.stage import Logger, Stage
+from pipeline.supervisor import Supervisor
 
 
 def stamp(seq: int = 0, camera: str = "cam", *, epoch: int = 0, fps: float = 10.0) -> Stamp:
@@ -71,3 +77,32 @@ def feed(stage: Stage[Any], items: Sequence[Any], *, batch: int = 1, end: bool =
         for camera, at in last.items():
             outputs += stage.finish(camera, End(at))
     return outputs
+
+
+def run_graph(
+    plan: RunPlan, during: Callable[[Supervisor], None] | None = None, *, limit_s: float = 120.0
+) -> tuple[Outcome, dict[str, Any]]:
+    """Run a plan to its end in real processes (or in this one, as it says): how it ended, and its last status.
+
+    `during` is called about ten times a second with the supervisor, and may do it harm. A run that takes longer than
+    `limit_s` is stopped and fails the test.
+    """
+    if plan.in_process:
+        local = LocalRun(plan)
+        return local.run(), local.status()
+    folder = RunFolder(plan.graph)
+    late = time.monotonic() + limit_s
+
+    def look(supervisor: Supervisor) -> None:
+        if during:
+            during(supervisor)
+        if time.monotonic() > late:
+            supervisor.outcome.add(-1, f"not over after {limit_s:g} s: {supervisor.status()}")
+            supervisor.stop()
+            supervisor.stop()
+
+    supervisor = Supervisor(plan, folder, look)
+    try:
+        return supervisor.run(), supervisor.status()
+    finally:
+        folder.close()
