@@ -184,9 +184,13 @@ def _expected(found: _Found) -> str:
     if found.kind in ("literal_error", "enum") and len(_words(found)) == 1:
         return str(context["expected"])
     if found.kind in _EXPECTED:
-        return _EXPECTED[found.kind].format(**context)
+        return _EXPECTED[found.kind].format(**{key: _rounded(value) for key, value in context.items()})
     message = found.error["msg"]
     return f"something else ({message[:1].lower()}{message[1:]})" if found.kind != "from_shape" else message
+
+
+def _rounded(bound: Any) -> Any:
+    return int(bound) if isinstance(bound, float) and bound.is_integer() else bound
 
 
 def _hint(group: list[_Found], value: Any) -> str:

@@ -118,7 +118,7 @@ def _settings(kind: AnyStage, entry: StageEntry, path: Path, report: Report) -> 
         return None
 
     def origin(rest: Path) -> Path:
-        return (*path, "with", *rest) if rest or "with" in report.source.data["stages"][path[1]] else path
+        return (*path, "with", *rest) if rest or "with" in report.source.mapping(*path) else path
 
     return validated(kind.settings_type, entry.with_ or {}, report, origin)
 
@@ -153,7 +153,7 @@ def _camera(
     name: str, values: dict[str, Any], source: type[Source[Any]], base_folder: FilePath, report: Report
 ) -> Camera | None:
     path: Path = ("cameras", name)
-    own = report.source.data["cameras"][name] or {}
+    own = report.source.mapping(*path)
 
     def origin(rest: Path) -> Path:
         from_default = rest and rest[0] not in own and rest[0] in values

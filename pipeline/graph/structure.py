@@ -22,12 +22,12 @@ def check_structure(nodes: Mapping[str, Node], report: Report) -> list[Arrow]:
         _check_node(node, report)
         if node.stage and node.entry.from_ is None and node.name not in torn:
             _miss_from(node, report)
-    _check_sources(nodes, report)
-    written = report.source.data.get("stages") or {}
+    written = report.source.mapping("stages")
     known = [arrow for node in nodes.values() for arrow in check_from(node, nodes, written, report)]
-    _check_loops(known, nodes, report)
     arrows = [typed for arrow in known for typed in _typed(arrow, nodes, report)]
+    _check_loops([arrow for arrow in known if not report.covers(arrow.path)], nodes, report)
     _check_events(nodes, arrows, report)
+    _check_sources(nodes, report)
     if not torn:
         _check_read(nodes, arrows, report)
     return arrows
@@ -106,7 +106,8 @@ def _check_sources(nodes: Mapping[str, Node], report: Report) -> None:
     for other in sources[1:]:
         text = f"{dotted(other.path)}: {sources[0].name} is the source already, and a graph has one: remove this stage"
         report.add(other.path, text, at_key=True)
-    if not sources and all(node.kind for node in nodes.values()) and not report.covers(("stages",)):
+    understood = nodes.keys() == report.source.mapping("stages").keys() and all(node.kind for node in nodes.values())
+    if not sources and understood and not report.covers(("stages",)):
         report.add(("stages",), "no stage is a source: expected one such as `capture: {use: capture}`", at_key=True)
 
 
@@ -166,7 +167,7 @@ def _check_read(nodes: Mapping[str, Node], arrows: Sequence[Arrow], report: Repo
 
 def _torn(report: Report) -> set[str]:
     """The stages whose `from` could not be read: what they were meant to read is not known."""
-    stages = report.source.data.get("stages") or {}
+    stages = report.source.mapping("stages")
     known = {field.alias or name for name, field in StageEntry.model_fields.items()}
     return {
         name

@@ -68,6 +68,13 @@ class Source:
             path = path[:-1]
         return self.keys.get(path) or self.position(path)
 
+    def mapping(self, *path: str | int) -> Mapping[str, Any]:
+        """What stands at `path`, if it is a mapping; else an empty one."""
+        value = self.data
+        for part in path:
+            value = value.get(part) if isinstance(value, dict) else None
+        return value if isinstance(value, dict) else {}
+
     def problem(self, path: Path, text: str, *, at_key: bool = False) -> Problem:
         """A problem with the value (or the key) at `path`."""
         place = self.key_position(path) if at_key else self.position(path)
@@ -80,7 +87,7 @@ class Source:
     def redact(self, path: Path, text: str) -> str:
         """`text`, a complaint about what stands at `path`, without secrets.
 
-        Very short values are looked for only in the part of the file that the complaint is about: a `1` may be anywhere.
+        Very short values are looked for only in the part of the file that the complaint is about; a 1 may be anywhere.
         """
         found = [
             (secret, name)

@@ -1,0 +1,68 @@
+"""`${NAME}` in strings, and keeping its value to ourselves."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.graph.variables import substitute
+from pipeline.graph.yaml_source import load
+
+printable = st.text(st.characters(codec="ascii", min_codepoint=33, max_codepoint=126), min_size=1, max_size=12)
+
+
+@given(printable)
+def test_a_password_of_any_characters_fits_into_a_url(password: str) -> None:
+    result = substitute("rtsp://viewer:${PW}@10.0.0.1:554/main?x=1", {"PW": password})
+    parts = urlsplit(result.text)
+    assert unquote(parts.password or "") == password
+    assert (parts.hostname, parts.port, parts.path, parts.query) == ("10.0.0.1", 554, "/main", "x=1")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("${A}", "a/b@c"),
+        ("x ${A} y ${A}", "x a/b@c y a/b@c"),
+        ("rtsp://${A}:${A}@host/${A}", "rtsp://a%2Fb%40c:a%2Fb%40c@host/a/b@c"),
+        ("rtspsrc location=rtsp://u:${A}@host ! x", "rtspsrc location=rtsp://u:a%2Fb%40c@host ! x"),
+        ("rtsp://u@corp:${A}@host/", "rtsp://u@corp:a%2Fb%40c@host/"),
+        ("http://host/${A}", "http://host/a/b@c"),
+        ("$${A} $A", "${A} $A"),
+        ("", ""),
+    ],
+)
+def test_where_a_value_goes(text: str, expected: str) -> None:
+    assert substitute(text, {"A": "a/b@c"}).text == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("${NO}", "the environment variable NO is not set: set it, or write $${NO} for the text itself"),
+        ("${1x}", "`${` without a name and `}`: expected ${NAME}; write $${ for the characters themselves"),
+        ("${A", "`${` without a name and `}`: expected ${NAME}; write $${ for the characters themselves"),
+        ("${BROKEN}", "the environment variable BROKEN holds characters that are no text: expected printable UTF-8"),
+        ("${LINES}", "the environment variable LINES holds characters that are no text: expected printable UTF-8"),
+    ],
+)
+def test_what_cannot_be_put_in_stays_and_is_told(text: str, expected: str) -> None:
+    result = substitute(text, {"A": "1", "BROKEN": "\udc80", "LINES": "a\nb"})
+    assert result.problems == (expected,)
+    assert result.text == text
+
+
+def test_a_complaint_never_shows_a_value() -> None:
+    source = load("url: rtsp://u:${PW}@h\nn: ${N}\n", "f", {"PW": "sp/cret'", "N": "7"})
+    for spelling in ("sp/cret'", "sp%2Fcret%27", "sp/cret%27", repr("sp/cret'")[1:-1]):
+        assert source.redact(("other",), f"cannot open {spelling}!") == "cannot open ${PW}!"
+    assert source.redact(("n",), "got 7") == "got ${N}"
+    assert source.redact(("other",), "expected 7") == "expected 7"
+    assert source.shown(("url",), source.data["url"]) == "rtsp://u:***@h"
+
+
+def test_without_an_environment_nothing_is_replaced() -> None:
+    assert load("a: ${NO}", "f").data == {"a": "${NO}"}

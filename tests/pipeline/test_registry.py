@@ -1,0 +1,70 @@
+"""Stages of this and of other packages, found by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint
+
+import pytest
+from camgraph_test_stages.source import CountSource
+
+from pipeline import registry
+from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.registry import find_stage, stage_distribution, stage_names
+
+Register = Callable[..., None]
+
+
+@pytest.fixture
+def register(monkeypatch: pytest.MonkeyPatch) -> Iterator[Register]:
+    """Pretend that these entry points (name, value) are all that is installed."""
+
+    def replace(*points: tuple[str, str]) -> None:
+        found = [EntryPoint(name, value, registry.GROUP) for name, value in points]
+        monkeypatch.setattr(registry, "entry_points", lambda group: found)
+
+    def forget() -> None:
+        registry._registered.cache_clear()
+        find_stage.cache_clear()
+
+    forget()
+    yield replace
+    forget()
+
+
+def test_a_stage_of_another_package_is_found_like_our_own() -> None:
+    assert find_stage("count_source") is CountSource
+    assert stage_distribution("count_source") == "camgraph-test-stages"
+    assert "count_source" in stage_names("camgraph-test-stages")
+    assert "count_source" not in stage_names("camgraph")
+    assert {"count_source", "capture", "outbox"} <= set(stage_names())
+
+
+def test_a_mistyped_name() -> None:
+    with pytest.raises(UserError, match="no stage is called `cuont_source`; did you mean `count_source`"):
+        find_stage("cuont_source")
+    with pytest.raises(UserError, match="no stage is called `zzz`; see `camgraph stages`"):
+        find_stage("zzz")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("not_there_at_all:X", "No module named 'not_there_at_all'"),
+        ("pipeline.stage:NotThere", "no attribute 'NotThere'"),
+        ("json:dumps", "is no stage: expected a subclass of pipeline.stage.Stage or Source"),
+        ("pipeline.stage:Stage", "does not say what it takes: expected a class attribute `inputs`"),
+    ],
+)
+def test_a_stage_that_cannot_be_used_says_whose_it_is_and_why(register: Register, value: str, expected: str) -> None:
+    register(("mine", value))
+    with pytest.raises(EnvironmentProblem) as caught:
+        find_stage("mine")
+    assert expected in str(caught.value)
+    assert f"the stage `mine` of an unknown distribution ({value})" in str(caught.value)
+
+
+def test_two_packages_with_the_same_name_are_refused(register: Register) -> None:
+    register(("mine", "a:A"), ("mine", "b:B"))
+    with pytest.raises(UserError, match="provided by an unknown distribution and an unknown distribution"):
+        find_stage("mine")
