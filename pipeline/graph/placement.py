@@ -18,6 +18,7 @@ from pipeline.graph.arrows import Arrow
 from pipeline.graph.completion import Completed
 from pipeline.graph.nodes import EVENTS, OUTBOX, Node
 from pipeline.graph.report import Report, dotted
+from pipeline.outbox import EVERY_CAMERA
 
 Copies = int | str
 """A number of processes, or `each`: one per camera."""
@@ -98,6 +99,9 @@ def _in_words(copies: Copies) -> str:
 
 
 def _shards(group: _Forming, cameras: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    if group.members[0].takes_events and group.members[0].name != OUTBOX:
+        # The outbox hands over the events of all cameras in one lane.
+        return {f"{group.name}.0": (EVERY_CAMERA,)}
     if group.copies == EACH:
         return {f"{group.name}.{camera}": (camera,) for camera in cameras}
     count = min(int(group.copies), len(cameras))

@@ -81,8 +81,6 @@ def _unit(name: str, group: Group, edges: Sequence[EdgePlan], homes: Mapping[str
     own = {node.name for node in group.members}
     touching = tuple(edge for edge in edges if edge.sender in own or edge.reader in own)
     cameras = group.shards[name]
-    if len(own) == 1 and any(edge.sender == OUTBOX and edge.reader in own for edge in touching):
-        cameras = (EVERY_CAMERA,)  # the outbox hands the events of all cameras over in one lane
     return UnitPlan(
         name=name,
         stages=tuple(_stage(node) for node in group.members),
@@ -99,9 +97,8 @@ def _unit(name: str, group: Group, edges: Sequence[EdgePlan], homes: Mapping[str
 
 
 def _routes(edge: EdgePlan, cameras: Sequence[str], reader: Group) -> dict[str, str]:
-    if edge.sender == OUTBOX:
-        return {EVERY_CAMERA: next(iter(reader.shards))}
-    return {camera: reader.unit_of(camera) for camera in cameras}
+    leaving = (EVERY_CAMERA,) if edge.sender == OUTBOX else cameras
+    return {camera: reader.unit_of(camera) for camera in leaving}
 
 
 def _stage(node: Node) -> StagePlan:

@@ -1,0 +1,164 @@
+"""Policies, depths, windows, tombstones and the outbox of a completed graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pipeline.graph import Graph, plan_of
+from pipeline.plan import EdgePlan
+
+Parse = Callable[..., Graph]
+
+CHAIN = """\
+version: 1
+cameras:
+  front: {CAMERA}
+  yard: {CAMERA}
+stages:
+  count: {use: count_source}
+  model: {use: null_model, from: count, batch: {max: 8}, threads: 2}
+  twice: {use: double, from: model}
+  actions: {use: emit, from: twice}
+  log: {use: collect_events, from: actions, with: {path: x, order: ORDER}}
+"""
+
+
+def chain(camera: str = "", order: str = "arrival") -> str:
+    return CHAIN.replace("CAMERA", camera).replace("ORDER", order)
+
+
+def edges(graph: Graph) -> dict[str, EdgePlan]:
+    return {edge.name: edge for edge in graph.edges}
+
+
+def test_files_block(parse: Parse) -> None:
+    found = edges(parse(chain()))
+    assert {edge.policy for edge in found.values()} == {"block"}
+    assert found["count>model"].depth == 12, "batches of 8 in two threads and one gathered, of two cameras: 3 x 8 / 2"
+    assert found["model>twice"].depth == 4
+
+
+def test_live_cameras_drop_the_oldest_but_never_an_event(parse: Parse) -> None:
+    found = edges(parse(chain("live: true")))
+    assert {name: (edge.policy, edge.depth) for name, edge in found.items()} == {
+        "count>model": ("drop_oldest", 1),
+        "model>twice": ("drop_oldest", 1),
+        "twice>actions": ("drop_oldest", 1),
+        "actions>outbox": ("block", 4),
+        "outbox>log": ("block", 64),
+    }
+
+
+def test_an_edge_takes_what_the_graph_says(parse: Parse) -> None:
+    text = chain().replace("from: model", "from: {stage: model, depth: 9, policy: drop_newest}")
+    found = edges(parse(text.replace("from: actions", "from: {stage: actions, depth: 7}")))
+    assert (found["model>twice"].policy, found["model>twice"].depth) == ("drop_newest", 9)
+    assert found["twice>actions"].policy == "block"
+    assert found["outbox>log"].depth == 7
+
+
+def test_a_window_covers_the_busiest_stage_behind_and_the_deepest_edge(parse: Parse) -> None:
+    graph = parse(chain())
+    assert graph.windows == {"count": 14, "model": 14, "twice": 4, "actions": 4, "outbox": 4, "log": 4}
+    deep = parse(chain().replace("from: model", "from: {stage: model, depth: 30}"))
+    assert (deep.windows["model"], deep.windows["twice"]) == (30, 4)
+
+
+def test_more_workers_mean_fewer_cameras_each(parse: Parse) -> None:
+    graph = parse(chain().replace("threads: 2", "threads: 2, workers: 2"))
+    assert edges(graph)["count>model"].depth == 24
+    assert graph.windows["model"] == 26
+
+
+DIAMOND = """\
+version: 1
+cameras: {a: , b: }
+stages:
+  count: {use: count_source}
+  model: {use: null_model, from: count, batch: {max: 4}}
+  thin: {use: thin, from: model}
+  both: {use: pair, from: {left: count, right: thin}}
+  aside: {use: double, from: both}
+  end: {use: collect, from: aside, with: {path: x}}
+  other: {use: collect, from: model, with: {path: y}}
+"""
+
+
+def test_the_short_edge_of_a_join_is_as_deep_as_the_long_way(parse: Parse) -> None:
+    graph = parse(DIAMOND)
+    found = edges(graph)
+    model, thin = 4 + 2, 1 + 2
+    assert found["count>both:left"].depth == 4 + model + thin
+    assert found["thin>both:right"].depth == 4
+    assert graph.windows["count"] == found["count>both:left"].depth
+
+
+def test_all_ways_to_a_join_tell_of_every_frame(parse: Parse) -> None:
+    told = {name for name, edge in edges(parse(DIAMOND)).items() if edge.tombstones}
+    assert told == {"count>model", "model>thin", "count>both:left", "thin>both:right"}
+
+
+def test_a_sink_in_order_of_time_must_hear_of_every_frame(parse: Parse) -> None:
+    assert not any(edge.tombstones for edge in parse(chain()).edges)
+    graph = parse(chain(order="time"))
+    assert {name for name, edge in edges(graph).items() if edge.tombstones} == {
+        "count>model",
+        "model>twice",
+        "twice>actions",
+        "actions>outbox",
+    }
+    assert graph.completed.ordered_sinks == ("log",)
+
+
+def test_one_outbox_stands_between_all_who_make_and_all_who_read_events(parse: Parse) -> None:
+    text = """\
+        version: 1
+        cameras: {a: }
+        stages:
+          all: {use: collect_events, from: events, with: {path: x}}
+          count: {use: count_source}
+          some: {use: emit, from: count}
+          more: {use: emit, from: count}
+          one: {use: collect_events, from: more, with: {path: y}}
+          two: {use: collect_events, from: [some, {stage: more, depth: 5}], with: {path: z, order: time}}
+        """
+    plan = plan_of(parse(text, {"XDG_STATE_HOME": "/nowhere"}, name="site"))
+    assert plan.graph == "site"
+    assert plan.event_filters == {"all": (), "one": ("more",), "two": ("some", "more")}
+    assert plan.ordered_sinks == ("two",)
+    names = {edge.name for unit in plan.units for edge in unit.edges}
+    assert {name for name in names if "outbox" in name} == {
+        "some>outbox",
+        "more>outbox",
+        "outbox>all",
+        "outbox>one",
+        "outbox>two",
+    }
+    outbox = next(stage for unit in plan.units for stage in unit.stages if stage.name == "outbox")
+    assert outbox.settings["sinks"] == {"all": [], "one": ["more"], "two": ["some", "more"]}
+    assert outbox.settings["ordered"] == ["two"]
+    assert outbox.settings["path"].endswith("/camgraph/site/outbox.sqlite")
+
+
+def test_without_events_there_is_no_outbox(parse: Parse) -> None:
+    assert "outbox" not in {node.name for node in parse(DIAMOND).completed.nodes}
+
+
+def test_a_type_may_stand_for_those_that_derive_from_it(parse: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The edge carries the type that the sender makes, by which the runtime sorts its outputs."""
+    from camgraph_test_stages.messages import Number
+    from camgraph_test_stages.numbers import Double
+
+    class Special(Number):
+        TYPE = "special"
+
+    monkeypatch.setattr(Double, "outputs", (Special,))
+    found = edges(parse(chain()))
+    assert (found["model>twice"].type, found["twice>actions"].type) == ("number", "special")
+
+
+def test_camera_defaults_give_way_to_the_camera(parse: Parse) -> None:
+    graph = parse(chain("frames: 3").replace("cameras:", "camera_defaults: {frames: 9, fps: 25}\ncameras:"))
+    assert dict(plan_of(graph).camera_settings["front"]) == {"frames": 3, "fps": 25}
