@@ -86,7 +86,8 @@ class LocalRun:
                 for feed in self._feeds:
                     feed.stop()
                 unit.close()
-        self.outcome.add_camera_errors(self._process.ended)
+        self.outcome.add_camera_errors(self._process.ended, self.plan.camera_settings)
+        self.outcome.add_losses(self._process.counts())
         self._look(unit)
         return self.outcome
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, EXIT_USER
+
+_LOSSES = {
+    "error": "a stage failed on them; the log has the details",
+    "wire": "their messages were damaged",
+    "torn": "their memory changed while it was read",
+    "no_slot": "a stage makes more large messages of one frame than there is shared memory for",
+}
 
 
 @dataclass(slots=True)
@@ -22,8 +29,17 @@ class Outcome:
         if self.status == EXIT_DONE:
             self.status = status
 
-    def add_camera_errors(self, ended: Mapping[str, tuple[str, str]]) -> None:
-        """`ended`: camera -> (reason, error). All failed: the user's mistake; some of them: given up."""
-        failed = {camera: error for camera, (reason, error) in ended.items() if reason == "error"}
+    def add_camera_errors(self, ended: Mapping[str, tuple[str, str]], cameras: Collection[str]) -> None:
+        """`ended`: camera -> (reason, error). All of `cameras` failed: the user's mistake; some of them: given up."""
+        failed = {camera: ended[camera][1] for camera in cameras if ended.get(camera, ("",))[0] == "error"}
         for camera, error in failed.items():
-            self.add(EXIT_USER if len(failed) == len(ended) else EXIT_GAVE_UP, f"camera {camera}: {error}")
+            told = error if error.startswith(f"camera {camera}:") else f"camera {camera}: {error}"
+            self.add(EXIT_USER if len(failed) == len(cameras) else EXIT_GAVE_UP, told)
+
+    def add_losses(self, counts: Mapping[tuple[str, str], int]) -> None:
+        """Frames that were dropped because something is wrong, not because the graph says so. `counts`: (name, camera)."""
+        for reason, why in _LOSSES.items():
+            lost = {camera: n for (name, camera), n in sorted(counts.items()) if name == f"dropped.{reason}" and n}
+            if lost:
+                told = ", ".join(f"{n} of {camera}" for camera, n in lost.items())
+                self.add(EXIT_GAVE_UP, f"frames dropped ({told}): {why}")

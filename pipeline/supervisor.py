@@ -302,13 +302,15 @@ class Supervisor:
 
     def _end_all(self) -> None:
         """Close all processes: asked first, told then, and in the end killed."""
-        ended = [p.ended for p in self._processes.values() if p.plan.sources]
-        self.outcome.add_camera_errors({camera: how for cameras in ended for camera, how in cameras.items()})
+        ended = {camera: how for process in self._processes.values() for camera, how in process.ended.items()}
+        self.outcome.add_camera_errors(ended, self.plan.camera_settings)
         for limit_s, act in ((_CLOSE_S, _ask), (1.0, Process.terminate), (5.0, Process.kill)):
             alive = [p for p in self._processes.values() if p.pid]
             for process in alive:
                 act(process)
             self._wait_for_deaths(limit_s)
+        for process in self._processes.values():
+            self.outcome.add_losses(process.counts())
         self._running = False
 
     def _wait_for_deaths(self, limit_s: float) -> None:

@@ -8,6 +8,7 @@ travels between processes,
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -71,6 +72,8 @@ class Worker:
         self._in_unit: Counter[str] = Counter()
         self._ages: dict[str, float] = {}
         self._held: tuple[list[Item], float, str] | None = None
+        self._waits_for = ""
+        self._closing = threading.Event()
         self._order: set[str] = set()
         self._ended: set[str] = set()
         self._sinks_ended: set[str] = set()
@@ -103,7 +106,7 @@ class Worker:
         head = self._unit.head
         if not (head.stage.own_thread or head.plan.threads > 1):
             return None
-        return Pool(head.plan.threads, self._work, self._wake)
+        return Pool(head.plan.threads, self._work_until_taken, self._wake)
 
     def _wake(self) -> None:
         os.eventfd_write(self._wake_fd, 1)
@@ -238,6 +241,22 @@ class Worker:
         with self._collector.collecting() as slots:
             batch.slots = slots
             batch.rows = self._unit.run_head(batch.items)
+
+    def _work_until_taken(self, batch: Batch) -> None:
+        """As `_work`, in a thread: what the outside does not take now is tried again and keeps its place."""
+        while True:
+            try:
+                self._work(batch)
+                self._waits_for = ""
+                return
+            except (Unavailable, EnvironmentProblem) as error:
+                self._let_go(batch.slots)
+                if not self._waits_for:
+                    self._log.error("held_back", error=str(error), items=len(batch.items))
+                self._waits_for = str(error)
+                if self._closing.wait(_HOLD_S):
+                    raise
+                batch.started_ns = time.monotonic_ns()
 
     def _work_inline(self, batch: Batch) -> bool:
         """Process a batch in the loop; False when it had to be held back."""
@@ -389,11 +408,12 @@ class Worker:
             queue=self._inlet.waiting() if self._inlet else 0,
             custody=self._outlet.in_custody,
             slots=self._ring.in_use,
-            held=self._held[2] if self._held else "",
+            held=self._held[2] if self._held else self._waits_for,
         )
         self._ages = {}
 
     def _close(self) -> None:
+        self._closing.set()
         for feed in self._feeds.values():
             feed.stop()
         if self._pool:
