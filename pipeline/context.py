@@ -85,3 +85,7 @@ class StageContext:
     def count(self, name: str, camera: str, n: int = 1) -> None:
         """See `pipeline.stage.Context`."""
         self._counters.add(name, camera, n)
+
+    def wrote(self, path: Path) -> None:
+        """See `pipeline.stage.Context`."""
+        self._counters.wrote(str(path))

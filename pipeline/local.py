@@ -153,7 +153,8 @@ class LocalRun:
             for body in outbox.committed:
                 self.events.append(self.meter.note_event(body))
             outbox.committed.clear()
-        self._process.beat = {"stages": {name: runner.times.snapshot() for name, runner in unit.runners.items()}}
+        stages = {name: runner.times.snapshot() for name, runner in unit.runners.items()}
+        self._process.beat = {"stages": stages, "files": self._process.counters.files}
         if self._tell:
             self._tell(self)
 

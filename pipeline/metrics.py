@@ -14,6 +14,7 @@ class Counters:
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str]] = Counter()
+        self._files: dict[str, None] = {}
         self._lock = threading.Lock()
 
     def add(self, name: str, camera: str, n: int = 1) -> None:
@@ -24,6 +25,15 @@ class Counters:
     def get(self, name: str, camera: str) -> int:
         """The count so far."""
         return self._counts[name, camera]
+
+    def wrote(self, path: str) -> None:
+        """Note a file that was written."""
+        self._files[path] = None
+
+    @property
+    def files(self) -> list[str]:
+        """The files that were written, in the order in which they were named."""
+        return list(self._files)
 
     def snapshot(self) -> list[tuple[str, str, int]]:
         """(name, camera, count) of all."""

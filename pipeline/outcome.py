@@ -37,7 +37,7 @@ class Outcome:
             self.add(EXIT_USER if len(failed) == len(cameras) else EXIT_GAVE_UP, told)
 
     def add_losses(self, counts: Mapping[tuple[str, str], int]) -> None:
-        """Frames that were dropped because something is wrong, not because the graph says so. `counts`: (name, camera)."""
+        """Frames that were dropped because something is wrong, not because the graph says so."""
         for reason, why in _LOSSES.items():
             lost = {camera: n for (name, camera), n in sorted(counts.items()) if name == f"dropped.{reason}" and n}
             if lost:

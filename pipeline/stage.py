@@ -89,6 +89,9 @@ class Context(Protocol):
     def count(self, name: str, camera: str, n: int = 1) -> None:
         """Add to a counter that shows in status and metrics; a dropped frame is `dropped.<reason>`."""
 
+    def wrote(self, path: Path) -> None:
+        """Name a file that the user will look for: the summary shows it."""
+
 
 S = TypeVar("S", bound=Settings)
 

@@ -76,6 +76,7 @@ class Meter:
             "events": [_short(event) for event in events[-10:]],
             "actions": {camera: dict(actions) for camera, actions in self._actions.items()},
             "counts": sorted([name, camera, n] for (name, camera), n in counts.items()),
+            "files": list(dict.fromkeys(file for p in processes for file in p.beat.get("files", ()))),
             "processes": sum(1 for p in processes if p.pid),
             "memory_mb": round(sum(_memory(p.pid) + p.shared_bytes for p in processes if p.pid) / 1e6, 1),
             "pids": {p.plan.name: p.pid for p in processes},
@@ -94,6 +95,7 @@ class Meter:
         drops = {name: n for (name, c), n in counts.items() if c == camera and name.startswith("dropped.")}
         return {
             "state": _camera_state(camera, processes),
+            "error": next((p.ended[camera][1] for p in processes if camera in p.ended), ""),
             "fps": round(self._rates.get(f"camera {camera}", 0.0), 2),
             "frames": counts["frames", camera],
             "drops": sum(drops.values()),

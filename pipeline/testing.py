@@ -45,12 +45,16 @@ class HandContext:
     incarnation: int = 1
     log: Logger = field(default_factory=structlog.get_logger)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    files: list[Path] = field(default_factory=list)
 
     def new_arrays(self, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, Array]:
         return {name: np.empty(shape, dtype) for name, (shape, dtype) in specs.items()}
 
     def count(self, name: str, camera: str, n: int = 1) -> None:
         self.counts[name, camera] += n
+
+    def wrote(self, path: Path) -> None:
+        self.files.append(path)
 
 
 @contextmanager

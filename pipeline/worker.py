@@ -405,6 +405,7 @@ class Worker:
             stages={name: runner.times.snapshot() for name, runner in self._unit.runners.items()},
             counts=self._counters.snapshot(),
             ages=self._ages,
+            files=self._counters.files,
             queue=self._inlet.waiting() if self._inlet else 0,
             custody=self._outlet.in_custody,
             slots=self._ring.in_use,

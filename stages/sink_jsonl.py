@@ -85,6 +85,7 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
             if self.settings.mode == "replace":
                 file.empty()
             self._remember_start(file, file.size)
+        self.context.wrote(path)
         self.context.log.info("events_file", path=str(path), cut_bytes=file.cut_bytes, written=len(self._written))
         return file
 

@@ -142,6 +142,7 @@ class SinkVideo(Stage[SinkVideoSettings]):
             return
         del self._recordings[camera]
         seconds = round(recording.duration_ns / 1e9, 3)
+        self.context.wrote(recording.target)
         self.context.log.info("video_done", camera=camera, path=str(recording.target), duration_s=seconds)
 
     def _give_up(self, camera: str, error: Exception) -> None:

@@ -1,0 +1,98 @@
+"""Runs a plan for a person: signals, the live display, the summary, the exit status."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Protocol
+
+import click
+from rich.console import Console
+
+from pipeline.errors import EXIT_SIGINT
+from pipeline.logs import log_to_stderr
+from pipeline.outcome import Outcome
+from pipeline.plan import RunPlan
+from tools.live_table import open_display, render_summary
+from tools.run_status import Status, Summary
+
+
+class Run(Protocol):
+    """A run, in processes of its own or in this one."""
+
+    def run(self) -> Outcome: ...
+
+    def stop(self) -> None: ...
+
+    def status(self) -> dict[str, Any]: ...
+
+
+class _Signals:
+    """SIGINT and SIGTERM let the run drain; a second one ends it at once."""
+
+    def __init__(self, run: Run) -> None:
+        self.interrupted = False
+        self._run = run
+
+    def __call__(self, number: int, _: FrameType | None) -> None:
+        self.interrupted |= number == signal.SIGINT
+        self._run.stop()
+
+    @contextmanager
+    def handled(self) -> Iterator[None]:
+        """Hear them meanwhile."""
+        before = {number: signal.signal(number, self) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def run_plan(plan: RunPlan, *, json_logs: bool = False, quiet: bool = False) -> int:
+    """Run a plan to its end and show it on the standard error; the exit status.
+
+    The display keeps away from the standard output, which belongs to a sink that writes there. Raises UserError or
+    EnvironmentProblem where the run cannot even begin.
+    """
+    console = Console(stderr=True, quiet=quiet)
+    with open_display(console) as display:
+        log_to_stderr(as_json=json_logs, sink=None if json_logs else lambda line: _print(console, line))
+        with _prepared(plan, lambda status: display.show(Status.from_json(status))) as run:
+            signals = _Signals(run)
+            with signals.handled():
+                outcome = run.run()
+            status = run.status()
+    console.print(render_summary(Summary.from_json(_summary(status))))
+    for problem in outcome.problems:
+        click.echo(f"camgraph: {problem}", err=True)
+    return EXIT_SIGINT if signals.interrupted else outcome.status
+
+
+def _print(console: Console, line: str) -> None:
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _prepared(plan: RunPlan, show: Callable[[dict[str, Any]], None]) -> Iterator[Run]:
+    # These import what a graph in one process does without.
+    if plan.in_process:
+        from pipeline.local import LocalRun  # noqa: PLC0415
+
+        yield LocalRun(plan, lambda run: show(run.status()))
+        return
+    from pipeline.run_folder import RunFolder  # noqa: PLC0415
+    from pipeline.supervisor import Supervisor  # noqa: PLC0415
+
+    folder = RunFolder(plan.graph)
+    try:
+        yield Supervisor(plan, folder, lambda run: show(run.status()))
+    finally:
+        folder.close()
+
+
+def _summary(status: Mapping[str, Any]) -> dict[str, Any]:
+    cameras = {name: {**c, "events": status["actions"].get(name, {})} for name, c in status["cameras"].items()}
+    return {"graph": status["graph"], "duration_s": status["uptime_s"], "cameras": cameras, "files": status["files"]}
