@@ -18,12 +18,13 @@ from av.video.frame import VideoFrame
 from av.video.reformatter import VideoReformatter
 from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 
-from pipeline.errors import CamgraphError
+from pipeline.errors import CamgraphError, UserError
 from pipeline.messages import Stamp
 from pipeline.paths import ASSET_PREFIX, resolve
 from pipeline.stage import CameraSettings, Context, Settings, Source, Stop
 from stages.messages import Frame
 from stages.reading import addresses, live, pictures, pixels, video
+from stages.reading.places import Place
 from stages.reading.probe import frame_bytes
 from stages.reading.timeline import SECOND_NS, Selection
 
@@ -95,16 +96,11 @@ class Capture(Source[Settings]):
         if addresses.is_live(camera_settings.url):
             return
         path = camera_settings.path(base_folder)
-        if not path.exists():
-            way_out = "; get it with `camgraph assets pull`" if camera_settings.url.startswith(ASSET_PREFIX) else ""
-            yield ("url",), f"no such file or folder: {path}{way_out}"
-        elif not os.access(path, os.R_OK):
-            yield ("url",), f"no permission to read {path}"
-        elif path.is_dir():
-            try:
-                pictures.list_pictures(path)
-            except CamgraphError as error:
-                yield ("url",), str(error)
+        problem = _why_not_readable(path)
+        if problem and camera_settings.url.startswith(ASSET_PREFIX):
+            problem += "; get it with `camgraph assets pull`"
+        if problem:
+            yield ("url",), problem
 
     @classmethod
     def slot_bytes(cls, camera_settings: Camera, base_folder: Path) -> int | None:
@@ -150,17 +146,19 @@ class Capture(Source[Settings]):
         """All of the file, or a part of it that begins no later than what is wanted."""
         settings: Camera = self.camera_settings
         path = settings.path(self.context.base_folder)
-        if path.is_dir() or pictures.is_picture(path):
+        if pictures.is_album(path):
             return (t for t in pictures.timed_pictures(path, settings.fps) if resume is None or t.seq > resume.seq)
         if resume is None:
             return video.frames_from(path, round(settings.start_s * SECOND_NS), self._damaged)
-        return video.frames_after(path, video.Place(resume.pts, resume.seq, resume.time_ns), self._damaged)
+        return video.frames_after(path, Place(resume.pts, resume.seq, resume.time_ns), self._damaged)
 
     def _picture(self, path: Path) -> VideoFrame | None:
-        """The picture, or None where it cannot be read: counted, and the next one comes."""
+        """The picture, or None where one of a folder cannot be read: counted, and the next one comes."""
         try:
             return pictures.read_picture(path)
         except (av.FFmpegError, OSError) as error:
+            if path == self.camera_settings.path(self.context.base_folder):
+                raise UserError(f"{path}: cannot be read as a picture ({live.why(error)})") from None
             self.context.log.warning("picture_unreadable", camera=self.camera, path=str(path), why=live.why(error))
             self._damaged()
             return None
@@ -211,6 +209,23 @@ class Capture(Source[Settings]):
 
     def _damaged(self) -> None:
         self.context.count("dropped.damaged", self.camera)
+
+
+def _why_not_readable(path: Path) -> str:
+    """What a look at the disk shows is wrong with a file or folder, "" where nothing is."""
+    try:
+        path.stat()
+    except PermissionError:
+        return f"no permission to look at {path}"
+    except OSError:
+        return f"no such file or folder: {path}"
+    if not os.access(path, os.R_OK, effective_ids=True):
+        return f"no permission to read {path}"
+    try:
+        pictures.list_pictures(path)
+    except CamgraphError as error:
+        return str(error)
+    return ""
 
 
 def _wait_until(at_ns: int, stop: Stop) -> bool:

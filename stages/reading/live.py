@@ -18,8 +18,8 @@ from av.video.stream import VideoStream
 
 from pipeline.stage import Stop
 from stages.reading.addresses import is_device
+from stages.reading.opening import new_clock
 from stages.reading.timeline import MediaClock
-from stages.reading.video import new_clock
 
 OPEN_S = 5.0
 HEARTBEAT_S = 0.5

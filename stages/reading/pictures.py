@@ -22,6 +22,14 @@ def is_picture(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES
 
 
+def is_album(path: Path) -> bool:
+    """Whether this is a folder or a picture, and no video. Raises UserError where even that may not be seen."""
+    try:
+        return path.is_dir() or is_picture(path)
+    except PermissionError:
+        raise UserError(f"{path}: no permission to look at it") from None
+
+
 def natural_key(name: str) -> list[tuple[int, int, str]]:
     """Sorts `2.jpg` before `10.jpg`."""
     parts = re.findall(r"[0-9]+|[^0-9]+", name)

@@ -8,9 +8,9 @@ from pathlib import Path
 import av
 
 from pipeline.errors import CamgraphError
-from stages.reading.pictures import is_picture, list_pictures
+from stages.reading.opening import open_video
+from stages.reading.pictures import is_album, list_pictures
 from stages.reading.pixels import picture_of
-from stages.reading.video import open_video
 
 
 def frame_bytes(path: Path) -> int | None:
@@ -19,7 +19,7 @@ def frame_bytes(path: Path) -> int | None:
     None where nothing can be read; opening it will say why.
     """
     try:
-        if path.is_dir() or is_picture(path):
+        if is_album(path):
             return max((n for n in map(_picture_bytes, list_pictures(path)) if n), default=None)
         with open_video(path) as (container, stream):
             first = next(container.decode(stream), None)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -134,10 +134,10 @@ def test_a_late_start_is_the_same_film_without_its_beginning(
         assert same(read(clip, start_s=start_s), expected), f"from {start_s} s"
 
 
-def test_far_starts_seek(make_clip: MakeClip, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = make_clip("a.mp4", options=B_FRAMES)
+@pytest.mark.parametrize("name", ["b_frames.mp4", "b_frames.mkv", "late.mkv", "hevc.mp4"])
+def test_far_starts_seek(make_clip: MakeClip, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(video, "NEAR_PACKETS", 0)
-    begun = next(video.frames_from(path, 2_000 * MS, lambda: None))
+    begun = next(video.frames_from(make_clip(name, **CLIPS[name]), 1_950 * MS, lambda: None))
     assert (begun.seq, begun.time_ns) == (20, 2_000 * MS)
 
 
@@ -367,8 +367,8 @@ def test_damage_in_the_middle_is_counted_and_left_out(make_clip: MakeClip, part:
     assert times == sorted(times)
 
 
-def test_checking_finds_missing_and_unreadable_files(tmp_path: Path, make_clip: MakeClip) -> None:
-    path = make_clip("a.mp4", frames=1)
+def test_checking_finds_missing_files(tmp_path: Path, make_clip: MakeClip) -> None:
+    make_clip("a.mp4", frames=1)
 
     def problems(url: str) -> list[tuple[tuple[str, ...], str]]:
         return list(Capture.check_camera(Camera(url=url), tmp_path))
@@ -380,12 +380,49 @@ def test_checking_finds_missing_and_unreadable_files(tmp_path: Path, make_clip: 
     assert "absent.mp4" in text
     [(_, text)] = problems("asset:no-such-clip.avi")
     assert "camgraph assets pull" in text
-    if os.geteuid() != 0:
-        path.chmod(0)
-        [(_, text)] = problems("a.mp4")
-        assert "no permission" in text
-        with pytest.raises(UserError, match="no permission"):
-            read(path)
+
+
+@pytest.fixture
+def nobody() -> Iterator[None]:
+    """Root may read everything: for the test, be somebody who may not."""
+    mine = os.geteuid()
+    if mine == 0:
+        os.seteuid(65534)
+    yield
+    os.seteuid(mine)
+
+
+@pytest.mark.parametrize("url", ["a.mp4", "closed/b.mp4", "closed"])
+def test_what_may_not_be_read(tmp_path: Path, make_clip: MakeClip, url: str, request: pytest.FixtureRequest) -> None:
+    make_clip("a.mp4", frames=1).chmod(0)
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0)
+    request.getfixturevalue("nobody")
+    [(place, text)] = Capture.check_camera(Camera(url=url), tmp_path)
+    assert place == ("url",)
+    assert "no permission" in text
+    with pytest.raises(UserError, match="no permission"):
+        read(tmp_path / url)
+    os.seteuid(os.getuid())
+    closed.chmod(0o700)
+
+
+def test_a_lone_picture_must_be_one(tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").write_bytes(b"nothing of the kind")
+    for name in ("a.jpg", "absent.jpg"):
+        with pytest.raises(UserError, match="cannot be read as a picture"):
+            read(tmp_path / name)
+
+
+def test_a_video_without_a_frame_says_so(make_clip: MakeClip) -> None:
+    path = make_clip("a.mp4", frames=8)
+    data = path.read_bytes()
+    media = data.rindex(b"mdat") + 4
+    path.write_bytes(data[:media] + b"\x5a" * (len(data) - media))
+    frames, error = read_until_error(capture(path))
+    assert frames == []
+    assert isinstance(error, BadItem)
+    assert "without a frame to be decoded" in str(error)
 
 
 def test_ffmpeg_keeps_its_complaints_to_itself(make_clip: MakeClip) -> None:
