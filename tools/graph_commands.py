@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from pipeline.errors import EnvironmentProblem
+from pipeline.errors import CamgraphError, EnvironmentProblem
 from pipeline.graph import load_graph
 from pipeline.graph.drawing import dot, mermaid
 from pipeline.graph.memory import SHARED_MEMORY, in_words, memory_need
 from pipeline.graph.planning import Graph
 from pipeline.graph.schema import graph_schema
-from pipeline.registry import stage_names
+from pipeline.registry import find_stage, stage_names
 
 graph_argument = click.argument("graph_file", metavar="GRAPH", type=click.Path(path_type=Path))
 
@@ -58,5 +58,15 @@ def schema(builtin: bool) -> None:
 
     Editors take it from the first line of a graph file: # yaml-language-server: $schema=graph.schema.json
     """
-    uses = stage_names("camgraph") if builtin else stage_names()
+    uses = stage_names("camgraph") if builtin else [use for use in stage_names() if _usable(use)]
     click.echo(json.dumps(graph_schema(uses), indent=2))
+
+
+def _usable(use: str) -> bool:
+    """A broken package must not take the schema of all others away."""
+    try:
+        find_stage(use)
+    except CamgraphError as error:
+        click.echo(f"left out: {error}", err=True)
+        return False
+    return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ from pipeline.errors import EnvironmentProblem
 from pipeline.graph.nodes import OUTBOX
 from pipeline.graph.schema_walk import described, schema_of
 from pipeline.registry import AnyStage, find_stage, stage_distribution, stage_names
-from pipeline.stage import Source
+from pipeline.stage import Source, Stage
 
 
 @click.command()
@@ -49,7 +50,14 @@ def _flow(kind: AnyStage) -> str:
 
 
 def _about(kind: type[Any]) -> str:
-    return (inspect.getdoc(kind) or "").partition("\n")[0]
+    """What a stage is for, in one line: of its module, if that holds one stage, else of its class."""
+    module = sys.modules[kind.__module__]
+    stages_of_module = [
+        one
+        for one in vars(module).values()
+        if isinstance(one, type) and issubclass(one, Stage | Source) and one.__module__ == module.__name__
+    ]
+    return (inspect.getdoc(module if len(stages_of_module) == 1 else kind) or "").partition("\n")[0]
 
 
 def _description(name: str, kind: AnyStage) -> Iterator[str]:
@@ -80,7 +88,7 @@ def _bounds(field: dict[str, Any], required: bool) -> str:
 
 def _kind(branch: dict[str, Any]) -> str:
     if "enum" in branch or "const" in branch:
-        return " | ".join(_plain(value) for value in branch.get("enum", [branch.get("const")]))
+        return " | ".join(str(value) for value in branch.get("enum", [branch.get("const")]))
     limits = [
         f"{sign} {branch[word]}"
         for word, sign in (("minimum", ">="), ("exclusiveMinimum", ">"), ("maximum", "<="), ("exclusiveMaximum", "<"))

@@ -59,12 +59,10 @@ def _settings(name: str, model: type[BaseModel], definitions: Schema, *, partial
         definitions[f"{name}.{other}"] = schema
     if partial:
         own.pop("required", None)
+    if "required" not in own:
+        own["type"] = ["object", "null"]
     key = f"{name}.{model.__name__}{'.partial' if partial else ''}"
     definitions[key] = own
-    return {"anyOf": [{"$ref": f"#/$defs/{key}"}, {"type": "null"}]} if "required" not in own else _reference(key)
-
-
-def _reference(key: str) -> Schema:
     return {"$ref": f"#/$defs/{key}"}
 
 
