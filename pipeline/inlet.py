@@ -35,6 +35,7 @@ from pipeline.wire import MAX_PART, Header, build, pack, read_arrays, read_heade
 
 ATTACH, HELLO, DATA, SIGNAL = b"A", b"H", b"D", b"S"
 _RECEIVE_AT_ONCE = 256
+_MOST_REFUSALS = 20
 _DISCARDED_REASON = {"unpaired": "unpaired", "empty": ""}
 
 
@@ -108,6 +109,7 @@ class Inlet:
         self._camera_lanes: dict[str, list[Lane]] = {}
         self._joins: dict[str, Join[Received]] = {}
         self._ports = tuple(edge.port for edge in edges if edge.port)
+        self._refused: set[str] = set()
         self._turn: deque[str] = deque()
         self._ready: dict[str, deque[Item]] = {}
         self._signals: dict[bytes, tuple[list[int], list[int]]] = {}
@@ -125,8 +127,14 @@ class Inlet:
                 self._handle(identity, kind, parts)
             except (WireError, ValueError, KeyError, TypeError) as error:
                 self._counters.add("dropped.wire", "")
-                self._log.error("message_refused", error=str(error))
+                self._tell_refused(str(error))
         return True
+
+    def _tell_refused(self, error: str) -> None:
+        """Each kind of refusal once: a sender that is wrong is wrong for ever."""
+        if error not in self._refused and len(self._refused) < _MOST_REFUSALS:
+            self._refused.add(error)
+            self._log.error("message_refused", error=error)
 
     def _handle(self, identity: bytes, kind: bytes, parts: list[bytes]) -> None:
         if kind == ATTACH:
@@ -311,7 +319,7 @@ class Inlet:
 
     def _refuse(self, row: tuple[Received, ...], error: WireError) -> None:
         self._counters.add("dropped.wire", row[0].lane.camera)
-        self._log.error("message_refused", error=str(error), camera=row[0].lane.camera)
+        self._tell_refused(str(error))
         for received in row:
             self.finish_received(received)
 

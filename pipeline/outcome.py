@@ -41,5 +41,5 @@ class Outcome:
         for reason, why in _LOSSES.items():
             lost = {camera: n for (name, camera), n in sorted(counts.items()) if name == f"dropped.{reason}" and n}
             if lost:
-                told = ", ".join(f"{n} of {camera}" for camera, n in lost.items())
+                told = ", ".join(f"{n} of {camera or '?'}" for camera, n in lost.items())
                 self.add(EXIT_GAVE_UP, f"frames dropped ({told}): {why}")

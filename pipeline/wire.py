@@ -138,8 +138,8 @@ def read_header(body: bytes, types: Mapping[str, type[Message]]) -> Header:
     """Check part 2 up to the arrays. Raises WireError, also for a type or version that is not among `types`."""
     try:
         type_name, version, stamp, fields, descriptor, rows = unpack(body)
-        known = types.get(type_name)
-        if known is None or version != known.VERSION:
+        known = types.get(type_name) or types.get(Message.TYPE)
+        if known is None or (version != known.VERSION and known is not Message):
             wanted = ", ".join(f"{name} {t.VERSION}" for name, t in sorted(types.items()))
             raise WireError(f"a message of type {type_name!r} version {version!r}; expected one of: {wanted}")
         checked = Stamp._make([*stamp[:-1], tuple(stamp[-1])])
@@ -178,7 +178,7 @@ def _read_array(row: Any, memory: Array | None) -> tuple[str, Array]:
 def build(header: Header, types: Mapping[str, type[Message]], arrays: Mapping[str, Array]) -> Message:
     """The message itself. Raises WireError."""
     try:
-        return types[header.type].build(header.stamp, header.fields, arrays)
+        return types.get(header.type, Message).build(header.stamp, header.fields, arrays)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise WireError(f"a {header.type} message with a missing or broken field: {error!r}") from None
 

@@ -1,0 +1,18 @@
+"""`sink_null`: takes anything and keeps nothing. For measuring a graph without what its sinks cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pipeline.messages import Message
+from pipeline.stage import Settings, Stage
+
+
+class SinkNull(Stage[Settings]):
+    """Anything -> nothing."""
+
+    inputs = Message
+
+    def process(self, items: Sequence[Any]) -> Iterable[Message]:
+        return ()
