@@ -80,7 +80,7 @@ def explain(error: ValidationError, model: type[BaseModel], data: Any, report: R
     """Add all that pydantic found to the report, each with its place. Returns the paths (in `data`) that are wrong."""
     teller = _Teller(data, schema_of(model), report, origin)
     found = [_locate(data, details) for details in error.errors(include_url=False)]
-    for group in _groups(found):
+    for group in _groups([one for one in found if not _follows(one, found)]):
         teller.tell(group)
     return [one.path for one in found]
 
@@ -98,6 +98,11 @@ def _locate(data: Any, error: ErrorDetails) -> _Found:
         elif union is None and part != "[key]" and not (last and error["type"] == "missing"):
             union, branch = path, str(part)
     return _Found(error, path, union, branch)
+
+
+def _follows(one: _Found, found: Iterable[_Found]) -> bool:
+    """True for a list that is too short only because some of its items are wrong."""
+    return one.kind == "too_short" and any(other.path[:-1] == one.path for other in found)
 
 
 def _holds(value: Any, part: str | int) -> bool:

@@ -65,7 +65,8 @@ def _checked(parsed: GraphFile, name: str, base_folder: Path, report: Report) ->
     cameras = find_cameras(parsed, sources[0], base_folder, report) if sources else {}
     if not parsed.cameras and not report.touches(("cameras",)):
         report.add(("cameras",), "cameras: there is none: expected at least one `name: {...}`", at_key=True)
-    check_mixed(nodes, arrows, cameras.values(), report)
+    if not report.touches(("cameras",)) and not report.touches(("camera_defaults",)):
+        check_mixed(nodes, arrows, cameras.values(), report)
     if not report.problems:
         check_groups(nodes, order_of(nodes, arrows), arrows, report)
     report.raise_if_any()

@@ -28,30 +28,28 @@ def same(path: Path) -> Path:
 
 
 def validated(model: type[M], data: Any, report: Report, origin: Callable[[Path], Path] = same) -> M | None:
-    """`data` as a `model`, or None after every error has been reported."""
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        explain(error, model, data, report, origin)
-        return None
+    """`data` as a `model`. What is wrong is reported, and left out; None where nothing is left.
 
-
-def read_graph_file(report: Report) -> GraphFile | None:
-    """The file as far as it can be understood: what is wrong is reported and left out. None where nothing is left."""
-    data = report.source.data
-    if not isinstance(data, dict):
-        report.add((), "expected `key: value` lines: version, cameras and stages")
-        return None
+    So the checks that come after see all that is right, and nothing has to be mended before they can tell more.
+    """
     data = copy.deepcopy(data)
     for repair in range(_ROUNDS):
         try:
-            return GraphFile.model_validate(data)
+            return model.model_validate(data)
         except ValidationError as error:
             if repair == 0:
-                explain(error, GraphFile, data, report, same)
+                explain(error, model, data, report, origin)
             for details in error.errors(include_url=False, include_input=False):
                 _repair(data, details["loc"], missing=details["type"] == "missing")
     return None
+
+
+def read_graph_file(report: Report) -> GraphFile | None:
+    """The file as far as it can be understood."""
+    if not isinstance(report.source.data, dict):
+        report.add((), "expected `key: value` lines: version, cameras and stages")
+        return None
+    return validated(GraphFile, report.source.data, report)
 
 
 def _repair(data: Any, loc: tuple[int | str, ...], *, missing: bool) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from camgraph_test_stages.events import CollectEvents, CollectEventsSettings
+from camgraph_test_stages.source import CountCamera, CountSource
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.errors import GraphError
+from pipeline.errors import EnvironmentProblem, GraphError
 from pipeline.graph import load_graph, parse_graph
 
 Mistakes = Callable[..., list[str]]
@@ -299,6 +301,29 @@ def test_the_value_of_a_variable_is_never_told(mistakes: Mistakes) -> None:
     assert found[0] == "4:19: cameras.front.frames: expected a whole number, got '${N}'"
     assert len(found) == 3
     assert "hunter2" not in "".join(found)
+
+
+def test_files_are_looked_at_even_where_other_keys_are_wrong(
+    mistakes: Mistakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(settings: CollectEventsSettings, folder: Path) -> Iterator[tuple[tuple[str, ...], str]]:
+        yield ("path",), f"{settings.path}: no such folder"
+        yield ("order",), "what has been complained about is not complained about again"
+
+    def check_camera(settings: CountCamera, folder: Path) -> Iterator[tuple[tuple[str, ...], str]]:
+        if settings.fail:
+            raise EnvironmentProblem(f"cannot ask rtsp://me:{settings.fail}@host, whose password is {settings.fail}")
+        yield from ()
+
+    monkeypatch.setattr(CollectEvents, "check", check)
+    monkeypatch.setattr(CountSource, "check_camera", check_camera)
+    text = RIGHT.replace("path: x}", "path: x, order: tiem}").replace("{frames: 3}", '{frames: x, fail: "${PW}"}', 1)
+    assert mistakes(text, {"PW": "hunter2"}) == [
+        "4:10: cameras.front: cannot ask rtsp://me:***@host, whose password is ${PW}",
+        "4:19: cameras.front.frames: expected a whole number, got 'x'",
+        "10:58: stages.log.with.path: x: no such folder",
+        "10:68: stages.log.with.order: expected one of 'arrival' or 'time', got 'tiem'; did you mean `time`?",
+    ]
 
 
 @pytest.mark.parametrize(
