@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pipeline.graph.definition import EdgeEntry
 from pipeline.graph.nodes import EVENTS, Node
 from pipeline.graph.report import Report, dotted
-from pipeline.graph.yaml_source import Path
-from pipeline.messages import Message
+from pipeline.graph.yaml_reader import Path
+from pipeline.messages import Event, Message
 from pipeline.plan import Policy
 from pipeline.spelling import did_you_mean
 
@@ -108,9 +108,13 @@ def _known(arrow: Arrow, node: Node, nodes: Mapping[str, Node], written: Iterabl
 
 
 def fitting(sender: Node, wanted: type[Message]) -> list[type[Message]]:
-    """The sender's outputs that a reader of `wanted` takes: the type itself, else all that derive from it."""
+    """The sender's outputs that a reader of `wanted` takes: the type itself, else all that derive from it.
+
+    Who takes any Message means what flows frame by frame, and Events only where there is nothing else.
+    """
     exact = [made for made in sender.outputs if made is wanted]
-    return exact or [made for made in sender.outputs if issubclass(made, wanted)]
+    derived = [made for made in sender.outputs if issubclass(made, wanted)]
+    return exact or [made for made in derived if not issubclass(made, Event)] or derived
 
 
 def check_type(arrow: Arrow, nodes: Mapping[str, Node], report: Report) -> str:

@@ -10,14 +10,13 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails, ValidationError
 
-from pipeline.graph.definition import MAX_NAME, NAME_PATTERN
+from pipeline.graph.definition import A_NAME, MAX_NAME, NAME_PATTERN
 from pipeline.graph.report import Report, dotted
 from pipeline.graph.schema_walk import Schema, described, schema_of
-from pipeline.graph.yaml_source import Path
+from pipeline.graph.yaml_reader import Path
 from pipeline.spelling import did_you_mean
 
 _MAX_SHOWN = 60
-_NAME = f"a name of letters, digits, `_` and `-` (at most {MAX_NAME} characters)"
 _EXPECTED: Mapping[str, str] = {
     "int_type": "a whole number",
     "int_parsing": "a whole number",
@@ -183,7 +182,7 @@ def _expected(found: _Found) -> str:
         "string_too_long",
         MAX_NAME,
     ):
-        return _NAME
+        return A_NAME
     if context.get("min_length") == 1 and found.kind == "string_too_short":
         return "text"
     if found.kind in ("literal_error", "enum") and len(_words(found)) == 1:

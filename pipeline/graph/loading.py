@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from pipeline.errors import GraphError, Problem
+from pipeline.errors import GraphError, Problem, UserError
 from pipeline.graph.completion import check_mixed, complete
-from pipeline.graph.definition import MAX_NAME, GraphFile
+from pipeline.graph.definition import A_NAME, MAX_NAME, NAME_PATTERN, GraphFile
 from pipeline.graph.nodes import find_cameras, find_nodes
 from pipeline.graph.placement import check_groups, place
 from pipeline.graph.planning import Graph, plan_of
@@ -44,6 +45,8 @@ def parse_graph(
     text: str, file: str, *, base_folder: Path, name: str | None = None, environ: Mapping[str, str] = os.environ
 ) -> Graph:
     """As `load_graph`, for a text that is called `file` in messages; its relative paths start at `base_folder`."""
+    if name is not None and not (re.fullmatch(NAME_PATTERN, name) and len(name) <= MAX_NAME):
+        raise UserError(f"`{name}` cannot be the name of a run: expected {A_NAME}")
     report = Report(load(text, file, environ))
     parsed = read_graph_file(report)
     base_folder = base_folder.absolute()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -11,7 +11,7 @@ from pipeline.errors import CamgraphError
 from pipeline.graph.definition import GraphFile, StageEntry
 from pipeline.graph.reading import UNKNOWN_USE, validated
 from pipeline.graph.report import Report, dotted
-from pipeline.graph.yaml_source import Path
+from pipeline.graph.yaml_reader import Path
 from pipeline.messages import Event, Message
 from pipeline.registry import AnyStage, find_stage
 from pipeline.stage import Source, Stage
@@ -84,8 +84,8 @@ class Camera:
     """One camera: `values` as the graph gives them (defaults included), `settings` as the source understands them."""
 
     name: str
-    values: Mapping[str, Any]
-    settings: Any
+    values: Mapping[str, Any] = field(repr=False)
+    settings: Any = field(repr=False)
     live: bool
     slot_bytes: int | None
 

@@ -117,7 +117,7 @@ def check_groups(nodes: Mapping[str, Node], order: Iterable[str], arrows: Sequen
         if label is None:
             continue
         path = (*node.path, "group")
-        if label in nodes and nodes[label].entry.group != label:
+        if label == OUTBOX or (label in nodes and nodes[label].entry.group != label):
             report.add(path, f"{dotted(path)}: a stage outside of the group is called `{label}`: choose another name")
         if label in members:
             why = _why_not(node, arrows, members[label], copies[label])

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pipeline.graph.definition import GraphFile
 from pipeline.graph.explain import explain
 from pipeline.graph.report import Report
-from pipeline.graph.yaml_source import Path
+from pipeline.graph.yaml_reader import Path
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pipeline.errors import GraphError, Problem
-from pipeline.graph.yaml_source import Path, Source
+from pipeline.graph.yaml_reader import Path
+from pipeline.graph.yaml_source import Source
 
 
 @dataclass

@@ -159,6 +159,19 @@ def test_a_type_may_stand_for_those_that_derive_from_it(parse: Parse, monkeypatc
     assert (found["model>twice"].type, found["twice>actions"].type) == ("number", "special")
 
 
+def test_who_takes_any_message_means_what_flows_frame_by_frame(parse: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
+    from camgraph_test_stages.events import Collect, Emit
+    from camgraph_test_stages.messages import Number
+
+    from pipeline.messages import Event, Message
+
+    monkeypatch.setattr(Collect, "inputs", Message)
+    text = chain() + "  any: {use: collect, from: actions, with: {path: z}}\n"
+    assert edges(parse(text))["actions>any"].type == "event"
+    monkeypatch.setattr(Emit, "outputs", (Event, Number))
+    assert edges(parse(text))["actions>any"].type == "number"
+
+
 def test_camera_defaults_give_way_to_the_camera(parse: Parse) -> None:
     graph = parse(chain("frames: 3").replace("cameras:", "camera_defaults: {frames: 9, fps: 25}\ncameras:"))
     assert dict(plan_of(graph).camera_settings["front"]) == {"frames": 3, "fps": 25}

@@ -13,7 +13,7 @@ from camgraph_test_stages.source import CountCamera, CountSource
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.errors import EnvironmentProblem, GraphError
+from pipeline.errors import EnvironmentProblem, GraphError, UserError
 from pipeline.graph import load_graph, parse_graph
 
 Mistakes = Callable[..., list[str]]
@@ -265,6 +265,12 @@ def test_a_right_graph_has_no_mistakes(mistakes: Mistakes) -> None:
 def test_one_mistake_is_told_once(mistakes: Mistakes, right: str, wrong: str, expected: list[str]) -> None:
     assert right in RIGHT
     assert mistakes(RIGHT.replace(right, wrong, 1)) == expected
+
+
+@pytest.mark.parametrize("name", ["a/b", "", "x" * 41, "name\n"])
+def test_a_run_needs_a_name(parse: Callable[..., Any], name: str) -> None:
+    with pytest.raises(UserError, match="cannot be the name of a run: expected a name of letters"):
+        parse(RIGHT, name=name)
 
 
 def test_a_sink_needs_somebody_who_makes_events(mistakes: Mistakes) -> None:

@@ -139,6 +139,11 @@ def test_a_group_is_made_where_the_graph_says(parse: Parse) -> None:
             "group: mid, use",
             "sum cannot share the process of mid: it reads from twice, which is not in the group before it",
         ),
+        (
+            "sum",
+            "group: outbox, use",
+            "a stage outside of the group is called `outbox`: choose another name",
+        ),
         ("sum", "group: end, use", "a stage outside of the group is called `end`: choose another name"),
     ],
 )
