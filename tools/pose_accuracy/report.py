@@ -27,7 +27,7 @@ to a model, the conversion or a decoder. Everything is measured on the CPU.
 Average precision over object keypoint similarity (OKS), by pycocotools.
 {sets}
 These are few people: a tenth more or less means little. They show that keypoints are where they should be, that left
-is left, and at which size a model sees best. The pictures of coco8-pose are mostly close-ups, which MultiPose is bad
+is left, and at which size a model sees best. Many people of coco8-pose fill their picture, which MultiPose is bad
 at (see below).
 
 {precision}
