@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeline.errors import BadItem
 from pipeline.messages import Array
 from pipeline.metrics import Counters
 from pipeline.stage import Logger
@@ -78,7 +79,10 @@ class StageContext:
         collected = self._collector.slots
         if self._allocate is None or collected is None:
             return {name: np.empty(shape, dtype) for name, (shape, dtype) in specs.items()}
-        slot, arrays = self._allocate(specs)
+        try:
+            slot, arrays = self._allocate(specs)
+        except BadItem:  # said, counted and dropped when the output is to be sent, which needs a slot as well
+            return {name: np.empty(shape, dtype) for name, (shape, dtype) in specs.items()}
         collected.append(slot)
         return arrays
 

@@ -217,7 +217,7 @@ class Inlet:
         if len(unread) > lane.edge.depth:
             victim = unread[0] if lane.edge.policy == "drop_oldest" else unread[-1]
             lane.mailbox.remove(victim)
-            self._counters.add("dropped.queue_full", lane.camera)
+            self._counters.add(lane.edge.overflow, lane.camera)
             self.finish_received(victim)
 
     # ---- taking
@@ -313,7 +313,9 @@ class Inlet:
     def _pass_over(self, camera: str, kind: str, key: Key, row: dict[str, Received], ready: deque[Item]) -> None:
         """A frame that will not be joined: what came of it goes on as one tombstone."""
         if kind == "unpaired":
-            self._counters.add("dropped.unpaired", camera)
+            # On edges that drop, the partner has been counted where it was dropped.
+            blocking = all(edge.policy == "block" for edge in self._edges.values())
+            self._counters.add("dropped.unpaired" if blocking else "skipped.unpaired", camera)
         stamp = next(iter(row.values())).header.stamp
         ready.append(Item(camera, key, Tombstone(stamp, _DISCARDED_REASON.get(kind, "")), "", tuple(row.values())))
 

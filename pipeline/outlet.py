@@ -112,7 +112,7 @@ class Outlet:
         for name, edge in self._edges.items():
             for camera, reader in routes[name].items():
                 link = self._links.setdefault(reader, _Link(reader))
-                queue = link.queues[name, camera] = _Queue(edge.depth)
+                queue = link.queues[name, camera] = _Queue(edge.credits)
                 self._by_camera.setdefault(camera, []).append(queue)
                 self._routes[name, camera] = (link, queue)
 
@@ -155,7 +155,7 @@ class Outlet:
         for queue in link.queues.values():
             queue.credits = 0
         for name, camera in link.queues:
-            link.queues[name, camera].credits = self._edges[name].depth
+            link.queues[name, camera].credits = self._edges[name].credits
         again: dict[tuple[str, str], list[Delivery]] = {}
         for delivery in link.sent.values():
             again.setdefault((delivery.edge.name, delivery.camera), []).append(delivery)
@@ -218,7 +218,7 @@ class Outlet:
         unsent = [delivery for delivery in queue.waiting if not delivery.is_mark]
         for victim in unsent[:-1] if edge.policy == "drop_oldest" else unsent[1:]:
             queue.waiting.remove(victim)
-            self._counters.add("dropped.queue_full", victim.camera)
+            self._counters.add(edge.overflow, victim.camera)
             self._forget(victim)
 
     def _pump(self, link: _Link, queue: _Queue) -> None:

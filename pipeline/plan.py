@@ -17,6 +17,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+DROPPING_AT_WORK = 2
+"""How many frames of one live camera a process works on at once."""
+
 Policy = Literal["block", "drop_oldest", "drop_newest"]
 
 
@@ -54,6 +57,20 @@ class EdgePlan:
     def name(self) -> str:
         """`sender>reader`, with `:port` behind it where there is one. Unique in a graph."""
         return f"{self.sender}>{self.reader}" + (f":{self.port}" if self.port else "")
+
+    @property
+    def credits(self) -> int:
+        """How many messages of one camera may be on the way to one reader or in its hands.
+
+        On edges that drop, a newer message must always be able to reach the mailbox and replace the unread one, while
+        the reader is busy with others: so there are credits for those at work, and one for what travels.
+        """
+        return self.depth if self.policy == "block" else self.depth + DROPPING_AT_WORK + 1
+
+    @property
+    def overflow(self) -> str:
+        """The counter of what this edge drops. What only a join misses is `skipped`: the frame itself went its way."""
+        return "skipped.queue_full" if self.port else "dropped.queue_full"
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from pipeline.messages import End, Event, Message, Stamp
 from pipeline.metrics import Counters
 from pipeline.outbox import EVERY_CAMERA
 from pipeline.outlet import Outlet, Ticket
+from pipeline.plan import DROPPING_AT_WORK, UnitPlan
 from pipeline.pool import Batch, Pool
 from pipeline.slots import Slot, SlotRing, require_ordered_stores
 from pipeline.stage import Logger, Source
@@ -38,6 +39,17 @@ _BEAT_S = 0.25
 _IDLE_MS = 200
 _HOLD_S = 1.0
 _BATCHES_A_TURN = 16
+
+
+def slots_of(plan: UnitPlan) -> int:
+    """How many messages of a process may be alive at once, by the rules of flow.
+
+    Of each camera: what its window allows, and on each edge that drops what a reader may hold, what waits for it and
+    what is being replaced; and what each thread is making.
+    """
+    dropping = sum(edge.credits + 2 for edge in plan.outgoing if edge.policy != "block")
+    making = sum(max(1, stage.threads) * stage.batch_max for stage in plan.stages)
+    return len(plan.cameras) * (plan.window + 1 + dropping) + making
 
 
 class Worker:
@@ -52,8 +64,7 @@ class Worker:
         self._counters = Counters()
         self._poller = zmq.Poller()
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        slots = len(self._plan.cameras) * (self._plan.window + 1) + sum(s.threads for s in self._plan.stages)
-        self._ring = SlotRing(boot.shm_prefix, slots)
+        self._ring = SlotRing(boot.shm_prefix, slots_of(self._plan))
         allocate = partial(new_arrays, self._ring)
         self._collector = Collector()
         self._unit, sources = build_unit(boot, self._counters, log, self._collector, allocate)
@@ -69,6 +80,8 @@ class Worker:
             poller=self._poller,
         )
         self._pool = self._make_pool()
+        dropping = any(edge.policy != "block" for edge in self._plan.incoming)
+        self._most_at_work = min(self._plan.window, DROPPING_AT_WORK) if dropping else self._plan.window
         self._in_unit: Counter[str] = Counter()
         self._ages: dict[str, float] = {}
         self._held: tuple[list[Item], float, str] | None = None
@@ -198,7 +211,7 @@ class Worker:
     # ---- items
 
     def _room(self, camera: str) -> int:
-        return 0 if self._outlet.blocked(camera) else self._plan.window - self._in_unit[camera]
+        return 0 if self._outlet.blocked(camera) else self._most_at_work - self._in_unit[camera]
 
     def _take_items(self) -> bool:
         if not self._inlet:

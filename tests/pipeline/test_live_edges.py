@@ -1,0 +1,60 @@
+"""Live cameras: the newest frame wins, every dropped one is counted, nobody waits."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pipeline.graph import load_plan
+from pipeline.testing import run_graph
+
+GRAPH = """
+version: 1
+name: l{pid}
+cameras:
+  quick: {{frames: 400, pace_ms: 4, live: true, bytes: 100000}}
+  slow: {{frames: 40, pace_ms: 40, live: true, bytes: 100000}}
+stages:
+  src: {{use: count_source}}
+  model: {{use: null_model, from: {source}, batch: {{max: 2}}, with: {{cost_ms: 60}}}}
+  out: {{use: collect, from: model, with: {{path: numbers}}}}
+"""
+
+
+def rows(folder: Path, camera: str) -> list[int]:
+    lines = (folder / "numbers").read_text().splitlines()
+    return [int(line.split()[2]) for line in lines if line.startswith(f"{camera} ")]
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def test_the_newest_frame_wins_and_every_other_is_counted(tmp_path: Path) -> None:
+    (tmp_path / "g.yaml").write_text(GRAPH.format(pid=os.getpid(), source="src"))
+    outcome, status = run_graph(load_plan(tmp_path / "g.yaml"))
+    assert (outcome.status, outcome.problems) == (0, [])
+    for camera, frames in (("quick", 400), ("slow", 40)):
+        seen = rows(tmp_path, camera)
+        assert seen == sorted(set(seen))
+        assert seen[-1] == frames - 1, "the last frame is the newest, and nothing replaced it"
+        assert status["cameras"][camera]["frames"] == frames
+        assert len(seen) + status["cameras"][camera]["drops"] == frames
+        assert list(status["cameras"][camera]["drops_by_reason"]) == ["queue_full"]
+    # With 60 ms a batch and both cameras in most of them, the quick one has about as many frames as the slow one.
+    assert len(rows(tmp_path, "quick")) < 100
+
+
+def test_a_file_may_be_given_an_edge_that_drops(tmp_path: Path) -> None:
+    text = GRAPH.format(pid=os.getpid(), source="{stage: src, policy: drop_newest, depth: 2}").replace(
+        "live: true", "live: false"
+    )
+    (tmp_path / "g.yaml").write_text(text)
+    outcome, status = run_graph(load_plan(tmp_path / "g.yaml"))
+    assert (outcome.status, outcome.problems) == (0, [])
+    seen = rows(tmp_path, "quick")
+    assert seen[0] == 0
+    assert len(seen) + status["cameras"]["quick"]["drops"] == 400
