@@ -1,0 +1,50 @@
+# `make demo` on a machine with Python 3.11 or newer (venv, pip); everything else is set up in .venv.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+
+.PHONY: demo setup dev test check format prove bench clean
+
+demo: setup
+	$(BIN)/camgraph demo
+
+setup: $(VENV)/.ready
+dev: $(VENV)/.ready-dev
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/.ready-dev: $(VENV)/.ready tests/plugin/pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]' -e tests/plugin
+	touch $@
+
+# Tests pull what they need; those that want other data read CAMGRAPH_TEST_DATA and say by name that they were skipped.
+test: dev
+	$(BIN)/camgraph assets pull
+	$(BIN)/python -m pytest
+
+check: dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(MAKE) test
+
+format: dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# The full matrix, many kill rounds, long stress; its report is docs/proof.md. An hour or more.
+prove: dev
+	$(BIN)/camgraph assets pull
+	$(BIN)/python -m tools.prove
+
+# The whole graph against the bare loop; its report is docs/benchmarks.md.
+bench: dev
+	$(BIN)/camgraph assets pull
+	$(BIN)/python -m tools.bench_graph
+
+clean:
+	rm -rf $(VENV) out
