@@ -1,0 +1,56 @@
+"""Who is who: pairs of tracks and boxes that belong together."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+F64 = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+
+class Pairs(NamedTuple):
+    """`tracks` and `boxes` (P,) are rows that belong together; the others are left over, in ascending order."""
+
+    tracks: Rows
+    boxes: Rows
+    tracks_left: Rows
+    boxes_left: Rows
+
+
+def similarity(one_xyxy: F64, other_xyxy: F64, margins: F64 | None = None) -> F64:
+    """Intersection over union: (N, 4) and (M, 4) -> (N, M) in [0, 1].
+
+    ``margins`` (N, 2): each pair is compared with all sides of both boxes moved outwards by its first one's margins,
+    along x and y. So what moved by more than its width between two frames still overlaps. The idea is C-BIoU's
+    (Yang et al., WACV 2023), there with a fixed part of the box's size.
+    """
+    margin = np.zeros((len(one_xyxy), 2)) if margins is None else margins
+    one = np.concatenate((one_xyxy[:, :2] - margin, one_xyxy[:, 2:] + margin), axis=1)
+    begin = np.maximum(one[:, None, :2], other_xyxy[None, :, :2] - margin[:, None])
+    end = np.minimum(one[:, None, 2:], other_xyxy[None, :, 2:] + margin[:, None])
+    shared = np.clip(end - begin, 0, None).prod(axis=2)
+    other_sizes = other_xyxy[None, :, 2:] - other_xyxy[None, :, :2] + 2 * margin[:, None]
+    union = (one[:, 2:] - one[:, :2]).prod(axis=1)[:, None] + other_sizes.prod(axis=2) - shared
+    return np.asarray(shared / np.maximum(union, 1e-9))
+
+
+def match(scores: F64, *, least: float) -> Pairs:
+    """The pairs of the largest sum of ``scores`` (N, M), of which those below ``least`` come apart again.
+
+    Pairs below ``least`` weigh nothing in the sum, so that they never cost a good pair its partner.
+    """
+    allowed = scores >= least
+    tracks, boxes = linear_sum_assignment(np.where(allowed, scores, 0.0), maximize=True)
+    good = allowed[tracks, boxes]
+    tracks, boxes = tracks[good].astype(np.int64), boxes[good].astype(np.int64)
+    return Pairs(tracks, boxes, _others(scores.shape[0], tracks), _others(scores.shape[1], boxes))
+
+
+def _others(count: int, rows: Rows) -> Rows:
+    left = np.ones(count, bool)
+    left[rows] = False
+    return np.flatnonzero(left).astype(np.int64)

@@ -1,0 +1,74 @@
+"""The tracking stage: whose state is whose, and ids that never come twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.errors import BadItem
+from pipeline.messages import End
+from pipeline.testing import feed, opened, stamp
+from stages.messages import People, Tracks
+from stages.track import Track
+
+
+def people(seq: int, camera: str = "cam", *, lefts: tuple[float, ...] = (10.0,), epoch: int = 0) -> People:
+    boxes = np.array([[x, 10, x + 20, 70] for x in lefts], np.float32).reshape(-1, 4)
+    n = len(boxes)
+    keypoints = np.arange(n * 17 * 3, dtype=np.float32).reshape(n, 17, 3)
+    at = stamp(seq, camera, epoch=epoch)
+    return People(at, boxes, np.full(n, 0.9, np.float32), keypoints, (320, 240), np.zeros(n, np.int64))
+
+
+def ids(outputs: list) -> list[list[int]]:
+    return [tracks.ids.tolist() for tracks in outputs]
+
+
+def test_one_tracks_message_for_each_frame(tmp_path: Path) -> None:
+    with opened(Track, {}, folder=tmp_path) as stage:
+        outputs = feed(stage, [people(0), people(1, lefts=(200.0, 10.0)), people(2, lefts=()), people(3)], end=True)
+    assert all(isinstance(tracks, Tracks) for tracks in outputs)
+    assert [tracks.stamp.seq for tracks in outputs] == [0, 1, 2, 3]
+    assert ids(outputs) == [[], [1], [], [1]]
+    assert outputs[1].boxes.tolist() == [[10, 10, 30, 70]]
+    assert outputs[1].keypoints.tolist() == people(1, lefts=(200.0, 10.0)).keypoints[1:].tolist()
+
+
+@pytest.mark.parametrize("batch", [1, 2, 7])
+def test_cameras_do_not_see_each_other(tmp_path: Path, batch: int) -> None:
+    alone = [people(i, "a", lefts=(10.0 + i,)) for i in range(6)]
+    mixed = [item for i in range(6) for item in (alone[i], people(i, "b", lefts=(15.0 + i, 150.0)))]
+    with opened(Track, {}, folder=tmp_path, cameras=("a", "b")) as stage:
+        outputs = [out for out in feed(stage, mixed, batch=batch) if out.stamp.camera == "a"]
+    with opened(Track, {}, folder=tmp_path, cameras=("a",)) as stage:
+        assert ids(outputs) == ids(feed(stage, alone))
+
+
+def test_ids_go_on_through_epochs_and_ends(tmp_path: Path) -> None:
+    with opened(Track, {}, folder=tmp_path) as stage:
+        assert ids(feed(stage, [people(i) for i in range(3)]))[-1] == [1]
+        assert ids(feed(stage, [people(i, epoch=1) for i in range(2)])) == [[], [2]]
+        assert list(stage.finish("cam", End(stamp(1, epoch=1)))) == []
+        assert ids(feed(stage, [people(i, epoch=2) for i in range(2)])) == [[], [3]]
+
+
+def test_a_restarted_process_begins_a_million_higher(tmp_path: Path) -> None:
+    with opened(Track, {}, folder=tmp_path, incarnation=3) as stage:
+        assert ids(feed(stage, [people(0), people(1)])) == [[], [2_000_001]]
+
+
+def test_a_bad_item_leaves_nothing_behind(tmp_path: Path) -> None:
+    """The runtime hands the items of a failed call in again one by one: the good ones must not have counted already."""
+    bad = people(1)
+    bad.boxes[0, 0] = np.nan
+    with opened(Track, {"confirm_frames": 3}, folder=tmp_path) as stage:
+        with pytest.raises(BadItem, match="not_finite"):
+            list(stage.process([people(0), bad, people(2)]))
+        assert ids(feed(stage, [people(0), people(2)])) == [[], []]
+
+
+def test_scores_out_of_order_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"weak_score 0\.9 is above good_score 0\.5: lower it"):
+        Track.settings_type.model_validate({"weak_score": 0.9, "good_score": 0.5})
