@@ -79,7 +79,7 @@ class Meter:
             "files": list(dict.fromkeys(file for p in processes for file in p.beat.get("files", ()))),
             "processes": sum(1 for p in processes if p.pid),
             "memory_mb": round(sum(_memory(p.pid) + p.shared_bytes for p in processes if p.pid) / 1e6, 1),
-            "pids": {p.plan.name: p.pid for p in processes},
+            "units": {p.plan.name: _unit(p) for p in processes},
         }
 
     def _note_rates(self, totals: dict[str, float]) -> None:
@@ -127,6 +127,18 @@ class Meter:
             "busy": round(sum(t["busy_ns"] for t in times) / 1e9 / uptime, 3),
             "held": next((process.beat["held"] for process, _ in rows if process.beat.get("held")), ""),
         }
+
+
+def _unit(process: Reporting) -> dict[str, Any]:
+    beat = process.beat
+    return {
+        "pid": process.pid,
+        "state": process.state,
+        "restarts": process.restarts,
+        "cpu_s": round(beat.get("cpu_s", 0.0), 3),
+        "custody": beat.get("custody", 0),
+        "slots": beat.get("slots", 0),
+    }
 
 
 def _stage_items(processes: Sequence[Reporting]) -> Counter[str]:

@@ -64,6 +64,7 @@ class Supervisor:
             if edge.sender in unit.sources
         )
         self._running = False
+        self._running_since = 0.0
         self._closing_since = 0.0
         self._stop_since = 0.0
         self._last_turn = time.monotonic()
@@ -76,6 +77,11 @@ class Supervisor:
         if self._stop_since:
             self._closing_since = self._closing_since or time.monotonic()
         self._stop_since = self._stop_since or time.monotonic()
+
+    @property
+    def worked_s(self) -> float:
+        """Seconds from when all processes were ready until every sink had heard the end of every camera."""
+        return max(0.0, self._closing_since - self._running_since) if self._running_since else 0.0
 
     @property
     def processes(self) -> Iterable[Process]:
@@ -198,6 +204,7 @@ class Supervisor:
             self._link(other)
         if not self._running and all(p.state == "running" for p in self._processes.values()):
             self._running = True
+            self._running_since = time.monotonic()
             self._log.info("running", processes=len(self._processes), cameras=len(self.plan.camera_settings))
         if self._running:
             for source in self._processes.values():
@@ -328,7 +335,8 @@ class Supervisor:
 
     def status(self) -> dict[str, Any]:
         """The state of the run as plain values."""
-        return self.meter.status(list(self._processes.values()), list(self.events))
+        status = self.meter.status(list(self._processes.values()), list(self.events))
+        return {**status, "worked_s": round(self.worked_s, 3)}
 
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         if request.get("op") == "status":

@@ -92,6 +92,7 @@ class Worker:
         self._sinks_ended: set[str] = set()
         self._handed_out: Counter[str] = Counter()
         self._next_beat = 0.0
+        self._cpu_before = 0.0
 
     # ---- building
 
@@ -132,6 +133,7 @@ class Worker:
         self._poller.register(self._wake_fd, zmq.POLLIN)
         try:
             self._unit.open()
+            self._cpu_before = time.process_time()
             self._channel.send("ready", endpoint=self._boot.endpoint if self._inlet else "")
             busy = True
             while "close" not in self._order and not self._channel.closed:
@@ -419,6 +421,7 @@ class Worker:
             counts=self._counters.snapshot(),
             ages=self._ages,
             files=self._counters.files,
+            cpu_s=time.process_time() - self._cpu_before,
             queue=self._inlet.waiting() if self._inlet else 0,
             custody=self._outlet.in_custody,
             slots=self._ring.in_use,
