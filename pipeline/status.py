@@ -116,6 +116,7 @@ class Meter:
         uptime = max(1e-9, time.monotonic() - self._started)
         return {
             "processes": len(rows),
+            "items": sum(t["items"] for t in times),
             "queue": sum(process.beat.get("queue", 0) for process, _ in rows),
             "batch": _mean([t["batch"] for t in times]),
             "latency_ms_p50": _mean([t["latency_ms_p50"] for t in times]),
