@@ -4,7 +4,7 @@
       |------ A  attach: unit, incarnation ---->|
       |<----- H  hello: last key and stamp of each (edge, camera) received
       |------ D  n, edge, camera, key | message ->  mailbox --take--> process --> done
-      |<----- S  [free n...], [done n...]
+      |<----- S  [free n...], [done n...], [tried n | 0: survived...]
 
 `free`: taken, and its memory is no longer read (or dropped): gives back a credit. `done`: all that was made of it is
 done, down to the ends of the graph (a sink, the outbox): the sender forgets it. So a sender can hand over again
@@ -49,6 +49,8 @@ class Received:
     mapping: SegmentMapping | None
     origins: list[tuple[bytes, int]]
     freed: bool = False
+    deaths: int = 0
+    tries: int = 0
 
     def intact(self) -> bool:
         """True when the memory that it points at still has its content."""
@@ -112,7 +114,7 @@ class Inlet:
         self._refused: set[str] = set()
         self._turn: deque[str] = deque()
         self._ready: dict[str, deque[Item]] = {}
-        self._signals: dict[bytes, tuple[list[int], list[int]]] = {}
+        self._signals: dict[bytes, tuple[list[int], list[int], list[int]]] = {}
 
     # ---- receiving
 
@@ -140,8 +142,10 @@ class Inlet:
         if kind == ATTACH:
             self._attach(identity, *unpack(parts[0]))
         elif kind == DATA and identity in self._peers:
-            n, edge, camera, *key = unpack(parts[0])
-            self._data(identity, n, self._lane(edge, camera), Key(*key), parts[1])
+            n, edge, camera, epoch, seq, part, deaths, tries = unpack(parts[0])
+            received = self._data(identity, n, self._lane(edge, camera), Key(epoch, seq, part), parts[1])
+            if received:
+                received.deaths, received.tries = deaths, tries
 
     def _attach(self, identity: bytes, unit: str, incarnation: int) -> None:
         """A sender begins, or begins again: whatever its earlier incarnations still have on the way is ignored."""
@@ -165,22 +169,23 @@ class Inlet:
                 self._joins[camera] = Join(self._ports, lambda r: r.is_end, lambda r: r.is_tombstone)
         return lane
 
-    def _data(self, identity: bytes, n: int, lane: Lane, key: Key, body: bytes) -> None:
+    def _data(self, identity: bytes, n: int, lane: Lane, key: Key, body: bytes) -> Received | None:
+        """Put a message into its mailbox; None where it is not new, or cannot be read."""
         if lane.last and key <= lane.last[0]:
             self._repeated(identity, n, lane, key)
-            return
+            return None
         try:
             received = self._read(identity, n, lane, key, body)
         except WireError:
             # Refused for good: sent again it would be no better.
             self._signal(identity, n, free=True, done=True)
             raise
-        if received is None:
-            return
-        lane.last = (key, received.header.stamp)
-        lane.unfinished[key] = received
-        lane.mailbox.append(received)
-        self._make_room(lane)
+        if received is not None:
+            lane.last = (key, received.header.stamp)
+            lane.unfinished[key] = received
+            lane.mailbox.append(received)
+            self._make_room(lane)
+        return received
 
     def _read(self, identity: bytes, n: int, lane: Lane, key: Key, body: bytes) -> Received | None:
         """The message, or None when its memory is gone with its sender, who will say it again."""
@@ -231,7 +236,7 @@ class Inlet:
     def take(self, most: int, room: Callable[[str], int]) -> list[Item]:
         """Up to `most` items, one camera after the other; of each camera at most `room(camera)`.
 
-        A mark is handed out alone.
+        A mark is handed out alone, and so is what processes have died with.
         """
         items: list[Item] = []
         taken: dict[str, int] = {}
@@ -239,7 +244,7 @@ class Inlet:
         while len(items) < most and idle < len(self._turn):
             camera = self._turn[0]
             has_room = room(camera) > taken.get(camera, 0)
-            item = self._next(camera, allow_mark=not items) if has_room else None
+            item = self._next(camera, first=not items) if has_room else None
             self._turn.rotate(-1)
             if item is None:
                 idle += 1
@@ -247,15 +252,15 @@ class Inlet:
             idle = 0
             items.append(item)
             taken[camera] = taken.get(camera, 0) + 1
-            if item.is_mark:
+            if item.is_mark or item.suspect:
                 break
         return items
 
-    def _next(self, camera: str, *, allow_mark: bool) -> Item | None:
+    def _next(self, camera: str, *, first: bool) -> Item | None:
         ready = self._ready[camera]
         while not ready and (self._join_next(camera, ready) if self._ports else self._merge_next(camera, ready)):
             pass
-        if not ready or (ready[0].is_mark and not allow_mark):
+        if not ready or (not first and (ready[0].is_mark or ready[0].suspect)):
             return None
         return ready.popleft()
 
@@ -280,11 +285,12 @@ class Inlet:
 
     def _ready_one(self, camera: str, received: Received, ready: deque[Item]) -> None:
         try:
-            ready.append(
-                Item(camera, received.key, _build(received, self._types), received.lane.edge.sender, (received,))
-            )
+            payload = _build(received, self._types)
         except WireError as error:
             self._refuse((received,), error)
+            return
+        sender = received.lane.edge.sender
+        ready.append(Item(camera, received.key, payload, sender, (received,), received.deaths, received.tries))
 
     def _join_next(self, camera: str, ready: deque[Item]) -> bool:
         """Feed the join with what has come; True if something came out that is worth another look."""
@@ -306,7 +312,8 @@ class Inlet:
     def _ready_row(self, camera: str, key: Key, row: dict[str, Received], ready: deque[Item]) -> None:
         try:
             built = {port: _build(received, self._types) for port, received in row.items()}
-            ready.append(Item(camera, key, built, "", tuple(row.values())))
+            deaths, tries = max(r.deaths for r in row.values()), max(r.tries for r in row.values())
+            ready.append(Item(camera, key, built, "", tuple(row.values()), deaths, tries))
         except WireError as error:
             self._refuse(tuple(row.values()), error)
 
@@ -349,19 +356,32 @@ class Inlet:
             self._signal(identity, n, free=not received.freed, done=True)
         received.freed = True
 
-    def _signal(self, identity: bytes, n: int, *, free: bool = False, done: bool = False) -> None:
-        if identity not in self._peers:
-            return
-        freed, finished = self._signals.setdefault(identity, ([], []))
-        if free:
-            freed.append(n)
-        if done:
-            finished.append(n)
+    def trying(self, item: Item) -> None:
+        """Say, before it is processed alone, that the item is: should this process die of it, its senders know."""
+        self._tell_tried(item, survived=False)
+        self.flush()
+
+    def survived(self, item: Item) -> None:
+        """Say that this process did not die of the item."""
+        self._tell_tried(item, survived=True)
+
+    def _tell_tried(self, item: Item, *, survived: bool) -> None:
+        for received in item.received:
+            assert isinstance(received, Received)
+            for identity, n in received.origins:
+                self._signal(identity, 0 if survived else n, tried=True)
+
+    def _signal(self, identity: bytes, n: int, *, free: bool = False, done: bool = False, tried: bool = False) -> None:
+        if identity in self._peers:
+            lists = self._signals.setdefault(identity, ([], [], []))
+            for wanted, numbers in zip((free, done, tried), lists, strict=True):
+                if wanted:
+                    numbers.append(n)
 
     def flush(self) -> None:
         """Send the signals that have come together."""
-        for identity, (freed, finished) in self._signals.items():
-            self._send(identity, SIGNAL, pack([freed, finished]))
+        for identity, numbers in self._signals.items():
+            self._send(identity, SIGNAL, pack(numbers))
         self._signals.clear()
 
     def _send(self, identity: bytes, kind: bytes, body: bytes) -> None:

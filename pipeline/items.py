@@ -12,6 +12,8 @@ END_SEQ = 1 << 62
 """The `seq` of a camera's last words: after every frame. The end itself comes one later."""
 
 _PART_BITS = 12
+_SUSPECT_DEATHS = 3
+_GUILTY_TRIES = 2
 
 
 class Key(NamedTuple):
@@ -37,7 +39,9 @@ class Held(Protocol):
 class Item:
     """One message, or one for each port, of one frame of one camera.
 
-    `sender` is the stage that made it, "" for a joined one. `received` is what must be freed and done.
+    `sender` is the stage that made it, "" for a joined one. `received` is what must be freed and done. `deaths` counts
+    the processes that died while they had it; after three it is tried alone, and `tries` counts those that died of
+    that.
     """
 
     camera: str
@@ -45,6 +49,18 @@ class Item:
     payload: Message | dict[str, Message]
     sender: str = ""
     received: Sequence[Held] = ()
+    deaths: int = 0
+    tries: int = 0
+
+    @property
+    def suspect(self) -> bool:
+        """True when it must be processed alone, so that the next death shows whether it is guilty."""
+        return self.deaths >= _SUSPECT_DEATHS and not self.is_mark
+
+    @property
+    def guilty(self) -> bool:
+        """True when processes died of it alone: it is not to be processed again."""
+        return self.tries >= _GUILTY_TRIES and not self.is_mark
 
     @property
     def stamp(self) -> Stamp:

@@ -9,6 +9,7 @@ from pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, EXIT_USER
 
 _LOSSES = {
     "error": "a stage failed on them; the log has the details",
+    "deadly": "processes died of them",
     "wire": "their messages were damaged",
     "torn": "their memory changed while it was read",
     "no_slot": "a stage makes more large messages of one frame than there is shared memory for",

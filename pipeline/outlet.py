@@ -62,6 +62,8 @@ class Delivery:
     ticket: Ticket | None
     is_mark: bool
     freed: bool = False
+    deaths: int = 0
+    tries: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -82,6 +84,7 @@ class _Link:
         self.attached = False
         self.next_n = 1
         self.sent: dict[int, Delivery] = {}
+        self.trying = 0
         self.queues: dict[tuple[str, str], _Queue] = {}
 
 
@@ -156,6 +159,9 @@ class Outlet:
             queue.credits = 0
         for name, camera in link.queues:
             link.queues[name, camera].credits = self._edges[name].credits
+        if link.trying in link.sent:
+            link.sent[link.trying].tries += 1
+        link.trying = 0
         again: dict[tuple[str, str], list[Delivery]] = {}
         for delivery in link.sent.values():
             again.setdefault((delivery.edge.name, delivery.camera), []).append(delivery)
@@ -170,6 +176,7 @@ class Outlet:
         for delivery in reversed(deliveries):
             if delivery.edge.policy == "block" or delivery.is_mark:
                 delivery.freed = False
+                delivery.deaths += 1
                 queue.waiting.appendleft(delivery)
             else:
                 self._counters.add("dropped.reader_lost", delivery.camera)
@@ -228,7 +235,8 @@ class Outlet:
                 queue.credits -= 1
             n, link.next_n = link.next_n, link.next_n + 1
             link.sent[n] = delivery
-            head = pack([n, delivery.edge.name, delivery.camera, *delivery.key])
+            place = (n, delivery.edge.name, delivery.camera, *delivery.key)
+            head = pack([*place, delivery.deaths, delivery.tries])
             assert link.socket is not None
             link.socket.send_multipart([DATA, head, delivery.body], zmq.NOBLOCK)
 
@@ -254,7 +262,9 @@ class Outlet:
                 raise WireError(f"{link.unit} sent a message of kind {kind!r}")
         return True
 
-    def _signals(self, link: _Link, freed: list[int], finished: list[int]) -> None:
+    def _signals(self, link: _Link, freed: list[int], finished: list[int], tried: list[int]) -> None:
+        if tried:
+            link.trying = tried[-1]
         touched: dict[int, _Queue] = {}
         for n in freed:
             delivery = link.sent.get(n)

@@ -2,7 +2,7 @@
 
 A data message has two parts, so that the second is made once however many readers it goes to:
 
-    part 1   n, edge, camera, epoch, seq, part                    who gets it, and its place in the camera's order
+    part 1   n, edge, camera, epoch, seq, part, deaths, tries     who gets it, and its place in the camera's order
     part 2   type, version, stamp, fields, descriptor | nil,      what it is
              [[name, dtype, shape, bytes | offset in the slot]...]
 

@@ -24,7 +24,7 @@ from pipeline.errors import BadItem, CamgraphError, EnvironmentProblem, Unavaila
 from pipeline.feed import Handed, SourceFeed
 from pipeline.inlet import Inlet
 from pipeline.items import END_SEQ, Item, Key
-from pipeline.messages import End, Event, Message, Stamp
+from pipeline.messages import End, Event, Message, Stamp, Tombstone
 from pipeline.metrics import Counters
 from pipeline.outbox import EVERY_CAMERA
 from pipeline.outlet import Outlet, Ticket
@@ -38,6 +38,7 @@ from pipeline.wire import new_arrays
 _BEAT_S = 0.25
 _IDLE_MS = 200
 _HOLD_S = 1.0
+_SAID_S = 0.05
 _BATCHES_A_TURN = 16
 
 
@@ -85,6 +86,7 @@ class Worker:
         self._in_unit: Counter[str] = Counter()
         self._ages: dict[str, float] = {}
         self._held: tuple[list[Item], float, str] | None = None
+        self._suspect: Item | None = None
         self._waits_for = ""
         self._closing = threading.Event()
         self._order: set[str] = set()
@@ -240,12 +242,33 @@ class Worker:
         ahead = self._pool is not None and self._pool.unfinished == self._pool.threads
         if ahead and (self._inlet.waiting() < most or not self._may_work_ahead()):
             return None
+        if self._suspect:
+            return self._try_suspect()
         items = self._inlet.take(most, self._room)
         if not items:
             return None
         for item in items:
             self._in_unit[item.camera] += 1
+        if items[0].suspect:
+            self._suspect = items[0]
+            return self._try_suspect()
         return Batch(items, mark=items[0].is_mark)
+
+    def _try_suspect(self) -> Batch | None:
+        """Process what others may have died of while nothing else is at work, or set it aside if they died of it."""
+        assert self._inlet
+        if self._pool and not self._pool.empty:
+            return None
+        item, self._suspect = self._suspect, None
+        assert item
+        if not item.guilty:
+            self._inlet.trying(item)
+            time.sleep(_SAID_S)  # the signal leaves in a thread of ZeroMQ's, which must not die before
+            return Batch([item])
+        self._counters.add("dropped.deadly", item.camera)
+        self._log.error("item_set_aside", camera=item.camera, seq=item.stamp.seq, deaths=item.deaths)
+        item.payload = Tombstone(item.stamp, "deadly")
+        return Batch([item], mark=True)
 
     def _may_work_ahead(self) -> bool:
         """A batch may wait behind the running ones only where age does not matter."""
@@ -312,6 +335,8 @@ class Worker:
         assert self._inlet
         for item in batch.items:
             self._inlet.free(item)
+            if item.suspect:
+                self._inlet.survived(item)
         self._let_go([*batch.slots, *slots])
 
     def _torn(self, item: Item) -> list[Message]:

@@ -203,6 +203,14 @@ def test_an_item_that_kills_once_is_not_lost(tmp_path: Path, how: str) -> None:
     assert len(lines(tmp_path / "numbers")) == 80
 
 
+def test_an_item_that_kills_every_time_is_set_aside_and_costs_nothing_else(tmp_path: Path) -> None:
+    outcome, status = run_graph(load_plan(chain(tmp_path, {"at_seq": 5, "camera": "a", "how": "segfault"})))
+    assert outcome.problems == ["frames dropped (1 of a): processes died of them"]
+    assert outcome.status == 1
+    assert status["stages"]["bad"]["restarts"] == 5
+    assert len(lines(tmp_path / "numbers")) == 79
+
+
 @pytest.mark.parametrize(("how", "reason"), [("raise", "error"), ("bad_item", "told")])
 def test_an_item_that_cannot_be_processed_costs_nothing_else(tmp_path: Path, how: str, reason: str) -> None:
     outcome, status = run_graph(load_plan(chain(tmp_path, {"at_seq": 5, "camera": "a", "how": how})))
