@@ -119,12 +119,12 @@ class Inlet:
     # ---- receiving
 
     def receive(self) -> bool:
-        """Take what has arrived into the mailboxes; True if there was something."""
-        for count in range(_RECEIVE_AT_ONCE):
+        """Take what has arrived into the mailboxes; True when there is more."""
+        for _ in range(_RECEIVE_AT_ONCE):
             try:
                 identity, kind, *parts = self.socket.recv_multipart(zmq.NOBLOCK)
             except zmq.Again:
-                return count > 0
+                return False
             try:
                 self._handle(identity, kind, parts)
             except (WireError, ValueError, KeyError, TypeError) as error:

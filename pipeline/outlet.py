@@ -12,7 +12,7 @@ what it had not done goes back to `waiting`, before all else. Marks need no cred
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -242,18 +242,18 @@ class Outlet:
 
     # ---- signals
 
-    def receive(self) -> bool:
-        """Hear what the readers say; True if there was something."""
-        heard = [self._receive_from(link) for link in self._links.values() if link.socket is not None]
-        return any(heard)
+    def receive(self, ready: Collection[object]) -> bool:
+        """Hear what the readers say whose sockets are `ready`; True when there is more to hear."""
+        more = [self._receive_from(link) for link in self._links.values() if link.socket in ready]
+        return any(more)
 
     def _receive_from(self, link: _Link) -> bool:
         assert link.socket is not None
-        for count in range(_RECEIVE_AT_ONCE):
+        for _ in range(_RECEIVE_AT_ONCE):
             try:
                 kind, body = link.socket.recv_multipart(zmq.NOBLOCK)
             except zmq.Again:
-                return count > 0
+                return False
             if kind == HELLO and not link.attached:
                 self._hello(link, unpack(body))
             elif kind == SIGNAL and link.attached:

@@ -7,6 +7,7 @@ travels between processes,
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -87,6 +88,7 @@ class Worker:
         self._ages: dict[str, float] = {}
         self._held: tuple[list[Item], float, str] | None = None
         self._suspect: Item | None = None
+        self._gathering_since = 0.0
         self._waits_for = ""
         self._closing = threading.Event()
         self._order: set[str] = set()
@@ -139,26 +141,27 @@ class Worker:
             self._channel.send("ready", endpoint=self._boot.endpoint if self._inlet else "")
             busy = True
             while "close" not in self._order and not self._channel.closed:
-                self._wait(busy)
-                busy = self._turn()
+                more = self._wait(busy)
+                busy = self._turn() or more
         finally:
             self._close()
 
-    def _wait(self, busy: bool) -> None:
-        ready = dict(self._poller.poll(0 if busy else _IDLE_MS))
+    def _wait(self, busy: bool) -> bool:
+        """Wait for something to happen and hear it; True when there is more to hear."""
+        ready = dict(self._poller.poll(0 if busy else self._gathering_ms() or _IDLE_MS))
         if self._wake_fd in ready:
             os.eventfd_read(self._wake_fd)
         if self._channel.fileno() in ready:
             self._obey()
+        more = self._inlet.receive() if self._inlet and self._inlet.socket in ready else False
+        return self._outlet.receive(ready) or more
 
     def _turn(self) -> bool:
-        """One round of everything; True when there may be more to do at once."""
-        busy = self._inlet.receive() if self._inlet else False
-        busy |= self._outlet.receive()
+        """One round of everything; True when there is more to do without anything happening."""
         self._start_sources()
-        busy |= self._take_from_sources()
-        busy |= self._finish_batches()
-        busy |= self._take_items()
+        self._take_from_sources()
+        self._finish_batches()
+        busy = self._take_items()
         self._hand_out()
         if self._inlet:
             self._inlet.flush()
@@ -222,29 +225,25 @@ class Worker:
             return False
         if self._held:
             return self._try_held()
-        busy = False
         for _ in range(_BATCHES_A_TURN):
             batch = self._next_batch()
             if batch is None:
-                return busy
-            busy = True
+                return False
             if self._pool:
                 self._pool.put(batch)
+                if batch.mark:
+                    self._wake()  # it is finished already
             elif not self._work_inline(batch):
-                break
-        return busy
+                return False
+        return True
 
     def _next_batch(self) -> Batch | None:
         assert self._inlet
-        most = self._unit.head.plan.batch_max
-        if self._pool and self._pool.unfinished > self._pool.threads:
-            return None
-        ahead = self._pool is not None and self._pool.unfinished == self._pool.threads
-        if ahead and (self._inlet.waiting() < most or not self._may_work_ahead()):
+        if not self._may_begin():
             return None
         if self._suspect:
             return self._try_suspect()
-        items = self._inlet.take(most, self._room)
+        items = self._inlet.take(self._unit.head.plan.batch_max, self._room)
         if not items:
             return None
         for item in items:
@@ -253,6 +252,23 @@ class Worker:
             self._suspect = items[0]
             return self._try_suspect()
         return Batch(items, mark=items[0].is_mark)
+
+    def _may_begin(self) -> bool:
+        """Whether a batch may be taken now: a thread is free, or a full batch can wait for one; none is gathering."""
+        assert self._inlet
+        if self._pool and self._pool.unfinished >= self._pool.threads:
+            full = self._inlet.waiting() >= self._unit.head.plan.batch_max
+            return full and self._pool.unfinished == self._pool.threads and self._may_work_ahead()
+        return not self._gathering_ms()
+
+    def _gathering_ms(self) -> int:
+        """How much longer a batch that is not full waits for more items (`wait_ms`); 0 when it does not."""
+        plan = self._unit.head.plan if self._inlet else None
+        if not self._inlet or not plan or not plan.wait_ms or not 0 < self._inlet.waiting() < plan.batch_max:
+            self._gathering_since = 0.0
+            return 0
+        self._gathering_since = self._gathering_since or time.monotonic()
+        return max(0, math.ceil(plan.wait_ms - 1000 * (time.monotonic() - self._gathering_since)))
 
     def _try_suspect(self) -> Batch | None:
         """Process what others may have died of while nothing else is at work, or set it aside if they died of it."""

@@ -105,7 +105,7 @@ def bare_fps(subject: Subject, shape: Sequence[int], frames: int) -> float:
 def run_once(subject: Subject, processes: str) -> dict[str, Any]:
     """One run of the graph: its last status."""
     cameras = "\n".join(
-        f'  c{n}: {{url: "{subject.clip}", start_s: {n * 2}, duration_s: {subject.seconds}}}' for n in range(_CAMERAS)
+        f'  c{n}: {{url: "{subject.clip}", duration_s: {subject.seconds}}}' for n in range(_CAMERAS)
     )
     text = _GRAPH.format(
         pid=os.getpid(), processes=processes, cameras=cameras, size=subject.size, threads=subject.threads,
@@ -172,7 +172,7 @@ def _machine() -> str:
 
 @click.command()
 @click.option("--model", required=True, help="An ONNX pose model with a static or dynamic input.")
-@click.option("--clip", required=True, help="A video; the four cameras start two seconds apart.")
+@click.option("--clip", required=True, help="A video, for all four cameras.")
 @click.option("--size", default="[640, 640]", show_default=True, help="The model's picture, as in a graph file.")
 @click.option("--decode", default="decode_yolo_pose", show_default=True)
 @click.option("--shape", default="1,3,640,640", show_default=True, help="Shape of the bare loop's tensor.")
