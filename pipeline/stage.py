@@ -120,7 +120,7 @@ class Stage(Generic[S]):
         self.context = context
 
     @classmethod
-    def check(cls, settings: Any, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
+    def check(cls, settings: Any, base_folder: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:
         """Problems that only the files named in the settings show: ((path of the key), text). Runs in `check`."""
         return ()
 
@@ -162,12 +162,12 @@ class Source(Generic[S]):
         return False
 
     @classmethod
-    def check(cls, settings: Any, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
+    def check(cls, settings: Any, base_folder: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:
         """As `Stage.check`."""
         return ()
 
     @classmethod
-    def check_camera(cls, camera_settings: Any, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
+    def check_camera(cls, camera_settings: Any, base_folder: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:
         """Problems with one camera's settings that need a look at the disk: ((path of the key), text)."""
         return ()
 

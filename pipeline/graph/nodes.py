@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
-from pipeline.errors import CamgraphError
+from pipeline.errors import CamgraphError, GraphError
 from pipeline.graph.definition import GraphFile, StageEntry
 from pipeline.graph.reading import UNKNOWN_USE, validated
 from pipeline.graph.report import Report, dotted
@@ -27,7 +27,7 @@ RESERVED = {
     OUTBOX: "the outbox is put into every graph with events by itself",
 }
 
-Finding = Iterable[tuple[tuple[str, ...], str]]
+Finding = Iterable[tuple[tuple[str | int, ...], str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +130,9 @@ def _look(check: Callable[[], Finding], around: Path, report: Report, origin: Ca
             path = origin(rest)
             if not report.covers(path):
                 report.add(path, f"{dotted(path)}: {text}")
+    except GraphError as error:
+        # A file that the graph names, with places of its own.
+        report.problems += error.problems
     except CamgraphError as error:
         report.add(around, f"{dotted(around)}: {error}")
 

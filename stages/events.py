@@ -1,0 +1,197 @@
+"""The event as the outside sees it: CloudEvents 1.0 in JSON, one line each.
+
+    {"specversion": "1.0", "id": ..., "source": "camgraph/lobby", "type": "camgraph.incident.start",
+     "subject": "front", "time": "2026-01-01T12:00:00.000Z", "datacontenttype": "application/json",
+     "dataschema": "urn:camgraph:event:1", "data": {"incident": ..., "phase": "start", "rule": {...}, ...}}
+
+The models below are the format: events are built through them, and `event_schema` is made of them. What is not known is
+left out. The order of the keys is theirs, floats are rounded, and nothing in an event depends on when or how
+fast it was made: the same frames give the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from pipeline.messages import Event, Stamp
+
+SCHEMA = "urn:camgraph:event:1"
+Phase = Literal["start", "update", "end", "single"]
+Clock = Literal["ntp", "wall", "file"]
+Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$", description="UTC, RFC 3339")]
+Hex = Annotated[str, Field(pattern="^[0-9a-f]+$")]
+
+
+class Part(BaseModel):
+    """Base of the parts of an event: nothing but what is written here."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Person(Part):
+    """Someone whom the event is about, as seen in `frame`."""
+
+    track_id: int = Field(description="The same person in the same run and camera; never used again for another one")
+    bbox: tuple[float, float, float, float] = Field(description="x1, y1, x2, y2 in pixels of the frame")
+    score: float = Field(description="How sure the detector is, 0 to 1")
+    keypoints: list[float] = Field(description="x, y, confidence of one joint after the other, in pixels of the frame")
+
+
+class RuleName(Part):
+    """Which rule it was."""
+
+    id: str
+    hash: Hex = Field(description="Of the rule and the zones and lines that it uses: changes when one of them does")
+
+
+class FrameName(Part):
+    """The frame that `people` were seen in: of a start the frame that decided, of an end the last one that was true."""
+
+    epoch: int
+    seq: int
+    pts: int | None = Field(None, description="In units of time_base; left out where the source has none")
+    time_base: tuple[int, int] = Field(description="Numerator, denominator")
+    width: int
+    height: int
+    clock: Clock | None = Field(None, description="What the times are: the camera's, this machine's, or the file's")
+
+
+class Comparison(Part):
+    """One part of the rule's condition and what was measured for it."""
+
+    text: str
+    left: float | None = Field(None, description="Left out where a joint was not seen well enough")
+    right: float | None = None
+    unit: Literal["px", "px/s", "s", "deg"] | None = None
+    holds: bool | None = Field(None, description="Instead of left and right: whether this part was true")
+
+
+class Evidence(Part):
+    """Why the rule fired."""
+
+    conditions: list[Comparison]
+    true_s: float = Field(description="For how long the condition had been judged true")
+    visible: float = Field(description="Judged frames / frames in which the people were seen")
+
+
+class ModelName(Part):
+    """The model that found the people."""
+
+    name: str
+    sha256: Hex | None = None
+    provider: str | None = Field(None, description="Where it really ran")
+
+
+class IncidentData(Part):
+    """What happened."""
+
+    incident: Hex = Field(description="The same for start, updates and end")
+    phase: Phase
+    rule: RuleName
+    action: str
+    camera: str
+    people: list[Person]
+    keypoints_format: str = Field(description="The order of the joints, such as coco-17")
+    zones: list[str] = Field(description="Zones of the rule in which the feet of one of the people are")
+    start_time: Time = Field(description="When the condition began to be true")
+    end_time: Time | None = Field(None, description="When it was true for the last time; with phase end")
+    duration_s: float = Field(description="From the beginning until end_time, or until this frame")
+    reason: Literal["condition", "unseen", "end", "error", "removed", "stopped", "epoch"] | None = Field(
+        None, description="Why it ended: no longer true, nobody to be seen, or how the camera ended"
+    )
+    frame: FrameName
+    evidence: Evidence | None = None
+    model: ModelName | None = None
+
+
+class CloudEvent(Part):
+    """One line of events.jsonl."""
+
+    specversion: Literal["1.0"] = "1.0"
+    id: Hex
+    source: str = Field(description="camgraph/ and the name of the graph")
+    type: str = Field(pattern=r"^camgraph\.incident\.(start|update|end|single)$")
+    subject: str = Field(description="The camera")
+    time: Time = Field(description="The time of the frame")
+    datacontenttype: Literal["application/json"] = "application/json"
+    dataschema: Literal["urn:camgraph:event:1"] = "urn:camgraph:event:1"
+    data: IncidentData
+
+
+def event_schema() -> dict[str, Any]:
+    """The JSON Schema of an incident's events; `configs/event.schema.json` is this."""
+    schema = CloudEvent.model_json_schema()
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA, "title": "camgraph event"}
+    return {**head, **{key: value for key, value in schema.items() if key != "title"}}
+
+
+def schema_text() -> str:
+    """`event_schema` as it stands in the file."""
+    return json.dumps(event_schema(), indent=2) + "\n"
+
+
+def digest(*parts: object) -> str:
+    """32 hex digits that are the same for the same parts everywhere."""
+    text = json.dumps(parts, separators=(",", ":"), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def incident_key(site: str, stamp: Stamp, rule: str, ids: Sequence[int], start_ns: int) -> tuple[object, ...]:
+    """What makes an incident that one and no other; `digest` of it is its name."""
+    return (site, stamp.camera, stamp.epoch, rule, list(ids), start_ns)
+
+
+def utc(wall_ns: int) -> str:
+    """UTC to the millisecond, cut off: RFC 3339."""
+    seconds, rest = divmod(wall_ns, 1_000_000_000)
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest // 1_000_000:03d}Z"
+
+
+def pixels(value: float) -> float:
+    return _rounded(value, 2)
+
+
+def share(value: float) -> float:
+    return _rounded(value, 3)
+
+
+def _rounded(value: float, digits: int) -> float:
+    # + 0.0: no "-0.0"
+    return round(float(value), digits) + 0.0
+
+
+def person(track_id: int, box: NDArray[np.float32], score: float, keypoints: NDArray[np.float32]) -> Person:
+    """`box` (4,) xyxy and `keypoints` (K, 3) in pixels of the frame; a joint that is no number is one nobody saw."""
+    joints = np.where(np.isfinite(keypoints).all(axis=1, keepdims=True), keypoints, 0.0)
+    x1, y1, x2, y2 = (pixels(value) for value in box.tolist())
+    flat = [
+        share(value) if index % 3 == 2 else pixels(value) for index, value in enumerate(joints.reshape(-1).tolist())
+    ]
+    return Person(track_id=track_id, bbox=(x1, y1, x2, y2), score=share(score), keypoints=flat)
+
+
+def incident_event(
+    stamp: Stamp, site: str, key: tuple[object, ...], data: IncidentData, *, time: str, updates: int
+) -> Event:
+    """The message for `data`, made from the frame of `stamp`. `updates`: how many came before this one."""
+    event_id = digest(*key, data.phase, updates)
+    whole = CloudEvent(
+        id=event_id,
+        source=f"camgraph/{site}",
+        type=f"camgraph.incident.{data.phase}",
+        subject=stamp.camera,
+        time=time,
+        data=data,
+    )
+    plain = whole.model_dump(mode="json", exclude_none=True)
+    body = json.dumps(plain, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return Event(stamp, event_id, data.incident, data.phase, body.encode())

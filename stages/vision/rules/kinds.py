@@ -1,0 +1,120 @@
+"""What the values of a condition are, and what may be done with them.
+
+A position is a place in the frame, a length is a distance, and the two never mix: `nose.y < 0.5` has no answer,
+`nose.y < 0.5fh` has. Units of the frame serve as both: `0.5fh` is half the frame's height, and the line half-way down.
+
+    position - position of the same axis = length       length / time = speed
+    position + length                    = position     number * length = length, as for all but positions
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Kind(Enum):
+    """The value is how messages call it."""
+
+    NUMBER = "a bare number"
+    X = "a position from the left"
+    Y = "a position from the top"
+    LENGTH = "a length"
+    FRAME_WIDTH = "a part of the frame's width"
+    FRAME_HEIGHT = "a part of the frame's height"
+    PIXELS = "a number of pixels"
+    TIME = "a time"
+    SPEED = "a speed"
+    ANGLE = "an angle"
+    POINT = "a point"
+    TRUTH = "a condition"
+
+
+UNITS: dict[str, Kind] = {
+    "h": Kind.LENGTH,
+    "bl": Kind.LENGTH,
+    "fw": Kind.FRAME_WIDTH,
+    "fh": Kind.FRAME_HEIGHT,
+    "px": Kind.PIXELS,
+    "s": Kind.TIME,
+    "ms": Kind.TIME,
+    "h/s": Kind.SPEED,
+    "bl/s": Kind.SPEED,
+    "px/s": Kind.SPEED,
+    "deg": Kind.ANGLE,
+}
+
+_LENGTHS = frozenset({Kind.LENGTH, Kind.FRAME_WIDTH, Kind.FRAME_HEIGHT, Kind.PIXELS})
+_PLACES = {Kind.X: {Kind.FRAME_WIDTH, Kind.PIXELS}, Kind.Y: {Kind.FRAME_HEIGHT, Kind.PIXELS}}
+_AMOUNTS = _LENGTHS | {Kind.NUMBER, Kind.TIME, Kind.SPEED, Kind.ANGLE}
+MEASURES = _AMOUNTS | frozenset(_PLACES)
+
+_EXAMPLES = {
+    Kind.LENGTH: "0.1h (of the person's height) or 0.2bl (of the torso)",
+    Kind.TIME: "2s or 500ms",
+    Kind.SPEED: "0.5h/s (heights a second)",
+    Kind.ANGLE: "90deg",
+    Kind.X: "0.5fw (half the frame's width from the left) or a length from another position, as in nose.x + 0.1h",
+    Kind.Y: "0.5fh (half the frame's height from the top) or a length from another position, as in nose.y - 0.1h",
+}
+
+
+class KindError(ValueError):
+    """Values that do not go together; says what would."""
+
+
+def compared(left: Kind, right: Kind) -> None:
+    """Raises KindError where the two cannot be compared."""
+    same = left == right and left in MEASURES
+    if same or {left, right} <= _LENGTHS or right in _PLACES.get(left, ()) or left in _PLACES.get(right, ()):
+        return
+    raise KindError(f"{left.value} cannot be compared with {right.value}{_way_out(left, right)}")
+
+
+def added(operator: str, left: Kind, right: Kind) -> Kind:
+    """The kind of left + right or left - right."""
+    if left in _PLACES and right in _LENGTHS:
+        return left
+    if operator == "-" and left == right and left in _PLACES:
+        return Kind.LENGTH
+    if operator == "+" and right in _PLACES and left in _LENGTHS:
+        return right
+    if left == right and left in _AMOUNTS:
+        return left
+    if {left, right} <= _LENGTHS:
+        return Kind.LENGTH
+    word = "added to" if operator == "+" else "subtracted from"
+    raise KindError(f"{right.value} cannot be {word} {left.value}{_way_out(left, right)}")
+
+
+def multiplied(left: Kind, right: Kind) -> Kind:
+    """The kind of left * right."""
+    if left == Kind.NUMBER and right in _AMOUNTS:
+        return right
+    if right == Kind.NUMBER and left in _AMOUNTS:
+        return left
+    raise KindError(f"{left.value} cannot be multiplied by {right.value}: one of the two must be a bare number")
+
+
+def divided(left: Kind, right: Kind) -> Kind:
+    """The kind of left / right."""
+    if right == Kind.NUMBER and left in _AMOUNTS:
+        return left
+    if (left == right and left in _AMOUNTS) or {left, right} <= _LENGTHS:
+        return Kind.NUMBER
+    if left in _LENGTHS and right == Kind.TIME:
+        return Kind.SPEED
+    raise KindError(f"{left.value} cannot be divided by {right.value}")
+
+
+def _way_out(left: Kind, right: Kind) -> str:
+    if Kind.NUMBER in (left, right):
+        other = left if right == Kind.NUMBER else right
+        example = _EXAMPLES.get(Kind.LENGTH if other in _LENGTHS else other)
+        return f": give the number a unit, such as {example}" if example else ""
+    if {left, right} == {Kind.X, Kind.Y}:
+        return ": compare x with x and y with y"
+    if {left, right} & set(_PLACES) and {left, right} & _LENGTHS:
+        return ": subtract another position first, as in nose.y - left_wrist.y, or use fw with x and fh with y"
+    if Kind.POINT in (left, right):
+        return ": write .x or .y behind the point, or distance(one, other)"
+    return ""

@@ -1,0 +1,146 @@
+"""The names that conditions know, and the Python that stands for each.
+
+person   k: the person's joints, p: the Person          left_wrist.y  box.top  feet  speed  lean
+pair     the same with `a.` and `b.` in front           a.feet  b.speed
+scene    s: the Scene                                   count  people
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+from stages.vision.rules.kinds import Kind
+from stages.vision.rules.people import COCO_17
+
+Scope = Literal["person", "pair", "scene"]
+
+
+class Measure(NamedTuple):
+    """Python text of a number, and what the number is."""
+
+    kind: Kind
+    code: str
+
+
+class Place(NamedTuple):
+    """Python text of the two numbers of a point."""
+
+    x: str
+    y: str
+
+
+_PAIRED = ("eye", "ear", "shoulder", "elbow", "wrist", "hip", "knee", "ankle")
+MIDDLES = {f"{joint}s" if joint != "foot" else "feet": joint for joint in _PAIRED}
+"""Between a left and a right joint: shoulders, hips, ..."""
+_BOX = {"left": Kind.X, "right": Kind.X, "top": Kind.Y, "bottom": Kind.Y}
+_VALUES = {
+    "speed": Measure(Kind.SPEED, "{p}.speed"),
+    "age": Measure(Kind.TIME, "{p}.age"),
+    "score": Measure(Kind.NUMBER, "{p}.score"),
+    "lean": Measure(Kind.ANGLE, "lean({k})"),
+    "torso": Measure(Kind.LENGTH, "torso({k})"),
+    "box.width": Measure(Kind.LENGTH, "({p}.right - {p}.left)"),
+    "box.height": Measure(Kind.LENGTH, "{p}.h"),
+    **{f"box.{side}": Measure(kind, f"{{p}}.{side}") for side, kind in _BOX.items()},
+}
+POINTS = (*COCO_17, *MIDDLES, "feet", "center")
+_SCENE = {"count": Measure(Kind.NUMBER, "s.count"), "people": Measure(Kind.NUMBER, "s.people")}
+
+FUNCTIONS: dict[str, tuple[int, Kind]] = {
+    "distance": (2, Kind.LENGTH),
+    "angle": (3, Kind.ANGLE),
+    "abs": (1, Kind.LENGTH),
+    "min": (2, Kind.LENGTH),
+    "max": (2, Kind.LENGTH),
+    "crosses": (2, Kind.TRUTH),
+    "enters": (1, Kind.TRUTH),
+    "leaves": (1, Kind.TRUTH),
+}
+"""Function -> how many arguments, and the kind of the result where it is always the same."""
+
+_FRAME = {"fw": "g.width", "fh": "g.height", "px": "1.0", "px/s": "1.0", "s": "1.0", "ms": "0.001", "deg": "1.0"}
+_BODY = {"h": "p.h", "bl": "torso(k)", "h/s": "p.h", "bl/s": "torso(k)"}
+_TWO = {"h": "((pa.h + pb.h) / 2)", "bl": "((torso(ka) + torso(kb)) / 2)"}
+SCALES: dict[Scope, dict[str, str]] = {
+    "person": _FRAME | _BODY,
+    "pair": _FRAME | _TWO | {f"{unit}/s": code for unit, code in _TWO.items()},
+    "scene": _FRAME,
+}
+"""Scope -> unit -> Python text of one of it, in pixels, seconds or degrees."""
+
+
+class PersonWords:
+    """Looks names up."""
+
+    def look_up(self, parts: tuple[str, ...], scope: Scope) -> Measure | Place:
+        """What a dotted name stands for. Raises KeyError with the words to say where there is no such name."""
+        if scope == "scene":
+            name = ".".join(parts)
+            if name not in _SCENE:
+                raise KeyError(
+                    f"a scene has no `{name}`; known: count, people (what is asked of each person: under `who`)"
+                )
+            return _SCENE[name]
+        if scope == "person":
+            return self._of_person(parts, "k", "p", "")
+        if parts[0] not in ("a", "b"):
+            raise KeyError(
+                f"`{'.'.join(parts)}` of whom? the two people of a pair are a and b: a.{parts[0]} or b.{parts[0]}"
+            )
+        if len(parts) == 1:
+            raise KeyError(f"`{parts[0]}` is a person: write what of them, such as {parts[0]}.feet")
+        return self._of_person(parts[1:], f"k{parts[0]}", f"p{parts[0]}", f"{parts[0]}.")
+
+    def point(self, name: str, k: str, p: str) -> Place:
+        """A point's Python text."""
+        if name == "feet":
+            return Place(f"{p}.x", f"{p}.bottom")
+        if name == "center":
+            return Place(f"{p}.x", f"(({p}.top + {p}.bottom) / 2)")
+        if name in MIDDLES:
+            left, right = (COCO_17.index(f"{side}_{MIDDLES[name]}") * 2 for side in ("left", "right"))
+            return Place(f"(({k}[{left}] + {k}[{right}]) / 2)", f"(({k}[{left + 1}] + {k}[{right + 1}]) / 2)")
+        at = COCO_17.index(name) * 2
+        return Place(f"{k}[{at}]", f"{k}[{at + 1}]")
+
+    def _of_person(self, parts: tuple[str, ...], k: str, p: str, prefix: str) -> Measure | Place:
+        name = ".".join(parts)
+        if name in _VALUES:
+            kind, code = _VALUES[name]
+            return Measure(kind, code.format(k=k, p=p))
+        if parts[0] in POINTS and len(parts) == 1:
+            return self.point(parts[0], k, p)
+        if parts[0] in POINTS and len(parts) == 2:
+            return self._coordinate(parts[0], parts[1], k, p, prefix)
+        raise KeyError(_unknown(parts, prefix))
+
+    def _coordinate(self, point: str, part: str, k: str, p: str, prefix: str) -> Measure:
+        place = self.point(point, k, p)
+        if part == "x":
+            return Measure(Kind.X, place.x)
+        if part == "y":
+            return Measure(Kind.Y, place.y)
+        if part == "c" and point in COCO_17:
+            return Measure(Kind.NUMBER, f"{p}.confidences[{COCO_17.index(point)}]")
+        known = "x, y and c (confidence)" if point in COCO_17 else "x and y"
+        raise KeyError(f"`{prefix}{point}` has no `{part}`: it has {known}")
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """`; did you mean `x`?` for the known word that is nearest, or nothing."""
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"; did you mean `{near[0]}`?" if near else ""
+
+
+def _unknown(parts: tuple[str, ...], prefix: str) -> str:
+    name = ".".join(parts)
+    singles = [*POINTS, *(value for value in _VALUES if "." not in value), "box"]
+    if parts[0] == "box":
+        sides = [value.partition(".")[2] for value in _VALUES if value.startswith("box.")]
+        guess = suggestion(parts[1] if len(parts) > 1 else "", sides) or f"; it has {', '.join(sides)}"
+        return f"`{prefix}{name}` is not known{guess}"
+    if parts[0] in singles:
+        return f"`{prefix}{name}` is not known: `{prefix}{parts[0]}` has no `{'.'.join(parts[1:])}`"
+    return f"`{prefix}{name}` is not known{suggestion(parts[0], singles) or '; docs/rules.md lists the names'}"
