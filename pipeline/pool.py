@@ -83,7 +83,10 @@ class Pool:
         """True when nothing is in it, finished or not."""
         return not self._order
 
-    def close(self) -> None:
-        """Let the threads end after what they have."""
+    def close(self, timeout_s: float) -> None:
+        """Let the threads end after what they have, and wait for them, but not for ever."""
         for _ in self._threads:
             self._queue.put(None)
+        until = time.monotonic() + timeout_s
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))

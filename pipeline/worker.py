@@ -7,11 +7,10 @@ travels between processes,
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -21,15 +20,16 @@ import zmq
 from pipeline.boot import Boot, build_unit
 from pipeline.channel import Channel
 from pipeline.context import Collector
+from pipeline.dispatch import Dispatch
 from pipeline.errors import BadItem, CamgraphError, EnvironmentProblem, Unavailable
 from pipeline.feed import Handed, SourceFeed
+from pipeline.gatherer import Gatherer
 from pipeline.inlet import Inlet
 from pipeline.items import END_SEQ, Item, Key
-from pipeline.messages import End, Event, Message, Stamp, Tombstone
+from pipeline.messages import End, Message
 from pipeline.metrics import Counters
-from pipeline.outbox import EVERY_CAMERA
 from pipeline.outlet import Outlet, Ticket
-from pipeline.plan import DROPPING_AT_WORK, UnitPlan
+from pipeline.plan import UnitPlan
 from pipeline.pool import Batch, Pool
 from pipeline.slots import Slot, SlotRing, require_ordered_stores
 from pipeline.stage import Logger, Source
@@ -39,7 +39,7 @@ from pipeline.wire import new_arrays
 _BEAT_S = 0.25
 _IDLE_MS = 200
 _HOLD_S = 1.0
-_SAID_S = 0.05
+_JOIN_S = 1.0
 _BATCHES_A_TURN = 16
 
 
@@ -82,19 +82,13 @@ class Worker:
             poller=self._poller,
         )
         self._pool = self._make_pool()
-        dropping = any(edge.policy != "block" for edge in self._plan.incoming)
-        self._most_at_work = min(self._plan.window, DROPPING_AT_WORK) if dropping else self._plan.window
-        self._in_unit: Counter[str] = Counter()
+        self._gatherer = self._make_gatherer()
+        self._dispatch = self._make_dispatch()
         self._ages: dict[str, float] = {}
         self._held: tuple[list[Item], float, str] | None = None
-        self._suspect: Item | None = None
-        self._gathering_since = 0.0
         self._waits_for = ""
         self._closing = threading.Event()
         self._order: set[str] = set()
-        self._ended: set[str] = set()
-        self._sinks_ended: set[str] = set()
-        self._handed_out: Counter[str] = Counter()
         self._next_beat = 0.0
         self._cpu_before = 0.0
 
@@ -126,6 +120,32 @@ class Worker:
             return None
         return Pool(head.plan.threads, self._work_until_taken, self._wake)
 
+    def _make_gatherer(self) -> Gatherer | None:
+        if not self._inlet:
+            return None
+        return Gatherer(
+            plan=self._plan,
+            head=self._unit.head.plan,
+            inlet=self._inlet,
+            outlet=self._outlet,
+            pool=self._pool,
+            counters=self._counters,
+            log=self._log,
+        )
+
+    def _make_dispatch(self) -> Dispatch | None:
+        outbox = self._unit.outbox
+        if outbox is None:
+            return None
+        return Dispatch(
+            outbox,
+            plan=self._plan,
+            incarnation=self._boot.incarnation,
+            outlet=self._outlet,
+            channel=self._channel,
+            log=self._log,
+        )
+
     def _wake(self) -> None:
         os.eventfd_write(self._wake_fd, 1)
 
@@ -148,7 +168,7 @@ class Worker:
 
     def _wait(self, busy: bool) -> bool:
         """Wait for something to happen and hear it; True when there is more to hear."""
-        ready = dict(self._poller.poll(0 if busy else self._gathering_ms() or _IDLE_MS))
+        ready = dict(self._poller.poll(0 if busy else self._idle_ms()))
         if self._wake_fd in ready:
             os.eventfd_read(self._wake_fd)
         if self._channel.fileno() in ready:
@@ -156,13 +176,17 @@ class Worker:
         more = self._inlet.receive() if self._inlet and self._inlet.socket in ready else False
         return self._outlet.receive(ready) or more
 
+    def _idle_ms(self) -> int:
+        return (self._gatherer.wait_ms() if self._gatherer else 0) or _IDLE_MS
+
     def _turn(self) -> bool:
         """One round of everything; True when there is more to do without anything happening."""
         self._start_sources()
         self._take_from_sources()
         self._finish_batches()
         busy = self._take_items()
-        self._hand_out()
+        if self._dispatch:
+            self._dispatch.turn()
         if self._inlet:
             self._inlet.flush()
         self._beat()
@@ -176,7 +200,8 @@ class Worker:
                 for feed in self._feeds.values():
                     feed.stop()
             elif message["op"] == "emit":
-                self._emit(message)
+                assert self._dispatch
+                self._dispatch.emit(message)
             else:
                 self._order.add(message["op"])
 
@@ -217,16 +242,13 @@ class Worker:
 
     # ---- items
 
-    def _room(self, camera: str) -> int:
-        return 0 if self._outlet.blocked(camera) else self._most_at_work - self._in_unit[camera]
-
     def _take_items(self) -> bool:
-        if not self._inlet:
+        if not self._gatherer:
             return False
         if self._held:
             return self._try_held()
         for _ in range(_BATCHES_A_TURN):
-            batch = self._next_batch()
+            batch = self._gatherer.next()
             if batch is None:
                 return False
             if self._pool:
@@ -236,59 +258,6 @@ class Worker:
             elif not self._work_inline(batch):
                 return False
         return True
-
-    def _next_batch(self) -> Batch | None:
-        assert self._inlet
-        if not self._may_begin():
-            return None
-        if self._suspect:
-            return self._try_suspect()
-        items = self._inlet.take(self._unit.head.plan.batch_max, self._room)
-        if not items:
-            return None
-        for item in items:
-            self._in_unit[item.camera] += 1
-        if items[0].suspect:
-            self._suspect = items[0]
-            return self._try_suspect()
-        return Batch(items, mark=items[0].is_mark)
-
-    def _may_begin(self) -> bool:
-        """Whether a batch may be taken now: a thread is free, or a full batch can wait for one; none is gathering."""
-        assert self._inlet
-        if self._pool and self._pool.unfinished >= self._pool.threads:
-            full = self._inlet.waiting() >= self._unit.head.plan.batch_max
-            return full and self._pool.unfinished == self._pool.threads and self._may_work_ahead()
-        return not self._gathering_ms()
-
-    def _gathering_ms(self) -> int:
-        """How much longer a batch that is not full waits for more items (`wait_ms`); 0 when it does not."""
-        plan = self._unit.head.plan if self._inlet else None
-        if not self._inlet or not plan or not plan.wait_ms or not 0 < self._inlet.waiting() < plan.batch_max:
-            self._gathering_since = 0.0
-            return 0
-        self._gathering_since = self._gathering_since or time.monotonic()
-        return max(0, math.ceil(plan.wait_ms - 1000 * (time.monotonic() - self._gathering_since)))
-
-    def _try_suspect(self) -> Batch | None:
-        """Process what others may have died of while nothing else is at work, or set it aside if they died of it."""
-        assert self._inlet
-        if self._pool and not self._pool.empty:
-            return None
-        item, self._suspect = self._suspect, None
-        assert item
-        if not item.guilty:
-            self._inlet.trying(item)
-            time.sleep(_SAID_S)  # the signal leaves in a thread of ZeroMQ's, which must not die before
-            return Batch([item])
-        self._counters.add("dropped.deadly", item.camera)
-        self._log.error("item_set_aside", camera=item.camera, seq=item.stamp.seq, deaths=item.deaths)
-        item.payload = Tombstone(item.stamp, "deadly")
-        return Batch([item], mark=True)
-
-    def _may_work_ahead(self) -> bool:
-        """A batch may wait behind the running ones only where age does not matter."""
-        return all(edge.policy == "block" for edge in self._plan.incoming)
 
     def _work(self, batch: Batch) -> None:
         """Run the first stage on a batch; in a thread of the pool, or in the loop."""
@@ -376,7 +345,8 @@ class Worker:
 
     def _item_done(self, item: Item) -> None:
         assert self._inlet
-        self._in_unit[item.camera] -= 1
+        assert self._gatherer
+        self._gatherer.finished(item)
         self._inlet.done(item)
         if isinstance(item.payload, End):
             self._camera_ended(item.payload, item)
@@ -384,7 +354,6 @@ class Worker:
             self._ages[item.camera] = (time.monotonic_ns() - item.stamp.captured_ns) / 1e6
 
     def _camera_ended(self, end: End, item: Item) -> None:
-        self._ended.add(item.camera)
         self._channel.send("ended", camera=item.camera, reason=end.reason, error=end.error)
 
     # ---- what the outside does not take now
@@ -410,41 +379,6 @@ class Worker:
         self._held = None
         self._finish(batch)
         return True
-
-    # ---- the outbox
-
-    def _hand_out(self) -> None:
-        """If this is the outbox: give each sink as many events as it has room for."""
-        outbox = self._unit.outbox
-        if outbox is None:
-            return
-        for body in outbox.committed:
-            self._channel.send("event", body=body)
-        outbox.committed.clear()
-        for edge in self._plan.outgoing:
-            room = self._outlet.room(edge.name, EVERY_CAMERA)
-            for row, event in outbox.pull(edge.reader, room) if room else ():
-                key = Key(self._boot.incarnation, self._handed_out.total(), 0)
-                self._handed_out[edge.reader] += 1
-                delivered = Ticket(partial(outbox.acknowledge, edge.reader, [row]))
-                self._outlet.submit([edge], EVERY_CAMERA, key, event, delivered)
-                delivered.closed()
-            if edge.reader not in self._sinks_ended and self._all_judged() and not outbox.left(edge.reader):
-                self._sinks_ended.add(edge.reader)
-                last = End(Stamp(EVERY_CAMERA, 0, 0, 0, 0, 0))
-                key = Key(self._boot.incarnation, END_SEQ + 1, 0)
-                self._outlet.submit([edge], EVERY_CAMERA, key, last, None)
-
-    def _all_judged(self) -> bool:
-        return self._unit.outbox is not None and self._unit.outbox.ended(self._plan.cameras)
-
-    def _emit(self, message: dict[str, Any]) -> None:
-        """An event of the supervisor's own, to be kept like all others."""
-        outbox = self._unit.outbox
-        assert outbox is not None
-        stamp = Stamp(message["camera"], 0, 0, message["time_ns"], 0, 0)
-        event = Event(stamp, message["id"], message["incident"], message["phase"], message["body"])
-        outbox.accept([Item(message["camera"], Key(0, 0, 0), event, message["sender"])])
 
     # ---- reports
 
@@ -475,12 +409,12 @@ class Worker:
         for feed in self._feeds.values():
             feed.stop()
         if self._pool:
-            self._pool.close()
+            self._pool.close(_JOIN_S)
         self._unit.close()
         self._outlet.close()
         if self._inlet:
             self._inlet.close()
         for feed in self._feeds.values():
-            feed.join(1.0)
+            feed.join(_JOIN_S)
         self._ring.close()
         self._report()

@@ -1,0 +1,71 @@
+"""Hands events from the outbox to the sinks, in the process that has the outbox."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from pipeline.channel import Channel
+from pipeline.errors import EnvironmentProblem
+from pipeline.items import END_SEQ, Item, Key
+from pipeline.messages import End, Event, Stamp
+from pipeline.outbox import EVERY_CAMERA, Outbox
+from pipeline.outlet import Outlet, Ticket
+from pipeline.plan import EdgePlan, UnitPlan
+from pipeline.stage import Logger
+
+
+class Dispatch:
+    """Gives each sink as much as it has room for, acknowledges what it is done with, and ends it after the last event.
+
+    The sinks' keys count up within an incarnation of this process, and a later incarnation's come after all of an
+    earlier one's: a sink that gets an event again knows it by its id.
+    """
+
+    def __init__(
+        self, outbox: Outbox, *, plan: UnitPlan, incarnation: int, outlet: Outlet, channel: Channel, log: Logger
+    ) -> None:
+        self._outbox = outbox
+        self._plan = plan
+        self._incarnation = incarnation
+        self._outlet = outlet
+        self._channel = channel
+        self._log = log
+        self._handed: Counter[str] = Counter()
+        self._ended: set[str] = set()
+
+    def turn(self) -> None:
+        """Tell the supervisor what was committed, and the sinks what they have room for."""
+        for body in self._outbox.committed:
+            self._channel.send("event", body=body)
+        self._outbox.committed.clear()
+        for edge in self._plan.outgoing:
+            self._hand_out(edge)
+            if edge.reader not in self._ended and self._outbox.ended(self._plan.cameras):
+                self._end(edge)
+
+    def _hand_out(self, edge: EdgePlan) -> None:
+        room = self._outlet.room(edge.name, EVERY_CAMERA)
+        for row, event in self._outbox.pull(edge.reader, room) if room else ():
+            self._handed[edge.reader] += 1
+            key = Key(self._incarnation, self._handed[edge.reader], 0)
+            delivered = Ticket(partial(self._outbox.acknowledge, edge.reader, [row]))
+            self._outlet.submit([edge], EVERY_CAMERA, key, event, delivered)
+            delivered.closed()
+
+    def _end(self, edge: EdgePlan) -> None:
+        if not self._outbox.left(edge.reader):
+            self._ended.add(edge.reader)
+            end = End(Stamp(EVERY_CAMERA, 0, 0, 0, 0, 0))
+            self._outlet.submit([edge], EVERY_CAMERA, Key(self._incarnation, END_SEQ + 1, 0), end, None)
+
+    def emit(self, values: Mapping[str, Any]) -> None:
+        """Keep an event of the supervisor's own like all others."""
+        stamp = Stamp(values["camera"], 0, 0, values["time_ns"], 0, 0)
+        event = Event(stamp, values["id"], values["incident"], values["phase"], values["body"])
+        try:
+            self._outbox.accept([Item(values["camera"], Key(0, 0, 0), event, values["sender"])])
+        except EnvironmentProblem as error:
+            self._log.error("event_not_kept", error=str(error), id=event.id)

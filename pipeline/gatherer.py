@@ -1,0 +1,102 @@
+"""Decides what a process takes next: how much, of whom, when, and whether alone.
+
+mailboxes --room, wait_ms, threads--> batch --> [pool or loop]
+                  suspect --nothing else at work--> tried alone --died of it twice--> set aside
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+
+from pipeline.inlet import Inlet
+from pipeline.items import Item
+from pipeline.messages import Tombstone
+from pipeline.metrics import Counters
+from pipeline.outlet import Outlet
+from pipeline.plan import DROPPING_AT_WORK, StagePlan, UnitPlan
+from pipeline.pool import Batch, Pool
+from pipeline.stage import Logger
+
+_SAID_S = 0.05
+
+
+class Gatherer:
+    """Makes batches of what waits in the mailboxes. `head` is the stage that they are for."""
+
+    def __init__(
+        self,
+        *,
+        plan: UnitPlan,
+        head: StagePlan,
+        inlet: Inlet,
+        outlet: Outlet,
+        pool: Pool | None,
+        counters: Counters,
+        log: Logger,
+    ) -> None:
+        self._head = head
+        self._inlet = inlet
+        self._outlet = outlet
+        self._pool = pool
+        self._counters = counters
+        self._log = log
+        self._blocking = all(edge.policy == "block" for edge in plan.incoming)
+        self._window = plan.window if self._blocking else min(plan.window, DROPPING_AT_WORK)
+        self._unfinished: Counter[str] = Counter()
+        self._suspect: Item | None = None
+        self._waiting_since = 0.0
+
+    def next(self) -> Batch | None:
+        """The next batch, or None when there is none now."""
+        if not self._may_begin():
+            return None
+        if self._suspect:
+            return self._try_suspect()
+        items = self._inlet.take(self._head.batch_max, self._room)
+        if not items:
+            return None
+        for item in items:
+            self._unfinished[item.camera] += 1
+        if items[0].suspect:
+            self._suspect = items[0]
+            return self._try_suspect()
+        return Batch(items, mark=items[0].is_mark)
+
+    def finished(self, item: Item) -> None:
+        """All that was made of an item is done."""
+        self._unfinished[item.camera] -= 1
+
+    def wait_ms(self) -> int:
+        """How much longer a batch that is not full waits for more items; 0 when it does not."""
+        if not self._head.wait_ms or not 0 < self._inlet.waiting() < self._head.batch_max:
+            self._waiting_since = 0.0
+            return 0
+        self._waiting_since = self._waiting_since or time.monotonic()
+        return max(0, math.ceil(self._head.wait_ms - 1000 * (time.monotonic() - self._waiting_since)))
+
+    def _room(self, camera: str) -> int:
+        return 0 if self._outlet.blocked(camera) else self._window - self._unfinished[camera]
+
+    def _may_begin(self) -> bool:
+        """Whether a batch may be taken now: a thread is free, or, if age is no matter, a full batch may wait."""
+        if self._pool and self._pool.unfinished >= self._pool.threads:
+            full = self._inlet.waiting() >= self._head.batch_max
+            return self._blocking and full and self._pool.unfinished == self._pool.threads
+        return not self.wait_ms()
+
+    def _try_suspect(self) -> Batch | None:
+        """Process what others may have died of while nothing else is at work, or set it aside if they died of it."""
+        if self._pool and not self._pool.empty:
+            return None
+        item, self._suspect = self._suspect, None
+        assert item
+        if not item.guilty:
+            self._inlet.trying(item)
+            time.sleep(_SAID_S)  # the signal leaves in a thread of ZeroMQ's, which must not die before
+            return Batch([item])
+        self._counters.add("dropped.deadly", item.camera)
+        self._log.error("item_set_aside", camera=item.camera, seq=item.stamp.seq, deaths=item.deaths)
+        item.payload = Tombstone(item.stamp, "deadly")
+        return Batch([item], mark=True)
