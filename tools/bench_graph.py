@@ -104,9 +104,7 @@ def bare_fps(subject: Subject, shape: Sequence[int], frames: int) -> float:
 
 def run_once(subject: Subject, processes: str) -> dict[str, Any]:
     """One run of the graph: its last status."""
-    cameras = "\n".join(
-        f'  c{n}: {{url: "{subject.clip}", duration_s: {subject.seconds}}}' for n in range(_CAMERAS)
-    )
+    cameras = "\n".join(f'  c{n}: {{url: "{subject.clip}", duration_s: {subject.seconds}}}' for n in range(_CAMERAS))
     text = _GRAPH.format(
         pid=os.getpid(), processes=processes, cameras=cameras, size=subject.size, threads=subject.threads,
         model=subject.model, decode=subject.decode,
@@ -137,8 +135,8 @@ def report(subject: Subject, rows: dict[str, Row], rounds: int) -> str:
     lines = [
         "# Benchmarks",
         "",
-        "Written by `python -m tools.bench_graph`. A figure is the median of ratios taken within one round each, against",
-        "a bare loop of `session.run` on ready tensors (same model, same number of frames, a thread for each core).",
+        "Written by `python -m tools.bench_graph`. A figure is the median of ratios taken within one round each,",
+        "against a bare loop of `session.run` on ready tensors (same model, same number of frames, a thread a core).",
         "",
         f"- {_machine()}",
         f"- model `{Path(subject.model).name}`, clip `{Path(subject.clip).name}`, {_CAMERAS} file cameras, "
@@ -161,13 +159,10 @@ def report(subject: Subject, rows: dict[str, Row], rounds: int) -> str:
 
 
 def _machine() -> str:
-    names = [
-        line.partition(":")[2].strip()
-        for line in Path("/proc/cpuinfo").read_text().splitlines()
-        if "model name" in line
-    ]
-    cores = len(os.sched_getaffinity(0))
-    return f"{cores} cores of {names[0] if names else platform.machine()}, Python {platform.python_version()}, ONNX Runtime {ort.__version__}"
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    cores = f"{len(os.sched_getaffinity(0))} cores of {names[0] if names else platform.machine()}"
+    return f"{cores}, Python {platform.python_version()}, ONNX Runtime {ort.__version__}"
 
 
 @click.command()

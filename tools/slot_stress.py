@@ -1,9 +1,10 @@
 """A slot ring under stress: `python -m tools.slot_stress [--frames 2000000]`.
 
 One owner writes frames as fast as it can; every word of a frame is its number. Three readers check every word: a quick
-one, one that sleeps in the middle of a frame for longer than the owner waits for it, and one that is killed while it holds
-frames, and started again. The owner takes slots back from readers that are late, so frames do change under a reader: each such
-frame must be noticed by its generation (`noticed`), and none may be accepted (`torn`). In the end all slots must be free.
+one, one that sleeps in the middle of a frame for longer than the owner waits for it, and one that is killed while it
+holds frames, and started again. The owner takes slots back from readers that are late, so frames do change under a
+reader: each such frame must be noticed by its generation (`noticed`), and none may be accepted (`torn`). In the end all
+slots must be free.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def _read(mappings: Mappings, descriptor: Descriptor, nap_s: float) -> tuple[str
 
 def read_for_ever(folder: str, kind: str) -> None:
     """A reader process: reads until it is told to end, then says what it saw."""
-    context = zmq.Context.instance()
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
     frames: zmq.Socket[bytes] = context.socket(zmq.PULL)
     frames.bind(f"ipc://{folder}/{kind}.{os.getpid()}")
     signals: zmq.Socket[bytes] = context.socket(zmq.PUSH)
