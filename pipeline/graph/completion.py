@@ -15,7 +15,7 @@ from typing import Any
 
 from pipeline.graph.arrows import Arrow
 from pipeline.graph.definition import StageEntry
-from pipeline.graph.depths import cameras_of_worker, depth_of, frames_at_work, lags_of
+from pipeline.graph.depths import cameras_of_worker, depth_of, frames_at_work, lags_of, window_of
 from pipeline.graph.nodes import EVENTS, OUTBOX, Camera, Node
 from pipeline.graph.report import Report, dotted
 from pipeline.graph.structure import order_of
@@ -119,13 +119,14 @@ def _edges(
 ) -> tuple[EdgePlan, ...]:
     live = bool(cameras) and all(camera.live for camera in cameras.values())
     lags = lags_of(nodes, order, arrows, len(cameras))
+    window = window_of(nodes.values(), len(cameras))
     edges = []
     for arrow in sorted(arrows, key=lambda arrow: (order.index(arrow.sender), order.index(arrow.reader))):
         reader = nodes[arrow.reader]
         policy = _policy(arrow, live)
         at_work = frames_at_work(reader, cameras_of_worker(reader, len(cameras)))
         longest = max(lags[other.sender] for other in arrows if other.reader == arrow.reader)
-        depth = depth_of(arrow, policy, at_work, longest - lags[arrow.sender] if arrow.port else 0)
+        depth = depth_of(arrow, policy, at_work=at_work, window=window, behind=longest - lags[arrow.sender])
         tombstones = arrow.reader in told
         edges.append(EdgePlan(arrow.sender, arrow.reader, arrow.port, arrow.type, policy, depth, tombstones))
     return tuple(edges)

@@ -1,10 +1,12 @@
-"""How many frames of one camera a stage and its queues hold.
+"""How many frames of one camera a graph and its queues hold.
 
+window   of a graph that blocks: how many frames of a camera may be on their way at once, from the source to the sinks;
+         each process keeps to it by itself. Twice what its busiest stage works on and gathers, and two more, so that
+         this stage always finds the next batch waiting; at least 6.
 depth    of an edge: 1 where it drops. Where it blocks 4, or more where the reader's batches need it: a credit comes
          back when the message has been processed, so the depth bounds what a batch can hold of one camera. A port
-         of a join is deeper by as much as the longest way to the join is longer than its own (`lags_of`).
-window   of a process: the most that one of its stages, or of those behind, works on or gathers, and two more; at
-         least 4, and never less than the depth of an edge that leaves it.
+         of a join is as deep as the frames that can be on the other way meanwhile: the window where edges block, else
+         what the stages on the longest way hold (`lags_of`).
 """
 
 from __future__ import annotations
@@ -13,12 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 
 from pipeline.graph.arrows import Arrow
-from pipeline.graph.nodes import OUTBOX, Node
-from pipeline.plan import EdgePlan, Policy
+from pipeline.graph.nodes import Node
+from pipeline.plan import Policy
 
 DEPTH_BLOCK = 4
 DEPTH_DROP = 1
-MIN_WINDOW = 4
+MIN_WINDOW = 6
 _SPARE = 2
 """Frames on their way in and out of a stage."""
 
@@ -37,6 +39,13 @@ def cameras_of_worker(node: Node, cameras: int) -> int:
     return 1 if node.source else cameras // (node.entry.workers or 1)
 
 
+def window_of(nodes: Iterable[Node], cameras: int) -> int:
+    """How many frames of one camera may be on their way at once. Event sinks are behind the outbox and do not count."""
+    busy = [node for node in nodes if not (node.source or node.takes_events)]
+    held = [2 * frames_at_work(node, cameras_of_worker(node, cameras)) + _SPARE for node in busy]
+    return max([MIN_WINDOW, *held])
+
+
 def lags_of(nodes: Mapping[str, Node], order: Iterable[str], arrows: Sequence[Arrow], cameras: int) -> dict[str, int]:
     """Stage -> how many frames of one camera the stages on the longest way from the source to its output hold."""
     lags: dict[str, int] = {}
@@ -47,21 +56,10 @@ def lags_of(nodes: Mapping[str, Node], order: Iterable[str], arrows: Sequence[Ar
     return lags
 
 
-def depth_of(arrow: Arrow, policy: Policy, at_work: int, behind: int) -> int:
-    """The depth of an edge: what the graph says, or else enough for its reader (`at_work`) and its join (`behind`)."""
-    base = max(DEPTH_BLOCK, at_work) if policy == "block" else DEPTH_DROP
-    return arrow.depth or base + behind
-
-
-def window_of(
-    stage: str, nodes: Sequence[Node], edges: Sequence[EdgePlan], cameras_of_workers: Mapping[str, int]
-) -> int:
-    """The window of a process, as far as one of its stages decides it. `nodes` and `edges` in topological order."""
-    behind = {stage}
-    for edge in edges:
-        if edge.sender in behind:
-            behind.add(edge.reader)
-    busy = [node for node in nodes if node.name in behind and not node.source]
-    held = [frames_at_work(node, cameras_of_workers[node.name]) + _SPARE for node in busy]
-    depths = [edge.depth for edge in edges if edge.sender == stage != OUTBOX]
-    return max([MIN_WINDOW, *held, *depths])
+def depth_of(arrow: Arrow, policy: Policy, *, at_work: int, window: int, behind: int) -> int:
+    """The depth of an edge: what the graph says, or else enough for its reader (`at_work`) and for its join."""
+    if arrow.depth:
+        return arrow.depth
+    if policy == "block":
+        return max(DEPTH_BLOCK, at_work, window if arrow.port else 0)
+    return DEPTH_DROP + (behind if arrow.port else 0)

@@ -29,8 +29,8 @@ class MemoryNeed:
 
 def memory_need(graph: Graph) -> MemoryNeed:
     """What the slots of the sources need; nothing where no picture leaves a source's process."""
-    window = _window_of_leaving_source(graph)
-    cameras = graph.cameras.values() if window else ()
+    window = graph.window
+    cameras = graph.cameras.values() if _pictures_leave_sources(graph) else ()
     known = [camera.slot_bytes for camera in cameras if camera.slot_bytes is not None]
     return MemoryNeed(
         known_bytes=sum(known) * (window + 1),
@@ -40,11 +40,9 @@ def memory_need(graph: Graph) -> MemoryNeed:
     )
 
 
-def _window_of_leaving_source(graph: Graph) -> int:
+def _pictures_leave_sources(graph: Graph) -> bool:
     sources = {node.name for node in graph.completed.nodes if node.source}
-    if graph.in_process or not any(edge.sender in sources and not edge.inner for edge in graph.edges):
-        return 0
-    return max(graph.windows[group.name] for group in graph.groups if sources & {n.name for n in group.members})
+    return not graph.in_process and any(edge.sender in sources and not edge.inner for edge in graph.edges)
 
 
 def free_shared_memory() -> int:

@@ -40,32 +40,19 @@ class Graph:
         return tuple(replace(edge, inner=home[edge.sender] == home[edge.reader]) for edge in self.completed.edges)
 
     @property
-    def windows(self) -> dict[str, int]:
-        """Group -> frames of one camera in its hands and of those behind it."""
-        sizes = {
-            node.name: min(len(cameras) for cameras in group.shards.values())
-            for group in self.groups
-            for node in group.members
-        }
-        return {
-            group.name: max(
-                window_of(node.name, self.completed.nodes, self.completed.edges, sizes) for node in group.members
-            )
-            for group in self.groups
-        }
+    def window(self) -> int:
+        """Frames of one camera that may be on their way at once."""
+        return window_of(self.completed.nodes, len(self.cameras))
 
 
 def plan_of(graph: Graph) -> RunPlan:
     """The plan of a run of this graph."""
     homes = {node.name: group for group in graph.groups for node in group.members}
-    windows = graph.windows
     return RunPlan(
         graph=graph.name,
         base_folder=str(graph.base_folder),
         units=tuple(
-            _unit(unit, group, graph.edges, homes, windows[group.name])
-            for group in graph.groups
-            for unit in group.shards
+            _unit(unit, group, graph.edges, homes, graph.window) for group in graph.groups for unit in group.shards
         ),
         camera_settings={name: camera.values for name, camera in graph.cameras.items()},
         event_filters=graph.completed.event_filters,

@@ -59,17 +59,15 @@ def test_an_edge_takes_what_the_graph_says(parse: Parse) -> None:
     assert found["outbox>log"].depth == 7
 
 
-def test_a_window_covers_the_busiest_stage_behind_and_the_deepest_edge(parse: Parse) -> None:
-    graph = parse(chain())
-    assert graph.windows == {"count": 14, "model": 14, "twice": 4, "actions": 4, "outbox": 4, "log": 4}
-    deep = parse(chain().replace("from: model", "from: {stage: model, depth: 30}"))
-    assert (deep.windows["model"], deep.windows["twice"]) == (30, 4)
+def test_a_window_keeps_the_busiest_stage_busy(parse: Parse) -> None:
+    assert parse(chain()).window == 2 * 12 + 2
+    assert parse(chain().replace(", batch: {max: 8}, threads: 2", "")).window == 6
 
 
 def test_more_workers_mean_fewer_cameras_each(parse: Parse) -> None:
     graph = parse(chain().replace("threads: 2", "threads: 2, workers: 2"))
     assert edges(graph)["count>model"].depth == 24
-    assert graph.windows["model"] == 26
+    assert graph.window == 2 * 24 + 2
 
 
 DIAMOND = """\
@@ -89,10 +87,16 @@ stages:
 def test_the_short_edge_of_a_join_is_as_deep_as_the_long_way(parse: Parse) -> None:
     graph = parse(DIAMOND)
     found = edges(graph)
+    assert graph.window == 2 * 4 + 2
+    assert found["count>both:left"].depth == found["thin>both:right"].depth == graph.window
+    assert found["count>model"].depth == 4
+
+
+def test_where_edges_drop_the_short_edge_holds_what_is_at_work_on_the_long_way(parse: Parse) -> None:
+    found = edges(parse(DIAMOND.replace("{a: , b: }", "{a: {live: true}, b: {live: true}}")))
     model, thin = 4 + 2, 1 + 2
-    assert found["count>both:left"].depth == 4 + model + thin
-    assert found["thin>both:right"].depth == 4
-    assert graph.windows["count"] == found["count>both:left"].depth
+    assert found["count>both:left"].depth == 1 + model + thin
+    assert found["thin>both:right"].depth == 1
 
 
 def test_all_ways_to_a_join_tell_of_every_frame(parse: Parse) -> None:

@@ -26,10 +26,10 @@ stages:
 def test_every_camera_has_a_window_of_slots_and_one_being_written(parse: Parse) -> None:
     graph = parse(GRAPH)
     need = memory_need(graph)
-    assert graph.windows["count"] == 4
-    assert (need.slots, need.known_bytes) == (10, 7_500_000)
+    assert graph.window == 6
+    assert (need.slots, need.known_bytes) == (14, 10_500_000)
     assert need.free_bytes == memory.free_shared_memory() > 0
-    assert next(iter(in_words(need))) == "shared memory of the sources: 7.5 MB in 10 slots"
+    assert next(iter(in_words(need))) == "shared memory of the sources: 10.5 MB in 14 slots"
 
 
 @pytest.mark.parametrize("processes", ["one", "compact"])
