@@ -92,7 +92,7 @@ def _line_per_camera(value: Any) -> Any:
 class RuleDefinition(Settings):
     """One rule: when what is true for how long is an incident."""
 
-    id: Name = Field(description="The rule's name, unique in the file")
+    id: str = Field(pattern="^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$", description="The rule's name, unique in the file")
     action: str | None = Field(None, min_length=1, max_length=100, description="What events call it; the id by default")
     when: str = Field(min_length=1, description="The condition, such as left_wrist.y < nose.y - 0.1h")
     scope: Literal["person", "pair", "scene"] = Field(

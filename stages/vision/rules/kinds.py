@@ -81,9 +81,17 @@ def added(operator: str, left: Kind, right: Kind) -> Kind:
     if left == right and left in _AMOUNTS:
         return left
     if {left, right} <= _LENGTHS:
-        return Kind.LENGTH
+        return _sum_of_lengths(left, right)
     word = "added to" if operator == "+" else "subtracted from"
     raise KindError(f"{right.value} cannot be {word} {left.value}{_way_out(left, right)}")
+
+
+def _sum_of_lengths(left: Kind, right: Kind) -> Kind:
+    """`0.5fh - 0.1h` is still a line in the frame: a unit of the frame stays one, whatever is added to it."""
+    places = {left, right} - {Kind.LENGTH, Kind.PIXELS}
+    if places:
+        return places.pop() if len(places) == 1 else Kind.LENGTH
+    return Kind.PIXELS
 
 
 def multiplied(left: Kind, right: Kind) -> Kind:

@@ -1,0 +1,94 @@
+"""The format of events."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from pipeline.testing import stamp
+from stages import events
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+
+
+def data(**changes: object) -> events.IncidentData:
+    box, joints = np.array([1.234, 2.345, 30.0, 60.0], np.float32), np.ones((17, 3), np.float32)
+    whole: dict[str, object] = {
+        "incident": "ab",
+        "phase": "start",
+        "rule": {"id": "r", "hash": "cd"},
+        "action": "waves",
+        "camera": "cam",
+        "people": [events.person(3, box, 0.87654, joints)],
+        "keypoints_format": "coco-17",
+        "zones": [],
+        "start_time": events.utc(0),
+        "duration_s": 0.5,
+        "frame": {"epoch": 0, "seq": 5, "pts": 5, "time_base": (1, 10), "width": 640, "height": 480},
+    }
+    return events.IncidentData.model_validate({**whole, **changes})
+
+
+def body(**changes: object) -> bytes:
+    event = events.incident_event(
+        stamp(5), "lobby", ("lobby", "cam"), data(**changes), time=events.utc(10**9), updates=0
+    )
+    return event.body
+
+
+def test_one_line_that_is_a_cloud_event() -> None:
+    text = body()
+    assert b"\n" not in text
+    event = json.loads(text)
+    assert list(event) == [
+        *("specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema", "data"),
+    ]
+    assert (event["source"], event["type"]) == ("camgraph/lobby", "camgraph.incident.start")
+    assert event["time"] == "1970-01-01T00:00:01.000Z"
+    assert events.CloudEvent.model_validate_json(text).data.people[0].track_id == 3
+
+
+def test_same_input_same_bytes_and_other_input_another_id() -> None:
+    assert body() == body()
+    one, other = (json.loads(body(phase=phase))["id"] for phase in ("start", "end"))
+    assert one != other
+
+
+def test_what_is_not_known_is_left_out() -> None:
+    assert not {"end_time", "reason", "evidence", "model"} & set(json.loads(body())["data"])
+
+
+def test_floats_are_rounded() -> None:
+    person = json.loads(body())["data"]["people"][0]
+    assert (person["bbox"], person["score"]) == ([1.23, 2.35, 30.0, 60.0], 0.877)
+    assert str(events.pixels(-0.001)) == "0.0"
+
+
+def test_joints_that_are_no_numbers_are_joints_that_nobody_saw() -> None:
+    joints = np.array([[1, 2, 0.5], [np.nan, 3, 0.7], [4, np.inf, 0.9]], np.float32)
+    person = events.person(1, np.zeros(4, np.float32), 0.5, joints)
+    assert person.keypoints == [1, 2, 0.5, 0, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("wall_ns", "text"),
+    [(0, "1970-01-01T00:00:00.000Z"), (1_999_999_999, "1970-01-01T00:00:01.999Z"), (-1, "1969-12-31T23:59:59.999Z")],
+)
+def test_times_are_cut_to_the_millisecond(wall_ns: int, text: str) -> None:
+    assert events.utc(wall_ns) == text
+
+
+def test_the_models_refuse_what_the_schema_refuses() -> None:
+    with pytest.raises(ValidationError, match="extra"):
+        data(mood="fine")
+    with pytest.raises(ValidationError, match="start_time"):
+        data(start_time="yesterday")
+
+
+def test_the_published_schema_is_that_of_the_models() -> None:
+    """Write it anew: python -c 'import stages.events as e; print(end=e.schema_text())' > configs/event.schema.json"""
+    assert (CONFIGS / "event.schema.json").read_text() == events.schema_text()

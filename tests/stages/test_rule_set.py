@@ -1,0 +1,167 @@
+"""Files of rules: what they mean for a camera, and every mistake at its place."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import GraphError, UserError
+from stages.rule_file import duration_ns
+from stages.rule_set import parse_rules, read_rules
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+
+GOOD = """\
+version: 1
+zones:
+  door: [[0.1, 0.1], [0.5, 0.1], [0.5, 0.9]]
+  till:
+    front: [[100, 100], [200, 100], [200, 300]]
+lines:
+  gate: {from: [0, 0.5], to: [1, 0.5]}
+  exit: {yard: {from: [10, 10], to: [20, 10]}}
+rules:
+  - {id: a, when: in door, for: 2s, cooldown: 1min}
+  - {id: b, when: in till, cameras: [front, back]}
+  - {id: c, when: crosses(gate) or crosses(exit)}
+  - {id: d, action: raised, when: nose.y < 0.5fh, cameras: ["f*"], min_confidence: 0.6}
+  - {id: e-f, scope: scene, who: in door, when: count >= 3}
+"""
+
+
+def test_a_camera_is_judged_by_rules_whose_zones_and_lines_it_has() -> None:
+    rules = parse_rules(GOOD, "rules.yaml")
+    of = {name: [ready.definition.id for ready in rules.of_camera(name)] for name in ("front", "back", "yard")}
+    assert of == {"front": ["a", "b", "d", "e-f"], "back": ["a", "e-f"], "yard": ["a", "c", "e-f"]}
+
+
+def test_zones_in_pixels_and_fractions() -> None:
+    rules = parse_rules(GOOD, "rules.yaml")
+    around = rules.surroundings("front", (1000, 500))
+    assert list(around.zones) == ["door", "till"]
+    assert around.zones["door"](480, 80)
+    assert around.zones["till"](190, 120)
+    assert rules.surroundings("yard", (1000, 500)).lines["gate"].end == (1000, 250)
+
+
+def test_what_a_rule_is_made_of() -> None:
+    rules = parse_rules(GOOD, "rules.yaml").rules
+    assert (rules["a"].rule.timing.for_ns, rules["a"].rule.timing.cooldown_ns) == (2 * 10**9, 60 * 10**9)
+    assert (rules["a"].action, rules["d"].action) == ("a", "raised")
+    assert (rules["a"].rule.min_confidence, rules["d"].rule.min_confidence) == (0.3, 0.6)
+
+
+def test_the_hash_is_that_of_the_rule_and_what_it_uses() -> None:
+    before = parse_rules(GOOD, "rules.yaml").rules
+    after = parse_rules(GOOD.replace("[0.5, 0.9]", "[0.5, 0.8]"), "other.yaml").rules
+    changed = [name for name in before if before[name].hash != after[name].hash]
+    assert changed == ["a", "e-f"]
+
+
+def test_times() -> None:
+    assert [duration_ns(text) for text in ("2s", "500ms", "1.5min", "0s")] == [2 * 10**9, 5 * 10**8, 9 * 10**10, 0]
+
+
+MISTAKES = """\
+version: 1
+min_confidence: 1.5
+zones:
+  flat: [[0, 0], [0.5, 0.5], [1, 1]]
+  two: [[0, 0], [1, 0]]
+  mixed: [[0.1, 0.2], [300.5, 0.4], [0.1, 300]]
+  in: [[0, 0], [1, 0], [1, 1]]
+lines:
+  point: {from: [0.5, 0.5], to: [0.5, 0.5]}
+rules:
+  - id: one
+    when: left_wrst.y < nose.y
+  - id: two
+    when: "nose.y < left_hip.y - 0.1"
+    for: 2
+  - id: two
+    wen: in flat
+  - {id: four, when: in dor, hold: 2 seconds}
+  - id: five
+    when: >-
+      nose.y < 0.5
+    scope: persn
+  - {id: six, when: in tow}
+"""
+
+
+def test_all_mistakes_at_once_each_at_its_place() -> None:
+    with pytest.raises(GraphError) as caught:
+        parse_rules(MISTAKES, "rules.yaml")
+    told = str(caught.value).splitlines()
+    expected = [
+        (2, 17, "min_confidence: expected 1 or less, got 1.5"),
+        (4, 9, "the corners lie on one line"),
+        (5, 8, "expected 3 or more items"),
+        (6, 10, "fractions and pixels are mixed"),
+        (7, 3, "`in` is a word of the language"),
+        (9, 33, "the line ends where it begins"),
+        (12, 11, "rules[0].when: `left_wrst.y` is not known; did you mean `left_wrist`?"),
+        (15, 10, "expected a time with its unit, such as 2s, got 2"),
+        (16, 5, "`when` is missing"),
+        (17, 5, "unknown key `wen`; did you mean `when`?"),
+        (18, 36, "expected a time such as 2s, 500ms or 1min, got '2 seconds'"),
+        (22, 12, "expected one of 'person', 'pair' or 'scene', got 'persn'; did you mean `person`?"),
+        (23, 24, "rules[5].when: there is no zone `tow`; did you mean `two`?"),
+    ]
+    assert len(told) == len(expected), told
+    for line, (row, column, words) in zip(told, expected, strict=True):
+        assert line.startswith(f"rules.yaml:{row}:{column}: "), (line, words)
+        assert words in line
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        ('rules:\n  - {id: a, when: "in dor"}', "2:23", "there is no zone `dor`"),
+        (
+            "rules:\n  - id: a\n    when: nose.y < 1px\n  - id: a\n    when: nose.y < 2px",
+            "4:9",
+            "a rule `a` stands above",
+        ),
+        ("rules:\n  - {id: a, when: nose.y < 1px, who: nose.y < 1px}", "2:38", "`who` needs `scope: scene`"),
+        ("rules:\n  - id: a\n    when: >-\n      nose.y <\n      1", "3:11", "a bare number"),
+        ("rules: []", "1:8", "expected 1 or more items"),
+        ("[1, 2]", "1:1", "expected `key: value` lines"),
+        ("rules: [", "2:1", "not YAML"),
+        ("rules:\n  - {id: a b, when: nose.y < 1px}", "2:10", "a b"),
+        ("rules:\n  - {id: a, when: nose.y < 1px}\n  - {id: b, when: yes}", "3:19", "quotes"),
+        ("version: 2\nrules: [{id: a, when: nose.y < 1px}]", "1:10", "expected 1, got 2"),
+    ],
+)
+def test_mistakes(text: str, place: str, words: str) -> None:
+    with pytest.raises(GraphError) as caught:
+        parse_rules(text, "r.yaml")
+    assert str(caught.value.problems[0]).startswith(f"r.yaml:{place}: ")
+    assert words in str(caught.value)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="there is no rules file"):
+        read_rules(tmp_path / "none.yaml")
+    with pytest.raises(UserError, match="is no text file"):
+        read_rules(tmp_path)
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UserError, match="is no text file"):
+        read_rules(tmp_path / "binary.yaml")
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*_rules.yaml")), ids=lambda path: path.name)
+def test_the_rules_that_come_along(path: Path) -> None:
+    assert read_rules(path).of_camera("any")
+
+
+def test_the_examples_of_the_documentation() -> None:
+    """Every block of YAML in docs/rules.md is a file of rules, or a list of rules, that is right."""
+    text = (CONFIGS.parent / "docs" / "rules.md").read_text()
+    blocks = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) >= 3
+    for block in blocks:
+        whole = block if "rules:" in block else f"rules:\n{block}"
+        assert parse_rules(whole, "docs/rules.md").rules

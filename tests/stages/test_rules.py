@@ -1,0 +1,205 @@
+"""The stage that judges: the events of people who are handed in, and what they depend on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from pipeline.errors import BadItem, GraphError
+from pipeline.messages import End, Event
+from pipeline.testing import feed, opened, stamp
+from stages.events import CloudEvent, IncidentData
+from stages.messages import Tracks
+from stages.rules import Rules
+
+ZONES = {"door": [[0.25, 0], [0.5, 0], [0.5, 1], [0.25, 1]]}
+IN_DOOR = {"rules": [{"id": "in_door", "when": "in door", "hold": "0.2s"}], "zones": ZONES}
+Person = tuple[int, float, float]
+"""Id, and where the feet are, in a frame of 400 x 300. Everybody is 20 x 60 pixels."""
+
+
+def tracks(seq: int, people: Sequence[Person] = (), camera: str = "cam", *, epoch: int = 0) -> Tracks:
+    boxes = np.array([[x - 10, y - 60, x + 10, y] for _, x, y in people], np.float32).reshape(-1, 4)
+    n = len(boxes)
+    keypoints = np.dstack([np.tile(boxes[:, None, :2], (1, 17, 1)), np.full((n, 17, 1), 0.9, np.float32)])
+    ids = np.array([track for track, *_ in people], np.int64)
+    at, scores = stamp(seq, camera, epoch=epoch), np.full(n, 0.9, np.float32)
+    return Tracks(at, boxes, scores, keypoints, (400, 300), np.zeros(n, np.int64), "coco-17", ids)
+
+
+def told(outputs: Sequence[Any]) -> list[IncidentData]:
+    """The data of events, all of which must be as the schema says, and as their messages say."""
+    result = []
+    for event in outputs:
+        assert isinstance(event, Event)
+        whole = CloudEvent.model_validate_json(event.body)
+        assert (whole.id, whole.data.incident, whole.data.phase) == (event.id, event.incident, event.phase)
+        assert (whole.subject, whole.type) == (event.stamp.camera, f"camgraph.incident.{event.phase}")
+        result.append(whole.data)
+    return result
+
+
+def run(rules: dict[str, Any], items: Sequence[Tracks], folder: Path, **options: Any) -> list[IncidentData]:
+    with opened(Rules, rules, folder=folder) as stage:
+        return told(feed(stage, items, **options))
+
+
+def test_start_and_end_of_an_incident(tmp_path: Path) -> None:
+    start, end = run(IN_DOOR, [tracks(i, [(7, 60.0 + 10 * i, 200.0)]) for i in range(20)], tmp_path)
+    assert (start.phase, end.phase) == ("start", "end")
+    assert start.incident == end.incident
+    assert (start.action, start.camera, start.zones) == ("in_door", "cam", ["door"])
+    assert start.start_time == end.start_time == "1970-01-01T00:00:00.400Z"
+    assert (end.end_time, end.duration_s, end.reason) == ("1970-01-01T00:00:01.300Z", 0.9, "condition")
+    assert (start.frame.seq, end.frame.seq) == (4, 13)
+    assert (start.people[0].track_id, start.people[0].bbox) == (7, (90.0, 140.0, 110.0, 200.0))
+    assert start.evidence is not None
+    assert start.evidence.conditions[0].model_dump(exclude_none=True) == {"text": "in door", "holds": True}
+
+
+def test_evidence_is_what_was_measured(tmp_path: Path) -> None:
+    rules = {
+        "rules": [{"id": "up", "when": "nose.y < 0.5h + 180px - 0.1fh and speed < 9h/s or age > 9s", "for": "0.1s"}]
+    }
+    [start, _] = run(rules, [tracks(i, [(7, 100.0, 200.0)]) for i in range(7)], tmp_path, end=True)
+    assert start.evidence is not None
+    nose, speed, age = (part.model_dump(exclude_none=True) for part in start.evidence.conditions)
+    assert nose == {"text": "nose.y < 0.5h + 180px - 0.1fh", "left": 140.0, "right": 180.0, "unit": "px"}
+    assert speed == {"text": "speed < 9h/s", "left": 0.0, "right": 540.0, "unit": "px/s"}
+    assert age == {"text": "age > 9s", "left": 0.5, "right": 9.0, "unit": "s"}
+    assert start.evidence.true_s == 0.1
+
+
+def test_a_joint_that_nobody_saw_has_no_value(tmp_path: Path) -> None:
+    item = tracks(0, [(7, 150.0, 200.0)])
+    item.keypoints[:, 9, 2] = 0.1
+    rules = {**IN_DOOR, "rules": [{"id": "a", "when": "in door or left_wrist.y < 5px"}]}
+    [start] = run(rules, [item], tmp_path)
+    assert start.evidence is not None
+    assert start.evidence.conditions[1].model_dump(exclude_none=True) == {
+        "text": "left_wrist.y < 5px", "right": 5.0, "unit": "px",
+    }  # fmt: skip
+
+
+def test_told_once(tmp_path: Path) -> None:
+    rules = {**IN_DOOR, "rules": [{"id": "a", "when": "in door", "once": True, "update": "0.1s"}]}
+    [single] = run(rules, [tracks(i, [(7, 150.0, 200.0)]) for i in range(9)], tmp_path, end=True)
+    assert (single.phase, single.reason, single.end_time) == ("single", None, None)
+
+
+def test_updates_have_ids_of_their_own(tmp_path: Path) -> None:
+    rules = {**IN_DOOR, "rules": [{"id": "a", "when": "in door", "update": "0.2s"}]}
+    with opened(Rules, rules, folder=tmp_path) as stage:
+        events = feed(stage, [tracks(i, [(7, 150.0, 200.0)]) for i in range(7)], end=True)
+    assert [event.phase for event in events] == ["start", "update", "update", "update", "end"]
+    assert len({event.id for event in events}) == 5
+    assert len({event.incident for event in events}) == 1
+
+
+@pytest.mark.parametrize("reason", ["end", "error", "stopped"])
+def test_the_end_of_a_camera_ends_its_incidents(tmp_path: Path, reason: Any) -> None:
+    with opened(Rules, IN_DOOR, folder=tmp_path) as stage:
+        feed(stage, [tracks(0, [(7, 150.0, 200.0)]), tracks(1)])
+        [end] = told(list(stage.finish("cam", End(stamp(1), reason))))
+        assert (end.phase, end.reason, end.frame.seq) == ("end", reason, 0)
+        assert list(stage.finish("cam", End(stamp(1)))) == []
+
+
+def test_a_new_epoch_ends_them_too_and_forgets(tmp_path: Path) -> None:
+    items = [tracks(0, [(7, 150.0, 200.0)]), tracks(0, [(7, 150.0, 200.0)], epoch=1)]
+    with opened(Rules, IN_DOOR, folder=tmp_path) as stage:
+        events = feed(stage, items)
+    start, end, again = told(events)
+    assert [event.stamp.epoch for event in events] == [0, 1, 1]
+    assert (end.phase, end.reason, end.frame.epoch) == ("end", "epoch", 0)
+    assert again.phase == "start"
+    assert again.incident != start.incident
+
+
+def test_model_and_clock_are_told_where_they_are_known(tmp_path: Path) -> None:
+    known = {"model": {"name": "movenet", "sha256": "0" * 64, "provider": "cpu"}, "clocks": {"cam": "file"}}
+    [start] = run({**IN_DOOR, **known}, [tracks(0, [(7, 150.0, 200.0)])], tmp_path)
+    assert start.model is not None
+    assert start.model.provider == "cpu"
+    assert start.frame.clock == "file"
+
+
+def test_rules_of_a_file_are_those_of_the_settings(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(json.dumps(IN_DOOR))
+    items = [tracks(i, [(7, 60.0 + 10 * i, 200.0)]) for i in range(20)]
+    assert run({"file": "rules.yaml"}, items, tmp_path) == run(IN_DOOR, items, tmp_path)
+
+
+def test_a_bad_item_leaves_nothing_behind(tmp_path: Path) -> None:
+    bad = tracks(1, [(7, 150.0, 200.0)])
+    bad.boxes[0, 0] = np.inf
+    with opened(Rules, IN_DOOR, folder=tmp_path) as stage:
+        with pytest.raises(BadItem, match="not_finite"):
+            list(stage.process([tracks(0, [(7, 150.0, 200.0)]), bad]))
+        assert len(feed(stage, [tracks(0, [(7, 150.0, 200.0)])])) == 1
+
+
+def test_other_skeletons_are_judged_by_their_boxes(tmp_path: Path) -> None:
+    odd = replace(tracks(0, [(7, 150.0, 200.0)]), keypoints=np.ones((1, 0, 3), np.float32), skeleton="none")
+    rules = {**IN_DOOR, "rules": [{"id": "a", "when": "in door"}, {"id": "b", "when": "nose.y > 0px"}]}
+    [start] = run(rules, [odd], tmp_path)
+    assert (start.rule.id, start.keypoints_format, start.people[0].keypoints) == ("a", "none", [])
+
+
+def test_mistakes_are_found_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text("rules:\n  - {id: a, when: in dor}\n")
+    with pytest.raises(GraphError, match=r"rules\.yaml:2:22: rules\[0\]\.when: there is no zone `dor`"):
+        list(Rules.check(Rules.settings_type.model_validate({"file": "rules.yaml"}), tmp_path))
+    inline = Rules.settings_type.model_validate({"rules": [{"id": "a", "when": "in dor"}]})
+    [(path, text)] = Rules.check(inline, tmp_path)
+    assert path == ("rules", 0, "when")
+    assert "there is no zone `dor`" in text
+    for wrong in ({}, {"file": "a.yaml", **IN_DOOR}, {"file": "a.yaml", "zones": ZONES}):
+        with pytest.raises(ValidationError, match=r"expected either|stand in the file"):
+            Rules.settings_type.model_validate(wrong)
+
+
+MANY = {
+    "zones": ZONES,
+    "lines": {"gate": {"from": [0.4, 0], "to": [0.4, 1]}},
+    "rules": [
+        {"id": "in_door", "when": "in door", "for": "0.2s"},
+        {"id": "gate", "when": "crosses(gate)", "once": True},
+        {"id": "pair", "scope": "pair", "when": "distance(a.feet, b.feet) < 0.8h", "cooldown": "0.3s"},
+        {"id": "crowd", "scope": "scene", "when": "count >= 2", "who": "not in door", "update": "0.2s"},
+    ],
+}
+people = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 400).map(float)), max_size=4, unique_by=lambda p: p[0])
+stories = st.lists(people, max_size=14)
+
+
+@settings(max_examples=60, deadline=None)
+@given(stories, stories, st.integers(1, 9), st.data())
+def test_a_camera_knows_only_itself(tmp_path_factory: Any, one: Any, other: Any, batch: int, data: Any) -> None:
+    """Byte for byte: whatever the batches are, and whatever another camera sees in between."""
+    folder = tmp_path_factory.getbasetemp()
+    mine = [tracks(i, [(t, x, 200.0) for t, x in frame], "a") for i, frame in enumerate(one)]
+    theirs = [tracks(i, [(t, x, 200.0) for t, x in frame], "b") for i, frame in enumerate(other)]
+    turns = data.draw(st.permutations([*"a" * len(mine), *"b" * len(theirs)]))
+    queues = {"a": iter(mine), "b": iter(theirs)}
+    mixed = [next(queues[camera]) for camera in turns]
+    with opened(Rules, MANY, folder=folder, cameras=("a", "b")) as stage:
+        together = [event.body for event in feed(stage, mixed, batch=batch, end=True) if event.stamp.camera == "a"]
+    with opened(Rules, MANY, folder=folder, cameras=("a",)) as stage:
+        alone = feed(stage, mine, end=True)
+    assert together == [event.body for event in alone]
+    told(alone)
+    assert len({event.id for event in alone}) == len(alone)
+    for incident in {event.incident for event in alone}:
+        phases = [event.phase for event in alone if event.incident == incident]
+        assert phases == ["single"] or (phases[0], phases[-1]) == ("start", "end")
+        assert set(phases[1:-1]) <= {"update"}

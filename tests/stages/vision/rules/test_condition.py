@@ -1,0 +1,323 @@
+"""Conditions: what they say of people made by hand, and that two Python expressions are Kleene's logic."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stages.vision.rules.condition import Scope, compile_condition
+from stages.vision.rules.expression import (
+    Arithmetic,
+    Call,
+    Comparison,
+    ExpressionError,
+    Inside,
+    Junction,
+    Name,
+    Negative,
+    Node,
+    Not,
+    Number,
+    parse,
+)
+from stages.vision.rules.geometry import Surroundings, zone_of
+from stages.vision.rules.people import COCO_17, NAN, Person, Scene
+
+ZONES, LINES = ["door", "yard"], ["gate"]
+AROUND = Surroundings(200, 100, {"door": zone_of([(0, 0), (50, 0), (50, 100), (0, 100)]), "yard": lambda x, y: False})
+STANDING = {
+    **{"nose": (30, 12), "left_eye": (32, 10), "right_eye": (28, 10), "left_ear": (34, 11), "right_ear": (26, 11)},
+    **{"left_shoulder": (36, 25), "right_shoulder": (24, 25), "left_elbow": (40, 38), "right_elbow": (20, 38)},
+    **{"left_wrist": (42, 50), "right_wrist": (18, 50), "left_hip": (34, 50), "right_hip": (26, 50)},
+    **{"left_knee": (34, 70), "right_knee": (26, 70), "left_ankle": (34, 88), "right_ankle": (26, 88)},
+}
+
+
+def joints(**moved: tuple[float, float] | None) -> list[float]:
+    """The joints of someone who stands, with some moved, or (None) not seen."""
+    places = {**STANDING, **moved}
+    return [value for name in COCO_17 for value in (places[name] or (NAN, NAN))]
+
+
+def person(**changes: Any) -> Person:
+    values = {"id": 1, "row": 0, "left": 20.0, "top": 5.0, "right": 40.0, "bottom": 95.0, "score": 0.9}
+    return Person(**{**values, "confidences": [0.8] * 17, "speed": 30.0, "age": 2.5, **changes})
+
+
+def judged(text: str, k: list[float] | None = None, p: Person | None = None) -> bool | None:
+    condition = compile_condition(text, "person", zones=ZONES, lines=LINES)
+    return condition.judge(joints() if k is None else k, p or person(), AROUND)
+
+
+@pytest.mark.parametrize(
+    ("text", "truth"),
+    [
+        ("left_wrist.y < nose.y - 0.1h", False),
+        ("left_wrist.y > nose.y + 0.4h", True),
+        ("left_wrist.y > nose.y + 0.5h", False),
+        ("left_knee.y - left_hip.y > 0.75bl", True),
+        ("left_knee.y - left_hip.y > 0.85bl", False),
+        ("nose.y < 0.2fh and nose.x < 0.2fw", True),
+        ("nose.y < 12px", False),
+        ("10px <= nose.y <= 12px", True),
+        ("speed < 0.5h/s", True),
+        ("speed > 20px/s", True),
+        ("0.2h / 500ms > speed", True),
+        ("age >= 2500ms", True),
+        ("score > 0.95 or nose.c > 0.7", True),
+        ("lean < 10deg", True),
+        ("angle(left_shoulder, left_hip, left_knee) > 150deg", True),
+        ("distance(left_wrist, right_wrist) == 24px", True),
+        ("abs(left_wrist.x - right_wrist.x) < 0.1h", False),
+        ("max(left_wrist.y, right_wrist.y) < min(hips.y, knees.y) + 1px", True),
+        ("in door", True),
+        ("in yard", False),
+        ("not in yard", True),
+        ("right_wrist not in door", False),
+        ("center in door and feet in door", True),
+        ("box.width < box.height", True),
+        ("box.left + 20px == box.right", True),
+        ("nose.y < 0.2fh - 0.05h", True),
+        ("nose.y < 0.2fh - 0.1h", False),
+        ("nose.y < 20px - 0.1h", False),
+        ("-1 < 0 * -2 + 1", True),
+        ("not (nose.y < 1px or nose.y > 2px) or nose.y != 3px", True),
+        ("shoulders.y < elbows.y", True),
+    ],
+)  # fmt: skip
+def test_of_someone_who_stands(text: str, truth: bool) -> None:
+    assert judged(text) is truth
+
+
+@pytest.mark.parametrize(
+    ("text", "truth"),
+    [
+        ("left_wrist.y < nose.y", None),
+        ("not left_wrist.y < nose.y", None),
+        ("left_wrist.y == nose.y", None),
+        ("left_wrist.y != nose.y", None),
+        ("left_wrist in door", None),
+        ("left_wrist not in door", None),
+        ("left_wrist.y < nose.y and nose.y < 0px", False),
+        ("left_wrist.y < nose.y or nose.y > 0px", True),
+        ("left_wrist.y < nose.y and nose.y > 0px", None),
+        ("nose.y > 50px > left_wrist.y", False),
+        ("wrists.y > 0px", None),
+        ("max(left_wrist.y, nose.y) > 0px", None),
+        ("min(nose.y, left_wrist.y) > 0px", None),
+        ("distance(nose, left_wrist) > 0px", None),
+        ("angle(nose, left_wrist, left_hip) > 0deg", None),
+        ("1px / (nose.x - nose.x) > 1", None),
+        ("left_wrist.c < 0.9", True),
+    ],
+)
+def test_a_joint_that_is_not_known(text: str, truth: bool | None) -> None:
+    assert judged(text, joints(left_wrist=None)) is truth
+
+
+def test_upside_down_lying_and_standing() -> None:
+    assert judged("lean > 80deg", joints(left_shoulder=(60, 50), right_shoulder=(60, 51))) is True
+    assert judged("lean > 170deg", joints(left_shoulder=(36, 75), right_shoulder=(24, 75))) is True
+    assert judged("lean < 200deg", joints(left_shoulder=(36, 50), right_shoulder=(24, 50))) is None
+
+
+def test_steps_over_lines_and_borders() -> None:
+    walker = person(crossed={"gate": -1}, entered={"door": 1, "yard": -1})
+    assert judged("crosses(gate)", p=walker) is True
+    assert judged("crosses(gate, leftward)", p=walker) is True
+    assert judged("crosses(gate, rightward)", p=walker) is False
+    assert judged("enters(door) and leaves(yard)", p=walker) is True
+    assert judged("crosses(gate)") is False
+
+
+def test_pairs_and_scenes() -> None:
+    near = compile_condition("distance(a.feet, b.feet) < 0.5h and a.speed < 1h/s", "pair", zones=[], lines=[])
+    other = person(id=2, left=60.0, right=80.0)
+    assert near.judge(joints(), person(), joints(), other, AROUND) is True
+    assert near.judge(joints(), person(), joints(), person(left=90.0, right=110.0), AROUND) is False
+    assert near.judge(joints(), person(speed=NAN), joints(), other, AROUND) is None
+    few = compile_condition("count >= 2 and people < 4", "scene", zones=[], lines=[])
+    assert few.judge(Scene(3, 2), AROUND) is True
+    assert few.judge(Scene(4, 2), AROUND) is False
+
+
+def test_evidence_and_what_is_used() -> None:
+    condition = compile_condition("left_wrist.y <  nose.y - 0.1h and in door", "person", zones=ZONES, lines=LINES)
+    assert [text for text, _ in condition.parts] == ["left_wrist.y < nose.y - 0.1h", "in door"]
+    assert condition.values(joints(), person(), AROUND) == ((50, 12 - 9.0), True)
+    assert (condition.zones, condition.lines) == ({"door"}, set())
+
+
+MISTAKES: list[tuple[Scope, str, int, str]] = [
+    ("person", "left_wrst.y < nose.y", 0, "`left_wrst.y` is not known; did you mean `left_wrist`?"),
+    ("person", "nose.y < 0.5", 0, "give the number a unit, such as 0.5fh"),
+    ("person", "nose.y < left_hip.y - 0.1", 9, "a bare number cannot be subtracted from a position from the top"),
+    ("person", "nose.y < nose.x", 0, "compare x with x and y with y"),
+    ("person", "nose.y < 0.5fw", 0, "use fw with x and fh with y"),
+    ("person", "speed < 0.2h", 0, "a speed cannot be compared with a length"),
+    ("person", "nose.y + left_hip.y > 0px", 0, "cannot be added to"),
+    ("person", "nose.y < 0.1fh + 0.1fw", 0, "cannot be compared with a length"),
+    ("person", "nose.y < 0.1h + 0.1h", 0, "cannot be compared with a length"),
+    ("person", "nose.y * 2 > 0px", 0, "cannot be multiplied"),
+    ("person", "nose.y / 2 > 0px", 0, "cannot be divided"),
+    ("person", "-nose.y < 0px", 0, "has no negative"),
+    ("person", "nose", 0, "is a point: expected a comparison"),
+    ("person", "nose < left_hip", 0, "write nose.x, nose.y or distance(nose, ...)"),
+    ("person", "nose.z < 1px", 0, "`nose` has no `z`: it has x, y and c"),
+    ("person", "feet.c > 0.5", 0, "it has x and y"),
+    ("person", "box.tp < 1px", 0, "did you mean `top`?"),
+    ("person", "speed.x < 1px", 0, "`speed` has no `x`"),
+    ("person", "in dor", 3, "there is no zone `dor`; did you mean `door`?"),
+    ("person", "0.5 in door", 0, "is no point"),
+    ("person", "crosses(door)", 8, "there is no line `door`"),
+    ("person", "crosses(gate, rightwards)", 14, "did you mean `rightward`?"),
+    ("person", "crosses()", 0, "takes the name of a line, as in crosses(gate)"),
+    ("person", "door", 0, "`door` is a zone: write `in door`"),
+    ("person", "gate", 0, "`gate` is a line: write crosses(gate)"),
+    ("person", "nose.y < 1hh", 9, "there is no unit `hh`"),
+    ("person", "distnce(nose, feet) < 1h", 0, "did you mean `distance`?"),
+    ("person", "distance(nose) < 1h", 0, "takes 2 points, as in distance(left_wrist, nose)"),
+    ("person", "abs(nose.y) < 1px", 0, "takes a difference"),
+    ("person", "max(nose.y) < 1px", 0, "takes two values or more"),
+    ("person", "max(nose.y, nose.x) < 1px", 12, "compares"),
+    ("person", "(nose.y < 1px", 13, "expected `)` for the `(` at character 1, the condition ends here"),
+    ("person", "nose.y < 1px nose.y", 13, "expected the end, `and`, `or` or an operator, got `nose`"),
+    ("person", "nose.y = 1px", 7, "write `==`"),
+    ("person", "nose.y < 1px && in door", 13, "write `and`"),
+    ("person", "in 'door'", 3, "without quotes"),
+    ("person", "", 0, "the condition is empty"),
+    ("person", "nose.y <", 8, "expected a name, a number or `(`, the condition ends here"),
+    ("person", "nose..y < 1px", 5, "expected a name after `nose.`"),
+    ("person", "(nose.y < 1px) < 2", 1, "is a condition: expected a number or a place"),
+    ("person", "nose.y < 99999999px", 9, "too large"),
+    ("person", "nose.__class__ < 1", 0, "has no `__class__`"),
+    ("person", "__import__(nose)", 0, "there is no function `__import__`"),
+    ("person", "count > 1", 0, "`count` is not known"),
+    ("pair", "nose.y < 1px", 0, "of whom? the two people of a pair are a and b: a.nose or b.nose"),
+    ("pair", "a < b", 0, "`a` is a person: write what of them, such as a.feet"),
+    ("pair", "in door", 0, "whose feet? write `a.feet in ...`"),
+    ("pair", "crosses(gate)", 0, "use it with `scope: person`"),
+    ("scene", "nose.y < 1px", 0, "a scene has no `nose.y`"),
+    ("scene", "count > 0.5h", 8, "measured on one person"),
+    ("person", "(" * 60 + "nose.y < 1px" + ")" * 60, 41, "more than 40 levels"),
+    ("person", " and ".join(["in door"] * 150), 8 + 13 * 66, "more than 200 words and signs"),
+    ("person", "in door or " * 300, 0, "at most 2000 are accepted"),
+]
+
+
+@pytest.mark.parametrize(("scope", "text", "at", "words"), MISTAKES, ids=[text[:40] for _, text, _, _ in MISTAKES])
+def test_mistakes(scope: Scope, text: str, at: int, words: str) -> None:
+    with pytest.raises(ExpressionError) as caught:
+        compile_condition(text, scope, zones=ZONES, lines=LINES)
+    assert words in str(caught.value)
+    if "200 words" not in words and "levels" not in words:
+        assert caught.value.at == at
+
+
+# ---- three-valued logic against an interpreter of the tree
+
+Environment = dict[str, float]
+
+
+def interpreted(node: Node, k: list[float], p: Person) -> Any:
+    """Kleene's logic over the tree, number by number: None is unknown."""
+    if isinstance(node, Junction):
+        truths = [interpreted(operand, k, p) for operand in node.operands]
+        decisive = node.operator == "or"
+        return decisive if decisive in truths else None if None in truths else not decisive
+    if isinstance(node, Not):
+        truth = interpreted(node.operand, k, p)
+        return None if truth is None else not truth
+    if isinstance(node, Comparison):
+        values = [interpreted(operand, k, p) for operand in node.operands]
+        truths = [compare(op, values[i], values[i + 1]) for i, op in enumerate(node.operators)]
+        return False if False in truths else None if None in truths else True
+    if isinstance(node, Inside):
+        assert isinstance(node.point, Name)
+        x, _ = place(node.point.parts[0], k)
+        return None if math.isnan(x) else x < 50 and node.zone.text == "door"
+    return value(node, k, p)
+
+
+def value(node: Node, k: list[float], p: Person) -> float | None:
+    if isinstance(node, Number):
+        return node.value * {"h": p.h, "px": 1.0}[node.unit]
+    if isinstance(node, Negative):
+        inner = value(node.operand, k, p)
+        return None if inner is None else -inner
+    if isinstance(node, Arithmetic):
+        left, right = value(node.left, k, p), value(node.right, k, p)
+        if left is None or right is None:
+            return None
+        return left + right if node.operator == "+" else left - right
+    if isinstance(node, Call):
+        values = [value(argument, k, p) for argument in node.arguments]
+        return None if None in values else max(v for v in values if v is not None)
+    assert isinstance(node, Name)
+    known = place(node.parts[0], k)["xy".index(node.parts[1])]
+    return None if math.isnan(known) else known
+
+
+def place(joint: str, k: list[float]) -> tuple[float, float]:
+    at = COCO_17.index(joint) * 2
+    return k[at], k[at + 1]
+
+
+def compare(operator: str, left: float | None, right: float | None) -> bool | None:
+    if left is None or right is None:
+        return None
+    return {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right,
+            "==": left == right, "!=": left != right}[operator]  # fmt: skip
+
+
+names = st.sampled_from(["nose", "left_wrist", "right_wrist", "left_hip"])
+lengths = st.sampled_from(["0.1h", "5px", "-3px", "0px", "(left_hip.y - nose.y)"])
+heights = st.one_of(
+    names.map("{}.y".format),
+    st.tuples(names, st.sampled_from("+-"), lengths).map(lambda t: f"{t[0]}.y {t[1]} {t[2]}"),
+    st.tuples(names, names).map(lambda t: f"max({t[0]}.y, {t[1]}.y)"),
+)
+signs = st.sampled_from(["<", "<=", ">", ">=", "==", "!="])
+atoms = st.one_of(
+    st.tuples(heights, signs, heights).map(" ".join),
+    st.tuples(heights, signs, heights, signs, heights).map(" ".join),
+    st.tuples(names, st.sampled_from(["in", "not in"]), st.sampled_from(ZONES)).map(" ".join),
+)
+conditions = st.recursive(
+    atoms,
+    lambda inner: st.one_of(
+        inner.map("not ({})".format),
+        st.tuples(inner, st.sampled_from(["and", "or"]), inner).map(lambda t: f"({t[0]}) {t[1]} ({t[2]})"),
+        st.tuples(inner, st.sampled_from([" and ", " or "]), inner, inner).map(lambda t: t[1].join((t[0], *t[2:]))),
+    ),
+    max_leaves=6,
+)
+coordinates = st.sampled_from([NAN, 0.0, 5.0, 10.0, 49.0, 50.0, 60.0])
+
+
+@settings(max_examples=600, deadline=None)
+@given(conditions, st.lists(coordinates, min_size=17, max_size=17), st.lists(coordinates, min_size=17, max_size=17))
+def test_same_as_the_interpreter(text: str, xs: list[float], ys: list[float]) -> None:
+    k = [v for x, y in zip(xs, ys, strict=True) for v in ((NAN, NAN) if math.isnan(x + y) else (x, y))]
+    tree = parse(text)
+    surroundings = Surroundings(100, 100, {"door": lambda x, y: x < 50, "yard": lambda x, y: False})
+    condition = compile_condition(text, "person", zones=ZONES, lines=[])
+    assert condition.judge(k, person(), surroundings) is interpreted(tree, k, person())
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.text(alphabet="abh.0159<>=!+-*/(), _ndorinot\n", max_size=60))
+def test_no_text_does_harm(text: str) -> None:
+    """Any text is a condition or an ExpressionError with a place in it; nothing else happens."""
+    try:
+        condition = compile_condition(text, "person", zones=["a"], lines=["b"])
+    except ExpressionError as error:
+        place_of_it = error.at
+    else:
+        place_of_it = 0
+        assert condition.judge(joints(), person(), Surroundings(1, 1, {"a": lambda x, y: True})) in (True, False, None)
+    assert 0 <= place_of_it <= len(text)

@@ -1,0 +1,183 @@
+"""Incidents in time: each promise by hand, then all of them against a slow reference that looks at the whole story."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stages.vision.rules.incidents import Timing, Watch
+
+MS = 1_000_000
+
+
+@dataclass(frozen=True)
+class At:
+    time_ns: int
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One frame of a story: when, what was judged, and whether the people were in the frame."""
+
+    time_ns: int
+    truth: bool | None
+    seen: bool = True
+
+
+Told = tuple[str, int, int, int]
+"""Phase, and the times of the frame it is told at, of the first and the last moment of truth."""
+
+
+def told(story: list[Seen], timing: Timing, gap_ns: int) -> list[Told]:
+    watch: Watch[At] = Watch(timing)
+    result = []
+    for frame in story:
+        for step in watch.step(At(frame.time_ns), frame.truth, gap_ns, seen=frame.seen):
+            incident = step.incident
+            result.append((step.phase, frame.time_ns, incident.begun.time_ns, incident.last.time_ns))
+    return result
+
+
+def story(text: str, step_ms: int = 100) -> list[Seen]:
+    """`T` true, `.` false, `?` unknown, `-` not in the frame; a frame every 100 ms."""
+    meaning = {"T": (True, True), ".": (False, True), "?": (None, True), "-": (None, False)}
+    return [Seen(i * step_ms * MS, *meaning[letter]) for i, letter in enumerate(text)]
+
+
+def in_ms(result: list[Told]) -> list[Told]:
+    return [(phase, at // MS, begun // MS, last // MS) for phase, at, begun, last in result]
+
+
+def timing(**ms: int) -> Timing:
+    return Timing(**{f"{key}_ns": value * MS for key, value in ms.items()})
+
+
+def test_for_and_hold() -> None:
+    result = told(story("..TTTTTT....."), timing(**{"for": 300, "hold": 200}), 500 * MS)
+    assert in_ms(result) == [("start", 500, 200, 500), ("end", 900, 200, 700)]
+
+
+def test_false_begins_anew_but_unknown_and_unseen_do_not() -> None:
+    rule = timing(**{"for": 300})
+    assert told(story("TTT.TTT"), rule, 500 * MS) == []
+    assert in_ms(told(story("TTT?-TT"), rule, 500 * MS)) == [("start", 600, 0, 600)]
+
+
+def test_what_was_unknown_does_not_count() -> None:
+    """True for 0.1 s, unknown for 0.3 s, true again: 0.2 s are still missing."""
+    assert in_ms(told(story("TT???TTT"), timing(**{"for": 300}), 500 * MS)) == [("start", 700, 0, 700)]
+
+
+def test_longer_than_gap_begins_anew() -> None:
+    assert in_ms(told(story("TT----TTT"), timing(**{"for": 200}), 300 * MS)) == [("start", 800, 600, 800)]
+
+
+def test_a_hole_in_the_stream_is_unseen() -> None:
+    frames = [Seen(0, True), Seen(100 * MS, True), Seen(5000 * MS, True), Seen(5100 * MS, True)]
+    assert told(frames, timing(**{"for": 200}), 500 * MS) == []
+    result = told(frames, timing(hold=1000), 500 * MS)
+    assert in_ms(result) == [("start", 0, 0, 0), ("end", 5000, 0, 100), ("start", 5000, 5000, 5000)]
+
+
+def test_hold_bridges_and_without_it_one_frame_ends() -> None:
+    assert in_ms(told(story("T..T..."), timing(hold=300), 500 * MS)) == [("start", 0, 0, 0), ("end", 600, 0, 300)]
+    assert in_ms(told(story("T?"), timing(), 500 * MS)) == [("start", 0, 0, 0), ("end", 100, 0, 0)]
+
+
+def test_cooldown_is_from_end_to_start() -> None:
+    result = told(story("T.TTTTTT"), timing(cooldown=400), 500 * MS)
+    assert in_ms(result) == [("start", 0, 0, 0), ("end", 100, 0, 0), ("start", 400, 200, 400)]
+
+
+def test_min_visible_asks_for_a_share_of_the_frames_seen() -> None:
+    rule = Timing(for_ns=100 * MS, min_visible=0.7)
+    assert in_ms(told(story("T??TT"), rule, 500 * MS)) == []
+    assert in_ms(told(story("T??TTTT"), rule, 500 * MS)) == [("start", 600, 0, 600)]
+    assert in_ms(told(story("T--TT"), rule, 500 * MS)) == [("start", 400, 0, 400)]
+
+
+def test_updates_come_while_it_is_true() -> None:
+    result = told(story("TTTTT..TT"), timing(update=200, hold=1000), 500 * MS)
+    assert [(phase, at) for phase, at, *_ in in_ms(result)] == [
+        *(("start", 0), ("update", 200), ("update", 400), ("update", 700)),
+    ]
+
+
+def test_idle_when_nothing_matters_any_more() -> None:
+    watch: Watch[At] = Watch(timing(cooldown=300))
+    watch.step(At(0), True, 500 * MS)
+    assert not watch.idle(0)
+    watch.step(At(100 * MS), False, 500 * MS)
+    assert not watch.idle(200 * MS)
+    assert watch.idle(300 * MS)
+
+
+# ---- the reference
+
+
+def reference(frames: list[Seen], rule: Timing, gap: int) -> list[Told]:
+    """Starts and ends, found by looking back and forth over the whole story."""
+    result: list[Told] = []
+    t, truth = [f.time_ns for f in frames], [f.truth for f in frames]
+
+    def last_true(before: int) -> int:
+        return max(i for i in range(before) if truth[i])
+
+    def run_end(k: int) -> int:
+        for j in range(k + 1, len(frames)):
+            if truth[j] is False or t[j] - t[last_true(j)] > gap:
+                return j
+        return len(frames)
+
+    def over(n: int) -> bool:
+        silent = t[n] - t[last_true(n)]
+        return silent > max(rule.hold_ns, gap) if truth[n] else silent >= rule.hold_ns
+
+    def ripe(k: int, m: int) -> bool:
+        counted = sum(t[i] - t[i - 1] for i in range(k + 1, m + 1) if truth[i] and truth[i - 1])
+        judged = sum(truth[i] is True for i in range(k, m + 1))
+        seen = sum(truth[i] is True or frames[i].seen for i in range(k, m + 1))
+        return counted >= rule.for_ns and judged / seen >= rule.min_visible and t[m] >= rests_until
+
+    cursor, rests_until = 0, -1
+    while cursor < len(frames):
+        if not truth[cursor]:
+            cursor += 1
+            continue
+        end = run_end(cursor)
+        start = next((m for m in range(cursor, end) if truth[m] and ripe(cursor, m)), None)
+        if start is None:
+            cursor = end
+            continue
+        result.append(("start", t[start], t[cursor], t[start]))
+        stop = next((n for n in range(start + 1, len(frames)) if over(n)), None)
+        if stop is None:
+            break
+        result.append(("end", t[stop], t[cursor], t[last_true(stop)]))
+        rests_until, cursor = t[last_true(stop)] + rule.cooldown_ns, stop
+    return result
+
+
+frames_of = st.lists(
+    st.tuples(st.integers(1, 9), st.sampled_from([(True, True)] * 3 + [(False, True), (None, True), (None, False)])),
+    max_size=40,
+)
+timings = st.builds(
+    Timing,
+    for_ns=st.integers(0, 12),
+    hold_ns=st.integers(0, 12),
+    cooldown_ns=st.integers(0, 30),
+    min_visible=st.sampled_from([0.0, 0.5, 0.8, 1.0]),
+)
+
+
+@settings(max_examples=1500, deadline=None)
+@given(frames_of, timings, st.integers(0, 12))
+def test_same_as_the_reference(steps: list[tuple[int, tuple[bool | None, bool]]], rule: Timing, gap: int) -> None:
+    time, frames = 0, []
+    for step, (truth, seen) in steps:
+        time += step
+        frames.append(Seen(time, truth, seen))
+    assert told(frames, rule, gap) == reference(frames, rule, gap)
