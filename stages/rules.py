@@ -25,6 +25,7 @@ from stages.messages import Tracks
 from stages.rule_file import Confidence, Lines, RuleFile, RuleList, Zones
 from stages.rule_set import ReadyRule, RuleSet, compile_rules, read_rules
 from stages.vision.rules.judge import Evidence, Judge, Picture, Verdict, zones_with
+from stages.vision.rules.people import COCO_17
 
 UNITS = {"x": "px", "y": "px", "length": "px", "frame_width": "px", "frame_height": "px", "pixels": "px",
          "speed": "px/s", "time": "s", "angle": "deg"}  # fmt: skip
@@ -131,9 +132,7 @@ class Rules(Stage[RulesSettings]):
             camera = None
         if camera is None:
             camera = self._cameras[name] = self._begun(item)
-        picture = Picture(
-            item.stamp, item.ids.copy(), item.boxes.copy(), item.scores.copy(), item.keypoints.copy(), item.frame_size
-        )
+        picture = _picture(item)
         camera.last = item.stamp
         for verdict in camera.judge.judge(picture):
             yield from self._events(camera, verdict, item.stamp, verdict.why)
@@ -208,6 +207,12 @@ class Rules(Stage[RulesSettings]):
             height=picture.size[1],
             clock=self.settings.clocks.get(at.camera),
         )
+
+
+def _picture(item: Tracks) -> Picture:
+    known = item.skeleton == "coco-17" and item.keypoints.shape[1] == len(COCO_17)
+    boxes, scores, keypoints = item.boxes.copy(), item.scores.copy(), item.keypoints.copy()
+    return Picture(item.stamp, item.ids.copy(), boxes, scores, keypoints, item.frame_size, known)
 
 
 def _people(verdict: Verdict) -> list[events.Person]:

@@ -42,7 +42,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The people of one frame: `ids` (N,), `boxes` (N, 4) xyxy, `scores` (N,), `keypoints` (N, K, 3). Own copies."""
+    """The people of one frame: `ids` (N,), `boxes` (N, 4) xyxy, `scores` (N,), `keypoints` (N, K, 3). Own copies.
+
+    `joints_known`: the keypoints are those of COCO, (N, 17, 3) in their order.
+    """
 
     moment: Any
     ids: NDArray[np.int64]
@@ -50,6 +53,7 @@ class Picture:
     scores: F32
     keypoints: F32
     size: tuple[int, int]
+    joints_known: bool = True
 
     @property
     def time_ns(self) -> int:
@@ -116,9 +120,9 @@ class Judge:
         self._note_time(picture.time_ns)
         around = self._surroundings(picture.size)
         people = self._people(picture, around)
-        joints = _Joints(picture)
+        cast = _Cast(picture, people, around)
         for rule in self.rules:
-            yield from self._judge_rule(rule, picture, _subjects(rule, people, joints, around))
+            yield from self._judge_rule(rule, picture, cast.subjects(rule))
 
     def finish(self) -> Iterator[Verdict]:
         """The ends of all incidents that are running; nothing is remembered afterwards."""
@@ -182,9 +186,10 @@ class Judge:
 
     def _people(self, picture: Picture, around: Surroundings) -> list[Person]:
         """In the order of their ids, each with what is known from before."""
-        known = picture.keypoints.shape[1] == len(COCO_17)
         boxes, scores = picture.boxes.tolist(), picture.scores.tolist()
-        confidences = picture.keypoints[:, :, 2].tolist() if known else [[0.0] * len(COCO_17)] * len(boxes)
+        confidences = (
+            picture.keypoints[:, :, 2].tolist() if picture.joints_known else [[0.0] * len(COCO_17)] * len(boxes)
+        )
         ids = picture.ids.tolist()
         people = []
         for row in sorted(range(len(ids)), key=ids.__getitem__):
@@ -223,36 +228,50 @@ def _entered(past: Past, person: Person, name: str, around: Surroundings) -> int
     return int(inside) - int(before)
 
 
-class _Joints:
-    """The joints of a frame's people as conditions take them, for each confidence floor that is asked for."""
+class _Cast:
+    """Whom a frame's rules are about. What several rules ask for in the same way is made once."""
 
-    def __init__(self, picture: Picture) -> None:
-        self._keypoints = picture.keypoints
-        self._known = picture.keypoints.shape[1] == len(COCO_17)
-        self._lists: dict[float, list[Joints]] = {}
+    def __init__(self, picture: Picture, people: Sequence[Person], around: Surroundings) -> None:
+        self._picture = picture
+        self._people = people
+        self._around = around
+        self._joints: dict[float, list[Joints]] = {}
+        self._subjects: dict[tuple[Scope, float], list[_Subject]] = {}
 
-    def of(self, person: Person, floor: float) -> Joints:
-        if not self._known:
-            return UNSEEN
-        if floor not in self._lists:
-            sure = self._keypoints[:, :, 2:] >= floor
-            places = np.where(sure, self._keypoints[:, :, :2], np.nan)
-            self._lists[floor] = places.reshape(len(places), -1).tolist()
-        return self._lists[floor][person.row]
+    def subjects(self, rule: Rule) -> list[_Subject]:
+        if rule.scope == "scene":
+            return [self._scene(rule)]
+        key = (rule.scope, rule.min_confidence)
+        if key not in self._subjects:
+            self._subjects[key] = self._pairs(key[1]) if rule.scope == "pair" else self._persons(key[1])
+        return self._subjects[key]
 
+    def _persons(self, floor: float) -> list[_Subject]:
+        joints = self._joints_above(floor)
+        return [_Subject((p.id,), (p.row,), (joints[p.row], p, self._around)) for p in self._people]
 
-def _subjects(rule: Rule, people: Sequence[Person], joints: _Joints, around: Surroundings) -> Iterator[_Subject]:
-    floor = rule.min_confidence
-    if rule.scope == "person":
-        for p in people:
-            yield _Subject((p.id,), (p.row,), (joints.of(p, floor), p, around))
-    elif rule.scope == "pair":
-        for a, b in combinations(people, 2):
-            arguments = (joints.of(a, floor), a, joints.of(b, floor), b, around)
-            yield _Subject((a.id, b.id), (a.row, b.row), arguments)
-    else:
-        counted = [p for p in people if rule.who is None or rule.who.judge(joints.of(p, floor), p, around)]
-        yield _Subject((), tuple(p.row for p in counted), (Scene(len(people), len(counted)), around))
+    def _pairs(self, floor: float) -> list[_Subject]:
+        joints = self._joints_above(floor)
+        return [
+            _Subject((a.id, b.id), (a.row, b.row), (joints[a.row], a, joints[b.row], b, self._around))
+            for a, b in combinations(self._people, 2)
+        ]
+
+    def _scene(self, rule: Rule) -> _Subject:
+        joints = self._joints_above(rule.min_confidence)
+        who = rule.who
+        counted = [p for p in self._people if who is None or who.judge(joints[p.row], p, self._around)]
+        return _Subject((), tuple(p.row for p in counted), (Scene(len(self._people), len(counted)), self._around))
+
+    def _joints_above(self, floor: float) -> list[Joints]:
+        """By row; joints below the confidence are NaN."""
+        if not self._picture.joints_known:
+            return [UNSEEN] * len(self._people)
+        if floor not in self._joints:
+            keypoints = self._picture.keypoints
+            places = np.where(keypoints[:, :, 2:] >= floor, keypoints[:, :, :2], np.nan)
+            self._joints[floor] = places.reshape(len(places), 2 * len(COCO_17)).tolist()
+        return self._joints[floor]
 
 
 def _evidence(condition: Condition, arguments: tuple[Any, ...]) -> Iterator[Evidence]:

@@ -150,7 +150,7 @@ def test_a_slow_camera_has_no_gaps() -> None:
 
 def test_unknown_skeletons_leave_joints_unknown() -> None:
     one = picture(0, [(1, 150.0, 200.0)])
-    odd = Picture(one.moment, one.ids, one.boxes, one.scores, np.ones((1, 5, 3), np.float32), one.size)
+    odd = Picture(one.moment, one.ids, one.boxes, one.scores, np.ones((1, 5, 3), np.float32), one.size, False)
     both = [rule("nose.y > 0px"), rule("in door")]
     verdicts = list(Judge(both, lambda size: Surroundings(*size, ZONES, LINES)).judge(odd))
     assert [v.rule for v in verdicts] == [both[1]]
