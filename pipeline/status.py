@@ -151,13 +151,10 @@ def _stage_items(processes: Sequence[Reporting]) -> Counter[str]:
 
 
 def _camera_state(camera: str, processes: Sequence[Reporting]) -> str:
-    for process in processes:
-        if process.plan.sources and camera in process.plan.cameras:
-            if camera in process.ended:
-                reason = process.ended[camera][0]
-                return {"end": "done", "stopped": "stopped"}.get(reason, "failed")
-            return process.state
-    return "unknown"
+    ended = next((p.ended[camera] for p in processes if camera in p.ended), None)
+    if ended:
+        return {"end": "done", "stopped": "stopped"}.get(ended[0], "failed")
+    return next((p.state for p in processes if p.plan.sources and camera in p.plan.cameras), "unknown")
 
 
 def _mean(values: list[float | None]) -> float | None:

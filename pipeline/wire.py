@@ -92,29 +92,29 @@ def _place(arrays: Mapping[str, Array], ring: SlotRing) -> tuple[Slot | None, di
     if len(slots) == 1 and first is not None:
         ring.keep(first[0])
         return first[0], {name: place[1] for name, place in places.items() if place}
-    slot, views = new_arrays(ring, {name: (array.shape, array.dtype.str) for name, array in large.items()})
+    specs = {name: (array.shape, array.dtype.str) for name, array in large.items()}
+    slot, views = new_arrays(ring, specs)
     for name, array in large.items():
         views[name][...] = array
-    return slot, offsets_of({name: (array.shape, array.dtype.str) for name, array in large.items()})
+    return slot, layout(specs)[0]
 
 
 Specs = Mapping[str, tuple[tuple[int, ...], str]]
 
 
-def offsets_of(specs: Specs) -> dict[str, int]:
-    """Where each array begins when they are laid out one after the other; `""` is the end."""
+def layout(specs: Specs) -> tuple[dict[str, int], int]:
+    """Where each array begins when they are laid out one after the other, and where the last one ends."""
     offsets, at = {}, 0
     for name, (shape, dtype) in specs.items():
         offsets[name] = at
         at += -(-math.prod(shape) * np.dtype(dtype).itemsize // ALIGN) * ALIGN
-    offsets[""] = at
-    return offsets
+    return offsets, at
 
 
 def new_arrays(ring: SlotRing, specs: Specs) -> tuple[Slot, dict[str, Array]]:
     """A slot with arrays of these shapes and dtypes in it, uninitialised."""
-    offsets = offsets_of(specs)
-    slot = ring.allocate(offsets[""])
+    offsets, size = layout(specs)
+    slot = ring.allocate(size)
     memory = slot.bytes()
     views = {}
     for name, (shape, dtype) in specs.items():
