@@ -1,4 +1,4 @@
-"""The whole graph against the limit: `python -m tools.bench_graph [--model FILE] [--clip FILE]`.
+"""The whole graph against the limit: `python -m tools.bench_graph [--model FILE] [--clip FILE] ...`.
 
 The limit is a bare loop of `session.run` on tensors that are ready, with as many threads on one session as there are
 cores. The graph gets the same model and as many frames of four file cameras. Rounds are interleaved, and figures are
@@ -24,6 +24,7 @@ import onnxruntime as ort
 
 from pipeline.graph.loading import parse_graph
 from pipeline.graph.planning import plan_of
+from pipeline.paths import resolve
 from pipeline.testing import run_graph
 
 _CAMERAS = 4
@@ -166,11 +167,11 @@ def _machine() -> str:
 
 
 @click.command()
-@click.option("--model", required=True, help="An ONNX pose model with a static or dynamic input.")
-@click.option("--clip", required=True, help="A video, for all four cameras.")
-@click.option("--size", default="[640, 640]", show_default=True, help="The model's picture, as in a graph file.")
-@click.option("--decode", default="decode_yolo_pose", show_default=True)
-@click.option("--shape", default="1,3,640,640", show_default=True, help="Shape of the bare loop's tensor.")
+@click.option("--model", default="asset:movenet-multipose.onnx", show_default=True, help="An ONNX pose model.")
+@click.option("--clip", default="asset:vtest.avi", show_default=True, help="A video, for all four cameras.")
+@click.option("--size", default="native", show_default=True, help="The model's picture, as in a graph file.")
+@click.option("--decode", default="decode_movenet_multipose", show_default=True)
+@click.option("--shape", default="1,576,768,3", show_default=True, help="Shape of the bare loop's tensor.")
 @click.option("--seconds", default=4.0, show_default=True, help="How much of the clip each camera shows.")
 @click.option("--rounds", default=3, show_default=True)
 @click.option("--report", "target", type=click.Path(path_type=Path), help="Write the report here.")
@@ -179,7 +180,8 @@ def main(  # noqa: PLR0917 - click hands options over by name
 ) -> None:
     """Measure the whole graph against the bare loop."""
     threads = len(os.sched_getaffinity(0))
-    subject = Subject(str(Path(model).resolve()), str(Path(clip).resolve()), size, decode, seconds, threads)
+    here = Path.cwd()
+    subject = Subject(str(resolve(model, here)), str(resolve(clip, here)), size, decode, seconds, threads)
     rows = measure(subject, [int(n) for n in shape.split(",")], rounds)
     text = report(subject, rows, rounds)
     click.echo(text)
