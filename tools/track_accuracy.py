@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -99,17 +100,20 @@ def measure(truths: Sequence[Labelled], founds: Sequence[Labelled]) -> Accuracy:
     return result
 
 
-def read_truth(path: Path, frames: int) -> list[Labelled]:
-    """A MOT15 gt.txt: frame (from 1), id, left, top, width, height, flag, ...; rows of flag 0 are left out."""
+def read_truth(path: Path, frames: int, every: int = 1) -> list[Labelled]:
+    """Of every n-th frame, `frames` of them.
+
+    `path` is a MOT15 gt.txt: frame (from 1), id, left, top, width, height, flag, ...; rows of flag 0 are left out.
+    """
     table = np.loadtxt(path, delimiter=",", ndmin=2)
     table = table[table[:, 6] != 0]
     boxes = np.concatenate((table[:, 2:4], table[:, 2:4] + table[:, 4:6]), axis=1)
-    per_frame = (np.flatnonzero(table[:, 0] == number) for number in range(1, frames + 1))
+    per_frame = (np.flatnonzero(table[:, 0] == number) for number in range(1, frames * every + 1, every))
     return [(table[rows, 1].astype(np.int64), boxes[rows]) for rows in per_frame]
 
 
-def detections(video: Path, model: Path) -> Iterator[tuple[F64, F64]]:
-    """Boxes (N, 4) and scores (N,) of every frame by MoveNet MultiPose at the video's own size."""
+def detections(video: Path, model: Path, every: int = 1) -> Iterator[tuple[F64, F64]]:
+    """Boxes (N, 4) and scores (N,) of every n-th frame by MoveNet MultiPose at the video's own size."""
     import av  # noqa: PLC0415 - heavy, and not needed with cached detections
     import onnxruntime  # noqa: PLC0415
 
@@ -118,7 +122,7 @@ def detections(video: Path, model: Path) -> Iterator[tuple[F64, F64]]:
     session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     with av.open(str(video)) as container:
-        for frame in container.decode(video=0):
+        for frame in islice(container.decode(video=0), 0, None, every):
             picture = frame.to_ndarray(format="rgb24")
             room = [(0, -size % 32) for size in picture.shape[:2]]
             heads = session.run(names, {session.get_inputs()[0].name: np.pad(picture, [*room, (0, 0)])[None]})
@@ -145,9 +149,9 @@ def followed(found: Sequence[tuple[F64, F64]], fps: float, options: TrackerOptio
 @click.option("--every", default=1, show_default=True, help="Look at every n-th frame only")
 def main(video: Path, truth: Path, model: Path, fps: float, every: int) -> None:
     """Follow the people of VIDEO and compare with TRUTH, a gt.txt."""
-    found = list(detections(video, model))
-    truths = read_truth(truth, len(found))[::every]
-    result = measure(truths, followed(found[::every], fps / every, TrackerOptions()))
+    found = list(detections(video, model, every))
+    truths = read_truth(truth, len(found), every)
+    result = measure(truths, followed(found, fps / every, TrackerOptions()))
     click.echo(
         f"frames {len(truths)}  MOTA {result.mota:.3f}  IDF1 {result.idf1:.3f}  switches {result.switches}  "
         f"fragments {result.fragments}  missed {result.truths - result.hits}  false {result.found - result.hits}  "

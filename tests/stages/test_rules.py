@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from pipeline.errors import BadItem, GraphError
+from pipeline.graph import parse_graph
 from pipeline.messages import End, Event
 from pipeline.testing import feed, opened, stamp
 from stages.events import CloudEvent, IncidentData
@@ -166,6 +167,37 @@ def test_mistakes_are_found_before_anything_runs(tmp_path: Path) -> None:
     for wrong in ({}, {"file": "a.yaml", **IN_DOOR}, {"file": "a.yaml", "zones": ZONES}):
         with pytest.raises(ValidationError, match=r"expected either|stand in the file"):
             Rules.settings_type.model_validate(wrong)
+
+
+GRAPH = """\
+version: 1
+cameras: {front: {url: clip.mp4}}
+stages:
+  capture: {use: capture}
+  prepare: {use: preprocess, from: capture}
+  infer: {use: infer, from: prepare, with: {model: model.onnx}}
+  people: {use: decode_yolo_pose, from: infer}
+  tracks: {use: track, from: people}
+  one: {use: rules, from: tracks, with: {file: rules.yaml}}
+  other:
+    use: rules
+    from: tracks
+    with:
+      rules:
+        - {id: a, when: nose.y < 1px}
+        - {id: b, when: in dor}
+  log: {use: sink_jsonl, from: [one, other], with: {path: events.jsonl}}
+"""
+
+
+def test_a_graph_tells_the_mistakes_of_its_rules_at_their_places(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text("rules:\n  - {id: a, when: in dor}\n  - {id: b, wen: in dor}\n")
+    with pytest.raises(GraphError) as caught:
+        parse_graph(GRAPH, "graph.yaml", base_folder=tmp_path)
+    told = [str(problem) for problem in caught.value.problems]
+    for begin in (f"{tmp_path}/rules.yaml:2:22: ", f"{tmp_path}/rules.yaml:3:5: ", f"{tmp_path}/rules.yaml:3:13: "):
+        assert any(line.startswith(begin) for line in told), (begin, told)
+    assert any(line.startswith("graph.yaml:16:25: stages.other.with.rules[1].when: ") for line in told), told
 
 
 MANY = {
