@@ -62,10 +62,11 @@ class Dispatch:
             self._outlet.submit([edge], EVERY_CAMERA, Key(self._incarnation, END_SEQ + 1, 0), end, None)
 
     def emit(self, values: Mapping[str, Any]) -> None:
-        """Keep an event of the supervisor's own like all others."""
+        """Keep the supervisor's event of a stage that lost its memory, and end what the stage had left open."""
         stamp = Stamp(values["camera"], 0, 0, values["time_ns"], 0, 0)
         event = Event(stamp, values["id"], values["incident"], values["phase"], values["body"])
         try:
+            self._outbox.end_lost(values["sender"], [values["camera"]])
             self._outbox.accept([Item(values["camera"], Key(0, 0, 0), event, values["sender"])])
         except EnvironmentProblem as error:
             self._log.error("event_not_kept", error=str(error), id=event.id)

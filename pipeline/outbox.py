@@ -14,6 +14,8 @@ camera has been judged up to that time: for this the outbox hears of every frame
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -22,8 +24,8 @@ from typing import Any
 from pydantic import Field
 
 from pipeline.errors import EnvironmentProblem
-from pipeline.items import Item
-from pipeline.messages import Event, Stamp, Tombstone
+from pipeline.items import Item, Key
+from pipeline.messages import Event, Stamp
 from pipeline.stage import Context, Settings, Stage
 
 EVERY_CAMERA = "*"
@@ -46,6 +48,12 @@ _PENDING = """
 SELECT e.row, e.id, e.incident, e.phase, e.body, e.camera, e.epoch, e.seq, e.time_ns
 FROM pending p JOIN events e ON e.row = p.row WHERE p.sink = ? AND e.time_ns <= ?
 """
+_OPEN = """
+SELECT incident, max(row), body, time_ns, epoch, seq FROM events o
+WHERE producer = ? AND camera = ? AND phase IN ('start', 'update')
+AND NOT EXISTS (SELECT 1 FROM events e WHERE e.incident = o.incident AND e.phase = 'end') GROUP BY incident
+"""
+_KEPT = 10_000
 _BY_TIME = "e.time_ns, e.camera, e.epoch, e.seq, e.part, e.producer"
 
 
@@ -70,6 +78,7 @@ class Outbox(Stage[OutboxSettings]):
         self._handed: dict[str, set[int]] = {sink: set() for sink in settings.sinks}
         self._judged: dict[str, int] = dict.fromkeys(context.cameras, _NEVER)
         self._ended: set[str] = set()
+        self._acknowledged: list[tuple[str, int]] = []
         self.committed: list[bytes] = []
 
     # ---- opening and closing
@@ -129,16 +138,17 @@ class Outbox(Stage[OutboxSettings]):
         events = [item for item in items if isinstance(item.payload, Event)]
         if events:
             self._commit(events)
-            self.committed += [item.payload.body for item in events if isinstance(item.payload, Event)]
         for item in items:
-            self._progress(item)
+            # More may still come of the same frame, up to the camera's end: judged up to just before it.
+            self._judged[item.camera] = max(self._judged.get(item.camera, _NEVER), item.stamp.time_ns - 1)
 
     def _commit(self, items: Sequence[Item]) -> None:
         try:
             self.db.execute("BEGIN IMMEDIATE")
-            for item in items:
-                self._insert(item)
+            new = [body for item in items if (body := self._insert(item)) is not None]
+            self._forget_old()
             self.db.execute("COMMIT")
+            self.committed += new
         except sqlite3.Error as error:
             if self.db.in_transaction:
                 self.db.execute("ROLLBACK")
@@ -146,7 +156,8 @@ class Outbox(Stage[OutboxSettings]):
                 f"events cannot be committed to {self.settings.path}: {error}: free some disk space; they are kept"
             ) from None
 
-    def _insert(self, item: Item) -> None:
+    def _insert(self, item: Item) -> bytes | None:
+        """Put an event in; its body, or None when it was there."""
         event, key = item.payload, item.key
         assert isinstance(event, Event)
         cursor = self.db.execute(
@@ -154,19 +165,33 @@ class Outbox(Stage[OutboxSettings]):
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (event.id, item.sender, item.camera, *key, event.stamp.time_ns, event.incident, event.phase, event.body),
         )
-        if cursor.rowcount:
-            wanted = [s for s, producers in self.settings.sinks.items() if not producers or item.sender in producers]
-            self.db.executemany("INSERT INTO pending VALUES (?, ?)", [(sink, cursor.lastrowid) for sink in wanted])
-            self.context.count("events", item.camera)
+        if not cursor.rowcount:
+            return None
+        wanted = [s for s, producers in self.settings.sinks.items() if not producers or item.sender in producers]
+        self.db.executemany("INSERT INTO pending VALUES (?, ?)", [(sink, cursor.lastrowid) for sink in wanted])
+        self.context.count("events", item.camera)
+        return event.body
 
-    def _progress(self, item: Item) -> None:
-        # An event of a frame may be followed by another one of the same frame: judged up to just before it.
-        last = item.stamp.time_ns - (0 if isinstance(item.payload, Tombstone) else 1)
-        self._judged[item.camera] = max(self._judged.get(item.camera, _NEVER), last)
+    def _forget_old(self) -> None:
+        """Keep the file bounded: of what was delivered, only the last events are kept, to know repeated ones by."""
+        self.db.execute(
+            "DELETE FROM events WHERE row < (SELECT max(row) FROM events) - ? AND row NOT IN (SELECT row FROM pending)",
+            (_KEPT,),
+        )
+
+    def end_lost(self, producer: str, cameras: Iterable[str]) -> None:
+        """End the incidents that a stage left open when its process died: nobody else will."""
+        for camera in cameras:
+            rows = self.db.execute(_OPEN, (producer, camera)).fetchall()
+            self._commit([_lost_item(producer, camera, row) for row in rows])
 
     def end(self, camera: str) -> None:
         """Nothing more comes of this camera."""
-        self.db.execute("INSERT OR IGNORE INTO ended VALUES (?)", (camera,))
+        try:
+            self.db.execute("INSERT OR IGNORE INTO ended VALUES (?)", (camera,))
+        except sqlite3.Error as error:
+            # Only a later incarnation would miss it.
+            self.context.log.warning("camera_end_not_kept", camera=camera, error=str(error))
         self._note_end(camera)
 
     def _note_end(self, camera: str) -> None:
@@ -195,9 +220,16 @@ class Outbox(Stage[OutboxSettings]):
         self._handed[sink].clear()
 
     def acknowledge(self, sink: str, rows: Sequence[int]) -> None:
-        """The sink has these for good."""
-        self._handed[sink].difference_update(rows)
-        self.db.executemany("DELETE FROM pending WHERE sink = ? AND row = ?", [(sink, row) for row in rows])
+        """The sink has these for good. Where the disk does not take it now, it is noted with the next ones."""
+        self._acknowledged += [(sink, row) for row in rows]
+        try:
+            self.db.executemany("DELETE FROM pending WHERE sink = ? AND row = ?", self._acknowledged)
+        except sqlite3.Error as error:
+            self.context.log.warning("delivery_not_noted", sink=sink, error=str(error))
+            return
+        for name, row in self._acknowledged:
+            self._handed[name].discard(row)
+        self._acknowledged.clear()
 
     def left(self, sink: str) -> int:
         """How many events the sink has not acknowledged."""
@@ -208,3 +240,16 @@ def _event(row: Any) -> tuple[int, Event]:
     number, event_id, incident, phase, body, camera, epoch, seq, time_ns = row
     stamp = Stamp(camera, epoch, min(seq, 1 << 53), time_ns, 0, 0)
     return number, Event(stamp, event_id.rpartition(" ")[2], incident, phase, body)
+
+
+def _lost_item(producer: str, camera: str, row: Any) -> Item:
+    """The end of an incident whose judge is dead, made of its last event."""
+    incident, _, body, time_ns, epoch, seq = row
+    event_id = hashlib.sha256(f"{incident} end lost".encode()).hexdigest()[:32]
+    event = json.loads(body)
+    data = {**event.get("data", {}), "phase": "end", "reason": "lost"}
+    data.pop("evidence", None)
+    event_type = str(event.get("type", "")).rpartition(".")[0] + ".end"
+    text = json.dumps({**event, "id": event_id, "type": event_type, "data": data}, separators=(",", ":"))
+    stamp = Stamp(camera, epoch, min(seq, 1 << 53), time_ns, 0, 0)
+    return Item(camera, Key(epoch, seq, 0), Event(stamp, event_id, incident, "end", text.encode()), producer)

@@ -71,7 +71,7 @@ class SinkSocket(Stage[SinkSocketSettings]):
         lines = [Line(event.id, event.body + b"\n") for event in events]
         dropped = self._sender.deliver(lines, time.monotonic() + WAIT_S)
         for event, reason in zip(events, dropped, strict=True):
-            self.context.count(f"dropped.{reason}" if reason else "written", event.stamp.camera)
+            self.context.count(f"unsent.{reason}" if reason else "written", event.stamp.camera)
         return ()
 
     def close(self) -> None:

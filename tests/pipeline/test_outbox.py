@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,54 @@ def test_a_restart_knows_which_cameras_have_ended(tmp_path: Path) -> None:
     assert again.ended(["a"])
     assert not again.ended(["a", "b"])
     again.close()
+
+
+def test_what_a_dead_stage_left_open_is_ended_once(tmp_path: Path) -> None:
+    outbox = make(tmp_path, sinks={"log": []})
+    outbox.accept([event(1, name="x1"), event(2, name="x2")])
+    for item, phase in ((outbox_item("b", 3, "start"), "start"), (outbox_item("b", 4, "end"), "end")):
+        assert item.payload.phase == phase  # type: ignore[union-attr]
+        outbox.accept([item])
+    outbox.end_lost("rules", ["cam", "other"])
+    outbox.end_lost("rules", ["cam"])
+    rows = [found for _, found in outbox.pull("log", 20)]
+    lost = [found for found in rows if b"lost" in found.body]
+    assert [(found.incident, found.phase) for found in lost] == [("incident", "end")]
+    assert json.loads(lost[0].body)["data"] == {"phase": "end", "reason": "lost"}
+    outbox.close()
+
+
+def outbox_item(incident: str, seq: int, phase: Any) -> Item:
+    made = Event(stamp(seq), f"{incident}-{seq}", incident, phase, b"{}")
+    return Item("cam", Key(0, seq, 0), made, "rules")
+
+
+def test_the_file_stays_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.outbox._KEPT", 10)
+    outbox = make(tmp_path, sinks={"log": []})
+    for n in range(100):
+        outbox.accept([event(n)])
+        if n != 50:
+            outbox.acknowledge("log", [row for row, found in outbox.pull("log", 9) if found.id != "cam-50"])
+    assert outbox.db.execute("SELECT count(*) FROM events").fetchone()[0] <= 13
+    outbox.take_back("log")
+    assert names(outbox.pull("log", 9)) == ["cam-50"]
+    outbox.close()
+
+
+def test_what_was_delivered_is_noted_when_the_disk_takes_it_again(tmp_path: Path) -> None:
+    outbox = make(tmp_path, sinks={"log": []})
+    outbox.accept([event(1), event(2)])
+    [first, second] = [row for row, _ in outbox.pull("log", 2)]
+    outbox.db.execute("PRAGMA query_only = 1")
+    outbox.acknowledge("log", [first])
+    assert names(outbox.pull("log", 9)) == []
+    with pytest.raises(EnvironmentProblem, match="disk space"):
+        outbox.accept([event(3)])
+    outbox.db.execute("PRAGMA query_only = 0")
+    outbox.acknowledge("log", [second])
+    assert outbox.left("log") == 0
+    outbox.close()
 
 
 def test_an_unwritable_place_is_said(tmp_path: Path) -> None:

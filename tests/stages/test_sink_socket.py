@@ -278,7 +278,7 @@ def test_a_datagram_per_event_and_too_large_ones_are_counted(tmp_path) -> None:
         with sink_to(f"udp://127.0.0.1:{receiver.getsockname()[1]}", tmp_path) as sink:
             sink.process([event(1), event(2, size=70_000), event(3)])
             assert [json.loads(receiver.recv(70_000))["id"] for _ in range(2)] == ["e1", "e3"]
-        assert sink.context.counts == {("written", "cam"): 2, ("dropped.too_large", "cam"): 1}
+        assert sink.context.counts == {("written", "cam"): 2, ("unsent.too_large", "cam"): 1}
 
 
 def test_datagrams_go_on_where_nobody_listens(tmp_path) -> None:
@@ -309,7 +309,7 @@ def test_clients_of_a_listening_sink_get_what_happens_from_then_on(tmp_path) -> 
                 sink.process(events(2, 3))
                 assert read_lines(second, 2) == ["e2", "e3"]
             assert read_lines(first, 3) == ["e1", "e2", "e3"]
-        assert sink.context.counts == {("dropped.no_client", "cam"): 1, ("written", "cam"): 3}
+        assert sink.context.counts == {("unsent.no_client", "cam"): 1, ("written", "cam"): 3}
 
 
 def test_a_client_that_does_not_read_is_put_out_and_the_others_are_served(tmp_path) -> None:
