@@ -1,0 +1,97 @@
+"""One folder a run: private, locked, and swept when its owner is dead."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+
+import pytest
+
+from pipeline.control import ControlServer, ask, find_run
+from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.paths import runs_folder
+from pipeline.run_folder import RunFolder, running
+
+
+@pytest.fixture(autouse=True)
+def own_runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with tempfile.TemporaryDirectory(prefix="cgt", dir="/tmp") as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        yield
+
+
+def test_two_runs_of_one_name_do_not_meet() -> None:
+    folder = RunFolder("lobby")
+    assert running() == ["lobby"]
+    with pytest.raises(UserError, match="camgraph stop --name lobby"):
+        RunFolder("lobby")
+    folder.close()
+    assert running() == []
+    RunFolder("lobby").close()
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "../x", "x" * 33, "-x", "a b"])
+def test_a_name_is_plain(name: str) -> None:
+    with pytest.raises(UserError, match="--name"):
+        RunFolder(name)
+
+
+def test_nobody_else_can_look_in() -> None:
+    folder = RunFolder("lobby")
+    assert folder.path.stat().st_mode & 0o777 == 0o700
+    assert runs_folder().stat().st_mode & 0o777 == 0o700
+    folder.close()
+
+
+def test_an_open_folder_for_sockets_is_refused() -> None:
+    runs_folder().mkdir(mode=0o777)
+    runs_folder().chmod(0o755)
+    with pytest.raises(EnvironmentProblem, match="0700"):
+        RunFolder("lobby")
+
+
+def test_what_a_killed_run_left_is_swept_by_the_next() -> None:
+    code = "import os; from pipeline.run_folder import RunFolder; RunFolder('dead'); os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", code], check=False)
+    assert (runs_folder() / "dead").is_dir()
+    assert running() == []
+    folder = RunFolder("lobby")
+    assert not (runs_folder() / "dead").exists()
+    folder.close()
+
+
+def test_a_question_to_a_run_that_is_not_there_is_the_users_mistake() -> None:
+    with pytest.raises(UserError, match="nothing is running"):
+        find_run(None)
+    folder = RunFolder("lobby")
+    with pytest.raises(UserError, match="running: lobby"):
+        find_run("yard")
+    assert find_run(None) == "lobby"
+    folder.close()
+
+
+def test_a_run_that_does_not_answer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.control._ANSWER_MS", 100)
+    folder = RunFolder("lobby")
+    with pytest.raises(EnvironmentProblem, match="does not answer"):
+        ask("lobby", "status")
+    folder.close()
+
+
+def test_nonsense_on_the_control_socket_is_answered() -> None:
+    import zmq
+
+    folder = RunFolder("lobby")
+    server = ControlServer(folder.control, lambda request: {"got": request})
+    client = zmq.Context.instance().socket(zmq.REQ)
+    client.connect(folder.control)
+    for question, answer in ((b"\xff", b"expected a JSON object"), (b"[1]", b"JSON object"), (b'{"op": 1}', b'"got"')):
+        client.send(question)
+        assert server.socket.poll(5000)
+        server.serve()
+        assert answer in client.recv()
+    client.close(0)
+    server.close()
+    folder.close()
