@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import cv2
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pipeline.stage import Settings, Stage
 from stages.messages import Frame, Tensor
@@ -32,7 +32,18 @@ class PreprocessSettings(Settings):
     fit: Literal["letterbox", "stretch"] = Field(
         "letterbox", description="letterbox: proportions kept, in the middle, padded; stretch: over all of the size"
     )
+    max_side: Side | None = Field(
+        None,
+        description="With `native`: frames whose longer side exceeds this are made smaller. A model finds best the "
+        "people that are as tall in its picture as those it was trained on",
+    )
     pad: int = Field(114, ge=0, le=255, description="The grey of the padding")
+
+    @model_validator(mode="after")
+    def _one_size(self) -> Self:
+        if self.max_side is not None and self.size != "native":
+            raise ValueError("max_side is for `size: native`, and this size is fixed: remove one of them")
+        return self
 
 
 class Preprocess(Stage[PreprocessSettings]):
@@ -60,7 +71,8 @@ class Preprocess(Stage[PreprocessSettings]):
     def _place(self, frame_size: Size) -> tuple[Size, Fit]:
         size = self.settings.size
         if size == "native":
-            return letterbox.native_size(frame_size), letterbox.native(frame_size)
+            most = self.settings.max_side
+            return letterbox.native_size(frame_size, most), letterbox.native(frame_size, most)
         place = letterbox.letterbox_fit if self.settings.fit == "letterbox" else letterbox.stretch_fit
         return size, place(frame_size, size)
 

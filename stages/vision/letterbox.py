@@ -51,16 +51,24 @@ def stretch_fit(frame_size: Size, size: Size) -> Fit:
     return Fit(size[0] / frame_size[0], size[1] / frame_size[1], 0.0, 0.0)
 
 
-def native_size(frame_size: Size) -> Size:
-    """The frame's size, each side up to the next multiple of 32."""
-    width, height = (-(-side // NATIVE_MULTIPLE) * NATIVE_MULTIPLE for side in frame_size)
+def native_size(frame_size: Size, max_side: int | None = None) -> Size:
+    """The frame's size, each side up to the next multiple of 32; made smaller first where it exceeds ``max_side``."""
+    width, height = (-(-side // NATIVE_MULTIPLE) * NATIVE_MULTIPLE for side in _limited(frame_size, max_side))
     return width, height
 
 
-def native(frame_size: Size) -> Fit:
-    """The frame as it is, at the top left of ``native_size(frame_size)``: the identity."""
-    del frame_size
-    return Fit(1.0, 1.0, 0.0, 0.0)
+def native(frame_size: Size, max_side: int | None = None) -> Fit:
+    """The frame at the top left of ``native_size``: as it is, or with its longer side made ``max_side``."""
+    width, height = _limited(frame_size, max_side)
+    return Fit(width / frame_size[0], height / frame_size[1], 0.0, 0.0)
+
+
+def _limited(frame_size: Size, max_side: int | None) -> Size:
+    longer = max(frame_size)
+    if max_side is None or longer <= max_side:
+        return frame_size
+    width, height = (max(1, round(side * max_side / longer)) for side in frame_size)
+    return width, height
 
 
 def inner_size(frame_size: Size, fit: Fit) -> Size:

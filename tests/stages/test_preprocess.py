@@ -117,6 +117,24 @@ def test_the_same_bits_every_time(tmp_path: Path) -> None:
         assert all(np.array_equal(images[0], image) for image in images)
 
 
+@pytest.mark.parametrize("make", [bgr_frame, yuv_frame])
+def test_native_makes_a_large_frame_smaller_where_asked(make: Any, tmp_path: Path) -> None:
+    frame = make(256, 144)
+    tensor = prepared(frame, tmp_path, size="native", max_side=128)
+    assert tensor.fit.tolist() == [[0.5, 0.5, 0.0, 0.0]]
+    image = image_of(tensor)
+    assert image.shape == (1, 96, 128, 3)
+    assert (image[0, 72:] == 114).all()
+    assert image[0, :72].tolist() == image_of(prepared(frame, tmp_path, size=[128, 72]))[0].tolist()
+    small = make(70, 64)
+    assert image_of(prepared(small, tmp_path, size="native", max_side=128)).shape == (1, 64, 96, 3)
+
+
+def test_a_fixed_size_has_no_longest_side(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="remove one of them"):
+        PreprocessSettings(size=(640, 640), max_side=512)
+
+
 @pytest.mark.parametrize("size", ["huge", [640], [0, 640], [640, 100_000]])
 def test_sizes_that_are_none(size: Any) -> None:
     with pytest.raises(ValidationError):

@@ -62,6 +62,18 @@ def test_native_keeps_the_frame_and_rounds_the_size_up(frame: tuple[int, int]) -
     assert all(side % 32 == 0 and 0 <= side - have < 32 for side, have in zip(size, frame, strict=True))
 
 
+@given(sizes, st.integers(16, 5000))
+def test_native_with_a_longest_side_keeps_proportions_and_makes_nothing_larger(
+    frame: tuple[int, int], max_side: int
+) -> None:
+    fit, size = native(frame, max_side), native_size(frame, max_side)
+    inner = inner_size(frame, fit)
+    assert max(inner) == min(max(frame), max_side)
+    scale = max(inner) / max(frame)
+    assert all(abs(got - max(1, side * scale)) <= 0.5 for got, side in zip(inner, frame, strict=True))
+    assert size == native_size(inner)
+
+
 @given(sizes, sizes, st.tuples(st.floats(0, 1, width=32), st.floats(0, 1, width=32)))
 def test_there_and_back(frame: tuple[int, int], size: tuple[int, int], place: tuple[float, float]) -> None:
     fit = letterbox_fit(frame, size)
