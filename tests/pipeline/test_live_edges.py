@@ -58,3 +58,26 @@ def test_a_file_may_be_given_an_edge_that_drops(tmp_path: Path) -> None:
     seen = rows(tmp_path, "quick")
     assert seen[0] == 0
     assert len(seen) + status["cameras"]["quick"]["drops"] == 400
+
+
+PATIENT = """
+version: 1
+name: l{pid}
+cameras: {{a: {cam}, b: {cam}, c: {cam}, d: {cam}}}
+stages:
+  src: {{use: count_source}}
+  model: {{use: null_model, from: src, batch: {{max: 4, wait_ms: {wait_ms}}}}}
+  out: {{use: collect, from: model, with: {{path: numbers}}}}
+"""
+
+
+@pytest.mark.parametrize(("wait_ms", "least", "most"), [(0, 1.0, 2.5), (200, 3.0, 4.0)])
+def test_a_batch_waits_for_more_only_where_it_is_asked_to(
+    tmp_path: Path, wait_ms: int, least: float, most: float
+) -> None:
+    text = PATIENT.format(pid=os.getpid(), cam="{frames: 60, pace_ms: 20}", wait_ms=wait_ms)
+    (tmp_path / "g.yaml").write_text(text)
+    outcome, status = run_graph(load_plan(tmp_path / "g.yaml"))
+    assert (outcome.status, outcome.problems) == (0, [])
+    assert status["stages"]["model"]["items"] == 240
+    assert least <= status["stages"]["model"]["batch"] <= most
