@@ -1,0 +1,10 @@
+"""What `camgraph watch` makes out of a few words: cameras, a model, a device, and of these a graph.
+
+sources.py      files, folders and addresses -> cameras with names; passwords become variables
+models.py       a model -> how its picture is made and how its numbers are read
+size.py         some frames of the files -> the size at which the model sees people best
+device.py       this machine -> where the model runs, and how many frames at once
+graph_text.py   all of it -> the text of a graph
+starting.py     all in order, from the command line to the run
+outputs.py      where events and videos go, looked at before anything starts
+"""

@@ -1,0 +1,146 @@
+"""Cameras out of what a person names: video files, folders of pictures, devices, addresses.
+
+An address is shown with its password as a variable; where it is not certain which part of it is secret, all of it is:
+
+    rtsp://viewer:secret@10.0.0.11/main  ->  rtsp://viewer:${CAMERA_1_PASSWORD}@10.0.0.11/main
+    http://10.0.0.11/cam?token=secret    ->  ${CAMERA_1_URL}
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote
+
+from pipeline.errors import UserError
+from pipeline.graph.definition import MAX_NAME
+from pipeline.graph.variables import substitute
+from pipeline.paths import ASSET_PREFIX, resolve
+from stages.capture import Camera, Capture
+from stages.reading.addresses import file_of, is_device, is_live, redact_url
+from stages.reading.opening import open_video
+from stages.reading.pictures import is_album
+
+_LOGIN = re.compile(r"(?P<head>[^:/?#]+://[^:/?#@]*:)(?P<password>[^/?#@]*)(?P<rest>@.*)")
+_VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+_PORT = re.compile(r":[0-9]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedCamera:
+    """`url` as a graph file says it: without secrets. These are in `variables`, by the names that `url` uses."""
+
+    name: str
+    url: str
+    live: bool
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def cameras_of(sources: Sequence[str], folder: Path, environ: Mapping[str, str]) -> list[WatchedCamera]:
+    """A camera for each source; relative paths start at `folder`, and files are looked at.
+
+    Raises UserError that names all sources which cannot be watched.
+    """
+    live = [is_live(source) for source in sources]
+    problems = [
+        text for source, alive in zip(sources, live, strict=True) if not alive for text in _wrong(source, folder)
+    ]
+    if problems:
+        raise UserError("\n".join(problems))
+    if any(live) and not all(live):
+        raise UserError(_mixed([redact_url(source) for source in sources], live))
+    names = unique_names([camera_name(source, folder) for source in sources])
+    cameras = []
+    for number, (source, name, alive) in enumerate(zip(sources, names, live, strict=True), 1):
+        url, variables = hide_secrets(source, number, environ) if alive else (_file_url(source, folder), {})
+        cameras.append(WatchedCamera(name, url, alive, variables))
+    return cameras
+
+
+def camera_name(source: str, folder: Path) -> str:
+    """A name that a graph allows: of a folder its own, of a file its own without the suffix, of an address the host."""
+    if is_live(source) and not is_device(source):
+        authority = re.split(r"[/?#]", redact_url(source).partition("://")[2], maxsplit=1)[0]
+        text = _PORT.sub("", authority.rpartition("@")[2])
+    else:
+        path = resolve(file_of(source), folder).absolute()
+        text = path.name if path.is_dir() else path.stem
+    plain = re.sub(r"[^A-Za-z0-9_]+", "-", text).strip("-")
+    return plain[:MAX_NAME].rstrip("-") or "camera"
+
+
+def unique_names(names: Iterable[str]) -> list[str]:
+    """The names in this order, those that come again with a number behind them, none longer than a graph allows."""
+    taken: list[str] = []
+    for name in names:
+        candidate, number = name, 1
+        while candidate in taken:
+            number += 1
+            candidate = f"{name[: MAX_NAME - len(str(number)) - 1]}-{number}"
+        taken.append(candidate)
+    return taken
+
+
+def hide_secrets(address: str, number: int, environ: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """The address as it may be shown, and the variables that stand in it for what may not.
+
+    A password that is a variable already, `rtsp://viewer:${PASSWORD}@host`, stays one.
+    """
+    if redact_url(address) == address:
+        return address, {}
+    login = _LOGIN.fullmatch(address)
+    if login and _without_secret(login["head"].partition("://")[0] + "://" + login["rest"][1:]):
+        if _VARIABLE.fullmatch(login["password"]):
+            return address, {}
+        variable = f"CAMERA_{number}_PASSWORD"
+        return f"{login['head']}${{{variable}}}{login['rest']}", {variable: unquote(login["password"])}
+    filled = substitute(address, environ)
+    if filled.problems:
+        raise UserError(f"{redact_url(address)}: {'; '.join(filled.problems)}")
+    variable = f"CAMERA_{number}_URL"
+    return f"${{{variable}}}", {variable: filled.text}
+
+
+def _without_secret(address: str) -> bool:
+    return redact_url(address) == address
+
+
+def _file_url(source: str, folder: Path) -> str:
+    """An absolute path, so that the graph may be kept anywhere; `${` in it is no variable."""
+    if source.startswith(ASSET_PREFIX):
+        return source
+    return str(resolve(file_of(source), folder).absolute()).replace("${", "$${")
+
+
+def _wrong(source: str, folder: Path) -> list[str]:
+    """What keeps a file or a folder from being watched."""
+    if not source.strip():
+        return ["an empty SOURCE; expected a video file, a folder of pictures or an address"]
+    path = resolve(file_of(source), folder)
+    problems = [text for _, text in Capture.check_camera(Camera.model_validate({"url": source}), folder)]
+    if problems:
+        way_out = f"; videos are named one by one, such as {source}/*.mp4" if path.is_dir() else ""
+        return [text + way_out for text in problems]
+    try:
+        str(path.absolute()).encode()
+        if not is_album(path):
+            with open_video(path) as (container, _):
+                if container.format.name == "tty":  # FFmpeg makes pictures of any text
+                    return [f"{path}: is a text, expected a video"]
+    except UnicodeEncodeError:
+        return [f"{source!r}: its name is not UTF-8, which a graph must be; rename it, or link to it by another name"]
+    except UserError as error:
+        return [str(error)]
+    return []
+
+
+def _mixed(shown: Sequence[str], live: Sequence[bool]) -> str:
+    alive = [text for text, is_live_one in zip(shown, live, strict=True) if is_live_one]
+    files = [text for text, is_live_one in zip(shown, live, strict=True) if not is_live_one]
+    return (
+        f"live cameras ({', '.join(alive)}) and files ({', '.join(files)}) cannot be watched in one run: frames of "
+        "live cameras are dropped where the machine is too slow, those of files never are. Watch them in two runs, "
+        "at once if you like; then give one of them a --name of its own"
+    )

@@ -1,0 +1,142 @@
+"""From what a person asked for to a run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+
+from pipeline.errors import UserError
+from pipeline.graph import Graph, parse_graph, plan_of
+from pipeline.paths import ASSET_PREFIX, resolve
+from stages.reading.addresses import is_device
+from stages.rule_set import read_rules
+from tools.assets.catalogue import find
+from tools.assets.commands import pull_shown
+from tools.configs import config_path
+from tools.running import run_plan
+from tools.watching.device import Device, find_device
+from tools.watching.graph_text import Watch, graph_text
+from tools.watching.models import PoseModel, model_file, named_model, pose_model
+from tools.watching.outputs import STANDARD_OUTPUT, ready_events, ready_videos
+from tools.watching.size import best_side
+from tools.watching.sources import WatchedCamera, cameras_of
+
+RULES = "watch_rules.yaml"
+DEVICE_SIDE = 384
+"""Of the model's picture for cameras of this machine, before which people sit or stand."""
+GRAPH_FILE = "camgraph watch --print-graph"
+"""What messages call the graph: it is no file, but this shows the lines that they count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The command line of `camgraph watch`; `camgraph watch --help` says what each means."""
+
+    sources: tuple[str, ...]
+    model: str | None
+    size: int | None
+    rules: str | None
+    events: str
+    overwrite: bool
+    video: str | None
+    max_fps: float | None
+    single_process: bool
+    print_graph: bool
+    name: str
+    quiet: bool
+
+
+def start(asked: Asked) -> int:
+    """Run what was asked for, or print it; the exit status. Raises UserError or EnvironmentProblem."""
+    folder = Path.cwd()
+    cameras = cameras_of(asked.sources, folder, os.environ)
+    model = named_model(asked.model, folder)
+    if not asked.print_graph:
+        _pull_model(model)
+    text = graph_text(_watch(asked, cameras, model, folder))
+    if asked.print_graph:
+        if model_file(model).is_file():
+            _graph(text, folder, asked.name, cameras)
+        click.echo(text, nl=False)
+        return 0
+    _ready_outputs(asked, folder)
+    plan = plan_of(_graph(text, folder, asked.name, cameras))
+    return run_plan(plan, quiet=asked.quiet or _terminal_takes_events(asked))
+
+
+def _pull_model(model: str) -> None:
+    """On a terminal a missing model is pulled; a script must not be kept waiting for what it did not ask for."""
+    if model_file(model).is_file():
+        return
+    name = model.removeprefix(ASSET_PREFIX)
+    if not sys.stderr.isatty():
+        raise UserError(f"the model {name} is not on this machine; get it with: camgraph assets pull {name}")
+    asset = find(name)
+    click.echo(f"the model {name} is not on this machine: pulling it, once", err=True)
+    pull_shown(asset)
+
+
+def _watch(asked: Asked, cameras: list[WatchedCamera], model: str, folder: Path) -> Watch:
+    return Watch(
+        name=asked.name,
+        cameras=cameras,
+        model=_sized(pose_model(model, asked.size), cameras, folder),
+        device=_device(model),
+        rules=_rules(asked.rules, folder),
+        events=asked.events,
+        overwrite=asked.overwrite and asked.events != STANDARD_OUTPUT,
+        videos=asked.video,
+        max_fps=asked.max_fps,
+        single_process=asked.single_process,
+    )
+
+
+def _sized(model: PoseModel, cameras: Sequence[WatchedCamera], folder: Path) -> PoseModel:
+    """The size of the model's picture, where it is open: by a look at the files, or by the kind of camera."""
+    if model.size is not None or model.why:
+        return model
+    if any(camera.live for camera in cameras):
+        near = all(is_device(camera.url) for camera in cameras)
+        return replace(model, max_side=DEVICE_SIDE, why="that for people close by") if near else model
+    file = model_file(model.model)
+    if not file.is_file():
+        return model
+    click.echo("looking at how large people are in these pictures (--size spares it)", err=True)
+    side = best_side(file, [resolve(camera.url.replace("$${", "${"), folder) for camera in cameras])
+    return replace(model, max_side=side, why="chosen by a look at these files")
+
+
+def _device(model: str) -> Device:
+    device = find_device(model_file(model))
+    if device.why_not:
+        click.echo(f"this machine's GPU cannot run the model, the CPU does: {device.why_not}", err=True)
+    return device
+
+
+def _rules(text: str | None, folder: Path) -> str:
+    """The absolute path of the rules, read once for all of their mistakes. Raises GraphError."""
+    path = config_path(RULES) if text is None else (folder / Path(text).expanduser()).absolute()
+    read_rules(path)
+    return str(path)
+
+
+def _ready_outputs(asked: Asked, folder: Path) -> None:
+    if asked.video is not None:
+        ready_videos(asked.video, folder)
+    if ready_events(asked.events, folder) and not asked.overwrite:
+        click.echo(f"{asked.events}: new events come behind those that stand there (--overwrite begins anew)", err=True)
+
+
+def _graph(text: str, folder: Path, name: str, cameras: list[WatchedCamera]) -> Graph:
+    secrets: Mapping[str, str] = {key: value for camera in cameras for key, value in camera.variables.items()}
+    return parse_graph(text, GRAPH_FILE, base_folder=folder, name=name, environ={**os.environ, **secrets})
+
+
+def _terminal_takes_events(asked: Asked) -> bool:
+    """Events and a live table on one terminal would write over each other; then the events are what is shown."""
+    return asked.events == STANDARD_OUTPUT and sys.stdout.isatty()
