@@ -53,7 +53,10 @@ def run_child(control: int, life: int, label: str) -> int:
         channel.send("failed", status=EXIT_GAVE_UP, error=f"{type(bug).__name__}: the log has the details")
         return EXIT_GAVE_UP
     finally:
-        _drain(channel)
+        if channel.closed:
+            _clean_up(boot)
+        else:
+            _drain(channel)
 
 
 def _receive_boot(channel: Channel) -> Boot:
@@ -78,9 +81,14 @@ def _die_with(life: int, boot: Boot) -> None:
             if not os.read(life, 1):
                 break
     time.sleep(_GRACE_S)
+    _clean_up(boot)
+    os._exit(EXIT_GAVE_UP)
+
+
+def _clean_up(boot: Boot) -> None:
+    """The supervisor is dead and every process of the run ends: nobody needs its folder any more."""
     unlink_prefix(boot.shm_prefix)
     shutil.rmtree(Path(boot.run_folder), ignore_errors=True)
-    os._exit(EXIT_GAVE_UP)
 
 
 def _drain(channel: Channel) -> None:

@@ -111,7 +111,7 @@ class Outlet:
         self._links: dict[str, _Link] = {}
         self._by_camera: dict[str, list[_Queue]] = {}
         self._routes: dict[tuple[str, str], tuple[_Link, _Queue]] = {}
-        self.last_received: dict[str, list[Stamp | None]] = {}
+        self._last_received: dict[tuple[str, str], Stamp | None] = {}
         for name, edge in self._edges.items():
             for camera, reader in routes[name].items():
                 link = self._links.setdefault(reader, _Link(reader))
@@ -187,8 +187,14 @@ class Outlet:
         for edge, camera, last in received:
             stamp = last[1]
             stamps[edge, camera] = Stamp._make([*stamp[:-1], tuple(stamp[-1])])
-        for edge_name, camera in link.queues:
-            self.last_received.setdefault(camera, []).append(stamps.get((edge_name, camera)))
+        for place in link.queues:
+            self._last_received[place] = stamps.get(place)
+
+    def received_by_all(self, camera: str) -> Stamp | None:
+        """The last frame of a camera that every reader has had, None where one of them has had none."""
+        stamps = [stamp for (_, name), stamp in self._last_received.items() if name == camera]
+        known = [stamp for stamp in stamps if stamp is not None]
+        return min(known, key=lambda stamp: stamp[1:3]) if known and len(known) == len(stamps) else None
 
     # ---- sending
 

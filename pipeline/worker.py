@@ -212,10 +212,7 @@ class Worker:
             return
         for camera, feed in self._feeds.items():
             if not feed.started:
-                received = self._outlet.last_received.get(camera, [])
-                known = [stamp for stamp in received if stamp is not None]
-                resume = min(known, key=lambda s: s[1:3]) if known and len(known) == len(received) else None
-                feed.start(resume)
+                feed.start(self._outlet.received_by_all(camera))
 
     def _take_from_sources(self) -> bool:
         taken = [(feed, handed) for feed in self._feeds.values() for handed in feed.take()]

@@ -20,6 +20,7 @@ from tools.run_status import EventStatus, Status, Summary
 from tools.status_view import event_text, headline, render, render_summary, troubles
 
 __all__ = [
+    "REFRESH_S",
     "Display",
     "LiveTable",
     "PlainLines",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import FrameType
 from typing import Any, Protocol
 
@@ -15,7 +16,7 @@ from pipeline.errors import EXIT_SIGINT
 from pipeline.logs import log_to_stderr
 from pipeline.outcome import Outcome
 from pipeline.plan import RunPlan
-from tools.live_table import open_display, render_summary
+from tools.live_table import REFRESH_S, Display, open_display, render_summary
 from tools.run_status import Status, Summary
 
 
@@ -57,18 +58,32 @@ def run_plan(plan: RunPlan, *, json_logs: bool = False, quiet: bool = False) -> 
     The display keeps away from the standard output, which belongs to a sink that writes there. Raises UserError or
     EnvironmentProblem where the run cannot even begin.
     """
-    console = Console(stderr=True, quiet=quiet)
-    with open_display(console) as display:
+    console = Console(stderr=True)
+    with nullcontext() if quiet else open_display(console) as display:
         log_to_stderr(as_json=json_logs, sink=None if json_logs else lambda line: _print(console, line))
-        with _prepared(plan, lambda status: display.show(Status.from_json(status))) as run:
+        with _prepared(plan, _Shown(display)) as run:
             signals = _Signals(run)
             with signals.handled():
                 outcome = run.run()
             status = run.status()
-    console.print(render_summary(Summary.from_json(_summary(status))))
+    if not quiet:
+        console.print(render_summary(Summary.from_json(_summary(status))))
     for problem in outcome.problems:
         click.echo(f"camgraph: {problem}", err=True)
     return EXIT_SIGINT if signals.interrupted else outcome.status
+
+
+class _Shown:
+    """Shows a run, no more often than anybody can see; asking it for its status costs something."""
+
+    def __init__(self, display: Display | None) -> None:
+        self._display = display
+        self._next_s = 0.0
+
+    def __call__(self, run: Run) -> None:
+        if self._display and time.monotonic() >= self._next_s:
+            self._next_s = time.monotonic() + REFRESH_S
+            self._display.show(Status.from_json(run.status()))
 
 
 def _print(console: Console, line: str) -> None:
@@ -76,19 +91,19 @@ def _print(console: Console, line: str) -> None:
 
 
 @contextmanager
-def _prepared(plan: RunPlan, show: Callable[[dict[str, Any]], None]) -> Iterator[Run]:
+def _prepared(plan: RunPlan, show: Callable[[Run], None]) -> Iterator[Run]:
     # These import what a graph in one process does without.
     if plan.in_process:
         from pipeline.local import LocalRun  # noqa: PLC0415
 
-        yield LocalRun(plan, lambda run: show(run.status()))
+        yield LocalRun(plan, show)
         return
     from pipeline.run_folder import RunFolder  # noqa: PLC0415
     from pipeline.supervisor import Supervisor  # noqa: PLC0415
 
     folder = RunFolder(plan.graph)
     try:
-        yield Supervisor(plan, folder, lambda run: show(run.status()))
+        yield Supervisor(plan, folder, show)
     finally:
         folder.close()
 
