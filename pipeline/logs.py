@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, MutableMapping
 from typing import Any
@@ -28,8 +29,13 @@ def log_to_channel(channel: Channel, **keys: str) -> None:
     structlog.configure(processors=[structlog.processors.format_exc_info, send], cache_logger_on_first_use=False)
 
 
-def log_to_stderr(*, as_json: bool = False, sink: Callable[[str], None] | None = None) -> None:
-    """Write lines to standard error, or hand each to `sink` (a live display that owns the terminal)."""
+def log_to_stderr(
+    *, as_json: bool = False, sink: Callable[[str], None] | None = None, least: int = logging.INFO
+) -> None:
+    """Write lines to standard error, or hand each to `sink` (a live display that owns the terminal).
+
+    `least`: the level (of `logging`) below which lines are dropped.
+    """
     colors = sys.stderr.isatty() and sink is None
     last = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer(colors=colors)
 
@@ -45,6 +51,7 @@ def log_to_stderr(*, as_json: bool = False, sink: Callable[[str], None] | None =
             structlog.processors.format_exc_info if as_json else lambda _, __, event: event,
             hand_over if sink else last,
         ],
+        wrapper_class=structlog.make_filtering_bound_logger(least),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )

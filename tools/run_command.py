@@ -23,7 +23,7 @@ from tools.running import run_plan
 @click.option("--quiet", is_flag=True, help="No live table and no summary; problems are still said.")
 def run(graph: Path, name: str | None, json_logs: bool, quiet: bool) -> None:
     """Run GRAPH until its cameras end or it is stopped (Ctrl-C: what is on the way still arrives)."""
-    sys.exit(run_plan(load_plan(graph, name=name), json_logs=json_logs, quiet=quiet or json_logs))
+    sys.exit(run_plan(load_plan(graph, name=name), json_logs=json_logs, quiet=quiet))
 
 
 @click.command()

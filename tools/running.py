@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -59,14 +60,16 @@ def run_plan(plan: RunPlan, *, json_logs: bool = False, quiet: bool = False) -> 
     EnvironmentProblem where the run cannot even begin.
     """
     console = Console(stderr=True)
-    with nullcontext() if quiet else open_display(console) as display:
-        log_to_stderr(as_json=json_logs, sink=None if json_logs else lambda line: _print(console, line))
+    plain = quiet or json_logs
+    with nullcontext() if plain else open_display(console) as display:
+        sink = None if json_logs else lambda line: _print(console, line)
+        log_to_stderr(as_json=json_logs, sink=sink, least=logging.WARNING if quiet else logging.INFO)
         with _prepared(plan, _Shown(display)) as run:
             signals = _Signals(run)
             with signals.handled():
                 outcome = run.run()
             status = run.status()
-    if not quiet:
+    if not plain:
         console.print(render_summary(Summary.from_json(_summary(status))))
     for problem in outcome.problems:
         click.echo(f"camgraph: {problem}", err=True)

@@ -61,7 +61,7 @@ def choose(seen: Mapping[int, float]) -> int:
 
 
 def some_frames(file: Path, count: int) -> Iterator[U8]:
-    """Frames (H, W, 3) BGR from `count` moments; fewer where the file has fewer, or is damaged: its run will say that."""
+    """Frames (H, W, 3) BGR from `count` moments; fewer where the file has fewer, or is damaged."""
     try:
         if is_album(file):
             pictures = list_pictures(file)
