@@ -53,8 +53,8 @@ class _Signals:
                 signal.signal(number, handler)
 
 
-def run_plan(plan: RunPlan, *, json_logs: bool = False, quiet: bool = False) -> int:
-    """Run a plan to its end and show it on the standard error; the exit status.
+def run_plan(plan: RunPlan, *, json_logs: bool = False, quiet: bool = False, calm: bool = False) -> int:
+    """Run a plan to its end and show it on the standard error; the exit status. `calm`: what goes well is not logged.
 
     The display keeps away from the standard output, which belongs to a sink that writes there. Raises UserError or
     EnvironmentProblem where the run cannot even begin.
@@ -63,7 +63,7 @@ def run_plan(plan: RunPlan, *, json_logs: bool = False, quiet: bool = False) -> 
     plain = quiet or json_logs
     with nullcontext() if plain else open_display(console) as display:
         sink = None if json_logs else lambda line: _print(console, line)
-        log_to_stderr(as_json=json_logs, sink=sink, least=logging.WARNING if quiet else logging.INFO)
+        log_to_stderr(as_json=json_logs, sink=sink, least=logging.WARNING if quiet or calm else logging.INFO)
         with _prepared(plan, _Shown(display)) as run:
             signals = _Signals(run)
             with signals.handled():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
@@ -15,9 +16,12 @@ FEW_EVENTS = 3
 SMALL = 15
 """Lines below which not every section gets its share."""
 STALE_MS = 2000.0
-STATE_STYLES = {"running": "green", "live": "green", "ended": "dim", "error": "bold red", "failed": "bold red"}
-"""Any other state (starting, retrying, ...) is a passing trouble: yellow."""
-ORDINARY = ("running", "live", "ended")
+NO_DATE = "1970-01-01T"
+"""On this day a file begins that does not say when it was taken."""
+STATE_STYLES = {"running": "green", "done": "dim", "stopped": "dim", "failed": "bold red"}
+"""Any other state (starting, waiting to be started again, ...) is a passing one: yellow."""
+OVER = ("done", "stopped")
+ORDINARY = ("running", *OVER)
 
 
 def render(status: Status) -> RenderableType:
@@ -69,7 +73,7 @@ def troubles(status: Status) -> list[str]:
 def event_text(event: EventStatus) -> str:
     """One event on one line."""
     people = " ".join(f"#{track_id}" for track_id in event.people)
-    return " ".join(part for part in (clean(event.time), clean(event.camera), clean(event.action), people) if part)
+    return " ".join(part for part in (moment(event.time), clean(event.camera), clean(event.action), people) if part)
 
 
 def shares(needs: Sequence[int], total: int) -> list[int]:
@@ -104,6 +108,16 @@ def clock(seconds: float) -> str:
     """h:mm:ss."""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
+
+
+def moment(time: str) -> str:
+    """An event's time as short as it can be: of a file without a date the time in it, else the clock here."""
+    if time.startswith(NO_DATE):
+        return clean(time.removeprefix(NO_DATE).removesuffix("Z").removeprefix("00:"))
+    try:
+        return datetime.fromisoformat(time).astimezone().strftime("%H:%M:%S")
+    except ValueError:
+        return clean(time)
 
 
 def counted(number: int, noun: str) -> str:
@@ -190,7 +204,7 @@ def _event_table(events: Sequence[EventStatus], rows: int) -> Table:
     table = _table(("time", "left"), ("camera", "left"), ("event", "left"), ("", "left"), ("people", "left"))
     for event in events[-rows:]:
         people = " ".join(f"#{track_id}" for track_id in event.people)
-        _add(table, clean(event.time), clean(event.camera), clean(event.action), clean(event.phase), people)
+        _add(table, moment(event.time), clean(event.camera), clean(event.action), clean(event.phase), people)
     return table
 
 
@@ -219,7 +233,7 @@ def _drops(drops: int) -> Text:
 
 
 def _is_over(camera: CameraStatus) -> bool:
-    return camera.state == "ended"
+    return camera.state in OVER
 
 
 def _in_trouble(camera: CameraStatus) -> bool:

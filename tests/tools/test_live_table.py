@@ -6,6 +6,7 @@ import pty
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from rich.console import Console
 
 from tools.live_table import PlainLines, Status, Summary, new_events, render, render_summary
 from tools.run_status import EventStatus
-from tools.status_view import clean, clock, section_lines, shares
+from tools.status_view import clean, clock, moment, section_lines, shares, troubles
 
 
 def answer(cameras: int = 4, stages: int = 8, events: int = 8) -> dict[str, object]:
@@ -245,6 +246,21 @@ def test_elsewhere_there_are_no_control_characters() -> None:
     assert re.fullmatch(r"[\n -~]*", output)
     assert output.splitlines()[-1] == "the end"
     assert output.count("event  ") == 8
+
+
+def test_an_events_time_is_short() -> None:
+    assert moment("1970-01-01T00:01:01.500Z") == "01:01.500"
+    assert moment("1970-01-01T02:01:01.500Z") == "02:01:01.500"
+    now = datetime(2026, 3, 1, 12, 30, 5, tzinfo=UTC)
+    assert moment("2026-03-01T12:30:05.250Z") == now.astimezone().strftime("%H:%M:%S")
+    assert moment("00:07.5\x1b") == "00:07.5?"
+
+
+@pytest.mark.parametrize(("state", "in_trouble"), [("done", False), ("stopped", False), ("failed", True)])
+def test_a_camera_that_is_over_has_no_age_and_is_no_trouble(state: str, in_trouble: bool) -> None:
+    status = Status.from_json({"cameras": {"a": {"state": state, "age_ms": 5000.0}}})
+    assert ("5.0 s" in shown(render(status))) is in_trouble
+    assert bool(troubles(status)) is in_trouble
 
 
 def test_small_words() -> None:

@@ -15,7 +15,7 @@ _PROBE = """
 import sys
 from pathlib import Path
 from pipeline.errors import CamgraphError
-from stages.sessions import open_session
+from stages.inference.sessions import open_session
 try:
     open_session(Path(sys.argv[1]), ("cuda",), threads=1)
 except CamgraphError as error:

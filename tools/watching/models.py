@@ -81,7 +81,7 @@ def pose_model(model: str, side: int | None) -> PoseModel:
 
 def _look_into(path: Path) -> PoseModel:
     # ONNX Runtime takes a while to import, and the default model does without a look.
-    from stages.sessions import inspect_model, model_inputs  # noqa: PLC0415
+    from stages.inference.sessions import inspect_model, model_inputs  # noqa: PLC0415
     from stages.vision.model_contract import ContractError, Overrides, derive_contract, stated_size  # noqa: PLC0415
 
     session = inspect_model(path)

@@ -14,7 +14,7 @@ from pipeline.errors import UserError
 from pipeline.graph import Graph, parse_graph, plan_of
 from pipeline.paths import ASSET_PREFIX, resolve
 from stages.reading.addresses import is_device
-from stages.rule_set import read_rules
+from stages.rulebook.rule_set import read_rules
 from tools.assets.catalogue import find
 from tools.assets.commands import pull_shown
 from tools.configs import config_path
@@ -66,7 +66,7 @@ def start(asked: Asked) -> int:
         return 0
     _ready_outputs(asked, folder)
     plan = plan_of(_graph(text, folder, asked.name, cameras))
-    return run_plan(plan, quiet=asked.quiet or _terminal_takes_events(asked))
+    return run_plan(plan, quiet=asked.quiet or _terminal_takes_events(asked), calm=True)
 
 
 def _pull_model(model: str) -> None:
