@@ -20,8 +20,7 @@ from pydantic import Field
 from pipeline.errors import BadItem, UserError
 from pipeline.messages import Array
 from pipeline.stage import Context, Settings, Stage
-from stages.messages import Tensor
-from stages.sessions import (
+from stages.inference.sessions import (
     ORT_ERRORS,
     ModelInput,
     ProviderName,
@@ -31,6 +30,7 @@ from stages.sessions import (
     one_line,
     open_session,
 )
+from stages.messages import Tensor
 from stages.vision.model_contract import (
     ContractError,
     Converter,

@@ -22,8 +22,8 @@ from pipeline.paths import resolve
 from pipeline.stage import Context, Settings, Stage
 from stages import events
 from stages.messages import Tracks
-from stages.rule_file import Confidence, Lines, RuleFile, RuleList, Zones
-from stages.rule_set import ReadyRule, RuleSet, compile_rules, read_rules
+from stages.rulebook.rule_file import Confidence, Lines, RuleFile, RuleList, Zones
+from stages.rulebook.rule_set import ReadyRule, RuleSet, compile_rules, read_rules
 from stages.vision.rules.judge import Evidence, Judge, Picture, Verdict, zones_with
 from stages.vision.rules.people import COCO_17
 

@@ -21,7 +21,7 @@ from pipeline.errors import EnvironmentProblem
 from pipeline.messages import Event, Message
 from pipeline.paths import resolve_output
 from pipeline.stage import Context, Settings, Stage
-from stages.line_file import LineFile, LineStream, is_device
+from stages.writing.line_file import LineFile, LineStream, is_device
 
 STANDARD_OUTPUT = "-"
 READ_BACK = 16 << 20

@@ -30,8 +30,8 @@ from pipeline.messages import End, Message, Stamp
 from pipeline.paths import resolve_output
 from pipeline.stage import Context, Ports, Settings, Stage
 from stages.messages import Frame, Tracks
-from stages.recording import CodecFamily, Encoding, Recording, Size, choose_encoder, even_size, rescue
 from stages.vision.drawing import draw_caption, draw_people
+from stages.writing.recording import CodecFamily, Encoding, Recording, Size, choose_encoder, even_size, rescue
 
 YEAR_2000_NS = 946_684_800_000_000_000
 RETRY_NS = 30_000_000_000

@@ -17,8 +17,8 @@ from pipeline.errors import BadItem, EnvironmentProblem, UserError
 from pipeline.messages import Array
 from pipeline.testing import HandContext, feed, opened, stamp
 from stages.infer import Infer, InferSettings
+from stages.inference.sessions import open_session
 from stages.messages import Tensor
-from stages.sessions import open_session
 
 NCHW = ["n", 3, "h", "w"]
 

@@ -16,8 +16,8 @@ from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.messages import End, Stamp
 from pipeline.testing import opened, stamp
 from stages.messages import Frame, Tracks
-from stages.recording import Encoding, Recording, choose_encoder, even_size
 from stages.sink_video import SinkVideo, SinkVideoSettings, annotated, clock_text, safe_name
+from stages.writing.recording import Encoding, Recording, choose_encoder, even_size
 
 
 def frame(at: Stamp, width: int = 320, height: int = 240) -> Frame:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import EnvironmentProblem, UserError
-from stages.recording import Encoding, Recording, choose_encoder
+from stages.writing.recording import Encoding, Recording, choose_encoder
 from tools.contact_sheet import GAP, SHEET_WIDTH, contact_sheet, main, moments
 
 

@@ -17,7 +17,7 @@ from pipeline.graph.explain import explain
 from pipeline.graph.report import Report, dotted
 from pipeline.graph.yaml_source import load
 from stages.events import digest
-from stages.rule_file import LineDefinition, RuleDefinition, RuleFile, duration_ns, for_camera
+from stages.rulebook.rule_file import LineDefinition, RuleDefinition, RuleFile, duration_ns, for_camera
 from stages.vision.rules.condition import Condition, Scope, compile_condition
 from stages.vision.rules.expression import ExpressionError
 from stages.vision.rules.geometry import Line, Surroundings, in_pixels, zone_of

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import GraphError, UserError
-from stages.rule_file import duration_ns
-from stages.rule_set import parse_rules, read_rules
+from stages.rulebook.rule_file import duration_ns
+from stages.rulebook.rule_set import parse_rules, read_rules
 
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+CONFIGS = Path(__file__).resolve().parents[3] / "configs"
 
 GOOD = """\
 version: 1

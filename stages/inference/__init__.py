@@ -1,0 +1,1 @@
+"""ONNX Runtime: models, sessions and providers."""

@@ -1,0 +1,1 @@
+"""Rules files: their definition, and what becomes of it."""
