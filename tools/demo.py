@@ -7,6 +7,8 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -50,14 +52,23 @@ def demo(out: Path, seconds: int) -> None:
     """
     _make_folder(out)
     _pull_assets()
-    status, received = _run(out, seconds)
-    if status:
-        sys.exit(status)
-    _make_contact_sheet(out)
-    same = received == _ids(out / EVENTS)
-    click.echo(_report(out, len(received), same=same))
+    done = _run(out, seconds)
+    if done.status:
+        raise click.exceptions.Exit(done.status)
+    _make_contact_sheet(out, done.cameras)
+    same = done.received == _ids(out / EVENTS)
+    click.echo(_report(out, len(done.received), same=same))
     if not same:
         raise click.exceptions.Exit(EXIT_GAVE_UP)
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """A run at its end: its exit status, its cameras in the graph's order, and the ids that came over the socket."""
+
+    status: int
+    cameras: tuple[str, ...]
+    received: set[str]
 
 
 def _make_folder(out: Path) -> None:
@@ -79,8 +90,8 @@ def _pull_assets() -> None:
         pull_shown(find(name))
 
 
-def _run(out: Path, seconds: int) -> tuple[int, set[str]]:
-    """Run the graph with a program that receives its events; the exit status and their ids."""
+def _run(out: Path, seconds: int) -> _Done:
+    """Run the graph, with a program that receives its events."""
     # Heavy, and not needed for --help.
     from pipeline.graph import load_plan  # noqa: PLC0415
     from tools.event_receiver import EventReceiver  # noqa: PLC0415
@@ -89,8 +100,9 @@ def _run(out: Path, seconds: int) -> tuple[int, set[str]]:
     with EventReceiver(out / RECEIVED, PORT) as receiver:
         (out / RULES).write_bytes(config_path(RULES).read_bytes())
         (out / GRAPH).write_text(demo_graph(config_path(GRAPH).read_text("utf-8"), receiver.address, seconds), "utf-8")
-        status = run_plan(load_plan(out / GRAPH), calm=True)
-    return status, receiver.ids
+        plan = load_plan(out / GRAPH)
+        status = run_plan(plan, calm=True)
+    return _Done(status, tuple(plan.camera_settings), receiver.ids)
 
 
 def demo_graph(text: str, address: str, seconds: int) -> str:
@@ -99,10 +111,10 @@ def demo_graph(text: str, address: str, seconds: int) -> str:
     return re.sub(r"(?<=duration_s: )\d+", str(seconds), text)
 
 
-def _make_contact_sheet(out: Path) -> None:
+def _make_contact_sheet(out: Path, cameras: Sequence[str]) -> None:
     from tools.contact_sheet import contact_sheet  # noqa: PLC0415
 
-    contact_sheet(sorted((out / "videos").glob("*.mp4")), out / SHEET)
+    contact_sheet([out / "videos" / f"{camera}.mp4" for camera in cameras], out / SHEET)
 
 
 def _ids(events: Path) -> set[str]:
@@ -111,20 +123,18 @@ def _ids(events: Path) -> set[str]:
 
 def _report(out: Path, received: int, *, same: bool) -> str:
     """What there is to look at, and what to do next."""
-    verdict = "the same as in events.jsonl" if same else "NOT the same as in events.jsonl: something is wrong"
     command = _this_command()
-    return f"""
-A second program received {received} events over TCP: {verdict}.
-
-Look at
-  {out / SHEET}   each camera at four moments
-  {out / "videos"}/              people with their skeletons and numbers
-  {out / EVENTS}        what they did, one JSON object a line
-  {out / GRAPH}, {RULES}   how it was told to: change them, then
-                               {command} run {out / GRAPH}
-Watch your own
-  {command} watch your-video.mp4
-"""
+    verdict = "the same as" if same else "NOT the same as"
+    looks = {
+        SHEET: "each camera at four moments",
+        "videos": "people, their skeletons and their numbers",
+        EVENTS: "what they did: starts and ends, one JSON object a line",
+        RECEIVED: f"{received} lines that another program received over TCP, {verdict} in {EVENTS}",
+        GRAPH: f"what camgraph was told: change it, or {RULES} beside it, and run it again",
+    }
+    lines = [f"  {out / name!s:<{len(str(out)) + 20}}{what}" for name, what in looks.items()]
+    runs = [f"  {command} run {out / GRAPH}", f"  {command} watch your-video.mp4"]
+    return "\n".join(["", "Look at", *lines, "", "Run", *runs])
 
 
 def _this_command() -> str:
