@@ -1,0 +1,84 @@
+"""The guarantees on the pulled clip and the real model, in small; `python -m tools.prove` is the large version."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tools import prove
+from tools.assets import asset_path
+from tools.prove import Killing, Ran, Way, left_over, run_name, run_way
+
+SECONDS = 2.0
+KILLED = Way(threads=2, batch=3, throttled=True)
+ASSETS = ("vtest.avi", "movenet-multipose.onnx")
+
+pytestmark = pytest.mark.skipif(
+    not all(asset_path(name).exists() for name in ASSETS), reason="assets are not pulled: camgraph assets pull"
+)
+
+
+@pytest.fixture(scope="module")
+def reference() -> Ran:
+    """The graph in one process, one frame after the other."""
+    return run_way(Way(processes="one"), SECONDS)
+
+
+def test_the_reference_has_people_in_it_and_every_frame_that_pyav_counts(reference: Ran) -> None:
+    assert reference.status == 0
+    assert reference.frames == prove.frames_by_pyav(SECONDS) == dict.fromkeys(prove.STARTS_S, 20)
+    events = [json.loads(line) for line in reference.events.splitlines()]
+    assert len(events) > 60
+    assert {event["data"]["camera"] for event in events} == set(prove.STARTS_S)
+    assert [event["time"] for event in events] == sorted(event["time"] for event in events)
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        Way(),
+        Way(workers=2, threads=2, batch=3),
+        Way(threads=2, batch=8, throttled=True),
+        Way(processes="compact", threads=2, batch=3, throttled=True),
+        Way(processes="compact", workers=2, batch=8),
+    ],
+    ids=str,
+)
+def test_files_are_exact_however_the_graph_is_run(reference: Ran, way: Way) -> None:
+    ran = run_way(way, SECONDS)
+    assert (ran.status, ran.problems, ran.drops) == (0, [], 0)
+    assert ran.frames == reference.frames
+    assert ran.inferred == sum(ran.frames.values())
+    assert ran.events == reference.events
+    assert left_over(run_name()) == []
+
+
+@pytest.mark.parametrize("unit", ["capture.north", "prepare.0", "infer.0", "people.0", "outbox.0", "log.0"])
+def test_any_stateless_process_may_die(reference: Ran, unit: str) -> None:
+    killing = Killing([unit], 12)
+    ran = run_way(KILLED, SECONDS, killing)
+    assert list(killing.recovery_s) == [unit]
+    assert (ran.status, ran.problems) == (0, [])
+    assert ran.events == reference.events
+    assert left_over(run_name()) == []
+
+
+@pytest.mark.parametrize(("unit", "stage"), [("tracks.0", "tracks"), ("actions.0", "actions")])
+def test_what_a_stage_with_a_memory_lost_is_said(unit: str, stage: str) -> None:
+    killing = Killing([unit], 12)
+    ran = run_way(KILLED, SECONDS, killing)
+    assert list(killing.recovery_s) == [unit]
+    assert ran.status == 1
+    assert ran.problems == [f"{stage} lost what it remembered (signal 9) and began anew"]
+    ids = [json.loads(line)["id"] for line in ran.events.splitlines()]
+    assert len(ids) == len(set(ids))
+    assert left_over(run_name()) == []
+
+
+def test_nothing_is_left_of_a_run_whose_supervisor_dies_and_the_next_one_works() -> None:
+    killed = prove.kill_supervisor(SECONDS + 2)
+    assert killed.left == []
+    assert killed.clean_s < 5
+    assert killed.kept
+    assert killed.status == 0
