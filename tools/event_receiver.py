@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import socketserver
 import threading
 from pathlib import Path
@@ -43,6 +44,8 @@ class EventReceiver:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._server.over = True
         self._server.shutdown()
+        while select.select([self._server], [], [], 0)[0]:  # connected already, and not yet listened to
+            self._server.handle_request()
         self._server.server_close()  # waits for those who still read
         self._thread.join()
         self._file.close()

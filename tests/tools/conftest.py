@@ -1,0 +1,63 @@
+"""The pulled model, and a few seconds of the pulled clip."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import pytest
+
+from tools.assets import asset_path
+
+Ran = subprocess.CompletedProcess[str]
+Camgraph = Callable[..., Ran]
+
+
+@pytest.fixture(scope="session")
+def pulled_model() -> Path:
+    return _pulled("movenet-multipose.onnx")
+
+
+@pytest.fixture(scope="session")
+def short_clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """25 frames of the clip from its 5th second on, at half its rate: people walk through the middle."""
+    path = tmp_path_factory.mktemp("clip") / "square.mp4"
+    with av.open(str(_pulled("vtest.avi"))) as source, av.open(str(path), "w") as target:
+        stream = target.add_stream("libx264", rate=5, options={"crf": "18"})
+        stream.width, stream.height, stream.pix_fmt = 768, 576, "yuv420p"
+        for index, frame in enumerate(source.decode(video=0)):
+            if 50 <= index < 100 and index % 2 == 0:
+                frame.pts, frame.time_base = (index - 50) // 2, Fraction(1, 5)
+                target.mux(stream.encode(frame))
+        target.mux(stream.encode())
+    return path
+
+
+@pytest.fixture
+def camgraph(tmp_path: Path) -> Camgraph:
+    """Runs the command in `tmp_path`, with a folder of its own for what runs leave to the next ones."""
+
+    def run(*arguments: object, **environment: str) -> Ran:
+        return subprocess.run(
+            [sys.executable, "-m", "tools.cli", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            timeout=240,
+            check=False,
+            env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), **environment},
+        )
+
+    return run
+
+
+def _pulled(name: str) -> Path:
+    path = asset_path(name)
+    if not path.is_file():
+        pytest.skip(f"no pulled {name} (run: camgraph assets pull {name})")
+    return path

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tools.watching import device
+from tools.watching.device import Device, find_device
+
+CORES = min(len(os.sched_getaffinity(0)), 64)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "m.onnx"
+    path.write_text("no model")
+    return path
+
+
+def test_without_a_driver_all_cores_work(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "_DRIVERS", (model / "none",))
+    assert find_device(model) == Device(("cpu",), 1, CORES)
+
+
+def test_a_gpu_that_cannot_run_the_model_is_told_of(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real attempt, on a file that no device can run."""
+    monkeypatch.setattr(device, "_DRIVERS", (model,))
+    found = find_device(model)
+    assert (found.providers, found.batch, found.threads) == (("cpu",), 1, CORES)
+    assert "m.onnx" in found.why_not
+
+
+def test_a_gpu_that_runs_the_model_gets_batches(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "_DRIVERS", (model,))
+    monkeypatch.setattr(device, "_PROBE", "import sys; assert sys.argv[1].endswith('m.onnx')")
+    assert find_device(model) == Device(("cuda", "cpu"), 8, 2)
+
+
+def test_an_attempt_that_takes_too_long_is_given_up(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "_DRIVERS", (model,))
+    monkeypatch.setattr(device, "_PROBE", "import time; time.sleep(60)")
+    monkeypatch.setattr(device, "_PROBE_S", 0.2)
+    assert find_device(model).why_not == "opening the model on it took longer than 0 s"
+
+
+def test_a_model_that_is_not_there_yet_is_not_tried(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "_DRIVERS", (model,))
+    assert find_device(model.with_name("other.onnx")) == Device(("cpu",), 1, CORES)
