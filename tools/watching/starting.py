@@ -52,19 +52,24 @@ class Asked:
 
 
 def start(asked: Asked) -> int:
-    """Run what was asked for, or print it; the exit status. Raises UserError or EnvironmentProblem."""
+    """Run what was asked for, or print it; the exit status. Raises UserError or EnvironmentProblem.
+
+    What can be wrong is looked at first, what takes long last.
+    """
     folder = Path.cwd()
     cameras = cameras_of(asked.sources, folder, os.environ)
     model = named_model(asked.model, folder)
+    rules = _rules(asked.rules, folder)
     if not asked.print_graph:
+        _ready_outputs(asked, folder)
         _pull_model(model)
-    text = graph_text(_watch(asked, cameras, model, folder))
+    pose = _sized(pose_model(model, asked.size), cameras, folder)
+    text = graph_text(_watch(asked, cameras, pose, rules))
     if asked.print_graph:
         if model_file(model).is_file():
             _graph(text, folder, asked.name, cameras)
         click.echo(text, nl=False)
         return 0
-    _ready_outputs(asked, folder)
     plan = plan_of(_graph(text, folder, asked.name, cameras))
     return run_plan(plan, quiet=asked.quiet or _terminal_takes_events(asked), calm=True)
 
@@ -81,13 +86,13 @@ def _pull_model(model: str) -> None:
     pull_shown(asset)
 
 
-def _watch(asked: Asked, cameras: list[WatchedCamera], model: str, folder: Path) -> Watch:
+def _watch(asked: Asked, cameras: Sequence[WatchedCamera], model: PoseModel, rules: str) -> Watch:
     return Watch(
         name=asked.name,
         cameras=cameras,
-        model=_sized(pose_model(model, asked.size), cameras, folder),
-        device=_device(model),
-        rules=_rules(asked.rules, folder),
+        model=model,
+        device=_device(model.model),
+        rules=rules,
         events=asked.events,
         overwrite=asked.overwrite and asked.events != STANDARD_OUTPUT,
         videos=asked.video,

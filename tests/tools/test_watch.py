@@ -1,0 +1,248 @@
+"""`camgraph watch` as a person calls it: real processes, the real model, a clip with people."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import av
+import cv2
+import numpy as np
+import pytest
+
+from pipeline.paths import runs_folder
+
+RULES = """\
+version: 1
+rules:
+  - {id: seen, when: age >= 0.4s, once: true}
+"""
+SECRET = "ge#heim"
+
+
+@pytest.fixture(autouse=True)
+def rules(tmp_path: Path) -> Path:
+    """Somebody is there: it happens in every clip with people."""
+    path = tmp_path / "rules.yaml"
+    path.write_text(RULES)
+    return path
+
+
+@pytest.fixture
+def name() -> str:
+    """A run's name that no other test uses at the same time."""
+    return f"w{os.getpid()}"
+
+
+def actions(text: str) -> list[tuple[str, str]]:
+    events = [json.loads(line) for line in text.splitlines()]
+    return [(event["data"]["camera"], event["data"]["action"]) for event in events]
+
+
+def test_a_video_becomes_events_and_a_video(camgraph, short_clip: Path, pulled_model, tmp_path: Path, name) -> None:
+    done = camgraph("watch", short_clip, "--rules", "rules.yaml", "--video", "out/v", "--name", name)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    events = actions((tmp_path / "events.jsonl").read_text())
+    assert len(events) >= 3
+    assert set(events) == {("square", "seen")}
+    with av.open(str(tmp_path / "out" / "v" / "square.mp4")) as video:
+        assert sum(1 for _ in video.decode(video=0)) == 25
+    assert f"{tmp_path}/events.jsonl" in done.stderr
+    assert f"{name}: 25 frames in 0:00:" in done.stderr
+    assert "looking at how large people are" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_printed_graph_is_what_runs(camgraph, short_clip, pulled_model, tmp_path: Path, name) -> None:
+    """Kept in another folder, and run in one process and in many: the same events, byte for byte."""
+    asked = ("watch", short_clip, "--rules", "rules.yaml", "--size", 768, "--max-fps", "2.5", "--name", name)
+    printed = camgraph(*asked, "--single-process", "--print-graph")
+    assert printed.returncode == 0
+    assert not (tmp_path / "events.jsonl").exists()
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "g.yaml").write_text(printed.stdout)
+    assert camgraph("check", "kept/g.yaml").returncode == 0
+    ran = camgraph("run", "kept/g.yaml")
+    assert ran.returncode == 0, ran.stderr
+    watched = camgraph(*asked, "--quiet")
+    assert (watched.returncode, watched.stdout) == (0, "")
+    events = (tmp_path / "events.jsonl").read_text()
+    assert len(events.splitlines()) >= 2
+    assert (tmp_path / "kept" / "events.jsonl").read_text() == events
+    assert f"{name}: 13 frames" in ran.stderr
+
+
+def test_pictures_go_to_standard_output_and_nothing_else_does(
+    camgraph, short_clip, pulled_model, tmp_path: Path, name
+) -> None:
+    (tmp_path / "yard").mkdir()
+    with av.open(str(short_clip)) as video:
+        for index, frame in zip(range(8), video.decode(video=0), strict=False):
+            cv2.imwrite(str(tmp_path / "yard" / f"{index}.png"), frame.to_ndarray(format="bgr24"))
+    rest = ("--rules", "rules.yaml", "--size", 768, "--events", "-", "--name", name)
+    done = camgraph("watch", "yard", *rest)
+    assert done.returncode == 0, done.stderr
+    assert set(actions(done.stdout)) == {("yard", "seen")}
+    assert list(tmp_path.glob("*.jsonl")) == []
+    alone = camgraph("watch", "yard", *rest, "--single-process", "--overwrite")
+    assert (alone.returncode, alone.stdout) == (0, done.stdout)
+
+
+def test_events_come_behind_those_that_are_there_until_told_otherwise(
+    camgraph, short_clip, pulled_model, tmp_path: Path, name
+) -> None:
+    kept = '{"id": "kept"}\n'
+    (tmp_path / "e.jsonl").write_text(kept)
+    asked = ("watch", short_clip, "--size", 256, "--max-fps", 1, "--events", "e.jsonl", "--name", name)
+    done = camgraph(*asked)
+    assert done.returncode == 0, done.stderr
+    assert "e.jsonl: new events come behind those that stand there (--overwrite begins anew)\n" in done.stderr
+    assert (tmp_path / "e.jsonl").read_text().startswith(kept)
+    done = camgraph(*asked, "--overwrite")
+    assert "come behind" not in done.stderr
+    assert not (tmp_path / "e.jsonl").read_text().startswith(kept)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["no.mp4"], "no such file or folder: {}/no.mp4"),
+        (["rules.yaml"], "{}/rules.yaml: cannot be read as a video"),
+        (["."], "{}: no pictures in this folder"),
+        (["CLIP", "rtsp://v:geheim@127.0.0.1/x"], "live cameras (rtsp://***@127.0.0.1/x) and files ("),
+        (["CLIP", "--events", "."], "--events: {}: is a folder, expected a file"),
+        (["CLIP", "--events", "/nowhere/e.jsonl"], "--events: /nowhere: no such folder"),
+        (["CLIP", "--video", "rules.yaml"], "--video rules.yaml: is a file, expected a folder"),
+        (["CLIP", "--rules", "no.yaml"], "there is no rules file {}/no.yaml"),
+        (["CLIP", "--rules", "wrong.yaml"], "{}/wrong.yaml:4:20: "),
+        (["CLIP", "--model", "no.onnx"], "--model no.onnx: neither an ONNX file nor the name of an asset"),
+        (["CLIP", "--model", "rules.yaml"], "{}/rules.yaml: cannot be read as an ONNX model"),
+        (["CLIP", "--size", "256", "--name", "a b"], "`a b` cannot be the name of a run"),
+        (["CLIP", "--max-fps", "0"], "Invalid value for '--max-fps'"),
+        ([], "Missing argument 'SOURCE...'"),
+    ],
+)
+def test_mistakes_are_told_before_anything_runs(
+    camgraph, short_clip, pulled_model, tmp_path: Path, arguments: list[str], told: str
+) -> None:
+    (tmp_path / "wrong.yaml").write_text("version: 1\nrules:\n  - id: a\n    when: nose.y < nose.z\n")
+    done = camgraph("watch", *(str(short_clip) if word == "CLIP" else word for word in arguments))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told.format(tmp_path) in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "geheim" not in done.stderr
+    assert not (tmp_path / "events.jsonl").exists()
+
+
+def test_a_model_that_finds_no_people_is_refused(camgraph, test_data: Path) -> None:
+    clip, model = test_data / "videos" / "intel_asl_yes.mkv", test_data / "models" / "yolox_nano_bigisland.onnx"
+    done = camgraph("watch", clip, "--model", model)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"{model}: cannot be watched with: its output is output [1, 3549, 85]")
+
+
+def test_another_pose_model_and_the_rules_that_camgraph_brings(camgraph, test_data: Path, tmp_path: Path, name) -> None:
+    clip, model = test_data / "videos" / "intel_asl_yes.mkv", test_data / "models" / "yolo11n-pose_640.onnx"
+    done = camgraph("watch", clip, "--model", model, "--max-fps", 5, "--name", name)
+    assert done.returncode == 0, done.stderr
+    assert ("intel_asl_yes", "person_appears") in actions((tmp_path / "events.jsonl").read_text())
+
+
+def test_a_script_is_not_kept_waiting_for_a_model(camgraph, short_clip: Path, tmp_path: Path) -> None:
+    cache = str(tmp_path / "cache")
+    done = camgraph("watch", short_clip, XDG_CACHE_HOME=cache)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "the model movenet-multipose.onnx is not on this machine; "
+        "get it with: camgraph assets pull movenet-multipose.onnx\n"
+    )
+    printed = camgraph("watch", short_clip, "--print-graph", XDG_CACHE_HOME=cache)
+    assert printed.returncode == 0
+    assert "movenet-multipose.onnx" in printed.stdout
+
+
+class Live(BaseHTTPRequestHandler):
+    """A camera that sends pictures of noise, ten a second, to who knows the password."""
+
+    def do_GET(self) -> None:
+        if self.headers.get("Authorization") is None:
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="camera"')
+            self.end_headers()
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "multipart/x-mixed-replace; boundary=frame")
+        self.end_headers()
+        noise = np.random.default_rng(0).integers(0, 256, (120, 160, 3), dtype=np.uint8)
+        jpeg = cv2.imencode(".jpg", noise)[1].tobytes()
+        head = f"--frame\r\nContent-Type: image/jpeg\r\nContent-Length: {len(jpeg)}\r\n\r\n".encode()
+        with contextlib.suppress(OSError):
+            while not self.server.over.wait(0.1):  # type: ignore[attr-defined]
+                self.wfile.write(head + jpeg + b"\r\n")
+
+    def log_message(self, *_: Any) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture
+def live() -> Iterator[str]:
+    """Host and port of a camera."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Live) as server:
+        server.over = threading.Event()  # type: ignore[attr-defined]
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.over.set()  # type: ignore[attr-defined]
+        server.shutdown()
+        thread.join()
+
+
+def test_a_live_camera_is_watched_until_interrupted_and_its_password_is_shown_nowhere(
+    camgraph, live: str, pulled_model, tmp_path: Path, name
+) -> None:
+    address = f"http://viewer:ge%23heim@{live}/"
+    printed = camgraph("watch", address, "--print-graph", "--name", name)
+    assert printed.returncode == 0, printed.stderr
+    assert f"http://viewer:${{CAMERA_1_PASSWORD}}@{live}/" in printed.stdout
+    assert "heim" not in printed.stdout + printed.stderr
+    (tmp_path / "g.yaml").write_text(printed.stdout)
+    assert camgraph("check", "g.yaml", CAMERA_1_PASSWORD=SECRET).returncode == 0
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+    command = [sys.executable, "-m", "tools.cli", "watch", address, "--name", name, "--max-fps", "5"]
+    with (tmp_path / "said").open("w") as said:
+        child = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=said, stdout=said)
+        try:
+            status = wait_for_frames(camgraph, name, 5)
+            child.send_signal(signal.SIGINT)
+            assert child.wait(timeout=60) == 130
+        finally:
+            child.kill()
+            child.wait()
+    told = (tmp_path / "said").read_text()
+    assert re.search(rf"^{name}: \d+ frames", told, re.MULTILINE)
+    assert "heim" not in told + json.dumps(status)
+    assert not (runs_folder() / name).exists()
+
+
+def wait_for_frames(camgraph: Any, run: str, count: int) -> dict[str, Any]:
+    """The run's status, once its camera has given so many frames."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        answer = camgraph("status", "--name", run, "--json")
+        if answer.returncode == 0:
+            status: dict[str, Any] = json.loads(answer.stdout)
+            if sum(camera["frames"] for camera in status["cameras"].values()) >= count:
+                return status
+    raise AssertionError(f"no {count} frames in a minute: {answer.stderr}")
