@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -13,12 +15,14 @@ from typing import Any, Protocol
 import click
 from rich.console import Console
 
-from pipeline.errors import EXIT_SIGINT
+from pipeline.errors import EXIT_SIGINT, EnvironmentProblem
 from pipeline.logs import log_to_stderr
 from pipeline.outcome import Outcome
 from pipeline.plan import RunPlan
 from tools.live_table import REFRESH_S, Display, open_display, render_summary
 from tools.run_status import Status, Summary
+
+_SCARCE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
 
 
 class Run(Protocol):
@@ -64,7 +68,7 @@ def run_plan(plan: RunPlan, *, json_logs: bool = False, quiet: bool = False, cal
     with nullcontext() if plain else open_display(console) as display:
         sink = None if json_logs else lambda line: _print(console, line)
         log_to_stderr(as_json=json_logs, sink=sink, least=logging.WARNING if quiet or calm else logging.INFO)
-        with _prepared(plan, _Shown(display)) as run:
+        with _said_for_people(), _prepared(plan, _Shown(display)) as run:
             signals = _Signals(run)
             with signals.handled():
                 outcome = run.run()
@@ -91,6 +95,22 @@ class _Shown:
 
 def _print(console: Console, line: str) -> None:
     console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _said_for_people() -> Iterator[None]:
+    """What the machine refuses is no bug of the program."""
+    try:
+        yield
+    except Exception as error:  # ZeroMQ's errors have an errno as well, and are not imported for one process
+        number = getattr(error, "errno", None)
+        if number not in _SCARCE:
+            raise
+        what = os.strerror(number)
+        raise EnvironmentProblem(
+            f"the machine does not give enough for this graph: {what}: "
+            "raise the limit (ulimit -n for open files), or use `processes: compact` or fewer cameras"
+        ) from None
 
 
 @contextmanager

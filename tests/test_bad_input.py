@@ -1,0 +1,302 @@
+"""Bad input through the real command: a clear message, the right exit status, no traceback, and no harm to others."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+GRAPH = """
+version: 1
+name: bad{pid}
+cameras:
+  good: {{url: good.mp4}}
+  odd: {{url: {url}}}
+stages:
+  capture: {{use: capture}}
+  prepare: {{use: preprocess, from: capture, with: {{size: [64, 64]}}}}
+  infer: {{use: infer, from: prepare, with: {{model: {model}}}}}
+  people: {{use: decode_yolo_pose, from: infer}}
+  tracks: {{use: track, from: people}}
+  actions: {{use: rules, from: tracks, with: {{rules: [{{id: seen, when: score > 0.1, update: 100ms}}]}}}}
+  log: {{use: sink_jsonl, from: actions, with: {{path: {events}}}}}
+"""
+FRAMES = 30
+
+
+def write_clip(path: Path, frames: int = FRAMES) -> Path:
+    """Noise, so that packets are large enough to be damaged."""
+    with av.open(str(path), "w", options={"movflags": "+faststart"}) as container:
+        stream = container.add_stream("libx264", rate=10, options={"g": "10"})
+        stream.width, stream.height, stream.pix_fmt = 96, 64, "yuv420p"
+        for index in range(frames):
+            noise = np.random.default_rng(index).integers(0, 255, (64, 96, 3), np.uint8)
+            frame = av.VideoFrame.from_ndarray(noise, format="rgb24")
+            frame.pts, frame.time_base = index, Fraction(1, 10)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    return path
+
+
+def write_model(path: Path, rows: int) -> Path:
+    """A model that says the same of every picture: `rows` x 4 candidates, of which the first is a sure person."""
+    said = np.zeros((1, rows, 4), np.float32)
+    said[0, :5, 0] = (32, 32, 20, 40, 0.9)
+    nodes = [
+        helper.make_node("ReduceMean", ["images"], ["mean"], keepdims=0),
+        helper.make_node("Mul", ["mean", "zero"], ["nothing"]),
+        helper.make_node("Add", ["said", "nothing"], ["output0"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "says",
+        [helper.make_tensor_value_info("images", TensorProto.FLOAT, [1, 3, 64, 64])],
+        [helper.make_tensor_value_info("output0", TensorProto.FLOAT, [1, rows, 4])],
+        [
+            helper.make_tensor("said", TensorProto.FLOAT, said.shape, said.ravel()),
+            helper.make_tensor("zero", TensorProto.FLOAT, [], [0.0]),
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, str(path))
+    return path
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder with a good clip and a good model, and the command in it."""
+
+    folder: Path
+    environment: dict[str, str]
+
+    def write(self, *, url: str = "good.mp4", model: str = "pose.onnx", events: str = "events.jsonl") -> None:
+        (self.folder / "graph.yaml").write_text(GRAPH.format(pid=os.getpid(), url=url, model=model, events=events))
+
+    def camgraph(
+        self, *arguments: str, prefix: Sequence[str] = (), before: Callable[[], None] | None = None
+    ) -> tuple[int, str]:
+        """The exit status, and all that was said."""
+        ran = subprocess.run(
+            [*prefix, sys.executable, "-m", "tools.cli", *arguments],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=200,
+            preexec_fn=before,
+            check=False,
+        )
+        said = ran.stdout + ran.stderr
+        assert "Traceback" not in said
+        return ran.returncode, said
+
+    def events(self, name: str = "events.jsonl") -> dict[str, int]:
+        """How many frames of each camera are told of; every line is whole."""
+        lines = (self.folder / name).read_text().splitlines() if (self.folder / name).exists() else []
+        counts: dict[str, int] = {}
+        for line in lines:
+            camera = json.loads(line)["data"]["camera"]
+            counts[camera] = counts.get(camera, 0) + 1
+        return counts
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    root = Path(__file__).resolve().parent.parent
+    with tempfile.TemporaryDirectory(prefix="cgb", dir="/tmp") as sockets:
+        own = {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_RUNTIME_DIR": sockets, "COLUMNS": "300"}
+        place = Place(tmp_path / "work", {**os.environ, **own, "PYTHONPATH": str(root)})
+        place.folder.mkdir()
+        write_clip(place.folder / "good.mp4")
+        write_model(place.folder / "pose.onnx", 56)
+        yield place
+        assert not list(Path("/dev/shm").glob(f"camgraph-{os.getuid()}-bad{os.getpid()}-*"))
+
+
+def whole(place: Place) -> int:
+    """How many events the good clip makes."""
+    place.write()
+    status, said = place.camgraph("run", "graph.yaml")
+    assert status == 0, said
+    counts = place.events()
+    assert counts["good"] == counts["odd"] >= FRAMES - 5
+    (place.folder / "events.jsonl").unlink()
+    return counts["good"]
+
+
+def not_a_video(path: Path) -> None:
+    path.write_text("this is a shopping list\n" * 50)
+
+
+def empty(path: Path) -> None:
+    path.touch()
+
+
+def only_a_header(path: Path) -> None:
+    path.write_bytes(write_clip(path.with_suffix(".mp4")).read_bytes()[:600])
+
+
+def no_keyframe(path: Path) -> None:
+    """A raw stream without its first picture: nothing in it can be decoded."""
+    source = write_clip(path.with_suffix(".mp4"), 8)
+    with av.open(str(source)) as container, path.open("wb") as out:
+        stream = container.streams.video[0]
+        for packet in container.demux(stream):
+            if packet.size and not packet.is_keyframe:
+                out.write(bytes(packet))
+
+
+@pytest.mark.parametrize("make", [not_a_video, empty, only_a_header, no_keyframe])
+def test_a_camera_that_is_no_video_is_named_and_the_other_goes_on(place: Place, make: Callable[[Path], None]) -> None:
+    expected = whole(place)
+    make(place.folder / "odd.bin")
+    place.write(url="odd.bin")
+    status, said = place.camgraph("run", "graph.yaml")
+    assert status in (1, 2)
+    assert "odd" in said
+    if status == 1:
+        assert place.events() == {"good": expected}
+
+
+def test_a_truncated_file_gives_what_it_has_and_says_so(place: Place) -> None:
+    expected = whole(place)
+    data = (place.folder / "good.mp4").read_bytes()
+    (place.folder / "cut.mp4").write_bytes(data[: len(data) * 2 // 3])
+    place.write(url="cut.mp4")
+    status, said = place.camgraph("run", "graph.yaml")
+    assert status == 1
+    assert "camera odd" in said
+    assert "truncated" in said
+    counts = place.events()
+    assert counts["good"] == expected
+    assert 5 < counts["odd"] < expected
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"url": "none.mp4"}, "graph.yaml:6:14: cameras.odd.url: no such file or folder"),
+        ({"model": "none.onnx"}, "none.onnx"),
+        ({"model": "good.mp4"}, "ONNX"),
+        ({"model": '"asset:no-such-model.onnx"'}, "camgraph assets pull"),
+    ],
+)
+def test_what_is_missing_is_found_before_anything_starts(place: Place, change: dict[str, str], expected: str) -> None:
+    place.write(**change)
+    for command in ("check", "run"):
+        status, said = place.camgraph(command, "graph.yaml")
+        assert status == 2, said
+        assert expected in said
+    assert place.events() == {}
+
+
+def test_a_model_that_is_no_pose_model_is_refused_with_what_was_expected(place: Place) -> None:
+    write_model(place.folder / "detector.onnx", 84)
+    place.write(model="detector.onnx")
+    status, said = place.camgraph("run", "graph.yaml")
+    assert status == 2
+    assert "84" in said
+    assert "keypoints" in said or "pose" in said
+
+
+def test_twelve_mistakes_are_told_at_once_with_their_places(place: Place) -> None:
+    (place.folder / "graph.yaml").write_text(
+        "version: 2\n"
+        "nmae: x\n"
+        "cameras:\n"
+        "  a: {url: none.mp4, max_fsp: 3}\n"
+        '  b: {url: "rtsp://me:${NO_SUCH_PASSWORD}@host/x"}\n'
+        "  a: {url: good.mp4}\n"
+        "stages:\n"
+        "  capture: {use: captrue}\n"
+        "  prepare: {use: preprocess, from: captur, with: {size: big}}\n"
+        "  infer: {use: infer, from: prepare, batch: {max: 0}}\n"
+        "  people: {use: decode_yolo_pose, from: infer, with: {min_score: 7}}\n"
+        "  loop: {use: track, from: loop}\n"
+        "  log: {use: sink_jsonl, from: people, with: {path: x, order: alphabetical}}\n"
+        "  on: {use: sink_null, from: people}\n"
+    )
+    status, said = place.camgraph("run", "graph.yaml")
+    assert status == 2
+    lines = [line for line in said.splitlines() if line.startswith("graph.yaml:")]
+    assert len(lines) >= 12, said
+    assert [int(line.split(":")[1]) for line in lines] == sorted(int(line.split(":")[1]) for line in lines)
+
+
+def test_an_output_that_cannot_be_written_ends_the_run_before_it_begins(place: Place) -> None:
+    place.write(events="/no/such/folder/events.jsonl")
+    status, said = place.camgraph("run", "graph.yaml")
+    assert status in (2, 3)
+    assert "/no/such/folder" in said
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="mounting a small disk and being somebody else need root")
+class TestAsRoot:
+    def test_a_full_disk_keeps_what_was_committed(self, place: Place) -> None:
+        expected = whole(place)
+        disk = place.folder / "disk"
+        disk.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", str(disk)], check=True)
+        try:
+            place.write(events="disk/events.jsonl")
+            status, said = place.camgraph("run", "graph.yaml")
+            assert status == 3, said
+            assert "disk/events.jsonl" in said
+            kept = place.events("disk/events.jsonl")
+        finally:
+            subprocess.run(["umount", str(disk)], check=True)
+        place.write(events="later.jsonl")
+        status, said = place.camgraph("run", "graph.yaml")
+        assert status == 0, said
+        later = place.events("later.jsonl")
+        # The next run delivers what the disk did not take, and its own.
+        assert sum(kept.values()) + sum(later.values()) == 4 * expected
+
+    def test_a_video_that_may_not_be_read_is_said(self, place: Place) -> None:
+        place.write(url="secret.mp4")
+        shutil.copy(place.folder / "good.mp4", place.folder / "secret.mp4")
+        (place.folder / "secret.mp4").chmod(0)
+        # Root without the right to pass over permissions.
+        obeys = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all"]
+        status, said = place.camgraph("check", "graph.yaml", prefix=obeys)
+        assert status == 2
+        assert "no permission to read" in said
+
+
+def test_too_few_descriptors_are_said(place: Place) -> None:
+    place.write()
+    few = (12, 12)
+    status, said = place.camgraph("run", "graph.yaml", before=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, few))
+    assert status == 3, said
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_a_signal_lets_what_is_on_the_way_arrive(place: Place, number: int, status: int) -> None:
+    place.write()
+    graph = place.folder / "graph.yaml"
+    graph.write_text(graph.read_text().replace("{url: good.mp4}", "{url: good.mp4, loop: true, realtime: true}"))
+    command = [sys.executable, "-m", "tools.cli", "run", "graph.yaml", "--quiet"]
+    process = subprocess.Popen(command, cwd=place.folder, env=place.environment, stderr=subprocess.PIPE, text=True)
+    late = time.monotonic() + 100
+    while sum(place.events().values()) < 10 and time.monotonic() < late:
+        time.sleep(0.05)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=100)
+    assert (process.returncode, said) == (status, "")
+    assert sum(place.events().values()) >= 10
