@@ -43,6 +43,9 @@ class Process:
         self.ended: dict[str, tuple[str, str]] = {}
         self.beat: dict[str, Any] = {}
         self.held_since = 0.0
+        self.frames_done: dict[str, Any] = {}
+        self.fruitless_deaths = 0
+        self.gave_up = ""
         self.counts_before: Counter[tuple[str, str]] = Counter()
         self.channel: Channel | None = None
         self.pidfd = -1
@@ -68,7 +71,12 @@ class Process:
         command = [sys.executable, "-m", "pipeline.child", "--control", str(theirs.fileno()), "--life", str(life_read)]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         self._popen = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-            [*command, label], pass_fds=(theirs.fileno(), life_read), stdin=subprocess.DEVNULL, env=environment
+            [*command, label],
+            pass_fds=(theirs.fileno(), life_read),
+            stdin=subprocess.DEVNULL,
+            env=environment,
+            # Ctrl-C goes to all of a terminal's group, and would kill a child that does not ignore it yet.
+            process_group=0,
         )
         theirs.close()
         os.close(life_read)
@@ -103,7 +111,8 @@ class Process:
         os.close(self._life)
         os.close(self.pidfd)
         self._popen, self.channel, self.pidfd = None, None, -1
-        self.beat = {**self.beat, "counts": (), "queue": 0, "held": ""}
+        self.beat = {**self.beat, "counts": (), "queue": 0, "held": "", "working_since_ns": 0}
+        self.held_since = 0.0
         self.endpoint = ""
         return status
 
@@ -113,8 +122,14 @@ class Process:
         self.deaths_in_a_row = 1 if steady else self.deaths_in_a_row + 1
         delay = _BACK_OFF_S[min(self.deaths_in_a_row - 1, len(_BACK_OFF_S) - 1)]
         self.state, self.start_at = "waiting", time.monotonic() + delay
+        self.fruitless_deaths += 1
         self.restarts += 1
         return delay
+
+    def counts_now(self) -> int:
+        """Items and frames that this incarnation has brought through."""
+        items = sum(times["items"] for times in self.beat.get("stages", {}).values())
+        return int(items + sum(n for name, _, n in self.beat.get("counts", ()) if name == "frames"))
 
     def counts(self) -> Counter[tuple[str, str]]:
         """(name, camera) -> count, over all incarnations."""

@@ -173,6 +173,20 @@ def test_a_script_is_not_kept_waiting_for_a_model(camgraph, short_clip: Path, tm
     assert "movenet-multipose.onnx" in printed.stdout
 
 
+def test_an_interrupt_while_it_starts_is_no_error(short_clip: Path, pulled_model, tmp_path: Path, name) -> None:
+    """As Ctrl-C on a terminal does it: to the whole group, also to children that have just been started."""
+    command = [sys.executable, "-m", "tools.cli", "watch", short_clip, "--size", "256", "--events", "-", "--name", name]
+    child = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    until = time.monotonic() + 60
+    while not (runs_folder() / name / "control").exists():
+        assert child.poll() is None
+        assert time.monotonic() < until
+    os.killpg(child.pid, signal.SIGINT)
+    _, told = child.communicate(timeout=60)
+    assert child.returncode == 130, told
+    assert "Traceback" not in told
+
+
 class Live(BaseHTTPRequestHandler):
     """A camera that sends pictures of noise, ten a second, to who knows the password."""
 
