@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from pipeline.errors import EXIT_GAVE_UP, EnvironmentProblem
+from pipeline.errors import EXIT_GAVE_UP, EnvironmentProblem, UserError
 from tools.configs import config_path
 
 PORT = 7007
@@ -74,9 +74,10 @@ class _Done:
 def _make_folder(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
+        if any(out.iterdir()) and not (out / GRAPH).exists():
+            raise UserError(f"{out}: is not empty, and not an earlier demo's folder; name a new one with --out")
         for name in (EVENTS, RECEIVED, SHEET):
             (out / name).unlink(missing_ok=True)
-        shutil.rmtree(out / "videos", ignore_errors=True)
     except OSError as error:
         raise EnvironmentProblem(f"{out}: cannot write there: {error.strerror}; name another with --out") from error
 
@@ -101,6 +102,8 @@ def _run(out: Path, seconds: int) -> _Done:
         (out / RULES).write_bytes(config_path(RULES).read_bytes())
         (out / GRAPH).write_text(demo_graph(config_path(GRAPH).read_text("utf-8"), receiver.address, seconds), "utf-8")
         plan = load_plan(out / GRAPH)
+        for camera in plan.camera_settings:
+            _video(out, camera).unlink(missing_ok=True)
         status = run_plan(plan, calm=True)
     return _Done(status, tuple(plan.camera_settings), receiver.ids)
 
@@ -114,7 +117,11 @@ def demo_graph(text: str, address: str, seconds: int) -> str:
 def _make_contact_sheet(out: Path, cameras: Sequence[str]) -> None:
     from tools.contact_sheet import contact_sheet  # noqa: PLC0415
 
-    contact_sheet([out / "videos" / f"{camera}.mp4" for camera in cameras], out / SHEET)
+    contact_sheet([_video(out, camera) for camera in cameras], out / SHEET)
+
+
+def _video(out: Path, camera: str) -> Path:
+    return out / "videos" / f"{camera}.mp4"
 
 
 def _ids(events: Path) -> set[str]:

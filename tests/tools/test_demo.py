@@ -38,7 +38,9 @@ def test_the_demo_changes_its_graph_in_two_places_only() -> None:
 def test_the_demo_leaves_what_it_says(pulled_model: Path, short_clip: Path, camgraph, tmp_path: Path) -> None:
     out = tmp_path / "d"
     (out / "videos").mkdir(parents=True)
+    (out / "demo.yaml").touch()
     (out / "events.jsonl").write_text('{"id": "of an earlier demo"}\n')
+    (out / "videos" / "mine.mp4").touch()
     # The port of the graph is taken by somebody else.
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -55,6 +57,7 @@ def test_the_demo_leaves_what_it_says(pulled_model: Path, short_clip: Path, camg
         with av.open(str(out / "videos" / f"{camera}.mp4")) as video:
             assert sum(1 for _ in video.decode(video=0)) == 30
         assert f"\n{camera}" in done.stderr
+    assert (out / "videos" / "mine.mp4").exists()
     events = (out / "events.jsonl").read_text().splitlines()
     received = (out / "socket.jsonl").read_text().splitlines()
     assert sorted(events) == sorted(received)
@@ -75,6 +78,14 @@ def test_a_folder_that_cannot_be_written_is_said(camgraph, tmp_path: Path) -> No
     assert done.returncode == 3
     assert done.stderr == f"{tmp_path}/file/d: cannot write there: Not a directory; name another with --out\n"
     assert done.stdout == ""
+
+
+def test_a_folder_of_somebody_elses_is_left_alone(camgraph, tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_text("mine\n")
+    done = camgraph("demo", "--out", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"{tmp_path}: is not empty, and not an earlier demo's folder")
+    assert (tmp_path / "events.jsonl").read_text() == "mine\n"
 
 
 @pytest.mark.parametrize("seconds", ["0", "21", "x"])
