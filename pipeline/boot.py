@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pipeline.context import Allocate, Collector, StageContext
 from pipeline.errors import UserError
-from pipeline.messages import Message
+from pipeline.messages import Message, Stamp
 from pipeline.metrics import Counters
 from pipeline.plan import EdgePlan, StagePlan, UnitPlan, from_wire
 from pipeline.registry import find_stage
@@ -22,7 +22,7 @@ from pipeline.unit import StageRunner, Unit
 class Boot:
     """A unit of the plan and its place in this run. Holds passwords: never logged."""
 
-    unit: UnitPlan
+    unit: UnitPlan = field(repr=False)
     graph: str
     run: str
     incarnation: int
@@ -30,7 +30,15 @@ class Boot:
     endpoint: str
     shm_prefix: str
     base_folder: str
-    camera_settings: Mapping[str, Mapping[str, Any]]
+    camera_settings: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    frames_done: Mapping[str, Any] = field(default_factory=dict)
+    gave_up: str = ""
+    """Not empty: a source that kept dying only tells that its cameras have ended, and why."""
+
+    def resume_of(self, camera: str) -> Stamp | None:
+        """The frame up to which an earlier incarnation knew all of a camera to be done."""
+        stamp = self.frames_done.get(camera)
+        return Stamp._make([*stamp[:-1], tuple(stamp[-1])]) if stamp else None
 
     def to_wire(self) -> dict[str, Any]:
         """Plain values for msgpack."""
@@ -100,5 +108,5 @@ def _state_folder(boot: Boot, stage: str) -> Path:
 
 
 def shm_prefix(run: str, unit: str, incarnation: int) -> str:
-    """The beginning of the names of all segments of one process."""
-    return f"camgraph-{os.getuid()}-{run}-{unit}.{incarnation}"
+    """The beginning of the names of all segments of one process. No two runs share it: it holds the supervisor's id."""
+    return f"camgraph-{os.getuid()}-{run}-{os.getpid()}-{unit}.{incarnation}"

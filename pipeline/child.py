@@ -12,7 +12,6 @@ import argparse
 import contextlib
 import ctypes
 import os
-import shutil
 import signal
 import socket
 import sys
@@ -26,6 +25,7 @@ from pipeline.boot import Boot
 from pipeline.channel import Channel
 from pipeline.errors import EXIT_GAVE_UP, CamgraphError
 from pipeline.logs import log_to_channel
+from pipeline.run_folder import remove_left_over
 from pipeline.slots import unlink_prefix
 from pipeline.worker import Worker
 
@@ -88,7 +88,7 @@ def _die_with(life: int, boot: Boot) -> None:
 def _clean_up(boot: Boot) -> None:
     """The supervisor is dead and every process of the run ends: nobody needs its folder any more."""
     unlink_prefix(boot.shm_prefix)
-    shutil.rmtree(Path(boot.run_folder), ignore_errors=True)
+    remove_left_over(Path(boot.run_folder))
 
 
 def _drain(channel: Channel) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline.context import Collector
 from pipeline.errors import BadItem, EnvironmentProblem, UserError
 from pipeline.messages import End, EndReason, Message, Stamp
+from pipeline.redaction import redact_urls
 from pipeline.stage import Source
 
 if TYPE_CHECKING:
@@ -63,10 +64,10 @@ class SourceFeed:
     def started(self) -> bool:
         return self._thread is not None
 
-    def start(self, resume: Stamp | None) -> None:
-        """Begin, after the frame `resume` if there is one."""
+    def start(self, resume: Stamp | None, gave_up: str = "") -> None:
+        """Begin, after the frame `resume` if there is one; with `gave_up`, only tell that the camera ends, and why."""
         name = f"source {self.camera}"
-        self._thread = threading.Thread(target=self._run, args=(resume,), name=name, daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(resume, gave_up), name=name, daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -93,7 +94,10 @@ class SourceFeed:
 
     # ---- in the thread
 
-    def _run(self, resume: Stamp | None) -> None:
+    def _run(self, resume: Stamp | None, gave_up: str) -> None:
+        if gave_up:
+            self._hand(Handed(self._end(resume, "error", gave_up)))
+            return
         last = resume
         reason: EndReason = "end"
         error = ""
@@ -108,7 +112,7 @@ class SourceFeed:
                 self._hand(Handed(message, slots))
             reason = "stopped" if self._stop.is_set() else "end"
         except (UserError, EnvironmentProblem, BadItem) as problem:
-            reason, error = "error", str(problem)
+            reason, error = "error", redact_urls(str(problem))
         except Exception as bug:
             self._context.log.exception("source_failed", camera=self.camera)
             reason, error = "error", f"{type(bug).__name__} in the source; the log has the details"

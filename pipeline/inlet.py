@@ -2,7 +2,7 @@
 
     sender                                   reader
       |------ A  attach: unit, incarnation ---->|
-      |<----- H  hello: last key and stamp of each (edge, camera) received
+      |<----- H  hello: key and stamp up to which all is done, of each (edge, camera)
       |------ D  n, edge, camera, key | message ->  mailbox --take--> process --> done
       |<----- S  [free n...], [done n...], [tried n | 0: survived...]
 
@@ -29,7 +29,7 @@ from pipeline.messages import MARKS, End, Message, Stamp, Tombstone
 from pipeline.metrics import Counters
 from pipeline.plan import EdgePlan
 from pipeline.slots import Mapping as SegmentMapping
-from pipeline.slots import Mappings
+from pipeline.slots import Mappings, SegmentGone
 from pipeline.stage import Logger
 from pipeline.wire import MAX_PART, Header, build, pack, read_arrays, read_header, types_for, unpack
 
@@ -48,6 +48,8 @@ class Received:
     header: Header
     mapping: SegmentMapping | None
     origins: list[tuple[bytes, int]]
+    before: tuple[Key, Stamp] | None = None
+    """The message before it on its lane."""
     freed: bool = False
     deaths: int = 0
     tries: int = 0
@@ -75,6 +77,11 @@ class Lane:
     mailbox: deque[Received] = field(default_factory=deque)
     last: tuple[Key, Stamp] | None = None
     unfinished: dict[Key, Received] = field(default_factory=dict)
+
+    @property
+    def finished(self) -> tuple[Key, Stamp] | None:
+        """The last message up to which all are done: whoever sends again has to begin behind it."""
+        return self.unfinished[min(self.unfinished)].before if self.unfinished else self.last
 
 
 @dataclass(slots=True)
@@ -154,8 +161,8 @@ class Inlet:
                 del self._peers[other]
                 self._signals.pop(other, None)
         self._peers[identity] = _Peer(unit, incarnation)
-        last = [[lane.edge.name, lane.camera, lane.last] for lane in self._lanes.values() if lane.last]
-        self._send(identity, HELLO, pack(last))
+        done = [[lane.edge.name, lane.camera, lane.finished] for lane in self._lanes.values() if lane.finished]
+        self._send(identity, HELLO, pack(done))
 
     def _lane(self, edge_name: str, camera: str) -> Lane:
         lane = self._lanes.get((edge_name, camera))
@@ -181,6 +188,7 @@ class Inlet:
             self._signal(identity, n, free=True, done=True)
             raise
         if received is not None:
+            received.before = lane.last
             lane.last = (key, received.header.stamp)
             lane.unfinished[key] = received
             lane.mailbox.append(received)
@@ -195,8 +203,8 @@ class Inlet:
         if place is not None:
             try:
                 mapping = self._peers[identity].mappings.get(place.segment)
-            except WireError as error:
-                self._log.warning("segment_gone", error=str(error))
+            except SegmentGone as error:
+                self._log.info("segment_gone", error=str(error))
                 return None
             if not mapping.holds(place.slot, place.generation):
                 self._counters.add("dropped.stale", lane.camera)

@@ -17,7 +17,7 @@ import structlog
 
 from pipeline.boot import Boot, build_unit
 from pipeline.context import Collector
-from pipeline.errors import CamgraphError
+from pipeline.errors import EXIT_ENVIRONMENT, CamgraphError
 from pipeline.feed import Handed, SourceFeed
 from pipeline.items import END_SEQ, Item, Key
 from pipeline.messages import End
@@ -85,11 +85,23 @@ class LocalRun:
             finally:
                 for feed in self._feeds:
                     feed.stop()
+                self._note_undelivered(unit)
                 unit.close()
         self.outcome.add_camera_errors(self._process.ended, self.plan.camera_settings)
         self.outcome.add_losses(self._process.counts())
         self._look(unit)
         return self.outcome
+
+    def _note_undelivered(self, unit: Unit) -> None:
+        outbox = unit.outbox
+        if outbox is None or not outbox.is_open:
+            return
+        for sink in outbox.settings.sinks:
+            if outbox.left(sink):
+                text = (
+                    f"{sink} did not take all events: they are kept, and the next run of this name delivers them first"
+                )
+                self.outcome.add(EXIT_ENVIRONMENT, text)
 
     def _build(self, folder: str) -> Unit:
         boot = Boot(

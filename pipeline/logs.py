@@ -10,12 +10,21 @@ from typing import Any
 import structlog
 
 from pipeline.channel import Channel
+from pipeline.redaction import redact_urls
 
 _PLAIN = (str, int, float, bool, type(None))
 
 
 def _plain(value: Any) -> Any:
     return value if isinstance(value, _PLAIN) else str(value)
+
+
+def _redacted(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """No password of an address reaches a log, also not through the text of an exception."""
+    for key, value in event.items():
+        if isinstance(value, str):
+            event[key] = redact_urls(value)
+    return event
 
 
 def log_to_channel(channel: Channel, **keys: str) -> None:
@@ -26,7 +35,8 @@ def log_to_channel(channel: Channel, **keys: str) -> None:
         channel.send("log", level=method, values=values)
         raise structlog.DropEvent
 
-    structlog.configure(processors=[structlog.processors.format_exc_info, send], cache_logger_on_first_use=False)
+    processors = [structlog.processors.format_exc_info, _redacted, send]
+    structlog.configure(processors=processors, cache_logger_on_first_use=False)
 
 
 def log_to_stderr(
@@ -47,8 +57,9 @@ def log_to_stderr(
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
-            structlog.processors.format_exc_info if as_json else lambda _, __, event: event,
+            structlog.processors.TimeStamper(fmt="iso" if as_json else "%H:%M:%S", utc=as_json),
+            structlog.processors.format_exc_info,
+            _redacted,
             hand_over if sink else last,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(least),

@@ -42,6 +42,7 @@ CREATE TABLE IF NOT EXISTS events (
 CREATE TABLE IF NOT EXISTS pending (
     sink TEXT NOT NULL, row INTEGER NOT NULL, PRIMARY KEY (sink, row)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS by_incident ON events (incident, phase);
 CREATE TABLE IF NOT EXISTS ended (camera TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 """
 _PENDING = """
@@ -61,6 +62,7 @@ class OutboxSettings(Settings):
     """Filled in when the graph is completed; nobody writes it."""
 
     path: str = Field(description="The SQLite file.")
+    producers: list[str] = Field(default=[], description="The stages that make events.")
     sinks: dict[str, list[str]] = Field(description="Event sink -> the stages whose events it wants; empty: all.")
     ordered: list[str] = Field(default=[], description="Sinks that want the events of all cameras in order of time.")
 
@@ -76,7 +78,8 @@ class Outbox(Stage[OutboxSettings]):
         super().__init__(settings, context)
         self._db: sqlite3.Connection | None = None
         self._handed: dict[str, set[int]] = {sink: set() for sink in settings.sinks}
-        self._judged: dict[str, int] = dict.fromkeys(context.cameras, _NEVER)
+        places = [(camera, producer) for camera in context.cameras for producer in settings.producers or [""]]
+        self._judged: dict[tuple[str, str], int] = dict.fromkeys(places, _NEVER)
         self._ended: set[str] = set()
         self._acknowledged: list[tuple[str, int]] = []
         self.committed: list[bytes] = []
@@ -98,6 +101,11 @@ class Outbox(Stage[OutboxSettings]):
             ) from None
 
     @property
+    def is_open(self) -> bool:
+        """False before `open` and after `close`."""
+        return self._db is not None
+
+    @property
     def db(self) -> sqlite3.Connection:
         """The open database."""
         assert self._db is not None
@@ -105,7 +113,8 @@ class Outbox(Stage[OutboxSettings]):
 
     def _start(self) -> None:
         """At the start of a run: forget what was delivered, keep what was not; ids are only compared within a run."""
-        if self.context.incarnation > 1:
+        started = self.context.state_folder / "started"
+        if started.exists():
             for (camera,) in self.db.execute("SELECT camera FROM ended").fetchall():
                 self._note_end(camera)
         else:
@@ -115,6 +124,7 @@ class Outbox(Stage[OutboxSettings]):
             kept = self.db.execute("SELECT count(*) FROM events").fetchone()[0]
             if kept:
                 self.context.log.info("events_left_by_an_earlier_run", events=kept)
+            started.touch()
 
     def close(self) -> None:
         if self._db is None:
@@ -124,7 +134,7 @@ class Outbox(Stage[OutboxSettings]):
         self._db = None
         if left:
             self.context.log.warning("events_undelivered", events=left, kept_in=self.settings.path)
-        elif len(self._ended) == len(self._judged):
+        elif self.ended(self.context.cameras):
             for suffix in ("", "-wal", "-shm"):
                 Path(self.settings.path + suffix).unlink(missing_ok=True)
 
@@ -140,7 +150,9 @@ class Outbox(Stage[OutboxSettings]):
             self._commit(events)
         for item in items:
             # More may still come of the same frame, up to the camera's end: judged up to just before it.
-            self._judged[item.camera] = max(self._judged.get(item.camera, _NEVER), item.stamp.time_ns - 1)
+            place = (item.camera, item.sender if self.settings.producers else "")
+            if place in self._judged:
+                self._judged[place] = max(self._judged[place], item.stamp.time_ns - 1)
 
     def _commit(self, items: Sequence[Item]) -> None:
         try:
@@ -196,7 +208,9 @@ class Outbox(Stage[OutboxSettings]):
 
     def _note_end(self, camera: str) -> None:
         self._ended.add(camera)
-        self._judged[camera] = 1 << 62
+        for place in self._judged:
+            if place[0] == camera:
+                self._judged[place] = 1 << 62
 
     def ended(self, cameras: Iterable[str]) -> bool:
         """True when all of these have ended."""
@@ -247,7 +261,7 @@ def _lost_item(producer: str, camera: str, row: Any) -> Item:
     incident, _, body, time_ns, epoch, seq = row
     event_id = hashlib.sha256(f"{incident} end lost".encode()).hexdigest()[:32]
     event = json.loads(body)
-    data = {**event.get("data", {}), "phase": "end", "reason": "lost"}
+    data = {**(event.get("data") or {}), "phase": "end", "reason": "lost"}
     data.pop("evidence", None)
     event_type = str(event.get("type", "")).rpartition(".")[0] + ".end"
     text = json.dumps({**event, "id": event_id, "type": event_type, "data": data}, separators=(",", ":"))

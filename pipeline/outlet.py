@@ -21,13 +21,14 @@ import zmq
 from pipeline.errors import WireError
 from pipeline.inlet import ATTACH, DATA, HELLO, SIGNAL
 from pipeline.items import Key
-from pipeline.messages import MARKS, Message, Stamp
+from pipeline.messages import MARKS, End, Message, Stamp
 from pipeline.metrics import Counters
 from pipeline.plan import EdgePlan
 from pipeline.slots import Slot, SlotRing
 from pipeline.wire import MAX_PART, encode, pack, unpack
 
 _RECEIVE_AT_ONCE = 256
+_MOST_WAITING = 64
 
 
 class Ticket:
@@ -111,7 +112,7 @@ class Outlet:
         self._links: dict[str, _Link] = {}
         self._by_camera: dict[str, list[_Queue]] = {}
         self._routes: dict[tuple[str, str], tuple[_Link, _Queue]] = {}
-        self._last_received: dict[tuple[str, str], Stamp | None] = {}
+        self._done: dict[tuple[str, str], Stamp | None] = {}
         for name, edge in self._edges.items():
             for camera, reader in routes[name].items():
                 link = self._links.setdefault(reader, _Link(reader))
@@ -168,7 +169,7 @@ class Outlet:
         link.sent = {}
         for place, deliveries in again.items():
             self._requeue(link.queues[place], deliveries)
-        self._note_received(link, received)
+        self._note_done(link, received)
         for queue in link.queues.values():
             self._pump(link, queue)
 
@@ -182,17 +183,17 @@ class Outlet:
                 self._counters.add("dropped.reader_lost", delivery.camera)
                 self._forget(delivery)
 
-    def _note_received(self, link: _Link, received: list[Any]) -> None:
+    def _note_done(self, link: _Link, received: list[Any]) -> None:
         stamps: dict[tuple[str, str], Stamp] = {}
         for edge, camera, last in received:
             stamp = last[1]
             stamps[edge, camera] = Stamp._make([*stamp[:-1], tuple(stamp[-1])])
         for place in link.queues:
-            self._last_received[place] = stamps.get(place)
+            self._done[place] = stamps.get(place)
 
-    def received_by_all(self, camera: str) -> Stamp | None:
-        """The last frame of a camera that every reader has had, None where one of them has had none."""
-        stamps = [stamp for (_, name), stamp in self._last_received.items() if name == camera]
+    def done_by_all(self, camera: str) -> Stamp | None:
+        """The frame of a camera up to which every reader is done, None where one of them has finished none."""
+        stamps = [stamp for (_, name), stamp in self._done.items() if name == camera]
         known = [stamp for stamp in stamps if stamp is not None]
         return min(known, key=lambda stamp: stamp[1:3]) if known and len(known) == len(stamps) else None
 
@@ -212,7 +213,7 @@ class Outlet:
         encoded = encode(message, self._ring)
         for edge in edges:
             link, queue = self._routes[edge.name, camera]
-            counted = ticket if edge.policy == "block" or isinstance(message, MARKS) else None
+            counted = ticket if edge.policy == "block" or isinstance(message, End) else None
             delivery = Delivery(edge, camera, key, encoded.body, encoded.slot, counted, isinstance(message, MARKS))
             if encoded.slot:
                 self._ring.keep(encoded.slot)
@@ -228,6 +229,8 @@ class Outlet:
         """On an edge that drops, only the newest waits."""
         if edge.policy == "block":
             return
+        while len(queue.waiting) > _MOST_WAITING and queue.waiting[0].ticket is None:
+            self._forget(queue.waiting.popleft())  # tombstones for a reader that is away
         unsent = [delivery for delivery in queue.waiting if not delivery.is_mark]
         for victim in unsent[:-1] if edge.policy == "drop_oldest" else unsent[1:]:
             queue.waiting.remove(victim)

@@ -29,7 +29,7 @@ class StagePlan:
 
     name: str
     use: str
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Any] = field(repr=False)
     batch_max: int = 1
     wait_ms: float = 0.0
     threads: int = 1
@@ -112,7 +112,7 @@ class RunPlan:
     graph: str
     base_folder: str
     units: tuple[UnitPlan, ...]
-    camera_settings: Mapping[str, Mapping[str, Any]]
+    camera_settings: Mapping[str, Mapping[str, Any]] = field(repr=False)
     event_filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ordered_sinks: tuple[str, ...] = ()
     in_process: bool = False

@@ -62,8 +62,17 @@ def running() -> list[str]:
 def sweep_runs(root: Path) -> None:
     """Remove the folders whose supervisor is dead."""
     for path in _folders(root):
-        if _is_left_over(path):
-            shutil.rmtree(path, ignore_errors=True)
+        remove_left_over(path)
+
+
+def remove_left_over(path: Path) -> None:
+    """Remove a run's folder, unless a supervisor holds its lock: then it belongs to a new run."""
+    if not (path / "lock").exists():
+        return
+    fd = _lock(path / "lock")
+    if fd >= 0:
+        shutil.rmtree(path, ignore_errors=True)
+        os.close(fd)
 
 
 def _folders(root: Path) -> list[Path]:

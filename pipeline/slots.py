@@ -47,6 +47,10 @@ MAX_STRIDE = 1 << 32
 _MAX_SEGMENTS = 4
 
 
+class SegmentGone(WireError):
+    """The owner of a segment is dead; its successor will say everything again."""
+
+
 class Descriptor(NamedTuple):
     """Where the bytes of a message lie, as it travels."""
 
@@ -233,6 +237,8 @@ class Mapping:
             raise WireError(f"no segment of ours: {name!r}")
         try:
             fd = os.open(SHM / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            raise SegmentGone(f"segment {name} is gone with its owner") from None
         except OSError as error:
             raise WireError(f"segment {name} cannot be opened: {error.strerror}") from None
         try:

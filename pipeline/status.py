@@ -32,6 +32,7 @@ class Reporting(Protocol):
 
 
 _RATE_S = 2.0
+_STILL_S = 5.0
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -42,7 +43,7 @@ class Meter:
         self._plan = plan
         self._started = time.monotonic()
         self._ages: dict[str, float] = {}
-        self._seen: Counter[str] = Counter()
+        self._last_frame: dict[str, tuple[int, float]] = {}
         self._actions: dict[str, Counter[str]] = defaultdict(Counter)
         self._marks: list[tuple[float, dict[str, float]]] = []
         self._rates: dict[str, float] = {}
@@ -54,16 +55,16 @@ class Meter:
 
     def note_event(self, body: bytes) -> dict[str, Any]:
         """An event has been committed; the event, read."""
-        event: dict[str, Any] = json.loads(body)
-        data = event.get("data", {})
+        event = _read_event(body)
+        data = event["data"]
         camera = str(data.get("camera", event.get("subject", "")))
-        self._seen[camera] += 1
-        if data.get("phase") != "end":
+        if data.get("phase") not in ("update", "end"):
             self._actions[camera][str(data.get("action", event.get("type", "")))] += 1
         return event
 
     def status(self, processes: Sequence[Reporting], events: list[dict[str, Any]]) -> dict[str, Any]:
         """See `tools.live_table` for the fields."""
+        self._note_frames(processes)
         counts: Counter[tuple[str, str]] = sum((p.counts() for p in processes), Counter())
         items = {f"stage {name}": total for name, total in _stage_items(processes).items()}
         frames = {f"camera {c}": counts["frames", c] for c in self._plan.camera_settings}
@@ -82,6 +83,12 @@ class Meter:
             "units": {p.plan.name: _unit(p) for p in processes},
         }
 
+    def _note_frames(self, processes: Sequence[Reporting]) -> None:
+        for process in processes if self._plan.camera_settings else ():
+            for (name, camera), count in process.counts().items():
+                if name == "frames" and self._last_frame.get(camera, (0, 0.0))[0] != count:
+                    self._last_frame[camera] = (count, time.monotonic())
+
     def _note_rates(self, totals: dict[str, float]) -> None:
         now = time.monotonic()
         self._marks.append((now, totals))
@@ -94,15 +101,24 @@ class Meter:
     def _camera(self, camera: str, processes: Sequence[Reporting], counts: Counter[tuple[str, str]]) -> dict[str, Any]:
         drops = {name: n for (name, c), n in counts.items() if c == camera and name.startswith("dropped.")}
         return {
-            "state": _camera_state(camera, processes),
+            "state": self._state(camera, processes),
             "error": next((p.ended[camera][1] for p in processes if camera in p.ended), ""),
             "fps": round(self._rates.get(f"camera {camera}", 0.0), 2),
             "frames": counts["frames", camera],
             "drops": sum(drops.values()),
             "drops_by_reason": {name.removeprefix("dropped."): n for name, n in drops.items()},
-            "age_ms": self._ages.get(camera),
-            "events": self._seen[camera],
+            "age_ms": None if self._is_still(camera) else self._ages.get(camera),
+            "events": self._actions[camera].total(),
         }
+
+    def _state(self, camera: str, processes: Sequence[Reporting]) -> str:
+        state = _camera_state(camera, processes)
+        return "stalled" if state == "running" and self._is_still(camera) else state
+
+    def _is_still(self, camera: str) -> bool:
+        """True when no frame of the camera came for a while."""
+        _, since = self._last_frame.get(camera, (0, self._started))
+        return time.monotonic() - since > _STILL_S
 
     def _stages(self, processes: Sequence[Reporting]) -> dict[str, Any]:
         stages: dict[str, Any] = {}
@@ -142,6 +158,18 @@ def _unit(process: Reporting) -> dict[str, Any]:
     }
 
 
+def _read_event(body: bytes) -> dict[str, Any]:
+    """The event, with an object in `data` whatever a stage has made of it."""
+    try:
+        event = json.loads(body)
+    except ValueError:
+        event = None
+    if not isinstance(event, dict):
+        event = {}
+    data = event.get("data")
+    return {**event, "data": data if isinstance(data, dict) else {}}
+
+
 def _stage_items(processes: Sequence[Reporting]) -> Counter[str]:
     items: Counter[str] = Counter()
     for process in processes:
@@ -163,13 +191,13 @@ def _mean(values: list[float | None]) -> float | None:
 
 
 def _short(event: dict[str, Any]) -> dict[str, Any]:
-    data = event.get("data", {})
+    data = event["data"]
     return {
         "time": event.get("time", ""),
         "camera": data.get("camera", ""),
         "action": data.get("action", event.get("type", "")),
         "phase": data.get("phase", ""),
-        "people": [person.get("track_id") for person in data.get("people", [])],
+        "people": [p.get("track_id") for p in data.get("people") or () if isinstance(p, dict)],
     }
 
 

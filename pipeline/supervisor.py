@@ -68,6 +68,8 @@ class Supervisor:
         self._closing_since = 0.0
         self._stop_since = 0.0
         self._last_turn = time.monotonic()
+        self._no_hang_before = 0.0
+        self._unsent: list[dict[str, Any]] = []
         self._next_look = 0.0
 
     # ---- from outside; may be called from a signal handler
@@ -118,6 +120,7 @@ class Supervisor:
         if now - self._last_turn > _FROZEN_S:  # this process itself was stopped: nobody else is to blame
             for process in self._processes.values():
                 process.last_beat = max(process.last_beat, now)
+            self._no_hang_before = now + self.plan.hang_s
         self._last_turn = now
         self._steer(now)
         if self._tell and now >= self._next_look:
@@ -161,6 +164,8 @@ class Supervisor:
             endpoint=self.folder.endpoint(process.number, incarnation),
             shm_prefix=shm_prefix(self.folder.name, unit.name, incarnation),
             base_folder=self.plan.base_folder,
+            frames_done=process.frames_done,
+            gave_up=process.gave_up,
             camera_settings={c: s for c, s in self.plan.camera_settings.items() if unit.sources and c in unit.cameras},
         )
         process.spawn(boot)
@@ -185,6 +190,9 @@ class Supervisor:
             self._ready(process, message["endpoint"])
         elif op == "beat":
             process.beat, process.last_beat = message, time.monotonic()
+            process.frames_done = {**process.frames_done, **message["frames_done"]}
+            if process.counts_now():
+                process.fruitless_deaths = 0
             self.meter.note_ages(process.plan, message["ages"])
             process.held_since = (process.held_since or time.monotonic()) if message["held"] else 0.0
         elif op == "ended":
@@ -202,6 +210,7 @@ class Supervisor:
         process.ready_at = process.last_beat = time.monotonic()
         for other in self._processes.values():
             self._link(other)
+        self._send_events()
         if not self._running and all(p.state == "running" for p in self._processes.values()):
             self._running = True
             self._running_since = time.monotonic()
@@ -222,7 +231,7 @@ class Supervisor:
 
     def _look_for_hang(self, process: Process, now: float) -> None:
         why = process.hung(now, self.plan.hang_s, self.plan.open_s)
-        if why:
+        if why and now >= self._no_hang_before:
             self._log.error("process_hangs", unit=process.plan.name, why=why)
             process.last_beat = now + self.plan.hang_s
             process.kill()
@@ -237,6 +246,9 @@ class Supervisor:
         if self._closing_since:
             process.state = "finished"
             return
+        if process.plan.sources and set(process.plan.cameras) <= set(process.ended):
+            process.state = "finished"  # its cameras have ended, and all that was made of them is done
+            return
         delay = process.back_off()
         reason = f"signal {-status}" if status < 0 else f"exit status {status}"
         self._log.warning("process_died", unit=process.plan.name, reason=reason, restart_s=delay)
@@ -249,10 +261,18 @@ class Supervisor:
             self._fail(*process.failure)
         elif reason.startswith("exit") and not opened and not self._running and process.deaths_in_a_row >= 3:
             self._fail(EXIT_GAVE_UP, f"{name} does not start: {reason}")
-        elif self._finite and process.deaths_in_a_row >= _MOST_DEATHS:
-            self._fail(EXIT_GAVE_UP, f"{name} died {process.deaths_in_a_row} times in a row, last of {reason}")
+        elif self._finite and process.fruitless_deaths >= _MOST_DEATHS:
+            self._give_up(process, f"{name} died {process.fruitless_deaths} times in a row, last of {reason}")
         elif process.failure is None or opened:
             self._note_lost(process, reason)
+
+    def _give_up(self, process: Process, why: str) -> None:
+        """A source that keeps dying ends its own cameras; any other process is needed by all."""
+        if not process.plan.sources or process.gave_up:
+            self._fail(EXIT_GAVE_UP, why)
+            return
+        process.gave_up = why
+        process.start_at = time.monotonic()
 
     def _note_lost(self, process: Process, reason: str) -> None:
         """What a stage that remembers has lost is said: in the log, as an event, in the exit status."""
@@ -265,9 +285,6 @@ class Supervisor:
                 self._emit(stage.name, camera, process, reason)
 
     def _emit(self, stage: str, camera: str, process: Process, reason: str) -> None:
-        outbox = next((p for p in self._processes.values() if any(s.use == "outbox" for s in p.plan.stages)), None)
-        if outbox is None or outbox.channel is None:
-            return
         subject = f"{stage}/{camera}/{process.incarnation}"
         event_id = hashlib.sha256(f"{self.folder.name}/{os.getpid()}/{subject}".encode()).hexdigest()[:32]
         body = {
@@ -279,10 +296,18 @@ class Supervisor:
             "subject": camera,
             "data": {"stage": stage, "camera": camera, "reason": reason, "lost": "state"},
         }
-        outbox.channel.send(
-            "emit", sender=stage, camera=camera, id=event_id, incident=event_id, phase="single",
-            time_ns=0, body=json.dumps(body, separators=(",", ":")).encode(),
-        )  # fmt: skip
+        event = {"sender": stage, "camera": camera, "id": event_id, "incident": event_id, "phase": "single"}
+        text = json.dumps(body, separators=(",", ":"))
+        self._unsent.append({**event, "time_ns": 0, "body": text.encode()})
+        self._send_events()
+
+    def _send_events(self) -> None:
+        """Hand the supervisor's own events to the outbox, once it is there."""
+        for process in self._processes.values():
+            if process.channel and process.state == "running" and any(s.use == "outbox" for s in process.plan.stages):
+                for event in self._unsent:
+                    process.channel.send("emit", **event)
+                self._unsent.clear()
 
     def _fail(self, status: int, problem: str) -> None:
         self.outcome.add(status, problem)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.errors import BadItem, EnvironmentProblem, Unavailable, UserError
-from pipeline.items import END_SEQ, Item, Key
+from pipeline.items import END_SEQ, MOST_PARTS, Item, Key
 from pipeline.join import Join
 from pipeline.messages import End, Message, Tombstone
 from pipeline.metrics import Counters, StageTimes
@@ -206,7 +206,9 @@ class Unit:
         """Hand what `stage` made of an item to the edges that want it; a tombstone where nothing came."""
         item, root = pair
         spoken: set[str] = set()
-        for part, message in enumerate(outputs):
+        if len(outputs) > MOST_PARTS:
+            self._log.error("too_many_messages", stage=stage, camera=item.camera, made=len(outputs), most=MOST_PARTS)
+        for part, message in enumerate(outputs[:MOST_PARTS]):
             wanted = [edge for edge in self._out[stage] if edge.type == message.TYPE]
             spoken.update(edge.name for edge in wanted)
             made = Item(item.camera, item.key.made(part), message, stage)

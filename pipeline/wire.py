@@ -19,7 +19,7 @@ from typing import Any
 import msgpack
 import numpy as np
 
-from pipeline.errors import WireError
+from pipeline.errors import BadItem, WireError
 from pipeline.messages import Array, Message, Stamp, frozen
 from pipeline.slots import ALIGN, Descriptor, Slot, SlotRing
 from pipeline.slots import Mapping as SegmentMapping
@@ -78,6 +78,10 @@ def encode(message: Message, ring: SlotRing) -> Encoded:
             rows,
         ]
     )
+    if len(body) > MAX_PART:
+        if slot:
+            ring.release(slot)
+        raise BadItem("too_large", f"a {message.TYPE} of {len(body)} bytes; at most {MAX_PART} can be sent")
     return Encoded(body, slot)
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -26,7 +27,7 @@ from pipeline.feed import Handed, SourceFeed
 from pipeline.gatherer import Gatherer
 from pipeline.inlet import Inlet
 from pipeline.items import END_SEQ, Item, Key
-from pipeline.messages import End, Message
+from pipeline.messages import End, Message, Stamp
 from pipeline.metrics import Counters
 from pipeline.outlet import Outlet, Ticket
 from pipeline.plan import UnitPlan
@@ -46,12 +47,21 @@ _BATCHES_A_TURN = 16
 def slots_of(plan: UnitPlan) -> int:
     """How many messages of a process may be alive at once, by the rules of flow.
 
-    Of each camera: what its window allows, and on each edge that drops what a reader may hold, what waits for it and
-    what is being replaced; and what each thread is making.
+    Of each camera: what its window allows, for each stage whose messages leave; on each edge that drops what a reader
+    may hold, what waits for it and what is being replaced; and what each thread is making.
     """
+    leaving = max(1, len({edge.sender for edge in plan.outgoing}))
     dropping = sum(edge.credits + 2 for edge in plan.outgoing if edge.policy != "block")
     making = sum(max(1, stage.threads) * stage.batch_max for stage in plan.stages)
-    return len(plan.cameras) * (plan.window + 1 + dropping) + making
+    return len(plan.cameras) * (leaving * (plan.window + 1) + dropping) + making
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A source's frame on its way through the graph."""
+
+    stamp: Stamp
+    done: bool = False
 
 
 class Worker:
@@ -86,6 +96,8 @@ class Worker:
         self._dispatch = self._make_dispatch()
         self._ages: dict[str, float] = {}
         self._held: tuple[list[Item], float, str] | None = None
+        self._on_the_way: dict[str, deque[_Frame]] = defaultdict(deque)
+        self._frames_done: dict[str, Stamp] = {}
         self._waits_for = ""
         self._closing = threading.Event()
         self._order: set[str] = set()
@@ -212,10 +224,16 @@ class Worker:
             return
         for camera, feed in self._feeds.items():
             if not feed.started:
-                feed.start(self._outlet.received_by_all(camera))
+                feed.start(self._resume_of(camera), self._boot.gave_up)
+
+    def _resume_of(self, camera: str) -> Stamp | None:
+        """Behind which frame to go on: what the readers are done with, or an earlier incarnation knew to be done."""
+        known = [stamp for stamp in (self._outlet.done_by_all(camera), self._boot.resume_of(camera)) if stamp]
+        return max(known, key=lambda stamp: stamp[1:3], default=None)
 
     def _take_from_sources(self) -> bool:
-        taken = [(feed, handed) for feed in self._feeds.values() for handed in feed.take()]
+        feeds = [feed for feed in self._feeds.values() if len(self._on_the_way[feed.camera]) < self._plan.window]
+        taken = [(feed, handed) for feed in feeds for handed in feed.take()]
         for feed, handed in taken:
             self._send_source(feed, handed)
         return bool(taken)
@@ -230,8 +248,18 @@ class Worker:
         self._counters.add("frames", camera)
         with self._collector.collecting() as slots:
             made = self._unit.spread(feed.stage, [item], [[message]])
-        self._submit([item], made, lambda _: feed.give_back())
+        frame = _Frame(message.stamp)
+        self._on_the_way[camera].append(frame)
+        self._submit([item], made, lambda _: self._frame_done(feed, frame))
         self._let_go([*handed.slots, *slots])
+
+    def _frame_done(self, feed: SourceFeed, frame: _Frame) -> None:
+        """Note up to where all frames of the camera are done: there a later incarnation can go on."""
+        feed.give_back()
+        frame.done = True
+        frames = self._on_the_way[feed.camera]
+        while frames and frames[0].done:
+            self._frames_done[feed.camera] = frames.popleft().stamp
 
     def _let_go(self, slots: Iterable[Slot]) -> None:
         for slot in slots:
@@ -338,6 +366,9 @@ class Worker:
                 except BadItem as bad:
                     self._counters.add(f"dropped.{bad.reason}", item.camera)
                     self._log.error("message_dropped", camera=item.camera, error=str(bad))
+                except (TypeError, ValueError, OverflowError):  # a stage made what no message can hold
+                    self._counters.add("dropped.error", item.camera)
+                    self._log.exception("message_cannot_be_sent", camera=item.camera, type=one.message.TYPE)
             ticket.closed()
 
     def _item_done(self, item: Item) -> None:
@@ -393,6 +424,7 @@ class Worker:
             counts=self._counters.snapshot(),
             ages=self._ages,
             files=self._counters.files,
+            frames_done=self._frames_done,
             cpu_s=time.process_time() - self._cpu_before,
             queue=self._inlet.waiting() if self._inlet else 0,
             custody=self._outlet.in_custody,

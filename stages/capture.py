@@ -31,6 +31,10 @@ from stages.reading.timeline import SECOND_NS, Selection
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+EPOCHS_OF_A_PROCESS = 1_000_000
+"""So many reconnections of a live camera have room before the numbers of a restarted process begin."""
+
+
 class Camera(CameraSettings):
     """One camera, as it stands under its name in `cameras:`."""
 
@@ -165,7 +169,8 @@ class Capture(Source[Settings]):
 
     def _live(self, stop: Stop, resume: Stamp | None) -> Iterator[Frame]:
         """One connection after the other, each that brought a frame an epoch of its own."""
-        epoch = resume.epoch + 1 if resume else 0
+        # Never one that an earlier incarnation of this process may have used: readers know its frames.
+        epoch = max(resume.epoch + 1 if resume else 0, (self.context.incarnation - 1) * EPOCHS_OF_A_PROCESS)
         backoff_s, first_ns = live.FIRST_BACKOFF_S, None
         while not stop.is_set():
             seen, why = False, "the stream ended"

@@ -44,7 +44,8 @@ def complete(nodes: Mapping[str, Node], arrows: Sequence[Arrow], cameras: Mappin
     ordered = tuple(name for name in filters if getattr(nodes[name].settings, "order", None) == "time")
     everything = dict(nodes)
     if filters:
-        everything[OUTBOX] = _outbox(run, filters, ordered)
+        makers = [name for name, node in nodes.items() if node.makes_events]
+        everything[OUTBOX] = _outbox(run, makers, filters, ordered)
     arrows = _through_outbox(nodes, arrows, filters)
     order = order_of(everything, arrows)
     told = _told_of_all(order, arrows, {OUTBOX} if ordered else set())
@@ -65,9 +66,10 @@ def _event_filters(nodes: Mapping[str, Node], arrows: Iterable[Arrow]) -> dict[s
     return wanted
 
 
-def _outbox(run: str, filters: Mapping[str, tuple[str, ...]], ordered: Sequence[str]) -> Node:
+def _outbox(run: str, makers: Sequence[str], filters: Mapping[str, tuple[str, ...]], ordered: Sequence[str]) -> Node:
     values: dict[str, Any] = {
         "path": str(state_folder(run) / "outbox.sqlite"),
+        "producers": list(makers),
         "sinks": {sink: list(producers) for sink, producers in filters.items()},
         "ordered": list(ordered),
     }

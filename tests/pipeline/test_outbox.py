@@ -27,9 +27,13 @@ def stone(seq: int, camera: str) -> Item:
     return Item(camera, Key(0, seq, 0), Tombstone(stamp(seq, camera)), "rules")
 
 
-def make(folder: Path, *, incarnation: int = 1, cameras: tuple[str, ...] = ("cam",), **settings: Any) -> Outbox:
+def make(
+    folder: Path, *, run: int = 1, incarnation: int = 1, cameras: tuple[str, ...] = ("cam",), **settings: Any
+) -> Outbox:
     values = {"path": str(folder / "outbox.sqlite"), "sinks": {"log": [], "alarm": ["rules"]}, **settings}
-    context = HandContext(folder, folder, incarnation=incarnation, cameras=cameras)
+    state = folder / f"run{run}"
+    state.mkdir(exist_ok=True)
+    context = HandContext(folder, state, incarnation=incarnation, cameras=cameras)
     outbox = Outbox(Outbox.settings_type.model_validate(values), context)
     assert isinstance(outbox, Stage)
     outbox.open()
@@ -75,7 +79,7 @@ def test_the_next_run_delivers_what_an_earlier_one_left_and_ids_may_come_again(t
     first.acknowledge("alarm", [row for row, _ in first.pull("alarm", 9)])
     first.end("cam")
     first.close()
-    second = make(tmp_path)
+    second = make(tmp_path, run=2)
     second.accept([event(1)])
     assert names(second.pull("log", 10)) == ["cam-1", "cam-1"]
     assert names(second.pull("alarm", 10)) == ["cam-1"]
@@ -152,6 +156,27 @@ def test_what_was_delivered_is_noted_when_the_disk_takes_it_again(tmp_path: Path
 def test_an_unwritable_place_is_said(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentProblem, match="writable"):
         make(tmp_path, path="/proc/none/outbox.sqlite")
+
+
+def test_ends_and_ids_of_an_earlier_run_do_not_count_though_the_first_process_of_this_one_died(tmp_path: Path) -> None:
+    first = make(tmp_path)
+    first.accept([event(1)])
+    first.end("cam")
+    first.close()
+    second = make(tmp_path, run=2, incarnation=2)
+    assert not second.ended(["cam"])
+    second.accept([event(1)])
+    assert second.left("log") == 2
+    second.close()
+
+
+def test_a_slow_producer_holds_the_order_of_time_back(tmp_path: Path) -> None:
+    outbox = make(tmp_path, sinks={"log": []}, ordered=["log"], producers=["quick", "slow"])
+    outbox.accept([event(n, sender="quick", name=f"q{n}") for n in range(5)])
+    assert names(outbox.pull("log", 9)) == []
+    outbox.accept([event(n, sender="slow", name=f"s{n}") for n in range(3)])
+    assert names(outbox.pull("log", 9)) == ["q0", "s0", "q1", "s1"]
+    outbox.db.close()
 
 
 @given(st.data())
