@@ -35,7 +35,8 @@ _GRACE_S = 1.0
 
 def run_child(control: int, life: int, label: str) -> int:
     """Be the process that the supervisor asked for; its exit status."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor hears it too, and decides
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # sent to the whole group: the supervisor hears it too, and decides
     _set_title(label)
     channel = Channel(socket.socket(fileno=control))
     boot = _receive_boot(channel)

@@ -45,7 +45,7 @@ class ControlServer:
         try:
             request = json.loads(data)
             answer = self._answer(request) if isinstance(request, dict) else {"error": "expected a JSON object"}
-        except ValueError:
+        except (ValueError, RecursionError):
             answer = {"error": "expected a JSON object"}
         return json.dumps(answer).encode()
 

@@ -25,7 +25,7 @@ import zmq
 from pipeline.errors import WireError
 from pipeline.items import Item, Key
 from pipeline.join import Join
-from pipeline.messages import MARKS, End, Message, Stamp, Tombstone
+from pipeline.messages import MARKS, End, Event, Message, Stamp, Tombstone
 from pipeline.metrics import Counters
 from pipeline.plan import EdgePlan
 from pipeline.slots import Mapping as SegmentMapping
@@ -118,6 +118,8 @@ class Inlet:
         self._camera_lanes: dict[str, list[Lane]] = {}
         self._joins: dict[str, Join[Received]] = {}
         self._ports = tuple(edge.port for edge in edges if edge.port)
+        # Events are merged as they come: the outbox puts them into order.
+        self._in_order = len(edges) > 1 and not self._ports and all(edge.type != Event.TYPE for edge in edges)
         self._refused: set[str] = set()
         self._turn: deque[str] = deque()
         self._ready: dict[str, deque[Item]] = {}
@@ -134,7 +136,7 @@ class Inlet:
                 return False
             try:
                 self._handle(identity, kind, parts)
-            except (WireError, ValueError, KeyError, TypeError) as error:
+            except (WireError, ValueError, KeyError, TypeError, IndexError) as error:
                 self._counters.add("dropped.wire", "")
                 self._tell_refused(str(error))
         return True
@@ -275,9 +277,10 @@ class Inlet:
     def _merge_next(self, camera: str, ready: deque[Item]) -> bool:
         """Move the lowest message of this camera's lanes to `ready`; its end only when all lanes have ended."""
         lanes = [lane for lane in self._camera_lanes[camera] if lane.mailbox]
-        if not lanes:
-            return False
-        lane = min(lanes, key=lambda lane: lane.mailbox[0].key)
+        if not lanes or (self._in_order and len(lanes) < len(self._edges)):
+            return False  # what comes late on the other lane may belong before
+        order = list(self._edges)
+        lane = min(lanes, key=lambda lane: (lane.mailbox[0].key, order.index(lane.edge.name)))
         received = lane.mailbox[0]
         if received.is_end:
             heads = [other.mailbox[0] for other in lanes if other.mailbox[0].is_end]
@@ -297,8 +300,10 @@ class Inlet:
         except WireError as error:
             self._refuse((received,), error)
             return
-        sender = received.lane.edge.sender
-        ready.append(Item(camera, received.key, payload, sender, (received,), received.deaths, received.tries))
+        sender, key = received.lane.edge.sender, received.key
+        if self._in_order:
+            key = key.merged(list(self._edges).index(received.lane.edge.name), len(self._edges))
+        ready.append(Item(camera, key, payload, sender, (received,), received.deaths, received.tries))
 
     def _join_next(self, camera: str, ready: deque[Item]) -> bool:
         """Feed the join with what has come; True if something came out that is worth another look."""

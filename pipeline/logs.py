@@ -12,11 +12,16 @@ import structlog
 from pipeline.channel import Channel
 from pipeline.redaction import redact_urls
 
-_PLAIN = (str, int, float, bool, type(None))
+_LONGEST = 20_000
 
 
 def _plain(value: Any) -> Any:
-    return value if isinstance(value, _PLAIN) else str(value)
+    """A value that travels: bounded, and whatever a stage puts into a log, no error of its own."""
+    if isinstance(value, bool | float | None):
+        return value
+    if isinstance(value, int) and abs(value) < 1 << 63:
+        return value
+    return str(value).encode(errors="replace").decode()[:_LONGEST]
 
 
 def _redacted(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -35,8 +40,9 @@ def log_to_channel(channel: Channel, **keys: str) -> None:
         channel.send("log", level=method, values=values)
         raise structlog.DropEvent
 
-    processors = [structlog.processors.format_exc_info, _redacted, send]
-    structlog.configure(processors=processors, cache_logger_on_first_use=False)
+    structlog.configure(
+        processors=[structlog.processors.format_exc_info, _redacted, send], cache_logger_on_first_use=False
+    )
 
 
 def log_to_stderr(

@@ -173,8 +173,8 @@ class Outbox(Stage[OutboxSettings]):
         event, key = item.payload, item.key
         assert isinstance(event, Event)
         cursor = self.db.execute(
-            "INSERT OR IGNORE INTO events (id, producer, camera, epoch, seq, part, time_ns, incident, phase, body) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO events (id, producer, camera, epoch, seq, part, time_ns, incident, phase, body) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
             (event.id, item.sender, item.camera, *key, event.stamp.time_ns, event.incident, event.phase, event.body),
         )
         if not cursor.rowcount:

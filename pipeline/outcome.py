@@ -11,6 +11,8 @@ _LOSSES = {
     "error": "a stage failed on them; the log has the details",
     "deadly": "processes died of them",
     "wire": "their messages were damaged",
+    "write_failed": "they could not be written",
+    "too_large": "a stage made a message that is too large to be sent",
     "torn": "their memory changed while it was read",
     "no_slot": "a stage makes more large messages of one frame than there is shared memory for",
 }

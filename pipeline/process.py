@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -91,11 +90,6 @@ class Process:
         """SIGKILL; `reap` follows when the death has been noticed."""
         if self._popen:
             self._popen.kill()
-
-    def terminate(self) -> None:
-        """SIGTERM."""
-        if self._popen:
-            self._popen.send_signal(signal.SIGTERM)
 
     def reap(self) -> int:
         """Clean up after the death of this incarnation; its exit status, negative for a signal."""

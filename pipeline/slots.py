@@ -125,6 +125,7 @@ class _OwnedSegment:
 
 def _create_locked(path: Path, size: int) -> int:
     while True:
+        path.unlink(missing_ok=True)  # no living process has this name: it holds the supervisor's id
         fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)

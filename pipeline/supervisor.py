@@ -333,10 +333,10 @@ class Supervisor:
                 process.channel.send("stop")
 
     def _end_all(self) -> None:
-        """Close all processes: asked first, told then, and in the end killed."""
+        """Close all processes: asked first, and in the end killed."""
         ended = {camera: how for process in self._processes.values() for camera, how in process.ended.items()}
         self.outcome.add_camera_errors(ended, self.plan.camera_settings)
-        for limit_s, act in ((_CLOSE_S, _ask), (1.0, Process.terminate), (5.0, Process.kill)):
+        for limit_s, act in ((_CLOSE_S, _ask), (5.0, Process.kill)):
             alive = [p for p in self._processes.values() if p.pid]
             for process in alive:
                 act(process)

@@ -17,7 +17,7 @@ from typing import Any
 from pipeline.errors import BadItem, EnvironmentProblem, Unavailable, UserError
 from pipeline.items import END_SEQ, MOST_PARTS, Item, Key
 from pipeline.join import Join
-from pipeline.messages import End, Message, Tombstone
+from pipeline.messages import End, Event, Message, Tombstone
 from pipeline.metrics import Counters, StageTimes
 from pipeline.outbox import EVERY_CAMERA, Outbox
 from pipeline.plan import EdgePlan, StagePlan, UnitPlan
@@ -191,6 +191,8 @@ class Unit:
 
     def _run_inner(self, name: str, pairs: list[tuple[Item, Item]], flow: _Flow) -> None:
         runner = self.runners[name]
+        if self._inner_in[name] > 1:
+            pairs.sort(key=lambda pair: pair[0].key)
         if isinstance(runner.stage, Outbox):
             runner.stage.accept([item for item, _ in pairs])
             self._pump_outbox(runner.stage)
@@ -228,7 +230,15 @@ class Unit:
             if edge.inner and edge.port:
                 flow.todo[edge.reader] += [(joined, root) for joined in self._join(edge, item)]
             elif edge.inner:
-                flow.todo[edge.reader].append((item, root))
+                flow.todo[edge.reader].append((self._merged(edge, item), root))
+
+    def _merged(self, edge: EdgePlan, item: Item) -> Item:
+        """As on a merge between processes: the key says on which of the edges it came."""
+        lanes = [other.name for other in self.plan.edges if other.reader == edge.reader]
+        if len(lanes) == 1 or edge.type == Event.TYPE:
+            return item
+        key = item.key.merged(lanes.index(edge.name), len(lanes))
+        return Item(item.camera, key, item.payload, item.sender, item.received)
 
     def _join(self, edge: EdgePlan, item: Item) -> list[Item]:
         ports = [other.port for other in self.plan.edges if other.reader == edge.reader]

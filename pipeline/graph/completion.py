@@ -141,8 +141,9 @@ def _policy(arrow: Arrow, live: bool) -> Policy:
 
 
 def _told_of_all(order: Sequence[str], arrows: Sequence[Arrow], ends: set[str]) -> set[str]:
-    """The stages that must hear of every frame: joins, these `ends`, and all that leads to one of them."""
-    told = {arrow.reader for arrow in arrows if arrow.port} | ends
+    """The stages that must hear of every frame: joins, merges, these `ends`, and all that leads to one of them."""
+    merges = {a.reader for a in arrows for b in arrows if a is not b and a.reader == b.reader and a.type != Event.TYPE}
+    told = {arrow.reader for arrow in arrows if arrow.port} | merges | ends
     for name in reversed(order):
         if any(arrow.reader in told for arrow in arrows if arrow.sender == name):
             told.add(name)

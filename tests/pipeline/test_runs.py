@@ -278,3 +278,57 @@ def test_random_graphs_come_to_their_end_with_the_same_results(
     victim = data.draw(st.sampled_from(["", "s0.a", "s1.0"]), label="killed")
     assert run(processes, Harm([victim], after=10) if victim else None) == run("one", None)
     assert nothing_left()
+
+
+MERGE = """
+version: 1
+name: {name}
+processes: {processes}
+cameras: {{a: {{frames: 40}}, b: {{frames: 30}}}}
+stages:
+  src: {{use: count_source}}
+  left: {{use: double, from: src}}
+  right: {{use: thin, from: src, with: {{every: 3}}}}
+  sum: {{use: running_sum, from: [left, right]}}
+  out: {{use: collect, from: sum, with: {{path: out}}}}
+"""
+
+
+def test_a_merge_is_in_order_and_complete_whichever_branch_is_quicker(tmp_path: Path) -> None:
+    seen = []
+    for number, processes in enumerate(("one", "separate", "compact")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "g.yaml").write_text(MERGE.format(name=f"t{os.getpid()}", processes=processes))
+        outcome, _ = run_graph(load_plan(folder / "g.yaml"))
+        assert (outcome.status, outcome.problems) == (0, [])
+        seen.append(sorted((folder / "out").read_text().splitlines()))
+    assert seen[0] == seen[1] == seen[2]
+    assert len(seen[0]) == 40 + 14 + 30 + 10
+
+
+def test_frames_that_a_reader_had_not_finished_survive_its_death_after_that_of_the_source(tmp_path: Path) -> None:
+    path = chain(tmp_path, {"at_seq": 999}, {"a": {"frames": 40, "pace_ms": 10}})
+    path.write_text(
+        path.read_text().replace(
+            'use: crash, from: src, with: {"at_seq": 999}', "use: null_model, from: src, with: {cost_ms: 150}"
+        )
+    )
+    killed: list[str] = []
+
+    def harm(supervisor: Supervisor) -> None:
+        processes = {process.plan.name: process for process in supervisor.processes}
+        source, reader = processes["src.a"], processes["bad.0"]
+        if not killed and any(n > 5 for n in source.counts().values()):
+            os.kill(source.pid, signal.SIGKILL)
+            killed.append("source")
+        elif (
+            killed == ["source"] and source.incarnation == 2 and any(n > 2 for _, _, n in source.beat.get("counts", ()))
+        ):
+            os.kill(reader.pid, signal.SIGKILL)
+            killed.append("reader")
+
+    outcome, _ = run_graph(load_plan(path), harm)
+    assert killed == ["source", "reader"]
+    assert (outcome.status, outcome.problems) == (0, [])
+    assert [int(line.split()[2]) for line in lines(tmp_path / "numbers")] == list(range(40))
