@@ -12,7 +12,7 @@ from collections import Counter
 
 from pipeline.inlet import Inlet
 from pipeline.items import Item
-from pipeline.messages import Tombstone
+from pipeline.messages import End, Tombstone
 from pipeline.metrics import Counters
 from pipeline.outlet import Outlet
 from pipeline.plan import DROPPING_AT_WORK, StagePlan, UnitPlan
@@ -33,6 +33,7 @@ class Gatherer:
         inlet: Inlet,
         outlet: Outlet,
         pool: Pool | None,
+        thread_safe: bool,
         counters: Counters,
         log: Logger,
     ) -> None:
@@ -47,6 +48,8 @@ class Gatherer:
         self._unfinished: Counter[str] = Counter()
         self._suspect: Item | None = None
         self._waiting_since = 0.0
+        self._thread_safe = thread_safe
+        self._ending = False
 
     def next(self) -> Batch | None:
         """The next batch, or None when there is none now."""
@@ -62,7 +65,13 @@ class Gatherer:
         if items[0].suspect:
             self._suspect = items[0]
             return self._try_suspect()
+        # A camera's end runs in the loop: nothing else of a stage that is not made for it may run beside it.
+        self._ending = isinstance(items[0].payload, End) and not self._thread_safe
         return Batch(items, mark=items[0].is_mark)
+
+    def ended(self) -> None:
+        """A camera's end has been dealt with."""
+        self._ending = False
 
     def finished(self, item: Item) -> None:
         """All that was made of an item is done."""
@@ -81,6 +90,8 @@ class Gatherer:
 
     def _may_begin(self) -> bool:
         """Whether a batch may be taken now: a thread is free, or, if age is no matter, a full batch may wait."""
+        if self._ending:
+            return False
         if self._pool and self._pool.unfinished >= self._pool.threads:
             full = self._inlet.waiting() >= self._head.batch_max
             return self._blocking and full and self._pool.unfinished == self._pool.threads

@@ -83,10 +83,11 @@ class Pool:
         """True when nothing is in it, finished or not."""
         return not self._order
 
-    def close(self, timeout_s: float) -> None:
-        """Let the threads end after what they have, and wait for them, but not for ever."""
+    def close(self, timeout_s: float) -> bool:
+        """Let the threads end after what they have, and wait for them, but not for ever; whether they have ended."""
         for _ in self._threads:
             self._queue.put(None)
         until = time.monotonic() + timeout_s
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)

@@ -141,6 +141,7 @@ class Worker:
             inlet=self._inlet,
             outlet=self._outlet,
             pool=self._pool,
+            thread_safe=self._unit.head.stage.thread_safe,
             counters=self._counters,
             log=self._log,
         )
@@ -335,6 +336,8 @@ class Worker:
         with self._collector.collecting() as slots:
             if isinstance(first.payload, End):
                 made = self._unit.end(head, first)
+                assert self._gatherer
+                self._gatherer.ended()
             elif batch.mark:
                 made = self._unit.pass_on(head, first)
             else:
@@ -437,9 +440,10 @@ class Worker:
         self._closing.set()
         for feed in self._feeds.values():
             feed.stop()
-        if self._pool:
-            self._pool.close(_JOIN_S)
-        self._unit.close()
+        if self._pool is None or self._pool.close(_JOIN_S):
+            self._unit.close()
+        else:
+            self._log.warning("stage_not_closed", why="it is still at work")
         self._outlet.close()
         if self._inlet:
             self._inlet.close()

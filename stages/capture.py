@@ -8,6 +8,7 @@ frame, also with `start_s` and after a restart. `max_fps`, `start_s` and `durati
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -110,7 +111,8 @@ class Capture(Source[Settings]):
     def slot_bytes(cls, camera_settings: Camera, base_folder: Path) -> int | None:
         if addresses.is_live(camera_settings.url):
             return None
-        return frame_bytes(camera_settings.path(base_folder))
+        path = camera_settings.path(base_folder)
+        return frame_bytes(path) if path.is_file() or path.is_dir() else None
 
     def frames(self, stop: Stop, resume: Stamp | None) -> Iterator[Frame]:
         if addresses.is_live(self.camera_settings.url):
@@ -219,11 +221,13 @@ class Capture(Source[Settings]):
 def _why_not_readable(path: Path) -> str:
     """What a look at the disk shows is wrong with a file or folder, "" where nothing is."""
     try:
-        path.stat()
+        mode = path.stat().st_mode
     except PermissionError:
         return f"no permission to look at {path}"
     except OSError:
         return f"no such file or folder: {path}"
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        return f"{path} is neither a file nor a folder: expected a video, a picture or a folder of pictures"
     if not os.access(path, os.R_OK, effective_ids=True):
         return f"no permission to read {path}"
     try:

@@ -10,7 +10,9 @@ import click
 from rich.console import Console
 
 from pipeline.control import ask, find_run
-from pipeline.graph import load_plan
+from pipeline.errors import EnvironmentProblem
+from pipeline.graph import load_graph, plan_of
+from pipeline.graph.memory import in_words, memory_need
 from tools.live_table import render
 from tools.run_status import Status
 from tools.running import run_plan
@@ -23,7 +25,11 @@ from tools.running import run_plan
 @click.option("--quiet", is_flag=True, help="No live table and no summary; problems are still said.")
 def run(graph: Path, name: str | None, json_logs: bool, quiet: bool) -> None:
     """Run GRAPH until its cameras end or it is stopped (Ctrl-C: what is on the way still arrives)."""
-    sys.exit(run_plan(load_plan(graph, name=name), json_logs=json_logs, quiet=quiet))
+    loaded = load_graph(graph, name=name)
+    need = memory_need(loaded)
+    if not need.fits:
+        raise EnvironmentProblem(f"{graph}: /dev/shm is too small:\n" + "\n".join(in_words(need)))
+    sys.exit(run_plan(plan_of(loaded), json_logs=json_logs, quiet=quiet))
 
 
 @click.command()
