@@ -369,7 +369,10 @@ class Supervisor:
         if request.get("op") == "stop":
             self.stop()
             return {"ok": True}
-        return {"error": f"unknown request {request.get('op')!r}; expected status or stop"}
+        if request.get("op") == "metrics":
+            status = self.status()
+            return {name: status[name] for name in ("counts", "cameras", "stages", "units", "memory_mb", "uptime_s")}
+        return {"error": f"unknown request {request.get('op')!r}; expected status, metrics or stop"}
 
 
 def _ask(process: Process) -> None:

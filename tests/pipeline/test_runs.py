@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pipeline.control import ask
 from pipeline.graph import load_plan
 from pipeline.paths import runs_folder
 from pipeline.supervisor import Supervisor
@@ -332,3 +334,22 @@ def test_frames_that_a_reader_had_not_finished_survive_its_death_after_that_of_t
     assert killed == ["source", "reader"]
     assert (outcome.status, outcome.problems) == (0, [])
     assert [int(line.split()[2]) for line in lines(tmp_path / "numbers")] == list(range(40))
+
+
+def test_a_running_graph_answers_on_its_control_socket(tmp_path: Path) -> None:
+    answers: dict[str, Any] = {}
+
+    def look(supervisor: Supervisor) -> None:
+        if not answers and supervisor.status()["cameras"]["a"]["frames"] > 10:
+            asking = threading.Thread(target=talk, args=(supervisor.folder.name,))
+            asking.start()
+
+    def talk(name: str) -> None:
+        for op in ("status", "metrics", "stop"):
+            answers[op] = ask(name, op)
+
+    outcome, _ = run_graph(load_plan(write(tmp_path, frames=100_000, pace_ms=4)), look)
+    assert (outcome.status, outcome.problems) == (0, [])
+    assert answers["status"]["cameras"]["a"]["frames"] > 10
+    assert ["frames", "a", answers["metrics"]["cameras"]["a"]["frames"]] in answers["metrics"]["counts"]
+    assert answers["stop"] == {"ok": True}
