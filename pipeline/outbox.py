@@ -96,6 +96,9 @@ class Outbox(Stage[OutboxSettings]):
             self._db.executescript(_SCHEMA)
             self._start()
         except (sqlite3.Error, OSError) as error:
+            if self._db is not None:
+                self._db.close()
+                self._db = None
             raise EnvironmentProblem(
                 f"the outbox {path} cannot be opened: {error}: see that the folder is writable and the disk has room"
             ) from None

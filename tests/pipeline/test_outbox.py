@@ -203,3 +203,13 @@ def test_a_sink_ordered_by_time_gets_one_sequence_whatever_the_arrival(
     got += names(outbox.pull("log", 100))
     outbox.db.close()
     assert got == [item.payload.id for _, _, item in expected if isinstance(item.payload, Event)]
+
+
+def test_what_cannot_be_opened_says_why_and_closes_in_silence(tmp_path: Path) -> None:
+    (tmp_path / "outbox.sqlite").write_text("this is a shopping list\n" * 500)
+    values = {"path": str(tmp_path / "outbox.sqlite"), "sinks": {"log": []}}
+    outbox = Outbox(Outbox.settings_type.model_validate(values), HandContext(tmp_path, tmp_path))
+    with pytest.raises(EnvironmentProblem, match="cannot be opened: file is not a database"):
+        outbox.open()
+    outbox.close()
+    assert not outbox.is_open
