@@ -137,6 +137,7 @@ class SourceFeed:
 
     def _drop_untaken(self) -> None:
         old = self._handed.popleft()
+        self._context.count("frames", self.camera)
         self._context.count("dropped.queue_full", self.camera)
         for slot in old.slots:
             self._release(slot)
