@@ -13,11 +13,13 @@ import fcntl
 import os
 import re
 import shutil
+import time
 from pathlib import Path
 
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.paths import runs_folder
 
+_SWEEP_S = 0.5
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 
 
@@ -34,8 +36,10 @@ class RunFolder:
         _make_private(root)
         sweep_runs(root)
         self.path = root / name
-        self.path.mkdir(mode=0o700, exist_ok=True)
-        self._lock = _lock(self.path / "lock")
+        try:
+            self._lock = _claim(self.path)
+        except OSError as error:
+            raise EnvironmentProblem(f"the folder of the run, {self.path}, cannot be made: {error.strerror}") from None
         if self._lock < 0:
             raise UserError(f"a run called {name} is going on: stop it (camgraph stop --name {name}) or choose --name")
 
@@ -56,7 +60,7 @@ class RunFolder:
 
 def running() -> list[str]:
     """The names of this user's runs that are going on."""
-    return [path.name for path in _folders(runs_folder()) if not _is_left_over(path)]
+    return [path.name for path in _folders(runs_folder()) if (path / "lock").exists() and not _is_left_over(path)]
 
 
 def sweep_runs(root: Path) -> None:
@@ -67,9 +71,7 @@ def sweep_runs(root: Path) -> None:
 
 def remove_left_over(path: Path) -> None:
     """Remove a run's folder, unless a supervisor holds its lock: then it belongs to a new run."""
-    if not (path / "lock").exists():
-        return
-    fd = _lock(path / "lock")
+    fd = _lock(path / "lock", make=False)
     if fd >= 0:
         shutil.rmtree(path, ignore_errors=True)
         os.close(fd)
@@ -80,17 +82,43 @@ def _folders(root: Path) -> list[Path]:
 
 
 def _is_left_over(path: Path) -> bool:
-    if not (path / "lock").exists():
-        return False  # being made, or none of ours
-    fd = _lock(path / "lock")
+    fd = _lock(path / "lock", make=False)
     if fd >= 0:
         os.close(fd)
     return fd >= 0
 
 
-def _lock(path: Path) -> int:
-    """An open descriptor that holds the lock, or -1 when someone else does."""
-    fd = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+def _claim(folder: Path) -> int:
+    """Make the folder and lock it; -1 when a run has it.
+
+    Another run that starts now may be sweeping it, for it was left over: then it is locked for a moment, and gone.
+    """
+    until = time.monotonic() + _SWEEP_S
+    while True:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        fd = _lock(folder / "lock", make=True)
+        if fd >= 0 and _is_at(fd, folder / "lock"):
+            return fd
+        if fd >= 0:
+            os.close(fd)
+        elif time.monotonic() > until:
+            return -1
+        time.sleep(0.01)
+
+
+def _is_at(fd: int, path: Path) -> bool:
+    try:
+        return path.stat().st_ino == os.fstat(fd).st_ino
+    except FileNotFoundError:
+        return False
+
+
+def _lock(path: Path, *, make: bool) -> int:
+    """An open descriptor that holds the lock, or -1 when someone else does, or there is none."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if make else 0), 0o600)
+    except FileNotFoundError:  # none of ours, being made, or just removed
+        return -1
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

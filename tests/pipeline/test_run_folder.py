@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -36,6 +40,41 @@ def test_two_runs_of_one_name_do_not_meet() -> None:
 def test_a_name_is_plain(name: str) -> None:
     with pytest.raises(UserError, match="--name"):
         RunFolder(name)
+
+
+def test_a_folder_that_another_run_is_sweeping_is_made_anew() -> None:
+    path = runs_folder() / "lobby"
+    path.mkdir(mode=0o700, parents=True)
+    runs_folder().chmod(0o700)
+    held = (path / "lock").open("w")
+    fcntl.flock(held, fcntl.LOCK_EX)
+
+    def sweep() -> None:
+        time.sleep(0.1)
+        shutil.rmtree(path)
+        held.close()
+
+    sweeper = threading.Thread(target=sweep)
+    sweeper.start()
+    folder = RunFolder("lobby")
+    sweeper.join()
+    assert (folder.path / "lock").exists()
+    assert running() == ["lobby"]
+    folder.close()
+
+
+def test_many_runs_that_start_at_once_do_not_sweep_each_other() -> None:
+    code = "from pipeline.run_folder import RunFolder as R; import sys; [R(sys.argv[1]).close() for _ in range(300)]"
+    starting = [subprocess.Popen([sys.executable, "-c", code, f"run{n}"]) for n in range(3)]
+    assert [process.wait(60) for process in starting] == [0, 0, 0]
+    assert running() == []
+
+
+def test_what_stands_in_the_way_of_a_folder_is_named() -> None:
+    runs_folder().mkdir(mode=0o700)
+    (runs_folder() / "lobby").touch()
+    with pytest.raises(EnvironmentProblem, match="lobby, cannot be made: File exists"):
+        RunFolder("lobby")
 
 
 def test_nobody_else_can_look_in() -> None:
