@@ -198,14 +198,15 @@ def _mend(descriptor: int, path: Path) -> int:
     """Make the file end with a line's end; the number of bytes cut off for it.
 
     A last line without its end is whole JSON that only lacks the newline, or what a killed writer had begun. Anything
-    else was not written by a sink, and is left alone: UserError.
+    else, also before it, was not written by a sink, and is left alone: UserError.
     """
     size = os.fstat(descriptor).st_size
     start = _last_line_start(descriptor, size)
     line = os.pread(descriptor, size - start, start)
-    if not line:
+    whole = os.pread(descriptor, 1, _last_line_start(descriptor, start - 1)) if start else b"{"
+    if not line and whole == b"{":
         return 0
-    if not line.startswith(b"{"):
+    if whole != b"{" or not line.startswith(b"{"):
         raise UserError(f"{path}: is no file of JSON lines: its last line is none; name another path, or move it away")
     try:
         json.loads(line)

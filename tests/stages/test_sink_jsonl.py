@@ -144,12 +144,14 @@ def test_a_torn_line_of_megabytes_is_found(tmp_path) -> None:
     assert ids(file) == ["e1", "e3"]
 
 
-def test_a_file_of_another_kind_is_left_alone(tmp_path) -> None:
+@pytest.mark.parametrize("text", ["Dear diary", "version: 1\nname: lobby\n", "\n", "Dear diary\n{", "a\n\n"])
+@pytest.mark.parametrize("mode", ["append", "replace"])
+def test_a_file_of_another_kind_is_left_alone(tmp_path, text, mode) -> None:
     file = tmp_path / "events.jsonl"
-    file.write_text("Dear diary")
+    file.write_text(text)
     with pytest.raises(UserError, match="is no file of JSON lines"):
-        write(tmp_path, events(1), mode="replace")
-    assert file.read_text() == "Dear diary"
+        write(tmp_path, events(1), mode=mode)
+    assert file.read_text() == text
 
 
 def test_two_writers_of_one_file_are_refused(tmp_path) -> None:
