@@ -42,6 +42,7 @@ class RunFolder:
             raise EnvironmentProblem(f"the folder of the run, {self.path}, cannot be made: {error.strerror}") from None
         if self._lock < 0:
             raise UserError(f"a run called {name} is going on: stop it (camgraph stop --name {name}) or choose --name")
+        _empty(self.path)
 
     @property
     def control(self) -> str:
@@ -70,8 +71,11 @@ def sweep_runs(root: Path) -> None:
 
 
 def remove_left_over(path: Path) -> None:
-    """Remove a run's folder, unless a supervisor holds its lock: then it belongs to a new run."""
-    fd = _lock(path / "lock", make=False)
+    """Remove a run's folder, unless a supervisor holds its lock: then it belongs to a new run.
+
+    A child that is late may have put its state into a folder whose lock was removed already: that one goes as well.
+    """
+    fd = _lock(path / "lock", make=True)
     if fd >= 0:
         shutil.rmtree(path, ignore_errors=True)
         os.close(fd)
@@ -104,6 +108,15 @@ def _claim(folder: Path) -> int:
         elif time.monotonic() > until:
             return -1
         time.sleep(0.01)
+
+
+def _empty(folder: Path) -> None:
+    """What a dead run's stages remembered would make this run's take themselves for restarted ones."""
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.name != "lock":
+            path.unlink(missing_ok=True)
 
 
 def _is_at(fd: int, path: Path) -> bool:

@@ -64,10 +64,30 @@ def test_a_folder_that_another_run_is_sweeping_is_made_anew() -> None:
 
 
 def test_many_runs_that_start_at_once_do_not_sweep_each_other() -> None:
-    code = "from pipeline.run_folder import RunFolder as R; import sys; [R(sys.argv[1]).close() for _ in range(300)]"
+    code = "from pipeline.run_folder import RunFolder as R; import sys; [R(sys.argv[1]).close() for _ in range(3000)]"
     starting = [subprocess.Popen([sys.executable, "-c", code, f"run{n}"]) for n in range(3)]
     assert [process.wait(60) for process in starting] == [0, 0, 0]
     assert running() == []
+
+
+def test_what_a_late_child_of_a_dead_run_put_back_is_swept() -> None:
+    for name in ("dead", "lobby"):
+        (runs_folder() / name / "state" / "outbox").mkdir(parents=True)
+        (runs_folder() / name / "state" / "outbox" / "started").touch()
+    runs_folder().chmod(0o700)
+    folder = RunFolder("lobby")
+    assert [path.name for path in runs_folder().rglob("*")] == ["lobby", "lock"]
+    folder.close()
+
+
+def test_what_comes_back_between_the_sweep_and_the_lock_is_swept_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.run_folder.sweep_runs", lambda root: None)
+    (runs_folder() / "lobby" / "state" / "outbox").mkdir(parents=True)
+    (runs_folder() / "lobby" / "3.1").touch()
+    runs_folder().chmod(0o700)
+    folder = RunFolder("lobby")
+    assert [path.name for path in folder.path.iterdir()] == ["lock"]
+    folder.close()
 
 
 def test_what_stands_in_the_way_of_a_folder_is_named() -> None:
