@@ -150,7 +150,8 @@ def test_a_restart_seeks_where_the_container_has_times(make_clip: MakeClip, monk
 
 
 def test_the_form_is_the_cheapest_that_loses_nothing(make_clip: MakeClip) -> None:
-    forms = {name: read(make_clip(name, frames=2, **CLIPS[name]))[0].format for name in CLIPS}
+    # libx265 makes time stamps up for streams shorter than its reordering: eight frames, not two.
+    forms = {name: read(make_clip(name, frames=8, **CLIPS[name]))[0].format for name in CLIPS}
     expected = dict.fromkeys(CLIPS, "yuv420p") | dict.fromkeys(("odd.mp4", "ten_bit.mp4", "motion.avi"), "bgr24")
     assert forms == expected
 
