@@ -24,8 +24,8 @@ import zmq
 
 from pipeline.errors import WireError
 from pipeline.items import Item, Key
-from pipeline.join import Join
-from pipeline.messages import MARKS, End, Event, Message, Stamp, Tombstone
+from pipeline.join import Join, Matched, merged_in_order, merged_key
+from pipeline.messages import MARKS, End, Message, Stamp, Tombstone
 from pipeline.metrics import Counters
 from pipeline.plan import EdgePlan
 from pipeline.slots import Mapping as SegmentMapping
@@ -36,7 +36,6 @@ from pipeline.wire import MAX_PART, Header, build, pack, read_arrays, read_heade
 ATTACH, HELLO, DATA, SIGNAL = b"A", b"H", b"D", b"S"
 _RECEIVE_AT_ONCE = 256
 _MOST_REFUSALS = 20
-_DISCARDED_REASON = {"unpaired": "unpaired", "empty": ""}
 
 
 @dataclass(slots=True, eq=False)
@@ -118,8 +117,7 @@ class Inlet:
         self._camera_lanes: dict[str, list[Lane]] = {}
         self._joins: dict[str, Join[Received]] = {}
         self._ports = tuple(edge.port for edge in edges if edge.port)
-        # Events are merged as they come: the outbox puts them into order.
-        self._in_order = len(edges) > 1 and not self._ports and all(edge.type != Event.TYPE for edge in edges)
+        self._in_order = merged_in_order(edges)
         self._refused: set[str] = set()
         self._turn: deque[str] = deque()
         self._ready: dict[str, deque[Item]] = {}
@@ -300,10 +298,9 @@ class Inlet:
         except WireError as error:
             self._refuse((received,), error)
             return
-        sender, key = received.lane.edge.sender, received.key
-        if self._in_order:
-            key = key.merged(list(self._edges).index(received.lane.edge.name), len(self._edges))
-        ready.append(Item(camera, key, payload, sender, (received,), received.deaths, received.tries))
+        edge = received.lane.edge
+        key = merged_key(received.key, edge, list(self._edges.values()))
+        ready.append(Item(camera, key, payload, edge.sender, (received,), received.deaths, received.tries))
 
     def _join_next(self, camera: str, ready: deque[Item]) -> bool:
         """Feed the join with what has come; True if something came out that is worth another look."""
@@ -312,14 +309,14 @@ class Inlet:
             while lane.mailbox:
                 received = lane.mailbox.popleft()
                 join.push(lane.edge.port, received.key, received)
-        for kind, key, row in join.matched():
-            if kind == "joined":
-                self._ready_row(camera, key, row, ready)
-            elif kind == "end":
-                first = next(iter(row.values()))
-                ready.append(Item(camera, key, _build(first, self._types), "", tuple(row.values())))
+        for matched in join.matched():
+            if matched.kind == "joined":
+                self._ready_row(camera, matched.key, matched.row, ready)
+            elif matched.kind == "end":
+                end = _build(matched.first, self._types)
+                ready.append(Item(camera, matched.key, end, "", tuple(matched.row.values())))
             else:
-                self._pass_over(camera, kind, key, row, ready)
+                self._pass_over(camera, matched, ready)
         return False
 
     def _ready_row(self, camera: str, key: Key, row: dict[str, Received], ready: deque[Item]) -> None:
@@ -330,14 +327,14 @@ class Inlet:
         except WireError as error:
             self._refuse(tuple(row.values()), error)
 
-    def _pass_over(self, camera: str, kind: str, key: Key, row: dict[str, Received], ready: deque[Item]) -> None:
+    def _pass_over(self, camera: str, matched: Matched[Received], ready: deque[Item]) -> None:
         """A frame that will not be joined: what came of it goes on as one tombstone."""
-        if kind == "unpaired":
+        if matched.kind == "unpaired":
             # On edges that drop, the partner has been counted where it was dropped.
             blocking = all(edge.policy == "block" for edge in self._edges.values())
             self._counters.add("dropped.unpaired" if blocking else "skipped.unpaired", camera)
-        stamp = next(iter(row.values())).header.stamp
-        ready.append(Item(camera, key, Tombstone(stamp, _DISCARDED_REASON.get(kind, "")), "", tuple(row.values())))
+        stone = matched.tombstone(matched.first.header.stamp)
+        ready.append(Item(camera, matched.key, stone, "", tuple(matched.row.values())))
 
     def _refuse(self, row: tuple[Received, ...], error: WireError) -> None:
         self._counters.add("dropped.wire", row[0].lane.camera)

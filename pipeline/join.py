@@ -1,4 +1,6 @@
-"""Brings together what belongs to the same frame: one lane a port, matched by key, each lane in order.
+"""Brings together what comes to one stage on several edges of a camera: joined by key, or merged into one order.
+
+A join has one lane a port, each in order:
 
     frames   7  8  9  10            all lanes have 7        -> (7, 7)
     tracks   7     9                8 has no partner        -> dropped, `unpaired`
@@ -6,6 +8,8 @@
 
 A tombstone counts as the partner that says "nothing": the others of its key are dropped as `empty`. The end of a camera
 comes out when every lane has it at its head.
+
+A merge takes the lowest key first, and the key says on which edge a message came: no two of them are the same.
 """
 
 from __future__ import annotations
@@ -15,6 +19,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from pipeline.items import Key
+from pipeline.messages import Event, Stamp, Tombstone
+from pipeline.plan import EdgePlan
 
 T = TypeVar("T")
 
@@ -25,6 +31,15 @@ class Matched(NamedTuple, Generic[T]):
     kind: Literal["joined", "empty", "unpaired", "end"]
     key: Key
     row: dict[str, T]
+
+    @property
+    def first(self) -> T:
+        """One of the row: all of them are of the same frame."""
+        return next(iter(self.row.values()))
+
+    def tombstone(self, stamp: Stamp) -> Tombstone:
+        """What goes on of a row that is passed over; `stamp` is that of its frame."""
+        return Tombstone(stamp, "unpaired" if self.kind == "unpaired" else "")
 
 
 class Join(Generic[T]):
@@ -55,3 +70,16 @@ class Join(Generic[T]):
         if any(self._is_end(value) for value in row.values()):
             return "end"
         return "empty" if any(self._is_tombstone(value) for value in row.values()) else "joined"
+
+
+def merged_in_order(edges: Sequence[EdgePlan]) -> bool:
+    """Whether a reader takes what comes on `edges`, all that lead to it, in the order of the frames.
+
+    Ports are joined instead. Events are merged as they come: the outbox puts them into order.
+    """
+    return len(edges) > 1 and not any(edge.port or edge.type == Event.TYPE for edge in edges)
+
+
+def merged_key(key: Key, edge: EdgePlan, edges: Sequence[EdgePlan]) -> Key:
+    """The key behind the merge of a message that came on `edge`, one of all the `edges` that lead to its reader."""
+    return key.merged(edges.index(edge), len(edges)) if merged_in_order(edges) else key
