@@ -2,10 +2,11 @@
 
     producers --accept--> [events] --pull--> sink --acknowledge--> [pending] row gone
 
-An event is committed when `accept` returns. Each sink has a row in `pending` for each event that it wants and has not
-acknowledged, so that a sink or the outbox may die at any time: what is pending is handed out again. The ids of
-events are kept for the whole run, and a repeated one is ignored. The file outlives the run when something is left in
-it; the next run of the same name delivers that first.
+An event is committed when `accept` returns; one that no sink could take is refused (`pipeline.event_validity`).
+Each sink has a row in `pending` for each event that it wants and has not acknowledged, so that a sink or the outbox
+may die at any time: what is pending is handed out again. The ids of events are kept for the whole run, and a repeated
+one is ignored. The file outlives the run when something is left in it; the next run of the same name delivers that
+first.
 
 A sink that wants `order: time` gets its events by (time, camera, place in the camera's order), as soon as every
 camera has been judged up to that time: for this the outbox hears of every frame, also of those that made no event
@@ -24,6 +25,7 @@ from typing import Any
 from pydantic import Field
 
 from pipeline.errors import EnvironmentProblem
+from pipeline.event_validity import why_invalid
 from pipeline.items import Item, Key
 from pipeline.messages import Event, Stamp
 from pipeline.stage import Context, Settings, Stage
@@ -82,6 +84,7 @@ class Outbox(Stage[OutboxSettings]):
         self._judged: dict[tuple[str, str], int] = dict.fromkeys(places, _NEVER)
         self._ended: set[str] = set()
         self._acknowledged: list[tuple[str, int]] = []
+        self._refused: set[tuple[str, str]] = set()
         self.committed: list[bytes] = []
 
     # ---- opening and closing
@@ -148,7 +151,7 @@ class Outbox(Stage[OutboxSettings]):
 
         Raises EnvironmentProblem when the disk is full: nothing of `items` is committed then.
         """
-        events = [item for item in items if isinstance(item.payload, Event)]
+        events = [item for item in items if isinstance(item.payload, Event) and self._is_valid(item)]
         if events:
             self._commit(events)
         for item in items:
@@ -156,6 +159,17 @@ class Outbox(Stage[OutboxSettings]):
             place = (item.camera, item.sender if self.settings.producers else "")
             if place in self._judged:
                 self._judged[place] = max(self._judged[place], item.stamp.time_ns - 1)
+
+    def _is_valid(self, item: Item) -> bool:
+        """False for an event that no sink could take: counted, and told once for each sender and reason."""
+        why = why_invalid(item)
+        if not why:
+            return True
+        self.context.count("dropped.invalid_event", item.camera)
+        if (item.sender, why) not in self._refused:
+            self._refused.add((item.sender, why))
+            self.context.log.error("event_refused", stage=item.sender, camera=item.camera, why=why)
+        return False
 
     def _commit(self, items: Sequence[Item]) -> None:
         try:
@@ -264,7 +278,8 @@ def _lost_item(producer: str, camera: str, row: Any) -> Item:
     incident, _, body, time_ns, epoch, seq = row
     event_id = hashlib.sha256(f"{incident} end lost".encode()).hexdigest()[:32]
     event = json.loads(body)
-    data = {**(event.get("data") or {}), "phase": "end", "reason": "lost"}
+    known = event.get("data")
+    data = {**(known if isinstance(known, dict) else {}), "phase": "end", "reason": "lost"}
     data.pop("evidence", None)
     event_type = str(event.get("type", "")).rpartition(".")[0] + ".end"
     text = json.dumps({**event, "id": event_id, "type": event_type, "data": data}, separators=(",", ":"))
