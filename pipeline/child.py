@@ -26,7 +26,7 @@ from pipeline.channel import Channel
 from pipeline.errors import EXIT_GAVE_UP, CamgraphError
 from pipeline.logs import log_to_channel
 from pipeline.run_folder import remove_left_over
-from pipeline.slots import unlink_prefix
+from pipeline.segments import unlink_prefix
 from pipeline.worker import Worker
 
 _PR_SET_NAME = 15

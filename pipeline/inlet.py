@@ -25,11 +25,10 @@ import zmq
 from pipeline.errors import WireError
 from pipeline.items import Item, Key
 from pipeline.join import Join, Matched, merged_in_order, merged_key
+from pipeline.mappings import MappedSegment, Mappings, SegmentGone
 from pipeline.messages import MARKS, End, Message, Stamp, Tombstone
 from pipeline.metrics import Counters
 from pipeline.plan import EdgePlan
-from pipeline.slots import Mapping as SegmentMapping
-from pipeline.slots import Mappings, SegmentGone
 from pipeline.stage import Logger
 from pipeline.wire import MAX_PART, Header, build, pack, read_arrays, read_header, types_for, unpack
 
@@ -45,7 +44,7 @@ class Received:
     lane: Lane
     key: Key
     header: Header
-    mapping: SegmentMapping | None
+    mapping: MappedSegment | None
     origins: list[tuple[bytes, int]]
     before: tuple[Key, Stamp] | None = None
     """The message before it on its lane."""

@@ -17,7 +17,7 @@ from typing import Any
 from pipeline.boot import Boot
 from pipeline.channel import Channel
 from pipeline.plan import UnitPlan
-from pipeline.slots import segments_bytes, unlink_prefix
+from pipeline.segments import segments_bytes, unlink_prefix
 
 _BACK_OFF_S = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 _STEADY_S = 60.0

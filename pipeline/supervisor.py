@@ -30,7 +30,7 @@ from pipeline.plan import RunPlan
 from pipeline.process import Process
 from pipeline.registry import find_stage
 from pipeline.run_folder import RunFolder
-from pipeline.slots import sweep
+from pipeline.segments import sweep
 from pipeline.status import Meter
 
 _LOOP_MS = 100

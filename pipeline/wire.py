@@ -20,9 +20,10 @@ import msgpack
 import numpy as np
 
 from pipeline.errors import BadItem, WireError
+from pipeline.mappings import MappedSegment
 from pipeline.messages import Array, Message, Stamp, frozen
-from pipeline.slots import ALIGN, Descriptor, Slot, SlotRing
-from pipeline.slots import Mapping as SegmentMapping
+from pipeline.segments import ALIGN, Descriptor
+from pipeline.slots import Slot, SlotRing
 
 MAX_PART = 4 << 20
 INLINE_BYTES = 16 << 10
@@ -155,7 +156,7 @@ def read_header(body: bytes, types: Mapping[str, type[Message]]) -> Header:
     return Header(type_name, checked, fields, place, rows)
 
 
-def read_arrays(header: Header, mapping: SegmentMapping | None) -> dict[str, Array]:
+def read_arrays(header: Header, mapping: MappedSegment | None) -> dict[str, Array]:
     """The arrays of a message, as read-only views. Raises WireError where shape, dtype and bytes do not agree."""
     memory = mapping.bytes(header.descriptor.slot) if mapping and header.descriptor else None
     return dict(_read_array(row, memory) for row in header.rows)

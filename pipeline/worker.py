@@ -32,7 +32,8 @@ from pipeline.metrics import Counters
 from pipeline.outlet import Outlet, Ticket
 from pipeline.plan import UnitPlan
 from pipeline.pool import Batch, Pool
-from pipeline.slots import Slot, SlotRing, require_ordered_stores
+from pipeline.segments import require_ordered_stores
+from pipeline.slots import Slot, SlotRing
 from pipeline.stage import Logger, Source
 from pipeline.unit import Made
 from pipeline.wire import new_arrays

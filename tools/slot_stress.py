@@ -24,7 +24,9 @@ import numpy as np
 import zmq
 
 from pipeline.errors import BadItem, WireError
-from pipeline.slots import Descriptor, Mappings, Slot, SlotRing, sweep
+from pipeline.mappings import Mappings
+from pipeline.segments import Descriptor, sweep
+from pipeline.slots import Slot, SlotRing
 from pipeline.wire import pack, unpack
 
 _WORDS = 512

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from pipeline.errors import WireError
+from pipeline.mappings import MappedSegment
 from pipeline.messages import Array, End, Event, Fields, Message, Stamp
-from pipeline.slots import Mapping as SegmentMapping
 from pipeline.slots import SlotRing
 from pipeline.testing import stamp
 from pipeline.wire import build, encode, new_arrays, pack, read_arrays, read_header, types_for, unpack
@@ -50,7 +50,7 @@ def ring() -> Iterator[SlotRing]:
 
 def decode(body: bytes) -> Message:
     header = read_header(body, TYPES)
-    mapping = SegmentMapping(header.descriptor.segment) if header.descriptor else None
+    mapping = MappedSegment(header.descriptor.segment) if header.descriptor else None
     return build(header, TYPES, read_arrays(header, mapping))
 
 
@@ -134,7 +134,7 @@ def test_an_array_outside_of_its_slot_is_refused(ring: SlotRing) -> None:
     body = pack(["parcel", 1, stamp(), {"note": ""}, slot.descriptor, [["a", "|u1", [100], slot.segment.stride - 50]]])
     header = read_header(body, TYPES)
     with pytest.raises(WireError, match="outside"):
-        read_arrays(header, SegmentMapping(slot.segment.name))
+        read_arrays(header, MappedSegment(slot.segment.name))
 
 
 @given(st.binary(max_size=200))
