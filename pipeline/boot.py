@@ -8,14 +8,18 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipeline.context import Allocate, Collector, StageContext
+from pipeline.context import Allocate, Collector, Pulse, StageContext
 from pipeline.errors import UserError
+from pipeline.hold import Hold
 from pipeline.messages import Message, Stamp
 from pipeline.metrics import Counters
+from pipeline.outbox import Outbox
+from pipeline.outbox_runner import OutboxRunner
 from pipeline.plan import EdgePlan, StagePlan, UnitPlan, from_wire
 from pipeline.registry import find_stage
+from pipeline.runner import Runner, StageRunner
 from pipeline.stage import Logger, Source, Stage
-from pipeline.unit import StageRunner, Unit
+from pipeline.unit import Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class Boot:
     def resume_of(self, camera: str) -> Stamp | None:
         """The frame up to which an earlier incarnation knew all of a camera to be done."""
         stamp = self.frames_done.get(camera)
-        return Stamp._make([*stamp[:-1], tuple(stamp[-1])]) if stamp else None
+        return Stamp.from_wire(stamp) if stamp else None
 
     def to_wire(self) -> dict[str, Any]:
         """Plain values for msgpack."""
@@ -58,33 +62,87 @@ class Boot:
         return [inputs] if isinstance(inputs, type) else [inputs[edge.port]]
 
 
-def build_unit(
-    boot: Boot, counters: Counters, log: Logger, collector: Collector, allocate: Allocate | None
-) -> tuple[Unit, list[Source[Any]]]:
-    """The stages of a process, not opened yet, and its sources, one for each camera."""
-    runners: dict[str, StageRunner] = {}
-    sources: list[Source[Any]] = []
-    leaving = {edge.sender for edge in boot.unit.outgoing}
-    for plan in boot.unit.stages:
-        context = StageContext(
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The stages of a process, not opened yet, and its sources, one for each camera, with their signs of life."""
+
+    unit: Unit
+    sources: list[tuple[Source[Any], Pulse]]
+    outbox: Outbox | None
+
+
+class Builder:
+    """Builds what one process runs. `allocate` is None where nothing leaves it."""
+
+    def __init__(
+        self,
+        boot: Boot,
+        *,
+        counters: Counters,
+        log: Logger,
+        collector: Collector,
+        hold: Hold,
+        allocate: Allocate | None = None,
+    ) -> None:
+        self._boot = boot
+        self._plan = boot.unit
+        self._counters = counters
+        self._log = log
+        self._collector = collector
+        self._hold = hold
+        self._allocate = allocate
+        self._leaving = {edge.sender for edge in boot.unit.outgoing}
+
+    def build(self) -> Built:
+        """Find the stages of the process and make them."""
+        stages: dict[str, Stage[Any]] = {}
+        sources: list[tuple[Source[Any], Pulse]] = []
+        for plan in self._plan.stages:
+            stage_class = find_stage(plan.use)
+            settings = _settings(plan, stage_class.settings_type)
+            if issubclass(stage_class, Source):
+                sources += [self._source(plan, stage_class, settings, camera) for camera in self._plan.cameras]
+            else:
+                stages[plan.name] = stage_class(settings, self._context(plan))
+        outbox = next((stage for stage in stages.values() if isinstance(stage, Outbox)), None)
+        return Built(Unit(self._plan, self._runners(stages), self._log), sources, outbox)
+
+    def _context(self, plan: StagePlan, pulse: Pulse | None = None) -> StageContext:
+        return StageContext(
             stage=plan.name,
-            graph=boot.graph,
-            cameras=boot.unit.cameras,
-            incarnation=boot.incarnation,
-            state_folder=_state_folder(boot, plan.name),
-            base_folder=Path(boot.base_folder),
-            log=log,
-            counters=counters,
-            collector=collector,
-            allocate=allocate if plan.name in leaving else None,
+            graph=self._boot.graph,
+            cameras=self._plan.cameras,
+            incarnation=self._boot.incarnation,
+            state_folder=_state_folder(self._boot, plan.name),
+            base_folder=Path(self._boot.base_folder),
+            log=self._log,
+            counters=self._counters,
+            collector=self._collector,
+            allocate=self._allocate if plan.name in self._leaving else None,
+            pulse=pulse,
         )
-        stage_class = find_stage(plan.use)
-        settings = _settings(plan, stage_class.settings_type)
-        if issubclass(stage_class, Source):
-            sources += [_source(stage_class, settings, camera, boot, context) for camera in boot.unit.cameras]
-        else:
-            runners[plan.name] = StageRunner(plan, stage_class(settings, context), counters, log)
-    return Unit(boot.unit, runners, log), sources
+
+    def _source(
+        self, plan: StagePlan, stage_class: type[Source[Any]], settings: Any, camera: str
+    ) -> tuple[Source[Any], Pulse]:
+        pulse = Pulse()
+        camera_settings = stage_class.camera_type.model_validate(dict(self._boot.camera_settings[camera]))
+        return stage_class(settings, camera, camera_settings, self._context(plan, pulse)), pulse
+
+    def _runners(self, stages: Mapping[str, Stage[Any]]) -> dict[str, Runner]:
+        plans = {plan.name: plan for plan in self._plan.stages}
+        usual = {
+            name: StageRunner(plans[name], stage, self._counters, self._hold, self._log)
+            for name, stage in stages.items()
+            if not isinstance(stage, Outbox)
+        }
+        runners: dict[str, Runner] = dict(usual)
+        for name, stage in stages.items():
+            if isinstance(stage, Outbox):
+                sinks = {e.reader: usual[e.reader] for e in self._plan.edges if e.inner and e.sender == name}
+                cameras = self._plan.cameras
+                runners[name] = OutboxRunner(plans[name], stage, cameras=cameras, sinks=sinks, hold=self._hold)
+        return {name: runners[name] for name in stages}
 
 
 def _settings(plan: StagePlan, settings_type: type[Any]) -> Any:
@@ -92,13 +150,6 @@ def _settings(plan: StagePlan, settings_type: type[Any]) -> Any:
         return settings_type.model_validate(dict(plan.settings))
     except ValueError as error:
         raise UserError(f"stage {plan.name}: {error}") from None
-
-
-def _source(
-    stage_class: type[Source[Any]], settings: Any, camera: str, boot: Boot, context: StageContext
-) -> Source[Any]:
-    camera_settings = stage_class.camera_type.model_validate(dict(boot.camera_settings[camera]))
-    return stage_class(settings, camera, camera_settings, context)
 
 
 def _state_folder(boot: Boot, stage: str) -> Path:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import zmq
@@ -97,6 +97,7 @@ class Inlet:
         endpoint: str,
         edges: Sequence[EdgePlan],
         accepted: Mapping[str, Iterable[type[Message]]],
+        senders: Mapping[str, Collection[str]],
         counters: Counters,
         log: Logger,
     ) -> None:
@@ -109,6 +110,7 @@ class Inlet:
         self.socket.bind(endpoint)
         self._edges = {edge.name: edge for edge in edges}
         self._types = {name: types_for([*types, *MARKS]) for name, types in accepted.items()}
+        self._senders = {name: frozenset(units) for name, units in senders.items()}
         self._counters = counters
         self._log = log
         self._peers: dict[bytes, _Peer] = {}

@@ -36,6 +36,15 @@ class Stamp(NamedTuple):
     pts: int | None = None
     time_base: tuple[int, int] = (1, 1_000_000_000)
 
+    @classmethod
+    def from_wire(cls, values: Any) -> Stamp:
+        """A stamp out of the list that msgpack makes of it. Raises ValueError or TypeError where it is none."""
+        camera, epoch, seq, time_ns, captured_ns, wall_ns, pts, (numerator, denominator) = values
+        numbers = (epoch, seq, time_ns, captured_ns, wall_ns, 0 if pts is None else pts, numerator, denominator)
+        if not isinstance(camera, str) or not all(isinstance(number, int) for number in numbers):
+            raise ValueError(f"no stamp: {values!r:.200}")
+        return cls(camera, epoch, seq, time_ns, captured_ns, wall_ns, pts, (numerator, denominator))
+
 
 @dataclass(frozen=True, eq=False)
 class Message:
@@ -69,19 +78,23 @@ EndReason = Literal["end", "error", "removed", "stopped"]
 
 @dataclass(frozen=True, eq=False)
 class End(Message):
-    """A camera's last word on an edge. Needs no credit and is never dropped. `error` is free of secrets."""
+    """A camera's last word on an edge. Needs no credit and is never dropped.
+
+    `error` is free of secrets. `status` is the exit status that it stands for (`pipeline.errors`), 0 without an error.
+    """
 
     TYPE: ClassVar[str] = "end"
 
     reason: EndReason = "end"
     error: str = ""
+    status: int = 0
 
     def fields(self) -> Fields:
-        return {"reason": self.reason, "error": self.error}
+        return {"reason": self.reason, "error": self.error, "status": self.status}
 
     @classmethod
     def build(cls, stamp: Stamp, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
-        return cls(stamp, fields["reason"], fields["error"])
+        return cls(stamp, fields["reason"], fields["error"], fields["status"])
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,6 +25,7 @@ from pipeline.messages import MARKS, End, Message, Stamp
 from pipeline.metrics import Counters
 from pipeline.plan import EdgePlan
 from pipeline.slots import Slot, SlotRing
+from pipeline.stage import Logger
 from pipeline.wire import MAX_PART, encode, pack, unpack
 
 _RECEIVE_AT_ONCE = 256
@@ -102,7 +103,9 @@ class Outlet:
         ring: SlotRing,
         counters: Counters,
         poller: zmq.Poller,
+        log: Logger,
     ) -> None:
+        self._log = log
         self._unit = unit
         self._incarnation = incarnation
         self._edges = {edge.name: edge for edge in edges}
@@ -186,8 +189,7 @@ class Outlet:
     def _note_done(self, link: _Link, received: list[Any]) -> None:
         stamps: dict[tuple[str, str], Stamp] = {}
         for edge, camera, last in received:
-            stamp = last[1]
-            stamps[edge, camera] = Stamp._make([*stamp[:-1], tuple(stamp[-1])])
+            stamps[edge, camera] = Stamp.from_wire(last[1])
         for place in link.queues:
             self._done[place] = stamps.get(place)
 

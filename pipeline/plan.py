@@ -79,6 +79,7 @@ class UnitPlan:
 
     `window`: how many frames of one camera may be in the hands of this unit and of those after it.
     `routes`: edge name -> camera -> name of the reading unit, for the edges that leave the unit.
+    `senders`: edge name -> names of the units that may send on it, for the edges that come in.
     `sources`: names of the stages (0 or 1, more when everything is one process) that are sources.
     """
 
@@ -89,6 +90,7 @@ class UnitPlan:
     edges: tuple[EdgePlan, ...]
     routes: Mapping[str, Mapping[str, str]]
     sources: tuple[str, ...] = ()
+    senders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def incoming(self) -> tuple[EdgePlan, ...]:
@@ -136,4 +138,5 @@ def from_wire(data: Mapping[str, Any]) -> UnitPlan:
         edges=tuple(EdgePlan(**edge) for edge in data["edges"]),
         routes=data["routes"],
         sources=tuple(data["sources"]),
+        senders={edge: tuple(units) for edge, units in data["senders"].items()},
     )

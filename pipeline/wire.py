@@ -147,8 +147,8 @@ def read_header(body: bytes, types: Mapping[str, type[Message]]) -> Header:
         if known is None or (version != known.VERSION and known is not Message):
             wanted = ", ".join(f"{name} {t.VERSION}" for name, t in sorted(types.items()))
             raise WireError(f"a message of type {type_name!r} version {version!r}; expected one of: {wanted}")
-        checked = Stamp._make([*stamp[:-1], tuple(stamp[-1])])
-        if not isinstance(checked.camera, str) or not isinstance(fields, dict) or len(rows) > MAX_ARRAYS:
+        checked = Stamp.from_wire(stamp)
+        if not isinstance(fields, dict) or len(rows) > MAX_ARRAYS:
             raise WireError(f"a {type_name} message with a broken header")
         place = Descriptor(*descriptor) if descriptor is not None else None
     except (ValueError, TypeError) as error:

@@ -91,6 +91,7 @@ class Worker:
             ring=self._ring,
             counters=self._counters,
             poller=self._poller,
+            log=log,
         )
         self._pool = self._make_pool()
         self._gatherer = self._make_gatherer()
@@ -121,7 +122,8 @@ class Worker:
         if not self._plan.incoming:
             return None
         accepted = {edge.name: self._boot.accepted(edge) for edge in self._plan.incoming}
-        inlet = Inlet(self._boot.endpoint, self._plan.incoming, accepted, self._counters, self._log)
+        senders = self._plan.senders
+        inlet = Inlet(self._boot.endpoint, self._plan.incoming, accepted, senders, self._counters, self._log)
         self._poller.register(inlet.socket, zmq.POLLIN)
         return inlet
 

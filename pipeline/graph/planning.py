@@ -80,6 +80,9 @@ def _unit(name: str, group: Group, edges: Sequence[EdgePlan], homes: Mapping[str
             if edge.sender in own and not edge.inner
         },
         sources=tuple(node.name for node in group.members if node.source),
+        senders={
+            edge.name: tuple(homes[edge.sender].shards) for edge in touching if edge.reader in own and not edge.inner
+        },
     )
 
 
