@@ -50,7 +50,8 @@ class Problem:
     text: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}: {self.text}"
+        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        return f"{place}: {self.text}"
 
 
 class GraphError(UserError):

@@ -8,11 +8,19 @@ $XDG_RUNTIME_DIR/camgraph/<run>/    sockets of a run (mode 0700); /tmp/camgraph-
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 from pipeline.errors import EnvironmentProblem, UserError
 
 ASSET_PREFIX = "asset:"
+_OTHERS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 
 
 def _xdg(variable: str, default: str) -> Path:
@@ -45,6 +53,18 @@ def resolve(text: str, base_folder: Path) -> Path:
         return asset_folder() / text.removeprefix(ASSET_PREFIX)
     path = Path(text).expanduser()
     return path if path.is_absolute() else base_folder / path
+
+
+def instead_of_file(path: Path) -> str:
+    """What is there in the place of a file that could be read ("a pipe"); "" for a file, and where nothing is found.
+
+    To ask before opening: opening a pipe waits for somebody to write into it, and reading a device may never end.
+    """
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return ""
+    return "" if stat.S_ISREG(mode) else _OTHERS.get(stat.S_IFMT(mode), "no file")
 
 
 def resolve_output(text: str, base_folder: Path) -> Path:

@@ -9,28 +9,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
-import re
 import shutil
 import time
 from pathlib import Path
 
 from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.names import A_NAME, is_name
 from pipeline.paths import runs_folder
 
 _SWEEP_S = 0.5
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 
 
 class RunFolder:
     """Made for one run, and removed at its end."""
 
     def __init__(self, name: str) -> None:
-        if not _NAME.fullmatch(name):
-            raise UserError(
-                f"a run cannot be called {name!r}: expected 1 to 32 letters, digits, _ and -; choose another: --name"
-            )
+        if not is_name(name):
+            raise UserError(f"a run cannot be called {name!r}: expected {A_NAME}; choose another: --name")
         self.name = name
         root = runs_folder()
         _make_private(root)
@@ -57,6 +55,12 @@ class RunFolder:
         """Remove the folder."""
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
+
+
+def unlink_socket(address: str) -> None:
+    """Remove the file of a socket, given its address; one that is gone, or has no file, is fine."""
+    with contextlib.suppress(OSError):
+        Path(address.removeprefix("ipc://")).unlink()
 
 
 def running() -> list[str]:

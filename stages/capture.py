@@ -25,6 +25,7 @@ from pipeline.paths import ASSET_PREFIX, resolve
 from pipeline.stage import CameraSettings, Context, Settings, Source, Stop
 from stages.messages import Frame
 from stages.reading import addresses, live, pictures, pixels, video
+from stages.reading.opening import is_text
 from stages.reading.places import Place
 from stages.reading.probe import frame_bytes
 from stages.reading.timeline import SECOND_NS, Selection
@@ -234,7 +235,7 @@ def _why_not_readable(path: Path) -> str:
         pictures.list_pictures(path)
     except CamgraphError as error:
         return str(error)
-    return ""
+    return f"{path}: is a text, expected a video" if stat.S_ISREG(mode) and is_text(path) else ""
 
 
 def _wait_until(at_ns: int, stop: Stop) -> bool:

@@ -7,6 +7,7 @@ import os
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -204,6 +205,42 @@ def test_what_is_missing_is_found_before_anything_starts(place: Place, change: d
         assert status == 2, said
         assert expected in said
     assert place.events() == {}
+
+
+@pytest.mark.parametrize("what", ["url", "model", "rules"])
+@pytest.mark.parametrize(("kind", "words"), [("pipe", "pipe"), ("socket", "socket"), ("/dev/zero", "device")])
+def test_what_could_block_or_never_end_is_refused_unopened(place: Place, what: str, kind: str, words: str) -> None:
+    place.write(**({} if what == "rules" else {what: kind}))
+    graph = place.folder / "graph.yaml"
+    if what == "rules":
+        graph.write_text(graph.read_text().replace("{rules: [", f"{{file: {kind}}}}} # ["))
+    os.mkfifo(place.folder / "pipe")
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(place.folder / "socket"))
+        status, said = place.camgraph("check", "graph.yaml")
+    assert status == 2, said
+    assert kind in said
+    assert f"is a {words}" in said or "neither a file nor a folder" in said
+
+
+def test_a_text_is_no_video(place: Place) -> None:
+    (place.folder / "notes.txt").write_text("dear diary\n" * 50)
+    place.write(url="notes.txt")
+    status, said = place.camgraph("check", "graph.yaml")
+    assert status == 2
+    assert "graph.yaml:6:14: cameras.odd.url" in said
+    assert "is a text, expected a video" in said
+
+
+def test_a_pipe_among_pictures_is_none_of_them(place: Place) -> None:
+    pictures = place.folder / "pictures"
+    pictures.mkdir()
+    os.mkfifo(pictures / "0.png")
+    (pictures / "1.png").symlink_to("/dev/zero")
+    place.write(url="pictures")
+    status, said = place.camgraph("check", "graph.yaml")
+    assert status == 2
+    assert "no pictures in this folder" in said
 
 
 def test_a_model_that_is_no_pose_model_is_refused_with_what_was_expected(place: Place) -> None:

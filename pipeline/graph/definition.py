@@ -9,11 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
+from pipeline.names import MAX_NAME, NAME_PATTERN
 from pipeline.plan import Policy
 
-NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_-]*$"
-MAX_NAME = 40
-A_NAME = f"a name of letters, digits, `_` and `-` (at most {MAX_NAME} characters)"
 FROM_SHAPES = "a stage's name, a list of them, or `port: stage` lines"
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=MAX_NAME)]

@@ -10,10 +10,10 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails, ValidationError
 
-from pipeline.graph.definition import A_NAME, MAX_NAME, NAME_PATTERN
 from pipeline.graph.report import Report, dotted
 from pipeline.graph.schema_walk import Schema, described, schema_of
 from pipeline.graph.yaml_reader import Path
+from pipeline.names import A_NAME, MAX_NAME, NAME_PATTERN
 from pipeline.spelling import did_you_mean
 
 _MAX_SHOWN = 60

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from pipeline.errors import GraphError, Problem, UserError
 from pipeline.graph.completion import check_mixed, complete
-from pipeline.graph.definition import A_NAME, MAX_NAME, NAME_PATTERN, GraphFile
+from pipeline.graph.definition import GraphFile
 from pipeline.graph.nodes import find_cameras, find_nodes
 from pipeline.graph.placement import check_groups, place
 from pipeline.graph.planning import Graph, plan_of
@@ -17,6 +16,8 @@ from pipeline.graph.reading import read_graph_file
 from pipeline.graph.report import Report
 from pipeline.graph.structure import check_structure, order_of
 from pipeline.graph.yaml_source import load
+from pipeline.names import A_NAME, MAX_NAME, is_name
+from pipeline.paths import instead_of_file
 from pipeline.plan import RunPlan
 
 
@@ -32,6 +33,9 @@ def load_graph(path: str | Path, *, name: str | None = None, environ: Mapping[st
 
 
 def _read(path: Path) -> str:
+    other = instead_of_file(path)
+    if other and other != "a pipe":  # a shell's <(...) is one
+        raise GraphError([Problem(str(path), 0, 0, f"is {other}: expected a graph file")])
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -45,7 +49,7 @@ def parse_graph(
     text: str, file: str, *, base_folder: Path, name: str | None = None, environ: Mapping[str, str] = os.environ
 ) -> Graph:
     """As `load_graph`, for a text that is called `file` in messages; its relative paths start at `base_folder`."""
-    if name is not None and not (re.fullmatch(NAME_PATTERN, name) and len(name) <= MAX_NAME):
+    if name is not None and not is_name(name):
         raise UserError(f"`{name}` cannot be the name of a run: expected {A_NAME}")
     report = Report(load(text, file, environ))
     parsed = read_graph_file(report)

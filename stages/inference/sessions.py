@@ -14,7 +14,7 @@ import onnxruntime as ort
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 
 from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.paths import ASSET_PREFIX, resolve
+from pipeline.paths import ASSET_PREFIX, instead_of_file, resolve
 
 ProviderName = Literal["cpu", "cuda", "tensorrt", "openvino"]
 
@@ -58,7 +58,8 @@ def find_model(text: str, base_folder: Path) -> Path:
         return path
     if text.startswith(ASSET_PREFIX):
         raise UserError(f"the model {text} is not on this machine ({path}); get it with `camgraph assets pull`")
-    raise UserError(f"no such model file: {path}; expected an ONNX file")
+    other = instead_of_file(path)
+    raise UserError(f"{path} is {other}, expected an ONNX file" if other else f"no such model file: {path}")
 
 
 def open_session(path: Path, providers: Sequence[ProviderName], *, threads: int) -> Opened:

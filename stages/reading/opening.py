@@ -13,26 +13,43 @@ from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
 from pipeline.errors import BadItem, UserError
+from pipeline.paths import instead_of_file
 from stages.reading.timeline import SECOND_NS, MediaClock
 from stages.reading.truncation import end_ns, what_is_missing
 
 OnDamage = Callable[[], None]
+_TEXT = "tty"
+"""The format as which FFmpeg opens files such as notes.txt: it makes pictures of their letters."""
 
 
 @contextmanager
 def open_video(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
     """The file and its first video stream, decoded by this thread alone. Raises UserError."""
+    other = instead_of_file(path)
+    if other:
+        raise UserError(f"{path}: is {other}, expected a video file")
     try:
         container = av.open(str(path))
     except (av.FFmpegError, OSError) as error:
         raise UserError(f"{path}: {_why_not_open(path, error)}") from None
     with container:
+        if container.format.name == _TEXT:
+            raise UserError(f"{path}: is a text, expected a video")
         if not container.streams.video:
             raise UserError(f"{path}: there is no video in it, expected a video file")
         stream = container.streams.video[0]
         # One thread for each camera: more cost memory and bring nothing where cameras outnumber cores.
         stream.thread_type = "NONE"
         yield container, stream
+
+
+def is_text(path: Path) -> bool:
+    """Whether a file is a text to FFmpeg; False also for what it cannot open at all."""
+    try:
+        with av.open(str(path)) as container:
+            return container.format.name == _TEXT
+    except (av.FFmpegError, OSError):
+        return False
 
 
 def _why_not_open(path: Path, error: Exception) -> str:

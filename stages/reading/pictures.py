@@ -11,6 +11,7 @@ import av
 from av.video.frame import VideoFrame
 
 from pipeline.errors import UserError
+from pipeline.paths import instead_of_file
 from stages.reading.timeline import SECOND_NS
 from stages.reading.video import Timed
 
@@ -41,7 +42,11 @@ def list_pictures(path: Path) -> Sequence[Path]:
     if not path.is_dir():
         return (path,)
     try:
-        found = [entry for entry in path.iterdir() if is_picture(entry) and not entry.name.startswith(".")]
+        found = [
+            entry
+            for entry in path.iterdir()
+            if is_picture(entry) and not entry.name.startswith(".") and not instead_of_file(entry)
+        ]
     except PermissionError:
         raise UserError(f"{path}: no permission to read the folder") from None
     if not found:

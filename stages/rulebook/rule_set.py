@@ -16,6 +16,7 @@ from pipeline.errors import EnvironmentProblem, GraphError, Problem, UserError
 from pipeline.graph.explain import explain
 from pipeline.graph.report import Report, dotted
 from pipeline.graph.yaml_source import load
+from pipeline.paths import instead_of_file
 from stages.events import digest
 from stages.rulebook.rule_file import LineDefinition, RuleDefinition, RuleFile, duration_ns, for_camera
 from stages.vision.rules.condition import Condition, Scope, compile_condition
@@ -154,11 +155,14 @@ def _hash(file: RuleFile, definition: RuleDefinition, rule: Rule) -> str:
 
 def read_rules(path: Path) -> RuleSet:
     """The rules of a file. Raises GraphError with all problems and their places, UserError or EnvironmentProblem."""
+    other = instead_of_file(path)
+    if other:
+        raise UserError(f"{path} is {other}: expected a file of rules in YAML, as docs/rules.md describes them")
     try:
         text = path.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
         raise UserError(f"there is no rules file {path}: docs/rules.md says how to write one") from None
-    except (IsADirectoryError, UnicodeDecodeError):
+    except UnicodeDecodeError:
         raise UserError(f"{path} is no text file: expected rules in YAML, as docs/rules.md describes them") from None
     except OSError as error:
         raise EnvironmentProblem(f"cannot read the rules file {path}: {error.strerror}") from error

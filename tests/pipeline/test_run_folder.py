@@ -10,13 +10,23 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from pipeline.control import ControlServer, ask, find_run
 from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.graph import parse_graph
+from pipeline.names import MAX_NAME
 from pipeline.paths import runs_folder
 from pipeline.run_folder import RunFolder, running
+
+GRAPH = """
+version: 1
+name: NAME
+cameras: {a: {frames: 1}}
+stages: {count: {use: count_source}, take: {use: collect, from: count, with: {path: x}}}
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -36,10 +46,22 @@ def test_two_runs_of_one_name_do_not_meet() -> None:
     RunFolder("lobby").close()
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "../x", "x" * 33, "-x", "a b"])
+@pytest.mark.parametrize("name", ["", "a/b", "../x", "x" * 41, "-x", "a b"])
 def test_a_name_is_plain(name: str) -> None:
     with pytest.raises(UserError, match="--name"):
         RunFolder(name)
+
+
+@pytest.mark.parametrize("name", ["_", "x" * MAX_NAME, "7-up"])
+def test_what_a_graph_may_be_called_a_run_may_be_called(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert parse_graph(GRAPH.replace("NAME", name), "g.yaml", base_folder=tmp_path).name == name
+    folder = RunFolder(name)
+    monkeypatch.setattr(folder, "path", Path("/" + "r" * 39) / "camgraph" / name)  # the longest runtime folder
+    assert len(folder.endpoint(999, 9999).removeprefix("ipc://")) < 107
+    monkeypatch.undo()
+    folder.close()
 
 
 def test_a_folder_that_another_run_is_sweeping_is_made_anew() -> None:

@@ -335,8 +335,8 @@ def test_files_are_looked_at_even_where_other_keys_are_wrong(
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (None, "g.yaml:0:0: cannot be read: No such file or directory: expected a graph file"),
-        (b"a: \xff", "g.yaml:0:0: not UTF-8 at byte 3: expected a YAML file in UTF-8"),
+        (None, "g.yaml: cannot be read: No such file or directory: expected a graph file"),
+        (b"a: \xff", "g.yaml: not UTF-8 at byte 3: expected a YAML file in UTF-8"),
         (b"- a", "g.yaml:1:1: expected `key: value` lines: version, cameras and stages"),
         (b"5", "g.yaml:1:1: expected `key: value` lines: version, cameras and stages"),
     ],
@@ -350,6 +350,11 @@ def test_a_file_that_is_no_graph(
     with pytest.raises(GraphError) as caught:
         load_graph("g.yaml")
     assert str(caught.value) == expected
+
+
+def test_a_device_is_no_graph_and_is_not_read() -> None:
+    with pytest.raises(GraphError, match=r"^/dev/zero: is a device: expected a graph file$"):
+        load_graph("/dev/zero")
 
 
 # ---- whatever is in the file, there is no traceback
