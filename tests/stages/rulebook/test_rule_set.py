@@ -145,7 +145,7 @@ def test_mistakes(text: str, place: str, words: str) -> None:
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no rules file"):
         read_rules(tmp_path / "none.yaml")
-    with pytest.raises(UserError, match="is no text file"):
+    with pytest.raises(UserError, match="is a folder: expected a file of rules"):
         read_rules(tmp_path)
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UserError, match="is no text file"):
