@@ -148,13 +148,13 @@ class GraphFile(Entry):
     stages: dict[Name, StageEntry] = Field(title="Stages", description="Name -> stage.")
     hang_s: float = Field(
         10.0,
-        gt=0,
+        ge=1,
         le=3600,
         title="Hang time",
-        description="A process that has taken work and not finished any for this many seconds is started again.",
+        description="A process that has taken work and finished none for so many seconds is started again.",
     )
     open_s: float = Field(
-        120.0, gt=0, le=3600, title="Opening time", description="How many seconds opening a stage may take."
+        120.0, ge=1, le=3600, title="Opening time", description="How many seconds opening a stage may take."
     )
     drain_s: float = Field(
         20.0, ge=0, le=3600, title="Drain time", description="How many seconds a stop waits for what is on its way."

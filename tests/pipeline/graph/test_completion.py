@@ -40,6 +40,13 @@ def test_files_block(parse: Parse) -> None:
     assert found["model>twice"].depth == 4
 
 
+def test_the_limits_of_the_file_are_those_of_the_run(parse: Parse) -> None:
+    plan = plan_of(parse("hang_s: 3\nopen_s: 40\ndrain_s: 5\n" + chain()))
+    assert (plan.hang_s, plan.open_s, plan.drain_s) == (3, 40, 5)
+    usual = plan_of(parse(chain()))
+    assert (usual.hang_s, usual.open_s, usual.drain_s) == (10, 120, 20)
+
+
 def test_live_cameras_drop_the_oldest_but_never_an_event(parse: Parse) -> None:
     found = edges(parse(chain("live: true")))
     assert {name: (edge.policy, edge.depth) for name, edge in found.items()} == {
