@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,10 +21,14 @@ if TYPE_CHECKING:
 
 
 class Collector:
-    """The slots that a thread's stages take for their outputs; whoever collects releases them after sending."""
+    """The slots that a thread's stages take for their outputs; whoever collects lets go of them after sending.
 
-    def __init__(self) -> None:
+    `release` gives one back to its owner; it is not needed where nothing is allocated.
+    """
+
+    def __init__(self, release: Callable[[Slot], None] | None = None) -> None:
         self._local = threading.local()
+        self._release = release
 
     @property
     def slots(self) -> list[Slot] | None:
@@ -41,6 +46,50 @@ class Collector:
             yield slots
         finally:
             self._local.slots = outer
+
+    def let_go(self, slots: Iterable[Slot]) -> None:
+        """These are needed no longer."""
+        for slot in slots:
+            assert self._release
+            self._release(slot)
+
+    def mark(self) -> int:
+        """How much this thread has collected so far: to come `back_to` when what follows fails."""
+        return len(self.slots or ())
+
+    def back_to(self, mark: int) -> None:
+        """Let go of what this thread has collected since `mark`."""
+        slots = self.slots or []
+        failed = slots[mark:]
+        del slots[mark:]
+        self.let_go(failed)
+
+
+class Pulse:
+    """When a source last gave a sign of life while it was asked for a frame. Times are monotonic ns."""
+
+    def __init__(self) -> None:
+        self._asked_ns = 0
+        self._sign_ns = 0
+
+    @contextmanager
+    def asked(self) -> Iterator[None]:
+        """The source is asked for its next frame meanwhile."""
+        self._asked_ns = time.monotonic_ns()
+        try:
+            yield
+        finally:
+            self._asked_ns = 0
+
+    def sign(self) -> None:
+        """A sign of life. May come from any thread, at any time."""
+        self._sign_ns = time.monotonic_ns()
+
+    @property
+    def silent_since_ns(self) -> int:
+        """Since when there has been no sign; 0 while the source is not asked for anything."""
+        asked_ns = self._asked_ns
+        return max(asked_ns, self._sign_ns) if asked_ns else 0
 
 
 Allocate = Callable[[Mapping[str, tuple[tuple[int, ...], str]]], "tuple[Slot, dict[str, Array]]"]
@@ -62,6 +111,7 @@ class StageContext:
         counters: Counters,
         collector: Collector | None = None,
         allocate: Allocate | None = None,
+        pulse: Pulse | None = None,
     ) -> None:
         self.stage = stage
         self.graph = graph
@@ -73,6 +123,7 @@ class StageContext:
         self._counters = counters
         self._allocate = allocate
         self._collector = collector or Collector()
+        self._pulse = pulse
 
     def new_arrays(self, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, Array]:
         """See `pipeline.stage.Context`."""
@@ -89,6 +140,11 @@ class StageContext:
     def count(self, name: str, camera: str, n: int = 1) -> None:
         """See `pipeline.stage.Context`."""
         self._counters.add(name, camera, n)
+
+    def alive(self) -> None:
+        """See `pipeline.stage.Context`."""
+        if self._pulse:
+            self._pulse.sign()
 
     def wrote(self, path: Path) -> None:
         """See `pipeline.stage.Context`."""

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pipeline.context import Collector
-from pipeline.errors import BadItem, EnvironmentProblem, UserError
+from pipeline.context import Collector, Pulse
+from pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, BadItem, EnvironmentProblem, UserError
 from pipeline.messages import End, EndReason, Message, Stamp
 from pipeline.redaction import redact_urls
+from pipeline.runner import BUGS
 from pipeline.stage import Source
 
 if TYPE_CHECKING:
@@ -33,36 +34,55 @@ class Handed:
     slots: list[Slot] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """Since when (monotonic ns) a source has given no sign of life, 0 where none is due.
+
+    `opening`: no frame has come of it yet; opening a file or a camera may take longer than a frame.
+    """
+
+    since_ns: int = 0
+    opening: bool = False
+
+
 class SourceFeed:
-    """One camera. `wake` tells the loop that there is something to take; `release` lets go of a slot."""
+    """One camera. `wake` tells the loop that there is something to take."""
 
     def __init__(
         self,
         source: Source[Any],
+        pulse: Pulse,
         collector: Collector,
         *,
         window: int,
         live: bool,
         wake: Callable[[], None],
-        release: Callable[[Slot], None],
     ) -> None:
         self.camera = source.camera
         self.stage = source.context.stage
         self._source = source
         self._context = source.context
+        self._pulse = pulse
+        self._opening = True
         self._collector = collector
-        self._live = live
+        self.live = live
         self._wake = wake
-        self._release = release
         self._window = threading.Semaphore(window)
         self._stop = threading.Event()
         self._handed: deque[Handed] = deque()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._last: Stamp | None = None
 
     @property
     def started(self) -> bool:
         return self._thread is not None
+
+    @property
+    def silence(self) -> Silence:
+        """How the source is: waiting for the graph, which is full, is not its silence."""
+        since_ns = self._pulse.silent_since_ns
+        return Silence(since_ns, self._opening) if since_ns else Silence()
 
     def start(self, resume: Stamp | None, gave_up: str = "") -> None:
         """Begin, after the frame `resume` if there is one; with `gave_up`, only tell that the camera ends, and why."""
@@ -74,7 +94,7 @@ class SourceFeed:
         """Ask the source to end; its end comes through `take` like everything else."""
         self._stop.set()
         if not self.started:
-            self._hand(Handed(self._end(None, "stopped", "")))
+            self._hand(Handed(self._end("stopped")))
 
     def give_back(self) -> None:
         """All that was made of one frame is done."""
@@ -95,42 +115,45 @@ class SourceFeed:
     # ---- in the thread
 
     def _run(self, resume: Stamp | None, gave_up: str) -> None:
-        if gave_up:
-            self._hand(Handed(self._end(resume, "error", gave_up)))
-            return
-        last = resume
-        reason: EndReason = "end"
-        error = ""
+        self._last = resume
+        self._hand(Handed(self._end("error", gave_up, EXIT_GAVE_UP) if gave_up else self._until_end(resume)))
+
+    def _until_end(self, resume: Stamp | None) -> End:
+        """Hand over frame after frame; how it ended."""
         try:
-            frames = iter(self._source.frames(self._stop, resume))
+            frames = self._begin(resume)
             while self._place():
-                with self._collector.collecting() as slots:
+                with self._collector.collecting() as slots, self._pulse.asked():
                     message = next(frames, None)
                 if message is None:
                     break
-                last = message.stamp
+                self._last, self._opening = message.stamp, False
                 self._hand(Handed(message, slots))
-            reason = "stopped" if self._stop.is_set() else "end"
         except (UserError, EnvironmentProblem, BadItem) as problem:
-            reason, error = "error", redact_urls(str(problem))
-        except Exception as bug:
-            self._context.log.exception("source_failed", camera=self.camera)
-            reason, error = "error", f"{type(bug).__name__} in the source; the log has the details"
-        self._hand(Handed(self._end(last, reason, error)))
+            return self._end("error", redact_urls(str(problem)), problem.exit_status)
+        except BUGS as bug:
+            self._context.log.exception("source_failed", stage=self.stage, camera=self.camera)
+            told = f"{type(bug).__name__} in the source {self.stage} of camera {self.camera}; the log has the details"
+            return self._end("error", told, EXIT_GAVE_UP)
+        return self._end("stopped" if self._stop.is_set() else "end")
 
-    def _end(self, last: Stamp | None, reason: EndReason, error: str) -> End:
-        return End(last or Stamp(self.camera, 0, 0, 0, 0, 0), reason, error)
+    def _begin(self, resume: Stamp | None) -> Iterator[Message]:
+        with self._pulse.asked():
+            return iter(self._source.frames(self._stop, resume))
+
+    def _end(self, reason: EndReason, error: str = "", status: int = EXIT_DONE) -> End:
+        return End(self._last or Stamp(self.camera, 0, 0, 0, 0, 0), reason, error, status)
 
     def _place(self) -> bool:
         """Wait for a place in the window; False when the stop came first."""
         while not self._stop.is_set():
-            if self._live or self._window.acquire(timeout=_LOOK_S):
+            if self.live or self._window.acquire(timeout=_LOOK_S):
                 return True
         return False
 
     def _hand(self, handed: Handed) -> None:
         with self._lock:
-            if self._live and self._handed and not isinstance(handed.message, End):
+            if self.live and self._handed and not isinstance(handed.message, End):
                 self._drop_untaken()
             self._handed.append(handed)
         self._wake()
@@ -139,5 +162,4 @@ class SourceFeed:
         old = self._handed.popleft()
         self._context.count("frames", self.camera)
         self._context.count("dropped.queue_full", self.camera)
-        for slot in old.slots:
-            self._release(slot)
+        self._collector.let_go(old.slots)

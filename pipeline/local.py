@@ -9,23 +9,26 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
 import structlog
 
-from pipeline.boot import Boot, build_unit
-from pipeline.context import Collector
-from pipeline.errors import EXIT_ENVIRONMENT, CamgraphError
+from pipeline.boot import Boot, Builder, Built
+from pipeline.context import Collector, Pulse
+from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, CamgraphError
 from pipeline.feed import Handed, SourceFeed
+from pipeline.hold import HOLD_LIMIT_S, Closing, GivenUp, Hold
 from pipeline.items import END_SEQ, Item, Key
 from pipeline.messages import End
 from pipeline.metrics import Counters
+from pipeline.outbox import Outbox
 from pipeline.outcome import Outcome
 from pipeline.plan import RunPlan, UnitPlan
+from pipeline.stage import Source
 from pipeline.status import Meter
-from pipeline.unit import Unit
 
 _WAIT_S = 0.1
 
@@ -38,6 +41,7 @@ class _OneProcess:
         self.state = "running"
         self.beat: dict[str, Any] = {}
         self.ended: dict[str, tuple[str, str]] = {}
+        self.end_status: dict[str, int] = {}
         self.restarts = 0
         self.counters = Counters()
         self.pid = os.getpid()
@@ -59,43 +63,51 @@ class LocalRun:
         self._log = structlog.get_logger()
         self._process = _OneProcess(plan.units[0])
         self._wake = threading.Event()
+        self._collector = Collector()
+        self._built: Built
+        self._hold = Hold(self._pause, self._collector, self._log)
         self._feeds: list[SourceFeed] = []
-        self._stopping = False
+        self._stop_since = 0.0
 
     def stop(self) -> None:
         """Let the sources end and the rest drain; the second call gives up what is on the way."""
-        if self._stopping:
-            raise KeyboardInterrupt
-        self._stopping = True
+        if self._stop_since:
+            raise GivenUp
+        self._stop_since = time.monotonic()
         for feed in self._feeds:
             feed.stop()
 
     def run(self) -> Outcome:
         """Run the graph to its end."""
         with tempfile.TemporaryDirectory(prefix="camgraph-") as folder:
-            unit = self._build(folder)
+            self._built = self._build(folder)
+            self._feeds = [self._feed(*source) for source in self._built.sources]
             try:
-                unit.open()
+                self._built.unit.open()
                 for feed in self._feeds:
                     feed.start(None)
                 while len(self._process.ended) < len(self._feeds):
-                    self._turn(unit)
+                    self._turn()
+            except Closing:
+                pass  # why is known to the outcome
             except CamgraphError as error:
                 self.outcome.add(error.exit_status, str(error))
             finally:
-                for feed in self._feeds:
-                    feed.stop()
-                self._note_undelivered(unit)
-                unit.close()
+                self._close()
         self.outcome.add_camera_errors(self._process.ended, self.plan.camera_settings)
         self.outcome.add_losses(self._process.counts())
-        self._look(unit)
+        self._look()
         return self.outcome
 
-    def _note_undelivered(self, unit: Unit) -> None:
-        outbox = unit.outbox
-        if outbox is None or not outbox.is_open:
-            return
+    def _close(self) -> None:
+        for feed in self._feeds:
+            feed.stop()
+        if self._built.outbox is not None and self._built.outbox.is_open:
+            self._note_undelivered(self._built.outbox)
+        for failure in self._built.unit.close():
+            self.outcome.add(failure.exit_status, str(failure))
+
+    def _note_undelivered(self, outbox: Outbox) -> None:
         for sink in outbox.settings.sinks:
             if outbox.left(sink):
                 text = (
@@ -103,7 +115,7 @@ class LocalRun:
                 )
                 self.outcome.add(EXIT_ENVIRONMENT, text)
 
-    def _build(self, folder: str) -> Unit:
+    def _build(self, folder: str) -> Built:
         boot = Boot(
             unit=self.plan.units[0],
             graph=self.plan.graph,
@@ -115,35 +127,30 @@ class LocalRun:
             base_folder=self.plan.base_folder,
             camera_settings=self.plan.camera_settings,
         )
-        collector = Collector()
-        unit, sources = build_unit(boot, self._process.counters, self._log, collector, None)
-        self._feeds = [
-            SourceFeed(
-                source,
-                collector,
-                window=boot.unit.window,
-                live=source.is_live(source.camera_settings),
-                wake=self._wake.set,
-                release=lambda _: None,
-            )
-            for source in sources
-        ]
-        return unit
+        counters = self._process.counters
+        return Builder(boot, counters=counters, log=self._log, collector=self._collector, hold=self._hold).build()
 
-    def _turn(self, unit: Unit) -> None:
+    def _feed(self, source: Source[Any], pulse: Pulse) -> SourceFeed:
+        live = source.is_live(source.camera_settings)
+        window = self.plan.units[0].window
+        return SourceFeed(source, pulse, self._collector, window=window, live=live, wake=self._wake.set)
+
+    # ---- the loop
+
+    def _turn(self) -> None:
         """Take what the sources have, of each camera in turn, and see it through to the sinks."""
         self._wake.wait(_WAIT_S)
         self._wake.clear()
         taken = {feed.camera: (feed, deque(feed.take())) for feed in self._feeds}
         while any(waiting for _, waiting in taken.values()):
             row = [(feed, waiting.popleft()) for feed, waiting in taken.values() if waiting]
-            self._process_row(unit, [(f, h) for f, h in row if not isinstance(h.message, End)])
+            self._process_row([(f, h) for f, h in row if not isinstance(h.message, End)])
             for feed, handed in row:
                 if isinstance(handed.message, End):
-                    self._end(unit, feed, handed.message)
-            self._look(unit)
+                    self._end(feed, handed.message)
+            self._look()
 
-    def _process_row(self, unit: Unit, row: list[tuple[SourceFeed, Handed]]) -> None:
+    def _process_row(self, row: list[tuple[SourceFeed, Handed]]) -> None:
         if not row:
             return
         items = []
@@ -151,22 +158,44 @@ class LocalRun:
             stamp = handed.message.stamp
             items.append(Item(feed.camera, Key(stamp.epoch, stamp.seq, 0), handed.message))
             self._process.counters.add("frames", feed.camera)
-        unit.spread(row[0][0].stage, items, [[handed.message] for _, handed in row])
+        self._built.unit.spread(row[0][0].stage, items, [[handed.message] for _, handed in row])
         for feed, _ in row:
             feed.give_back()
 
-    def _end(self, unit: Unit, feed: SourceFeed, end: End) -> None:
-        unit.end(feed.stage, Item(feed.camera, Key(end.stamp.epoch, END_SEQ, 0), end))
+    def _end(self, feed: SourceFeed, end: End) -> None:
+        self._built.unit.end(feed.stage, Item(feed.camera, Key(end.stamp.epoch, END_SEQ, 0), end))
         self._process.ended[feed.camera] = (end.reason, end.error)
+        self._process.end_status[feed.camera] = end.status
 
-    def _look(self, unit: Unit) -> None:
-        outbox = unit.outbox
+    # ---- what the outside does not take now
+
+    def _pause(self, seconds: float) -> bool:
+        """Let so much time pass while a stage is held; True when it has been held for too long."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            time.sleep(_WAIT_S)
+            self._look()
+        now, why = time.monotonic(), self._hold.waits_for
+        if self._stop_since and now - self._stop_since > self.plan.drain_s:
+            told = f"not all was processed within {self.plan.drain_s:g} s after the stop: {why}"
+            self.outcome.add(EXIT_GAVE_UP, told)
+            return True
+        if not any(feed.live for feed in self._feeds) and now - self._hold.since > HOLD_LIMIT_S:
+            self.outcome.add(EXIT_ENVIRONMENT, f"given up after {HOLD_LIMIT_S:g} s of waiting: {why}")
+            return True
+        return False
+
+    # ---- looking
+
+    def _look(self) -> None:
+        outbox, unit = self._built.outbox, self._built.unit
         if outbox is not None:
             for body in outbox.committed:
                 self.events.append(self.meter.note_event(body))
             outbox.committed.clear()
         stages = {name: runner.times.snapshot() for name, runner in unit.runners.items()}
-        self._process.beat = {"stages": stages, "files": self._process.counters.files}
+        files = self._process.counters.files
+        self._process.beat = {"stages": stages, "files": files, "held": self._hold.waits_for}
         if self._tell:
             self._tell(self)
 

@@ -103,6 +103,18 @@ class UnitPlan:
         return tuple(e for e in self.edges if not e.inner and e.sender in own)
 
 
+def slots_of(unit: UnitPlan) -> int:
+    """How many messages of a process may be alive at once, by the rules of flow.
+
+    Of each camera: what its window allows, for each stage whose messages leave; on each edge that drops what a reader
+    may hold, what waits for it and what is being replaced; and what each thread is making.
+    """
+    leaving = max(1, len({edge.sender for edge in unit.outgoing}))
+    dropping = sum(edge.credits + 2 for edge in unit.outgoing if edge.policy != "block")
+    making = sum(max(1, stage.threads) * stage.batch_max for stage in unit.stages)
+    return len(unit.cameras) * (leaving * (unit.window + 1) + dropping) + making
+
+
 @dataclass(frozen=True, slots=True)
 class RunPlan:
     """A whole run. `camera_settings`: camera -> plain values for the source's `camera_type`.

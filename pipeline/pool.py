@@ -39,19 +39,25 @@ class Pool:
         self._wake = wake
         self._queue: SimpleQueue[Batch | None] = SimpleQueue()
         self._order: deque[Batch] = deque()
+        self._current = threading.local()
         self._threads = [threading.Thread(target=self._run, name=f"pool {n}", daemon=True) for n in range(threads)]
         for thread in self._threads:
             thread.start()
 
     def _run(self) -> None:
         while (batch := self._queue.get()) is not None:
-            batch.started_ns = time.monotonic_ns()
+            self._current.batch = batch
+            self.begin_again()
             try:
                 self._work(batch)
             except BaseException as error:  # noqa: BLE001 - handed to the loop, which decides
                 batch.error = error
             batch.finished = True
             self._wake()
+
+    def begin_again(self) -> None:
+        """Called in one of the threads: it has waited, and begins with its batch anew."""
+        self._current.batch.started_ns = time.monotonic_ns()
 
     def put(self, batch: Batch) -> None:
         """Queue a batch; a mark is finished at once, but not before what is ahead of it."""

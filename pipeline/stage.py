@@ -89,6 +89,9 @@ class Context(Protocol):
     def count(self, name: str, camera: str, n: int = 1) -> None:
         """Add to a counter that shows in status and metrics; a dropped frame is `dropped.<reason>`."""
 
+    def alive(self) -> None:
+        """A sign of life: for a source that waits, in bounded pieces, for its next frame (see `Source.frames`)."""
+
     def wrote(self, path: Path) -> None:
         """Name a file that the user will look for: the summary shows it."""
 
@@ -182,5 +185,9 @@ class Source(Generic[S]):
         Runs in a thread of its own. `resume` is the last frame that every reader has (after a restart of this process):
         go on with the one after it, with the same `seq` and times as if nothing had happened. Raises UserError or
         EnvironmentProblem when the source cannot be opened, BadItem when it broke: the camera ends with that error.
+
+        Between two frames it calls `context.alive()` at least every few seconds, from wherever it waits or passes
+        frames over: a source that gives neither a frame nor a sign for `hang_s` (before its first frame: `open_s`) is
+        taken for hung, and its process is started again. Waiting for a graph that is full is not the source's.
         """
         raise NotImplementedError

@@ -1,0 +1,82 @@
+"""Waits out what the outside does not take now: a receiver that is away, a disk that is full.
+
+    call --Unavailable, EnvironmentProblem--> pause --> the same call again --> ... --> its result
+                                                \\--the process closes--> Closing
+
+The wait is around the one call of the one stage that needs the outside, wherever in its process that stage stands: no
+stage before it sees an item twice. How the time passes is the caller's: a loop goes on hearing and beating meanwhile,
+a thread of a pool just waits.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from pipeline.context import Collector
+from pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable
+from pipeline.stage import Logger
+
+HOLD_S = 1.0
+"""From one try to the next."""
+HOLD_LIMIT_S = 30.0
+"""A graph of files does not wait longer for a disk or a receiver."""
+
+T = TypeVar("T")
+
+
+class Closing(Exception):
+    """The process closes while something is held: unwinds to the loop, and what is held stays undone."""
+
+
+class GivenUp(KeyboardInterrupt):
+    """A person does not want to wait any longer. Told apart from a stage that raises KeyboardInterrupt by mistake."""
+
+
+class Hold:
+    """One for each process. `pause(seconds)` lets the time pass, and says whether the process closes."""
+
+    def __init__(self, pause: Callable[[float], bool], collector: Collector, log: Logger) -> None:
+        self._pause = pause
+        self._collector = collector
+        self._log = log
+        self._waiting: dict[int, tuple[float, str]] = {}
+
+    @property
+    def waits_for(self) -> str:
+        """What is waited for at present, "" for nothing."""
+        return next((why for _, why in list(self._waiting.values())), "")
+
+    @property
+    def since(self) -> float:
+        """Since when it is waited for (monotonic seconds), 0 while it is not."""
+        return min((since for since, _ in list(self._waiting.values())), default=0.0)
+
+    def until_taken(self, stage: str, call: Callable[[], T]) -> T:
+        """The result of `call`, which is made again until the outside takes it. Raises Closing, and all else it does.
+
+        Slots that a failed call has taken are let go.
+        """
+        while True:
+            taken = self._collector.mark()
+            try:
+                result = call()
+            except (Unavailable, EnvironmentProblem) as error:
+                self._collector.back_to(taken)
+                self._note(stage, error)
+                if self._pause(HOLD_S):
+                    raise Closing(str(error)) from None
+            else:
+                if self._waiting and threading.get_ident() in self._waiting:
+                    del self._waiting[threading.get_ident()]
+                    self._log.info("taken_again", stage=stage)
+                return result
+
+    def _note(self, stage: str, error: CamgraphError) -> None:
+        thread, text = threading.get_ident(), f"{stage}: {error}"
+        since, _ = self._waiting.get(thread, (0.0, ""))
+        if not since:
+            self._log.error("held_back", stage=stage, error=str(error))
+        self._waiting[thread] = (since or time.monotonic(), text)

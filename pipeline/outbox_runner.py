@@ -1,0 +1,61 @@
+"""The runner of the outbox: it takes what comes for it, and hands out to the sinks that are in the same process.
+
+Sinks in processes of their own get their events from `pipeline.dispatch`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pipeline.hold import Hold
+from pipeline.items import Item, Key
+from pipeline.messages import End, Message
+from pipeline.metrics import StageTimes
+from pipeline.outbox import EVERY_CAMERA, Outbox
+from pipeline.plan import StagePlan
+from pipeline.runner import StageRunner
+
+_PULL_AT_ONCE = 64
+
+
+class OutboxRunner:
+    """See the module's docstring. Its items need no answer: an event belongs to no frame once it is committed."""
+
+    hands_out = True
+
+    def __init__(
+        self,
+        plan: StagePlan,
+        stage: Outbox,
+        *,
+        cameras: Sequence[str],
+        sinks: Mapping[str, StageRunner],
+        hold: Hold,
+    ) -> None:
+        self.plan = plan
+        self.stage = stage
+        self.times = StageTimes()
+        self._cameras = cameras
+        self._sinks = sinks
+        self._hold = hold
+
+    def run(self, items: Sequence[Item]) -> list[list[Message]]:
+        """Commit the events among `items`, and hear of the frames that made none. Waits while the disk is full."""
+        self._hold.until_taken(self.plan.name, lambda: self.stage.accept(items))
+        self._hand_out()
+        return [[] for _ in items]
+
+    def end(self, camera: str, end: End) -> list[Message]:
+        """Nothing more comes of this camera; after the last one the sinks hear that all have ended."""
+        self.stage.end(camera)
+        self._hand_out()
+        if self.stage.ended(self._cameras):
+            for sink in self._sinks.values():
+                sink.end(EVERY_CAMERA, end)
+        return []
+
+    def _hand_out(self) -> None:
+        for name, sink in self._sinks.items():
+            while rows := self.stage.pull(name, _PULL_AT_ONCE):
+                sink.run([Item(EVERY_CAMERA, Key(0, row, 0), event) for row, event in rows])
+                self.stage.acknowledge(name, [row for row, _ in rows])

@@ -1,0 +1,45 @@
+"""Hands what was made of items to the outlet, and hears when all of an item is done."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from pipeline.errors import BadItem
+from pipeline.items import Item
+from pipeline.metrics import Counters
+from pipeline.outlet import Outlet, Ticket
+from pipeline.stage import Logger
+from pipeline.unit import Made
+
+
+class Submission:
+    """One for each process. What cannot be sent is counted and told, and costs nothing else."""
+
+    def __init__(self, outlet: Outlet, counters: Counters, log: Logger) -> None:
+        self._outlet = outlet
+        self._counters = counters
+        self._log = log
+
+    def submit(self, items: Sequence[Item], made: Iterable[Made], on_done: Callable[[Item], None]) -> None:
+        """Send what was made of these items; `on_done(item)` is called when all of an item is done."""
+        alone = len(items) == 1
+        by_item: dict[int, list[Made]] = defaultdict(list)
+        for one in made:
+            by_item[0 if alone else id(one.item)].append(one)
+        for item in items:
+            ticket = Ticket(partial(on_done, item))
+            for one in by_item.get(0 if alone else id(item), ()):
+                self._send(one, item.camera, ticket)
+            ticket.closed()
+
+    def _send(self, one: Made, camera: str, ticket: Ticket) -> None:
+        try:
+            self._outlet.submit(one.edges, camera, one.key, one.message, ticket)
+        except BadItem as bad:
+            self._counters.add(f"dropped.{bad.reason}", camera)
+            self._log.error("message_dropped", camera=camera, error=str(bad))
+        except (TypeError, ValueError, OverflowError):  # a stage made what no message can hold
+            self._counters.add("dropped.error", camera)
+            self._log.exception("message_cannot_be_sent", camera=camera, type=one.message.TYPE)
