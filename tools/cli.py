@@ -34,6 +34,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "stages": LazyCommand("tools.stage_commands", "stages", "List the stages, or the settings of one."),
     "status": LazyCommand("tools.run_command", "status", "Show what a running graph is doing."),
     "stop": LazyCommand("tools.run_command", "stop", "Stop a running graph in order."),
+    "farm": LazyCommand("tools.farm.command", "farm", "Serve clips as RTSP cameras, to try things without one."),
     "assets": LazyCommand("tools.assets", "assets", "Pull the default model and clip."),
 }
 

@@ -1,0 +1,60 @@
+"""A test picture that says which it is, and can be read after it was coded, sent and decoded.
+
+Sixteen blocks across the top hold the number in binary, white for one, the highest bit first; the blocks below them
+hold the opposite, so that a damaged picture is known as such. A texture wanders through the rest, so that a picture is
+as many packets as one of a real scene.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+U8 = NDArray[np.uint8]
+
+BITS = 16
+_ROWS = 8
+_DARK, _BRIGHT = 16, 235
+_GRAIN = 8
+"""Pixels of one patch of the texture, in both directions."""
+_STEP = 3
+"""Pixels by which the texture wanders from picture to picture."""
+
+
+def picture(number: int, width: int, height: int) -> U8:
+    """Picture ``number`` (modulo 2**16) as grey values, (height, width)."""
+    made = np.roll(_texture(width, height), number * _STEP, axis=1)
+    block_height = height // _ROWS
+    ones = np.repeat(_bits(number), _columns(width))
+    made[:block_height, : ones.size] = np.where(ones, _BRIGHT, _DARK)
+    made[block_height : 2 * block_height, : ones.size] = np.where(ones, _DARK, _BRIGHT)
+    return made
+
+
+def number_of(grey: NDArray[Any]) -> int | None:
+    """The number that a picture of grey values, (height, width), holds; None where its two rows do not agree."""
+    height, width = grey.shape
+    rows = (np.arange(2) * 2 + 1) * (height // _ROWS) // 2
+    columns = (np.arange(BITS) * 2 + 1) * (width // BITS) // 2
+    upper, lower = grey[np.ix_(rows, columns)].astype(np.int32)
+    if np.abs(upper - lower).min() < (_BRIGHT - _DARK) // 2:
+        return None
+    bits = upper > lower
+    return int(bits @ (1 << np.arange(BITS)[::-1]))
+
+
+@lru_cache(maxsize=4)
+def _texture(width: int, height: int) -> U8:
+    patches = np.random.default_rng(0).integers(60, 180, (height // _GRAIN + 1, width // _GRAIN + 1), np.uint8)
+    return patches.repeat(_GRAIN, axis=0).repeat(_GRAIN, axis=1)[:height, :width]
+
+
+def _bits(number: int) -> NDArray[np.bool_]:
+    return (number >> np.arange(BITS)[::-1] & 1).astype(bool)
+
+
+def _columns(width: int) -> int:
+    return width // BITS
