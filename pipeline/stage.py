@@ -23,6 +23,7 @@ item dropped and counted as `error`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -96,6 +97,16 @@ class Context(Protocol):
         """Name a file that the user will look for: the summary shows it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """What stands before a stage in its graph, in their own words: plain values without secrets."""
+
+    stages: Mapping[str, Mapping[str, Any]]
+    """Stage -> what it says in `describe`, in the order of the graph."""
+    cameras: Mapping[str, Mapping[str, Any]]
+    """Camera -> what its source says in `describe_camera`."""
+
+
 S = TypeVar("S", bound=Settings)
 
 Ports = type[Message] | Mapping[str, type[Message]]
@@ -126,6 +137,19 @@ class Stage(Generic[S]):
     def check(cls, settings: Any, base_folder: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:
         """Problems that only the files named in the settings show: ((path of the key), text). Runs in `check`."""
         return ()
+
+    @classmethod
+    def follow(cls, settings: Any, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
+        """Settings that follow from the graph, as plain values: they take the place of those of the same name.
+
+        Called once, for a graph without mistakes; what somebody wrote must stay. May look at files.
+        """
+        return {}
+
+    @classmethod
+    def describe(cls, settings: Any) -> Mapping[str, Any]:
+        """What the stages behind this one may want to know of it, by name. Only what is certain before it runs."""
+        return {}
 
     def open(self) -> None:
         """Get what is needed (a model, a file). Raises UserError or EnvironmentProblem; may take seconds."""
@@ -173,6 +197,11 @@ class Source(Generic[S]):
     def check_camera(cls, camera_settings: Any, base_folder: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:
         """Problems with one camera's settings that need a look at the disk: ((path of the key), text)."""
         return ()
+
+    @classmethod
+    def describe_camera(cls, camera_settings: Any) -> Mapping[str, Any]:
+        """What the stages behind may want to know of this camera, by name. Never a secret."""
+        return {}
 
     @classmethod
     def slot_bytes(cls, camera_settings: Any, base_folder: Path) -> int | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -107,6 +107,11 @@ class Capture(Source[Settings]):
             problem += "; get it with `camgraph assets pull`"
         if problem:
             yield ("url",), problem
+
+    @classmethod
+    def describe_camera(cls, camera_settings: Camera) -> Mapping[str, str]:
+        """`clock`: what the times of its frames are (`stages.events.Clock`)."""
+        return {"clock": "wall" if addresses.is_live(camera_settings.url) else "file"}
 
     @classmethod
     def slot_bytes(cls, camera_settings: Camera, base_folder: Path) -> int | None:

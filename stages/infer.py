@@ -19,7 +19,8 @@ from pydantic import Field
 
 from pipeline.errors import BadItem, UserError
 from pipeline.messages import Array
-from pipeline.stage import Context, Settings, Stage
+from pipeline.paths import ASSET_PREFIX
+from pipeline.stage import Context, Settings, Stage, Upstream
 from stages.inference.sessions import (
     ORT_ERRORS,
     ModelInput,
@@ -29,6 +30,7 @@ from stages.inference.sessions import (
     model_inputs,
     one_line,
     open_session,
+    sha256_of,
 )
 from stages.messages import Tensor
 from stages.vision.model_contract import (
@@ -73,6 +75,11 @@ class InferSettings(Settings):
     intra_op_threads: int = Field(
         1, ge=1, le=256, description="Threads of one run on the CPU; more of the stage's own `threads` bring more"
     )
+    sha256: str | None = Field(
+        None,
+        pattern="^[0-9a-f]{64}$",
+        description="Of the model's file: any other is refused; by default what it is when the run starts",
+    )
     input: InputSettings = Field(InputSettings(), description="What the model's input is, where it does not say so")
 
 
@@ -92,12 +99,31 @@ class Infer(Stage[InferSettings]):
     @classmethod
     def check(cls, settings: InferSettings, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
         try:
-            read_contract(model_inputs(inspect_model(find_model(settings.model, base_folder))), settings)
+            path = find_model(settings.model, base_folder)
+            read_contract(model_inputs(inspect_model(path)), settings)
+            verify_model(path, settings)
         except UserError as error:
             yield ("model",), str(error)
 
+    @classmethod
+    def follow(cls, settings: InferSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, str]:
+        return {} if settings.sha256 else {"sha256": sha256_of(find_model(settings.model, base_folder))}
+
+    @classmethod
+    def describe(cls, settings: InferSettings) -> Mapping[str, Mapping[str, str]]:
+        """`model`: its name and hash; its provider only where it is the only one, for of several the best that works
+        is taken when the model is opened.
+        """
+        model = {"name": Path(settings.model.removeprefix(ASSET_PREFIX)).name}
+        if settings.sha256:
+            model["sha256"] = settings.sha256
+        if len(set(settings.providers)) == 1:
+            model["provider"] = settings.providers[0]
+        return {"model": model}
+
     def open(self) -> None:
         path = find_model(self.settings.model, self.context.base_folder)
+        verify_model(path, self.settings)
         began = time.monotonic()
         opened = open_session(path, self.settings.providers, threads=self.settings.intra_op_threads)
         self._session = opened.session
@@ -212,6 +238,16 @@ class Infer(Stage[InferSettings]):
 
     def _say(self, text: str) -> str:
         return f"stage {self.context.stage}: {text}"
+
+
+def verify_model(path: Path, settings: InferSettings) -> None:
+    """Refuse, with a UserError, a file that is not the one that the settings are about: events name it by its hash."""
+    found = sha256_of(path) if settings.sha256 else None
+    if found != settings.sha256:
+        raise UserError(
+            f"{path}: its sha256 is {found}, expected {settings.sha256}: it is another model, or was changed during "
+            "the run; run the graph anew, or correct `sha256`"
+        )
 
 
 def read_contract(inputs: Sequence[ModelInput], settings: InferSettings) -> InputContract:

@@ -8,7 +8,7 @@ the size of batches, or how fast anything was.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -19,7 +19,7 @@ from pydantic import Field, model_validator
 from pipeline.errors import BadItem, UserError
 from pipeline.messages import End, Event, Message, Stamp
 from pipeline.paths import resolve
-from pipeline.stage import Context, Settings, Stage
+from pipeline.stage import Context, Settings, Stage, Upstream
 from stages import events
 from stages.messages import Tracks
 from stages.rulebook.rule_file import Confidence, Lines, RuleFile, RuleList, Zones
@@ -32,11 +32,11 @@ UNITS = {"x": "px", "y": "px", "length": "px", "frame_width": "px", "frame_heigh
 
 
 class ModelSettings(Settings):
-    """What is said of the model in events. A graph's model is filled in where nobody says it."""
+    """What is said of the model in events; by default what the stage that runs it says of itself."""
 
     name: str = Field(min_length=1, description="As events name it")
     sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$", description="Of the model's file")
-    provider: str | None = Field(None, description="Where it really runs, such as cpu")
+    provider: str | None = Field(None, description="Where it really runs, such as cpu; left out where that is open")
 
 
 class RulesSettings(Settings):
@@ -49,7 +49,7 @@ class RulesSettings(Settings):
     min_confidence: Confidence | None = None
     model: ModelSettings | None = Field(None, description="The model that finds the people, for the events")
     clocks: dict[str, events.Clock] = Field(
-        {}, description="Camera -> what its times are (file, wall, ntp), for events"
+        {}, description="Camera -> what its times are (file, wall, ntp), for events; by default what its source says"
     )
 
     @model_validator(mode="after")
@@ -101,6 +101,14 @@ class Rules(Stage[RulesSettings]):
             read_rules(resolve(settings.file, base_folder))
             return ()
         return [(fault.path, fault.text) for fault in compile_rules(settings.whole())[1]]
+
+    @classmethod
+    def follow(cls, settings: RulesSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
+        """Which model found the people, where exactly one stands before; and what the cameras' times are."""
+        models = [said["model"] for said in upstream.stages.values() if "model" in said]
+        clocks = {camera: said["clock"] for camera, said in upstream.cameras.items() if "clock" in said}
+        found: dict[str, Any] = {"clocks": {**clocks, **settings.clocks}}
+        return found | {"model": models[0]} if settings.model is None and len(models) == 1 else found
 
     def open(self) -> None:
         self._rules = self._read()

@@ -9,6 +9,7 @@ from pathlib import Path
 from pipeline.errors import GraphError, Problem, UserError
 from pipeline.graph.completion import check_mixed, complete
 from pipeline.graph.definition import GraphFile
+from pipeline.graph.informing import informed
 from pipeline.graph.nodes import find_cameras, find_nodes
 from pipeline.graph.placement import check_groups, place
 from pipeline.graph.planning import Graph, plan_of
@@ -77,6 +78,7 @@ def _checked(parsed: GraphFile, name: str, base_folder: Path, report: Report) ->
     if not report.problems:
         check_groups(nodes, order_of(nodes, arrows), arrows, report)
     report.raise_if_any()
+    nodes = informed(nodes, arrows, cameras.values(), base_folder)
     completed = complete(nodes, arrows, cameras, name)
     groups = place(completed, parsed.processes, tuple(cameras))
     return Graph(name, parsed, report.source, base_folder, cameras, completed, groups)

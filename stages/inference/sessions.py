@@ -6,6 +6,7 @@ the provider that really got the session is looked at, and the CPU is taken only
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -60,6 +61,15 @@ def find_model(text: str, base_folder: Path) -> Path:
         raise UserError(f"the model {text} is not on this machine ({path}); get it with `camgraph assets pull`")
     other = instead_of_file(path)
     raise UserError(f"{path} is {other}, expected an ONNX file" if other else f"no such model file: {path}")
+
+
+def sha256_of(path: Path) -> str:
+    """Of the file. Raises UserError where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}; expected an ONNX file") from None
 
 
 def open_session(path: Path, providers: Sequence[ProviderName], *, threads: int) -> Opened:

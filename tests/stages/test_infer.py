@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from pipeline.errors import BadItem, EnvironmentProblem, UserError
 from pipeline.messages import Array
+from pipeline.stage import Upstream
 from pipeline.testing import HandContext, feed, opened, stamp
 from stages.infer import Infer, InferSettings
 from stages.inference.sessions import open_session
@@ -231,6 +232,17 @@ def test_checking_a_model(tmp_path: Path) -> None:
         assert text in problem
         with pytest.raises(UserError):
             inferred([], tmp_path / name if ":" not in name else Path(name))
+
+
+def test_a_model_that_is_not_the_one_that_is_meant_is_refused(tmp_path: Path) -> None:
+    path = mirror(tmp_path / "m.onnx")
+    known = Infer.follow(InferSettings(model="m.onnx"), tmp_path, Upstream({}, {}))
+    assert problems(tmp_path, model="m.onnx", **known) == []
+    inferred([pictures(0)], path, **known)
+    mirror(path, ["n", 3, 32, 32])  # somebody puts another in its place
+    assert "it is another model" in problems(tmp_path, model="m.onnx", **known)[0]
+    with pytest.raises(UserError, match=f"expected {known['sha256']}"):
+        inferred([], path, **known)
 
 
 def test_a_provider_that_cannot_be_had(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import TensorProto, helper
 from pydantic import ValidationError
 
 from pipeline.errors import BadItem, GraphError
-from pipeline.graph import parse_graph
+from pipeline.graph import parse_graph, plan_of
 from pipeline.messages import End, Event
 from pipeline.testing import feed, opened, stamp
 from stages.events import CloudEvent, IncidentData
@@ -198,6 +201,65 @@ def test_a_graph_tells_the_mistakes_of_its_rules_at_their_places(tmp_path: Path)
     for begin in (f"{tmp_path}/rules.yaml:2:22: ", f"{tmp_path}/rules.yaml:3:5: ", f"{tmp_path}/rules.yaml:3:13: "):
         assert any(line.startswith(begin) for line in told), (begin, told)
     assert any(line.startswith("graph.yaml:16:25: stages.other.with.rules[1].when: ") for line in told), told
+
+
+def filled(graph: str, folder: Path) -> Any:
+    """The settings of the stage `one`, as its process gets them."""
+    (folder / "rules.yaml").write_text(json.dumps(IN_DOOR))
+    plan = plan_of(parse_graph(graph, "graph.yaml", base_folder=folder))
+    [stage] = [stage for unit in plan.units for stage in unit.stages if stage.name == "one"]
+    return Rules.settings_type.model_validate(dict(stage.settings))
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> str:
+    """A rules stage behind a model that exists."""
+    shape = ["n", 3, 64, 64]
+    model = helper.make_model(
+        helper.make_graph(
+            [helper.make_node("Identity", ["image"], ["said"])],
+            "echo",
+            [helper.make_tensor_value_info("image", TensorProto.FLOAT, shape)],
+            [helper.make_tensor_value_info("said", TensorProto.FLOAT, shape)],
+        ),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
+    onnx.save(model, str(tmp_path / "model.onnx"))
+    (tmp_path / "clip.mp4").touch()
+    return GRAPH[: GRAPH.index("  other:")] + "  log: {use: sink_null, from: one}\n"
+
+
+def test_what_events_say_of_model_and_clock_follows_from_the_graph(graph: str, tmp_path: Path) -> None:
+    found = filled(graph, tmp_path)
+    digest = hashlib.sha256((tmp_path / "model.onnx").read_bytes()).hexdigest()
+    assert found.model.model_dump() == {"name": "model.onnx", "sha256": digest, "provider": "cpu"}
+    assert found.clocks == {"front": "file"}
+    live = filled(graph.replace("clip.mp4", '"rtsp://me:secret@10.0.0.1/x"'), tmp_path)
+    assert live.clocks == {"front": "wall"}
+
+
+@pytest.mark.parametrize("processes", ["separate", "compact", "one"])
+def test_it_is_the_same_however_the_graph_is_placed(graph: str, tmp_path: Path, processes: str) -> None:
+    assert filled(f"processes: {processes}\n{graph}", tmp_path) == filled(graph, tmp_path)
+
+
+def test_of_several_providers_none_is_claimed_to_run(graph: str, tmp_path: Path) -> None:
+    several = graph.replace("{model: model.onnx}", "{model: model.onnx, providers: [cuda, cpu]}")
+    assert filled(several, tmp_path).model.provider is None
+
+
+def test_of_several_models_none_is_claimed_to_have_found_the_people(graph: str, tmp_path: Path) -> None:
+    two = graph.replace("from: infer}", "from: [infer, second]}").replace(
+        "  people:", "  second: {use: infer, from: prepare, with: {model: model.onnx}}\n  people:"
+    )
+    assert filled(two, tmp_path).model is None
+
+
+def test_what_somebody_wrote_stays(graph: str, tmp_path: Path) -> None:
+    own = graph.replace("{file: rules.yaml}", "{file: rules.yaml, model: {name: mine}, clocks: {front: ntp}}")
+    found = filled(own, tmp_path)
+    assert (found.model.model_dump(exclude_none=True), found.clocks) == ({"name": "mine"}, {"front": "ntp"})
 
 
 MANY = {
