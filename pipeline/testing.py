@@ -46,8 +46,8 @@ class HandContext:
     log: Logger = field(default_factory=structlog.get_logger)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     files: list[Path] = field(default_factory=list)
-    signs: int = 0
-    """How often a source has said that it is alive."""
+    signs: list[float] = field(default_factory=list)
+    """When a source has said that it is alive (monotonic seconds)."""
 
     def new_arrays(self, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, Array]:
         return {name: np.empty(shape, dtype) for name, (shape, dtype) in specs.items()}
@@ -56,7 +56,7 @@ class HandContext:
         self.counts[name, camera] += n
 
     def alive(self) -> None:
-        self.signs += 1
+        self.signs.append(time.monotonic())
 
     def wrote(self, path: Path) -> None:
         self.files.append(path)

@@ -25,12 +25,13 @@ from pipeline.paths import ASSET_PREFIX, resolve
 from pipeline.stage import CameraSettings, Context, Settings, Source, Stop
 from stages.messages import Frame
 from stages.reading import addresses, live, pictures, pixels, video
-from stages.reading.opening import is_text
+from stages.reading.opening import Signs, is_text
 from stages.reading.places import Place
 from stages.reading.probe import frame_bytes
 from stages.reading.timeline import SECOND_NS, Selection
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SIGN_S = 0.5
 
 
 EPOCHS_OF_A_PROCESS = 1_000_000
@@ -92,6 +93,7 @@ class Capture(Source[Settings]):
     def __init__(self, settings: Settings, camera: str, camera_settings: Camera, context: Context) -> None:
         super().__init__(settings, camera, camera_settings, context)
         self._reformatter = VideoReformatter()
+        self._signs = Signs(self._damaged, context.alive)
 
     @classmethod
     def is_live(cls, camera_settings: Camera) -> bool:
@@ -142,13 +144,14 @@ class Capture(Source[Settings]):
         selection = settings.selection(resume)
         origin_ns: int | None = None
         for timed in self._timed(resume):
+            self.context.alive()
             if stop.is_set() or selection.is_over(timed.time_ns):
                 return
             if not selection.takes(timed.time_ns):
                 continue
             if settings.realtime:
                 origin_ns = time.monotonic_ns() - timed.time_ns if origin_ns is None else origin_ns
-                if _wait_until(origin_ns + timed.time_ns, stop):
+                if self._wait((origin_ns + timed.time_ns - time.monotonic_ns()) / SECOND_NS, stop):
                     return
             decoded = self._picture(timed.content) if isinstance(timed.content, Path) else timed.content
             if decoded is not None:
@@ -161,8 +164,8 @@ class Capture(Source[Settings]):
         if pictures.is_album(path):
             return (t for t in pictures.timed_pictures(path, settings.fps) if resume is None or t.seq > resume.seq)
         if resume is None:
-            return video.frames_from(path, round(settings.start_s * SECOND_NS), self._damaged)
-        return video.frames_after(path, Place(resume.pts, resume.seq, resume.time_ns), self._damaged)
+            return video.frames_from(path, round(settings.start_s * SECOND_NS), self._signs)
+        return video.frames_after(path, Place(resume.pts, resume.seq, resume.time_ns), self._signs)
 
     def _picture(self, path: Path) -> VideoFrame | None:
         """The picture, or None where one of a folder cannot be read: counted, and the next one comes."""
@@ -195,7 +198,7 @@ class Capture(Source[Settings]):
             if not stop.is_set():
                 url = addresses.redact_url(self.camera_settings.url)
                 self.context.log.warning("camera_lost", camera=self.camera, url=url, why=why, retry_s=backoff_s)
-                stop.wait(backoff_s)
+                self._wait(backoff_s, stop)
                 backoff_s = live.next_backoff_s(backoff_s)
 
     def _is_long_enough(self, passed_ns: int) -> bool:
@@ -205,7 +208,7 @@ class Capture(Source[Settings]):
     def _connection(self, epoch: int, stop: Stop) -> Iterator[Frame]:
         """Frames stamped by their arrival, and chosen by the camera's own times, which do not jitter."""
         selection = Selection(max_fps=self.camera_settings.max_fps)
-        arrived = live.arrivals(self.camera_settings.url, stop, self._damaged)
+        arrived = live.arrivals(self.camera_settings.url, stop, self._signs)
         for seq, (decoded, clock) in enumerate(arrived):
             if selection.takes(clock.at(decoded.pts)):
                 timed = video.Timed(decoded, seq, time.monotonic_ns(), decoded.pts, clock.time_base)
@@ -222,6 +225,15 @@ class Capture(Source[Settings]):
 
     def _damaged(self) -> None:
         self.context.count("dropped.damaged", self.camera)
+
+    def _wait(self, seconds: float, stop: Stop) -> bool:
+        """Wait, not for longer than that, with signs of life; True when the stop came first."""
+        until = time.monotonic() + seconds
+        while (left_s := until - time.monotonic()) > 0:
+            self.context.alive()
+            if stop.wait(min(left_s, _SIGN_S)):
+                return True
+        return False
 
 
 def _why_not_readable(path: Path) -> str:
@@ -241,9 +253,3 @@ def _why_not_readable(path: Path) -> str:
     except CamgraphError as error:
         return str(error)
     return f"{path}: is a text, expected a video" if stat.S_ISREG(mode) and is_text(path) else ""
-
-
-def _wait_until(at_ns: int, stop: Stop) -> bool:
-    """Wait for this monotonic time; True when the stop came first."""
-    late_ns = time.monotonic_ns() - at_ns
-    return late_ns < 0 and stop.wait(-late_ns / SECOND_NS)

@@ -8,7 +8,7 @@ the stop is looked at. A container is never touched by two threads.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import av
 from av.container import InputContainer
@@ -18,10 +18,11 @@ from av.video.stream import VideoStream
 
 from pipeline.stage import Stop
 from stages.reading.addresses import is_device
-from stages.reading.opening import new_clock
+from stages.reading.opening import Signs, new_clock
 from stages.reading.timeline import MediaClock
 
-OPEN_S = 5.0
+# Connecting and finding out what comes each have so long: together less than `hang_s` is by default.
+OPEN_S = 4.5
 HEARTBEAT_S = 0.5
 STALL_S = 10.0
 FIRST_BACKOFF_S = 0.5
@@ -30,7 +31,7 @@ LAST_BACKOFF_S = 10.0
 _NETWORK_OPTIONS = {"rtsp_transport": "tcp", "probesize": "200000", "analyzeduration": "500000"}
 
 
-def arrivals(url: str, stop: Stop, on_damage: Callable[[], None]) -> Iterator[tuple[VideoFrame, MediaClock]]:
+def arrivals(url: str, stop: Stop, signs: Signs) -> Iterator[tuple[VideoFrame, MediaClock]]:
     """The frames of one connection, each with that connection's clock; ends when it drops or the stop comes.
 
     Raises av.FFmpegError or OSError where the camera cannot be reached or sends what cannot be read.
@@ -41,22 +42,24 @@ def arrivals(url: str, stop: Stop, on_damage: Callable[[], None]) -> Iterator[tu
         stream = container.streams.video[0]
         stream.thread_type = "NONE"
         clock = new_clock(stream)
-        for packet in _packets(container, stream, stop):
+        for packet in _packets(container, stream, stop, signs):
             try:
                 frames = packet.decode()
             except av.FFmpegError:
-                on_damage()
+                signs.damaged()
                 continue
             for frame in frames:
                 yield frame, clock
 
 
-def _packets(container: InputContainer, stream: VideoStream, stop: Stop) -> Iterator[Packet[VideoStream]]:
+def _packets(container: InputContainer, stream: VideoStream, stop: Stop, signs: Signs) -> Iterator[Packet[VideoStream]]:
     """From the first keyframe on; ends when the stream ends, stalls, or the stop comes."""
     started, last = False, time.monotonic()
     while not stop.is_set() and time.monotonic() - last < STALL_S:
+        signs.alive()
         try:
             for packet in container.demux(stream):
+                signs.alive()
                 if packet.size == 0 or stop.is_set():
                     return
                 last = time.monotonic()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
+from typing import NamedTuple
 
 import av
 from av.container import InputContainer
@@ -17,7 +18,18 @@ from pipeline.paths import instead_of_file
 from stages.reading.timeline import SECOND_NS, MediaClock
 from stages.reading.truncation import end_ns, what_is_missing
 
-OnDamage = Callable[[], None]
+
+def _nobody() -> None:
+    """Hears nothing."""
+
+
+class Signs(NamedTuple):
+    """Who hears, while a file or camera is read, of each packet that is refused (`damaged`), and of each (`alive`)."""
+
+    damaged: Callable[[], None] = _nobody
+    alive: Callable[[], None] = _nobody
+
+
 _TEXT = "tty"
 """The format as which FFmpeg opens files such as notes.txt: it makes pictures of their letters."""
 
@@ -69,7 +81,7 @@ def new_clock(stream: VideoStream) -> MediaClock:
     return MediaClock(stream.time_base or Fraction(1, 1000), round(SECOND_NS / rate))
 
 
-def decoded(path: Path, container: InputContainer, stream: VideoStream, on_damage: OnDamage) -> Iterator[VideoFrame]:
+def decoded(path: Path, container: InputContainer, stream: VideoStream, signs: Signs) -> Iterator[VideoFrame]:
     """The frames as the decoder gives them; a packet that it refuses is reported and left out.
 
     Raises BadItem where the file breaks, or after its last frame when it is cut off.
@@ -77,13 +89,14 @@ def decoded(path: Path, container: InputContainer, stream: VideoStream, on_damag
     packets, last_ns = 0, 0
     try:
         for packet in container.demux(stream):
+            signs.alive()
             if packet.size:
                 packets += 1
                 last_ns = max(last_ns, end_ns(packet, stream))
             try:
                 yield from packet.decode()
             except av.FFmpegError:
-                on_damage()
+                signs.damaged()
     except av.FFmpegError as error:
         raise BadItem("unreadable", f"{path} after {packets} packets: {error.strerror}") from None
     missing = what_is_missing(path, container, stream, last_ns)

@@ -17,7 +17,7 @@ from av.container import InputContainer
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
-from stages.reading.opening import OnDamage, decoded, new_clock, open_video
+from stages.reading.opening import Signs, decoded, new_clock, open_video
 from stages.reading.timeline import MediaClock, ticks_to_ns
 
 # Containers whose packets carry true presentation times.
@@ -39,7 +39,7 @@ def is_seekable(container: InputContainer) -> bool:
     return not SEEKABLE.isdisjoint(container.format.name.split(","))
 
 
-def find_place(path: Path, start_ns: int) -> Place | None:
+def find_place(path: Path, start_ns: int, signs: Signs) -> Place | None:
     """The first frame at or after `start_ns`, found by counting packets; None where counting would not be exact."""
     with open_video(path) as (container, stream):
         if stream.codec_context.name not in ONE_FRAME_A_PACKET or stream.time_base is None:
@@ -47,15 +47,18 @@ def find_place(path: Path, start_ns: int) -> Place | None:
         if not is_seekable(container):
             return None
         try:
-            return _count(container, stream, stream.time_base, start_ns)
+            return _count(container, stream, stream.time_base, start_ns, signs)
         except av.FFmpegError:
             return None
 
 
-def _count(container: InputContainer, stream: VideoStream, time_base: Fraction, start_ns: int) -> Place | None:
+def _count(
+    container: InputContainer, stream: VideoStream, time_base: Fraction, start_ns: int, signs: Signs
+) -> Place | None:
     seen: list[int] = []
     found: int | None = None
     for packet in container.demux(stream):
+        signs.alive()
         if packet.size == 0:
             break
         if packet.pts is None or packet.is_corrupt or packet.is_discard:
@@ -72,13 +75,13 @@ def _count(container: InputContainer, stream: VideoStream, time_base: Fraction, 
     return Place(found, sum(pts < found for pts in seen), ticks_to_ns(found - seen[0], time_base))
 
 
-def clock_at(path: Path, place: Place) -> MediaClock | None:
+def clock_at(path: Path, place: Place, signs: Signs) -> MediaClock | None:
     """The clock as it is after `place`; None where only decoding all that comes before would tell."""
     with open_video(path) as (container, stream):
         if place.pts is None or not is_seekable(container):
             return None
         clock = new_clock(stream)
-        first = next(decoded(path, container, stream, lambda: None), None)
+        first = next(decoded(path, container, stream, Signs(alive=signs.alive)), None)
         if first is None or first.pts is None:
             return None
         if ticks_to_ns(place.pts - first.pts, clock.time_base) != place.time_ns:
@@ -87,7 +90,7 @@ def clock_at(path: Path, place: Place) -> MediaClock | None:
 
 
 def sought(
-    path: Path, opened: tuple[InputContainer, VideoStream], place: Place, back_s: int, on_damage: OnDamage
+    path: Path, opened: tuple[InputContainer, VideoStream], place: Place, back_s: int, signs: Signs
 ) -> Iterator[VideoFrame] | None:
     """The frames from `place` on, begun at a keyframe at least `back_s` before it; None where that is not certain."""
     container, stream = opened
@@ -97,7 +100,7 @@ def sought(
         container.seek(place.pts - int(back_s / stream.time_base), stream=stream)
     except av.FFmpegError:
         return None
-    return _begun_at(decoded(path, container, stream, on_damage), place.pts)
+    return _begun_at(decoded(path, container, stream, signs), place.pts)
 
 
 def _begun_at(frames: Iterator[VideoFrame], pts: int) -> Iterator[VideoFrame] | None:

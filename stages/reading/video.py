@@ -19,7 +19,7 @@ from typing import NamedTuple
 from av.video.frame import VideoFrame
 
 from pipeline.errors import BadItem
-from stages.reading.opening import OnDamage, decoded, new_clock, open_video
+from stages.reading.opening import Signs, decoded, new_clock, open_video
 from stages.reading.places import Place, clock_at, find_place, sought
 
 # Decoding so many frames takes seconds, counting packets milliseconds; but a packet that looks whole and cannot be
@@ -40,15 +40,15 @@ class Timed(NamedTuple):
     time_base: Fraction
 
 
-def frames_of(path: Path, on_damage: OnDamage) -> Iterator[Timed]:
-    """Every frame that can be decoded, counted from 0; `on_damage` is called for each packet that cannot.
+def frames_of(path: Path, signs: Signs) -> Iterator[Timed]:
+    """Every frame that can be decoded, counted from 0; `signs` hears of each packet that cannot.
 
     Raises UserError when the file cannot be opened, and BadItem after the last good frame when it is cut off, breaks,
     or had none.
     """
     with open_video(path) as (container, stream):
         clock, seq = new_clock(stream), -1
-        for seq, frame in enumerate(decoded(path, container, stream, on_damage)):
+        for seq, frame in enumerate(decoded(path, container, stream, signs)):
             yield Timed(frame, seq, clock.at(frame.pts), frame.pts, clock.time_base)
         if seq < 0:
             raise BadItem(
@@ -56,33 +56,33 @@ def frames_of(path: Path, on_damage: OnDamage) -> Iterator[Timed]:
             )
 
 
-def frames_from(path: Path, start_ns: int, on_damage: OnDamage) -> Iterator[Timed]:
+def frames_from(path: Path, start_ns: int, signs: Signs) -> Iterator[Timed]:
     """As `frames_of`, without some or all of the frames before `start_ns`."""
-    place = find_place(path, start_ns) if start_ns > 0 else None
+    place = find_place(path, start_ns, signs) if start_ns > 0 else None
     if place is None or place.seq <= NEAR_PACKETS:
-        yield from frames_of(path, on_damage)
+        yield from frames_of(path, signs)
     else:
-        yield from _frames_at(path, place, on_damage)
+        yield from _frames_at(path, place, signs)
 
 
-def frames_after(path: Path, place: Place, on_damage: OnDamage) -> Iterator[Timed]:
+def frames_after(path: Path, place: Place, signs: Signs) -> Iterator[Timed]:
     """As `frames_of`, from the frame behind `place` on. `place` is as an earlier reading stated it."""
-    for timed in _frames_at(path, place, on_damage):
+    for timed in _frames_at(path, place, signs):
         if timed.seq > place.seq:
             yield timed
 
 
-def _frames_at(path: Path, place: Place, on_damage: OnDamage) -> Iterator[Timed]:
+def _frames_at(path: Path, place: Place, signs: Signs) -> Iterator[Timed]:
     """From `place` on where seeking there can be verified, from the beginning elsewhere."""
-    clock = clock_at(path, place)
+    clock = clock_at(path, place, signs)
     for back_s in SEEK_BACK_S if clock is not None else ():
         assert clock is not None
         with open_video(path) as opened:
-            found = sought(path, opened, place, back_s, on_damage)
+            found = sought(path, opened, place, back_s, signs)
             if found is None:
                 continue
             yield Timed(next(found), place.seq, place.time_ns, place.pts, clock.time_base)
             for seq, frame in enumerate(found, place.seq + 1):
                 yield Timed(frame, seq, clock.at(frame.pts), frame.pts, clock.time_base)
             return
-    yield from frames_of(path, on_damage)
+    yield from frames_of(path, signs)

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from pipeline.testing import HandContext
 from stages.capture import Camera, Capture
 from stages.messages import Frame
 from stages.reading import video
+from stages.reading.opening import Signs
 
 MakeClip = Callable[..., Path]
 MS = 1_000_000
@@ -137,7 +138,7 @@ def test_a_late_start_is_the_same_film_without_its_beginning(
 @pytest.mark.parametrize("name", ["b_frames.mp4", "b_frames.mkv", "late.mkv", "hevc.mp4"])
 def test_far_starts_seek(make_clip: MakeClip, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(video, "NEAR_PACKETS", 0)
-    begun = next(video.frames_from(make_clip(name, **CLIPS[name]), 1_950 * MS, lambda: None))
+    begun = next(video.frames_from(make_clip(name, **CLIPS[name]), 1_950 * MS, Signs()))
     assert (begun.seq, begun.time_ns) == (20, 2_000 * MS)
 
 
@@ -479,3 +480,24 @@ def test_real_clips_are_exact(test_data: Path, tmp_path: Path) -> None:
         middle = frames[len(frames) // 2]
         [after] = islice(capture(local, max_fps=1).frames(threading.Event(), middle), 1)
         assert after.stamp._replace(captured_ns=0) == frames[len(frames) // 2 + 1]._replace(captured_ns=0)
+
+
+def listened(path: Path, **settings: Any) -> tuple[list[Frame], list[float]]:
+    """The frames, and when signs of life came."""
+    source = capture(path, **settings)
+    frames = list(source.frames(threading.Event(), None))
+    assert isinstance(source.context, HandContext)
+    return frames, source.context.signs
+
+
+def test_a_realtime_wait_gives_signs_of_life(make_clip: MakeClip) -> None:
+    frames, signs = listened(make_clip("gap.mkv", frames=2, pts=[0, 20]), realtime=True)
+    assert len(frames) == 2
+    assert signs[-1] - signs[0] > 1.4
+    assert max(later - earlier for earlier, later in pairwise(signs)) < 1.2
+
+
+def test_frames_that_are_passed_over_are_signs_of_life(make_clip: MakeClip) -> None:
+    frames, signs = listened(make_clip("long.mp4", frames=60), max_fps=0.1)
+    assert len(frames) == 1
+    assert len(signs) > 60

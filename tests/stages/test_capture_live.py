@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -136,3 +136,34 @@ def test_a_stop_is_heard_while_nobody_answers() -> None:
         begun = time.monotonic()
         assert list(source(address).frames(stop, None)) == []
         assert time.monotonic() - begun < live.OPEN_S + live.HEARTBEAT_S + 1
+
+
+@pytest.mark.parametrize("answers", [True, False], ids=["stalls", "is not there"])
+def test_waiting_for_a_camera_gives_signs_of_life(
+    make_clip: MakeClip, monkeypatch: pytest.MonkeyPatch, answers: bool
+) -> None:
+    monkeypatch.setattr(live, "FIRST_BACKOFF_S", 2.0)
+    stop = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        if answers:
+            clip = make_clip("a.ts", frames=20, options={"g": "5"}).read_bytes()
+            threading.Thread(target=answer_and_stall, args=(server, clip, stop), daemon=True).start()
+        else:
+            server.close()
+        camera = source(f"http://127.0.0.1:{port}/")
+        threading.Timer(2.5, stop.set).start()
+        frames = list(camera.frames(stop, None))
+    assert bool(frames) == answers
+    assert isinstance(camera.context, HandContext)
+    signs = [*camera.context.signs, time.monotonic()]
+    assert signs[-1] - signs[0] > 1.5
+    assert max(later - earlier for earlier, later in pairwise(signs)) < 1.2
+
+
+def answer_and_stall(server: socket.socket, clip: bytes, stop: threading.Event) -> None:
+    connection, _ = server.accept()
+    with connection:
+        connection.recv(65536)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: video/mp2t\r\n\r\n" + clip)
+        stop.wait(20)

@@ -17,7 +17,9 @@ from pipeline.messages import Message
 from pipeline.paths import resolve
 from pipeline.stage import Settings, Stage
 
-How = Literal["raise", "bad_item", "user_error", "exit", "kill", "segfault", "hang"]
+How = Literal[
+    "raise", "bad_item", "user_error", "interrupt", "system_exit", "exit", "kill", "segfault", "hang", "close"
+]
 
 
 class CrashSettings(Settings):
@@ -43,6 +45,10 @@ class Crash(Stage[CrashSettings]):
                 _go_wrong(self.settings.how)
             yield item.with_value(item.value)
 
+    def close(self) -> None:
+        if self.settings.how == "close":
+            raise RuntimeError("told not to close")
+
     def _is_time(self, item: Number) -> bool:
         if item.stamp.seq != self.settings.at_seq or self.settings.camera not in ("", item.stamp.camera):
             return False
@@ -62,6 +68,10 @@ def _go_wrong(how: How) -> None:
         raise BadItem("told", "told to refuse this item")
     if how == "user_error":
         raise UserError("told to be the user's mistake")
+    if how == "interrupt":
+        raise KeyboardInterrupt
+    if how == "system_exit":
+        raise SystemExit(3)
     if how == "exit":
         os._exit(7)
     if how == "kill":

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from camgraph_test_stages.messages import Number
+from pipeline.errors import Unavailable
 from pipeline.messages import Event, Message
 from pipeline.paths import resolve
 from pipeline.stage import Settings, Stage
@@ -45,6 +46,7 @@ class CollectSettings(Settings):
 
     path: str = Field(description="A file; lines are appended.")
     cost_ms: float = Field(0.0, ge=0, description="What one batch takes.")
+    away: str = Field("", description="While there is a file of this name, nothing is taken; empty: always.")
 
 
 class _Collecting(Stage[Any]):
@@ -57,6 +59,8 @@ class _Collecting(Stage[Any]):
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def _write(self, lines: Iterable[str]) -> None:
+        if self.settings.away and resolve(self.settings.away, self.context.base_folder).exists():
+            raise Unavailable(f"the file {self.settings.away} is there")
         time.sleep(self.settings.cost_ms / 1e3)
         os.write(self._file, "".join(f"{line}\n" for line in lines).encode())
         os.fsync(self._file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ class CountCamera(CameraSettings):
     bytes: int = Field(64, ge=0, description="Size of the payload.")
     live: bool = Field(False, description="Behave as a live camera: never wait for readers.")
     pace_ms: float = Field(0.0, ge=0, description="Real time between two frames; 0: as fast as they are taken.")
+    block_at: int | None = Field(None, description="Instead of this frame, wait for ever, without a sign of life.")
     fail: str = Field("", description="Not empty: the camera cannot be opened, and this is why.")
 
 
@@ -46,8 +48,11 @@ class CountSource(Source[Settings]):
         first = resume.seq + 1 if resume else 0
         epoch = (resume.epoch + self.camera_settings.live) if resume else 0
         for seq in range(first, self.camera_settings.frames):
+            self.context.alive()
             if stop.is_set() or (self.camera_settings.pace_ms and stop.wait(self.camera_settings.pace_ms / 1e3)):
                 return
+            if seq == self.camera_settings.block_at:
+                threading.Event().wait()
             yield self._frame(epoch, seq)
 
     def _frame(self, epoch: int, seq: int) -> Number:

@@ -1,0 +1,140 @@
+"""A source in its thread: what it hands over, how it ends, and when it counts as silent."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.context import Collector, Pulse, StageContext
+from pipeline.errors import BadItem, EnvironmentProblem, UserError
+from pipeline.feed import Silence, SourceFeed
+from pipeline.messages import End, Message, Stamp
+from pipeline.metrics import Counters
+from pipeline.stage import CameraSettings, Settings, Source, Stop
+from pipeline.testing import HandContext, stamp
+
+
+class Scripted(Source[Settings]):
+    """A source whose frames a test writes."""
+
+    script: Callable[[Scripted, Stop], Iterator[Message]]
+
+    def frames(self, stop: Stop, resume: Stamp | None) -> Iterator[Message]:
+        return self.script(self, stop)
+
+
+def fed(folder: Path, script: Any, *, window: int = 9) -> SourceFeed:
+    pulse = Pulse()
+    log = HandContext(folder, folder).log
+    context = StageContext(
+        stage="src",
+        graph="g",
+        cameras=("cam",),
+        incarnation=1,
+        state_folder=folder,
+        base_folder=folder,
+        log=log,
+        counters=Counters(),
+        pulse=pulse,
+    )
+    source = Scripted(Settings(), "cam", CameraSettings(), context)
+    source.script = script
+    feed = SourceFeed(source, pulse, Collector(), window=window, live=False, wake=lambda: None)
+    feed.start(None)
+    return feed
+
+
+def until(condition: Callable[[], Any]) -> None:
+    late = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < late
+        threading.Event().wait(0.005)
+
+
+def the_end(feed: SourceFeed) -> End:
+    feed.join(10)
+    end = feed.take()[-1].message
+    assert isinstance(end, End)
+    return end
+
+
+def test_a_source_that_blocks_is_silent_since_it_was_asked(tmp_path: Path) -> None:
+    gates = [threading.Event(), threading.Event()]
+
+    def script(source: Scripted, stop: Stop) -> Iterator[Message]:
+        for number, gate in enumerate(gates):
+            gate.wait(20)
+            yield Message(stamp(number))
+
+    begun = time.monotonic_ns()
+    feed = fed(tmp_path, script)
+    until(lambda: feed.silence.since_ns)
+    first = feed.silence
+    assert begun <= first.since_ns <= time.monotonic_ns()
+    assert first.opening
+    threading.Event().wait(0.1)
+    assert feed.silence == first
+    gates[0].set()
+    until(lambda: feed.silence.since_ns > first.since_ns)
+    assert not feed.silence.opening
+    gates[1].set()
+    assert the_end(feed).reason == "end"
+    assert feed.silence == Silence()
+
+
+def test_a_source_that_waits_with_signs_of_life_is_not_silent(tmp_path: Path) -> None:
+    over = threading.Event()
+
+    def script(source: Scripted, stop: Stop) -> Iterator[Message]:
+        while not over.wait(0.01):
+            source.context.alive()
+        yield Message(stamp())
+
+    feed = fed(tmp_path, script)
+    until(lambda: feed.silence.since_ns)
+    until_ns = time.monotonic_ns() + 300_000_000
+    longest = 0
+    while time.monotonic_ns() < until_ns:
+        longest = max(longest, time.monotonic_ns() - feed.silence.since_ns)
+        threading.Event().wait(0.01)
+    over.set()
+    assert the_end(feed).reason == "end"
+    assert longest < 200_000_000
+
+
+def test_a_full_graph_is_not_the_sources_silence(tmp_path: Path) -> None:
+    feed = fed(tmp_path, lambda source, stop: (Message(stamp(n)) for n in range(9)), window=1)
+    until(lambda: len(feed.take()) == 1)
+    until(lambda: feed.silence == Silence())
+    threading.Event().wait(0.1)
+    assert feed.silence == Silence()
+    assert feed.take() == []
+    feed.give_back()
+    until(lambda: len(feed.take()) == 1)
+    feed.stop()
+    assert the_end(feed).reason == "stopped"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "text"),
+    [
+        (UserError("no such file"), 2, "no such file"),
+        (EnvironmentProblem("no network"), 3, "no network"),
+        (BadItem("truncated", "cut off"), 1, "truncated: cut off"),
+        (RuntimeError("oh"), 1, "RuntimeError in the source src of camera cam; the log has the details"),
+        (KeyboardInterrupt(), 1, "KeyboardInterrupt in the source src of camera cam; the log has the details"),
+        (SystemExit(0), 1, "SystemExit in the source src of camera cam; the log has the details"),
+    ],
+)
+def test_an_end_says_whose_fault_it_is(tmp_path: Path, error: BaseException, status: int, text: str) -> None:
+    def script(source: Scripted, stop: Stop) -> Iterator[Message]:
+        yield Message(stamp(4))
+        raise error
+
+    end = the_end(fed(tmp_path, script))
+    assert (end.reason, end.status, end.error, end.stamp.seq) == ("error", status, text, 4)
