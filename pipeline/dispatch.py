@@ -8,11 +8,12 @@ from functools import partial
 from typing import Any
 
 from pipeline.channel import Channel
+from pipeline.custody import Ticket
 from pipeline.errors import EnvironmentProblem
 from pipeline.items import END_SEQ, Item, Key
 from pipeline.messages import End, Event, Stamp
 from pipeline.outbox import EVERY_CAMERA, Outbox
-from pipeline.outlet import Outlet, Ticket
+from pipeline.outlet import Outlet
 from pipeline.plan import EdgePlan, UnitPlan
 from pipeline.stage import Logger
 

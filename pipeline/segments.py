@@ -18,7 +18,7 @@ import os
 import platform
 import struct
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pipeline.errors import EnvironmentProblem
 
@@ -40,6 +40,14 @@ class Descriptor(NamedTuple):
     segment: str
     slot: int
     generation: int
+
+    @classmethod
+    def from_wire(cls, values: Any) -> Descriptor:
+        """A descriptor out of the list that msgpack makes of it. Raises ValueError or TypeError where it is none."""
+        segment, slot, generation = values
+        if not (isinstance(segment, str) and isinstance(slot, int) and isinstance(generation, int)):
+            raise ValueError(f"no descriptor: {values!r:.200}")
+        return cls(segment, slot, generation)
 
 
 def require_ordered_stores() -> None:

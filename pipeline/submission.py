@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
+from pipeline.custody import Ticket
 from pipeline.errors import BadItem
 from pipeline.items import Item
 from pipeline.metrics import Counters
-from pipeline.outlet import Outlet, Ticket
+from pipeline.outlet import Outlet
 from pipeline.stage import Logger
 from pipeline.unit import Made
 

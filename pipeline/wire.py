@@ -2,7 +2,7 @@
 
 A data message has two parts, so that the second is made once however many readers it goes to:
 
-    part 1   n, edge, camera, epoch, seq, part, deaths, tries     who gets it, and its place in the camera's order
+    part 1   its head (`pipeline.protocol.Head`)                  who gets it, and its place in the camera's order
     part 2   type, version, stamp, fields, descriptor | nil,      what it is
              [[name, dtype, shape, bytes | offset in the slot]...]
 
@@ -46,7 +46,7 @@ def unpack(data: bytes) -> Any:
         raise WireError(f"a message of {len(data)} bytes; at most {MAX_PART} are accepted")
     try:
         return msgpack.unpackb(data, use_list=True, strict_map_key=False)
-    except (ValueError, msgpack.exceptions.UnpackException) as error:
+    except (ValueError, TypeError, msgpack.exceptions.UnpackException) as error:
         raise WireError(f"a message that is not msgpack: {error}") from None
 
 
@@ -150,7 +150,7 @@ def read_header(body: bytes, types: Mapping[str, type[Message]]) -> Header:
         checked = Stamp.from_wire(stamp)
         if not isinstance(fields, dict) or len(rows) > MAX_ARRAYS:
             raise WireError(f"a {type_name} message with a broken header")
-        place = Descriptor(*descriptor) if descriptor is not None else None
+        place = Descriptor.from_wire(descriptor) if descriptor is not None else None
     except (ValueError, TypeError) as error:
         raise WireError(f"a message with a broken header: {error}") from None
     return Header(type_name, checked, fields, place, rows)
@@ -184,7 +184,7 @@ def build(header: Header, types: Mapping[str, type[Message]], arrays: Mapping[st
     """The message itself. Raises WireError."""
     try:
         return types.get(header.type, Message).build(header.stamp, header.fields, arrays)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise WireError(f"a {header.type} message with a missing or broken field: {error!r}") from None
 
 

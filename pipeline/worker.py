@@ -97,8 +97,7 @@ class Worker:
         if not self._plan.incoming:
             return None
         accepted = {edge.name: self._boot.accepted(edge) for edge in self._plan.incoming}
-        senders = self._plan.senders
-        inlet = Inlet(self._boot.endpoint, self._plan.incoming, accepted, senders, self._counters, self._log)
+        inlet = Inlet(self._boot.endpoint, self._plan, accepted, self._counters, self._log)
         self._poller.register(inlet.socket, zmq.POLLIN)
         return inlet
 

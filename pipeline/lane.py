@@ -1,0 +1,89 @@
+"""What has come on one edge for one camera, and each message of it until it is done."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pipeline.items import Key
+from pipeline.mappings import MappedSegment
+from pipeline.messages import End, Message, Stamp, Tombstone
+from pipeline.plan import EdgePlan
+from pipeline.wire import Header, build, read_arrays
+
+
+@dataclass(slots=True, eq=False)
+class Received:
+    """One message in this process, from its arrival until it is done.
+
+    `origins`: the connections that it came on, and its number there: all of them are told what becomes of it.
+    """
+
+    lane: Lane
+    key: Key
+    header: Header
+    mapping: MappedSegment | None
+    origins: list[tuple[bytes, int]]
+    deaths: int = 0
+    tries: int = 0
+    before: Stamp | None = None
+    """The message before it on its lane."""
+    freed: bool = False
+
+    def intact(self) -> bool:
+        """True when the memory that it points at still has its content."""
+        place = self.header.descriptor
+        return self.mapping is None or place is None or self.mapping.holds(place.slot, place.generation)
+
+    @property
+    def is_end(self) -> bool:
+        return self.header.type == End.TYPE
+
+    @property
+    def is_tombstone(self) -> bool:
+        return self.header.type == Tombstone.TYPE
+
+    def message(self) -> Message:
+        """The message with its arrays as views of the sender's memory. Raises WireError."""
+        return build(self.header, self.lane.types, read_arrays(self.header, self.mapping))
+
+
+@dataclass(slots=True, eq=False)
+class Lane:
+    """One edge and camera. `types`: what the edge's port takes, by wire type. `mailbox`: what is not taken yet."""
+
+    edge: EdgePlan
+    camera: str
+    types: Mapping[str, type[Message]]
+    mailbox: deque[Received] = field(default_factory=deque)
+    last_key: Key | None = None
+    last_stamp: Stamp | None = None
+    unfinished: dict[Key, Received] = field(default_factory=dict)
+
+    def put(self, received: Received) -> None:
+        """A new message: behind all others, in its camera's order."""
+        received.before = self.last_stamp
+        self.last_key, self.last_stamp = received.key, received.header.stamp
+        self.unfinished[received.key] = received
+        self.mailbox.append(received)
+
+    def knows(self, key: Key) -> bool:
+        """True where the message with this key has come before."""
+        return self.last_key is not None and key <= self.last_key
+
+    @property
+    def finished(self) -> Stamp | None:
+        """The last message up to which all are done: whoever sends again has to begin behind it."""
+        return self.unfinished[min(self.unfinished)].before if self.unfinished else self.last_stamp
+
+    def overflow(self) -> Received | None:
+        """On an edge that drops: what has to give way, where more than `depth` are unread. It leaves the mailbox."""
+        if self.edge.policy == "block":
+            return None
+        unread = [received for received in self.mailbox if not (received.is_end or received.is_tombstone)]
+        if len(unread) <= self.edge.depth:
+            return None
+        victim = unread[0] if self.edge.policy == "drop_oldest" else unread[-1]
+        self.mailbox.remove(victim)
+        return victim

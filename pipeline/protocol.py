@@ -1,0 +1,125 @@
+"""What a sender and a reader say to each other, and how they know each other.
+
+    sender                                        reader
+      |------ A  attach ------------------------->|    its first word on a connection
+      |<----- H  hello: stamp up to which all is done, of each (edge, camera)
+      |------ D  n, edge, camera, key, deaths, tries | message
+      |<----- S  [free n...], [done n...], [tried n | 0: survived...]
+
+A sender's routing id is `unit#incarnation#connection`: ZeroMQ puts it in front of whatever the sender says, so it is
+not said again. Every connection has its own id and counts its messages from 1. So what is still on the way on an
+earlier one is told from what comes on this one, and a number that is missed out means that ZeroMQ lost something.
+
+What is received is checked here; whatever breaks the format raises WireError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from pipeline.errors import WireError
+from pipeline.items import Key
+from pipeline.messages import Stamp
+from pipeline.wire import pack, unpack
+
+ATTACH, HELLO, DATA, SIGNAL = b"A", b"H", b"D", b"S"
+
+Done = tuple[str, str, Stamp]
+"""Edge, camera, and the stamp of the last message up to which all are done."""
+
+
+class Sender(NamedTuple):
+    """One connection of one incarnation of a sending process. Later ones compare higher."""
+
+    unit: str
+    incarnation: int
+    connection: int
+
+    def routing_id(self) -> bytes:
+        """As ZeroMQ carries it."""
+        return f"{self.unit}#{self.incarnation}#{self.connection}".encode()
+
+    @classmethod
+    def of(cls, routing_id: bytes) -> Sender:
+        """The inverse of `routing_id`. Raises WireError."""
+        try:
+            unit, incarnation, connection = routing_id.decode().rsplit("#", 2)
+            return cls(unit, int(incarnation), int(connection))
+        except ValueError:
+            raise WireError(
+                f"a routing id {routing_id[:64]!r}; expected unit#incarnation#connection: no process of this run"
+            ) from None
+
+
+class Head(NamedTuple):
+    """Part 1 of a data message: who gets it, and its place in the camera's order."""
+
+    n: int
+    edge: str
+    camera: str
+    key: Key
+    deaths: int
+    tries: int
+
+    def packed(self) -> bytes:
+        """As it travels."""
+        return pack([self.n, self.edge, self.camera, *self.key, self.deaths, self.tries])
+
+    @classmethod
+    def read(cls, body: bytes) -> Head:
+        """The inverse of `packed`. Raises WireError."""
+        values = unpack(body)
+        try:
+            n, edge, camera, epoch, seq, part, deaths, tries = values
+        except (ValueError, TypeError):
+            raise WireError(f"a data message headed {values!r:.100}; expected 8 values") from None
+        if not (_are(int, (n, epoch, seq, part, deaths, tries)) and _are(str, (edge, camera))):
+            raise WireError(f"a data message headed {values!r:.100}; expected n, edge, camera, key, deaths, tries")
+        return cls(n, edge, camera, Key(epoch, seq, part), deaths, tries)
+
+
+class Signals(NamedTuple):
+    """What a reader says of the messages that it got on one connection, by their numbers. A `tried` 0: survived."""
+
+    freed: list[int]
+    done: list[int]
+    tried: list[int]
+
+    def packed(self) -> bytes:
+        """As they travel."""
+        return pack(self)
+
+    @classmethod
+    def read(cls, body: bytes) -> Signals:
+        """The inverse of `packed`. Raises WireError."""
+        values = unpack(body)
+        try:
+            freed, done, tried = values
+            numbers = [*freed, *done, *tried]
+        except (ValueError, TypeError):
+            raise WireError(f"signals {values!r:.100}; expected three lists of numbers") from None
+        if not _are(int, numbers):
+            raise WireError(f"signals {values!r:.100}; expected numbers")
+        return cls(freed, done, tried)
+
+
+def packed_hello(done: Iterable[Done]) -> bytes:
+    """A reader's answer to an attach, as it travels."""
+    return pack(list(done))
+
+
+def read_hello(body: bytes) -> list[Done]:
+    """The inverse of `packed_hello`. Raises WireError."""
+    rows = unpack(body)
+    try:
+        done = [(edge, camera, Stamp.from_wire(stamp)) for edge, camera, stamp in rows]
+    except (ValueError, TypeError) as error:
+        raise WireError(f"a hello {rows!r:.100}; expected rows of edge, camera, stamp: {error}") from None
+    if not all(_are(str, row[:2]) for row in done):
+        raise WireError(f"a hello {rows!r:.100}; expected names of edges and cameras")
+    return done
+
+
+def _are(wanted: type[Any], values: Iterable[Any]) -> bool:
+    return all(isinstance(value, wanted) for value in values)
