@@ -1,0 +1,144 @@
+"""What the outside does not take now is waited for, wherever in a process the stage stands that needs it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipeline.graph import load_plan
+from pipeline.local import LocalRun
+from pipeline.supervisor import Supervisor
+from pipeline.testing import run_graph
+
+AWAY_S = 2.5
+FRAMES = 40
+
+NUMBERS = """
+version: 1
+name: u{pid}
+processes: {processes}
+cameras: {{a: {{frames: {frames}, pace_ms: 5}}, b: {{frames: {frames}, pace_ms: 5}}}}
+stages:
+  src: {{use: count_source}}
+  head: {{use: {head}, from: src{group}}}
+  sum: {{use: running_sum, from: head{group}}}
+  out: {{use: collect, from: sum{group}, with: {{path: out, away: away}}}}
+"""
+EVENTS = """
+version: 1
+name: u{pid}
+processes: {processes}
+cameras: {{a: {{frames: {frames}, pace_ms: 5}}, b: {{frames: {frames}, pace_ms: 5}}}}
+stages:
+  src: {{use: count_source}}
+  sum: {{use: running_sum, from: src}}
+  emit: {{use: emit, from: sum}}
+  out: {{use: collect_events, from: emit, with: {{path: out, away: away}}}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def away(tmp_path: Path) -> Iterator[Path]:
+    """While this file is there, the sink takes nothing; it goes after a while."""
+    path = tmp_path / "away"
+    path.touch()
+    timer = threading.Timer(AWAY_S, path.unlink)
+    timer.start()
+    yield path
+    timer.cancel()
+
+
+def write(folder: Path, text: str, **values: str) -> Path:
+    path = folder / "graph.yaml"
+    path.write_text(text.format(pid=os.getpid(), frames=FRAMES, **values))
+    return path
+
+
+def expected() -> list[str]:
+    """Each frame once, with the sum that only a stage has that saw every frame once."""
+    sums = [sum(n * (n + 1) for n in range(seq + 1)) for seq in range(FRAMES)]
+    return sorted(f"{camera} 0 {seq} {value}" for camera in "ab" for seq, value in enumerate(sums))
+
+
+@pytest.mark.parametrize(
+    ("processes", "head", "group"),
+    [
+        ("separate", "null_model", ""),
+        ("separate", "null_model", ", group: head"),
+        ("separate", "thin, with: {every: 1}", ", group: head"),
+        ("compact", "null_model", ""),
+        ("one", "null_model", ""),
+    ],
+)
+def test_a_sink_behind_other_stages_is_waited_for(
+    tmp_path: Path, away: Path, processes: str, head: str, group: str
+) -> None:
+    held: set[str] = set()
+
+    def look(supervisor: Supervisor) -> None:
+        held.update(stage["held"] for stage in supervisor.status()["stages"].values())
+
+    plan = load_plan(write(tmp_path, NUMBERS, processes=processes, head=head, group=group))
+    outcome, _ = run_graph(plan, look)
+    assert not away.exists()
+    assert (outcome.status, outcome.problems) == (0, [])
+    assert sorted((tmp_path / "out").read_text().splitlines()) == expected()
+    if processes != "one":
+        assert held - {""} == {"out: the file away is there"}
+
+
+@pytest.mark.parametrize("processes", ["separate", "compact", "one"])
+def test_a_sink_of_events_is_waited_for(tmp_path: Path, away: Path, processes: str) -> None:
+    outcome, _ = run_graph(load_plan(write(tmp_path, EVENTS, processes=processes)))
+    assert not away.exists()
+    assert (outcome.status, outcome.problems) == (0, [])
+    lines = (tmp_path / "out").read_text().splitlines()
+    assert sorted(line.rpartition(" ")[0] for line in lines) == expected()
+
+
+def test_in_one_process_it_is_said_what_is_waited_for_and_a_stop_gives_up_in_time(tmp_path: Path) -> None:
+    (tmp_path / "away").touch()
+    path = write(tmp_path, EVENTS, processes="one")
+    path.write_text(path.read_text() + "drain_s: 2\n")
+    held: set[str] = set()
+
+    def tell(run: LocalRun) -> None:
+        held.update(stage["held"] for stage in run.status()["stages"].values())
+        if held - {""} and not stopped:
+            stopped.append(True)
+            run.stop()
+
+    stopped: list[bool] = []
+    outcome = LocalRun(load_plan(path), tell).run()
+    assert held - {""} == {"out: the file away is there"}
+    assert outcome.status == 1
+    assert outcome.problems[0] == "not all was processed within 2 s after the stop: out: the file away is there"
+    assert outcome.problems[1].startswith("out did not take all events")
+
+
+def test_a_close_is_obeyed_while_something_is_held(tmp_path: Path) -> None:
+    (tmp_path / "away").touch()
+    seen: list[str] = []
+
+    def stop_twice(supervisor: Supervisor) -> None:
+        held = [stage["held"] for stage in supervisor.status()["stages"].values() if stage["held"]]
+        if held and not seen:
+            seen.extend(held)
+            supervisor.stop()
+            supervisor.stop()
+
+    plan = load_plan(write(tmp_path, NUMBERS, processes="compact", head="null_model", group=""))
+    outcome, status = run_graph(plan, stop_twice)
+    assert seen
+    assert outcome.problems == []
+    assert not status["processes"]
+    assert (tmp_path / "out").read_text() == ""
