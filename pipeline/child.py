@@ -31,6 +31,7 @@ from pipeline.worker import Worker
 
 _PR_SET_NAME = 15
 _GRACE_S = 1.0
+_LONGEST = 20_000
 
 
 def run_child(control: int, life: int, label: str) -> int:
@@ -47,7 +48,7 @@ def run_child(control: int, life: int, label: str) -> int:
         Worker(boot, channel, log).run()
         return 0
     except CamgraphError as error:
-        channel.send("failed", status=error.exit_status, error=str(error))
+        channel.send("failed", status=error.exit_status, error=str(error)[:_LONGEST])
         return error.exit_status
     except Exception as bug:
         log.exception("process_failed")

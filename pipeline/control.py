@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +11,7 @@ import zmq
 
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.paths import runs_folder
-from pipeline.run_folder import running
+from pipeline.run_folder import running, unlink_socket
 
 _MAX_REQUEST = 1 << 16
 _ANSWER_MS = 5000
@@ -22,13 +21,11 @@ class ControlServer:
     """The supervisor's side: answers what has arrived when asked to."""
 
     def __init__(self, address: str, answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        self._address = address
         self._answer = answer
         self.socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.ROUTER)
         self.socket.setsockopt(zmq.LINGER, 0)
         self.socket.setsockopt(zmq.MAXMSGSIZE, _MAX_REQUEST)
-        with contextlib.suppress(OSError):
-            os.unlink(address.removeprefix("ipc://"))  # noqa: PTH108
+        unlink_socket(address)
         self.socket.bind(address)
 
     def serve(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, MutableMapping
+from itertools import islice
 from typing import Any
 
 import structlog
@@ -13,6 +14,7 @@ from pipeline.channel import Channel
 from pipeline.redaction import redact_urls
 
 _LONGEST = 20_000
+_MOST_KEYS = 100
 
 
 def _plain(value: Any) -> Any:
@@ -36,7 +38,8 @@ def log_to_channel(channel: Channel, **keys: str) -> None:
     """Send every line of this process to the supervisor, with `keys` (stage, unit) in each."""
 
     def send(_: Any, method: str, event: MutableMapping[str, Any]) -> Any:
-        values = {**keys, **{key: _plain(value) for key, value in event.items()}}
+        values = {key: _plain(value) for key, value in islice(event.items(), _MOST_KEYS)}
+        values = {**values, **keys, "event": _plain(event.get("event"))}
         channel.send("log", level=method, values=values)
         raise structlog.DropEvent
 

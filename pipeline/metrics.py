@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
+from collections.abc import Iterable
 from typing import Any
 
 _KEPT = 256
+_MOST_FILES = 1000
+
+
+def counter_of(rows: Iterable[tuple[str, str, int]]) -> Counter[tuple[str, str]]:
+    """(name, camera) -> count, of rows as `Counters.snapshot` gives them."""
+    return Counter({(name, camera): n for name, camera, n in rows})
 
 
 class Counters:
@@ -27,8 +34,10 @@ class Counters:
         return self._counts[name, camera]
 
     def wrote(self, path: str) -> None:
-        """Note a file that was written."""
+        """Note a file that was written; the newest thousand are remembered, for they travel with every beat."""
         self._files[path] = None
+        while len(self._files) > _MOST_FILES:
+            del self._files[next(iter(self._files))]
 
     @property
     def files(self) -> list[str]:

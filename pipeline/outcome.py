@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, EXIT_USER
 
@@ -32,12 +33,22 @@ class Outcome:
         if self.status == EXIT_DONE:
             self.status = status
 
-    def add_camera_errors(self, ended: Mapping[str, tuple[str, str]], cameras: Collection[str]) -> None:
-        """`ended`: camera -> (reason, error). All of `cameras` failed: the user's mistake; some of them: given up."""
+    def add_camera_errors(
+        self,
+        ended: Mapping[str, tuple[str, str]],
+        cameras: Collection[str],
+        statuses: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        """`ended`: camera -> (reason, error). `statuses`: camera -> whose fault an error is; if unknown, the user's.
+
+        Where all of `cameras` failed for the same, it decides the exit status; where others worked, or failed for
+        something else, the run has given up.
+        """
         failed = {camera: ended[camera][1] for camera in cameras if ended.get(camera, ("",))[0] == "error"}
+        faults = {statuses.get(camera) or EXIT_USER for camera in failed}
+        status = faults.pop() if len(failed) == len(cameras) and len(faults) == 1 else EXIT_GAVE_UP
         for camera, error in failed.items():
-            told = error if error.startswith(f"camera {camera}:") else f"camera {camera}: {error}"
-            self.add(EXIT_USER if len(failed) == len(cameras) else EXIT_GAVE_UP, told)
+            self.add(status, error if error.startswith(f"camera {camera}:") else f"camera {camera}: {error}")
 
     def add_losses(self, counts: Mapping[tuple[str, str], int]) -> None:
         """Frames that were dropped because something is wrong, not because the graph says so."""

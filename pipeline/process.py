@@ -5,7 +5,6 @@ starting --ready--> running --dies--> waiting (back-off) --> starting ...
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 import subprocess
@@ -16,15 +15,32 @@ from typing import Any
 
 from pipeline.boot import Boot
 from pipeline.channel import Channel
+from pipeline.errors import EXIT_GAVE_UP, EnvironmentProblem
+from pipeline.hangs import hung
 from pipeline.plan import UnitPlan
+from pipeline.reports import Beat, Ended
+from pipeline.restarts import Restarts
+from pipeline.run_folder import unlink_socket
 from pipeline.segments import segments_bytes, unlink_prefix
+from pipeline.tally import Tally
 
-_BACK_OFF_S = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 _STEADY_S = 60.0
+_OVER_AT_DEATH: dict[str, Any] = {
+    "queue": 0,
+    "held": "",
+    "working_since_ns": 0,
+    "source_silent_since_ns": 0,
+    "source_opening": False,
+}
 
 
 class Process:
-    """A unit of the plan, through all of its incarnations."""
+    """A unit of the plan, through all of its incarnations.
+
+    `beat`: the fields of its last `Beat`, with the stages' items and the files of all incarnations. `frames_done`:
+    camera -> the stamp up to which all is done. `refused`: why nothing more is heard of this incarnation, if so;
+    `killed_for`: why it was killed, if it was, and is not dead yet.
+    """
 
     def __init__(self, plan: UnitPlan, number: int) -> None:
         self.plan = plan
@@ -35,17 +51,18 @@ class Process:
         self.started_at = 0.0
         self.ready_at = 0.0
         self.last_beat = 0.0
-        self.deaths_in_a_row = 0
-        self.restarts = 0
+        self.held_since = 0.0
         self.endpoint = ""
         self.failure: tuple[int, str] | None = None
-        self.ended: dict[str, tuple[str, str]] = {}
-        self.beat: dict[str, Any] = {}
-        self.held_since = 0.0
-        self.frames_done: dict[str, Any] = {}
-        self.fruitless_deaths = 0
+        self.refused = ""
+        self.killed_for = ""
         self.gave_up = ""
-        self.counts_before: Counter[tuple[str, str]] = Counter()
+        self.ended: dict[str, tuple[str, str]] = {}
+        self.end_status: dict[str, int] = {}
+        self.beat: dict[str, Any] = {}
+        self.frames_done: dict[str, Any] = {}
+        self.deaths = Restarts()
+        self.tally = Tally()
         self.channel: Channel | None = None
         self.pidfd = -1
         self._popen: subprocess.Popen[bytes] | None = None
@@ -61,6 +78,27 @@ class Process:
     def shared_bytes(self) -> int:
         """The size of its segments."""
         return segments_bytes(self._boot.shm_prefix) if self._boot else 0
+
+    @property
+    def restarts(self) -> int:
+        """How often it had to be started again."""
+        return self.deaths.total
+
+    @property
+    def readers(self) -> set[str]:
+        """The names of the processes that read from it."""
+        return {reader for routes in self.plan.routes.values() for reader in routes.values()}
+
+    @property
+    def all_ended(self) -> bool:
+        """True when all of its cameras have ended."""
+        return set(self.plan.cameras) <= set(self.ended)
+
+    def counts(self) -> Counter[tuple[str, str]]:
+        """(name, camera) -> count, over all incarnations."""
+        return self.tally.counts
+
+    # ---- its start and its end
 
     def spawn(self, boot: Boot) -> None:
         """Start the next incarnation: a clean exec, two inherited descriptors, nothing secret in its arguments."""
@@ -82,12 +120,18 @@ class Process:
         self._boot, self.incarnation = boot, boot.incarnation
         self.pidfd = os.pidfd_open(self._popen.pid)
         self.channel = Channel(ours)
-        self.channel.send("boot", boot=boot.to_wire())
-        self.state, self.failure, self.beat = "starting", None, {}
+        self.state, self.failure, self.refused = "starting", None, ""
+        self.killed_for = ""
         self.started_at = self.last_beat = time.monotonic()
+        if not self.channel.send("boot", boot=boot.to_wire()):
+            raise EnvironmentProblem(
+                f"the plan of the process {self.plan.name} is too large to be handed over: "
+                "use fewer cameras or shorter settings, or more `workers`"
+            )
 
-    def kill(self) -> None:
+    def kill(self, why: str = "the run is over") -> None:
         """SIGKILL; `reap` follows when the death has been noticed."""
+        self.killed_for = why
         if self._popen:
             self._popen.kill()
 
@@ -96,44 +140,64 @@ class Process:
         assert self._popen
         assert self._boot
         status = self._popen.wait()
-        self.counts_before += Counter({(name, camera): n for name, camera, n in self.beat.get("counts", ())})
+        self.tally.died()
         unlink_prefix(self._boot.shm_prefix)
-        with contextlib.suppress(OSError):
-            os.unlink(self._boot.endpoint.removeprefix("ipc://"))  # noqa: PTH108
+        unlink_socket(self._boot.endpoint)
         if self.channel:
             self.channel.close()
         os.close(self._life)
         os.close(self.pidfd)
         self._popen, self.channel, self.pidfd = None, None, -1
-        self.beat = {**self.beat, "counts": (), "queue": 0, "held": "", "working_since_ns": 0}
+        self.beat = {**self.beat, **_OVER_AT_DEATH}
         self.held_since = 0.0
         self.endpoint = ""
         return status
 
-    def back_off(self) -> float:
+    def back_off(self, *, opened: bool) -> float:
         """Schedule the next start; in how many seconds."""
         steady = self.ready_at > self.started_at and time.monotonic() - self.ready_at > _STEADY_S
-        self.deaths_in_a_row = 1 if steady else self.deaths_in_a_row + 1
-        delay = _BACK_OFF_S[min(self.deaths_in_a_row - 1, len(_BACK_OFF_S) - 1)]
+        delay = self.deaths.died(opened=opened, steady=steady)
         self.state, self.start_at = "waiting", time.monotonic() + delay
-        self.fruitless_deaths += 1
-        self.restarts += 1
         return delay
 
-    def counts_now(self) -> int:
-        """Items and frames that this incarnation has brought through."""
-        items = sum(times["items"] for times in self.beat.get("stages", {}).values())
-        return int(items + sum(n for name, _, n in self.beat.get("counts", ()) if name == "frames"))
+    # ---- what it says
 
-    def counts(self) -> Counter[tuple[str, str]]:
-        """(name, camera) -> count, over all incarnations."""
-        return self.counts_before + Counter({(name, camera): n for name, camera, n in self.beat.get("counts", ())})
+    def is_ready(self, endpoint: str) -> None:
+        """It has opened its stages; others send to `endpoint`."""
+        self.state, self.endpoint = "running", endpoint
+        self.ready_at = self.last_beat = time.monotonic()
+
+    def note_beat(self, beat: Beat) -> None:
+        """It lives, and has come so far."""
+        now = time.monotonic()
+        self.tally.note(beat)
+        self.frames_done.update(beat.frames_done)
+        self.beat = {**beat.model_dump(), "stages": self.tally.stages, "files": self.tally.files}
+        self.last_beat = now
+        self.held_since = (self.held_since or now) if beat.held else 0.0
+        if self.tally.this_life:
+            self.deaths.worked()
+
+    def note_end(self, end: Ended) -> None:
+        """A camera's last word has gone through it. What a source gave up after so many deaths is nobody's mistake."""
+        self.ended[end.camera] = (end.reason, end.error)
+        self.end_status[end.camera] = EXIT_GAVE_UP if self.gave_up else end.status
 
     def hung(self, now: float, hang_s: float, open_s: float) -> str:
         """Why the process counts as hung, or an empty string."""
-        if self.state == "starting":
-            return f"not ready after {open_s:g} s" if now - self.started_at > open_s else ""
-        if now - self.last_beat > hang_s:
-            return f"no sign of life for {hang_s:g} s"
-        since = self.beat.get("working_since_ns", 0) / 1e9
-        return f"one batch takes longer than {hang_s:g} s" if since and now - since > hang_s else ""
+        return hung(
+            self.state,
+            self.beat,
+            now=now,
+            since=self.started_at,
+            last_beat=self.last_beat,
+            hang_s=hang_s,
+            open_s=open_s,
+        )
+
+    def slept(self, seconds: float) -> None:
+        """The supervisor was stopped for so long: what was measured by its clock meanwhile does not count."""
+        self.started_at += seconds
+        self.last_beat += seconds
+        if self.held_since:
+            self.held_since += seconds

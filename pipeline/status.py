@@ -20,7 +20,9 @@ class Reporting(Protocol):
     state: str
     beat: dict[str, Any]
     ended: dict[str, tuple[str, str]]
-    restarts: int
+
+    @property
+    def restarts(self) -> int: ...
 
     @property
     def pid(self) -> int: ...
@@ -162,7 +164,7 @@ def _read_event(body: bytes) -> dict[str, Any]:
     """The event, with an object in `data` whatever a stage has made of it."""
     try:
         event = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         event = None
     if not isinstance(event, dict):
         event = {}

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import struct
+import threading
+import time
 from collections.abc import Iterator
 
+import msgpack
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pipeline.channel import Channel
-from pipeline.errors import WireError
+from pipeline.wire import MAX_PART
 
 Ends = tuple[Channel, Channel]
+
+
+def framed(data: bytes) -> bytes:
+    return struct.pack("<I", len(data)) + data
 
 
 @pytest.fixture
@@ -56,10 +66,65 @@ def test_the_other_sides_death_is_seen(pair: Ends) -> None:
     ours.send("into the void")
 
 
-def test_an_impossible_length_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("nonsense", "why"),
+    [
+        (struct.pack("<I", 1 << 31), "a message of 2147483648 bytes"),
+        (framed(b"\xc1\xc1\xc1"), "not msgpack"),
+        (framed(msgpack.packb(7)), "without an `op`"),
+        (framed(msgpack.packb({"op": [1, 2]})), "without an `op`"),
+        (framed(msgpack.packb({"n": 1})), "without an `op`"),
+    ],
+)
+def test_what_is_no_message_ends_the_hearing_after_what_came_before_it(nonsense: bytes, why: str, pair: Ends) -> None:
+    ours, theirs = pair
+    ours.send("good", n=1)
+    ours._socket.send(nonsense)
+    ours.send("unheard")
+    assert theirs.receive() == [{"op": "good", "n": 1}]
+    assert re.search(why, theirs.fault)
+    assert theirs.closed
+    assert theirs.receive() == []
+
+
+def test_what_is_too_large_is_not_sent_and_the_other_side_hears_of_it(pair: Ends) -> None:
+    ours, theirs = pair
+    assert not ours.send("beat", files=["x" * MAX_PART])
+    assert ours.send("beat", files=[])
+    [note, beat] = theirs.receive()
+    assert (note["op"], note["of"]) == ("oversize", "beat")
+    assert note["bytes"] > MAX_PART
+    assert beat == {"op": "beat", "files": []}
+    assert not theirs.fault
+
+
+def test_who_never_stops_sending_does_not_hold_up_who_hears(pair: Ends) -> None:
+    ours, theirs = pair
+    stop = threading.Event()
+
+    def flood() -> None:
+        while not stop.is_set():
+            ours.send("log", text="x" * 50_000)
+
+    thread = threading.Thread(target=flood)
+    thread.start()
+    began = time.monotonic()
+    heard = [len(theirs.receive()) for _ in range(20)]
+    took_s = time.monotonic() - began
+    stop.set()
+    thread.join()
+    assert sum(heard) > 0
+    assert took_s < 10
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=100, deadline=None)
+def test_no_bytes_at_all_raise(data: bytes) -> None:
     one, other = socket.socketpair()
-    one.send(struct.pack("<I", 1 << 31))
-    with pytest.raises(WireError, match="control channel"):
-        Channel(other).receive()
-    one.close()
-    other.close()
+    with one, other:
+        channel = Channel(other)
+        one.send(data)
+        channel.receive()
+        one.shutdown(socket.SHUT_RDWR)
+        channel.receive()
+        assert channel.closed

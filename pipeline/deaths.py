@@ -1,0 +1,86 @@
+"""What the death of a process means for the run: whether it ends, goes on without a source, or goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.errors import EXIT_GAVE_UP, EXIT_USER
+from pipeline.plan import RunPlan
+
+MOST_DEATHS = 8
+_MOST_FAILED_STARTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """`opened`: it had opened its stages. `failure`: exit status and text, where it said so itself before.
+
+    `status`: as of `subprocess`, negative for a signal. `in_a_row`, `fruitless`: as of `pipeline.restarts.Restarts`,
+    this death included. `last_chance`: it is no source, or one that was told already only to end its cameras.
+    """
+
+    unit: str
+    status: int
+    opened: bool
+    failure: tuple[int, str] | None
+    in_a_row: int
+    fruitless: int
+    last_chance: bool = True
+
+    @property
+    def reason(self) -> str:
+        """In words."""
+        return f"signal {-self.status}" if self.status < 0 else f"exit status {self.status}"
+
+
+@dataclass(frozen=True, slots=True)
+class EndRun:
+    """The run ends with this status, and this is why."""
+
+    status: int
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndCameras:
+    """The source's own cameras end, and this is why; the others go on."""
+
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class GoOn:
+    """It is started again. `lost`: what its stages remembered is lost."""
+
+    lost: bool
+
+
+Verdict = EndRun | EndCameras | GoOn
+
+
+def judge(death: Death, *, running: bool, finite: bool) -> Verdict:
+    """What to do. `running`: all processes were ready once. `finite`: the graph is of files and should come to its end.
+
+    The user's mistake ends the run, and so does whatever comes before it runs. A graph of files that cannot end
+    otherwise does not go on for ever: a source that keeps dying ends its own cameras, any other process is needed by
+    all.
+    """
+    if death.failure and (death.failure[0] == EXIT_USER or not running):
+        return EndRun(*death.failure)
+    if death.status >= 0 and not death.opened and not running and death.in_a_row >= _MOST_FAILED_STARTS:
+        return EndRun(EXIT_GAVE_UP, f"{death.unit} does not start: {death.reason}")
+    if finite and death.fruitless >= MOST_DEATHS:
+        why = f"{death.unit} died {death.fruitless} times in a row, last of {death.reason}"
+        return EndRun(EXIT_GAVE_UP, why) if death.last_chance else EndCameras(why)
+    return GoOn(lost=death.failure is None or death.opened)
+
+
+def is_finite(plan: RunPlan) -> bool:
+    """True when every source waits for its readers: a graph of files, which should come to its end."""
+    return all(
+        edge.policy == "block"
+        for unit in plan.units
+        if unit.sources
+        for edge in unit.edges
+        if edge.sender in unit.sources
+    )

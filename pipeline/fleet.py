@@ -1,0 +1,178 @@
+"""The processes of a run together: started, listened to, told of each other, and closed.
+
+What they say is checked here: a child that talks nonsense is killed, and harms nobody else. What it means is the
+supervisor's business, which is called with every report and every death.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+import structlog
+import zmq
+
+from pipeline.boot import Boot, shm_prefix
+from pipeline.errors import WireError
+from pipeline.plan import RunPlan
+from pipeline.process import Process
+from pipeline.reports import Line, Oversize, Report, read_report
+from pipeline.run_folder import RunFolder
+
+_CLOSE_S = 5.0
+_LEVELS = ("debug", "info", "warning", "error", "critical")
+
+
+class Listener(Protocol):
+    """Who is told. Nothing of it may raise."""
+
+    def heard(self, process: Process, report: Report) -> None:
+        """A process has reported; logs and what was too large are dealt with already."""
+
+    def died(self, process: Process, status: int, *, opened: bool) -> None:
+        """A process is dead and cleaned up after; `opened`: it had been ready. `status` as of `subprocess`."""
+
+
+class Fleet:
+    """The processes, by name of their unit. `poller` may be used to wait for other sockets as well."""
+
+    def __init__(self, plan: RunPlan, folder: RunFolder, listener: Listener) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._listener = listener
+        self._log = structlog.get_logger()
+        self._processes = {unit.name: Process(unit, number) for number, unit in enumerate(plan.units)}
+        self.poller = zmq.Poller()
+
+    @property
+    def processes(self) -> Collection[Process]:
+        """All of them, the dead ones too."""
+        return self._processes.values()
+
+    # ---- starting, and telling them
+
+    def start(self, process: Process) -> None:
+        """Start the next incarnation. Raises EnvironmentProblem."""
+        incarnation = process.incarnation + 1
+        unit, settings = process.plan, self._plan.camera_settings
+        boot = Boot(
+            unit=unit,
+            graph=self._plan.graph,
+            run=self._folder.name,
+            incarnation=incarnation,
+            run_folder=str(self._folder.path),
+            endpoint=self._folder.endpoint(process.number, incarnation),
+            shm_prefix=shm_prefix(self._folder.name, unit.name, incarnation),
+            base_folder=self._plan.base_folder,
+            frames_done=process.frames_done,
+            gave_up=process.gave_up,
+            camera_settings={c: s for c, s in settings.items() if unit.sources and c in unit.cameras},
+        )
+        process.spawn(boot)
+        assert process.channel
+        for descriptor in (process.channel.fileno(), process.pidfd):
+            self.poller.register(descriptor, zmq.POLLIN)
+
+    def link(self) -> None:
+        """Tell each where those are that read from it."""
+        for process in self.processes:
+            readers = {name: self._processes[name].endpoint for name in process.readers}
+            known = {name: endpoint for name, endpoint in readers.items() if endpoint}
+            if known and process.channel and process.state == "running":
+                process.channel.send("links", endpoints=known)
+
+    def start_sources(self) -> None:
+        """Let the sources begin, once all others can take what they bring."""
+        for source in self.processes:
+            if source.plan.sources and source.channel:
+                source.channel.send("start")
+
+    def stop_sources(self) -> None:
+        """Let the sources end."""
+        for source in self.processes:
+            if source.plan.sources and source.channel and not source.all_ended:
+                source.channel.send("stop")
+
+    def readers_of(self, process: Process) -> list[Process]:
+        """Those that read from it."""
+        return [self._processes[name] for name in sorted(process.readers)]
+
+    # ---- listening
+
+    def listen(self, wait_ms: int) -> Mapping[object, int]:
+        """Wait so long for somebody to say something, or to die; the poller's answer."""
+        ready = dict(self.poller.poll(wait_ms))
+        for process in self.processes:
+            if process.channel and process.channel.fileno() in ready:
+                self._hear(process)
+            if process.pidfd in ready:
+                self._bury(process)
+        return ready
+
+    def _hear(self, process: Process) -> None:
+        """Hear a process out. What it says wrong costs it its life, and nobody else anything."""
+        assert process.channel
+        messages = [] if process.refused else process.channel.receive()
+        try:
+            for message in messages:
+                self._heard(process, read_report(message))
+            if process.channel.fault:
+                raise WireError(process.channel.fault)
+        except WireError as error:
+            self._refuse(process, str(error))
+        if process.refused or process.channel.closed:
+            self._unwatch(process.channel.fileno())
+
+    def _heard(self, process: Process, report: Report) -> None:
+        if isinstance(report, Line):
+            self._write(report)
+        elif isinstance(report, Oversize):
+            process.last_beat = time.monotonic()
+            process.tally.count("reports_too_large")
+            self._log.warning("report_too_large", unit=process.plan.name, op=report.of, bytes=report.bytes)
+        else:
+            self._listener.heard(process, report)
+
+    def _write(self, line: Line) -> None:
+        values = {key: value for key, value in line.values.items() if key not in ("event", "self")}
+        level = line.level if line.level in _LEVELS else "info"
+        getattr(self._log, level)(str(line.values.get("event", "?")), **values)
+
+    def _refuse(self, process: Process, why: str) -> None:
+        if not process.refused:
+            process.refused = why
+            process.tally.count("reports_refused")
+            self._log.error("report_refused", unit=process.plan.name, why=why)
+            process.kill(why)
+
+    def _bury(self, process: Process) -> None:
+        self._hear(process)
+        assert process.channel
+        self._unwatch(process.pidfd)
+        self._unwatch(process.channel.fileno())
+        opened = process.state == "running"
+        self._listener.died(process, process.reap(), opened=opened)
+
+    def _unwatch(self, descriptor: int) -> None:
+        if descriptor in self.poller:
+            self.poller.unregister(descriptor)
+
+    # ---- the end
+
+    def close(self, wait_ms: int) -> None:
+        """Close all: asked first, and in the end killed."""
+        for act in (_ask, Process.kill):
+            for process in self.processes:
+                act(process)
+            until = time.monotonic() + _CLOSE_S
+            while any(p.pid for p in self.processes) and time.monotonic() < until:
+                for process in self.processes:
+                    if process.channel:
+                        process.channel.flush()
+                self.listen(wait_ms)
+
+
+def _ask(process: Process) -> None:
+    if process.channel:
+        process.channel.send("close")
