@@ -94,7 +94,7 @@ class LocalRun:
                 self.outcome.add(error.exit_status, str(error))
             finally:
                 self._close()
-        self.outcome.add_camera_errors(self._process.ended, self.plan.camera_settings)
+        self.outcome.add_camera_errors(self._process.ended, self.plan.camera_settings, self._process.end_status)
         self.outcome.add_losses(self._process.counts())
         self._look()
         return self.outcome

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.graph.planning import Graph
+from pipeline.graph.planning import Graph, plan_of
+from pipeline.plan import UnitPlan, slots_of
+from pipeline.segments import PAGE, data_at, round_up
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - it is the place that is meant
 
@@ -28,21 +30,37 @@ class MemoryNeed:
 
 
 def memory_need(graph: Graph) -> MemoryNeed:
-    """What the slots of the sources need; nothing where no picture leaves a source's process."""
-    window = graph.window
-    cameras = graph.cameras.values() if _pictures_leave_sources(graph) else ()
-    known = [camera.slot_bytes for camera in cameras if camera.slot_bytes is not None]
+    """What the rings of the sources need; nothing where no picture leaves a source's process."""
+    rings = [ring for unit in plan_of(graph).units if (ring := _ring_of(unit, graph))]
+    known = [ring for ring in rings if ring.slot_bytes]
     return MemoryNeed(
-        known_bytes=sum(known) * (window + 1),
-        slots=len(known) * (window + 1),
-        unknown=tuple(camera.name for camera in cameras if camera.slot_bytes is None),
+        known_bytes=sum(ring.size for ring in known),
+        slots=sum(ring.slots for ring in known),
+        unknown=tuple(camera for ring in rings for camera in ring.unknown),
         free_bytes=free_shared_memory(),
     )
 
 
-def _pictures_leave_sources(graph: Graph) -> bool:
-    sources = {node.name for node in graph.completed.nodes if node.source}
-    return not graph.in_process and any(edge.sender in sources and not edge.inner for edge in graph.edges)
+@dataclass(frozen=True, slots=True)
+class _Ring:
+    """The slots of a source's process: all as large as its largest picture, 0 where none is known."""
+
+    slots: int
+    slot_bytes: int
+    unknown: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        return data_at(self.slots) + self.slots * round_up(self.slot_bytes, PAGE)
+
+
+def _ring_of(unit: UnitPlan, graph: Graph) -> _Ring | None:
+    """None where no picture leaves the process as it is."""
+    if graph.in_process or not any(edge.sender in unit.sources for edge in unit.outgoing):
+        return None
+    sizes = {camera: graph.cameras[camera].slot_bytes for camera in unit.cameras}
+    largest = max((size for size in sizes.values() if size is not None), default=0)
+    return _Ring(slots_of(unit), largest, tuple(camera for camera, size in sizes.items() if size is None))
 
 
 def free_shared_memory() -> int:

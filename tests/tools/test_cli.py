@@ -44,7 +44,7 @@ def test_a_right_graph_is_checked(graph: str) -> None:
     status, out, err = run("check", graph)
     assert (status, err) == (0, "")
     assert out.splitlines()[0] == f"{graph}: 1 cameras, 2 stages, 2 processes: no mistakes"
-    assert out.splitlines()[1].startswith("shared memory of the sources: 0.0 MB in 7 slots")
+    assert out.splitlines()[1].startswith("shared memory of the sources: 0.0 MB in 8 slots")
 
 
 def test_all_mistakes_of_a_graph_go_to_standard_error(graph: str) -> None:
@@ -95,6 +95,8 @@ def test_one_stage_is_described() -> None:
         "      A file; lines are appended.\n"
         "  cost_ms: number >= 0 (default 0.0)\n"
         "      What one batch takes.\n"
+        '  away: string (default "")\n'
+        "      While there is a file of this name, nothing is taken; empty: always.\n"
         '  order: arrival | time (default "arrival")\n'
         "      As they come, or by time over all cameras.\n"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,10 @@ import pytest
 
 from pipeline.graph import Graph, memory
 from pipeline.graph.memory import in_words, memory_need
+from pipeline.graph.planning import plan_of
+from pipeline.plan import slots_of
+from pipeline.segments import segments_bytes
+from pipeline.slots import SlotRing
 
 Parse = Callable[..., Graph]
 
@@ -23,13 +28,29 @@ stages:
 """
 
 
-def test_every_camera_has_a_window_of_slots_and_one_being_written(parse: Parse) -> None:
+def test_every_camera_has_a_window_of_slots_one_being_replaced_and_one_being_written(parse: Parse) -> None:
     graph = parse(GRAPH)
     need = memory_need(graph)
     assert graph.window == 6
-    assert (need.slots, need.known_bytes) == (14, 10_500_000)
+    assert (need.slots, need.known_bytes) == (16, 8 * (1_003_520 + 503_808) + 2 * 4096)
     assert need.free_bytes == memory.free_shared_memory() > 0
-    assert next(iter(in_words(need))) == "shared memory of the sources: 10.5 MB in 14 slots"
+    assert next(iter(in_words(need))) == "shared memory of the sources: 12.1 MB in 16 slots"
+
+
+@pytest.mark.parametrize("live", ["", ", live: true"])
+def test_the_need_is_what_the_processes_take(parse: Parse, live: str) -> None:
+    graph = parse(GRAPH.replace("000000", f"000000{live}").replace("500000", f"500000{live}"))
+    prefix = f"camgraph-{os.getuid()}-memory-{os.getpid()}"
+    units = [unit for unit in plan_of(graph).units if unit.sources]
+    rings = [SlotRing(f"{prefix}-{unit.name}", slots_of(unit)) for unit in units]
+    try:
+        for ring, size in zip(rings, (1_000_000, 500_000), strict=True):
+            ring.allocate(size)
+        taken = sum(segments_bytes(f"{prefix}-{unit.name}") for unit in units)
+    finally:
+        for ring in rings:
+            ring.close()
+    assert memory_need(graph).known_bytes == taken
 
 
 @pytest.mark.parametrize("processes", ["one", "compact"])
