@@ -200,6 +200,8 @@ class Supervisor:
         """See `pipeline.fleet.Listener`."""
         if self._closing_since or (process.plan.sources and process.all_ended):
             process.state = "finished"  # of an ended source, all that was made is done
+            if process.failure:  # a stage that could not be closed
+                self.outcome.add(*process.failure)
             return
         delay = process.back_off(opened=opened)
         death = Death(

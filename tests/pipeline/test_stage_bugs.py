@@ -1,0 +1,69 @@
+"""What a stage or a source does wrong, in whole graphs: what it costs, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.graph import load_plan
+from pipeline.supervisor import Supervisor
+from pipeline.testing import run_graph
+
+CHAIN = """
+version: 1
+name: b{pid}
+processes: {processes}
+cameras: {{a: {camera}, b: {{frames: 40, pace_ms: 2}}}}
+stages:
+  src: {{use: count_source}}
+  bad: {{use: crash, from: src, with: {crash}}}
+  out: {{use: collect, from: bad, with: {{path: numbers}}}}
+"""
+
+
+def chain(folder: Path, processes: str, crash: dict[str, Any], **camera: Any) -> Path:
+    path = folder / "chain.yaml"
+    settings = json.dumps({"frames": 40, "pace_ms": 2, **camera})
+    path.write_text(CHAIN.format(pid=os.getpid(), processes=processes, crash=json.dumps(crash), camera=settings))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("processes", "how"), [("separate", "interrupt"), ("separate", "system_exit"), ("one", "system_exit")]
+)
+def test_a_stage_cannot_end_its_process(tmp_path: Path, processes: str, how: str) -> None:
+    outcome, status = run_graph(load_plan(chain(tmp_path, processes, {"at_seq": 5, "camera": "a", "how": how})))
+    assert len((tmp_path / "numbers").read_text().splitlines()) == 79
+    assert status["cameras"]["a"]["drops_by_reason"] == {"error": 1}
+    assert status["stages"]["bad"]["restarts"] == 0
+    assert outcome.status == 1
+
+
+@pytest.mark.parametrize("processes", ["separate", "compact", "one"])
+def test_a_stage_that_cannot_be_closed_shows_in_the_exit_status(tmp_path: Path, processes: str) -> None:
+    outcome, _ = run_graph(load_plan(chain(tmp_path, processes, {"at_seq": 999, "how": "close"})))
+    assert len((tmp_path / "numbers").read_text().splitlines()) == 80
+    assert outcome.problems == ["stage bad: RuntimeError while it was closed; the log has the details"]
+    assert outcome.status == 1
+
+
+@pytest.mark.parametrize(("opening", "block_at"), [(True, 0), (False, 3)])
+def test_a_beat_says_since_when_a_source_is_silent(tmp_path: Path, opening: bool, block_at: int) -> None:
+    silent: list[tuple[int, bool]] = []
+
+    def look(supervisor: Supervisor) -> None:
+        beats = {process.plan.name: process.beat for process in supervisor.processes}
+        beat = beats["src.a"]
+        silent.append((beat.get("source_silent_since_ns", 0), beat.get("source_opening", False)))
+        if len(silent) > 1 and silent[-1][0] and len({since for since, _ in silent[-5:]}) == 1:
+            supervisor.stop()
+            supervisor.stop()
+
+    path = chain(tmp_path, "separate", {"at_seq": 999}, block_at=block_at)
+    run_graph(load_plan(path), look)
+    assert silent[-1][0] > 0
+    assert silent[-1][1] == opening
