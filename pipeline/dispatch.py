@@ -63,11 +63,20 @@ class Dispatch:
             self._outlet.submit([edge], EVERY_CAMERA, Key(self._incarnation, END_SEQ + 1, 0), end, None)
 
     def emit(self, values: Mapping[str, Any]) -> None:
-        """Keep the supervisor's event of a stage that lost its memory, and end what the stage had left open."""
+        """Keep the supervisor's event of a stage that lost its memory, and end what the stage had left open.
+
+        It comes again until the supervisor has heard that it is committed, and must not end what was opened since.
+        """
+        if self._knows(values["id"]):
+            self._channel.send("event", body=values["body"])
+            return
         stamp = Stamp(values["camera"], 0, 0, values["time_ns"], 0, 0)
         event = Event(stamp, values["id"], values["incident"], values["phase"], values["body"])
         try:
-            self._outbox.end_lost(values["sender"], [values["camera"]])
+            self._outbox.end_lost(values["sender"], [values["camera"]], values["incarnation"])
             self._outbox.accept([Item(values["camera"], Key(0, 0, 0), event, values["sender"])])
         except EnvironmentProblem as error:
             self._log.error("event_not_kept", error=str(error), id=event.id)
+
+    def _knows(self, event_id: str) -> bool:
+        return self._outbox.db.execute("SELECT 1 FROM events WHERE id = ?", (event_id,)).fetchone() is not None

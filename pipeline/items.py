@@ -48,7 +48,7 @@ class Item:
 
     `sender` is the stage that made it, "" for a joined one. `received` is what must be freed and done. `deaths` counts
     the processes that died while they had it; after three it is tried alone, and `tries` counts those that died of
-    that.
+    that. `incarnation`: of the process that sent it; 0 where it was made in this one.
     """
 
     camera: str
@@ -58,6 +58,7 @@ class Item:
     received: Sequence[Held] = ()
     deaths: int = 0
     tries: int = 0
+    incarnation: int = 0
 
     @property
     def suspect(self) -> bool:

@@ -10,6 +10,7 @@ from pipeline.items import Key
 from pipeline.mappings import MappedSegment
 from pipeline.messages import End, Message, Stamp, Tombstone
 from pipeline.plan import EdgePlan
+from pipeline.protocol import Sender
 from pipeline.wire import Header, build, read_arrays
 
 
@@ -35,6 +36,11 @@ class Received:
         """True when the memory that it points at still has its content."""
         place = self.header.descriptor
         return self.mapping is None or place is None or self.mapping.holds(place.slot, place.generation)
+
+    @property
+    def incarnation(self) -> int:
+        """Of the process that sent it first."""
+        return Sender.of(self.origins[0][0]).incarnation
 
     @property
     def is_end(self) -> bool:

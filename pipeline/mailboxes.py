@@ -138,7 +138,8 @@ class Mailboxes:
         lane = received.lane
         key = merged_key(received.key, lane.edge, self._edges)
         message = received.message()
-        return Item(lane.camera, key, message, lane.edge.sender, (received,), received.deaths, received.tries)
+        known = (received.deaths, received.tries, received.incarnation)
+        return Item(lane.camera, key, message, lane.edge.sender, (received,), *known)
 
     def _merge_ends(self, camera: str, lanes: Sequence[Lane]) -> bool:
         """A camera has ended when all of its lanes have."""

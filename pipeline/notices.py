@@ -45,7 +45,7 @@ class Notices:
         }
         event = {"sender": stage, "camera": camera, "id": event_id, "incident": event_id, "phase": "single"}
         text = json.dumps(body, separators=(",", ":"))
-        self._kept[event_id] = {**event, "time_ns": 0, "body": text.encode()}
+        self._kept[event_id] = {**event, "incarnation": incarnation, "time_ns": 0, "body": text.encode()}
         self._again_at = 0.0
 
     def send(self, outbox: Sender, now: float, *, anew: bool = False) -> None:

@@ -15,10 +15,9 @@ camera has been judged up to that time: for this the outbox hears of every frame
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sqlite3
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,8 @@ from pydantic import Field
 
 from pipeline.errors import EnvironmentProblem
 from pipeline.event_validity import why_invalid
-from pipeline.items import Item, Key
+from pipeline.items import Item
+from pipeline.lost_incidents import LostIncidents
 from pipeline.messages import Event, Stamp
 from pipeline.stage import Context, Settings, Stage
 
@@ -39,7 +39,7 @@ CREATE TABLE IF NOT EXISTS events (
     row INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE, producer TEXT NOT NULL, camera TEXT NOT NULL,
     epoch INTEGER NOT NULL, seq INTEGER NOT NULL, part INTEGER NOT NULL, time_ns INTEGER NOT NULL,
-    incident TEXT NOT NULL, phase TEXT NOT NULL, body BLOB NOT NULL
+    incident TEXT NOT NULL, phase TEXT NOT NULL, body BLOB NOT NULL, incarnation INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE TABLE IF NOT EXISTS pending (
     sink TEXT NOT NULL, row INTEGER NOT NULL, PRIMARY KEY (sink, row)
@@ -47,14 +47,14 @@ CREATE TABLE IF NOT EXISTS pending (
 CREATE INDEX IF NOT EXISTS by_incident ON events (incident, phase);
 CREATE TABLE IF NOT EXISTS ended (camera TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 """
+_ADD_INCARNATION = "ALTER TABLE events ADD COLUMN incarnation INTEGER NOT NULL DEFAULT 0"
+_INSERT = """
+INSERT INTO events (id, producer, camera, epoch, seq, part, time_ns, incident, phase, body, incarnation)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
+"""
 _PENDING = """
 SELECT e.row, e.id, e.incident, e.phase, e.body, e.camera, e.epoch, e.seq, e.time_ns
 FROM pending p JOIN events e ON e.row = p.row WHERE p.sink = ? AND e.time_ns <= ?
-"""
-_OPEN = """
-SELECT incident, max(row), body, time_ns, epoch, seq FROM events o
-WHERE producer = ? AND camera = ? AND phase IN ('start', 'update')
-AND NOT EXISTS (SELECT 1 FROM events e WHERE e.incident = o.incident AND e.phase = 'end') GROUP BY incident
 """
 _KEPT = 10_000
 _BY_TIME = "e.time_ns, e.camera, e.epoch, e.seq, e.part, e.producer"
@@ -84,6 +84,7 @@ class Outbox(Stage[OutboxSettings]):
         self._judged: dict[tuple[str, str], int] = dict.fromkeys(places, _NEVER)
         self._ended: set[str] = set()
         self._acknowledged: list[tuple[str, int]] = []
+        self._lost = LostIncidents()
         self._refused: set[tuple[str, str]] = set()
         self.committed: list[bytes] = []
 
@@ -97,6 +98,8 @@ class Outbox(Stage[OutboxSettings]):
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
             self._db.executescript(_SCHEMA)
+            if "incarnation" not in [row[1] for row in self._db.execute("PRAGMA table_info(events)")]:
+                self._db.execute(_ADD_INCARNATION)  # an older version has left events in this file
             self._start()
         except (sqlite3.Error, OSError) as error:
             if self._db is not None:
@@ -151,7 +154,7 @@ class Outbox(Stage[OutboxSettings]):
 
         Raises EnvironmentProblem when the disk is full: nothing of `items` is committed then.
         """
-        events = [item for item in items if isinstance(item.payload, Event) and self._is_valid(item)]
+        events = [self._of_process(item) for item in items if isinstance(item.payload, Event) and self._is_valid(item)]
         if events:
             self._commit(events)
         for item in items:
@@ -171,10 +174,17 @@ class Outbox(Stage[OutboxSettings]):
             self.context.log.error("event_refused", stage=item.sender, camera=item.camera, why=why)
         return False
 
+    def _of_process(self, item: Item) -> Item:
+        """Where the stage runs in this very process, it has this process's incarnation."""
+        return item if item.incarnation else replace(item, incarnation=self.context.incarnation)
+
     def _commit(self, items: Sequence[Item]) -> None:
         try:
             self.db.execute("BEGIN IMMEDIATE")
             new = [body for item in items if (body := self._insert(item)) is not None]
+            for producer, camera in {(item.sender, item.camera) for item in items if self._lost.is_late(item)}:
+                ends = self._lost.ends(self.db, producer, camera)
+                new += [body for item in ends if (body := self._insert(item)) is not None]
             self._forget_old()
             self.db.execute("COMMIT")
             self.committed += new
@@ -186,14 +196,14 @@ class Outbox(Stage[OutboxSettings]):
             ) from None
 
     def _insert(self, item: Item) -> bytes | None:
-        """Put an event in; its body, or None when it was there."""
+        """Put an event in; its body, or None when it was there, or came too late."""
         event, key = item.payload, item.key
         assert isinstance(event, Event)
-        cursor = self.db.execute(
-            "INSERT INTO events (id, producer, camera, epoch, seq, part, time_ns, incident, phase, body) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
-            (event.id, item.sender, item.camera, *key, event.stamp.time_ns, event.incident, event.phase, event.body),
-        )
+        if self._lost.is_over(self.db, item):
+            self.context.count("late", item.camera)
+            return None
+        what = (event.stamp.time_ns, event.incident, event.phase, event.body)
+        cursor = self.db.execute(_INSERT, (event.id, item.sender, item.camera, *key, *what, item.incarnation))
         if not cursor.rowcount:
             return None
         wanted = [s for s, producers in self.settings.sinks.items() if not producers or item.sender in producers]
@@ -208,11 +218,15 @@ class Outbox(Stage[OutboxSettings]):
             (_KEPT,),
         )
 
-    def end_lost(self, producer: str, cameras: Iterable[str]) -> None:
-        """End the incidents that a stage left open when its process died: nobody else will."""
+    def end_lost(self, producer: str, cameras: Iterable[str], incarnation: int) -> None:
+        """End the incidents that a stage left open when its process died in this incarnation: nobody else will.
+
+        What still comes of that process leaves nothing open either; what a later one begins is its own. May be called
+        again. Raises as `accept`.
+        """
         for camera in cameras:
-            rows = self.db.execute(_OPEN, (producer, camera)).fetchall()
-            self._commit([_lost_item(producer, camera, row) for row in rows])
+            self._lost.note(producer, camera, incarnation)
+            self._commit(list(self._lost.ends(self.db, producer, camera)))
 
     def end(self, camera: str) -> None:
         """Nothing more comes of this camera."""
@@ -271,17 +285,3 @@ def _event(row: Any) -> tuple[int, Event]:
     number, event_id, incident, phase, body, camera, epoch, seq, time_ns = row
     stamp = Stamp(camera, epoch, min(seq, 1 << 53), time_ns, 0, 0)
     return number, Event(stamp, event_id.rpartition(" ")[2], incident, phase, body)
-
-
-def _lost_item(producer: str, camera: str, row: Any) -> Item:
-    """The end of an incident whose judge is dead, made of its last event."""
-    incident, _, body, time_ns, epoch, seq = row
-    event_id = hashlib.sha256(f"{incident} end lost".encode()).hexdigest()[:32]
-    event = json.loads(body)
-    known = event.get("data")
-    data = {**(known if isinstance(known, dict) else {}), "phase": "end", "reason": "lost"}
-    data.pop("evidence", None)
-    event_type = str(event.get("type", "")).rpartition(".")[0] + ".end"
-    text = json.dumps({**event, "id": event_id, "type": event_type, "data": data}, separators=(",", ":"))
-    stamp = Stamp(camera, epoch, min(seq, 1 << 53), time_ns, 0, 0)
-    return Item(camera, Key(epoch, seq, 0), Event(stamp, event_id, incident, "end", text.encode()), producer)

@@ -104,8 +104,10 @@ class IncidentData(Part):
     start_time: Time = Field(description="When the condition began to be true")
     end_time: Time | None = Field(None, description="When it was true for the last time; with phase end")
     duration_s: float = Field(description="From the beginning until end_time, or until this frame")
-    reason: Literal["condition", "unseen", "end", "error", "removed", "stopped", "epoch"] | None = Field(
-        None, description="Why it ended: no longer true, nobody to be seen, or how the camera ended"
+    reason: Literal["condition", "unseen", "end", "error", "removed", "stopped", "epoch", "lost"] | None = Field(
+        None,
+        description="Why it ended: no longer true, nobody to be seen, how the camera ended, or (lost) because the "
+        "process that judged it died",
     )
     frame: FrameName
     evidence: Evidence | None = None

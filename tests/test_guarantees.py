@@ -71,8 +71,14 @@ def test_what_a_stage_with_a_memory_lost_is_said(unit: str, stage: str) -> None:
     assert list(killing.recovery_s) == [unit]
     assert ran.status == 1
     assert ran.problems == [f"{stage} lost what it remembered (signal 9) and began anew"]
-    ids = [json.loads(line)["id"] for line in ran.events.splitlines()]
+    events = [json.loads(line) for line in ran.events.splitlines()]
+    ids = [event["id"] for event in events]
     assert len(ids) == len(set(ids))
+    told = [event["data"] for event in events if event["type"].startswith("camgraph.incident.")]
+    begun = {data["incident"] for data in told if data["phase"] == "start"}
+    ended = {data["incident"] for data in told if data["phase"] == "end"}
+    assert begun
+    assert begun <= ended, "whatever began has an end"
     assert left_over(run_name()) == []
 
 

@@ -111,8 +111,8 @@ def test_what_a_dead_stage_left_open_is_ended_once(tmp_path: Path) -> None:
     for item, phase in ((outbox_item("b", 3, "start"), "start"), (outbox_item("b", 4, "end"), "end")):
         assert item.payload.phase == phase  # type: ignore[union-attr]
         outbox.accept([item])
-    outbox.end_lost("rules", ["cam", "other"])
-    outbox.end_lost("rules", ["cam"])
+    outbox.end_lost("rules", ["cam", "other"], 1)
+    outbox.end_lost("rules", ["cam"], 1)
     rows = [found for _, found in outbox.pull("log", 20)]
     lost = [found for found in rows if b"lost" in found.body]
     assert [(found.incident, found.phase) for found in lost] == [("incident", "end")]
@@ -120,9 +120,92 @@ def test_what_a_dead_stage_left_open_is_ended_once(tmp_path: Path) -> None:
     outbox.close()
 
 
-def outbox_item(incident: str, seq: int, phase: Any) -> Item:
+def outbox_item(incident: str, seq: int, phase: Any, incarnation: int = 0) -> Item:
     made = Event(stamp(seq), f"{incident}-{seq}", incident, phase, b"{}")
-    return Item("cam", Key(0, seq, 0), made, "rules")
+    return Item("cam", Key(0, seq, 0), made, "rules", incarnation=incarnation)
+
+
+def told(outbox: Outbox) -> list[tuple[str, str]]:
+    return [(found.incident, found.phase) for _, found in outbox.pull("log", 99)]
+
+
+def test_what_comes_late_of_a_dead_process_leaves_nothing_open(tmp_path: Path) -> None:
+    outbox = make(tmp_path, sinks={"log": []})
+    outbox.accept([outbox_item("a", 1, "start", 1)])
+    outbox.end_lost("rules", ["cam"], 1)
+    assert told(outbox) == [("a", "start"), ("a", "end")]
+    outbox.accept([outbox_item("a", 2, "update", 1), outbox_item("b", 2, "start", 1), outbox_item("c", 2, "single", 1)])
+    assert told(outbox) == [("b", "start"), ("c", "single"), ("b", "end")]
+    outbox.accept([outbox_item("a", 3, "end", 1), outbox_item("b", 3, "end", 1)])
+    assert told(outbox) == []
+    outbox.db.close()
+
+
+def test_what_the_next_process_has_begun_goes_on_however_late_the_death_is_told(tmp_path: Path) -> None:
+    outbox = make(tmp_path, sinks={"log": []})
+    outbox.accept([outbox_item("a", 1, "start", 1), outbox_item("b", 2, "start", 2)])
+    for _ in range(2):
+        outbox.end_lost("rules", ["cam"], 1)
+    assert told(outbox) == [("a", "start"), ("b", "start"), ("a", "end")]
+    outbox.accept([outbox_item("b", 3, "update", 2), outbox_item("b", 4, "end", 2)])
+    assert told(outbox) == [("b", "update"), ("b", "end")]
+    outbox.end_lost("rules", ["cam"], 2)
+    assert told(outbox) == []
+    outbox.db.close()
+
+
+def test_a_stage_in_the_process_of_the_outbox_died_with_it(tmp_path: Path) -> None:
+    first = make(tmp_path, sinks={"log": []})
+    first.accept([outbox_item("a", 1, "start")])
+    first.db.close()
+    second = make(tmp_path, incarnation=2, sinks={"log": []})
+    second.accept([outbox_item("b", 2, "start")])
+    second.end_lost("rules", ["cam"], 1)
+    assert told(second) == [("a", "start"), ("b", "start"), ("a", "end")]
+    second.db.close()
+
+
+def test_events_that_an_older_version_has_left_are_delivered(tmp_path: Path) -> None:
+    first = make(tmp_path, sinks={"log": []})
+    first.accept([outbox_item("a", 1, "start")])
+    first.db.execute("ALTER TABLE events DROP COLUMN incarnation")
+    first.db.close()
+    second = make(tmp_path, run=2, sinks={"log": []})
+    second.accept([outbox_item("b", 2, "single")])
+    assert told(second) == [("a", "start"), ("b", "single")]
+    second.db.close()
+
+
+@given(st.data())
+def test_every_incident_of_dead_processes_ends_once_whatever_the_order(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Each incarnation's events come in order; the news of its death comes anywhere, and may come again."""
+    outbox = make(tmp_path_factory.mktemp("o"), sinks={"log": []})
+    seq = 0
+    lives: list[Any] = []
+    for life in (1, 2):
+        for n in range(data.draw(st.integers(0, 3), label=f"incidents of {life}")):
+            seq += 1
+            lives.append(outbox_item(f"{life}-{n}", seq, "start", life))
+            if data.draw(st.booleans()):
+                seq += 1
+                lives.append(outbox_item(f"{life}-{n}", seq, "end", life))
+    for _ in range(data.draw(st.integers(1, 3))):
+        lives.insert(data.draw(st.integers(0, len(lives))), "died")
+    for one in lives:
+        if one == "died":
+            outbox.end_lost("rules", ["cam"], 1)
+        else:
+            outbox.accept([one])
+    found = told(outbox)
+    outbox.db.close()
+    begun = {incident for incident, phase in found if phase == "start"}
+    assert begun == {one.payload.incident for one in lives if one != "died"}
+    ended = {one.payload.incident for one in lives if one != "died" and one.payload.phase == "end"}
+    for incident in begun:
+        wanted = 1 if incident.startswith("1-") or incident in ended else 0
+        assert found.count((incident, "end")) == wanted
 
 
 def test_the_file_stays_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,9 @@ from pydantic import ValidationError
 
 from pipeline.errors import BadItem, GraphError
 from pipeline.graph import parse_graph, plan_of
+from pipeline.items import Item, Key
 from pipeline.messages import End, Event
+from pipeline.outbox import Outbox
 from pipeline.testing import feed, opened, stamp
 from stages.events import CloudEvent, IncidentData
 from stages.messages import Tracks
@@ -135,6 +137,19 @@ def test_model_and_clock_are_told_where_they_are_known(tmp_path: Path) -> None:
     assert start.model is not None
     assert start.model.provider == "cpu"
     assert start.frame.clock == "file"
+
+
+def test_the_end_that_the_outbox_makes_for_a_dead_process_is_as_the_schema_says(tmp_path: Path) -> None:
+    with opened(Rules, IN_DOOR, folder=tmp_path) as stage:
+        [start] = feed(stage, [tracks(0, [(7, 150.0, 200.0)])])
+    settings = {"path": str(tmp_path / "outbox.sqlite"), "sinks": {"log": []}}
+    with opened(Outbox, settings, folder=tmp_path, stage="outbox") as outbox:
+        assert isinstance(outbox, Outbox)
+        outbox.accept([Item("cam", Key(0, 0, 0), start, "actions")])
+        outbox.end_lost("actions", ["cam"], 1)
+        begun, ended = told([event for _, event in outbox.pull("log", 9)])
+    assert (ended.incident, ended.phase, ended.reason) == (begun.incident, "end", "lost")
+    assert ended.people == begun.people
 
 
 def test_rules_of_a_file_are_those_of_the_settings(tmp_path: Path) -> None:
