@@ -35,14 +35,21 @@ class Connection:
             zmq.EVENT_DISCONNECTED, f"inproc://losses.{next(_NUMBERS)}"
         )
         self._poller = poller
+        self._given_up = False
         poller.register(self.socket, zmq.POLLIN)
         poller.register(self._losses, zmq.POLLIN)
         self.socket.connect(endpoint)
         self.send(ATTACH)
 
     def send(self, *parts: bytes) -> None:
-        """Hand a message to ZeroMQ, which has no bound here: the credits are the bound."""
-        self.socket.send_multipart(parts, zmq.NOBLOCK)
+        """Hand a message to ZeroMQ, which has no bound here: the credits are the bound.
+
+        Where ZeroMQ has given the connection up, it is gone; it was, or will be, `lost`.
+        """
+        try:
+            self.socket.send_multipart(parts, zmq.NOBLOCK)
+        except zmq.Again:
+            self._given_up = True
 
     def receive(self) -> list[bytes] | None:
         """The parts of the next message, None where there is none now."""
@@ -53,7 +60,7 @@ class Connection:
 
     def lost(self, ready: Collection[object]) -> bool:
         """True when the connection is gone; what came before may still be received."""
-        return self._losses in ready
+        return self._given_up or self._losses in ready
 
     def close(self) -> None:
         """What was not sent yet, or not received, is gone."""

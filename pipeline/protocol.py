@@ -99,8 +99,8 @@ class Signals(NamedTuple):
             numbers = [*freed, *done, *tried]
         except (ValueError, TypeError):
             raise WireError(f"signals {values!r:.100}; expected three lists of numbers") from None
-        if not _are(int, numbers):
-            raise WireError(f"signals {values!r:.100}; expected numbers")
+        if not (_are(list, values) and _are(int, numbers)):
+            raise WireError(f"signals {values!r:.100}; expected three lists of numbers")
         return cls(freed, done, tried)
 
 
@@ -116,8 +116,8 @@ def read_hello(body: bytes) -> list[Done]:
         done = [(edge, camera, Stamp.from_wire(stamp)) for edge, camera, stamp in rows]
     except (ValueError, TypeError) as error:
         raise WireError(f"a hello {rows!r:.100}; expected rows of edge, camera, stamp: {error}") from None
-    if not all(_are(str, row[:2]) for row in done):
-        raise WireError(f"a hello {rows!r:.100}; expected names of edges and cameras")
+    if not isinstance(rows, list) or not all(_are(str, row[:2]) for row in done):
+        raise WireError(f"a hello {rows!r:.100}; expected a list of rows that begin with the names of edge and camera")
     return done
 
 
