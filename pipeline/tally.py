@@ -32,7 +32,7 @@ class Tally:
     def died(self) -> None:
         """The incarnation is dead; the next one counts from nothing."""
         self._counts_before += self._counts
-        self._before = {name: self._sum(name, beat) for name, beat in self._stages.items()}
+        self._before.update({name: self._sum(name, beat) for name, beat in self._stages.items()})
         self._counts, self._stages = Counter(), {}
 
     @property

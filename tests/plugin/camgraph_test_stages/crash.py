@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import struct
+import sys
 import time
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -18,8 +20,15 @@ from pipeline.paths import resolve
 from pipeline.stage import Settings, Stage
 
 How = Literal[
-    "raise", "bad_item", "user_error", "interrupt", "system_exit", "exit", "kill", "segfault", "hang", "close"
-]
+    "raise", "bad_item", "user_error", "interrupt", "system_exit", "exit", "kill", "segfault", "hang", "close",
+    "open", "babble", "misreport", "shout",
+]  # fmt: skip
+_SAYS = {
+    "babble": struct.pack("<I", 3) + b"\xc1\xc1\xc1",
+    "misreport": struct.pack("<I", 18) + b"\x82\xa2op\xa4beat\xa7custody\xc0",
+    "shout": struct.pack("<I", 5 << 20),
+}
+"""To the supervisor, in the place of reports: no msgpack, a report of wrong types, and a length beyond all bounds."""
 
 
 class CrashSettings(Settings):
@@ -45,6 +54,10 @@ class Crash(Stage[CrashSettings]):
                 _go_wrong(self.settings.how)
             yield item.with_value(item.value)
 
+    def open(self) -> None:
+        if self.settings.how == "open":
+            raise RuntimeError("told not to open")
+
     def close(self) -> None:
         if self.settings.how == "close":
             raise RuntimeError("told not to close")
@@ -62,6 +75,9 @@ class Crash(Stage[CrashSettings]):
 
 
 def _go_wrong(how: How) -> None:
+    if how in _SAYS:
+        os.write(int(sys.argv[sys.argv.index("--control") + 1]), _SAYS[how])
+        time.sleep(30)
     if how == "raise":
         raise RuntimeError("told to raise")
     if how == "bad_item":

@@ -25,6 +25,7 @@ class CountCamera(CameraSettings):
     live: bool = Field(False, description="Behave as a live camera: never wait for readers.")
     pace_ms: float = Field(0.0, ge=0, description="Real time between two frames; 0: as fast as they are taken.")
     block_at: int | None = Field(None, description="Instead of this frame, wait for ever, without a sign of life.")
+    block_lives: int = Field(1000, ge=1, description="That happens to so many processes, one after the other.")
     fail: str = Field("", description="Not empty: the camera cannot be opened, and this is why.")
 
 
@@ -51,7 +52,7 @@ class CountSource(Source[Settings]):
             self.context.alive()
             if stop.is_set() or (self.camera_settings.pace_ms and stop.wait(self.camera_settings.pace_ms / 1e3)):
                 return
-            if seq == self.camera_settings.block_at:
+            if seq == self.camera_settings.block_at and self.context.incarnation <= self.camera_settings.block_lives:
                 threading.Event().wait()
             yield self._frame(epoch, seq)
 

@@ -1,0 +1,96 @@
+"""What a death means for the run, and how long a process then waits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.deaths import MOST_DEATHS, Death, EndCameras, EndRun, GoOn, Verdict, judge
+from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, EXIT_USER
+from pipeline.restarts import Restarts
+
+KILLED = Death("infer.0", -9, opened=True, failure=None, in_a_row=1, fruitless=1)
+REFUSED = replace(KILLED, status=3, failure=(EXIT_ENVIRONMENT, "no memory"))
+
+
+@pytest.mark.parametrize(
+    ("death", "running", "finite", "verdict"),
+    [
+        (KILLED, True, True, GoOn(lost=True)),
+        (KILLED, False, True, GoOn(lost=True)),
+        (replace(KILLED, failure=(EXIT_USER, "no such model")), True, False, EndRun(EXIT_USER, "no such model")),
+        (replace(REFUSED, opened=False), False, False, EndRun(EXIT_ENVIRONMENT, "no memory")),
+        (REFUSED, True, True, GoOn(lost=True)),
+        (replace(REFUSED, opened=False), True, True, GoOn(lost=False)),
+        (replace(KILLED, status=7, opened=False, in_a_row=2), False, False, GoOn(lost=True)),
+        (
+            replace(KILLED, status=7, opened=False, in_a_row=3),
+            False,
+            False,
+            EndRun(EXIT_GAVE_UP, "infer.0 does not start: exit status 7"),
+        ),
+        (replace(KILLED, opened=False, in_a_row=3), False, False, GoOn(lost=True)),
+        (replace(KILLED, fruitless=MOST_DEATHS), True, False, GoOn(lost=True)),
+        (
+            replace(KILLED, fruitless=MOST_DEATHS),
+            True,
+            True,
+            EndRun(EXIT_GAVE_UP, "infer.0 died 8 times in a row, last of signal 9"),
+        ),
+        (
+            replace(KILLED, unit="src.a", fruitless=MOST_DEATHS, last_chance=False),
+            True,
+            True,
+            EndCameras("src.a died 8 times in a row, last of signal 9"),
+        ),
+    ],
+)
+def test_what_a_death_means(death: Death, running: bool, finite: bool, verdict: Verdict) -> None:
+    assert judge(death, running=running, finite=finite) == verdict
+
+
+def test_who_works_between_its_deaths_is_back_within_a_second() -> None:
+    restarts = Restarts()
+    waits = []
+    for _ in range(20):
+        waits.append(restarts.died(opened=True, steady=False))
+        restarts.worked()
+    assert waits[0] == 0
+    assert waits == sorted(waits)
+    assert max(waits) <= 1
+
+
+def test_the_five_deaths_of_a_hunt_for_a_deadly_item_are_no_reason_to_wait_long() -> None:
+    restarts = Restarts()
+    assert sum(restarts.died(opened=True, steady=False) for _ in range(5)) < 2
+
+
+def test_who_dies_without_ever_working_waits_longer_and_longer() -> None:
+    for opened in (True, False):
+        restarts = Restarts()
+        waits = [restarts.died(opened=opened, steady=False) for _ in range(15)]
+        assert waits == sorted(waits)
+        assert waits[-1] == 30
+    restarts = Restarts()
+    assert [restarts.died(opened=False, steady=False) for _ in range(4)] == [0, 0.5, 1, 2]
+
+
+def test_who_was_steady_is_back_at_once() -> None:
+    restarts = Restarts()
+    for _ in range(9):
+        restarts.died(opened=True, steady=False)
+    restarts.worked()
+    assert restarts.died(opened=True, steady=True) == 0
+    assert restarts.total == 10
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans())))
+def test_no_wait_is_longer_than_half_a_minute(lives: list[tuple[bool, bool, bool]]) -> None:
+    restarts = Restarts()
+    for opened, steady, worked in lives:
+        if worked:
+            restarts.worked()
+        assert 0 <= restarts.died(opened=opened, steady=steady) <= 30
