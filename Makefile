@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo setup dev test check format prove bench clean
+.PHONY: demo setup dev test compat check format prove bench clean
 
 demo: setup
 	$(BIN)/camgraph demo
@@ -24,6 +24,19 @@ $(VENV)/.ready-dev: $(VENV)/.ready tests/plugin/pyproject.toml
 test: dev
 	$(BIN)/camgraph assets pull
 	$(BIN)/python -m pytest
+
+# The other Pythons that are declared, where they can be had (on the PATH, or by pyenv): what depends on the interpreter.
+compat: dev
+	$(BIN)/camgraph assets pull
+	@set -e; for version in 3.12 3.13; do found=; \
+	  for python in python$$version "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/$$version.*/bin/python; do \
+	    if "$$python" -c 'import venv' 2>/dev/null; then found=$$python; fi; \
+	  done; \
+	  if [ -z "$$found" ]; then echo "Python $$version is not here: not tested"; continue; fi; \
+	  $(MAKE) --no-print-directory dev PYTHON="$$found" VENV=$(VENV)-$$version; \
+	  $(VENV)-$$version/bin/python -VV; \
+	  $(VENV)-$$version/bin/python -m pytest -q tests/stages tests/pipeline; \
+	done
 
 check: dev
 	$(BIN)/ruff format --check .
@@ -47,4 +60,4 @@ bench: dev
 	$(BIN)/python -m tools.bench_graph
 
 clean:
-	rm -rf $(VENV) out
+	rm -rf $(VENV) $(VENV)-3.* out
