@@ -9,7 +9,7 @@ from types import MappingProxyType
 from pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, EXIT_USER
 
 _LOSSES = {
-    "error": "a stage failed on them; the log has the details",
+    "error": "{stages} failed on them; the log has the details",
     "deadly": "processes died of them",
     "wire": "their messages were damaged",
     "write_failed": "they could not be written",
@@ -56,4 +56,10 @@ class Outcome:
             lost = {camera: n for (name, camera), n in sorted(counts.items()) if name == f"dropped.{reason}" and n}
             if lost:
                 told = ", ".join(f"{n} of {camera or '?'}" for camera, n in lost.items())
-                self.add(EXIT_GAVE_UP, f"frames dropped ({told}): {why}")
+                self.add(EXIT_GAVE_UP, f"frames dropped ({told}): {why.format(stages=_failed_stages(counts))}")
+
+
+def _failed_stages(counts: Mapping[tuple[str, str], int]) -> str:
+    """The stages that failed on an item, by their own counters."""
+    names = sorted({name.removeprefix("failed.") for name, _ in counts if name.startswith("failed.")})
+    return ", ".join(names) or "a stage"

@@ -128,6 +128,7 @@ class StageRunner:
             if ends_the_run(error):
                 raise
             self._counters.add("dropped.error", camera)
+            self._counters.add(f"failed.{self.plan.name}", camera)
             self._log.exception("stage_failed", stage=self.plan.name, camera=camera)
         return []
 

@@ -42,5 +42,7 @@ class Submission:
             self._counters.add(f"dropped.{bad.reason}", camera)
             self._log.error("message_dropped", camera=camera, error=str(bad))
         except (TypeError, ValueError, OverflowError):  # a stage made what no message can hold
+            stage = one.edges[0].sender
             self._counters.add("dropped.error", camera)
-            self._log.exception("message_cannot_be_sent", camera=camera, type=one.message.TYPE)
+            self._counters.add(f"failed.{stage}", camera)
+            self._log.exception("message_cannot_be_sent", stage=stage, camera=camera, type=one.message.TYPE)

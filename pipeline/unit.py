@@ -16,7 +16,7 @@ from pipeline.items import END_SEQ, MOST_PARTS, Item, Key
 from pipeline.join import Join, merged_key
 from pipeline.messages import End, Message, Tombstone
 from pipeline.plan import EdgePlan, UnitPlan
-from pipeline.runner import BUGS, Runner
+from pipeline.runner import BUGS, Runner, ends_the_run
 from pipeline.stage import Logger
 
 
@@ -67,7 +67,13 @@ class Unit:
         """Open all stages; what has been opened is closed by `close`, also when one of them fails."""
         for name in self.order:
             self._opened.append(name)
-            self.runners[name].stage.open()
+            try:
+                self.runners[name].stage.open()
+            except BUGS as error:
+                if ends_the_run(error) or isinstance(error, CamgraphError):
+                    raise
+                self._log.exception("stage_not_opened", stage=name)
+                raise _failure(name, error, "opened") from None
 
     def close(self) -> list[CamgraphError]:
         """Close all stages, the last first; what went wrong in those that could not be."""
@@ -78,7 +84,7 @@ class Unit:
                 self.runners[name].stage.close()
             except BUGS as error:
                 self._log.exception("stage_not_closed", stage=name)
-                failures.append(_not_closed(name, error))
+                failures.append(_failure(name, error, "closed"))
         return failures
 
     # ---- content
@@ -193,9 +199,10 @@ class Unit:
             self._end_stage(edge.reader, item, flow)
 
 
-def _not_closed(stage: str, error: BaseException) -> CamgraphError:
+def _failure(stage: str, error: BaseException, done: str) -> CamgraphError:
+    """What a person is told of a stage that went wrong while it was opened or closed."""
     if not isinstance(error, CamgraphError):
-        return CamgraphError(f"stage {stage}: {type(error).__name__} while it was closed; the log has the details")
-    failure = CamgraphError(f"stage {stage}, while it was closed: {error}")
+        return CamgraphError(f"stage {stage}: {type(error).__name__} while it was {done}; the log has the details")
+    failure = CamgraphError(f"stage {stage}, while it was {done}: {error}")
     failure.exit_status = error.exit_status
     return failure

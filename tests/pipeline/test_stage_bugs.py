@@ -40,6 +40,14 @@ def test_a_stage_cannot_end_its_process(tmp_path: Path, processes: str, how: str
     assert len((tmp_path / "numbers").read_text().splitlines()) == 79
     assert status["cameras"]["a"]["drops_by_reason"] == {"error": 1}
     assert status["stages"]["bad"]["restarts"] == 0
+    assert outcome.problems == ["frames dropped (1 of a): bad failed on them; the log has the details"]
+    assert outcome.status == 1
+
+
+@pytest.mark.parametrize("processes", ["separate", "one"])
+def test_a_stage_that_cannot_be_opened_is_named(tmp_path: Path, processes: str) -> None:
+    outcome, _ = run_graph(load_plan(chain(tmp_path, processes, {"at_seq": 999, "how": "open"})))
+    assert outcome.problems == ["stage bad: RuntimeError while it was opened; the log has the details"]
     assert outcome.status == 1
 
 
