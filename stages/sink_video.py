@@ -31,7 +31,17 @@ from pipeline.paths import resolve_output
 from pipeline.stage import Context, Ports, Settings, Stage
 from stages.messages import Frame, Tracks
 from stages.vision.drawing import draw_caption, draw_people
-from stages.writing.recording import CodecFamily, Encoding, Recording, Size, choose_encoder, even_size, rescue
+from stages.writing.recording import (
+    CodecFamily,
+    Encoding,
+    Recording,
+    Size,
+    choose_encoder,
+    even_size,
+    frames_in,
+    part_of,
+    rescue,
+)
 
 YEAR_2000_NS = 946_684_800_000_000_000
 RETRY_NS = 30_000_000_000
@@ -146,11 +156,28 @@ class SinkVideo(Stage[SinkVideoSettings]):
         self.context.log.info("video_done", camera=camera, path=str(recording.target), duration_s=seconds)
 
     def _give_up(self, camera: str, error: Exception) -> None:
+        """Keep what can be kept of the camera's file, and say what that is; the rest of its frames is counted."""
         recording = self._recordings.pop(camera, None)
-        path = str(recording.target) if recording else ""
-        if recording:
-            recording.abandon()
-        self.context.log.error("video_failed", camera=camera, path=path, error=_reason(error))
+        if recording is None:
+            self.context.log.error("video_failed", camera=camera, path="", error=_reason(error))
+            return
+        kept = recording.abandon()
+        frames = frames_in(kept) if kept else 0
+        if kept:
+            self.context.wrote(kept)
+        elif str(recording.target) in self._names[camera]:
+            self._names[camera].remove(str(recording.target))  # free for the next one
+        lost = max(0, recording.frames - frames)
+        self.context.count("dropped.write_failed", camera, lost)
+        self.context.log.error(
+            "video_failed",
+            camera=camera,
+            path=str(recording.target),
+            error=_reason(error),
+            kept=str(kept or ""),
+            kept_frames=frames,
+            lost_frames=lost,
+        )
 
     def _take_over(self) -> None:
         """Keep what the dead process had written; its files' names are taken."""
@@ -160,7 +187,8 @@ class SinkVideo(Stage[SinkVideoSettings]):
             try:
                 kept = rescue(Path(names[-1]))
             except OSError as error:
-                self.context.log.error("video_failed", camera=camera, path=names[-1], error=_reason(error))
+                part = str(part_of(Path(names[-1])))
+                self.context.log.error("video_failed", camera=camera, path=names[-1], error=_reason(error), kept=part)
             else:
                 self.context.log.warning("video_interrupted", camera=camera, path=names[-1], kept=kept)
 

@@ -102,6 +102,15 @@ def plays(path: Path) -> bool:
         return False
 
 
+def frames_in(path: Path) -> int:
+    """How many frames a file holds, without decoding them; 0 where it cannot be read."""
+    try:
+        with av.open(str(path)) as container:
+            return sum(packet.size > 0 for packet in container.demux(video=0))
+    except (av.FFmpegError, OSError, IndexError):
+        return 0
+
+
 class Recording:
     """An MP4 that grows. All methods raise OSError or av.FFmpegError when the disk or the encoder fails."""
 
@@ -115,6 +124,7 @@ class Recording:
             self._container = av.open(self._part, "w", format="mp4", options=MOVFLAGS)
             self._stream = self._add_stream(encoding)
         except BaseException:
+            part_of(target).unlink(missing_ok=True)
             self._part.close()
             raise
         self._offset_ns = 0
@@ -151,14 +161,20 @@ class Recording:
         finally:
             self._part.close()
 
-    def abandon(self) -> None:
-        """Let go after a failure: what plays gets its name, what does not is removed. Raises nothing."""
+    def abandon(self) -> Path | None:
+        """Let go after a failure, and raise nothing: the file with what could be kept, or None where there is none.
+
+        What plays gets its name, unless the disk refuses even that; what does not play is removed.
+        """
         self._part.deaf = True
         with contextlib.suppress(OSError, av.FFmpegError):
             self._container.close()
         self._part.close()
-        with contextlib.suppress(OSError):
-            rescue(self.target)
+        try:
+            return self.target if rescue(self.target) else None
+        except OSError:
+            part = part_of(self.target)
+            return part if part.exists() else None
 
     def _add_stream(self, encoding: Encoding) -> VideoStream:
         stream = self._container.add_stream(encoding.encoder, rate=25, options=encoding.options())
@@ -226,8 +242,10 @@ class PartFile:
         return self.seek(0, os.SEEK_CUR)
 
     def close(self) -> None:
-        """Let go of the file and the lock."""
-        os.close(self._descriptor)
+        """Let go of the file and the lock; once is enough."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
 
 def rescue(target: Path) -> bool:

@@ -14,10 +14,12 @@ import pytest
 
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.messages import End, Stamp
-from pipeline.testing import opened, stamp
+from pipeline.testing import feed, opened, stamp
 from stages.messages import Frame, Tracks
 from stages.sink_video import SinkVideo, SinkVideoSettings, annotated, clock_text, safe_name
 from stages.writing.recording import Encoding, Recording, choose_encoder, even_size
+
+HERE = Path(__file__).parent
 
 
 def frame(at: Stamp, width: int = 320, height: int = 240) -> Frame:
@@ -217,7 +219,7 @@ def test_two_writers_of_one_file_are_refused(tmp_path) -> None:
 def test_a_failing_disk_costs_the_video_and_not_the_run(tmp_path) -> None:
     """Files that may not grow beyond 2 MB: the first part is kept, later frames counted, and one retry made."""
     child = subprocess.run(
-        [sys.executable, "-c", FULL, str(tmp_path), str(Path(__file__).parent)],
+        [sys.executable, "-c", FULL, str(tmp_path), str(HERE)],
         check=False,
         capture_output=True,
         text=True,
@@ -229,8 +231,51 @@ def test_a_failing_disk_costs_the_video_and_not_the_run(tmp_path) -> None:
     later = len(times(tmp_path / "videos" / "cam.2.mp4"))
     assert 10 <= kept < 100
     assert later >= 5
-    assert 290 <= dropped <= 300
+    assert dropped == 380 - kept - later, "every frame is in a file or counted"
     assert "File too large" in child.stdout
+    assert f"kept={tmp_path}/videos/cam.mp4 kept_frames={kept}" in child.stdout
+    assert [path.name for path in sorted((tmp_path / "videos").iterdir())] == ["cam.2.mp4", "cam.mp4"]
+
+
+def test_a_disk_that_fails_at_the_end_leaves_nothing_that_does_not_play(tmp_path) -> None:
+    child = subprocess.run(
+        [sys.executable, "-c", FULL.replace("2_000_000", "4096").replace("380", "10"), str(tmp_path), str(HERE)],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert child.returncode == 0, child.stderr
+    assert child.stdout.splitlines()[-1] == "10"
+    assert "kept_frames=0 lost_frames=10" in child.stdout
+    assert list((tmp_path / "videos").iterdir()) == []
+
+
+def test_a_name_whose_file_came_to_nothing_is_used_again(tmp_path) -> None:
+    with opened(SinkVideo, {}, folder=tmp_path) as sink:
+        feed(sink, items(2))
+        sink._give_up("cam", OSError(28, "No space left on device"))
+        feed(sink, items(10, first=400))
+    assert [path.name for path in (tmp_path / "videos").iterdir()] == ["cam.mp4"]
+    assert len(times(tmp_path / "videos" / "cam.mp4")) == 10
+    assert sink.context.counts["dropped.write_failed", "cam"] == 2
+
+
+def test_a_file_that_cannot_be_begun_leaves_nothing(tmp_path) -> None:
+    with pytest.raises((av.FFmpegError, ValueError)):
+        Recording(tmp_path / "a.mp4", (64, 64), Encoding("no_such_encoder"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_abandoned_file_is_let_go_of_once(tmp_path) -> None:
+    """Closing may fail after its descriptor is closed, and the same number may be somebody else's by then."""
+    recording = Recording(tmp_path / "a.mp4", (64, 64), Encoding(choose_encoder("auto")))
+    recording.write(np.zeros((64, 64, 3), np.uint8), 0)
+    recording.close()
+    with (tmp_path / "other").open("w") as other:
+        assert recording.abandon() is None
+        other.write("still open")
+    assert (tmp_path / "other").read_text() == "still open"
 
 
 FULL = """
