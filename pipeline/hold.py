@@ -1,7 +1,7 @@
 """Waits out what the outside does not take now: a receiver that is away, a disk that is full.
 
     call --Unavailable, EnvironmentProblem--> pause --> the same call again --> ... --> its result
-                                                \\--the process closes--> Closing
+                                                '--the process closes--> Closing
 
 The wait is around the one call of the one stage that needs the outside, wherever in its process that stage stands: no
 stage before it sees an item twice. How the time passes is the caller's: a loop goes on hearing and beating meanwhile,

@@ -17,9 +17,8 @@ items. Input arrays are read-only and valid only during the call: what a stage k
 
 Raising `BadItem` from `process` when it was handed one item drops that item and counts it; with several items
 the runtime hands them in again one by one. `Unavailable` and `EnvironmentProblem` say that the outside does not take
-it now: the same call is made again each second until it does, and nothing else of the process goes on meanwhile. A
-`UserError` ends the run. Any other exception is a bug of the stage: logged with its traceback, the item dropped and
-counted as `error`.
+it now: the same call is made again each second until it does, and what comes behind waits. A `UserError` ends the run.
+Any other exception is a bug of the stage: logged with its traceback, the item dropped and counted as `error`.
 """
 
 from __future__ import annotations
