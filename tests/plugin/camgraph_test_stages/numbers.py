@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from camgraph_test_stages.messages import Number
+from camgraph_test_stages.messages import Number, pattern
 from pipeline.messages import End, Message
 from pipeline.stage import Ports, Settings, Stage
 
@@ -41,16 +41,26 @@ class NullModel(Stage[NullModelSettings]):
             pass
 
 
-class Double(Stage[Settings]):
+class DoubleSettings(Settings):
+    """How many, and how large."""
+
+    copies: int = Field(1, ge=1, description="How many numbers are made of each; every further one is one more.")
+    bytes: int = Field(16, ge=0, description="Size of the payload.")
+
+
+class Double(Stage[DoubleSettings]):
     """Twice the value."""
 
+    settings_type = DoubleSettings
     inputs = Number
     outputs = (Number,)
 
     def process(self, items: Sequence[Number]) -> Iterable[Message]:
         for item in items:
             item.verify()
-            yield item.with_value(2 * item.value)
+            for copy in range(self.settings.copies):
+                payload = self.context.new_arrays({"payload": ((self.settings.bytes,), "uint8")})["payload"]
+                yield Number(item.stamp, 2 * item.value + copy, pattern(item.stamp.camera, item.stamp.seq, payload))
 
 
 class ThinSettings(Settings):

@@ -1,0 +1,107 @@
+"""Flow where the shape of a graph makes it hard: large messages from several stages of a process, live cameras on edges
+that block, several messages of one frame."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.graph import load_plan
+from pipeline.testing import run_graph
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def run(folder: Path, processes: str, body: str) -> dict[str, Any]:
+    """Run a graph to an end without any problem; its last status."""
+    folder.mkdir(exist_ok=True)
+    path = folder / "g.yaml"
+    path.write_text(f"version: 1\nname: f{os.getpid()}\nprocesses: {processes}\n{body}")
+    outcome, status = run_graph(load_plan(path))
+    assert (outcome.status, outcome.problems) == (0, [])
+    return status
+
+
+def lines(path: Path, camera: str) -> list[str]:
+    return [line for line in path.read_text().splitlines() if line.startswith(f"{camera} ")]
+
+
+GROUP = """
+cameras: {a: {frames: 80, bytes: 30000}, b: {frames: 50, bytes: 30000}, c: {frames: 80, bytes: 100}}
+stages:
+  src: {use: count_source}
+  left: {use: double, from: src, group: both, with: {bytes: 40000}}
+  right: {use: double, from: left, group: both, with: {bytes: 90000}}
+  quick: {use: collect, from: left, batch: {max: 4}, with: {path: left}}
+  slow: {use: collect, from: right, with: {path: right, cost_ms: 3}}
+"""
+
+
+@pytest.mark.parametrize("processes", ["separate", "compact"])
+def test_two_stages_of_one_process_send_large_messages_to_others(tmp_path: Path, processes: str) -> None:
+    run(tmp_path / "one", "one", GROUP)
+    status = run(tmp_path / "many", processes, GROUP)
+    assert sum(camera["drops"] for camera in status["cameras"].values()) == 0
+    for name, factor in (("left", 2), ("right", 4)):
+        for camera, frames in (("a", 80), ("b", 50), ("c", 80)):
+            seen = lines(tmp_path / "many" / name, camera)
+            assert seen == [f"{camera} 0 {seq} {factor * seq}" for seq in range(frames)]
+            assert seen == lines(tmp_path / "one" / name, camera)
+
+
+LIVE = """
+cameras:
+  quick: {frames: 300, pace_ms: 3, live: true, bytes: 50000}
+  slow: {frames: 30, pace_ms: 30, live: true, bytes: 50000}
+stages:
+  src: {use: count_source}
+  model: {use: null_model, from: {stage: src, policy: block}, batch: {max: 2}, with: {cost_ms: 30}}
+  out: {use: collect, from: {stage: model, policy: block}, with: {path: out}}
+"""
+
+
+def test_a_live_camera_on_edges_that_block_drops_at_the_source_alone(tmp_path: Path) -> None:
+    status = run(tmp_path, "separate", LIVE)
+    for camera, frames in (("quick", 300), ("slow", 30)):
+        counted = status["cameras"][camera]
+        seen = [int(line.split()[2]) for line in lines(tmp_path / "out", camera)]
+        assert seen == sorted(set(seen))
+        assert seen[-1] == frames - 1, "the last frame is the newest, and nothing replaced it"
+        assert counted["frames"] == frames
+        assert len(seen) + counted["drops"] == frames
+    assert status["cameras"]["quick"]["drops_by_reason"].keys() == {"queue_full"}
+    assert status["stages"]["model"]["items"] == sum(len(lines(tmp_path / "out", c)) for c in ("quick", "slow"))
+
+
+SEVERAL = """
+cameras: {a: {frames: 60, bytes: 30000}, b: {frames: 60, bytes: 30000}, c: {frames: 20}}
+stages:
+  src: {use: count_source}
+  model: {use: null_model, from: src, batch: {max: 5}, threads: 2, with: {cost_ms: 1}}
+  three: {use: double, from: model, batch: {max: 4}, with: {copies: 3, bytes: 12000}}
+  again: {use: double, from: three, batch: {max: 4}, with: {copies: 2}}
+  sum: {use: running_sum, from: three}
+  out: {use: collect, from: again, batch: {max: 8}, with: {path: out}}
+  sums: {use: collect, from: sum, with: {path: sums}}
+"""
+
+
+@pytest.mark.parametrize("processes", ["one", "separate", "compact"])
+def test_several_messages_of_one_frame_keep_their_order_behind_a_batch(tmp_path: Path, processes: str) -> None:
+    status = run(tmp_path, processes, SEVERAL)
+    assert sum(camera["drops"] for camera in status["cameras"].values()) == 0
+    for camera, frames in (("a", 60), ("b", 60), ("c", 20)):
+        made = [(seq, 2 * seq + copy) for seq in range(frames) for copy in range(3)]
+        doubled = [f"{camera} 0 {seq} {2 * value + copy}" for seq, value in made for copy in range(2)]
+        assert lines(tmp_path / "out", camera) == doubled
+        sums, total = [], 0
+        for seq, value in made:
+            total += value * (seq + 1)
+            sums.append(f"{camera} 0 {seq} {total}")
+        assert lines(tmp_path / "sums", camera) == sums
