@@ -93,7 +93,7 @@ class Connection(asyncio.Protocol):
         self._transport.write(response.encode(request.headers.get("cseq", "0")))
         if request.method == "PLAY" and response.status == 200 and self._viewer is not None:
             self._camera.joined(self._viewer)
-        if request.method == "TEARDOWN":
+        if request.method == "TEARDOWN" and response.status == 200:
             self._transport.close()
 
     def _checked(self, request: Request) -> Response:

@@ -1,13 +1,12 @@
 """A test picture that says which it is, and can be read after it was coded, sent and decoded.
 
 Sixteen blocks across the top hold the number in binary, white for one, the highest bit first; the blocks below them
-hold the opposite, so that a damaged picture is known as such. A texture wanders through the rest, so that a picture is
-as many packets as one of a real scene.
+hold the opposite, so that a damaged picture is known as such. The rest is patches that are others in each picture, so
+that none can be told from the one before, and each is several packets.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,15 +17,13 @@ U8 = NDArray[np.uint8]
 BITS = 16
 _ROWS = 8
 _DARK, _BRIGHT = 16, 235
-_GRAIN = 8
-"""Pixels of one patch of the texture, in both directions."""
-_STEP = 3
-"""Pixels by which the texture wanders from picture to picture."""
+_GRAIN = 16
+"""Pixels of one patch, in both directions."""
 
 
 def picture(number: int, width: int, height: int) -> U8:
     """Picture ``number`` (modulo 2**16) as grey values, (height, width)."""
-    made = np.roll(_texture(width, height), number * _STEP, axis=1)
+    made = _patches(number, width, height)
     block_height = height // _ROWS
     ones = np.repeat(_bits(number), _columns(width))
     made[:block_height, : ones.size] = np.where(ones, _BRIGHT, _DARK)
@@ -40,16 +37,16 @@ def number_of(grey: NDArray[Any]) -> int | None:
     rows = (np.arange(2) * 2 + 1) * (height // _ROWS) // 2
     columns = (np.arange(BITS) * 2 + 1) * (width // BITS) // 2
     upper, lower = grey[np.ix_(rows, columns)].astype(np.int32)
-    if np.abs(upper - lower).min() < (_BRIGHT - _DARK) // 2:
+    if np.abs(upper - lower).min() < (_BRIGHT - _DARK) * 3 // 4:
         return None
     bits = upper > lower
     return int(bits @ (1 << np.arange(BITS)[::-1]))
 
 
-@lru_cache(maxsize=4)
-def _texture(width: int, height: int) -> U8:
-    patches = np.random.default_rng(0).integers(60, 180, (height // _GRAIN + 1, width // _GRAIN + 1), np.uint8)
-    return patches.repeat(_GRAIN, axis=0).repeat(_GRAIN, axis=1)[:height, :width]
+def _patches(number: int, width: int, height: int) -> U8:
+    source = np.random.default_rng(number)
+    grains = source.integers(80, 160, (height // _GRAIN + 1, width // _GRAIN + 1), np.uint8)
+    return grains.repeat(_GRAIN, axis=0).repeat(_GRAIN, axis=1)[:height, :width]
 
 
 def _bits(number: int) -> NDArray[np.bool_]:

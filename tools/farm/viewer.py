@@ -126,7 +126,7 @@ class Viewer:
         """Say what the media clock and the clock on the wall show at the same time, when that is due."""
         if not self._report_ns or due.due_ns < self._next_report_ns:
             return
-        self._next_report_ns = due.due_ns + self._report_ns
+        self._next_report_ns = max((self._next_report_ns or due.due_ns) + self._report_ns, due.due_ns)
         stamp = self._running_stamp(due.due_ns)
         self._carrier.report(sender_report(self.identity.ssrc, wall_ns, stamp, self.packets, self.octets))
 
