@@ -2,8 +2,7 @@
 
     CamgraphError
     ├── UserError            2  what the person wrote or gave is wrong
-    │   ├── GraphError          a graph file; holds every problem found, with its place
-    │   └── SettingsError       the settings of one stage
+    │   └── GraphError          a graph file; holds every problem found, with its place
     ├── EnvironmentProblem   3  the machine lacks something: memory, a library, a permission, a network
     ├── Unavailable          -  the outside is not there now; the same items are handed in again later
     ├── BadItem              -  one item cannot be processed; it is dropped and counted, the rest goes on
@@ -34,10 +33,6 @@ class UserError(CamgraphError):
     """The person's mistake: shown without a traceback."""
 
     exit_status = EXIT_USER
-
-
-class SettingsError(UserError):
-    """The settings of one stage do not hold together."""
 
 
 @dataclass(frozen=True, slots=True)
