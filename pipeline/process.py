@@ -22,6 +22,7 @@ from pipeline.reports import Beat, Ended
 from pipeline.restarts import Restarts
 from pipeline.run_folder import unlink_socket
 from pipeline.segments import segments_bytes, unlink_prefix
+from pipeline.standstill import Sight
 from pipeline.tally import Tally
 
 _STEADY_S = 60.0
@@ -193,6 +194,23 @@ class Process:
             last_beat=self.last_beat,
             hang_s=hang_s,
             open_s=open_s,
+        )
+
+    def sight(self, *, trusted: bool, finite: bool) -> Sight:
+        """How it looks now; `trusted`: what is known of it is not old."""
+        beat = self.beat
+        items = tuple(stage["items"] for stage in beat.get("stages", {}).values())
+        done = (self.incarnation, items, len(self.ended))
+        seen = (tuple(beat.get(key, 0) for key in ("custody", "queue", "slots")), tuple(self.frames_done.items()))
+        at_work = bool(beat.get("working_since_ns") or beat.get("held") or (finite and beat.get("source_opening")))
+        return Sight(
+            unit=self.plan.name,
+            source=bool(self.plan.sources),
+            done=done,
+            seen=(done, seen, frozenset(self.counts().items())),
+            custody=beat.get("custody", 0) if self.pid else 0,
+            readers=frozenset(self.readers),
+            excused=at_work or not trusted or self.state not in ("running", "finished"),
         )
 
     def slept(self, seconds: float) -> None:

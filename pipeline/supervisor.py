@@ -32,11 +32,15 @@ from pipeline.registry import find_stage
 from pipeline.reports import Beat, Committed, Ended, Failed, Ready, Report
 from pipeline.run_folder import RunFolder
 from pipeline.segments import sweep
+from pipeline.standstill import Standstill, Stuck
 from pipeline.status import Meter
 
 _LOOP_MS = 100
 _HOLD_LIMIT_S = 30.0
 _KEPT_EVENTS = 50
+_LOOK_S = 0.5
+_PATIENCE = 3
+"""So many times `hang_s` nothing may move."""
 
 
 class Supervisor:
@@ -57,6 +61,8 @@ class Supervisor:
         self._wakefulness = Wakefulness(time.monotonic(), plan.hang_s)
         self._notices = Notices(folder.name, plan.graph)
         self._finite = is_finite(plan)
+        self._standstill = Standstill(_PATIENCE * plan.hang_s, finite=self._finite, now=time.monotonic())
+        self._next_look = 0.0
         self._running = False
         self._running_since = 0.0
         self._closing_since = 0.0
@@ -156,6 +162,7 @@ class Supervisor:
             self._fail(EXIT_GAVE_UP, f"not all was processed within {self.plan.drain_s:g} s after the stop")
         else:
             self._look_for_held(now)
+            self._look_for_standstill(now)
 
     # ---- what the processes say
 
@@ -195,6 +202,29 @@ class Supervisor:
         if why and not process.killed_for and self._wakefulness.trusts(now):
             self._log.error("process_hangs", unit=process.plan.name, why=why, hang_s=self.plan.hang_s)
             process.kill(why)
+
+    def _look_for_standstill(self, now: float) -> None:
+        if now < self._next_look:
+            return
+        self._next_look = now + _LOOK_S
+        trusted = self._running and self._wakefulness.trusts(now)
+        stuck = self._standstill.look([p.sight(trusted=trusted, finite=self._finite) for p in self.processes], now)
+        if stuck:
+            self._log.error("nothing_moves", for_s=_PATIENCE * self.plan.hang_s, custody=stuck.custody)
+            self._get_going(stuck)
+
+    def _get_going(self, stuck: Stuck) -> None:
+        if stuck.over:
+            unfinished = ", ".join(f"{n} of {unit}" for unit, n in stuck.custody.items() if n)
+            self._fail(
+                EXIT_GAVE_UP,
+                f"nothing moves, also not after a restart of what is stuck (messages that are not done: {unfinished}): "
+                "a bug of a stage or of the runtime; the log has the details",
+            )
+            return
+        for process in self.processes:
+            if process.plan.name in stuck.culprits:
+                process.kill("nothing moves")
 
     def died(self, process: Process, status: int, *, opened: bool) -> None:
         """See `pipeline.fleet.Listener`."""

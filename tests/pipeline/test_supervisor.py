@@ -100,6 +100,26 @@ def test_a_source_that_blocks_for_ever_is_started_again(tmp_path: Path, logs: li
     assert ("first frame" if block_at == 0 else "hang_s") in said["why"]
 
 
+def test_a_graph_that_is_stuck_for_no_reason_is_got_going(tmp_path: Path, logs: list[Any]) -> None:
+    settings = {"how": "stall", "camera": "a", "marker": "once"}
+    outcome, status = run_graph(load_plan(chain(tmp_path, "crash", settings, hang_s=1.0)), limit_s=60)
+    assert (outcome.status, outcome.problems) == (0, [])
+    assert numbers(tmp_path) == ALL
+    [said] = [line for line in logs if line["event"] == "nothing_moves"]
+    assert said["custody"]["src.a"] > 0
+    assert said["custody"]["out.0"] == 0
+    assert (status["stages"]["mid"]["restarts"], status["stages"]["out"]["restarts"]) == (1, 0)
+
+
+def test_a_graph_of_files_that_is_stuck_again_ends(tmp_path: Path) -> None:
+    path = chain(tmp_path, "crash", {"how": "stall"}, hang_s=1.0)  # at a frame of each camera
+    outcome, _ = run_graph(load_plan(path), limit_s=60)
+    assert outcome.status == 1
+    [problem] = outcome.problems
+    assert "nothing moves" in problem
+    assert "of src.a" in problem
+
+
 def test_items_and_busy_time_do_not_fall_when_a_process_dies(tmp_path: Path) -> None:
     seen: list[tuple[int, float]] = []
     killed: list[int] = []

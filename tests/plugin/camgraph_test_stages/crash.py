@@ -15,13 +15,14 @@ from pydantic import Field
 
 from camgraph_test_stages.messages import Number
 from pipeline.errors import BadItem, UserError
+from pipeline.gatherer import Gatherer
 from pipeline.messages import Message
 from pipeline.paths import resolve
 from pipeline.stage import Settings, Stage
 
 How = Literal[
     "raise", "bad_item", "user_error", "interrupt", "system_exit", "exit", "kill", "segfault", "hang", "close",
-    "open", "babble", "misreport", "shout",
+    "open", "babble", "misreport", "shout", "stall",
 ]  # fmt: skip
 _SAYS = {
     "babble": struct.pack("<I", 3) + b"\xc1\xc1\xc1",
@@ -75,6 +76,8 @@ class Crash(Stage[CrashSettings]):
 
 
 def _go_wrong(how: How) -> None:
+    if how == "stall":  # the loop goes on and takes nothing any more
+        Gatherer.next = lambda _: None  # type: ignore[method-assign]
     if how in _SAYS:
         os.write(int(sys.argv[sys.argv.index("--control") + 1]), _SAYS[how])
         time.sleep(30)
