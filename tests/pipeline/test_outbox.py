@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import EnvironmentProblem
@@ -28,9 +28,9 @@ def stone(seq: int, camera: str) -> Item:
 
 
 def make(
-    folder: Path, *, run: int = 1, incarnation: int = 1, cameras: tuple[str, ...] = ("cam",), **settings: Any
+    folder: Path, *, run: int = 1, incarnation: int = 1, cameras: tuple[str, ...] = ("cam",), **more: Any
 ) -> Outbox:
-    values = {"path": str(folder / "outbox.sqlite"), "sinks": {"log": [], "alarm": ["rules"]}, **settings}
+    values = {"path": str(folder / "outbox.sqlite"), "sinks": {"log": [], "alarm": ["rules"]}, **more}
     state = folder / f"run{run}"
     state.mkdir(exist_ok=True)
     context = HandContext(folder, state, incarnation=incarnation, cameras=cameras)
@@ -176,6 +176,7 @@ def test_events_that_an_older_version_has_left_are_delivered(tmp_path: Path) -> 
     second.db.close()
 
 
+@settings(deadline=None)  # each commit waits for the disk
 @given(st.data())
 def test_every_incident_of_dead_processes_ends_once_whatever_the_order(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -262,6 +263,7 @@ def test_a_slow_producer_holds_the_order_of_time_back(tmp_path: Path) -> None:
     outbox.db.close()
 
 
+@settings(deadline=None)  # each commit waits for the disk
 @given(st.data())
 def test_a_sink_ordered_by_time_gets_one_sequence_whatever_the_arrival(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
