@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice, pairwise
 from typing import Any
@@ -18,6 +18,8 @@ pytestmark = pytest.mark.timeout(90)
 
 Bare = Callable[..., Any]
 NTP_EPOCH_S = 2_208_988_800
+TICKS = 1800
+"""Of the 90 kHz clock, from frame to frame."""
 
 
 def stamps_apart(stamps: list[int]) -> list[int]:
@@ -197,16 +199,16 @@ def test_jump_shifts_time_stamps_after_so_many_frames(camera: CameraHandle, bare
     client = bare(camera)
     client.play()
     apart = stamps_apart(client.pictures(14))
-    assert apart == [3600] * 9 + [3600 + seconds * 90_000 & 0xFFFF_FFFF] + [3600] * 3
+    assert apart == [TICKS] * 9 + [TICKS + seconds * 90_000 & 0xFFFF_FFFF] + [TICKS] * 3
 
 
 def test_wrap_lets_time_stamps_pass_their_end(camera: CameraHandle, bare: Bare) -> None:
-    camera.wrap(0.2)
+    camera.wrap(0.1)
     client = bare(camera)
     client.play()
     stamps = client.pictures(8)
-    assert stamps[:6] == [(1 << 32) - 18_000 + 3600 * n for n in range(5)] + [0]
-    assert stamps_apart(stamps) == [3600] * 7
+    assert stamps[:6] == [(1 << 32) - 9000 + TICKS * n for n in range(5)] + [0]
+    assert stamps_apart(stamps) == [TICKS] * 7
 
 
 def test_constant_stamps_stand_still(camera: CameraHandle, bare: Bare) -> None:
@@ -215,41 +217,42 @@ def test_constant_stamps_stand_still(camera: CameraHandle, bare: Bare) -> None:
     client.play()
     assert stamps_apart(client.pictures(6)) == [0] * 5
     camera.heal("timestamps")
-    assert stamps_apart(client.pictures(6))[-1] == 3600
+    assert stamps_apart(client.pictures(6))[-1] == TICKS
 
 
 def test_duplicate_stamps_come_twice(camera: CameraHandle, bare: Bare) -> None:
     camera.stamps("duplicate")
     client = bare(camera)
     client.play()
-    assert stamps_apart(client.pictures(6)) == [0, 7200, 0, 7200, 0]
+    assert stamps_apart(client.pictures(6)) == [0, 2 * TICKS, 0, 2 * TICKS, 0]
 
 
-def reported_s(client: Any) -> float:
-    """The time of day of the next sender report, in seconds since 1970."""
-    report = next(packet.payload for packet in client.packets() if packet.channel == 1)
-    seconds, fraction = struct.unpack_from("!II", report, 8)
-    return float(seconds - NTP_EPOCH_S + fraction / 2**32)
+def reported_s(client: Any) -> Iterator[float]:
+    """The time of day of its sender reports, in seconds since 1970."""
+    for packet in client.packets():
+        if packet.channel == 1:
+            seconds, fraction = struct.unpack_from("!II", packet.payload, 8)
+            yield seconds - NTP_EPOCH_S + fraction / 2**32
 
 
 def test_a_wrong_clock_is_wrong_by_so_much(camera: CameraHandle, bare: Bare) -> None:
     camera.clock(-7200)
     client = bare(camera)
     client.play()
-    report_s = reported_s(client)
-    sent = camera.sent()[-1]
-    assert abs(report_s - sent.wall_ns / 1e9) < 2
+    reports = reported_s(client)
+    first_s = next(reports)
+    assert abs(first_s - camera.sent()[-1].wall_ns / 1e9) < 5
     camera.heal("clock")
-    client.media(40)
-    assert 7199 < reported_s(client) - report_s < 7210
+    later_s = next(report_s for report_s in islice(reports, 20) if report_s > first_s + 60)
+    assert 7199 < later_s - first_s < 7215
 
 
 def test_a_false_rate_stands_in_the_description(camera: CameraHandle, bare: Bare) -> None:
-    camera.declare(50)
+    camera.declare(25)
     client = bare(camera)
-    assert "a=framerate:50\r\n" in client.ask("DESCRIBE")[2]
+    assert "a=framerate:25\r\n" in client.ask("DESCRIBE")[2]
     client.play()
-    assert stamps_apart(client.pictures(4)) == [3600] * 3
+    assert stamps_apart(client.pictures(4)) == [TICKS] * 3
 
 
 def test_faults_of_one_camera_are_not_those_of_another(farm: Farm, camera: CameraHandle, bare: Bare) -> None:

@@ -17,6 +17,7 @@ from tools.farm import CameraHandle, CameraSettings, ClipSettings, Farm
 pytestmark = pytest.mark.timeout(90)
 
 ROUND = 25
+TICKS = 1800
 
 
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
@@ -27,7 +28,7 @@ def test_all_pictures_arrive_in_order_round_after_round(
     seen = view(farm.camera(name).url, transport).pictures(40)
     assert [one.number for one in seen] == [number % ROUND for number in range(40)]
     stamps = [one.pts for one in seen][1:]
-    assert {later - earlier for earlier, later in pairwise(stamps)} == {3600}
+    assert {later - earlier for earlier, later in pairwise(stamps)} == {TICKS}
 
 
 @pytest.mark.parametrize("name", ["basic", "digest"])
@@ -69,7 +70,7 @@ def test_what_was_sent_can_be_accounted_for(camera: CameraHandle, bare: Callable
     counts = camera.wait_for(lambda now: now.frames >= before.frames + 30)
     assert (counts.clients, counts.plays - before.plays) == (1, 1)
     sent = camera.sent(newest=30)
-    assert all(later.captured_ns - earlier.captured_ns == 40_000_000 for earlier, later in pairwise(sent))
+    assert all(later.captured_ns - earlier.captured_ns == 20_000_000 for earlier, later in pairwise(sent))
     assert all(frame.captured_ns <= frame.sent_ns for frame in sent)
     client.close()
     camera.wait_for(lambda now: now.clients == 0 and now.open_connections == 0)
@@ -111,7 +112,7 @@ def test_sender_reports_come_twice_a_second(camera: CameraHandle, bare: Callable
         pictures += packet.marker
         if pictures == 51:
             break
-    assert reports == 5
+    assert reports == 3
 
 
 def test_a_clip_is_sent_as_it_is_where_it_can_be(test_data: Path, view: Callable[..., Any]) -> None:

@@ -15,8 +15,8 @@ from tools.farm.rtp import interleaved, ntp_of, rtp_packets, sender_report
 from tools.farm.rtsp import Request, RequestReader, Response, Transport, transport_of
 
 REQUESTS = (
-    b"OPTIONS rtsp://127.0.0.1:8554/cam1 RTSP/1.0\r\nCSeq: 1\r\n\r\n$\x01\x00\x08\r\n\r\nreport"[:12]
-    + b"SET_PARAMETER rtsp://127.0.0.1/cam1/track0?x=1 RTSP/1.0\r\nCSeq: 2\r\nContent-Length: 6\r\n\r\na: b\r\n"
+    b"OPTIONS rtsp://127.0.0.1:8554/cam1 RTSP/1.0\r\nCSeq: 1\r\n\r\n$\x01\x00\x08\r\n\r\nabcd"
+    b"SET_PARAMETER rtsp://127.0.0.1/cam1/track0?x=1 RTSP/1.0\r\nCSeq: 2\r\nContent-Length: 6\r\n\r\na: b\r\n"
     b"TEARDOWN rtsp://127.0.0.1/cam1/ RTSP/1.0\r\ncseq:3\r\nSession: ab\r\n\r\n"
 )
 
