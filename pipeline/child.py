@@ -25,7 +25,7 @@ from pipeline.boot import Boot
 from pipeline.channel import Channel
 from pipeline.errors import EXIT_GAVE_UP, CamgraphError
 from pipeline.logs import log_to_channel
-from pipeline.run_folder import remove_left_over
+from pipeline.run_folder import remove_run_of
 from pipeline.segments import unlink_prefix
 from pipeline.worker import Worker
 
@@ -90,7 +90,7 @@ def _die_with(life: int, boot: Boot) -> None:
 def _clean_up(boot: Boot) -> None:
     """The supervisor is dead and every process of the run ends: nobody needs its folder any more."""
     unlink_prefix(boot.shm_prefix)
-    remove_left_over(Path(boot.run_folder))
+    remove_run_of(Path(boot.run_folder))
 
 
 def _drain(channel: Channel) -> None:

@@ -61,7 +61,7 @@ class Fleet:
             graph=self._plan.graph,
             run=self._folder.name,
             incarnation=incarnation,
-            run_folder=str(self._folder.path),
+            run_folder=str(self._folder.own),
             endpoint=self._folder.endpoint(process.number, incarnation),
             shm_prefix=shm_prefix(self._folder.name, unit.name, incarnation),
             base_folder=self._plan.base_folder,

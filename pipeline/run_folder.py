@@ -3,8 +3,9 @@
 <runs_folder>/<name>/
     lock        held (flock) by the supervisor for life: a folder that nobody locks is left over
     control     the control socket
-    <n>.<i>     the socket of process n in its incarnation i
-    state/      a folder for each stage
+    <pid>/      what its processes make, by the supervisor's id: late ones of a killed run never touch the next run's
+        <n>.<i>     the socket of process n in its incarnation i
+        state/      a folder for each stage
 """
 
 from __future__ import annotations
@@ -41,6 +42,9 @@ class RunFolder:
         if self._lock < 0:
             raise UserError(f"a run called {name} is going on: stop it (camgraph stop --name {name}) or choose --name")
         _empty(self.path)
+        self.own = self.path / str(os.getpid())
+        """For the processes of this run alone."""
+        self.own.mkdir(mode=0o700)
 
     @property
     def control(self) -> str:
@@ -49,7 +53,7 @@ class RunFolder:
 
     def endpoint(self, number: int, incarnation: int) -> str:
         """The address of a process's socket. Short: an ipc address ends at 107 characters."""
-        return f"ipc://{self.path}/{number}.{incarnation}"
+        return f"ipc://{self.own}/{number}.{incarnation}"
 
     def close(self) -> None:
         """Remove the folder."""
@@ -74,6 +78,11 @@ def sweep_runs(root: Path) -> None:
         remove_left_over(path)
 
 
+def remove_run_of(own: Path) -> None:
+    """As `remove_left_over`, for a process that knows its run by the folder of the run's processes."""
+    remove_left_over(own.parent)
+
+
 def remove_left_over(path: Path) -> None:
     """Remove a run's folder, unless a supervisor holds its lock: then it belongs to a new run.
 
@@ -81,7 +90,8 @@ def remove_left_over(path: Path) -> None:
     """
     fd = _lock(path / "lock", make=True)
     if fd >= 0:
-        shutil.rmtree(path, ignore_errors=True)
+        if _is_at(fd, path / "lock"):  # else a run that ended meanwhile had it, and the next one may be here already
+            shutil.rmtree(path, ignore_errors=True)
         os.close(fd)
 
 

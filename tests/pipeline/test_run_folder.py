@@ -19,7 +19,7 @@ from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.graph import parse_graph
 from pipeline.names import MAX_NAME
 from pipeline.paths import runs_folder
-from pipeline.run_folder import RunFolder, running
+from pipeline.run_folder import RunFolder, remove_run_of, running, unlink_socket
 
 GRAPH = """
 version: 1
@@ -98,7 +98,7 @@ def test_what_a_late_child_of_a_dead_run_put_back_is_swept() -> None:
         (runs_folder() / name / "state" / "outbox" / "started").touch()
     runs_folder().chmod(0o700)
     folder = RunFolder("lobby")
-    assert [path.name for path in runs_folder().rglob("*")] == ["lobby", "lock"]
+    assert sorted(path.name for path in runs_folder().rglob("*")) == sorted(["lobby", "lock", folder.own.name])
     folder.close()
 
 
@@ -108,8 +108,28 @@ def test_what_comes_back_between_the_sweep_and_the_lock_is_swept_too(monkeypatch
     (runs_folder() / "lobby" / "3.1").touch()
     runs_folder().chmod(0o700)
     folder = RunFolder("lobby")
-    assert [path.name for path in folder.path.iterdir()] == ["lock"]
+    assert sorted(path.name for path in folder.path.rglob("*")) == sorted(["lock", folder.own.name])
     folder.close()
+
+
+def test_late_processes_of_a_killed_run_do_not_touch_the_next_one_of_its_name() -> None:
+    code = (
+        "import os; from pipeline.run_folder import RunFolder; folder = RunFolder('lobby');"
+        "print(folder.own, folder.endpoint(0, 1), flush=True); os.kill(os.getpid(), 9)"
+    )
+    killed = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    own, endpoint = killed.stdout.split()
+    folder = RunFolder("lobby")
+    socket_file = Path(folder.endpoint(0, 1).removeprefix("ipc://"))
+    socket_file.touch()
+    unlink_socket(endpoint)
+    (Path(own) / "state" / "outbox").mkdir(parents=True)
+    remove_run_of(Path(own))
+    assert running() == ["lobby"]
+    assert socket_file.exists()
+    assert not (folder.own / "state").exists()
+    folder.close()
+    assert list(runs_folder().iterdir()) == []
 
 
 def test_what_stands_in_the_way_of_a_folder_is_named() -> None:

@@ -210,17 +210,22 @@ print(json.dumps([outcome.status, outcome.problems, restarts]))
 """
 
 
+def wait_for_pids(run: subprocess.Popen[Any], path: Path) -> list[int]:
+    """The processes of a run that has begun to work."""
+    until = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < until, "the run does not get going"
+        assert run.poll() is None
+        threading.Event().wait(0.02)
+    return list(json.loads(path.read_text()))
+
+
 def test_nobody_is_killed_when_the_whole_run_was_stopped_for_long(tmp_path: Path) -> None:
     path = chain(tmp_path, "null_model", {"cost_ms": 20}, hang_s=1.5, frames=200, pace_ms=10)
     command = [sys.executable, "-c", STOPPED, str(path), str(tmp_path / "pids")]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
-        until = time.monotonic() + 60
-        while not (tmp_path / "pids").exists():
-            assert time.monotonic() < until, "the run does not get going"
-            assert run.poll() is None
-            threading.Event().wait(0.02)
-        pids = [run.pid, *json.loads((tmp_path / "pids").read_text())]
+        pids = [run.pid, *wait_for_pids(run, tmp_path / "pids")]
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
         threading.Event().wait(4)  # longer than hang_s, and than what the supervisor takes for a stop
