@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says nothing on a loaded machine.
+settings.register_profile("camgraph", deadline=None)
+settings.load_profile("camgraph")
 
 ROOT = Path(__file__).resolve().parent.parent
 

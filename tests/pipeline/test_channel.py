@@ -118,7 +118,7 @@ def test_who_never_stops_sending_does_not_hold_up_who_hears(pair: Ends) -> None:
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_no_bytes_at_all_raise(data: bytes) -> None:
     one, other = socket.socketpair()
     with one, other:

@@ -261,7 +261,7 @@ def random_graphs(draw: st.DrawFn) -> str:
     return "\n".join(stages)
 
 
-@settings(max_examples=int(os.environ.get("CAMGRAPH_RANDOM_GRAPHS", "6")), deadline=None,
+@settings(max_examples=int(os.environ.get("CAMGRAPH_RANDOM_GRAPHS", "6")),
           suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])  # fmt: skip
 @given(random_graphs(), st.sampled_from(["separate", "compact"]), st.data())
 def test_random_graphs_come_to_their_end_with_the_same_results(

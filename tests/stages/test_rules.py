@@ -291,7 +291,7 @@ people = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 400).map(float)), 
 stories = st.lists(people, max_size=14)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(stories, stories, st.integers(1, 9), st.data())
 def test_a_camera_knows_only_itself(tmp_path_factory: Any, one: Any, other: Any, batch: int, data: Any) -> None:
     """Byte for byte: whatever the batches are, and whatever another camera sees in between."""

@@ -69,7 +69,7 @@ def test_a_restart_writes_nothing_twice_and_says_so(tmp_path) -> None:
     assert counts == {("repeated", "cam"): 2, ("written", "cam"): 1}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     before=st.integers(0, 3),
     count=st.integers(1, 12),

@@ -201,7 +201,7 @@ def _ends(given_from: Any) -> list[str]:
     return given_from if isinstance(given_from, list) else [given_from] if given_from else []
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(graphs())
 def test_every_message_finds_its_reader(tmp_path: Path, data: dict[str, Any]) -> None:
     graph = parse_graph(yaml.safe_dump(data, sort_keys=False), "g.yaml", base_folder=tmp_path, environ={})

@@ -299,7 +299,7 @@ conditions = st.recursive(
 coordinates = st.sampled_from([NAN, 0.0, 5.0, 10.0, 49.0, 50.0, 60.0])
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(conditions, st.lists(coordinates, min_size=17, max_size=17), st.lists(coordinates, min_size=17, max_size=17))
 def test_same_as_the_interpreter(text: str, xs: list[float], ys: list[float]) -> None:
     k = [v for x, y in zip(xs, ys, strict=True) for v in ((NAN, NAN) if math.isnan(x + y) else (x, y))]
@@ -309,7 +309,7 @@ def test_same_as_the_interpreter(text: str, xs: list[float], ys: list[float]) ->
     assert condition.judge(k, person(), surroundings) is interpreted(tree, k, person())
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.text(alphabet="abh.0159<>=!+-*/(), _ndorinot\n", max_size=60))
 def test_no_text_does_harm(text: str) -> None:
     """Any text is a condition or an ExpressionError with a place in it; nothing else happens."""

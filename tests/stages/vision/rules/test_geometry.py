@@ -15,7 +15,7 @@ from stages.vision.rules.geometry import Line, in_pixels, polygon_problem, zone_
 points = st.tuples(st.integers(0, 40), st.integers(0, 40))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(points, min_size=3, max_size=7, unique=True), points)
 def test_inside_as_opencv_says(corners: list[tuple[int, int]], point: tuple[int, int]) -> None:
     assume(polygon_problem(corners) is None)
@@ -37,7 +37,7 @@ def test_sides_of_a_line() -> None:
     assert eastward.distance(3, 7) == -3
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(points, points, points, points)
 def test_meets_as_parameters_say(
     one: tuple[int, int], other: tuple[int, int], a: tuple[int, int], b: tuple[int, int]

@@ -15,7 +15,7 @@ shapes = st.tuples(st.integers(1, 4), st.integers(1, 4))
 score_tables = shapes.flatmap(lambda shape: arrays(np.float64, shape, elements=st.floats(0, 1)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(score_tables, st.floats(0.05, 0.9))
 def test_best_sum_of_allowed_pairs(scores: np.ndarray, least: float) -> None:
     pairs = match(scores, least=least)

@@ -43,7 +43,7 @@ def predicted_height(sequence: np.ndarray, steps_s: list[float], dt: float) -> f
     return max(place + velocity * dt, 1.0)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(boxes, st.floats(0.01, 2.0)), min_size=2, max_size=5))
 def test_same_as_the_textbook(steps: list[tuple[list[float], float]]) -> None:
     sequence, times = np.array([box for box, _ in steps]), [dt for _, dt in steps[1:]]

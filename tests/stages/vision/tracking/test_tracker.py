@@ -103,7 +103,7 @@ frames_of_people = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(frames_of_people, st.integers(1, 10**12))
 def test_whatever_comes(story: list[tuple[int, list[Person]]], first_id: int) -> None:
     """Ids are unique in a frame, new ones are in order and never come back once forgotten; and it is repeatable."""
