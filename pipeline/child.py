@@ -52,7 +52,8 @@ def run_child(control: int, life: int, label: str) -> int:
         return error.exit_status
     except Exception as bug:
         log.exception("process_failed")
-        channel.send("failed", status=EXIT_GAVE_UP, error=f"{type(bug).__name__}: the log has the details")
+        told = f"{boot.unit.name}: {type(bug).__name__} in the runtime; the log has the details"
+        channel.send("failed", status=EXIT_GAVE_UP, error=told)
         return EXIT_GAVE_UP
     finally:
         if channel.closed:

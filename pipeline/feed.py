@@ -127,6 +127,8 @@ class SourceFeed:
                     message = next(frames, None)
                 if message is None:
                     break
+                if type(message) not in self._source.outputs:
+                    raise TypeError(f"made {type(message).__name__}, which is not among its declared outputs")
                 self._last, self._opening = message.stamp, False
                 self._hand(Handed(message, slots))
         except (UserError, EnvironmentProblem, BadItem) as problem:

@@ -11,7 +11,6 @@ message that comes twice is known by its key: it is not processed again, but its
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -27,6 +26,7 @@ from pipeline.metrics import Counters
 from pipeline.plan import UnitPlan
 from pipeline.protocol import ATTACH, DATA, HELLO, SIGNAL, Head, Sender, Signals, packed_hello
 from pipeline.refusals import Refusals
+from pipeline.run_folder import unlink_socket
 from pipeline.stage import Logger
 from pipeline.wire import MAX_PART, Header, read_header
 
@@ -237,8 +237,7 @@ class Inlet:
     def close(self) -> None:
         """Close the socket and remove its file."""
         self.socket.close(0)
-        with contextlib.suppress(OSError):
-            os.unlink(self.endpoint.removeprefix("ipc://"))  # noqa: PTH108 - may be an abstract name
+        unlink_socket(self.endpoint)
 
 
 def _mapping(header: Header, mappings: Mappings) -> MappedSegment | None:

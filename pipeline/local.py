@@ -23,7 +23,7 @@ from pipeline.feed import Handed, SourceFeed
 from pipeline.hold import HOLD_LIMIT_S, Closing, GivenUp, Hold
 from pipeline.items import END_SEQ, Item, Key
 from pipeline.messages import End
-from pipeline.metrics import Counters
+from pipeline.metrics import Counters, counter_of
 from pipeline.outbox import Outbox
 from pipeline.outcome import Outcome
 from pipeline.plan import RunPlan, UnitPlan
@@ -48,7 +48,7 @@ class _OneProcess:
         self.shared_bytes = 0
 
     def counts(self) -> Counter[tuple[str, str]]:
-        return Counter({(name, camera): n for name, camera, n in self.counters.snapshot()})
+        return counter_of(self.counters.snapshot())
 
 
 class LocalRun:

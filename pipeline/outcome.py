@@ -10,6 +10,7 @@ from pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, EXIT_USER
 
 _LOSSES = {
     "error": "{stages} failed on them; the log has the details",
+    "invalid_event": "a stage made events that no sink could take; the log says which",
     "deadly": "processes died of them",
     "wire": "their messages were damaged",
     "write_failed": "they could not be written",
@@ -17,6 +18,7 @@ _LOSSES = {
     "torn": "their memory changed while it was read",
     "no_slot": "a stage makes more large messages of one frame than there is shared memory for",
 }
+_DROPPED_THINGS = {"invalid_event": "events"}
 
 
 @dataclass(slots=True)
@@ -55,8 +57,9 @@ class Outcome:
         for reason, why in _LOSSES.items():
             lost = {camera: n for (name, camera), n in sorted(counts.items()) if name == f"dropped.{reason}" and n}
             if lost:
+                what = _DROPPED_THINGS.get(reason, "frames")
                 told = ", ".join(f"{n} of {camera or '?'}" for camera, n in lost.items())
-                self.add(EXIT_GAVE_UP, f"frames dropped ({told}): {why.format(stages=_failed_stages(counts))}")
+                self.add(EXIT_GAVE_UP, f"{what} dropped ({told}): {why.format(stages=_failed_stages(counts))}")
 
 
 def _failed_stages(counts: Mapping[tuple[str, str], int]) -> str:

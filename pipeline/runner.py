@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -83,7 +83,7 @@ class StageRunner:
 
     def end(self, camera: str, end: End) -> list[Message]:
         """See `Runner`."""
-        return self._guarded(camera, lambda: list(self.stage.finish(camera, end)))
+        return self._guarded(camera, lambda: self._declared(self.stage.finish(camera, end)))
 
     def _piece(self, items: Sequence[Item]) -> Sequence[Item]:
         """As many of the first items as one call can take: up to the next that is due for a tick."""
@@ -100,7 +100,7 @@ class StageRunner:
         due = self.stage.due_ns
         if due is None or item.stamp.time_ns < due:
             return []
-        return self._guarded(item.camera, lambda: list(self.stage.tick(item.camera, item.stamp.time_ns)))
+        return self._guarded(item.camera, lambda: self._declared(self.stage.tick(item.camera, item.stamp.time_ns)))
 
     def _run_piece(self, items: Sequence[Item]) -> list[list[Message]]:
         """With several items an error is pinned down by handing them in one by one."""
@@ -132,9 +132,18 @@ class StageRunner:
             self._log.exception("stage_failed", stage=self.plan.name, camera=camera)
         return []
 
+    def _declared(self, outputs: Iterable[Message]) -> list[Message]:
+        """The outputs; a type that no edge can be there for is a bug of the stage, and nothing to lose silently."""
+        made = list(outputs)
+        for output in made:
+            if type(output) not in self.stage.outputs:
+                known = ", ".join(kind.__name__ for kind in self.stage.outputs) or "none"
+                raise TypeError(f"made {type(output).__name__}, which is not among its declared outputs ({known})")
+        return made
+
     def _call(self, items: Sequence[Item]) -> list[list[Message]]:
         started = time.perf_counter_ns()
-        outputs = list(self.stage.process([item.payload for item in items]))
+        outputs = self._declared(self.stage.process([item.payload for item in items]))
         self.times.add(time.perf_counter_ns() - started, len(items))
         if len(items) == 1:
             return [outputs]

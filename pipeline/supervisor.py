@@ -24,6 +24,7 @@ from pipeline.deaths import Death, EndCameras, EndRun, is_finite, judge
 from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP
 from pipeline.fleet import Fleet
 from pipeline.hangs import Wakefulness
+from pipeline.hold import HOLD_LIMIT_S
 from pipeline.notices import Notices
 from pipeline.outcome import Outcome
 from pipeline.plan import RunPlan
@@ -36,7 +37,6 @@ from pipeline.standstill import Standstill, Stuck
 from pipeline.status import Meter
 
 _LOOP_MS = 100
-_HOLD_LIMIT_S = 30.0
 _KEPT_EVENTS = 50
 _LOOK_S = 0.5
 _PATIENCE = 3
@@ -273,10 +273,10 @@ class Supervisor:
 
     def _look_for_held(self, now: float) -> None:
         """A finite run does not wait for ever for a disk or a receiver."""
-        held = [p for p in self.processes if p.held_since and now - p.held_since > _HOLD_LIMIT_S]
+        held = [p for p in self.processes if p.held_since and now - p.held_since > HOLD_LIMIT_S]
         if self._finite and held:
             why = held[0].beat.get("held", "")
-            self._fail(EXIT_ENVIRONMENT, f"given up after {_HOLD_LIMIT_S:g} s of waiting: {why}")
+            self._fail(EXIT_ENVIRONMENT, f"given up after {HOLD_LIMIT_S:g} s of waiting: {why}")
 
     def _all_ended(self) -> bool:
         """True when every process that nobody reads from has heard the end of all of its cameras."""

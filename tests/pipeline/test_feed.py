@@ -22,6 +22,8 @@ from pipeline.testing import HandContext, stamp
 class Scripted(Source[Settings]):
     """A source whose frames a test writes."""
 
+    outputs = (Message,)
+
     script: Callable[[Scripted, Stop], Iterator[Message]]
 
     def frames(self, stop: Stop, resume: Stamp | None) -> Iterator[Message]:

@@ -107,6 +107,17 @@ def test_a_bug_costs_the_item_and_not_the_process(
     assert counters.get("dropped.error", "cam") == 1
 
 
+class Undeclared(Diary):
+    outputs = (Tombstone,)
+
+
+def test_an_output_of_a_type_that_was_not_declared_is_a_bug_and_is_not_lost_silently(tmp_path: Path) -> None:
+    run, counters = runner(Undeclared(tmp_path))
+    assert run.run(items(1, 2)) == [[], []]
+    assert run.end("cam", End(stamp(2), "end")) == []
+    assert counters.get("dropped.error", "cam") == 3
+
+
 def test_one_of_a_batch_that_fails_costs_the_others_nothing(tmp_path: Path) -> None:
     stage = Diary(tmp_path, [RuntimeError("together"), BadItem("told")])
     run, counters = runner(stage)
