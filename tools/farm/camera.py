@@ -45,7 +45,7 @@ class Camera:
         self._change: _Change | None = None
         self._wall_ns = time.time_ns() - time.monotonic_ns()
         self._timer: asyncio.TimerHandle | None = None
-        self._booting: asyncio.Task[None] | None = None
+        self._down = False
         self._random: random.Random
         self._timeline: Timeline
         self._begin()
@@ -65,9 +65,9 @@ class Camera:
         fault = self.faults.get("fps")
         return fault.number if fault else self.settings.declared_fps or float(self.clip.fps)
 
-    async def open(self) -> None:
+    def open(self) -> None:
         """Begin to listen and to run. Raises EnvironmentProblem where the port is taken."""
-        await self._listener.open()
+        self._listener.open()
         self._run()
 
     def close(self) -> None:
@@ -76,24 +76,22 @@ class Camera:
         self._listener.close()
         self._cut_all("rst")
 
-    async def apply(self, fault: Fault, clip: Clip | None = None) -> None:
+    def apply(self, fault: Fault, clip: Clip | None = None) -> None:
         """Let a fault begin; ``clip`` is what a changed stream sends from then on."""
         if fault.name in ("resize", "codec") and clip is not None:
             self._change = _Change(fault, clip)
         elif fault.name == "reboot":
             self._reboot(fault.number)
-        elif fault.name == "refuse":
-            self._listener.refuse()
-        elif fault.waits or fault.name not in ("cut", "half_open", "jump"):
-            self.faults[fault.name] = fault
-        else:
+        elif fault.name in ("cut", "half_open", "jump") and not fault.waits:
             self._strike(fault)
+        else:
+            self.faults[fault.name] = fault
+            self._listen_or_refuse()
 
-    async def heal(self, name: FaultName) -> None:
-        """Let a fault end; what it did to connections stays done."""
+    def heal(self, name: FaultName) -> None:
+        """Let a fault end; what it did to connections stays done, and a reboot takes its time."""
         self.faults.pop(name, None)
-        if name == "refuse":
-            await self._listener.accept()
+        self._listen_or_refuse()
         if name in ("resize", "codec"):
             self._change = None
             if self.clip is not self._own_clip:
@@ -207,14 +205,19 @@ class Camera:
 
     def _reboot(self, down_s: float) -> None:
         self._stop()
-        self._listener.refuse()
+        self._down = True
+        self._listen_or_refuse()
         self._cut_all("rst")
         self._timer = asyncio.get_running_loop().call_later(down_s, self._boot)
 
     def _boot(self) -> None:
+        self._down = False
         self._begin()
-        self._booting = asyncio.ensure_future(self._open_again())
-
-    async def _open_again(self) -> None:
-        await self._listener.accept()
+        self._listen_or_refuse()
         self._run()
+
+    def _listen_or_refuse(self) -> None:
+        if self._down or "refuse" in self.faults:
+            self._listener.refuse()
+        else:
+            self._listener.accept()

@@ -97,8 +97,8 @@ class UdpCarrier:
 def _send(sender: socket.socket, packet: bytes, address: tuple[str, int]) -> None:
     try:
         sender.sendto(packet, address)
-    except BlockingIOError:
-        return  # A full buffer loses a datagram, as networks do.
+    except OSError:
+        return  # A full buffer, or a client that is gone: the datagram is lost, as networks lose them.
 
 
 def _pair() -> tuple[socket.socket, socket.socket]:

@@ -105,18 +105,24 @@ def _request_of(head: str) -> Request:
 
 
 def transport_of(header: str) -> Transport | None:
-    """The first of the offered transports that the farm has; None where it has none of them."""
+    """The first of the offered transports that the farm has; None where it has none of them.
+
+    Raises ValueError for channels and ports that there cannot be.
+    """
     for offer in header.split(","):
         parameters = dict(part.strip().lower().partition("=")[::2] for part in offer.split(";"))
         if "multicast" in parameters:
             continue
         if "rtp/avp/tcp" in parameters:
-            return Transport("tcp", *_pair(parameters.get("interleaved", "0-1")))
+            return Transport("tcp", *_pair(parameters.get("interleaved", "0-1"), 255))
         if ("rtp/avp" in parameters or "rtp/avp/udp" in parameters) and "client_port" in parameters:
-            return Transport("udp", *_pair(parameters["client_port"]))
+            return Transport("udp", *_pair(parameters["client_port"], 65_535))
     return None
 
 
-def _pair(text: str) -> tuple[int, int]:
-    first, _, second = text.partition("-")
-    return int(first), int(second) if second else int(first) + 1
+def _pair(text: str, most: int) -> tuple[int, int]:
+    begin, _, end = text.partition("-")
+    first, second = int(begin), int(end) if end else int(begin) + 1
+    if not 0 <= first <= most or not 0 <= second <= most:
+        raise ValueError(f"expected two numbers up to {most}, got {text}")
+    return first, second

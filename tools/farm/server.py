@@ -6,6 +6,7 @@ A process of its own, so that neither the caller's threads nor the cameras wait 
 from __future__ import annotations
 
 import asyncio
+import resource
 import signal
 import socket
 import sys
@@ -40,7 +41,7 @@ class Server:
             for camera in self._concerned(scheduled, cameras):
                 await self._clip_after(camera, scheduled.fault)
         for name, camera in cameras.items():
-            await camera.open()
+            camera.open()
             self._cameras[name] = camera
         self._tasks = {asyncio.create_task(self._strike(scheduled)) for scheduled in self._plan.schedule}
         return Reply(ports=tuple(camera.port for camera in cameras.values()))
@@ -51,7 +52,7 @@ class Server:
         if order.do == "fault" and order.fault is not None:
             await self._apply(camera, order.fault)
         if order.do == "heal":
-            await self._heal(camera, order.names or tuple(KINDS))
+            self._heal(camera, order.names or tuple(KINDS))
         if order.do == "sent":
             newest = islice(reversed(camera.sent), order.newest or None)
             return Reply(sent=tuple(newest)[::-1])
@@ -65,11 +66,11 @@ class Server:
             camera.close()
 
     async def _apply(self, camera: Camera, fault: Fault) -> None:
-        await camera.apply(fault, await self._clip_after(camera, fault))
+        camera.apply(fault, await self._clip_after(camera, fault))
 
-    async def _heal(self, camera: Camera, names: tuple[FaultName, ...]) -> None:
+    def _heal(self, camera: Camera, names: tuple[FaultName, ...]) -> None:
         for name in names:
-            await camera.heal(name)
+            camera.heal(name)
 
     async def _strike(self, scheduled: ScheduledFault) -> None:
         """One line of the schedule, from its beginning to its end."""
@@ -82,7 +83,7 @@ class Server:
             return
         await asyncio.sleep(scheduled.for_s)
         for camera in cameras:
-            await self._heal(camera, (scheduled.fault.name,))
+            self._heal(camera, (scheduled.fault.name,))
         self._say("ends", scheduled)
 
     def _say(self, what: str, scheduled: ScheduledFault) -> None:
@@ -140,6 +141,9 @@ async def _answered(writer: asyncio.StreamWriter, work: Awaitable[Reply]) -> boo
 def main() -> None:
     """Serve the farm at the other end of the standard input; Ctrl-C is for the farm to see."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Each camera takes a descriptor, each client up to three.
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     asyncio.run(serve(socket.socket(fileno=sys.stdin.fileno())))
 
 

@@ -117,7 +117,7 @@ def test_half_open_forgets_a_client_who_is_not_told(camera: CameraHandle, bare: 
     assert len(other.media(30)) == 30
 
 
-def test_reboot_is_away_and_comes_back_as_another(camera: CameraHandle, bare: Bare, soon: Callable[..., None]) -> None:
+def test_reboot_is_away_and_comes_back_as_another(camera: CameraHandle, bare: Bare) -> None:
     client = bare(camera)
     client.play()
     before = client.media(1)[0]
@@ -128,12 +128,21 @@ def test_reboot_is_away_and_comes_back_as_another(camera: CameraHandle, bare: Ba
     with pytest.raises(ConnectionRefusedError):
         bare(camera)
     camera.wait_for(lambda now: now.boots > boots)
-    soon(lambda: can_connect(camera.port))
     client = bare(camera)
     client.play()
     after = client.media(1)[0]
     assert after.ssrc != before.ssrc
     assert after.stamp != before.stamp
+
+
+def test_a_reboot_takes_its_time_whatever_is_healed(camera: CameraHandle, bare: Bare) -> None:
+    boots = camera.counts().boots
+    camera.reboot(0.5)
+    camera.heal()
+    with pytest.raises(ConnectionRefusedError):
+        bare(camera)
+    camera.wait_for(lambda now: now.boots > boots)
+    assert bare(camera).ask("OPTIONS")[0] == 200
 
 
 def can_connect(port: int) -> bool:

@@ -62,6 +62,12 @@ def test_the_first_transport_that_the_farm_has_is_taken(header: str, transport: 
     assert transport_of(header) == transport
 
 
+@pytest.mark.parametrize("header", ["RTP/AVP;client_port=70000-70001", "RTP/AVP/TCP;interleaved=255"])
+def test_a_transport_that_cannot_be_is_an_error(header: str) -> None:
+    with pytest.raises(ValueError, match="expected two numbers up to"):
+        transport_of(header)
+
+
 def test_the_path_of_a_request_is_that_of_its_url() -> None:
     assert Request("PLAY", "rtsp://me:secret@127.0.0.1:8554/cam1/", {}).path == "cam1"
     assert Request("OPTIONS", "*", {}).path == "*"
