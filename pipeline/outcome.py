@@ -16,7 +16,7 @@ _LOSSES = {
     "write_failed": "they could not be written",
     "too_large": "a stage made a message that is too large to be sent",
     "torn": "their memory changed while it was read",
-    "no_slot": "a stage makes more large messages of one frame than there is shared memory for",
+    "no_slot": "a stage makes more large messages of one frame than it declares (Stage.large_messages)",
 }
 _DROPPED_THINGS = {"invalid_event": "events"}
 

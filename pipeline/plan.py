@@ -33,6 +33,8 @@ class StagePlan:
     batch_max: int = 1
     wait_ms: float = 0.0
     threads: int = 1
+    large_messages: int = 1
+    """The most messages with large arrays that it makes of one item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +111,10 @@ def slots_of(unit: UnitPlan) -> int:
     Of each camera: what its window allows, for each stage whose messages leave; on each edge that drops what a reader
     may hold, what waits for it and what is being replaced; and what each thread is making.
     """
-    leaving = max(1, len({edge.sender for edge in unit.outgoing}))
+    large = {stage.name: stage.large_messages for stage in unit.stages}
+    leaving = max(1, sum(large[name] for name in {edge.sender for edge in unit.outgoing}))
     dropping = sum(edge.credits + 2 for edge in unit.outgoing if edge.policy != "block")
-    making = sum(max(1, stage.threads) * stage.batch_max for stage in unit.stages)
+    making = sum(max(1, stage.threads) * stage.batch_max * stage.large_messages for stage in unit.stages)
     return len(unit.cameras) * (leaving * (unit.window + 1) + dropping) + making
 
 

@@ -152,6 +152,11 @@ class Stage(Generic[S]):
         """What the stages behind this one may want to know of it, by name. Only what is certain before it runs."""
         return {}
 
+    @classmethod
+    def large_messages(cls, settings: Any) -> int:
+        """The most messages with arrays over 16 kB that it makes of one item: so much shared memory is set aside."""
+        return 1
+
     def open(self) -> None:
         """Get what is needed (a model, a file). Raises UserError or EnvironmentProblem; may take seconds."""
 

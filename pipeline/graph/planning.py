@@ -100,4 +100,5 @@ def _stage(node: Node) -> StagePlan:
         batch_max=batch.max if batch else 1,
         wait_ms=batch.wait_ms if batch else 0.0,
         threads=node.entry.threads,
+        large_messages=node.stage.large_messages(node.settings) if node.stage else 1,
     )

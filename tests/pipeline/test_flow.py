@@ -84,7 +84,7 @@ cameras: {a: {frames: 60, bytes: 30000}, b: {frames: 60, bytes: 30000}, c: {fram
 stages:
   src: {use: count_source}
   model: {use: null_model, from: src, batch: {max: 5}, threads: 2, with: {cost_ms: 1}}
-  three: {use: double, from: model, batch: {max: 4}, with: {copies: 3, bytes: 12000}}
+  three: {use: double, from: model, batch: {max: 4}, with: {copies: 3, bytes: 20000}}
   again: {use: double, from: three, batch: {max: 4}, with: {copies: 2}}
   sum: {use: running_sum, from: three}
   out: {use: collect, from: again, batch: {max: 8}, with: {path: out}}

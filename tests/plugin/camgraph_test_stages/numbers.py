@@ -55,6 +55,10 @@ class Double(Stage[DoubleSettings]):
     inputs = Number
     outputs = (Number,)
 
+    @classmethod
+    def large_messages(cls, settings: DoubleSettings) -> int:
+        return settings.copies
+
     def process(self, items: Sequence[Number]) -> Iterable[Message]:
         for item in items:
             item.verify()
