@@ -132,7 +132,9 @@ class Camera:
         # A seed that anybody may know is the point here.
         self._random = random.Random(f"{self.settings.seed}/{self.settings.name}/{self.counts.boots}")  # noqa: S311
         self.nonce = f"{self._random.getrandbits(128):032x}"
-        self._timeline = Timeline(self._own_clip, time.monotonic_ns())
+        # Cameras do not tick together, even where they were switched on together.
+        phase_ns = int(self._random.random() * SECOND_NS / self._own_clip.fps)
+        self._timeline = Timeline(self._own_clip, time.monotonic_ns() + phase_ns)
         self._change = None
         self.counts.boots += 1
 

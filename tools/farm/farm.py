@@ -188,17 +188,17 @@ class CameraHandle:
         """Reset all connections, refuse for so long, then be back with a new SSRC, time stamps and media clock."""
         self.apply(Fault(name="reboot", value=f"{down_s:f}"))
 
-    def drop(self, percent: float, *, seed: int = 0) -> None:
+    def drop(self, percent: float, *, seed: int = 0, after_packets: int = 0) -> None:
         """Lose so many UDP packets of a hundred."""
-        self.apply(Fault(name="drop", value=f"{percent:f}", seed=seed))
+        self.apply(Fault(name="drop", value=f"{percent:f}", seed=seed, after_packets=after_packets))
 
-    def reorder(self, percent: float, *, seed: int = 0) -> None:
+    def reorder(self, percent: float, *, seed: int = 0, after_packets: int = 0) -> None:
         """Send so many UDP packets of a hundred one to four places too late."""
-        self.apply(Fault(name="reorder", value=f"{percent:f}", seed=seed))
+        self.apply(Fault(name="reorder", value=f"{percent:f}", seed=seed, after_packets=after_packets))
 
-    def corrupt(self, percent: float, *, seed: int = 0) -> None:
+    def corrupt(self, percent: float, *, seed: int = 0, after_packets: int = 0) -> None:
         """Change bytes in the payload of so many packets of a hundred."""
-        self.apply(Fault(name="corrupt", value=f"{percent:f}", seed=seed))
+        self.apply(Fault(name="corrupt", value=f"{percent:f}", seed=seed, after_packets=after_packets))
 
     def resize(self, width: int, height: int, *, after_frames: int = 0) -> None:
         """Change the resolution in mid-stream, after the first client has got so many frames."""
@@ -217,9 +217,9 @@ class CameraHandle:
         """Let the time stamps of clients that come from now on pass 2**32 after so long."""
         self.apply(Fault(name="wrap", value=f"{after_s:f}"))
 
-    def stamps(self, how: Literal["constant", "duplicate"]) -> None:
+    def stamps(self, how: Literal["constant", "duplicate"], *, after_frames: int = 0) -> None:
         """Give all pictures the same time stamp, or two each."""
-        self.apply(Fault(name="timestamps", value=how))
+        self.apply(Fault(name="timestamps", value=how, after_frames=after_frames))
 
     def clock(self, offset_s: float) -> None:
         """Let sender reports be wrong by so much."""

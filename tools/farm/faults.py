@@ -1,6 +1,6 @@
 """The faults of a camera: their names, their arguments, and how they are written on a command line.
 
-A fault that stops or shifts a client can wait until that client has got so many packets or frames since its PLAY
+A fault of a client's packets can wait until that client has got so many packets or frames since its PLAY
 (``after_packets``, ``after_frames``): it then meets each client at the same place, until it is healed.
 """
 
@@ -47,6 +47,7 @@ def _size(value: str) -> bool:
 
 _NOTHING = _one_of("")
 _PERCENT = _number(0, 100)
+_STAMPS = _one_of("constant", "duplicate")
 _YEAR_S = 366 * 86_400
 
 KINDS: Mapping[FaultName, Kind] = {
@@ -57,14 +58,14 @@ KINDS: Mapping[FaultName, Kind] = {
     "cut": Kind("fin|rst", _one_of("fin", "rst"), "The connections end, in order or with a reset.", counts=True),
     "reboot": Kind("SECONDS", _number(0, 3600), "Reset, refusing for so long, then back as if just switched on."),
     "half_open": Kind("", _NOTHING, "The open connections are forgotten without a word; new ones work.", counts=True),
-    "drop": Kind("PERCENT", _PERCENT, "So many UDP packets are lost."),
-    "reorder": Kind("PERCENT", _PERCENT, "So many UDP packets arrive behind later ones."),
-    "corrupt": Kind("PERCENT", _PERCENT, "In so many packets, bytes are changed."),
+    "drop": Kind("PERCENT", _PERCENT, "So many UDP packets are lost.", counts=True),
+    "reorder": Kind("PERCENT", _PERCENT, "So many UDP packets arrive behind later ones.", counts=True),
+    "corrupt": Kind("PERCENT", _PERCENT, "In so many packets, bytes are changed.", counts=True),
     "resize": Kind("WIDTHxHEIGHT", _size, "The stream changes its resolution, without a word.", counts=True),
     "codec": Kind("h264|h265", _one_of("h264", "h265"), "The stream changes its codec, without a word.", counts=True),
     "jump": Kind("SECONDS", _number(-_YEAR_S, _YEAR_S), "Time stamps jump, forward or back.", counts=True),
     "wrap": Kind("SECONDS", _number(0, 3600), "Time stamps of new clients pass 2**32 after so long."),
-    "timestamps": Kind("constant|duplicate", _one_of("constant", "duplicate"), "They stand still, or come twice."),
+    "timestamps": Kind("constant|duplicate", _STAMPS, "They stand still, or come twice.", counts=True),
     "clock": Kind("SECONDS", _number(-_YEAR_S, _YEAR_S), "Sender reports are wrong by so much."),
     "fps": Kind("FPS", _number(0.01, 1000), "The SDP gives this rate, whatever is sent."),
 }  # fmt: skip

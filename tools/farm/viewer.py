@@ -105,22 +105,26 @@ class Viewer:
         self._waits_for_key = False
         if self._origin_ns is None:
             self._origin_ns = due.captured_ns
-        self._jump_in_time(faults.get("jump"))
+        self._jump_in_time(self._struck("jump", faults))
         self._report(due, wall_ns)
-        stamp = self._stamp(due.captured_ns, faults.get("timestamps"))
+        stamp = self._stamp(due.captured_ns, self._struck("timestamps", faults))
         packets = rtp_packets(due.frame.payloads, self._sequence, stamp, self.identity.ssrc)
         self._sequence += len(packets)
         sent = packets if left >= len(packets) else packets[: int(left)]
+        self._carrier.send(self._disturbed(sent, faults))
         self.packets += len(sent)
         self.octets += sum(map(len, sent)) - RTP_HEADER_BYTES * len(sent)
         self.frames += len(sent) == len(packets)
-        self._carrier.send(self._disturbed(sent, faults))
+
+    def _struck(self, name: FaultName, faults: Faults) -> Fault | None:
+        """The fault of that name, where there is one and it waits for nothing more."""
+        fault = faults.get(name)
+        return None if fault is None or fault.packets_left(self.packets, self.frames) else fault
 
     def _jump_in_time(self, fault: Fault | None) -> None:
-        if fault is None or fault is self._jumped or fault.packets_left(self.packets, self.frames):
-            return
-        self._jumped = fault
-        self.jump(fault.number)
+        if fault is not None and fault is not self._jumped:
+            self._jumped = fault
+            self.jump(fault.number)
 
     def _report(self, due: Due, wall_ns: int) -> None:
         """Say what the media clock and the clock on the wall show at the same time, when that is due."""
@@ -148,7 +152,7 @@ class Viewer:
 
     def _disturbed(self, packets: list[bytes], faults: Faults) -> list[bytes]:
         for name in _DISTURBING:
-            fault = faults.get(name)
+            fault = self._struck(name, faults)
             if fault is not None and (name == "corrupt" or self._carrier.loses):
                 packets = self._disturbance(name, fault)(packets)
         return packets

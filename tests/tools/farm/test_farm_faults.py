@@ -137,7 +137,7 @@ def test_reboot_is_away_and_comes_back_as_another(camera: CameraHandle, bare: Ba
 
 def test_a_reboot_takes_its_time_whatever_is_healed(camera: CameraHandle, bare: Bare) -> None:
     boots = camera.counts().boots
-    camera.reboot(0.5)
+    camera.reboot(1.0)
     camera.heal()
     with pytest.raises(ConnectionRefusedError):
         bare(camera)
