@@ -8,7 +8,11 @@ from types import MappingProxyType
 
 from pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, EXIT_USER
 
-_LOSSES = {
+_AS_INTENDED = frozenset({"queue_full", "reader_lost", "damaged"})
+"""Live cameras lose such frames by their nature, a graph may ask for it, and pictures may be broken in their file."""
+_WHERE_EDGES_DROP = frozenset({"stale"})
+"""As intended as well where the graph has an edge that drops."""
+_WHY = {
     "error": "{stages} failed on them; the log has the details",
     "invalid_event": "a stage made events that no sink could take; the log says which",
     "deadly": "processes died of them",
@@ -16,8 +20,11 @@ _LOSSES = {
     "write_failed": "they could not be written",
     "too_large": "a stage made a message that is too large to be sent",
     "torn": "their memory changed while it was read",
+    "stale": "their memory was gone before it was read",
+    "unpaired": "a join had only a part of them",
     "no_slot": "a stage makes more large messages of one frame than it declares (Stage.large_messages)",
 }
+_OTHERWISE = "`{reason}`; the log has the details"
 _DROPPED_THINGS = {"invalid_event": "events"}
 
 
@@ -52,14 +59,22 @@ class Outcome:
         for camera, error in failed.items():
             self.add(status, error if error.startswith(f"camera {camera}:") else f"camera {camera}: {error}")
 
-    def add_losses(self, counts: Mapping[tuple[str, str], int]) -> None:
-        """Frames that were dropped because something is wrong, not because the graph says so."""
-        for reason, why in _LOSSES.items():
-            lost = {camera: n for (name, camera), n in sorted(counts.items()) if name == f"dropped.{reason}" and n}
-            if lost:
-                what = _DROPPED_THINGS.get(reason, "frames")
-                told = ", ".join(f"{n} of {camera or '?'}" for camera, n in lost.items())
-                self.add(EXIT_GAVE_UP, f"{what} dropped ({told}): {why.format(stages=_failed_stages(counts))}")
+    def add_losses(self, counts: Mapping[tuple[str, str], int], *, edges_drop: bool = False) -> None:
+        """Frames that were dropped because something is wrong, not because the graph or a live camera is like that.
+
+        `edges_drop`: the graph has an edge that drops.
+        """
+        intended = _AS_INTENDED | (_WHERE_EDGES_DROP if edges_drop else frozenset())
+        lost: dict[str, dict[str, int]] = {}
+        for (name, camera), n in sorted(counts.items()):
+            reason = name.removeprefix("dropped.")
+            if n and reason != name and reason not in intended:
+                lost.setdefault(reason, {})[camera] = n
+        for reason, cameras in lost.items():
+            what = _DROPPED_THINGS.get(reason, "frames")
+            told = ", ".join(f"{n} of {camera or '?'}" for camera, n in cameras.items())
+            why = _WHY.get(reason, _OTHERWISE).format(reason=reason, stages=_failed_stages(counts))
+            self.add(EXIT_GAVE_UP, f"{what} dropped ({told}): {why}")
 
 
 def _failed_stages(counts: Mapping[tuple[str, str], int]) -> str:

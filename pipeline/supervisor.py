@@ -289,8 +289,9 @@ class Supervisor:
         statuses = {camera: status for p in self.processes if p.plan.sources for camera, status in p.end_status.items()}
         self.outcome.add_camera_errors(ended, self.plan.camera_settings, statuses)
         self._fleet.close(_LOOP_MS)
+        edges_drop = any(edge.policy != "block" for unit in self.plan.units for edge in unit.edges)
         for process in self.processes:
-            self.outcome.add_losses(process.counts())
+            self.outcome.add_losses(process.counts(), edges_drop=edges_drop)
         self._running = False
 
 
