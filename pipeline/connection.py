@@ -58,6 +58,10 @@ class Connection:
         except zmq.Again:
             return None
 
+    def give_up(self) -> None:
+        """The reader believes nothing more that comes on it: it counts as `lost`."""
+        self._given_up = True
+
     def lost(self, ready: Collection[object]) -> bool:
         """True when the connection is gone; what came before may still be received."""
         return self._given_up or self._losses in ready

@@ -24,7 +24,7 @@ from pipeline.mappings import MappedSegment, Mappings, SegmentGone
 from pipeline.messages import Message
 from pipeline.metrics import Counters
 from pipeline.plan import UnitPlan
-from pipeline.protocol import ATTACH, DATA, HELLO, SIGNAL, Head, Sender, Signals, packed_hello
+from pipeline.protocol import AGAIN, ATTACH, DATA, HELLO, SIGNAL, Head, Sender, Signals, packed_hello
 from pipeline.refusals import Refusals
 from pipeline.run_folder import unlink_socket
 from pipeline.stage import Logger
@@ -35,9 +35,13 @@ _RECEIVE_AT_ONCE = 256
 
 @dataclass(slots=True)
 class _Peer:
-    """One connection. `heard`: how many messages have come on it; once one is missing (`gap`), no more are believed."""
+    """One connection. `heard`: how many messages have come on it; once one is missing (`gap`), no more are believed.
+
+    `gone`: segments that were not there when this very process told of them, on this connection or before.
+    """
 
     sender: Sender
+    gone: set[str] = field(default_factory=set)
     mappings: Mappings = field(default_factory=Mappings)
     heard: int = 0
     gap: bool = False
@@ -104,10 +108,12 @@ class Inlet:
             return  # still on the way from a connection that is over
         if identity in known:
             raise WireError(f"{sender.unit} attaches twice on one connection; expected a routing id for each")
-        for other in known:
+        peer = self._peers[identity] = _Peer(sender)
+        for other, before in known.items():
+            if before.incarnation == sender.incarnation:
+                peer.gone |= self._peers[other].gone
             del self._peers[other]
             self._signals.pop(other, None)
-        self._peers[identity] = _Peer(sender)
         finished = [(lane.edge.name, lane.camera, lane.finished) for lane in self._mailboxes.lanes]
         done = [(edge, camera, stamp) for edge, camera, stamp in finished if stamp]
         self._send(identity, HELLO, packed_hello(done))
@@ -146,7 +152,7 @@ class Inlet:
         try:
             mapping = _mapping(header, peer.mappings)
         except SegmentGone as error:
-            self._log.info("segment_gone", error=str(error))  # with its sender, who will say the message again
+            self._segment_gone(identity, peer, header, error)
             return
         received = Received(lane, head.key, header, mapping, [(identity, head.n)], head.deaths, head.tries)
         if received.intact():
@@ -154,6 +160,21 @@ class Inlet:
         else:
             self._counters.add("dropped.stale", lane.camera)
             self._signal(identity, head.n, free=True, done=True)
+
+    def _segment_gone(self, identity: bytes, peer: _Peer, header: Header, error: SegmentGone) -> None:
+        """Gone with its sender, as a rule, whose successor will say the message again: nothing may overtake it.
+
+        A sender that lives attaches anew. If it tells of the same segment again, somebody has removed the file, and the
+        message is lost: that raises WireError.
+        """
+        assert header.descriptor
+        name = header.descriptor.segment
+        if name in peer.gone:
+            raise WireError(f"{error}, though its owner lives: do not remove files of /dev/shm while a run uses them")
+        self._log.info("segment_gone", sender=peer.sender.unit, error=str(error))
+        peer.gone.add(name)
+        peer.gap = True
+        self._send(identity, AGAIN, b"")
 
     def _repeated(self, identity: bytes, lane: Lane, head: Head) -> None:
         self._counters.add("repeated", lane.camera)

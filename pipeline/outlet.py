@@ -21,7 +21,7 @@ from pipeline.items import Key
 from pipeline.messages import MARKS, End, Message, Stamp
 from pipeline.metrics import Counters
 from pipeline.plan import EdgePlan
-from pipeline.protocol import DATA, HELLO, SIGNAL, Head, Sender, Signals, read_hello
+from pipeline.protocol import AGAIN, DATA, HELLO, SIGNAL, Head, Sender, Signals, read_hello
 from pipeline.refusals import Refusals
 from pipeline.slots import SlotRing
 from pipeline.stage import Logger
@@ -188,6 +188,8 @@ class Outlet:
             self._hello(link, connection, parts[1])
         elif kind == SIGNAL and link.custody.attached:
             link.custody.hear(Signals.read(parts[1]))
+        elif kind == AGAIN:
+            connection.give_up()
         else:
             expected = SIGNAL if link.custody.attached else HELLO
             raise WireError(f"a message of kind {parts[0][:8]!r} in {len(parts)} parts; expected {expected!r} in 2")

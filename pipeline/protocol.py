@@ -5,6 +5,7 @@
       |<----- H  hello: stamp up to which all is done, of each (edge, camera)
       |------ D  n, edge, camera, key, deaths, tries | message
       |<----- S  [free n...], [done n...], [tried n | 0: survived...]
+      |<----- G  again: attach anew, this connection is no longer believed
 
 A sender's routing id is `unit#incarnation#connection`: ZeroMQ puts it in front of whatever the sender says, so it is
 not said again. Every connection has its own id and counts its messages from 1. So what is still on the way on an
@@ -23,7 +24,7 @@ from pipeline.items import Key
 from pipeline.messages import Stamp
 from pipeline.wire import pack, unpack
 
-ATTACH, HELLO, DATA, SIGNAL = b"A", b"H", b"D", b"S"
+ATTACH, HELLO, DATA, SIGNAL, AGAIN = b"A", b"H", b"D", b"S", b"G"
 
 Done = tuple[str, str, Stamp]
 """Edge, camera, and the stamp of the last message up to which all are done."""

@@ -18,7 +18,7 @@ from pipeline.items import Item, Key
 from pipeline.messages import Message
 from pipeline.metrics import Counters
 from pipeline.plan import EdgePlan, StagePlan, UnitPlan
-from pipeline.protocol import ATTACH, DATA, HELLO, SIGNAL, Head, Signals, read_hello
+from pipeline.protocol import AGAIN, ATTACH, DATA, HELLO, SIGNAL, Head, Signals, read_hello
 from pipeline.testing import stamp
 from pipeline.wire import pack
 
@@ -206,3 +206,21 @@ def test_a_broken_message_is_counted_and_costs_nothing_else(reader: Reader, part
         until(lambda: arrived(reader, 1))
     assert reader.counters.get("dropped.wire", "") == 1
     assert [line["event"] for line in logs] == ["message_refused"]
+
+
+def test_what_a_dead_sender_has_said_without_its_memory_is_not_overtaken(reader: Reader) -> None:
+    """The successor says it again, and it must be new then, though smaller messages have come behind it."""
+    gone = [DATA, note(1, 0)[1], pack(["note", 1, stamp(0, "a"), {}, ["camgraph-gone-with-its-owner", 0, 1], []])]
+    first = reader.sender("left.0#1#1")
+    for parts in (gone, note(2, 1)):
+        first.send_multipart(parts)
+    assert reader.hear(first) == [AGAIN, b""]
+    successor = reader.sender("left.0#2#1")
+    for n, seq in ((1, 0), (2, 1)):
+        successor.send_multipart(note(n, seq))
+    right = reader.sender("right.0#1#1")
+    for n, seq in ((1, 0), (2, 1)):
+        right.send_multipart(note(n, seq, RIGHT))
+    until(lambda: arrived(reader, 4))
+    assert [item.stamp.seq for item in reader.take() if item.sender == "left"] == [0, 1]
+    assert reader.counters.get("repeated", "a") == 0

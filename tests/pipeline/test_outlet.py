@@ -23,9 +23,10 @@ from pipeline.metrics import Counters
 from pipeline.outlet import Outlet
 from pipeline.plan import EdgePlan, Policy, StagePlan, UnitPlan
 from pipeline.protocol import ATTACH, DATA, HELLO, SIGNAL, Head, Sender, Signals, packed_hello
+from pipeline.segments import SHM
 from pipeline.slots import SlotRing
 from pipeline.testing import stamp
-from pipeline.wire import MAX_PART, pack
+from pipeline.wire import INLINE_BYTES, MAX_PART, pack
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,3 +308,18 @@ def test_a_reader_that_breaks_every_connection_is_not_tried_without_end(pair: Pa
         assert [Sender.of(identity).connection for identity in attaches] in ([1, 2, 3], [1, 2])
     finally:
         reader.socket.close(0)
+
+
+def test_a_sender_that_lives_loses_only_what_lay_in_memory_that_somebody_removed(pair: Pair) -> None:
+    """It attaches anew, for nobody else says it again; what cannot be read then is refused, and the rest goes on."""
+    pair.open_inlet()
+    until(lambda: pair.turn() or pair.outlet.attached)
+    pair.submit(0, INLINE_BYTES + 1)
+    [segment] = SHM.glob(f"camgraph-{os.getuid()}-test{os.getpid()}-outlet.1.*")
+    segment.unlink()
+    pair.submit(1)
+    until(lambda: pair.turn() or pair.outlet.in_custody == 1)
+    assert pair.done == [0]
+    assert pair.counters.get("dropped.wire", "") == 1
+    until(lambda: pair.turn() or pair.taken)
+    assert pair.seqs == [1]
