@@ -128,7 +128,7 @@ class Fleet:
         if isinstance(report, Line):
             self._write(report)
         elif isinstance(report, Oversize):
-            process.last_beat = time.monotonic()
+            process.heard_at = time.monotonic()
             process.tally.count("reports_too_large")
             self._log.warning("report_too_large", unit=process.plan.name, op=report.of, bytes=report.bytes)
         else:

@@ -9,31 +9,40 @@ FROZEN_S = 2.0
 
 
 def hung(
-    state: str, beat: Mapping[str, Any], *, now: float, since: float, last_beat: float, hang_s: float, open_s: float
+    state: str,
+    beat: Mapping[str, Any],
+    *,
+    now: float,
+    since: float,
+    heard_at: float,
+    beat_at: float,
+    hang_s: float,
+    open_s: float,
 ) -> str:
     """Why a process counts as hung, or an empty string.
 
-    All times are seconds of CLOCK_MONOTONIC: `since` is when it was started, `last_beat` when it was heard of last. The
-    fields of `beat` are those of `pipeline.reports.Beat`.
+    All times are seconds of CLOCK_MONOTONIC: `since` is when it was started, `heard_at` when it was heard of last, and
+    `beat_at` when `beat` came, whose fields are those of `pipeline.reports.Beat`. What a beat says held then: how long
+    a batch takes is known only up to there.
     """
     if state == "starting":
         return f"not ready after {open_s:g} s (open_s)" if now - since > open_s else ""
-    if now - last_beat > hang_s:
+    if now - heard_at > hang_s:
         return f"no sign of life for {hang_s:g} s (hang_s)"
     working_since = beat.get("working_since_ns", 0) / 1e9
-    if working_since and now - working_since > hang_s:
+    if working_since and beat_at - working_since > hang_s:
         return f"one batch takes longer than {hang_s:g} s: if it may, raise `hang_s` in the graph file"
-    return _source_hung(beat, now, hang_s, open_s)
+    return _source_hung(beat, beat_at, hang_s, open_s)
 
 
-def _source_hung(beat: Mapping[str, Any], now: float, hang_s: float, open_s: float) -> str:
+def _source_hung(beat: Mapping[str, Any], beat_at: float, hang_s: float, open_s: float) -> str:
     silent_since = beat.get("source_silent_since_ns", 0) / 1e9
     if not silent_since:
         return ""
     if beat.get("source_opening"):
-        late = now - silent_since > open_s
+        late = beat_at - silent_since > open_s
         return f"a source has not brought its first frame after {open_s:g} s (open_s)" if late else ""
-    if now - silent_since > hang_s:
+    if beat_at - silent_since > hang_s:
         return f"a source gives no sign of life for {hang_s:g} s: if it may, raise `hang_s` in the graph file"
     return ""
 

@@ -51,7 +51,8 @@ class Process:
         self.start_at = 0.0
         self.started_at = 0.0
         self.ready_at = 0.0
-        self.last_beat = 0.0
+        self.heard_at = 0.0
+        self.beat_at = 0.0
         self.held_since = 0.0
         self.endpoint = ""
         self.failure: tuple[int, str] | None = None
@@ -106,7 +107,8 @@ class Process:
         ours, theirs = socket.socketpair()
         life_read, self._life = os.pipe2(os.O_CLOEXEC)
         label = f"{boot.run}/{self.plan.name}"
-        command = [sys.executable, "-m", "pipeline.child", "--control", str(theirs.fileno()), "--life", str(life_read)]
+        python = [sys.executable, "-m", "pipeline.child"]
+        command = [*python, "--control", str(theirs.fileno()), "--life", str(life_read)]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         self._popen = subprocess.Popen(  # noqa: S603 - our own interpreter and module
             [*command, label],
@@ -123,7 +125,7 @@ class Process:
         self.channel = Channel(ours)
         self.state, self.failure, self.refused = "starting", None, ""
         self.killed_for = ""
-        self.started_at = self.last_beat = time.monotonic()
+        self.started_at = self.heard_at = time.monotonic()
         if not self.channel.send("boot", boot=boot.to_wire()):
             raise EnvironmentProblem(
                 f"the plan of the process {self.plan.name} is too large to be handed over: "
@@ -166,7 +168,7 @@ class Process:
     def is_ready(self, endpoint: str) -> None:
         """It has opened its stages; others send to `endpoint`."""
         self.state, self.endpoint = "running", endpoint
-        self.ready_at = self.last_beat = time.monotonic()
+        self.ready_at = self.heard_at = time.monotonic()
 
     def note_beat(self, beat: Beat) -> None:
         """It lives, and has come so far."""
@@ -174,7 +176,7 @@ class Process:
         self.tally.note(beat)
         self.frames_done.update(beat.frames_done)
         self.beat = {**beat.model_dump(), "stages": self.tally.stages, "files": self.tally.files}
-        self.last_beat = now
+        self.heard_at = self.beat_at = now
         self.held_since = (self.held_since or now) if beat.held else 0.0
         if self.tally.this_life:
             self.deaths.worked()
@@ -191,7 +193,8 @@ class Process:
             self.beat,
             now=now,
             since=self.started_at,
-            last_beat=self.last_beat,
+            heard_at=self.heard_at,
+            beat_at=self.beat_at,
             hang_s=hang_s,
             open_s=open_s,
         )
@@ -216,6 +219,6 @@ class Process:
     def slept(self, seconds: float) -> None:
         """The supervisor was stopped for so long: what was measured by its clock meanwhile does not count."""
         self.started_at += seconds
-        self.last_beat += seconds
+        self.heard_at += seconds
         if self.held_since:
             self.held_since += seconds

@@ -12,7 +12,7 @@ S = 1_000_000_000
 
 
 def look(state: str = "running", beat: dict[str, Any] | None = None, now: float = 100.0, **times: float) -> str:
-    values = {"since": 0.0, "last_beat": now, "hang_s": 10.0, "open_s": 60.0, **times}
+    values = {"since": 0.0, "heard_at": now, "beat_at": now, "hang_s": 10.0, "open_s": 60.0, **times}
     return hung(state, beat or {}, now=now, **values)
 
 
@@ -20,9 +20,9 @@ def look(state: str = "running", beat: dict[str, Any] | None = None, now: float 
     ("why", "arguments"),
     [
         ("", {}),
-        ("", {"last_beat": 90.0}),
-        ("no sign of life for 10 s", {"last_beat": 89.9}),
-        ("", {"state": "starting", "since": 40.0, "last_beat": 0.0}),
+        ("", {"heard_at": 90.0}),
+        ("no sign of life for 10 s", {"heard_at": 89.9}),
+        ("", {"state": "starting", "since": 40.0, "heard_at": 0.0}),
         ("not ready after 60 s", {"state": "starting", "since": 39.9}),
         ("", {"beat": {"working_since_ns": 0}}),
         ("", {"beat": {"working_since_ns": 90 * S}}),
@@ -40,6 +40,13 @@ def test_what_hangs_and_why(why: str, arguments: dict[str, Any]) -> None:
     said = look(**arguments)
     assert said.startswith(why) or why in said
     assert bool(said) == bool(why)
+
+
+@pytest.mark.parametrize("since", ["working_since_ns", "source_silent_since_ns"])
+def test_an_old_beat_says_nothing_of_what_came_after_it(since: str) -> None:
+    """Beats that are too large to be sent are signs of life; what the last that came says is not true any more."""
+    assert not look(beat={since: 79 * S}, beat_at=80.0)
+    assert look(beat={since: 69 * S}, beat_at=80.0)
 
 
 def test_a_longer_limit_forgives_more() -> None:
