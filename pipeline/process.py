@@ -107,7 +107,8 @@ class Process:
         ours, theirs = socket.socketpair()
         life_read, self._life = os.pipe2(os.O_CLOEXEC)
         label = f"{boot.run}/{self.plan.name}"
-        python = [sys.executable, "-m", "pipeline.child"]
+        # -P: what lies in the working directory is no module, whatever its name.
+        python = [sys.executable, "-P", "-m", "pipeline.child"]
         command = [*python, "--control", str(theirs.fileno()), "--life", str(life_read)]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         self._popen = subprocess.Popen(  # noqa: S603 - our own interpreter and module
