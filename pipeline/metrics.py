@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Any
 
 _KEPT = 256
-_MOST_FILES = 1000
+MOST_FILES = 1000
+"""So many written files are remembered, the newest: they travel with every beat."""
 
 
 def counter_of(rows: Iterable[tuple[str, str, int]]) -> Counter[tuple[str, str]]:
     """(name, camera) -> count, of rows as `Counters.snapshot` gives them."""
     return Counter({(name, camera): n for name, camera, n in rows})
+
+
+def forget_oldest(files: dict[str, None]) -> None:
+    """Leave only as many of the files as are remembered."""
+    while len(files) > MOST_FILES:
+        del files[next(iter(files))]
 
 
 class Counters:
@@ -25,19 +33,19 @@ class Counters:
         self._lock = threading.Lock()
 
     def add(self, name: str, camera: str, n: int = 1) -> None:
-        """Add `n` to a count."""
+        """Add `n`, of any integer type, to a count. Raises TypeError for what is no whole number."""
+        whole = int(operator.index(n))
         with self._lock:
-            self._counts[name, camera] += n
+            self._counts[str(name), str(camera)] += whole
 
     def get(self, name: str, camera: str) -> int:
         """The count so far."""
         return self._counts[name, camera]
 
     def wrote(self, path: str) -> None:
-        """Note a file that was written; the newest thousand are remembered, for they travel with every beat."""
+        """Note a file that was written; the newest are remembered."""
         self._files[path] = None
-        while len(self._files) > _MOST_FILES:
-            del self._files[next(iter(self._files))]
+        forget_oldest(self._files)
 
     @property
     def files(self) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from pipeline.metrics import counter_of
+from pipeline.metrics import counter_of, forget_oldest
 from pipeline.reports import Beat, StageBeat
 
 
@@ -24,6 +24,7 @@ class Tally:
         self._counts = counter_of(beat.counts)
         self._stages = beat.stages
         self._files.update(dict.fromkeys(beat.files))
+        forget_oldest(self._files)
 
     def count(self, name: str) -> None:
         """Count one thing that the supervisor noticed about the process."""
@@ -54,7 +55,7 @@ class Tally:
 
     @property
     def files(self) -> list[str]:
-        """What was written, in the order in which it was named."""
+        """What was written, in the order in which it was named: the newest."""
         return list(self._files)
 
     def _sum(self, name: str, beat: StageBeat) -> StageBeat:
