@@ -22,9 +22,13 @@ class Sender(Protocol):
 
 
 class Notices:
-    """Events that the outbox has not committed yet. `run` is the run's name, `graph` that of its graph."""
+    """Events that the outbox has not committed yet. `run` is the run's name, `graph` that of its graph.
 
-    def __init__(self, run: str, graph: str) -> None:
+    Without an `outbox` in the graph there is nobody to tell, and nothing is kept.
+    """
+
+    def __init__(self, run: str, graph: str, *, outbox: bool = True) -> None:
+        self._outbox = outbox
         self._run = run
         self._graph = graph
         self._kept: dict[str, dict[str, Any]] = {}
@@ -32,6 +36,8 @@ class Notices:
 
     def lost(self, stage: str, camera: str, incarnation: int, reason: str) -> None:
         """A stage has lost what it remembered of a camera when its process died in this incarnation."""
+        if not self._outbox:
+            return
         subject = f"{stage}/{camera}/{incarnation}"
         event_id = hashlib.sha256(f"{self._run}/{os.getpid()}/{subject}".encode()).hexdigest()[:32]
         body = {

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import WireError
 from pipeline.messages import Stamp
+from pipeline.metrics import MOST_FILES
 from pipeline.notices import AGAIN_S, Notices
 from pipeline.reports import Beat, Ended, StageBeat, read_report
 from pipeline.tally import Tally
@@ -105,6 +106,17 @@ def test_totals_are_those_of_the_last_words_of_all_lives(lives: list[list[tuple[
     assert tally.counts["frames", "a"] == sum(life[-1][1] for life in lives)
 
 
+def test_of_the_files_that_were_written_the_newest_are_remembered_over_all_lives() -> None:
+    tally = Tally()
+    for life in range(3):
+        tally.note(beat(1, 1, *(f"{life}/{n}" for n in range(MOST_FILES // 2))))
+        tally.note(beat(1, 1, *(f"{life}/{n}" for n in range(1, MOST_FILES // 2 + 1))))
+        tally.died()
+    assert len(tally.files) == MOST_FILES
+    assert tally.files[-1] == f"2/{MOST_FILES // 2}"
+    assert not [file for file in tally.files if file.startswith("0/")]
+
+
 class Told:
     """An outbox's channel."""
 
@@ -144,3 +156,9 @@ def test_each_death_of_a_stage_is_an_event_of_its_own() -> None:
             notices.lost("track", camera, incarnation, "signal 9")
     notices.send(outbox, 1.0)
     assert len(set(outbox.ids)) == 4
+
+
+def test_where_there_is_no_outbox_nothing_is_kept_for_it() -> None:
+    notices = Notices("run", "graph", outbox=False)
+    notices.lost("track", "a", 1, "signal 9")
+    assert len(notices) == 0
