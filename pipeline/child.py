@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import structlog
 
@@ -40,12 +41,12 @@ def run_child(control: int, life: int, label: str) -> int:
         signal.signal(number, signal.SIG_IGN)  # sent to the whole group: the supervisor hears it too, and decides
     _set_title(label)
     channel = Channel(socket.socket(fileno=control))
-    boot = _receive_boot(channel)
+    boot, orders = _receive_boot(channel)
     threading.Thread(target=_die_with, args=(life, boot), name="life", daemon=True).start()
     log_to_channel(channel, unit=boot.unit.name)
     log = structlog.get_logger()
     try:
-        Worker(boot, channel, log).run()
+        Worker(boot, channel, log, orders).run()
         return 0
     except CamgraphError as error:
         channel.send("failed", status=error.exit_status, error=str(error)[:_LONGEST])
@@ -62,11 +63,13 @@ def run_child(control: int, life: int, label: str) -> int:
             _drain(channel)
 
 
-def _receive_boot(channel: Channel) -> Boot:
+def _receive_boot(channel: Channel) -> tuple[Boot, list[dict[str, Any]]]:
+    """What to be, and the orders that came along with it."""
     while not channel.closed:
-        for message in channel.receive():
+        messages = iter(channel.receive())
+        for message in messages:
             if message["op"] == "boot":
-                return Boot.from_wire(message["boot"])
+                return Boot.from_wire(message["boot"]), list(messages)
         time.sleep(0.001)
     raise SystemExit(EXIT_GAVE_UP)
 
