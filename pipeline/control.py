@@ -11,7 +11,7 @@ import zmq
 
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.paths import runs_folder
-from pipeline.run_folder import running, unlink_socket
+from pipeline.run_folder import has_control, running, unlink_socket
 
 _MAX_REQUEST = 1 << 16
 _ANSWER_MS = 5000
@@ -54,9 +54,11 @@ def find_run(name: str | None) -> str:
     """The run that is meant: the named one, or the only one. Raises UserError."""
     runs = running()
     if name is None and len(runs) == 1:
-        return runs[0]
+        name = runs[0]
     if name in runs:
-        return str(name)
+        if has_control(name):
+            return name
+        raise UserError(f"the run {name} has everything in one process, and no socket: see and stop it where it runs")
     going = f"running: {', '.join(runs)}" if runs else "nothing is running"
     raise UserError(f"no run called {name}; {going}" if name else f"which run? choose with --name; {going}")
 

@@ -49,12 +49,17 @@ class Problem:
         return f"{place}: {self.text}"
 
 
+_MOST_TOLD = 200
+
+
 class GraphError(UserError):
-    """A graph file that cannot be run, with all of its problems in order of their place."""
+    """A graph file that cannot be run, with all of its problems by their place; its text tells the first 200."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(sorted(problems, key=lambda p: (p.file, p.line, p.column)))
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+        told = [str(problem) for problem in self.problems[:_MOST_TOLD]]
+        left = len(self.problems) - len(told)
+        super().__init__("\n".join(told + ([f"and {left} more"] if left else [])))
 
 
 class EnvironmentProblem(CamgraphError):

@@ -68,11 +68,17 @@ class Hold:
                 self._note(stage, error)
                 if self._pause(HOLD_S):
                     raise Closing(str(error)) from None
+            except BaseException:
+                self._over()
+                raise
             else:
-                if self._waiting and threading.get_ident() in self._waiting:
-                    del self._waiting[threading.get_ident()]
+                if self._over():
                     self._log.info("taken_again", stage=stage)
                 return result
+
+    def _over(self) -> bool:
+        """This thread waits no longer; whether it did."""
+        return bool(self._waiting) and self._waiting.pop(threading.get_ident(), None) is not None
 
     def _note(self, stage: str, error: CamgraphError) -> None:
         thread, text = threading.get_ident(), f"{stage}: {error}"

@@ -11,9 +11,9 @@ from pipeline.messages import MARKS, Message, Stamp
 END_SEQ = 1 << 62
 """The `seq` of a camera's last words: after every frame. The end itself comes one later."""
 
-_PART_BITS = 8
+_PART_BITS = 12
 MOST_PARTS = 1 << _PART_BITS
-"""How many messages of one edge a stage may make of one item."""
+"""How many messages a stage may make of one item: a crowd's incidents that all end with their camera."""
 
 _SUSPECT_DEATHS = 3
 _GUILTY_TRIES = 2

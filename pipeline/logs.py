@@ -27,10 +27,10 @@ def _plain(value: Any) -> Any:
 
 
 def _redacted(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """No password of an address reaches a log, also not through the text of an exception."""
+    """No password of an address reaches a log, also not through the text of an exception, or from within a list."""
     for key, value in event.items():
-        if isinstance(value, str):
-            event[key] = redact_urls(value)
+        if not isinstance(value, bool | int | float | None):
+            event[key] = redact_urls(str(_plain(value)))
     return event
 
 

@@ -72,6 +72,11 @@ def running() -> list[str]:
     return [path.name for path in _folders(runs_folder()) if (path / "lock").exists() and not _is_left_over(path)]
 
 
+def has_control(name: str) -> bool:
+    """False for a run that only keeps its name to itself, and cannot be asked."""
+    return (runs_folder() / name / "control").exists()
+
+
 def sweep_runs(root: Path) -> None:
     """Remove the folders whose supervisor is dead."""
     for path in _folders(root):

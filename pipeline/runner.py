@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from pipeline.errors import BadItem, UserError
 from pipeline.hold import Closing, GivenUp, Hold
-from pipeline.items import Item
+from pipeline.items import MOST_PARTS, Item
 from pipeline.messages import End, Message
 from pipeline.metrics import Counters, StageTimes
 from pipeline.plan import StagePlan
@@ -75,7 +75,7 @@ class StageRunner:
             said = self._tick(content[len(rows)])
             made = self._run_piece(self._piece(content[len(rows) :]))
             made[0][:0] = said
-            rows += made
+            rows += [self._bounded(item.camera, row) for item, row in zip(content[len(rows) :], made, strict=False)]
         if len(content) == len(items):
             return rows
         left = iter(rows)
@@ -83,7 +83,14 @@ class StageRunner:
 
     def end(self, camera: str, end: End) -> list[Message]:
         """See `Runner`."""
-        return self._guarded(camera, lambda: self._declared(self.stage.finish(camera, end)))
+        return self._bounded(camera, self._guarded(camera, lambda: self._declared(self.stage.finish(camera, end))))
+
+    def _bounded(self, camera: str, made: list[Message]) -> list[Message]:
+        """As many messages as there are keys for those made of one item."""
+        if len(made) > MOST_PARTS:
+            self._counters.add("dropped.too_many", camera, len(made) - MOST_PARTS)
+            self._log.error("too_many_messages", stage=self.plan.name, camera=camera, made=len(made), most=MOST_PARTS)
+        return made[:MOST_PARTS]
 
     def _piece(self, items: Sequence[Item]) -> Sequence[Item]:
         """As many of the first items as one call can take: up to the next that is due for a tick."""

@@ -193,13 +193,16 @@ def _mean(values: list[float | None]) -> float | None:
 
 
 def _short(event: dict[str, Any]) -> dict[str, Any]:
+    """What is shown of an event; what stages of others put into theirs is shown as far as it has our form."""
     data = event["data"]
+    people = data.get("people")
+    known = [one.get("track_id") for one in people if isinstance(one, dict)] if isinstance(people, list) else []
     return {
-        "time": event.get("time", ""),
-        "camera": data.get("camera", ""),
-        "action": data.get("action", event.get("type", "")),
-        "phase": data.get("phase", ""),
-        "people": [p.get("track_id") for p in data.get("people") or () if isinstance(p, dict)],
+        "time": str(event.get("time", "")),
+        "camera": str(data.get("camera", "")),
+        "action": str(data.get("action", event.get("type", ""))),
+        "phase": str(data.get("phase", "")),
+        "people": [track_id for track_id in known if isinstance(track_id, int)],
     }
 
 

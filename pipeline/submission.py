@@ -8,6 +8,7 @@ from functools import partial
 
 from pipeline.custody import Ticket
 from pipeline.errors import BadItem
+from pipeline.hold import Hold
 from pipeline.items import Item
 from pipeline.metrics import Counters
 from pipeline.outlet import Outlet
@@ -18,8 +19,9 @@ from pipeline.unit import Made
 class Submission:
     """One for each process. What cannot be sent is counted and told, and costs nothing else."""
 
-    def __init__(self, outlet: Outlet, counters: Counters, log: Logger) -> None:
+    def __init__(self, outlet: Outlet, counters: Counters, hold: Hold, log: Logger) -> None:
         self._outlet = outlet
+        self._hold = hold
         self._counters = counters
         self._log = log
 
@@ -37,7 +39,9 @@ class Submission:
 
     def _send(self, one: Made, camera: str, ticket: Ticket) -> None:
         try:
-            self._outlet.submit(one.edges, camera, one.key, one.message, ticket)
+            # Shared memory may be short now: nothing has been sent yet, and it is tried again.
+            submit = partial(self._outlet.submit, one.edges, camera, one.key, one.message, ticket)
+            self._hold.until_taken(one.edges[0].sender, submit)
         except BadItem as bad:
             self._counters.add(f"dropped.{bad.reason}", camera)
             self._log.error("message_dropped", camera=camera, error=str(bad))

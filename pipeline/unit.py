@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pipeline.errors import CamgraphError
-from pipeline.items import END_SEQ, MOST_PARTS, Item, Key
+from pipeline.items import END_SEQ, Item, Key
 from pipeline.join import Join, merged_key
 from pipeline.messages import End, Message, Tombstone
 from pipeline.plan import EdgePlan, UnitPlan
@@ -125,9 +125,7 @@ class Unit:
         """Hand what `stage` made of an item to the edges that want it; a tombstone where nothing came."""
         item, root = pair
         spoken: set[str] = set()
-        if len(outputs) > MOST_PARTS:
-            self._log.error("too_many_messages", stage=stage, camera=item.camera, made=len(outputs), most=MOST_PARTS)
-        for part, message in enumerate(outputs[:MOST_PARTS]):
+        for part, message in enumerate(outputs):
             wanted = [edge for edge in self._out[stage] if edge.type == message.TYPE]
             spoken.update(edge.name for edge in wanted)
             made = Item(item.camera, item.key.made(part), message, stage)

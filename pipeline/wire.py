@@ -36,8 +36,8 @@ _DTYPES = {
 
 
 def pack(value: Any) -> bytes:
-    """Plain values as msgpack."""
-    return bytes(msgpack.packb(value))
+    """Plain values as msgpack. Names of files that are no UTF-8 travel as Python holds them."""
+    return bytes(msgpack.packb(value, unicode_errors="surrogatepass"))
 
 
 def unpack(data: bytes) -> Any:
@@ -45,7 +45,7 @@ def unpack(data: bytes) -> Any:
     if len(data) > MAX_PART:
         raise WireError(f"a message of {len(data)} bytes; at most {MAX_PART} are accepted")
     try:
-        return msgpack.unpackb(data, use_list=True, strict_map_key=False)
+        return msgpack.unpackb(data, use_list=True, strict_map_key=False, unicode_errors="surrogatepass")
     except (ValueError, TypeError, msgpack.exceptions.UnpackException) as error:
         raise WireError(f"a message that is not msgpack: {error}") from None
 

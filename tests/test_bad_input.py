@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import resource
 import shutil
 import signal
@@ -323,7 +324,7 @@ def test_too_few_descriptors_are_said(place: Place) -> None:
     assert status == 3, said
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 0), (signal.SIGHUP, 0)])
 def test_a_signal_lets_what_is_on_the_way_arrive(place: Place, number: int, status: int) -> None:
     place.write()
     graph = place.folder / "graph.yaml"
@@ -337,3 +338,25 @@ def test_a_signal_lets_what_is_on_the_way_arrive(place: Place, number: int, stat
     _, said = process.communicate(timeout=100)
     assert (process.returncode, said) == (status, "")
     assert sum(place.events().values()) >= 10
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_display_that_nobody_sees_any_more_does_not_end_the_run(place: Place, *, terminal: bool) -> None:
+    place.write()
+    graph = place.folder / "graph.yaml"
+    graph.write_text(graph.read_text().replace("{url: good.mp4}", "{url: good.mp4, loop: true, realtime: true}"))
+    command = [sys.executable, "-m", "tools.cli", "run", "graph.yaml"]
+    ours, theirs = pty.openpty() if terminal else os.pipe()
+    process = subprocess.Popen(command, cwd=place.folder, env=place.environment | {"TERM": "xterm"}, stderr=theirs)
+    os.close(theirs)
+    assert os.read(ours, 1)
+    os.close(ours)
+    late = time.monotonic() + 100
+    while sum(place.events().values()) < 10 and time.monotonic() < late:
+        time.sleep(0.05)
+    before = sum(place.events().values())
+    while sum(place.events().values()) < before + 20 and time.monotonic() < late:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(100) == 0
+    assert sum(place.events().values()) >= before + 20

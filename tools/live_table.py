@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from rich.console import Console
@@ -48,8 +48,13 @@ def open_display(console: Console, now_s: Callable[[], float] = time.monotonic) 
     if not console.is_terminal or console.is_dumb_terminal:
         yield PlainLines(console, now_s)
         return
-    with Live(console=console, auto_refresh=False, transient=True) as live:
+    live = Live(console=console, auto_refresh=False, transient=True)
+    live.start()
+    try:
         yield LiveTable(live, now_s)
+    finally:
+        with suppress(OSError):  # the terminal may be gone
+            live.stop()
 
 
 class LiveTable:

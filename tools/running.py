@@ -8,7 +8,8 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
@@ -22,6 +23,7 @@ from pipeline.plan import RunPlan
 from tools.live_table import REFRESH_S, Display, open_display, render_summary
 from tools.run_status import Status, Summary
 
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SCARCE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
 
 
@@ -36,7 +38,7 @@ class Run(Protocol):
 
 
 class _Signals:
-    """SIGINT and SIGTERM let the run drain; a second one ends it at once."""
+    """SIGINT, SIGTERM and SIGHUP (the terminal is gone) let the run drain; a second one ends it at once."""
 
     def __init__(self, run: Run) -> None:
         self.interrupted = False
@@ -49,7 +51,8 @@ class _Signals:
     @contextmanager
     def handled(self) -> Iterator[None]:
         """Hear them meanwhile."""
-        before = {number: signal.signal(number, self) for number in (signal.SIGINT, signal.SIGTERM)}
+        heard = [number for number in _STOPPING if signal.getsignal(number) != signal.SIG_IGN]  # as nohup wants it
+        before = {number: signal.signal(number, self) for number in heard}
         try:
             yield
         finally:
@@ -63,7 +66,7 @@ def run_plan(plan: RunPlan, *, json_logs: bool = False, quiet: bool = False, cal
     The display keeps away from the standard output, which belongs to a sink that writes there. Raises UserError or
     EnvironmentProblem where the run cannot even begin.
     """
-    console = Console(stderr=True)
+    console = _Console(stderr=True)
     plain = quiet or json_logs
     with nullcontext() if plain else open_display(console) as display:
         sink = None if json_logs else lambda line: _print(console, line)
@@ -73,11 +76,19 @@ def run_plan(plan: RunPlan, *, json_logs: bool = False, quiet: bool = False, cal
             with signals.handled():
                 outcome = run.run()
             status = run.status()
-    if not plain:
-        console.print(render_summary(Summary.from_json(_summary(status))))
-    for problem in outcome.problems:
-        click.echo(f"camgraph: {problem}", err=True)
+    with suppress(OSError):
+        if not plain:
+            console.print(render_summary(Summary.from_json(_summary(status))))
+        for problem in outcome.problems:
+            click.echo(f"camgraph: {problem}", err=True)
     return EXIT_SIGINT if signals.interrupted else outcome.status
+
+
+class _Console(Console):
+    """Whoever closes the standard error has seen enough, and that is all: Rich would end the program."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
 
 
 class _Shown:
@@ -90,11 +101,15 @@ class _Shown:
     def __call__(self, run: Run) -> None:
         if self._display and time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + REFRESH_S
-            self._display.show(Status.from_json(run.status()))
+            try:
+                self._display.show(Status.from_json(run.status()))
+            except OSError:  # nobody looks any more: that must not end the run
+                self._display = None
 
 
 def _print(console: Console, line: str) -> None:
-    console.print(line, markup=False, highlight=False, soft_wrap=True)
+    with suppress(OSError):  # as above
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager
@@ -119,18 +134,26 @@ def _prepared(plan: RunPlan, show: Callable[[Run], None]) -> Iterator[Run]:
     if plan.in_process:
         from pipeline.local import LocalRun  # noqa: PLC0415
 
-        yield LocalRun(plan, show)
+        with _name_taken(plan.graph):
+            yield LocalRun(plan, show)
         return
     from pipeline.run_folder import RunFolder  # noqa: PLC0415
     from pipeline.supervisor import Supervisor  # noqa: PLC0415
 
-    folder = RunFolder(plan.graph)
-    try:
+    with closing(RunFolder(plan.graph)) as folder:
         yield Supervisor(plan, folder, show)
-    finally:
-        folder.close()
+
+
+def _name_taken(name: str) -> AbstractContextManager[object]:
+    """Two runs of one name would share an outbox. Where there are no such locks, the user has to see to it."""
+    if os.name != "posix":
+        return nullcontext()
+    from pipeline.run_folder import RunFolder  # noqa: PLC0415
+
+    return closing(RunFolder(name))
 
 
 def _summary(status: Mapping[str, Any]) -> dict[str, Any]:
     cameras = {name: {**c, "events": status["actions"].get(name, {})} for name, c in status["cameras"].items()}
-    return {"graph": status["graph"], "duration_s": status["uptime_s"], "cameras": cameras, "files": status["files"]}
+    files = [path for path in status["files"] if Path(path).exists()]  # not one that was taken away meanwhile
+    return {"graph": status["graph"], "duration_s": status["uptime_s"], "cameras": cameras, "files": files}

@@ -16,11 +16,13 @@ class Report:
 
     source: Source
     problems: list[Problem] = field(default_factory=list)
+    _known: set[Problem] = field(default_factory=set)
     _exact: set[Path] = field(default_factory=set)
     _around: set[Path] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.problems += self.source.problems
+        self._known.update(self.problems)
         for path in self.source.broken:
             self._note(path)
 
@@ -28,7 +30,8 @@ class Report:
         """Complain about the value (or the key) at `path`."""
         self._note(path)
         problem = self.source.problem(path, self.source.redact(path, text), at_key=at_key)
-        if problem not in self.problems:
+        if problem not in self._known:
+            self._known.add(problem)
             self.problems.append(problem)
 
     def _note(self, path: Path) -> None:

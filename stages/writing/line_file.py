@@ -136,9 +136,14 @@ class LineStream:
             raise _cannot_open(path, error) from error
 
     def append(self, data: bytes) -> None:
-        """Write whole lines; waits where the reader is slow. Raises EnvironmentProblem when it is gone."""
+        """Write whole lines; waits where the reader is slow.
+
+        Raises UserError when the reader is gone, for a pipe never gets another, and EnvironmentProblem otherwise.
+        """
         try:
             _write_all(self._descriptor, b"\n" + data if self._torn else data)
+        except BrokenPipeError:
+            raise UserError(f"{self._name}: nobody reads it any more, and there are events for it") from None
         except OSError as error:
             self._torn = True
             raise EnvironmentProblem(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pipeline.context import Collector
 from pipeline.errors import BadItem, EnvironmentProblem, Unavailable, UserError
 from pipeline.hold import Closing, GivenUp, Hold
-from pipeline.items import Item, Key
+from pipeline.items import MOST_PARTS, Item, Key
 from pipeline.messages import End, Message, Tombstone
 from pipeline.metrics import Counters
 from pipeline.plan import StagePlan
@@ -152,6 +152,31 @@ def test_what_the_outside_does_not_take_is_handed_in_again(tmp_path: Path, error
     assert seen == ["diary: away", "diary: still away"]
     assert (run._hold.waits_for, run._hold.since, counters.snapshot()) == ("", 0.0, [])
     assert run.times.snapshot()["items"] == 1
+
+
+@pytest.mark.parametrize("after", [BadItem("odd", "no"), RuntimeError("oh")])
+def test_what_is_given_up_after_a_wait_is_waited_for_no_longer(tmp_path: Path, after: Exception) -> None:
+    run, counters = runner(Diary(tmp_path, [Unavailable("away"), after]))
+    assert run.run(items(1)) == [[]]
+    assert (run._hold.waits_for, run._hold.since) == ("", 0.0)
+    assert sum(n for name, _, n in counters.snapshot() if name.startswith("dropped.")) == 1
+
+
+class Crowd(Diary):
+    """More than there are keys for."""
+
+    def process(self, items: Sequence[Any]) -> Iterable[Message]:
+        return [Message(item.stamp) for item in items for _ in range(MOST_PARTS + 3)]
+
+    def finish(self, camera: str, end: End) -> Iterable[Message]:
+        return [Message(end.stamp)] * (MOST_PARTS + 1)
+
+
+def test_more_messages_than_there_are_keys_for_are_counted(tmp_path: Path) -> None:
+    run, counters = runner(Crowd(tmp_path))
+    assert [len(row) for row in run.run(items(1, 2))] == [MOST_PARTS] * 2
+    assert len(run.end("cam", End(stamp(2)))) == MOST_PARTS
+    assert counters.get("dropped.too_many", "cam") == 3 + 3 + 1
 
 
 def test_the_end_of_a_camera_waits_for_the_outside_too(tmp_path: Path) -> None:

@@ -137,6 +137,11 @@ def test_an_array_outside_of_its_slot_is_refused(ring: SlotRing) -> None:
         read_arrays(header, MappedSegment(slot.segment.name))
 
 
+def test_the_name_of_a_file_that_is_no_utf8_travels() -> None:
+    name = os.fsdecode(b"caf\xe9/b\xff.mp4")
+    assert unpack(pack({"path": name})) == {"path": name}
+
+
 @given(st.binary(max_size=200))
 def test_garbage_is_refused(data: bytes) -> None:
     with pytest.raises(WireError):
