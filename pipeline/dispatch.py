@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
@@ -38,10 +39,11 @@ class Dispatch:
         self._ended: set[str] = set()
 
     def turn(self) -> None:
-        """Tell the supervisor what was committed, and the sinks what they have room for."""
+        """Tell the supervisor what was committed, note what is delivered, hand the sinks what they have room for."""
         for body in self._outbox.committed:
             self._channel.send("event", body=body)
         self._outbox.committed.clear()
+        self._outbox.try_to_note(time.monotonic())
         for edge in self._plan.outgoing:
             self._hand_out(edge)
             if edge.reader not in self._ended and self._outbox.ended(self._plan.cameras):
@@ -57,7 +59,7 @@ class Dispatch:
             delivered.closed()
 
     def _end(self, edge: EdgePlan) -> None:
-        if not self._outbox.left(edge.reader):
+        if self._outbox.over(edge.reader):
             self._ended.add(edge.reader)
             end = End(Stamp(EVERY_CAMERA, 0, 0, 0, 0, 0))
             self._outlet.submit([edge], EVERY_CAMERA, Key(self._incarnation, END_SEQ + 1, 0), end, None)
@@ -67,7 +69,7 @@ class Dispatch:
 
         It comes again until the supervisor has heard that it is committed, and must not end what was opened since.
         """
-        if self._knows(values["id"]):
+        if self._outbox.knows(values["id"]):
             self._channel.send("event", body=values["body"])
             return
         stamp = Stamp(values["camera"], 0, 0, values["time_ns"], 0, 0)
@@ -77,6 +79,3 @@ class Dispatch:
             self._outbox.accept([Item(values["camera"], Key(0, 0, 0), event, values["sender"])])
         except EnvironmentProblem as error:
             self._log.error("event_not_kept", error=str(error), id=event.id)
-
-    def _knows(self, event_id: str) -> bool:
-        return self._outbox.db.execute("SELECT 1 FROM events WHERE id = ?", (event_id,)).fetchone() is not None

@@ -14,17 +14,16 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 
+from pipeline.event_file import LEFT_OVER
 from pipeline.items import Item, Key
 from pipeline.messages import Event, Stamp
 
-_OPEN = """
-SELECT incident, max(row), body, time_ns, epoch, seq FROM events o
-WHERE producer = ? AND camera = ? AND phase IN ('start', 'update') AND incarnation <= ?
-AND NOT EXISTS (
-    SELECT 1 FROM events e WHERE e.incident = o.incident AND (e.phase = 'end' OR e.incarnation > ?)
-) GROUP BY incident
-"""
-_ENDED = "SELECT 1 FROM events WHERE incident = ? AND phase = 'end'"
+_OPEN = f"""
+SELECT incident, max(row), body, time_ns, epoch, seq FROM events
+WHERE producer = ? AND camera = ? AND phase != 'single' AND incarnation != {LEFT_OVER}
+GROUP BY incident HAVING sum(phase = 'end') = 0 AND sum(incarnation > ?) = 0
+"""  # noqa: S608 - made of constants
+_ENDED = f"SELECT 1 FROM events WHERE incident = ? AND phase = 'end' AND incarnation != {LEFT_OVER}"  # noqa: S608
 _LAST = 1 << 53
 
 
@@ -52,7 +51,7 @@ class LostIncidents:
     def ends(self, db: sqlite3.Connection, producer: str, camera: str) -> Iterator[Item]:
         """The ends of what the dead processes of a stage have left open."""
         dead = self._dead.get((producer, camera), 0)
-        for row in db.execute(_OPEN, (producer, camera, dead, dead)).fetchall():
+        for row in db.execute(_OPEN, (producer, camera, dead)).fetchall():
             yield replace(_lost_end(camera, row), sender=producer, incarnation=dead)
 
 

@@ -1,12 +1,12 @@
 """Where events are safe: SQLite between whoever emits events and the event sinks.
 
-    producers --accept--> [events] --pull--> sink --acknowledge--> [pending] row gone
+    producers --accept--> [events] --pull--> sink --acknowledge, note--> [pending] row gone
 
 An event is committed when `accept` returns; one that no sink could take is refused (`pipeline.event_validity`).
-Each sink has a row in `pending` for each event that it wants and has not acknowledged, so that a sink or the outbox
-may die at any time: what is pending is handed out again. The ids of events are kept for the whole run, and a repeated
-one is ignored. The file outlives the run when something is left in it; the next run of the same name delivers that
-first.
+Each sink has a row in `pending` for each event that it wants and that is not noted as delivered to it, so that a sink
+or the outbox may die at any time: what is pending is handed out again (`pipeline.deliveries`). A repeated id is
+ignored, up to some thousand events later (`pipeline.old_events`). The file outlives the run when something is left in
+it; the next run of the same name delivers that first (`pipeline.event_file`).
 
 A sink that wants `order: time` gets its events by (time, camera, place in the camera's order), as soon as every
 camera has been judged up to that time: for this the outbox hears of every frame, also of those that made no event
@@ -15,49 +15,34 @@ camera has been judged up to that time: for this the outbox hears of every frame
 
 from __future__ import annotations
 
+import math
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field
 
+from pipeline.deliveries import Deliveries
 from pipeline.errors import EnvironmentProblem
+from pipeline.event_file import begin_run, cannot_open, open_event_file, transaction
 from pipeline.event_validity import why_invalid
 from pipeline.items import Item
 from pipeline.lost_incidents import LostIncidents
-from pipeline.messages import Event, Stamp
+from pipeline.messages import Event
+from pipeline.old_events import OldEvents
 from pipeline.stage import Context, Settings, Stage
 
 EVERY_CAMERA = "*"
 """The name under which the outbox hands all cameras' events to a sink: one lane, so that their order holds."""
 
 _NEVER = -(1 << 62)
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS events (
-    row INTEGER PRIMARY KEY AUTOINCREMENT,
-    id TEXT NOT NULL UNIQUE, producer TEXT NOT NULL, camera TEXT NOT NULL,
-    epoch INTEGER NOT NULL, seq INTEGER NOT NULL, part INTEGER NOT NULL, time_ns INTEGER NOT NULL,
-    incident TEXT NOT NULL, phase TEXT NOT NULL, body BLOB NOT NULL, incarnation INTEGER NOT NULL DEFAULT 0
-) STRICT;
-CREATE TABLE IF NOT EXISTS pending (
-    sink TEXT NOT NULL, row INTEGER NOT NULL, PRIMARY KEY (sink, row)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS by_incident ON events (incident, phase);
-CREATE TABLE IF NOT EXISTS ended (camera TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
-"""
-_ADD_INCARNATION = "ALTER TABLE events ADD COLUMN incarnation INTEGER NOT NULL DEFAULT 0"
 _INSERT = """
 INSERT INTO events (id, producer, camera, epoch, seq, part, time_ns, incident, phase, body, incarnation)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
 """
-_PENDING = """
-SELECT e.row, e.id, e.incident, e.phase, e.body, e.camera, e.epoch, e.seq, e.time_ns
-FROM pending p JOIN events e ON e.row = p.row WHERE p.sink = ? AND e.time_ns <= ?
-"""
-_KEPT = 10_000
-_BY_TIME = "e.time_ns, e.camera, e.epoch, e.seq, e.part, e.producer"
+_RETRY_S = 1.0
 
 
 class OutboxSettings(Settings):
@@ -79,12 +64,13 @@ class Outbox(Stage[OutboxSettings]):
     def __init__(self, settings: OutboxSettings, context: Context) -> None:
         super().__init__(settings, context)
         self._db: sqlite3.Connection | None = None
-        self._handed: dict[str, set[int]] = {sink: set() for sink in settings.sinks}
+        self._deliveries: Deliveries
         places = [(camera, producer) for camera in context.cameras for producer in settings.producers or [""]]
         self._judged: dict[tuple[str, str], int] = dict.fromkeys(places, _NEVER)
         self._ended: set[str] = set()
-        self._acknowledged: list[tuple[str, int]] = []
+        self._note_again_at = 0.0
         self._lost = LostIncidents()
+        self._old = OldEvents()
         self._refused: set[tuple[str, str]] = set()
         self.committed: list[bytes] = []
 
@@ -92,22 +78,14 @@ class Outbox(Stage[OutboxSettings]):
 
     def open(self) -> None:
         path = Path(self.settings.path)
+        self._db = open_event_file(path, by_time=bool(self.settings.ordered))
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path, isolation_level=None)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._db.executescript(_SCHEMA)
-            if "incarnation" not in [row[1] for row in self._db.execute("PRAGMA table_info(events)")]:
-                self._db.execute(_ADD_INCARNATION)  # an older version has left events in this file
             self._start()
         except (sqlite3.Error, OSError) as error:
-            if self._db is not None:
-                self._db.close()
-                self._db = None
-            raise EnvironmentProblem(
-                f"the outbox {path} cannot be opened: {error}: see that the folder is writable and the disk has room"
-            ) from None
+            self._db.close()
+            self._db = None
+            raise cannot_open(path, error) from None
+        self._deliveries = Deliveries(self._db, self.settings.sinks, self.settings.ordered)
 
     @property
     def is_open(self) -> bool:
@@ -127,10 +105,7 @@ class Outbox(Stage[OutboxSettings]):
             for (camera,) in self.db.execute("SELECT camera FROM ended").fetchall():
                 self._note_end(camera)
         else:
-            self.db.execute("DELETE FROM ended")
-            self.db.execute("DELETE FROM events WHERE row NOT IN (SELECT row FROM pending)")
-            self.db.execute("UPDATE events SET id = 'before ' || row || ' ' || id WHERE id NOT LIKE 'before %'")
-            kept = self.db.execute("SELECT count(*) FROM events").fetchone()[0]
+            kept = begin_run(self.db)
             if kept:
                 self.context.log.info("events_left_by_an_earlier_run", events=kept)
             started.touch()
@@ -138,6 +113,7 @@ class Outbox(Stage[OutboxSettings]):
     def close(self) -> None:
         if self._db is None:
             return
+        self.try_to_note(math.inf)
         left = self._db.execute("SELECT count(*) FROM pending").fetchone()[0]
         self._db.close()
         self._db = None
@@ -154,9 +130,12 @@ class Outbox(Stage[OutboxSettings]):
 
         Raises EnvironmentProblem when the disk is full: nothing of `items` is committed then.
         """
-        events = [self._of_process(item) for item in items if isinstance(item.payload, Event) and self._is_valid(item)]
+        told = [item for item in items if isinstance(item.payload, Event)]
+        events = [self._of_process(item) for item in told if self._is_valid(item)]
         if events:
             self._commit(events)
+        for camera, refused in (Counter(i.camera for i in told) - Counter(i.camera for i in events)).items():
+            self.context.count("dropped.invalid_event", camera, refused)
         for item in items:
             # More may still come of the same frame, up to the camera's end: judged up to just before it.
             place = (item.camera, item.sender if self.settings.producers else "")
@@ -164,11 +143,10 @@ class Outbox(Stage[OutboxSettings]):
                 self._judged[place] = max(self._judged[place], item.stamp.time_ns - 1)
 
     def _is_valid(self, item: Item) -> bool:
-        """False for an event that no sink could take: counted, and told once for each sender and reason."""
+        """False for an event that no sink could take: told once for each sender and reason."""
         why = why_invalid(item)
         if not why:
             return True
-        self.context.count("dropped.invalid_event", item.camera)
         if (item.sender, why) not in self._refused:
             self._refused.add((item.sender, why))
             self.context.log.error("event_refused", stage=item.sender, camera=item.camera, why=why)
@@ -179,44 +157,49 @@ class Outbox(Stage[OutboxSettings]):
         return item if item.incarnation else replace(item, incarnation=self.context.incarnation)
 
     def _commit(self, items: Sequence[Item]) -> None:
+        """Put in what is new of `items`, and the ends that late ones call for; counted once it is on the disk."""
+        new: list[Item] = []
+        late = [item for item in items if self._lost.is_late(item)]
+        over: list[Item] = []
         try:
-            self.db.execute("BEGIN IMMEDIATE")
-            new = [body for item in items if (body := self._insert(item)) is not None]
-            for producer, camera in {(item.sender, item.camera) for item in items if self._lost.is_late(item)}:
-                ends = self._lost.ends(self.db, producer, camera)
-                new += [body for item in ends if (body := self._insert(item)) is not None]
-            self._forget_old()
-            self.db.execute("COMMIT")
-            self.committed += new
+            with transaction(self.db):
+                for item in items:
+                    if self._lost.is_over(self.db, item):
+                        over.append(item)
+                    elif self._insert(item):
+                        new.append(item)
+                for producer, camera in {(item.sender, item.camera) for item in late}:
+                    new += [item for item in self._lost.ends(self.db, producer, camera) if self._insert(item)]
+                self._old.forget(self.db, len(new))
         except sqlite3.Error as error:
-            if self.db.in_transaction:
-                self.db.execute("ROLLBACK")
             raise EnvironmentProblem(
                 f"events cannot be committed to {self.settings.path}: {error}: free some disk space; they are kept"
             ) from None
+        self._committed(new, over)
 
-    def _insert(self, item: Item) -> bytes | None:
-        """Put an event in; its body, or None when it was there, or came too late."""
+    def _committed(self, new: Sequence[Item], over: Sequence[Item]) -> None:
+        for name, items in (("events", new), ("late", over)):
+            for camera, n in Counter(item.camera for item in items).items():
+                self.context.count(name, camera, n)
+        self.committed += [item.payload.body for item in new if isinstance(item.payload, Event)]
+        if new:
+            self._deliveries.committed(min(item.stamp.time_ns for item in new))
+
+    def _insert(self, item: Item) -> bool:
+        """Put an event in, for all sinks that want it; False when it was there."""
         event, key = item.payload, item.key
         assert isinstance(event, Event)
-        if self._lost.is_over(self.db, item):
-            self.context.count("late", item.camera)
-            return None
         what = (event.stamp.time_ns, event.incident, event.phase, event.body)
         cursor = self.db.execute(_INSERT, (event.id, item.sender, item.camera, *key, *what, item.incarnation))
         if not cursor.rowcount:
-            return None
+            return False
         wanted = [s for s, producers in self.settings.sinks.items() if not producers or item.sender in producers]
         self.db.executemany("INSERT INTO pending VALUES (?, ?)", [(sink, cursor.lastrowid) for sink in wanted])
-        self.context.count("events", item.camera)
-        return event.body
+        return True
 
-    def _forget_old(self) -> None:
-        """Keep the file bounded: of what was delivered, only the last events are kept, to know repeated ones by."""
-        self.db.execute(
-            "DELETE FROM events WHERE row < (SELECT max(row) FROM events) - ? AND row NOT IN (SELECT row FROM pending)",
-            (_KEPT,),
-        )
+    def knows(self, event_id: str) -> bool:
+        """True where an event of this id is committed."""
+        return self.db.execute("SELECT 1 FROM events WHERE id = ?", (event_id,)).fetchone() is not None
 
     def end_lost(self, producer: str, cameras: Iterable[str], incarnation: int) -> None:
         """End the incidents that a stage left open when its process died in this incarnation: nobody else will.
@@ -251,37 +234,35 @@ class Outbox(Stage[OutboxSettings]):
 
     def pull(self, sink: str, most: int) -> list[tuple[int, Event]]:
         """Up to `most` events that the sink has not been handed yet, with their row numbers, in the order it wants."""
-        handed = self._handed[sink]
-        ordered = sink in self.settings.ordered
-        until = min(self._judged.values(), default=1 << 62) if ordered else 1 << 62
-        query = f"{_PENDING} ORDER BY {_BY_TIME if ordered else 'e.row'} LIMIT ?"
-        rows = self.db.execute(query, (sink, until, most + len(handed)))
-        fresh = [_event(row) for row in rows if row[0] not in handed][:most]
-        handed.update(row for row, _ in fresh)
-        return fresh
-
-    def take_back(self, sink: str) -> None:
-        """The sink did not get what it was handed: hand it out again."""
-        self._handed[sink].clear()
+        return self._deliveries.pull(sink, most, min(self._judged.values(), default=1 << 62))
 
     def acknowledge(self, sink: str, rows: Sequence[int]) -> None:
-        """The sink has these for good. Where the disk does not take it now, it is noted with the next ones."""
-        self._acknowledged += [(sink, row) for row in rows]
+        """The sink has these for good: to be noted."""
+        self._deliveries.acknowledge(sink, rows)
+
+    def note_delivered(self) -> None:
+        """Note what was acknowledged. Raises EnvironmentProblem while the disk does not take it."""
         try:
-            self.db.executemany("DELETE FROM pending WHERE sink = ? AND row = ?", self._acknowledged)
+            self._deliveries.note()
         except sqlite3.Error as error:
-            self.context.log.warning("delivery_not_noted", sink=sink, error=str(error))
+            raise EnvironmentProblem(
+                f"what was delivered cannot be noted in {self.settings.path}: {error}: free some disk space"
+            ) from None
+
+    def try_to_note(self, now: float) -> None:
+        """As `note_delivered`, to be called often: after a failure, which is told, it waits a second. `now` in s."""
+        if now < self._note_again_at:
             return
-        for name, row in self._acknowledged:
-            self._handed[name].discard(row)
-        self._acknowledged.clear()
+        try:
+            self.note_delivered()
+        except EnvironmentProblem as error:
+            self._note_again_at = now + _RETRY_S
+            self.context.log.warning("delivery_not_noted", error=str(error))
 
     def left(self, sink: str) -> int:
-        """How many events the sink has not acknowledged."""
-        return int(self.db.execute("SELECT count(*) FROM pending WHERE sink = ?", (sink,)).fetchone()[0])
+        """How many events are not noted as delivered to the sink."""
+        return self._deliveries.left(sink)
 
-
-def _event(row: Any) -> tuple[int, Event]:
-    number, event_id, incident, phase, body, camera, epoch, seq, time_ns = row
-    stamp = Stamp(camera, epoch, min(seq, 1 << 53), time_ns, 0, 0)
-    return number, Event(stamp, event_id.rpartition(" ")[2], incident, phase, body)
+    def over(self, sink: str) -> bool:
+        """True when all events are noted as delivered to the sink."""
+        return self._deliveries.over(sink)

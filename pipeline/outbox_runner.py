@@ -5,6 +5,7 @@ Sinks in processes of their own get their events from `pipeline.dispatch`.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 from pipeline.hold import Hold
@@ -46,10 +47,14 @@ class OutboxRunner:
         return [[] for _ in items]
 
     def end(self, camera: str, end: End) -> list[Message]:
-        """Nothing more comes of this camera; after the last one the sinks hear that all have ended."""
+        """Nothing more comes of this camera; after the last one the sinks hear that all have ended.
+
+        Not before it is noted what they have: waits while the disk does not take it.
+        """
         self.stage.end(camera)
         self._hand_out()
         if self.stage.ended(self._cameras):
+            self._hold.until_taken(self.plan.name, self.stage.note_delivered)
             for sink in self._sinks.values():
                 sink.end(EVERY_CAMERA, end)
         return []
@@ -59,3 +64,4 @@ class OutboxRunner:
             while rows := self.stage.pull(name, _PULL_AT_ONCE):
                 sink.run([Item(EVERY_CAMERA, Key(0, row, 0), event) for row, event in rows])
                 self.stage.acknowledge(name, [row for row, _ in rows])
+                self.stage.try_to_note(time.monotonic())

@@ -54,6 +54,11 @@ def make(
     return outbox
 
 
+def deliver(outbox: Outbox, sink: str, rows: list[tuple[int, Event]]) -> None:
+    outbox.acknowledge(sink, [row for row, _ in rows])
+    outbox.note_delivered()
+
+
 def names(rows: list[tuple[int, Event]]) -> list[str]:
     return [event.id for _, event in rows]
 
@@ -79,7 +84,7 @@ def test_what_was_not_acknowledged_comes_again_after_a_restart(tmp_path: Path) -
     outbox = make(tmp_path)
     outbox.accept([event(n) for n in range(4)])
     rows = outbox.pull("log", 3)
-    outbox.acknowledge("log", [rows[0][0], rows[2][0]])
+    deliver(outbox, "log", [rows[0], rows[2]])
     outbox.db.close()  # as after a kill: nothing is tidied up
     again = make(tmp_path, incarnation=2)
     again.accept([event(0), event(3)])
@@ -223,30 +228,159 @@ def test_every_incident_of_dead_processes_ends_once_whatever_the_order(
 
 
 def test_the_file_stays_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.outbox._KEPT", 10)
+    monkeypatch.setattr("pipeline.old_events._KEPT", 10)
     outbox = make(tmp_path, sinks={"log": []})
     for n in range(100):
         outbox.accept([event(n)])
-        if n != 50:
-            outbox.acknowledge("log", [row for row, found in outbox.pull("log", 9) if found.id != "cam-50"])
+        deliver(outbox, "log", [row for row in outbox.pull("log", 9) if row[1].id != "cam-50"])
     assert outbox.db.execute("SELECT count(*) FROM events").fetchone()[0] <= 13
-    outbox.take_back("log")
-    assert names(outbox.pull("log", 9)) == ["cam-50"]
-    outbox.close()
+    outbox.db.close()
+    again = make(tmp_path, incarnation=2, sinks={"log": []})
+    assert names(again.pull("log", 9)) == ["cam-50"]
+    again.close()
 
 
-def test_what_was_delivered_is_noted_when_the_disk_takes_it_again(tmp_path: Path) -> None:
+def test_what_was_delivered_is_noted_when_the_disk_takes_it_again_though_nothing_more_is(tmp_path: Path) -> None:
     outbox = make(tmp_path, sinks={"log": []})
     outbox.accept([event(1), event(2)])
-    [first, second] = [row for row, _ in outbox.pull("log", 2)]
     outbox.db.execute("PRAGMA query_only = 1")
-    outbox.acknowledge("log", [first])
+    outbox.acknowledge("log", [row for row, _ in outbox.pull("log", 9)])
+    outbox.try_to_note(100.0)
     assert names(outbox.pull("log", 9)) == []
     with pytest.raises(EnvironmentProblem, match="disk space"):
         outbox.accept([event(3)])
+    with pytest.raises(EnvironmentProblem, match="disk space"):
+        outbox.note_delivered()
     outbox.db.execute("PRAGMA query_only = 0")
-    outbox.acknowledge("log", [second])
-    assert outbox.left("log") == 0
+    outbox.try_to_note(100.9)
+    assert (outbox.left("log"), outbox.over("log")) == (2, False), "it is tried once a second"
+    outbox.try_to_note(101.0)
+    assert (outbox.left("log"), outbox.over("log")) == (0, True)
+    outbox.close()
+
+
+def test_acknowledgements_that_come_together_are_one_transaction(tmp_path: Path) -> None:
+    outbox = make(tmp_path, sinks={"log": []})
+    outbox.accept([event(n) for n in range(50)])
+    statements: list[str] = []
+    outbox.db.set_trace_callback(statements.append)
+    for row, _ in outbox.pull("log", 50):
+        outbox.acknowledge("log", [row])
+    outbox.try_to_note(0.0)
+    outbox.try_to_note(0.1)
+    outbox.db.set_trace_callback(None)
+    assert [line for line in statements if line.startswith(("BEGIN", "COMMIT"))] == ["BEGIN IMMEDIATE", "COMMIT"]
+    assert outbox.over("log")
+    outbox.close()
+
+
+def test_what_is_acknowledged_is_noted_at_the_close(tmp_path: Path) -> None:
+    outbox = make(tmp_path, sinks={"log": []})
+    outbox.accept([event(1)])
+    outbox.db.execute("PRAGMA query_only = 1")
+    outbox.acknowledge("log", [row for row, _ in outbox.pull("log", 9)])
+    outbox.try_to_note(1.0)
+    outbox.db.execute("PRAGMA query_only = 0")
+    outbox.end("cam")
+    outbox.close()
+    assert list(tmp_path.glob("outbox*")) == []
+
+
+def test_what_is_not_committed_is_not_counted(tmp_path: Path) -> None:
+    outbox = make(tmp_path, sinks={"log": []})
+    outbox.accept([outbox_item("a", 1, "start", 1), outbox_item("a", 2, "end", 1)])
+    outbox.end_lost("rules", ["cam"], 1)
+    before = dict(outbox.context.counts)  # type: ignore[attr-defined]
+    outbox.db.execute("PRAGMA query_only = 1")
+    broken = outbox_item("two words", 4, "single", 1)
+    for _ in range(2):
+        with pytest.raises(EnvironmentProblem):
+            outbox.accept([outbox_item("b", 3, "single", 1), outbox_item("a", 3, "update", 1), broken])
+    assert outbox.context.counts == before  # type: ignore[attr-defined]
+    outbox.db.execute("PRAGMA query_only = 0")
+    outbox.accept([outbox_item("b", 3, "single", 1), outbox_item("a", 3, "update", 1), broken])
+    counts = outbox.context.counts  # type: ignore[attr-defined]
+    added = {name: n - before.get((name, "cam"), 0) for (name, _), n in counts.items()}
+    assert added == {"events": 1, "late": 1, "dropped.invalid_event": 1}
+    outbox.close()
+
+
+def test_an_incident_that_is_open_is_ended_however_old_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.old_events._KEPT", 10)
+    outbox = make(tmp_path, sinks={"log": []})
+    for incident, phase in (("open", "start"), ("over", "start"), ("open", "update"), ("over", "end")):
+        seq = outbox.db.execute("SELECT count(*) FROM events").fetchone()[0]
+        outbox.accept([outbox_item(incident, seq, phase, 1)])
+    for n in range(4, 100):
+        outbox.accept([outbox_item(f"s{n}", n, "single", 1)])
+        deliver(outbox, "log", outbox.pull("log", 9))
+    assert outbox.db.execute("SELECT count(*) FROM events").fetchone()[0] <= 13
+    outbox.end_lost("rules", ["cam"], 1)
+    assert told(outbox) == [("open", "end")]
+    outbox.close()
+
+
+def test_an_end_is_kept_while_the_start_before_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.old_events._KEPT", 10)
+    outbox = make(tmp_path, sinks={"log": []})
+    outbox.accept([outbox_item("a", 1, "start", 1)])
+    start = outbox.pull("log", 9)
+    outbox.accept([outbox_item("a", 2, "end", 1)])
+    for n in range(3, 100):
+        outbox.accept([outbox_item(f"s{n}", n, "single", 1)])
+        deliver(outbox, "log", outbox.pull("log", 9))
+    outbox.end_lost("rules", ["cam"], 1)
+    assert told(outbox) == []
+    deliver(outbox, "log", start)
+    outbox.close()
+
+
+@pytest.mark.parametrize("phases", [("start", "end"), ("start",)])
+def test_what_an_earlier_run_left_neither_ends_nor_opens_an_incident_of_this_run(
+    tmp_path: Path, phases: tuple[str, ...]
+) -> None:
+    first = make(tmp_path, sinks={"log": []})
+    first.accept([outbox_item("a", n, phase, 1) for n, phase in enumerate(phases)])
+    first.close()
+    second = make(tmp_path, run=2, sinks={"log": []})
+    assert told(second) == [("a", phase) for phase in phases]
+    second.end_lost("rules", ["cam"], 1)
+    assert told(second) == []
+    second.accept([outbox_item("a", 1, "start", 2)])
+    second.end_lost("rules", ["cam"], 2)
+    assert told(second) == [("a", "start"), ("a", "end")]
+    second.close()
+
+
+def test_nothing_is_looked_up_where_nothing_has_changed(tmp_path: Path) -> None:
+    outbox = make(tmp_path, sinks={"log": []}, ordered=["log"], producers=["rules"])
+    outbox.accept([event(n) for n in range(3)])
+    assert names(outbox.pull("log", 9)) == ["cam-0", "cam-1"]
+    statements: list[str] = []
+    outbox.db.set_trace_callback(statements.append)
+    assert names(outbox.pull("log", 9)) == []
+    assert statements == []
+    outbox.db.set_trace_callback(None)
+    outbox.accept([stone(3, "cam")])
+    assert names(outbox.pull("log", 9)) == ["cam-2"]
+    outbox.close()
+
+
+@pytest.mark.parametrize("ordered", [[], ["log"]])
+def test_no_query_of_each_turn_goes_through_all_that_is_pending(tmp_path: Path, ordered: list[str]) -> None:
+    outbox = make(tmp_path, sinks={"log": []}, ordered=ordered)
+    statements: list[str] = []
+    outbox.db.set_trace_callback(statements.append)
+    outbox.accept([event(1), event(2)])
+    outbox.end("cam")
+    deliver(outbox, "log", outbox.pull("log", 9))
+    assert outbox.over("log")
+    outbox.db.set_trace_callback(None)
+    looked = [line for line in statements if line.lstrip().startswith(("SELECT", "DELETE", "INSERT"))]
+    for line in looked:
+        plan = [row[3] for row in outbox.db.execute("EXPLAIN QUERY PLAN " + line)]
+        assert not [step for step in plan if step.startswith("SCAN") or "TEMP B-TREE" in step], line
+    assert len(looked) >= 5
     outbox.close()
 
 

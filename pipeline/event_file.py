@@ -1,0 +1,97 @@
+"""The file of the outbox: its tables, how it is opened, and what becomes of it when a run begins.
+
+    events    one row for each event that was committed; `row` counts up and is never used again
+    pending   (sink, row): the sink wants the event and has not acknowledged it
+    ended     cameras of which nothing more comes in this run
+
+What an earlier run of the same name has left is delivered, and is else none of this run's: its ids are changed so that
+they may come again, and its incarnation is `LEFT_OVER`, which no process has.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pipeline.errors import EnvironmentProblem
+
+LEFT_OVER = -1
+"""The incarnation of what an earlier run has left."""
+
+_BUSY_S = 1.0
+"""So long the loop waits for whoever else has locked the file, before it tries again later: it must go on beating."""
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS events (
+    row INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE, producer TEXT NOT NULL, camera TEXT NOT NULL,
+    epoch INTEGER NOT NULL, seq INTEGER NOT NULL, part INTEGER NOT NULL, time_ns INTEGER NOT NULL,
+    incident TEXT NOT NULL, phase TEXT NOT NULL, body BLOB NOT NULL, incarnation INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE TABLE IF NOT EXISTS pending (
+    sink TEXT NOT NULL, row INTEGER NOT NULL, PRIMARY KEY (sink, row)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS ended (camera TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+DROP INDEX IF EXISTS by_incident;
+CREATE INDEX IF NOT EXISTS of_incident ON events (incident);
+CREATE INDEX IF NOT EXISTS of_row ON pending (row);
+"""
+_BY_TIME = "CREATE INDEX IF NOT EXISTS by_time ON events (time_ns, camera, epoch, seq, part, producer)"
+_ADD_INCARNATION = "ALTER TABLE events ADD COLUMN incarnation INTEGER NOT NULL DEFAULT 0"
+_BEGIN_RUN = """
+DELETE FROM ended;
+DELETE FROM events WHERE NOT EXISTS (SELECT 1 FROM pending WHERE pending.row = events.row);
+UPDATE events SET incarnation = -1;
+UPDATE events SET id = 'before ' || row || ' ' || id WHERE id NOT LIKE 'before %';
+"""
+
+
+def open_event_file(path: Path, *, by_time: bool) -> sqlite3.Connection:
+    """Open or make the file; `by_time`: some sink wants its events in order of time.
+
+    Raises EnvironmentProblem where that cannot be.
+    """
+    db = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        db = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_S)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        db.executescript(_SCHEMA + (_BY_TIME if by_time else ""))
+        if "incarnation" not in [row[1] for row in db.execute("PRAGMA table_info(events)")]:
+            db.execute(_ADD_INCARNATION)  # an older version has left events in this file
+    except (sqlite3.Error, OSError) as error:
+        if db is not None:
+            db.close()
+        raise cannot_open(path, error) from None
+    return db
+
+
+def cannot_open(path: Path, error: Exception) -> EnvironmentProblem:
+    """What to say where the file cannot be opened."""
+    return EnvironmentProblem(
+        f"the outbox {path} cannot be opened: {error}: see that the folder is writable and the disk has room"
+    )
+
+
+def begin_run(db: sqlite3.Connection) -> int:
+    """Forget what was delivered, set apart what was not; how many events are left. Raises sqlite3.Error."""
+    with transaction(db):
+        for statement in _BEGIN_RUN.split(";"):
+            db.execute(statement)
+    return int(db.execute("SELECT count(*) FROM events").fetchone()[0])
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """All of it or nothing; on the disk when it is left without an exception."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise

@@ -1,0 +1,64 @@
+"""In one process, too, the sinks hear of the end when it is noted what they have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+import structlog
+
+from pipeline.context import Collector
+from pipeline.hold import Hold
+from pipeline.items import Item, Key
+from pipeline.messages import End, Event, Message
+from pipeline.metrics import Counters
+from pipeline.outbox import Outbox
+from pipeline.outbox_runner import OutboxRunner
+from pipeline.plan import StagePlan
+from pipeline.runner import StageRunner
+from pipeline.stage import Settings, Stage
+from pipeline.testing import HandContext, stamp
+
+
+class Log(Stage[Settings]):
+    """Takes events, and the end."""
+
+    settings_type = Settings
+    inputs = Event
+    outputs: ClassVar = ()
+    ended = False
+
+    def process(self, items: list[Event]) -> list[Message]:  # type: ignore[override]
+        return []
+
+    def finish(self, camera: str, end: End) -> list[Message]:
+        self.ended = True
+        return []
+
+
+def test_the_end_waits_until_it_is_noted_what_the_sinks_have(tmp_path: Path) -> None:
+    log = structlog.get_logger()
+    context = HandContext(tmp_path, tmp_path)
+    values = {"path": str(tmp_path / "outbox.sqlite"), "sinks": {"log": []}}
+    outbox = Outbox(Outbox.settings_type.model_validate(values), context)
+    outbox.open()
+    sink = Log(Settings(), context)
+    waited: list[bool] = []
+
+    def pause(seconds: float) -> bool:
+        waited.append(sink.ended)
+        outbox.db.execute("PRAGMA query_only = 0")
+        return False
+
+    hold = Hold(pause, Collector(), log)
+    sinks = {"log": StageRunner(StagePlan("log", "log", {}), sink, Counters(), hold, log)}
+    runner = OutboxRunner(StagePlan("outbox", "outbox", {}), outbox, cameras=("cam",), sinks=sinks, hold=hold)
+    made = Event(stamp(0), "e0", "i0", "single", b"{}")
+    outbox.accept([Item("cam", Key(0, 0, 0), made, "rules")])
+    outbox.db.execute("PRAGMA query_only = 1")
+    runner.end("cam", End(stamp(0)))
+    assert waited == [False]
+    assert sink.ended
+    assert outbox.over("log")
+    outbox.close()
+    assert not list(tmp_path.glob("outbox*"))
