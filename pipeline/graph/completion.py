@@ -38,14 +38,16 @@ class Completed:
     ordered_sinks: tuple[str, ...]
 
 
-def complete(nodes: Mapping[str, Node], arrows: Sequence[Arrow], cameras: Mapping[str, Camera], run: str) -> Completed:
-    """Complete a graph without problems. `run` names the folder of the outbox."""
+def complete(
+    nodes: Mapping[str, Node], arrows: Sequence[Arrow], cameras: Mapping[str, Camera], outbox: str
+) -> Completed:
+    """Complete a graph without problems. `outbox`: the name of its folder."""
     filters = _event_filters(nodes, arrows)
     ordered = tuple(name for name in filters if getattr(nodes[name].settings, "order", None) == "time")
     everything = dict(nodes)
     if filters:
         makers = [name for name, node in nodes.items() if node.makes_events]
-        everything[OUTBOX] = _outbox(run, makers, filters, ordered)
+        everything[OUTBOX] = _outbox(outbox, makers, filters, ordered)
     arrows = _through_outbox(nodes, arrows, filters)
     order = order_of(everything, arrows)
     told = _told_of_all(order, arrows, {OUTBOX} if ordered else set())
@@ -66,9 +68,9 @@ def _event_filters(nodes: Mapping[str, Node], arrows: Iterable[Arrow]) -> dict[s
     return wanted
 
 
-def _outbox(run: str, makers: Sequence[str], filters: Mapping[str, tuple[str, ...]], ordered: Sequence[str]) -> Node:
+def _outbox(folder: str, makers: Sequence[str], filters: Mapping[str, tuple[str, ...]], ordered: Sequence[str]) -> Node:
     values: dict[str, Any] = {
-        "path": str(state_folder(run) / "outbox.sqlite"),
+        "path": str(state_folder(folder) / "outbox.sqlite"),
         "producers": list(makers),
         "sinks": {sink: list(producers) for sink, producers in filters.items()},
         "ordered": list(ordered),

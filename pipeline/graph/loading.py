@@ -47,9 +47,18 @@ def _read(path: Path) -> str:
 
 
 def parse_graph(
-    text: str, file: str, *, base_folder: Path, name: str | None = None, environ: Mapping[str, str] = os.environ
+    text: str,
+    file: str,
+    *,
+    base_folder: Path,
+    name: str | None = None,
+    outbox: str | None = None,
+    environ: Mapping[str, str] = os.environ,
 ) -> Graph:
-    """As `load_graph`, for a text that is called `file` in messages; its relative paths start at `base_folder`."""
+    """As `load_graph`, for a text that is called `file` in messages; its relative paths start at `base_folder`.
+
+    `outbox`: the folder of the outbox, where runs of one name are not to hand on what an earlier one has left.
+    """
     if name is not None and not is_name(name):
         raise UserError(f"`{name}` cannot be the name of a run: expected {A_NAME}")
     report = Report(load(text, file, environ))
@@ -57,7 +66,8 @@ def parse_graph(
     base_folder = base_folder.absolute()
     if parsed is None:
         raise GraphError(report.problems)
-    return _checked(parsed, name or parsed.name or default_name(file), base_folder, report)
+    name = name or parsed.name or default_name(file)
+    return _checked(parsed, name, outbox or name, base_folder, report)
 
 
 def default_name(file: str) -> str:
@@ -66,7 +76,7 @@ def default_name(file: str) -> str:
     return stem[:MAX_NAME] or "graph"
 
 
-def _checked(parsed: GraphFile, name: str, base_folder: Path, report: Report) -> Graph:
+def _checked(parsed: GraphFile, name: str, outbox: str, base_folder: Path, report: Report) -> Graph:
     nodes = find_nodes(parsed, base_folder, report)
     arrows = check_structure(nodes, report)
     sources = [node.source for node in nodes.values() if node.source]
@@ -79,6 +89,6 @@ def _checked(parsed: GraphFile, name: str, base_folder: Path, report: Report) ->
         check_groups(nodes, order_of(nodes, arrows), arrows, report)
     report.raise_if_any()
     nodes = informed(nodes, arrows, cameras.values(), base_folder)
-    completed = complete(nodes, arrows, cameras, name)
+    completed = complete(nodes, arrows, cameras, outbox)
     groups = place(completed, parsed.processes, tuple(cameras))
     return Graph(name, parsed, report.source, base_folder, cameras, completed, groups)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -67,10 +68,10 @@ def start(asked: Asked) -> int:
     text = graph_text(_watch(asked, cameras, pose, rules))
     if asked.print_graph:
         if model_file(model).is_file():
-            _graph(text, folder, asked.name, cameras)
+            _graph(text, folder, asked, cameras)
         click.echo(text, nl=False)
         return 0
-    plan = plan_of(_graph(text, folder, asked.name, cameras))
+    plan = plan_of(_graph(text, folder, asked, cameras))
     return run_plan(plan, quiet=asked.quiet or _terminal_takes_events(asked), calm=True)
 
 
@@ -137,9 +138,22 @@ def _ready_outputs(asked: Asked, folder: Path) -> None:
         click.echo(f"{asked.events}: new events come behind those that stand there (--overwrite begins anew)", err=True)
 
 
-def _graph(text: str, folder: Path, name: str, cameras: list[WatchedCamera]) -> Graph:
+def _graph(text: str, folder: Path, asked: Asked, cameras: list[WatchedCamera]) -> Graph:
     secrets: Mapping[str, str] = {key: value for camera in cameras for key, value in camera.variables.items()}
-    return parse_graph(text, GRAPH_FILE, base_folder=folder, name=name, environ={**os.environ, **secrets})
+    return parse_graph(
+        text,
+        GRAPH_FILE,
+        base_folder=folder,
+        name=asked.name,
+        outbox=_outbox(asked, folder),
+        environ={**os.environ, **secrets},
+    )
+
+
+def _outbox(asked: Asked, folder: Path) -> str:
+    """One for each events file: what waits for one must not be handed to another, of another day and other videos."""
+    target = asked.events if asked.events == STANDARD_OUTPUT else str((folder / asked.events).absolute())
+    return f"{asked.name}-{hashlib.sha256(target.encode(errors='surrogateescape')).hexdigest()[:8]}"
 
 
 def _terminal_takes_events(asked: Asked) -> bool:
