@@ -11,6 +11,7 @@ import math
 import os
 import threading
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -44,9 +45,12 @@ _JOIN_S = 1.0
 
 
 class Worker:
-    """The loop. All of its methods run in one thread, but for `_pause`, which waits in whichever calls it."""
+    """The loop. All of its methods run in one thread, but for `_pause`, which waits in whichever calls it.
 
-    def __init__(self, boot: Boot, channel: Channel, log: Logger) -> None:
+    `orders`: those that were heard before there was a worker.
+    """
+
+    def __init__(self, boot: Boot, channel: Channel, log: Logger, orders: Sequence[Mapping[str, Any]] = ()) -> None:
         require_ordered_stores()
         self._boot = boot
         self._plan = boot.unit
@@ -71,13 +75,14 @@ class Worker:
             poller=self._poller,
             log=log,
         )
-        self._submission = Submission(self._outlet, self._counters, log)
+        self._submission = Submission(self._outlet, self._counters, self._hold, log)
         self._sources = self._make_sources(built.sources)
         self._intake = self._make_intake(self._inlet) if self._inlet else None
         self._dispatch = self._make_dispatch(built.outbox) if built.outbox else None
         self._closing = threading.Event()
         self._thread = threading.get_ident()
         self._order: set[str] = set()
+        self._early = orders
         self._next_beat = 0.0
         self._cpu_before = 0.0
 
@@ -158,6 +163,7 @@ class Worker:
             self._unit.open()
             self._cpu_before = time.process_time()
             self._channel.send("ready", endpoint=self._boot.endpoint if self._inlet else "")
+            self._obey(self._early)
             self._loop()
         finally:
             failures = self._close()
@@ -182,7 +188,7 @@ class Worker:
         if self._wake_fd in ready:
             os.eventfd_read(self._wake_fd)
         if self._channel.fileno() in ready:
-            self._obey()
+            self._obey(self._channel.receive())
         more = self._inlet.receive() if self._inlet and self._inlet.socket in ready else False
         return self._outlet.receive(ready) or more
 
@@ -227,8 +233,8 @@ class Worker:
             self._say()
         return self._is_over()
 
-    def _obey(self) -> None:
-        for message in self._channel.receive():
+    def _obey(self, messages: Iterable[Mapping[str, Any]]) -> None:
+        for message in messages:
             if message["op"] == "links":
                 self._outlet.connect(message["endpoints"])
             elif message["op"] == "stop":
