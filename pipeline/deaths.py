@@ -11,26 +11,38 @@ MOST_DEATHS = 8
 _MOST_FAILED_STARTS = 3
 
 
+def reason_of(status: int) -> str:
+    """Of what a process died, in words; `status` as of `subprocess`."""
+    return f"signal {-status}" if status < 0 else f"exit status {status}"
+
+
+def lost_at_close(unit: str, status: int, killed_for: str) -> str:
+    """What is told of a process that did not live to the end of its closing; `killed_for`: why it was killed, if so."""
+    how = f"was killed: {killed_for}" if killed_for else f"died while it closed: {reason_of(status)}"
+    return f"{unit} {how}; what its stages had not written yet is lost"
+
+
 @dataclass(frozen=True, slots=True)
 class Death:
     """`opened`: it had opened its stages. `failure`: exit status and text, where it said so itself before.
 
-    `status`: as of `subprocess`, negative for a signal. `in_a_row`, `fruitless`: as of `pipeline.restarts.Restarts`,
-    this death included. `last_chance`: it is no source, or one that was told already only to end its cameras.
+    `status`: as of `subprocess`, negative for a signal. `failed_starts`, `fruitless`: as of
+    `pipeline.restarts.Restarts`, this death included. `last_chance`: it is no source, or one that was told already only
+    to end its cameras.
     """
 
     unit: str
     status: int
     opened: bool
     failure: tuple[int, str] | None
-    in_a_row: int
+    failed_starts: int
     fruitless: int
     last_chance: bool = True
 
     @property
     def reason(self) -> str:
         """In words."""
-        return f"signal {-self.status}" if self.status < 0 else f"exit status {self.status}"
+        return reason_of(self.status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +79,7 @@ def judge(death: Death, *, running: bool, finite: bool) -> Verdict:
     """
     if death.failure and (death.failure[0] == EXIT_USER or not running):
         return EndRun(*death.failure)
-    if death.status >= 0 and not death.opened and not running and death.in_a_row >= _MOST_FAILED_STARTS:
+    if death.status >= 0 and not death.opened and not running and death.failed_starts >= _MOST_FAILED_STARTS:
         return EndRun(EXIT_GAVE_UP, f"{death.unit} does not start: {death.reason}")
     if finite and death.fruitless >= MOST_DEATHS:
         why = f"{death.unit} died {death.fruitless} times in a row, last of {death.reason}"
@@ -76,11 +88,5 @@ def judge(death: Death, *, running: bool, finite: bool) -> Verdict:
 
 
 def is_finite(plan: RunPlan) -> bool:
-    """True when every source waits for its readers: a graph of files, which should come to its end."""
-    return all(
-        edge.policy == "block"
-        for unit in plan.units
-        if unit.sources
-        for edge in unit.edges
-        if edge.sender in unit.sources
-    )
+    """True for a graph of files, which should come to its end: no camera is live."""
+    return not plan.live_cameras

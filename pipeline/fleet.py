@@ -7,7 +7,7 @@ supervisor's business, which is called with every report and every death.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 import structlog
@@ -20,7 +20,8 @@ from pipeline.process import Process
 from pipeline.reports import Line, Oversize, Report, read_report
 from pipeline.run_folder import RunFolder
 
-_CLOSE_S = 5.0
+CLOSE_S = 5.0
+"""What may take so long to close always may."""
 _LEVELS = ("debug", "info", "warning", "error", "critical")
 
 
@@ -160,19 +161,24 @@ class Fleet:
 
     # ---- the end
 
-    def close(self, wait_ms: int) -> None:
-        """Close all: asked first, and in the end killed."""
-        for act in (_ask, Process.kill):
-            for process in self.processes:
-                act(process)
-            until = time.monotonic() + _CLOSE_S
-            while any(p.pid for p in self.processes) and time.monotonic() < until:
-                for process in self.processes:
-                    if process.channel:
-                        process.channel.flush()
-                self.listen(wait_ms)
+    def close(self, limit_s: Callable[[], float], turn: Callable[[], None]) -> None:
+        """Close all: asked first, and killed when that takes longer than `limit_s` says, which may change meanwhile.
 
-
-def _ask(process: Process) -> None:
-    if process.channel:
-        process.channel.send("close")
+        One that is not open yet has nothing to bring to its end, and is not waited for so long. `turn` listens.
+        """
+        since = killed_at = time.monotonic()
+        for process in self.processes:
+            if process.channel:
+                process.channel.send("close")
+        while alive := [process for process in self.processes if process.pid]:
+            now = time.monotonic()
+            if all(process.killed_for for process in alive) and now - killed_at > CLOSE_S:
+                break
+            for process in alive:
+                if process.channel:
+                    process.channel.flush()
+                limit = limit_s() if process.state == "running" else CLOSE_S
+                if not process.killed_for and now - since > limit:
+                    process.kill(f"it did not close within {limit:g} s")
+                    killed_at = now
+            turn()

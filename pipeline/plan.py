@@ -122,6 +122,7 @@ def slots_of(unit: UnitPlan) -> int:
 class RunPlan:
     """A whole run. `camera_settings`: camera -> plain values for the source's `camera_type`.
 
+    `live_cameras`: those that never wait for their readers, whatever the edges do.
     `event_filters`: event sink -> names of the stages whose events it wants, () for all.
     `in_process`: everything is one unit, run by the caller itself, without shared memory and sockets between stages.
     """
@@ -132,10 +133,16 @@ class RunPlan:
     camera_settings: Mapping[str, Mapping[str, Any]] = field(repr=False)
     event_filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ordered_sinks: tuple[str, ...] = ()
+    live_cameras: tuple[str, ...] = ()
     in_process: bool = False
     hang_s: float = 10.0
     open_s: float = 120.0
     drain_s: float = 20.0
+
+    @property
+    def edges_drop(self) -> bool:
+        """True where a frame may be dropped on its way because the graph says so."""
+        return any(edge.policy != "block" for unit in self.units for edge in unit.edges)
 
 
 def to_wire(unit: UnitPlan) -> dict[str, Any]:

@@ -15,9 +15,11 @@ from typing import Any
 
 from pipeline.boot import Boot
 from pipeline.channel import Channel
+from pipeline.deaths import Death
 from pipeline.errors import EXIT_GAVE_UP, EnvironmentProblem
 from pipeline.hangs import hung
 from pipeline.plan import UnitPlan
+from pipeline.registry import find_stage
 from pipeline.reports import Beat, Ended
 from pipeline.restarts import Restarts
 from pipeline.run_folder import unlink_socket
@@ -51,6 +53,7 @@ class Process:
         self.start_at = 0.0
         self.started_at = 0.0
         self.ready_at = 0.0
+        self.died_at = 0.0
         self.heard_at = 0.0
         self.beat_at = 0.0
         self.held_since = 0.0
@@ -95,6 +98,16 @@ class Process:
     def all_ended(self) -> bool:
         """True when all of its cameras have ended."""
         return set(self.plan.cameras) <= set(self.ended)
+
+    @property
+    def has_outbox(self) -> bool:
+        """True for the one that keeps the events."""
+        return any(stage.use == "outbox" for stage in self.plan.stages)
+
+    @property
+    def remembering(self) -> list[str]:
+        """Its stages that lose something with its death."""
+        return [stage.name for stage in self.plan.stages if getattr(find_stage(stage.use), "stateful", False)]
 
     def counts(self) -> Counter[tuple[str, str]]:
         """(name, camera) -> count, over all incarnations."""
@@ -157,12 +170,25 @@ class Process:
         self.endpoint = ""
         return status
 
-    def back_off(self, *, opened: bool) -> float:
-        """Schedule the next start; in how many seconds."""
-        steady = self.ready_at > self.started_at and time.monotonic() - self.ready_at > _STEADY_S
-        delay = self.deaths.died(opened=opened, steady=steady)
-        self.state, self.start_at = "waiting", time.monotonic() + delay
+    def back_off(self, *, opened: bool, most_s: float) -> float:
+        """Schedule the next start; in how many seconds, `most_s` at most."""
+        self.died_at = time.monotonic()
+        steady = self.ready_at > self.started_at and self.died_at - self.ready_at > _STEADY_S
+        delay = min(most_s, self.deaths.died(opened=opened, steady=steady))
+        self.state, self.start_at = "waiting", self.died_at + delay
         return delay
+
+    def death(self, status: int, *, opened: bool) -> Death:
+        """The death that it has just died; after `back_off`."""
+        return Death(
+            unit=self.plan.name,
+            status=status,
+            opened=opened,
+            failure=self.failure,
+            failed_starts=self.deaths.failed_starts,
+            fruitless=self.deaths.fruitless,
+            last_chance=not self.plan.sources or bool(self.gave_up),
+        )
 
     # ---- what it says
 

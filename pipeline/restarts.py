@@ -13,12 +13,17 @@ _AFTER_HUNT = 3
 
 
 class Restarts:
-    """The deaths of one process. `total`: all; `in_a_row`: since it was steady; `fruitless`: since it worked last."""
+    """The deaths of one process.
+
+    `total`: all; `in_a_row`: since it was steady; `fruitless`: since it worked last; `failed_starts`: since it had
+    opened its stages last.
+    """
 
     def __init__(self) -> None:
         self.total = 0
         self.in_a_row = 0
         self.fruitless = 0
+        self.failed_starts = 0
 
     def died(self, *, opened: bool, steady: bool) -> float:
         """Note a death, of a process that had opened its stages or not; in how many seconds to start it again.
@@ -28,9 +33,10 @@ class Restarts:
         self.total += 1
         self.fruitless += 1
         self.in_a_row = 1 if steady else self.in_a_row + 1
+        self.failed_starts = 0 if opened else self.failed_starts + 1
         if opened and self.fruitless <= len(_HUNT_S):
             return _HUNT_S[min(self.in_a_row, len(_HUNT_S)) - 1]
-        row = self.fruitless - len(_HUNT_S) + _AFTER_HUNT if opened else self.in_a_row
+        row = self.fruitless - len(_HUNT_S) + _AFTER_HUNT if opened else self.failed_starts
         return _BACK_OFF_S[min(row, len(_BACK_OFF_S)) - 1]
 
     def worked(self) -> None:

@@ -41,6 +41,15 @@ class Stuck:
     custody: dict[str, int]
     over: bool
 
+    @property
+    def problem(self) -> str:
+        """What is told where it is over."""
+        unfinished = ", ".join(f"{n} of {unit}" for unit, n in self.custody.items() if n)
+        return (
+            f"nothing moves, also not after a restart of what is stuck (messages that are not done: {unfinished}): "
+            "a bug of a stage or of the runtime; the log has the details"
+        )
+
 
 class Standstill:
     """Judges what it is shown again and again. `patience_s`: how long nothing may move."""

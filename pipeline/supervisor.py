@@ -11,6 +11,7 @@ senders are told its new address and hand over again what is not done. `pipeline
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Collection
@@ -20,16 +21,15 @@ import structlog
 import zmq
 
 from pipeline.control import ControlServer
-from pipeline.deaths import Death, EndCameras, EndRun, is_finite, judge
+from pipeline.deaths import Death, EndCameras, EndRun, is_finite, judge, lost_at_close
 from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP
-from pipeline.fleet import Fleet
+from pipeline.fleet import CLOSE_S, Fleet
 from pipeline.hangs import Wakefulness
 from pipeline.hold import HOLD_LIMIT_S
 from pipeline.notices import Notices
 from pipeline.outcome import Outcome
 from pipeline.plan import RunPlan
 from pipeline.process import Process
-from pipeline.registry import find_stage
 from pipeline.reports import Beat, Committed, Ended, Failed, Ready, Report
 from pipeline.run_folder import RunFolder
 from pipeline.segments import sweep
@@ -39,6 +39,7 @@ from pipeline.status import Meter
 _LOOP_MS = 100
 _KEPT_EVENTS = 50
 _LOOK_S = 0.5
+_LONGEST_WAIT_AFTER_STOP_S = 1.0
 _PATIENCE = 3
 """So many times `hang_s` nothing may move."""
 
@@ -59,7 +60,7 @@ class Supervisor:
         self._control = ControlServer(folder.control, self._answer)
         self._fleet.poller.register(self._control.socket, zmq.POLLIN)
         self._wakefulness = Wakefulness(time.monotonic(), plan.hang_s)
-        self._notices = Notices(folder.name, plan.graph)
+        self._notices = Notices(folder.name, plan.graph, outbox=any(p.has_outbox for p in self.processes))
         self._finite = is_finite(plan)
         self._standstill = Standstill(_PATIENCE * plan.hang_s, finite=self._finite, now=time.monotonic())
         self._next_look = 0.0
@@ -67,12 +68,14 @@ class Supervisor:
         self._running_since = 0.0
         self._closing_since = 0.0
         self._stop_since = 0.0
+        self._hurried = False
 
     # ---- from outside; may be called from a signal handler
 
     def stop(self) -> None:
         """Let the sources end and the rest drain; the second call closes at once."""
         if self._stop_since:
+            self._hurried = True
             self._closing_since = self._closing_since or time.monotonic()
         self._stop_since = self._stop_since or time.monotonic()
 
@@ -120,8 +123,7 @@ class Supervisor:
         return self.outcome
 
     def _turn(self) -> None:
-        if self._control.socket in self._fleet.listen(_LOOP_MS):
-            self._control.serve()
+        self._listen()
         now = time.monotonic()
         slept_s = self._wakefulness.slept_s(now)
         if slept_s:
@@ -133,6 +135,10 @@ class Supervisor:
         if self._tell and now >= self._next_tell:
             self._next_tell = now + _LOOP_MS / 1000
             self._tell(self)
+
+    def _listen(self) -> None:
+        if self._control.socket in self._fleet.listen(_LOOP_MS):
+            self._control.serve()
 
     def _note_sleep(self, seconds: float) -> None:
         """This process itself was stopped: nobody else is to blame."""
@@ -146,11 +152,12 @@ class Supervisor:
             process.channel.flush()
         if self._closing_since:
             return
-        if process.state == "waiting" and now >= process.start_at:
+        stopped = self._stop_since > process.died_at  # since its death: it is needed now, or its frames are lost
+        if process.state == "waiting" and (stopped or now >= process.start_at):
             self._fleet.start(process)
         elif process.state in ("starting", "running"):
             self._look_for_hang(process, now)
-        if process.state == "running" and process.channel and _has_outbox(process):
+        if process.state == "running" and process.channel and process.has_outbox:
             self._notices.send(process.channel, now)
 
     def _look_for_end(self, now: float) -> None:
@@ -159,7 +166,7 @@ class Supervisor:
         if self._all_ended() or (self._stop_since and not self._running):
             self._closing_since = now
         elif self._stop_since and now - self._stop_since > self.plan.drain_s:
-            self._fail(EXIT_GAVE_UP, f"not all was processed within {self.plan.drain_s:g} s after the stop")
+            self._fail(EXIT_GAVE_UP, f"not all was processed within {self.plan.drain_s:g} s after the stop", stuck=True)
         else:
             self._look_for_held(now)
             self._look_for_standstill(now)
@@ -185,7 +192,7 @@ class Supervisor:
 
     def _ready(self, process: Process, endpoint: str) -> None:
         process.is_ready(endpoint)
-        if process.channel and _has_outbox(process):
+        if process.channel and process.has_outbox:
             # Before its senders know its address: what ends the incidents of the dead comes before those of the living.
             self._notices.send(process.channel, process.ready_at, anew=True)
         self._fleet.link()
@@ -215,12 +222,7 @@ class Supervisor:
 
     def _get_going(self, stuck: Stuck) -> None:
         if stuck.over:
-            unfinished = ", ".join(f"{n} of {unit}" for unit, n in stuck.custody.items() if n)
-            self._fail(
-                EXIT_GAVE_UP,
-                f"nothing moves, also not after a restart of what is stuck (messages that are not done: {unfinished}): "
-                "a bug of a stage or of the runtime; the log has the details",
-            )
+            self._fail(EXIT_GAVE_UP, stuck.problem, stuck=True)
             return
         for process in self.processes:
             if process.plan.name in stuck.culprits:
@@ -229,22 +231,20 @@ class Supervisor:
     def died(self, process: Process, status: int, *, opened: bool) -> None:
         """See `pipeline.fleet.Listener`."""
         if self._closing_since or (process.plan.sources and process.all_ended):
-            process.state = "finished"  # of an ended source, all that was made is done
-            if process.failure:  # a stage that could not be closed
-                self.outcome.add(*process.failure)
+            self._finished(process, status, opened=opened)
             return
-        delay = process.back_off(opened=opened)
-        death = Death(
-            unit=process.plan.name,
-            status=status,
-            opened=opened,
-            failure=process.failure,
-            in_a_row=process.deaths.in_a_row,
-            fruitless=process.deaths.fruitless,
-            last_chance=not process.plan.sources or bool(process.gave_up),
-        )
+        delay = process.back_off(opened=opened, most_s=_LONGEST_WAIT_AFTER_STOP_S if self._stop_since else math.inf)
+        death = process.death(status, opened=opened)
         self._log.warning("process_died", unit=death.unit, reason=death.reason, restart_s=delay)
         self._follow(process, death)
+
+    def _finished(self, process: Process, status: int, *, opened: bool) -> None:
+        """The end of a process that is needed no longer: of an ended source, all that was made is done."""
+        process.state = "finished"
+        if process.failure:  # a stage that could not be closed
+            self.outcome.add(*process.failure)
+        elif self._closing_since and opened and status and not (self._hurried and process.killed_for):
+            self.outcome.add(EXIT_GAVE_UP, lost_at_close(process.plan.name, status, process.killed_for))
 
     def _follow(self, process: Process, death: Death) -> None:
         """Do what the death of a process calls for."""
@@ -258,25 +258,30 @@ class Supervisor:
             self._note_lost(process, death.reason)
 
     def _note_lost(self, process: Process, reason: str) -> None:
-        """What a stage that remembers has lost is said: in the log, as an event, in the exit status."""
-        for stage in process.plan.stages:
-            if getattr(find_stage(stage.use), "stateful", False):
-                self.outcome.add(EXIT_GAVE_UP, f"{stage.name} lost what it remembered ({reason}) and began anew")
-                for camera in process.plan.cameras:
-                    self._notices.lost(stage.name, camera, process.incarnation, reason)
+        """What a stage that remembers has lost is said: in the log, as an event, in the exit status.
+
+        Of a camera that has ended there was nothing left to remember.
+        """
+        cameras = [camera for camera in process.plan.cameras if camera not in process.ended]
+        for stage in process.remembering if cameras else ():
+            self.outcome.add(EXIT_GAVE_UP, f"{stage} lost what it remembered ({reason}) and began anew")
+            for camera in cameras:
+                self._notices.lost(stage, camera, process.incarnation, reason)
 
     # ---- the end
 
-    def _fail(self, status: int, problem: str) -> None:
+    def _fail(self, status: int, problem: str, *, stuck: bool = False) -> None:
+        """End the run; what is `stuck` is not waited for any longer."""
         self.outcome.add(status, problem)
         self._closing_since = time.monotonic()
+        self._hurried |= stuck
 
     def _look_for_held(self, now: float) -> None:
         """A finite run does not wait for ever for a disk or a receiver."""
         held = [p for p in self.processes if p.held_since and now - p.held_since > HOLD_LIMIT_S]
         if self._finite and held:
             why = held[0].beat.get("held", "")
-            self._fail(EXIT_ENVIRONMENT, f"given up after {HOLD_LIMIT_S:g} s of waiting: {why}")
+            self._fail(EXIT_ENVIRONMENT, f"given up after {HOLD_LIMIT_S:g} s of waiting: {why}", stuck=True)
 
     def _all_ended(self) -> bool:
         """True when every process that nobody reads from has heard the end of all of its cameras."""
@@ -288,12 +293,7 @@ class Supervisor:
         ended = {camera: how for process in self.processes for camera, how in process.ended.items()}
         statuses = {camera: status for p in self.processes if p.plan.sources for camera, status in p.end_status.items()}
         self.outcome.add_camera_errors(ended, self.plan.camera_settings, statuses)
-        self._fleet.close(_LOOP_MS)
-        edges_drop = any(edge.policy != "block" for unit in self.plan.units for edge in unit.edges)
+        self._fleet.close(lambda: CLOSE_S if self._hurried else max(CLOSE_S, self.plan.drain_s), self._listen)
         for process in self.processes:
-            self.outcome.add_losses(process.counts(), edges_drop=edges_drop)
+            self.outcome.add_losses(process.counts(), edges_drop=self.plan.edges_drop)
         self._running = False
-
-
-def _has_outbox(process: Process) -> bool:
-    return any(stage.use == "outbox" for stage in process.plan.stages)

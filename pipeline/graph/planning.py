@@ -57,6 +57,7 @@ def plan_of(graph: Graph) -> RunPlan:
         camera_settings={name: camera.values for name, camera in graph.cameras.items()},
         event_filters=graph.completed.event_filters,
         ordered_sinks=graph.completed.ordered_sinks,
+        live_cameras=tuple(name for name, camera in graph.cameras.items() if camera.live),
         in_process=graph.in_process,
         hang_s=graph.file.hang_s,
         open_s=graph.file.open_s,

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.deaths import MOST_DEATHS, Death, EndCameras, EndRun, GoOn, Verdict, judge
+from pipeline.deaths import MOST_DEATHS, Death, EndCameras, EndRun, GoOn, Verdict, is_finite, judge
 from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, EXIT_USER
+from pipeline.graph import load_plan
 from pipeline.restarts import Restarts
 
-KILLED = Death("infer.0", -9, opened=True, failure=None, in_a_row=1, fruitless=1)
+GRAPH = """
+version: 1
+name: finite
+cameras: {{a: {{frames: 5, live: {live}}}}}
+stages:
+  src: {{use: count_source}}
+  out: {{use: collect, from: {{stage: src, policy: {policy}}}, with: {{path: numbers}}}}
+"""
+KILLED = Death("infer.0", -9, opened=True, failure=None, failed_starts=0, fruitless=1)
 REFUSED = replace(KILLED, status=3, failure=(EXIT_ENVIRONMENT, "no memory"))
 
 
@@ -25,14 +36,14 @@ REFUSED = replace(KILLED, status=3, failure=(EXIT_ENVIRONMENT, "no memory"))
         (replace(REFUSED, opened=False), False, False, EndRun(EXIT_ENVIRONMENT, "no memory")),
         (REFUSED, True, True, GoOn(lost=True)),
         (replace(REFUSED, opened=False), True, True, GoOn(lost=False)),
-        (replace(KILLED, status=7, opened=False, in_a_row=2), False, False, GoOn(lost=True)),
+        (replace(KILLED, status=7, opened=False, failed_starts=2), False, False, GoOn(lost=True)),
         (
-            replace(KILLED, status=7, opened=False, in_a_row=3),
+            replace(KILLED, status=7, opened=False, failed_starts=3),
             False,
             False,
             EndRun(EXIT_GAVE_UP, "infer.0 does not start: exit status 7"),
         ),
-        (replace(KILLED, opened=False, in_a_row=3), False, False, GoOn(lost=True)),
+        (replace(KILLED, opened=False, failed_starts=3), False, False, GoOn(lost=True)),
         (replace(KILLED, fruitless=MOST_DEATHS), True, False, GoOn(lost=True)),
         (
             replace(KILLED, fruitless=MOST_DEATHS),
@@ -78,6 +89,16 @@ def test_who_dies_without_ever_working_waits_longer_and_longer() -> None:
     assert [restarts.died(opened=False, steady=False) for _ in range(4)] == [0, 0.5, 1, 2]
 
 
+def test_deaths_at_work_are_no_reason_to_wait_for_one_that_did_not_open_its_stages() -> None:
+    restarts = Restarts()
+    for _ in range(9):
+        restarts.died(opened=True, steady=False)
+        restarts.worked()
+    assert [restarts.died(opened=False, steady=False) for _ in range(3)] == [0, 0.5, 1]
+    restarts.died(opened=True, steady=False)
+    assert restarts.died(opened=False, steady=False) == 0
+
+
 def test_who_was_steady_is_back_at_once() -> None:
     restarts = Restarts()
     for _ in range(9):
@@ -94,3 +115,13 @@ def test_no_wait_is_longer_than_half_a_minute(lives: list[tuple[bool, bool, bool
         if worked:
             restarts.worked()
         assert 0 <= restarts.died(opened=opened, steady=steady) <= 30
+
+
+@pytest.mark.parametrize(("live", "finite"), [(False, True), (True, False)])
+def test_whether_a_graph_is_finite_is_the_cameras_matter_and_not_the_edges(
+    tmp_path: Path, live: bool, finite: bool
+) -> None:
+    for policy in ("block", "drop_oldest"):
+        path = tmp_path / f"{policy}.yaml"
+        path.write_text(GRAPH.format(live=json.dumps(live), policy=policy))
+        assert is_finite(load_plan(path)) == finite

@@ -19,6 +19,7 @@ from structlog.testing import capture_logs
 
 from pipeline.graph import load_plan
 from pipeline.process import Process
+from pipeline.restarts import Restarts
 from pipeline.supervisor import Supervisor
 from pipeline.testing import run_graph
 
@@ -139,6 +140,97 @@ def test_items_and_busy_time_do_not_fall_when_a_process_dies(tmp_path: Path) -> 
     assert [items for items, _ in seen] == sorted(items for items, _ in seen)
     assert all(later[1] > earlier[1] - 0.1 for earlier, later in itertools.pairwise(seen))
     assert status["stages"]["mid"]["items"] >= 150 + 40 - 30
+
+
+def test_a_stage_that_takes_long_to_close_is_given_the_time(tmp_path: Path) -> None:
+    path = chain(tmp_path, "crash", {"how": "close_slowly", "close_s": 6.0})
+    outcome, _ = run_graph(load_plan(path), limit_s=60)
+    assert (outcome.status, outcome.problems) == (0, [])
+
+
+def test_a_stage_that_does_not_close_in_time_is_killed_and_that_is_said(tmp_path: Path) -> None:
+    path = chain(tmp_path, "crash", {"how": "close_slowly", "close_s": 60.0})
+    path.write_text(path.read_text() + "drain_s: 2\n")
+    outcome, _ = run_graph(load_plan(path), limit_s=60)
+    assert outcome.status == 1
+    assert outcome.problems == [
+        "mid.0 was killed: it did not close within 5 s; what its stages had not written yet is lost"
+    ]
+
+
+def test_a_stage_that_crashes_while_it_closes_is_no_success(tmp_path: Path) -> None:
+    outcome, _ = run_graph(load_plan(chain(tmp_path, "crash", {"how": "close_segfault"})))
+    assert outcome.status == 1
+    assert outcome.problems == ["mid.0 died while it closed: signal 11; what its stages had not written yet is lost"]
+    assert numbers(tmp_path) == ALL
+
+
+def test_who_stops_twice_does_not_wait_for_what_closes_slowly(tmp_path: Path) -> None:
+    supervisors: list[Supervisor] = []
+    path = chain(tmp_path, "crash", {"how": "close_slowly", "close_s": 60.0})
+    path.write_text(path.read_text() + "drain_s: 50\n")
+    began = time.monotonic()
+    run_graph(load_plan(path), supervisors.append, limit_s=1)  # two stops
+    assert supervisors
+    assert time.monotonic() - began < 20
+
+
+def test_a_stop_does_not_wait_for_a_process_that_waits_to_be_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Restarts, "died", lambda *_, **__: 60.0)
+    killed: list[int] = []
+
+    def harm(supervisor: Supervisor) -> None:
+        mid, frames = by_name(supervisor)["mid.0"], supervisor.status()["cameras"]["a"]["frames"]
+        if killed and mid.state == "waiting":
+            supervisor.stop()
+        elif not killed and frames > 5:
+            killed.append(mid.pid)
+            os.kill(mid.pid, signal.SIGKILL)
+
+    path = chain(tmp_path, "double", {}, frames=100_000, pace_ms=10)
+    outcome, status = run_graph(load_plan(path), harm, limit_s=60)
+    assert len(killed) == 1
+    assert (outcome.status, outcome.problems) == (0, [])
+    brought = status["cameras"]["a"]["frames"]
+    assert [seq for camera, seq in numbers(tmp_path) if camera == "a"] == list(range(brought))
+
+
+MEMORY = """
+version: 1
+name: {name}
+cameras: {cameras}
+stages:
+  src: {{use: count_source}}
+  sum: {{use: running_sum, from: src}}
+  emit: {{use: emit, from: sum}}
+  log: {{use: sink_jsonl, from: events, with: {{path: events.jsonl}}}}
+  slow: {{use: null_model, from: src, with: {{cost_ms: 40}}}}
+  out: {{use: collect, from: slow, with: {{path: numbers}}}}
+"""
+
+
+@pytest.mark.parametrize(("frames", "lost"), [({"a": 5, "b": 150}, ["b"]), ({"a": 50, "b": 50}, [])])
+def test_of_a_camera_that_has_ended_nothing_is_lost(tmp_path: Path, frames: dict[str, int], lost: list[str]) -> None:
+    path = tmp_path / "graph.yaml"
+    cameras = {camera: {"frames": n, "pace_ms": 10} for camera, n in frames.items()}
+    path.write_text(MEMORY.format(name=f"s{os.getpid()}", cameras=json.dumps(cameras)))
+    killed: list[int] = []
+
+    def harm(supervisor: Supervisor) -> None:
+        process = by_name(supervisor)["sum.0"]
+        if not killed and set("ab") - set(process.ended) == set(lost) and process.pid:
+            killed.append(process.pid)
+            os.kill(process.pid, signal.SIGKILL)
+
+    outcome, status = run_graph(load_plan(path), harm)
+    assert len(killed) == 1
+    assert status["units"]["sum.0"]["restarts"] == 1
+    assert outcome.problems == (["sum lost what it remembered (signal 9) and began anew"] if lost else [])
+    assert outcome.status == bool(lost)
+    events = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    assert [event["subject"] for event in events if event.get("type") == "camgraph.stage.restarted"] == lost
 
 
 def by_name(supervisor: Supervisor) -> dict[str, Process]:

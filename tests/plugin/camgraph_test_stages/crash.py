@@ -22,7 +22,7 @@ from pipeline.stage import Settings, Stage
 
 How = Literal[
     "raise", "bad_item", "user_error", "interrupt", "system_exit", "exit", "kill", "segfault", "hang", "close",
-    "open", "babble", "misreport", "shout", "stall",
+    "close_segfault", "close_slowly", "open", "babble", "misreport", "shout", "stall",
 ]  # fmt: skip
 _SAYS = {
     "babble": struct.pack("<I", 3) + b"\xc1\xc1\xc1",
@@ -38,6 +38,7 @@ class CrashSettings(Settings):
     at_seq: int = Field(5, ge=0, description="The frame at which it happens.")
     camera: str = Field("", description="Only at this camera's frame; empty: at any camera's.")
     how: How = Field("raise", description="What happens.")
+    close_s: float = Field(6.0, ge=0, description="How long it takes to close slowly.")
     marker: str = Field("", description="A file that is made when it happens, after which it does not; empty: always.")
 
 
@@ -62,6 +63,10 @@ class Crash(Stage[CrashSettings]):
     def close(self) -> None:
         if self.settings.how == "close":
             raise RuntimeError("told not to close")
+        if self.settings.how == "close_segfault":
+            ctypes.string_at(0)
+        if self.settings.how == "close_slowly":
+            time.sleep(self.settings.close_s)
 
     def _is_time(self, item: Number) -> bool:
         if item.stamp.seq != self.settings.at_seq or self.settings.camera not in ("", item.stamp.camera):
