@@ -7,8 +7,6 @@ frame, also with `start_s` and after a restart. `max_fps`, `start_s` and `durati
 
 from __future__ import annotations
 
-import os
-import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -19,13 +17,12 @@ from av.video.frame import VideoFrame
 from av.video.reformatter import VideoReformatter
 from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 
-from pipeline.errors import CamgraphError, UserError
+from pipeline.errors import UserError
 from pipeline.messages import Stamp
-from pipeline.paths import ASSET_PREFIX, resolve
 from pipeline.stage import CameraSettings, Context, Settings, Source, Stop
 from stages.messages import Frame
-from stages.reading import addresses, live, pictures, pixels, video
-from stages.reading.opening import Signs, is_text
+from stages.reading import addresses, inspection, live, pictures, pixels, video
+from stages.reading.opening import Signs
 from stages.reading.places import Place
 from stages.reading.probe import frame_bytes
 from stages.reading.timeline import SECOND_NS, Selection
@@ -69,8 +66,8 @@ class Camera(CameraSettings):
         return self
 
     def path(self, base_folder: Path) -> Path:
-        """Where the file or folder lies."""
-        return resolve(addresses.file_of(self.url), base_folder)
+        """Where the file or folder lies. Raises UserError."""
+        return inspection.path_of(self.url, base_folder)
 
     def selection(self, resume: Stamp | None) -> Selection:
         """Which frames to take, after those up to `resume` have been taken."""
@@ -101,12 +98,7 @@ class Capture(Source[Settings]):
 
     @classmethod
     def check_camera(cls, camera_settings: Camera, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
-        if addresses.is_live(camera_settings.url):
-            return
-        path = camera_settings.path(base_folder)
-        problem = _why_not_readable(path)
-        if problem and camera_settings.url.startswith(ASSET_PREFIX):
-            problem += "; get it with `camgraph assets pull`"
+        problem = inspection.what_is_wrong(camera_settings.url, base_folder)
         if problem:
             yield ("url",), problem
 
@@ -125,6 +117,9 @@ class Capture(Source[Settings]):
     def frames(self, stop: Stop, resume: Stamp | None) -> Iterator[Frame]:
         if addresses.is_live(self.camera_settings.url):
             return self._live(stop, resume)
+        mistyped = inspection.why_mistyped(self.camera_settings.url, self.context.base_folder)
+        if mistyped:
+            raise UserError(mistyped)
         return self._rounds(stop, resume)
 
     def _rounds(self, stop: Stop, resume: Stamp | None) -> Iterator[Frame]:
@@ -192,6 +187,9 @@ class Capture(Source[Settings]):
                     if self._is_long_enough(frame.stamp.time_ns - first_ns):
                         return
                     yield frame
+            except av.ProtocolNotFoundError:
+                url = addresses.redact_url(self.camera_settings.url)
+                raise UserError(f"{url}: the FFmpeg of this installation does not open this protocol") from None
             except (av.FFmpegError, OSError) as error:
                 why = live.why(error)
             epoch += seen
@@ -234,22 +232,3 @@ class Capture(Source[Settings]):
             if stop.wait(min(left_s, _SIGN_S)):
                 return True
         return False
-
-
-def _why_not_readable(path: Path) -> str:
-    """What a look at the disk shows is wrong with a file or folder, "" where nothing is."""
-    try:
-        mode = path.stat().st_mode
-    except PermissionError:
-        return f"no permission to look at {path}"
-    except OSError:
-        return f"no such file or folder: {path}"
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        return f"{path} is neither a file nor a folder: expected a video, a picture or a folder of pictures"
-    if not os.access(path, os.R_OK, effective_ids=True):
-        return f"no permission to read {path}"
-    try:
-        pictures.list_pictures(path)
-    except CamgraphError as error:
-        return str(error)
-    return f"{path}: is a text, expected a video" if stat.S_ISREG(mode) and is_text(path) else ""

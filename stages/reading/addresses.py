@@ -1,16 +1,31 @@
-"""What the address of a camera is, and how it may be shown."""
+"""What the address of a camera is, how it may be shown, and what is wrong with one that was mistyped."""
 
 from __future__ import annotations
 
 import re
 
+from pipeline.spelling import did_you_mean
+
 HIDDEN = "***"
 FILE_SCHEME = "file://"
+
+# What some build of FFmpeg opens over a network; what the one at hand lacks, it says when it connects.
+PROTOCOLS = (
+    *("rtsp", "rtsps", "rtmp", "rtmps", "rtmpt", "rtmpts", "rtmpe", "rtmpte", "http", "https", "httpproxy", "hls"),
+    *("udp", "udplite", "tcp", "tls", "dtls", "rtp", "srtp", "srt", "rist", "sctp", "sap", "satip", "mmsh", "mmst"),
+    *("ftp", "sftp", "gopher", "gophers", "icecast", "whip", "ipfs", "ipns", "amqp", "zmq", "smb", "unix"),
+)
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 # A name, or an address in brackets, then a port; "user:password" is none.
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.%]*\]|[^\[\]:@]*)(:[0-9]{0,5})?")
 _SECRET_IN_PATH = re.compile(r"(?i)(user\w*|login|pass\w*|pwd|psw|token|key|secret|auth\w*)=")
+# Somebody meant an address: `rtsp:/...`, `http;\\...`, or a protocol where a folder would stand, as in `rtsp//...`;
+_BEGINS_AS_ADDRESS = re.compile(
+    rf"\s*([A-Za-z][A-Za-z0-9+.-]+[:;][/\\]|({'|'.join(PROTOCOLS)})\W*[/\\]{{2}})", re.IGNORECASE
+)
+# or with a login in it, or two slashes behind a colon.
+_HOLDS_ADDRESS = re.compile(r"([:;]|[/\\]{2}).*@|:[/\\]{2}", re.DOTALL)
 
 
 def is_live(url: str) -> bool:
@@ -26,6 +41,33 @@ def is_device(url: str) -> bool:
 def file_of(url: str) -> str:
     """The path in the address of a file: without `file://`, where it has that."""
     return url[len(FILE_SCHEME) :] if url.lower().startswith(FILE_SCHEME) else url
+
+
+def why_no_protocol(url: str) -> str:
+    """Why nothing can be opened by this protocol, "" where FFmpeg may know it, and for a video device."""
+    match = _SCHEME.match(url)
+    if match is None:
+        return ""
+    protocol = match.group()[: -len("://")].lower()
+    if protocol in PROTOCOLS or protocol.partition("+")[0] in PROTOCOLS:
+        return ""
+    return f"unknown protocol `{protocol}`, expected one that FFmpeg opens, such as rtsp, http or srt" + did_you_mean(
+        protocol, PROTOCOLS
+    )
+
+
+def why_no_path(text: str) -> str:
+    """Why this, which is no file, cannot be the path of one: it was meant as an address. "" where it may be a path.
+
+    It is not quoted: nobody knows which part of it is a password.
+    """
+    begins, holds = _BEGINS_AS_ADDRESS.match(text), _HOLDS_ADDRESS.search(text) or _SECRET_IN_PATH.search(text)
+    if not begins and not holds:
+        return ""
+    return (
+        "no such file, and no address either: an address has two slashes after the colon: rtsp://... "
+        "(what was given is not shown: it may hold a password)"
+    )
 
 
 def redact_url(url: str) -> str:

@@ -382,6 +382,19 @@ def test_checking_finds_missing_files(tmp_path: Path, make_clip: MakeClip) -> No
     assert "absent.mp4" in text
     [(_, text)] = problems("asset:no-such-clip.avi")
     assert "camgraph assets pull" in text
+    [(place, text)] = problems("rtspt://v:geheim@10.0.0.1/x")
+    assert place == ("url",)
+    assert text.startswith("unknown protocol `rtspt`")
+    assert "geheim" not in text
+
+
+def test_an_address_that_was_mistyped_is_not_shown_as_a_path(tmp_path: Path) -> None:
+    [(place, text)] = Capture.check_camera(Camera(url="rtsp:/v:geheim@10.0.0.1/x"), tmp_path)
+    assert place == ("url",)
+    assert "two slashes after the colon: rtsp://..." in text
+    with pytest.raises(UserError, match="two slashes after the colon") as caught:
+        read("rtsp:/v:geheim@10.0.0.1/x")
+    assert "geheim" not in text + str(caught.value)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import pytest
 import structlog
 
+from pipeline.errors import UserError
 from pipeline.stage import Settings
 from pipeline.testing import HandContext
 from stages.capture import Camera, Capture
@@ -167,3 +168,9 @@ def answer_and_stall(server: socket.socket, clip: bytes, stop: threading.Event) 
         connection.recv(65536)
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: video/mp2t\r\n\r\n" + clip)
         stop.wait(20)
+
+
+def test_a_protocol_that_ffmpeg_does_not_open_is_not_tried_for_ever() -> None:
+    with pytest.raises(UserError, match=r"^foo://\*\*\*@127\.0\.0\.1/x: .* does not open this protocol") as caught:
+        take(source("foo://viewer:geheim@127.0.0.1/x"), 1)
+    assert "geheim" not in str(caught.value)

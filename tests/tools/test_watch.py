@@ -118,6 +118,8 @@ def test_events_come_behind_those_that_are_there_until_told_otherwise(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
+        (["foo://v:geheim@h/x"], "foo://***@h/x: unknown protocol `foo`"),
+        (["CLIP", "rtsp:/v:geheim@h/x"], "SOURCE 2: no such file, and no address either: an address has two slashes"),
         (["no.mp4"], "no such file or folder: {}/no.mp4"),
         (["rules.yaml"], "{}/rules.yaml: cannot be read as a video"),
         (["."], "{}: no pictures in this folder"),

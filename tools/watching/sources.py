@@ -8,6 +8,7 @@ An address is shown with its password as a variable; where it is not certain whi
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,13 +19,14 @@ from pipeline.errors import UserError
 from pipeline.graph.variables import substitute
 from pipeline.names import MAX_NAME
 from pipeline.paths import ASSET_PREFIX, resolve
-from stages.capture import Camera, Capture
 from stages.reading.addresses import file_of, is_device, is_live, redact_url
+from stages.reading.inspection import path_of, what_is_wrong, why_mistyped
 from stages.reading.opening import open_video
 from stages.reading.pictures import is_album
 
 _LOGIN = re.compile(r"(?P<head>[^:/?#]+://[^:/?#@]*:)(?P<password>[^/?#@]*)(?P<rest>@.*)")
 _VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+_PATTERN = re.compile(r"[*?]|\[.+\]")
 _PORT = re.compile(r":[0-9]*$")
 
 
@@ -44,9 +46,7 @@ def cameras_of(sources: Sequence[str], folder: Path, environ: Mapping[str, str])
     Raises UserError that names all sources which cannot be watched.
     """
     live = [is_live(source) for source in sources]
-    problems = [
-        text for source, alive in zip(sources, live, strict=True) if not alive for text in _wrong(source, folder)
-    ]
+    problems = [text for number, source in enumerate(sources, 1) for text in _wrong(source, number, folder)]
     if problems:
         raise UserError("\n".join(problems))
     if any(live) and not all(live):
@@ -114,15 +114,22 @@ def _file_url(source: str, folder: Path) -> str:
     return str(resolve(file_of(source), folder).absolute()).replace("${", "$${")
 
 
-def _wrong(source: str, folder: Path) -> list[str]:
-    """What keeps a file or a folder from being watched."""
+def _wrong(source: str, number: int, folder: Path) -> list[str]:
+    """What keeps the source with this number from being watched. Live cameras are not connected to."""
     if not source.strip():
         return ["an empty SOURCE; expected a video file, a folder of pictures or an address"]
-    path = resolve(file_of(source), folder)
-    problems = [text for _, text in Capture.check_camera(Camera.model_validate({"url": source}), folder)]
-    if problems:
-        way_out = f"; videos are named one by one, such as {source}/*.mp4" if path.is_dir() else ""
-        return [text + way_out for text in problems]
+    mistyped = why_mistyped(source, folder)
+    if mistyped:
+        return [f"SOURCE {number}: {mistyped}"]
+    problem = what_is_wrong(source, folder)
+    if is_live(source):
+        return [f"{redact_url(source)}: {problem}"] if problem else []
+    if problem:
+        return [problem + _way_out(source, folder)]
+    return _why_not_opened(source, path_of(source, folder))
+
+
+def _why_not_opened(source: str, path: Path) -> list[str]:
     try:
         str(path.absolute()).encode()
         if not is_album(path):
@@ -133,6 +140,19 @@ def _wrong(source: str, folder: Path) -> list[str]:
     except UserError as error:
         return [str(error)]
     return []
+
+
+def _way_out(source: str, folder: Path) -> str:
+    """What to give instead of a folder of videos, or of a pattern that no shell has filled in."""
+    try:
+        path = path_of(source, folder)
+        if path.is_dir() and os.access(path, os.R_OK | os.X_OK, effective_ids=True):
+            return f"; videos are named one by one, such as {source}/*.mp4"
+        if not path.exists() and _PATTERN.search(source):
+            return ": nothing fits this pattern"
+    except (UserError, OSError):
+        return ""
+    return ""
 
 
 def _mixed(shown: Sequence[str], live: Sequence[bool]) -> str:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import unquote
 
 import pytest
@@ -115,6 +117,64 @@ def test_all_sources_that_cannot_be_watched_are_told_at_once(tmp_path: Path) -> 
     assert told[4].endswith("videos are named one by one, such as videos/*.mp4")
     assert told[5].startswith("an empty SOURCE")
     assert len(told) == 6
+
+
+def test_a_pattern_that_fits_nothing_is_told_as_one(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match=r"^no such file or folder: .*/empty/\*\.mp4: nothing fits this pattern$"):
+        cameras_of(["empty/*.mp4"], tmp_path, {})
+
+
+@pytest.fixture
+def nobody() -> Iterator[None]:
+    """Root may read everything: for the test, be somebody who may not."""
+    mine = os.geteuid()
+    if mine == 0:
+        os.seteuid(65534)
+    yield
+    os.seteuid(mine)
+
+
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """A folder that everybody may look into, as those of pytest are not."""
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@pytest.mark.parametrize("source", ["closed", "closed/b.mp4", "closed/*.mp4", "unlisted"])
+def test_a_folder_that_may_not_be_read_is_told_as_such(
+    public: Path, source: str, request: pytest.FixtureRequest
+) -> None:
+    (public / "closed").mkdir(mode=0)
+    (public / "unlisted").mkdir(mode=0o311)
+    request.getfixturevalue("nobody")
+    what = "look at" if "/" in source else "read"
+    with pytest.raises(UserError) as caught:
+        cameras_of([source], public, {})
+    assert str(caught.value) == f"no permission to {what} {public}/{source}"
+
+
+SECRET = "Zq9"
+
+
+@given(
+    st.sampled_from(["rtsp", " rtsp", "RTSP", "http", "foo", "r-tsp", "file", "asset", "", "~", "\t", "./rtsp"]),
+    st.sampled_from(["://", ":/", ":", "//", ";//", ":\\\\", ": //", ":///", ";", "", " ://", "\n://"]),
+    st.text(max_size=6).filter(lambda text: "\0" not in text),
+    st.text(max_size=6).filter(lambda text: "\0" not in text),
+    st.sampled_from(["h/x", "h:554/a.mp4", "", "h/../x"]),
+)
+def test_no_mistyped_address_shows_its_password(protocol: str, mark: str, before: str, after: str, rest: str) -> None:
+    source = f"{protocol}{mark}viewer:{before}{SECRET}{after}@{rest}"
+    told = ""
+    try:
+        told = "".join(f"{camera.name} {camera.url}" for camera in cameras_of([source], Path("/nowhere"), {}))
+    except UserError as error:
+        told = str(error)
+    assert told
+    assert SECRET not in told
 
 
 def test_live_cameras_and_files_are_not_mixed(tmp_path: Path, make_clip: Callable[[Path], Path]) -> None:
