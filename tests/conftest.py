@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,15 @@ settings.register_profile("camgraph", deadline=None)
 settings.load_profile("camgraph")
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_runs() -> Iterator[None]:
+    """Whoever works on this machine has runs of their own: `camgraph stop` without a name must not meet a test's."""
+    short = "/tmp"
+    with tempfile.TemporaryDirectory(prefix="cgr", dir=short) as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", folder)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -169,6 +169,9 @@ def test_a_question_to_a_run_that_is_not_there_is_the_users_mistake() -> None:
     folder = RunFolder("lobby")
     with pytest.raises(UserError, match="running: lobby"):
         find_run("yard")
+    with pytest.raises(UserError, match="the run lobby has everything in one process"):
+        find_run(None)
+    (folder.path / "control").touch()
     assert find_run(None) == "lobby"
     folder.close()
 
