@@ -49,6 +49,11 @@ class Dispatch:
             if edge.reader not in self._ended and self._outbox.ended(self._plan.cameras):
                 self._end(edge)
 
+    @property
+    def waits_for(self) -> str:
+        """What the end of the sinks waits for that the outside does not take, "" for nothing."""
+        return self._outbox.unnoted
+
     def _hand_out(self, edge: EdgePlan) -> None:
         room = self._outlet.room(edge.name, EVERY_CAMERA)
         for row, event in self._outbox.pull(edge.reader, room) if room else ():

@@ -20,8 +20,8 @@ from pipeline.errors import EnvironmentProblem
 LEFT_OVER = -1
 """The incarnation of what an earlier run has left."""
 
-_BUSY_S = 1.0
-"""So long the loop waits for whoever else has locked the file, before it tries again later: it must go on beating."""
+_BUSY_S = 0.25
+"""So long the loop waits for whoever else has locked the file, before it tries again a second later: it must beat."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS events (

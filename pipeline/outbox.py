@@ -55,7 +55,10 @@ class OutboxSettings(Settings):
 
 
 class Outbox(Stage[OutboxSettings]):
-    """Keeps events until every sink that wants them has them."""
+    """Keeps events until every sink that wants them has them.
+
+    `committed`: the bodies of events that nobody has been told of yet. `unnoted`: why a delivery cannot be noted.
+    """
 
     settings_type = OutboxSettings
     inputs = Event
@@ -69,6 +72,7 @@ class Outbox(Stage[OutboxSettings]):
         self._judged: dict[tuple[str, str], int] = dict.fromkeys(places, _NEVER)
         self._ended: set[str] = set()
         self._note_again_at = 0.0
+        self.unnoted = ""
         self._lost = LostIncidents()
         self._old = OldEvents()
         self._refused: set[tuple[str, str]] = set()
@@ -246,18 +250,21 @@ class Outbox(Stage[OutboxSettings]):
             self._deliveries.note()
         except sqlite3.Error as error:
             raise EnvironmentProblem(
-                f"what was delivered cannot be noted in {self.settings.path}: {error}: free some disk space"
+                f"what was delivered cannot be noted in {self.settings.path}: {error}: free some disk space, and let nobody lock it"
             ) from None
 
     def try_to_note(self, now: float) -> None:
-        """As `note_delivered`, to be called often: after a failure, which is told, it waits a second. `now` in s."""
+        """As `note_delivered`, to be called often: after a failure, which is told once, it waits a second. `now` in s."""
         if now < self._note_again_at:
             return
         try:
             self.note_delivered()
         except EnvironmentProblem as error:
-            self._note_again_at = now + _RETRY_S
-            self.context.log.warning("delivery_not_noted", error=str(error))
+            if not self.unnoted:
+                self.context.log.warning("delivery_not_noted", error=str(error))
+            self.unnoted, self._note_again_at = str(error), now + _RETRY_S
+        else:
+            self.unnoted = ""
 
     def left(self, sink: str) -> int:
         """How many events are not noted as delivered to the sink."""

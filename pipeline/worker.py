@@ -273,7 +273,7 @@ class Worker:
             queue=self._inlet.waiting() if self._inlet else 0,
             custody=self._outlet.in_custody,
             slots=self._ring.in_use,
-            held=self._hold.waits_for,
+            held=self._hold.waits_for or (self._dispatch.waits_for if self._dispatch else ""),
         )
 
     def _close(self) -> list[CamgraphError]:

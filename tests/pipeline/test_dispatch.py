@@ -123,10 +123,12 @@ def test_the_last_acknowledgement_is_noted_again_until_the_disk_takes_it_and_the
     for _ in range(3):
         joined.turn()
     assert not joined.has_ended
+    assert "locked" in joined.dispatch.waits_for
     other.execute("ROLLBACK")
     other.close()
     until(lambda: joined.turn() or joined.has_ended)
     assert joined.outbox.over("log")
+    assert joined.dispatch.waits_for == ""
 
 
 def test_what_many_acknowledge_at_once_costs_few_transactions(joined: Joined) -> None:
