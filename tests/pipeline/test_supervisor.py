@@ -142,39 +142,6 @@ def test_items_and_busy_time_do_not_fall_when_a_process_dies(tmp_path: Path) -> 
     assert status["stages"]["mid"]["items"] >= 150 + 40 - 30
 
 
-def test_a_stage_that_takes_long_to_close_is_given_the_time(tmp_path: Path) -> None:
-    path = chain(tmp_path, "crash", {"how": "close_slowly", "close_s": 6.0})
-    outcome, _ = run_graph(load_plan(path), limit_s=60)
-    assert (outcome.status, outcome.problems) == (0, [])
-
-
-def test_a_stage_that_does_not_close_in_time_is_killed_and_that_is_said(tmp_path: Path) -> None:
-    path = chain(tmp_path, "crash", {"how": "close_slowly", "close_s": 60.0})
-    path.write_text(path.read_text() + "drain_s: 2\n")
-    outcome, _ = run_graph(load_plan(path), limit_s=60)
-    assert outcome.status == 1
-    assert outcome.problems == [
-        "mid.0 was killed: it did not close within 5 s; what its stages had not written yet is lost"
-    ]
-
-
-def test_a_stage_that_crashes_while_it_closes_is_no_success(tmp_path: Path) -> None:
-    outcome, _ = run_graph(load_plan(chain(tmp_path, "crash", {"how": "close_segfault"})))
-    assert outcome.status == 1
-    assert outcome.problems == ["mid.0 died while it closed: signal 11; what its stages had not written yet is lost"]
-    assert numbers(tmp_path) == ALL
-
-
-def test_who_stops_twice_does_not_wait_for_what_closes_slowly(tmp_path: Path) -> None:
-    supervisors: list[Supervisor] = []
-    path = chain(tmp_path, "crash", {"how": "close_slowly", "close_s": 60.0})
-    path.write_text(path.read_text() + "drain_s: 50\n")
-    began = time.monotonic()
-    run_graph(load_plan(path), supervisors.append, limit_s=1)  # two stops
-    assert supervisors
-    assert time.monotonic() - began < 20
-
-
 def test_a_stop_does_not_wait_for_a_process_that_waits_to_be_started_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,7 @@ class Crash(Stage[CrashSettings]):
             ctypes.string_at(0)
         if self.settings.how == "close_slowly":
             time.sleep(self.settings.close_s)
+            resolve(self.settings.marker, self.context.base_folder).touch()
 
     def _is_time(self, item: Number) -> bool:
         if item.stamp.seq != self.settings.at_seq or self.settings.camera not in ("", item.stamp.camera):
