@@ -250,11 +250,12 @@ class Outbox(Stage[OutboxSettings]):
             self._deliveries.note()
         except sqlite3.Error as error:
             raise EnvironmentProblem(
-                f"what was delivered cannot be noted in {self.settings.path}: {error}: free some disk space, and let nobody lock it"
+                f"what was delivered cannot be noted in {self.settings.path}: {error}: "
+                "free some disk space, and let nobody lock the file"
             ) from None
 
     def try_to_note(self, now: float) -> None:
-        """As `note_delivered`, to be called often: after a failure, which is told once, it waits a second. `now` in s."""
+        """As `note_delivered`, to be called often: after a failure, told once, it waits a second. `now` in seconds."""
         if now < self._note_again_at:
             return
         try:
