@@ -17,7 +17,7 @@ from av.video.frame import VideoFrame
 from av.video.reformatter import VideoReformatter
 from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 
-from pipeline.errors import UserError
+from pipeline.errors import BadItem, UserError
 from pipeline.messages import Stamp
 from pipeline.stage import CameraSettings, Context, Settings, Source, Stop
 from stages.messages import Frame
@@ -39,7 +39,7 @@ class Camera(CameraSettings):
     """One camera, as it stands under its name in `cameras:`."""
 
     # An error must not quote the address: it may hold a password.
-    model_config = ConfigDict(hide_input_in_errors=True)
+    model_config = ConfigDict(hide_input_in_errors=True, allow_inf_nan=False)
 
     url: str = Field(
         min_length=1,
@@ -90,7 +90,9 @@ class Capture(Source[Settings]):
     def __init__(self, settings: Settings, camera: str, camera_settings: Camera, context: Context) -> None:
         super().__init__(settings, camera, camera_settings, context)
         self._reformatter = VideoReformatter()
-        self._signs = Signs(self._damaged, context.alive)
+        self._signs = Signs(self._packet_damaged, context.alive)
+        # Of one round through a file: what the decoder refused, and what it gave.
+        self._bad_packets, self._decoded, self._told = 0, 0, False
 
     @classmethod
     def is_live(cls, camera_settings: Camera) -> bool:
@@ -135,11 +137,29 @@ class Capture(Source[Settings]):
             epoch, resume = epoch + 1, None
 
     def _file(self, epoch: int, stop: Stop, resume: Stamp | None) -> Iterator[Frame]:
+        """One round; what could not be decoded in it is told at its end."""
+        self._bad_packets, self._decoded = 0, 0
+        try:
+            yield from self._chosen(epoch, stop, resume)
+        except BadItem:
+            self._tell_damages()
+            raise
+        self._tell_damages()
+
+    def _tell_damages(self) -> None:
+        """Once: in every round of a loop the same file is damaged in the same way."""
+        if self._bad_packets and not self._told:
+            self._told = True
+            pictures = self._bad_packets + self._decoded
+            self.context.log.warning("pictures_damaged", camera=self.camera, damaged=self._bad_packets, of=pictures)
+
+    def _chosen(self, epoch: int, stop: Stop, resume: Stamp | None) -> Iterator[Frame]:
         settings: Camera = self.camera_settings
         selection = settings.selection(resume)
         origin_ns: int | None = None
         for timed in self._timed(resume):
             self.context.alive()
+            self._decoded += 1
             if stop.is_set() or selection.is_over(timed.time_ns):
                 return
             if not selection.takes(timed.time_ns):
@@ -220,6 +240,10 @@ class Capture(Source[Settings]):
         base = (at.time_base.numerator, at.time_base.denominator)
         stamp = Stamp(self.camera, epoch, at.seq, at.time_ns, captured_ns, wall_ns, at.pts, base)
         return Frame(stamp, out, picture.width, picture.height, picture.format)
+
+    def _packet_damaged(self) -> None:
+        self._bad_packets += 1
+        self._damaged()
 
     def _damaged(self) -> None:
         self.context.count("dropped.damaged", self.camera)

@@ -84,7 +84,7 @@ def new_clock(stream: VideoStream) -> MediaClock:
 def decoded(path: Path, container: InputContainer, stream: VideoStream, signs: Signs) -> Iterator[VideoFrame]:
     """The frames as the decoder gives them; a packet that it refuses is reported and left out.
 
-    Raises BadItem where the file breaks, or after its last frame when it is cut off.
+    Raises BadItem where the file breaks, or after its last frame when packets are missing: it is cut off or damaged.
     """
     packets, last_ns = 0, 0
     try:
@@ -101,4 +101,4 @@ def decoded(path: Path, container: InputContainer, stream: VideoStream, signs: S
         raise BadItem("unreadable", f"{path} after {packets} packets: {error.strerror}") from None
     missing = what_is_missing(path, container, stream, last_ns)
     if missing:
-        raise BadItem("truncated", f"{path} is cut off after {packets} packets: {missing}")
+        raise BadItem("truncated", f"{path} is cut off or damaged after {packets} packets: {missing}")

@@ -17,6 +17,7 @@ import av
 import cv2
 import numpy as np
 import pytest
+import structlog
 from pydantic import ValidationError
 
 from pipeline.errors import BadItem, CamgraphError, UserError
@@ -360,13 +361,38 @@ def test_damage_in_the_middle_is_counted_and_left_out(make_clip: MakeClip, part:
             except av.FFmpegError:
                 bad += 1
     source = capture(path)
-    frames, error = read_until_error(source)
+    with structlog.testing.capture_logs() as logs:
+        frames, error = read_until_error(source)
     assert error is None
     assert bad > 0
+    said = {"event": "pictures_damaged", "log_level": "warning", "camera": "cam", "damaged": bad, "of": good + bad}
+    assert logs == [said]
     assert [f.stamp.seq for f in frames] == list(range(good))
     assert counts(source) == {("dropped.damaged", "cam"): bad}
     times = [f.stamp.time_ns for f in frames]
     assert times == sorted(times)
+
+
+def test_what_is_damaged_is_told_once_for_all_rounds_and_not_of_a_whole_file(make_clip: MakeClip) -> None:
+    path = make_clip("a.mp4", size=(320, 240), frames=40, options={"g": "10", "bf": "2"})
+    with structlog.testing.capture_logs() as logs:
+        read(path)
+    assert logs == []
+    path = damaged(path, 0.5, path.stat().st_size // 12)
+    with structlog.testing.capture_logs() as logs:
+        frames = list(islice(capture(path, loop=True).frames(threading.Event(), None), 100))
+    assert {frame.stamp.epoch for frame in frames} >= {0, 1, 2}
+    assert [log["event"] for log in logs] == ["pictures_damaged"]
+
+
+def test_a_file_that_ends_early_for_damage_is_not_called_cut_off_alone(make_clip: MakeClip) -> None:
+    path = make_clip("a.mkv", size=(320, 240), frames=40, options={"g": "10"})
+    size = path.stat().st_size
+    damaged(path, 0.5, size // 2)
+    _, error = read_until_error(capture(path))
+    assert path.stat().st_size == size
+    assert isinstance(error, BadItem)
+    assert "a.mkv is cut off or damaged after" in str(error)
 
 
 def test_checking_finds_missing_files(tmp_path: Path, make_clip: MakeClip) -> None:
@@ -451,7 +477,7 @@ def test_ffmpeg_keeps_its_complaints_to_itself(make_clip: MakeClip) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code, str(path)], check=True, capture_output=True, text=True, timeout=60
     )
-    assert int(done.stdout) > 0
+    assert int(done.stdout.splitlines()[-1]) > 0
     assert done.stderr == ""
 
 
@@ -461,6 +487,13 @@ def test_ffmpeg_keeps_its_complaints_to_itself(make_clip: MakeClip) -> None:
 def test_live_cameras_have_no_beginning() -> None:
     with pytest.raises(ValidationError, match="start_s is for files"):
         Camera(url="rtsp://u:geheim@h/1", start_s=2)
+
+
+@pytest.mark.parametrize("name", ["max_fps", "start_s", "duration_s", "fps"])
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_times_and_rates_are_finite(name: str, value: float) -> None:
+    with pytest.raises(ValidationError, match=name):
+        Camera.model_validate({"url": "a.mp4", name: value})
 
 
 def test_an_error_in_the_settings_does_not_quote_the_address() -> None:
