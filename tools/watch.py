@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
 import click
+
+from pipeline.names import A_NAME, is_name
+
+
+def _finite(_: click.Context, __: click.Parameter, number: float | None) -> float | None:
+    """`nan` is neither below nor above the limits of a range."""
+    if number is not None and not math.isfinite(number):
+        raise click.BadParameter(f"{number} is no number of frames; expected one such as 5 or 2.5")
+    return number
+
+
+def _a_name(_: click.Context, __: click.Parameter, text: str) -> str:
+    if not is_name(text):
+        raise click.BadParameter(f"{text!r} cannot be the name of a run; expected {A_NAME}")
+    return text
 
 
 @click.command()
@@ -40,6 +56,7 @@ import click
 @click.option(
     "--max-fps",
     type=click.FloatRange(0, 1000, min_open=True),
+    callback=_finite,
     metavar="N",
     help="Take at most so many frames a second of each camera; by default all.",
 )
@@ -47,7 +64,9 @@ import click
 @click.option(
     "--print-graph", is_flag=True, help="Print the graph that would run, as a file to keep, and do not run it."
 )
-@click.option("--name", default="watch", show_default=True, help="The run's name: part of every event's id.")
+@click.option(
+    "--name", default="watch", callback=_a_name, show_default=True, help="The run's name: part of every event's id."
+)
 @click.option("--quiet", is_flag=True, help="No live table and no summary; problems are still said.")
 def watch(**options: Any) -> None:
     """Watch videos, cameras, or folders of pictures, and write down what people do in them.

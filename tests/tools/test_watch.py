@@ -115,6 +115,19 @@ def test_events_come_behind_those_that_are_there_until_told_otherwise(
     assert not (tmp_path / "e.jsonl").read_text().startswith(kept)
 
 
+def test_what_is_damaged_of_a_video_is_said_also_when_quiet(
+    camgraph, short_clip: Path, pulled_model, tmp_path: Path, name
+) -> None:
+    data = bytearray(short_clip.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + len(data) // 8] = b"\x5a" * (len(data) // 8)
+    (tmp_path / "hurt.mp4").write_bytes(data)
+    done = camgraph("watch", "hurt.mp4", "--size", 256, "--quiet", "--name", name)
+    assert (done.returncode, done.stdout) == (0, "")
+    [line] = done.stderr.splitlines()
+    assert re.search(r"pictures_damaged +.*camera=hurt damaged=[1-9][0-9]* of=25", line)
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -131,7 +144,11 @@ def test_events_come_behind_those_that_are_there_until_told_otherwise(
         (["CLIP", "--rules", "wrong.yaml"], "{}/wrong.yaml:4:20: "),
         (["CLIP", "--model", "no.onnx"], "--model no.onnx: neither an ONNX file nor the name of an asset"),
         (["CLIP", "--model", "rules.yaml"], "{}/rules.yaml: cannot be read as an ONNX model"),
-        (["CLIP", "--size", "256", "--name", "a b"], "`a b` cannot be the name of a run"),
+        (["no.mp4", "--name", "a b"], "Invalid value for '--name': 'a b' cannot be the name of a run"),
+        (["no.mp4", "--name", "a/b"], "Invalid value for '--name': 'a/b' cannot be the name of a run"),
+        (["no.mp4", "--name", ""], "Invalid value for '--name'"),
+        (["no.mp4", "--max-fps", "nan"], "Invalid value for '--max-fps': nan is no number of frames"),
+        (["no.mp4", "--max-fps", "inf"], "Invalid value for '--max-fps'"),
         (["CLIP", "--max-fps", "0"], "Invalid value for '--max-fps'"),
         ([], "Missing argument 'SOURCE...'"),
     ],
