@@ -6,6 +6,7 @@ along.
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 import threading
@@ -103,6 +104,7 @@ class LocalRun:
         for feed in self._feeds:
             feed.stop()
         if self._built.outbox is not None and self._built.outbox.is_open:
+            self._built.outbox.try_to_note(math.inf)
             self._note_undelivered(self._built.outbox)
         for failure in self._built.unit.close():
             self.outcome.add(failure.exit_status, str(failure))
@@ -189,7 +191,8 @@ class LocalRun:
 
     def _look(self) -> None:
         outbox, unit = self._built.outbox, self._built.unit
-        if outbox is not None:
+        if outbox is not None and outbox.is_open:
+            outbox.try_to_note(time.monotonic())
             for body in outbox.committed:
                 self.events.append(self.meter.note_event(body))
             outbox.committed.clear()

@@ -111,7 +111,7 @@ class Outbox(Stage[OutboxSettings]):
         else:
             kept = begin_run(self.db)
             if kept:
-                self.context.log.info("events_left_by_an_earlier_run", events=kept)
+                self.context.log.warning("events_of_an_earlier_run_come_first", events=kept)
             started.touch()
 
     def close(self) -> None:
