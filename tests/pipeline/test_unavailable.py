@@ -46,15 +46,24 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
+class Away:
+    """While this file is there, the sink takes nothing; it goes a while after `seen`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.timer = threading.Timer(AWAY_S, path.unlink)
+        path.touch()
+
+    def seen(self) -> None:
+        if self.timer.ident is None:
+            self.timer.start()
+
+
 @pytest.fixture
-def away(tmp_path: Path) -> Iterator[Path]:
-    """While this file is there, the sink takes nothing; it goes after a while."""
-    path = tmp_path / "away"
-    path.touch()
-    timer = threading.Timer(AWAY_S, path.unlink)
-    timer.start()
-    yield path
-    timer.cancel()
+def away(tmp_path: Path) -> Iterator[Away]:
+    away = Away(tmp_path / "away")
+    yield away
+    away.timer.cancel()
 
 
 def write(folder: Path, text: str, **values: str) -> Path:
@@ -80,16 +89,21 @@ def expected() -> list[str]:
     ],
 )
 def test_a_sink_behind_other_stages_is_waited_for(
-    tmp_path: Path, away: Path, processes: str, head: str, group: str
+    tmp_path: Path, away: Away, processes: str, head: str, group: str
 ) -> None:
     held: set[str] = set()
 
     def look(supervisor: Supervisor) -> None:
         held.update(stage["held"] for stage in supervisor.status()["stages"].values())
+        if held - {""}:
+            away.seen()
+
+    if processes == "one":
+        away.seen()
 
     plan = load_plan(write(tmp_path, NUMBERS, processes=processes, head=head, group=group))
     outcome, _ = run_graph(plan, look)
-    assert not away.exists()
+    assert not away.path.exists()
     assert (outcome.status, outcome.problems) == (0, [])
     assert sorted((tmp_path / "out").read_text().splitlines()) == expected()
     if processes != "one":
@@ -97,9 +111,10 @@ def test_a_sink_behind_other_stages_is_waited_for(
 
 
 @pytest.mark.parametrize("processes", ["separate", "compact", "one"])
-def test_a_sink_of_events_is_waited_for(tmp_path: Path, away: Path, processes: str) -> None:
+def test_a_sink_of_events_is_waited_for(tmp_path: Path, away: Away, processes: str) -> None:
+    away.seen()
     outcome, _ = run_graph(load_plan(write(tmp_path, EVENTS, processes=processes)))
-    assert not away.exists()
+    assert not away.path.exists()
     assert (outcome.status, outcome.problems) == (0, [])
     lines = (tmp_path / "out").read_text().splitlines()
     assert sorted(line.rpartition(" ")[0] for line in lines) == expected()
