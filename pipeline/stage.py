@@ -89,7 +89,10 @@ class Context(Protocol):
         """
 
     def count(self, name: str, camera: str, n: int = 1) -> None:
-        """Add to a counter that shows in status and metrics; a dropped frame is `dropped.<reason>`."""
+        """Add to a counter that shows in status and metrics; a dropped frame is `dropped.<reason>`.
+
+        What is dropped makes the run end with status 1; what a stage leaves out on purpose is `skipped.<reason>`.
+        """
 
     def alive(self) -> None:
         """A sign of life: for a source that waits, in bounded pieces, for its next frame (see `Source.frames`)."""

@@ -76,7 +76,7 @@ class Farm:
         own, others = socket.socketpair()
         with others:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tools.farm.server"], stdin=others.fileno(), process_group=0
+                [sys.executable, "-P", "-m", "tools.farm.server"], stdin=others.fileno(), process_group=0
             )
         self._control = own
         self._lines = own.makefile("rb")
