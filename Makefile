@@ -25,17 +25,19 @@ test: dev
 	$(BIN)/camgraph assets pull
 	$(BIN)/python -m pytest
 
-# The other Pythons that are declared, where they can be had (on the PATH, or by pyenv): what depends on the interpreter.
+# The other Pythons that are declared, where they can be had (on the PATH, or by pyenv).
+OTHER_PYTHONS ?= 3.12 3.13
+OTHER_TESTS   ?= tests/stages tests/pipeline
 compat: dev
 	$(BIN)/camgraph assets pull
-	@set -e; for version in 3.12 3.13; do found=; \
+	@set -e; for version in $(OTHER_PYTHONS); do found=; \
 	  for python in python$$version "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/$$version.*/bin/python; do \
 	    if "$$python" -c 'import venv' 2>/dev/null; then found=$$python; fi; \
 	  done; \
 	  if [ -z "$$found" ]; then echo "Python $$version is not here: not tested"; continue; fi; \
 	  $(MAKE) --no-print-directory dev PYTHON="$$found" VENV=$(VENV)-$$version; \
 	  $(VENV)-$$version/bin/python -VV; \
-	  $(VENV)-$$version/bin/python -m pytest -q tests/stages tests/pipeline; \
+	  $(VENV)-$$version/bin/python -m pytest -q $(OTHER_TESTS); \
 	done
 
 check: dev
