@@ -48,7 +48,10 @@ class _Peer:
 
 
 class Inlet:
-    """All incoming edges of a process behind one socket. `accepted`: edge name -> the message types of its port."""
+    """All incoming edges of a process behind one socket.
+
+    `accepted`: edge name -> the message types of its port. `successor`: of a process that died.
+    """
 
     def __init__(
         self,
@@ -57,6 +60,8 @@ class Inlet:
         accepted: Mapping[str, Iterable[type[Message]]],
         counters: Counters,
         log: Logger,
+        *,
+        successor: bool = False,
     ) -> None:
         self.endpoint = endpoint
         self.socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.ROUTER)
@@ -69,7 +74,9 @@ class Inlet:
         self._counters = counters
         self._log = log
         self._refusals = Refusals(counters, log)
-        self._mailboxes = Mailboxes(plan.incoming, accepted, counters, self._finish, self._refuse)
+        self._mailboxes = Mailboxes(
+            plan.incoming, accepted, counters, self._finish, self._refuse, successor=successor
+        )
         self._peers: dict[bytes, _Peer] = {}
         self._signals: dict[bytes, Signals] = {}
 

@@ -63,6 +63,7 @@ class Lane:
     camera: str
     types: Mapping[str, type[Message]]
     mailbox: deque[Received] = field(default_factory=deque)
+    first_key: Key | None = None
     last_key: Key | None = None
     last_stamp: Stamp | None = None
     unfinished: dict[Key, Received] = field(default_factory=dict)
@@ -70,6 +71,7 @@ class Lane:
     def put(self, received: Received) -> None:
         """A new message: behind all others, in its camera's order."""
         received.before = self.last_stamp
+        self.first_key = self.first_key or received.key
         self.last_key, self.last_stamp = received.key, received.header.stamp
         self.unfinished[received.key] = received
         self.mailbox.append(received)
@@ -77,6 +79,10 @@ class Lane:
     def knows(self, key: Key) -> bool:
         """True where the message with this key has come before."""
         return self.last_key is not None and key <= self.last_key
+
+    def begins_behind(self, key: Key) -> bool:
+        """True where the first message that came is a later one than that with this key would be."""
+        return self.first_key is not None and key < self.first_key
 
     @property
     def finished(self) -> Stamp | None:

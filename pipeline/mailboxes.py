@@ -15,7 +15,7 @@ from pipeline.errors import WireError
 from pipeline.items import Item
 from pipeline.join import Join, Matched, merged_in_order, merged_key
 from pipeline.lane import Lane, Received
-from pipeline.messages import MARKS, Message
+from pipeline.messages import MARKS, Message, Tombstone
 from pipeline.metrics import Counters
 from pipeline.plan import EdgePlan
 from pipeline.wire import types_for
@@ -25,7 +25,8 @@ class Mailboxes:
     """All lanes of a process.
 
     `accepted`: edge name -> the message types of its port. `finish` is called with what gives way to a newer message,
-    `refuse` with what belongs together and cannot be believed.
+    `refuse` with what belongs together and cannot be believed. `successor`: this process takes the place of one that
+    died, and its senders go on behind what that one was done with, as far as each of them had heard.
     """
 
     def __init__(
@@ -35,12 +36,15 @@ class Mailboxes:
         counters: Counters,
         finish: Callable[[Received], None],
         refuse: Callable[[Sequence[Received], WireError], None],
+        *,
+        successor: bool = False,
     ) -> None:
         self._edges = list(edges)
         self._types = {name: types_for([*types, *MARKS]) for name, types in accepted.items()}
         self._counters = counters
         self._finish = finish
         self._refuse = refuse
+        self._successor = successor
         self._ports = tuple(edge.port for edge in edges if edge.port)
         self._in_order = merged_in_order(edges)
         self._blocking = all(edge.policy == "block" for edge in edges)
@@ -174,10 +178,19 @@ class Mailboxes:
             payload = {port: received.message() for port, received in matched.row.items()}
             deaths, tries = max(received.deaths for received in row), max(received.tries for received in row)
             return Item(camera, matched.key, payload, "", row, deaths, tries)
+        stamp = matched.first.header.stamp
         if matched.kind == "unpaired":
+            if self._was_done(camera, matched):
+                self._counters.add("repeated", camera)
+                return Item(camera, matched.key, Tombstone(stamp), "", row)
             # On edges that drop, the partner has been counted where it was dropped.
             self._counters.add("dropped.unpaired" if self._blocking else "skipped.unpaired", camera)
-        return Item(camera, matched.key, matched.tombstone(matched.first.header.stamp), "", row)
+        return Item(camera, matched.key, matched.tombstone(stamp), "", row)
+
+    def _was_done(self, camera: str, matched: Matched[Received]) -> bool:
+        """True where a partner is missing because its sender had heard that the row was done; others had not yet."""
+        missing = [lane for lane in self._camera_lanes[camera] if lane.edge.port not in matched.row]
+        return self._successor and any(lane.begins_behind(matched.key) for lane in missing)
 
     def _append(self, row: Sequence[Received], make: Callable[[], Item]) -> None:
         """Put what `make` builds of `row` behind what is ready; what cannot be built is refused."""

@@ -102,7 +102,8 @@ class Worker:
         if not self._plan.incoming:
             return None
         accepted = {edge.name: self._boot.accepted(edge) for edge in self._plan.incoming}
-        inlet = Inlet(self._boot.endpoint, self._plan, accepted, self._counters, self._log)
+        successor = self._boot.incarnation > 1
+        inlet = Inlet(self._boot.endpoint, self._plan, accepted, self._counters, self._log, successor=successor)
         self._poller.register(inlet.socket, zmq.POLLIN)
         return inlet
 
