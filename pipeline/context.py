@@ -14,7 +14,7 @@ import numpy as np
 from pipeline.errors import BadItem
 from pipeline.messages import Array
 from pipeline.metrics import Counters
-from pipeline.stage import Logger
+from pipeline.stage import CameraState, Logger
 
 if TYPE_CHECKING:
     from pipeline.slots import Slot
@@ -145,6 +145,14 @@ class StageContext:
         """See `pipeline.stage.Context`."""
         if self._pulse:
             self._pulse.sign()
+
+    def camera_is(self, camera: str, state: CameraState, why: str = "") -> None:
+        """See `pipeline.stage.Context`."""
+        self._counters.camera_is(camera, state, why)
+
+    def camera_shows(self, camera: str, **facts: str | float) -> None:
+        """See `pipeline.stage.Context`."""
+        self._counters.camera_shows(camera, facts)
 
     def wrote(self, path: Path) -> None:
         """See `pipeline.stage.Context`."""

@@ -74,9 +74,7 @@ class Inlet:
         self._counters = counters
         self._log = log
         self._refusals = Refusals(counters, log)
-        self._mailboxes = Mailboxes(
-            plan.incoming, accepted, counters, self._finish, self._refuse, successor=successor
-        )
+        self._mailboxes = Mailboxes(plan.incoming, accepted, counters, self._finish, self._refuse, successor=successor)
         self._peers: dict[bytes, _Peer] = {}
         self._signals: dict[bytes, Signals] = {}
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import operator
 import threading
+import time
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 _KEPT = 256
@@ -30,6 +31,8 @@ class Counters:
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str]] = Counter()
         self._files: dict[str, None] = {}
+        self._camera_changes: deque[tuple[str, str, str, int]] = deque(maxlen=_KEPT)
+        self._camera_facts: dict[str, dict[str, str | float]] = {}
         self._lock = threading.Lock()
 
     def add(self, name: str, camera: str, n: int = 1) -> None:
@@ -41,6 +44,28 @@ class Counters:
     def get(self, name: str, camera: str) -> int:
         """The count so far."""
         return self._counts[name, camera]
+
+    def camera_is(self, camera: str, state: str, why: str) -> None:
+        """Note that a live camera is in another state."""
+        self._camera_changes.append((camera, state, why, time.monotonic_ns()))
+
+    def camera_changes(self) -> list[tuple[str, str, str, int]]:
+        """(camera, state, why, monotonic ns) of each change since the last call, in order."""
+        changes = []
+        while self._camera_changes:
+            changes.append(self._camera_changes.popleft())
+        return changes
+
+    def camera_shows(self, camera: str, facts: Mapping[str, str | float]) -> None:
+        """Note what is known of a camera."""
+        with self._lock:
+            self._camera_facts.setdefault(camera, {}).update(facts)
+
+    @property
+    def camera_facts(self) -> dict[str, dict[str, str | float]]:
+        """Camera -> what is known of it, by name."""
+        with self._lock:
+            return {camera: dict(facts) for camera, facts in self._camera_facts.items()}
 
     def wrote(self, path: str) -> None:
         """Note a file that was written; the newest are remembered."""

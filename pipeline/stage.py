@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -63,6 +63,12 @@ class Logger(Protocol):
     def exception(self, event: str, **keys: Any) -> Any: ...
 
 
+CameraState = Literal["connecting", "live", "stalled", "lost", "unauthorised", "gone"]
+"""How a live camera is. `connecting`: not reached yet since its process began. `live`: frames come. `stalled`: it is
+connected, and nothing comes. `lost`: not connected, and tried again. `unauthorised`: it refuses the user or the
+password (401, 403). `gone`: something answers, but has no such stream (404)."""
+
+
 class Context(Protocol):
     """What the runtime gives a stage. Plain values; nothing here blocks."""
 
@@ -96,6 +102,12 @@ class Context(Protocol):
 
     def alive(self) -> None:
         """A sign of life: for a source that waits, in bounded pieces, for its next frame (see `Source.frames`)."""
+
+    def camera_is(self, camera: str, state: CameraState, why: str = "") -> None:
+        """A source says how its live camera is, whenever that changes; `why` is for people, and without secrets."""
+
+    def camera_shows(self, camera: str, **facts: str | float) -> None:
+        """A source says what it has found out about its camera (codec, size, clock, ...): status shows the latest."""
 
     def wrote(self, path: Path) -> None:
         """Name a file that the user will look for: the summary shows it."""

@@ -48,6 +48,9 @@ class HandContext:
     files: list[Path] = field(default_factory=list)
     signs: list[float] = field(default_factory=list)
     """When a source has said that it is alive (monotonic seconds)."""
+    camera_states: list[tuple[str, str, str]] = field(default_factory=list)
+    """(camera, state, why) of all that a source has said of its camera."""
+    camera_facts: dict[str, dict[str, str | float]] = field(default_factory=dict)
 
     def new_arrays(self, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, Array]:
         return {name: np.empty(shape, dtype) for name, (shape, dtype) in specs.items()}
@@ -57,6 +60,12 @@ class HandContext:
 
     def alive(self) -> None:
         self.signs.append(time.monotonic())
+
+    def camera_is(self, camera: str, state: str, why: str = "") -> None:
+        self.camera_states.append((camera, state, why))
+
+    def camera_shows(self, camera: str, **facts: str | float) -> None:
+        self.camera_facts.setdefault(camera, {}).update(facts)
 
     def wrote(self, path: Path) -> None:
         self.files.append(path)

@@ -48,7 +48,9 @@ class Joined:
         items = []
         while item := self.mailboxes.take(1, lambda _: 100):
             (one,) = item
-            items.append((one.key.seq, f"nothing {one.payload.reason}" if isinstance(one.payload, Tombstone) else "both"))
+            items.append(
+                (one.key.seq, f"nothing {one.payload.reason}" if isinstance(one.payload, Tombstone) else "both")
+            )
         return items
 
 
