@@ -71,8 +71,12 @@ def _why_not_open(path: Path, error: Exception) -> str:
         return "no permission to read it"
     if path.is_file() and path.stat().st_size == 0:
         return "the file is empty, expected a video"
-    detail = getattr(error, "strerror", None) or type(error).__name__
-    return f"cannot be read as a video ({detail}); it may be none, or be cut off before its index"
+    return f"cannot be read as a video ({why(error)}); it may be none, or be cut off before its index"
+
+
+def why(error: Exception) -> str:
+    """What went wrong, without the address: FFmpeg's own text holds the password."""
+    return getattr(error, "strerror", None) or type(error).__name__
 
 
 def new_clock(stream: VideoStream) -> MediaClock:

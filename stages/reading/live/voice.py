@@ -1,0 +1,32 @@
+"""What is said of one live camera, in the words of `pipeline.stage.Context`."""
+
+from __future__ import annotations
+
+from pipeline.stage import CameraState, Context
+
+
+class Voice:
+    """The context, for one camera. A change of its state is told once."""
+
+    def __init__(self, camera: str, context: Context) -> None:
+        self._camera = camera
+        self._context = context
+        self.state: CameraState | None = None
+
+    def alive(self) -> None:
+        """A sign of life."""
+        self._context.alive()
+
+    def count(self, name: str, n: int = 1) -> None:
+        """As `Context.count`: `dropped.<reason>` or `skipped.<reason>`."""
+        self._context.count(name, self._camera, n)
+
+    def shows(self, **facts: str | float) -> None:
+        """As `Context.camera_shows`."""
+        self._context.camera_shows(self._camera, **facts)
+
+    def is_now(self, state: CameraState, why: str = "") -> None:
+        """As `Context.camera_is`; the same state again is not told, whatever the reason is now."""
+        if state != self.state:
+            self.state = state
+            self._context.camera_is(self._camera, state, why)

@@ -1,0 +1,119 @@
+"""Follows a recording: a video file, a folder of pictures or a picture, once or in a loop, fast or as it was.
+
+`max_fps`, `start_s` and `duration_s` choose by the time in the file (`stages.reading.timeline.Selection`); what they
+leave out is not a drop.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import av
+from av.video.frame import VideoFrame
+
+from pipeline.errors import BadItem, UserError
+from pipeline.messages import Stamp
+from pipeline.stage import Context, Stop
+from stages.reading import pictures, video
+from stages.reading.camera import Camera
+from stages.reading.opening import Signs, why
+from stages.reading.places import Place
+from stages.reading.shots import Shot, Shots
+from stages.reading.timeline import SECOND_NS
+from stages.reading.waiting import wait
+
+
+class Recording:
+    """One camera that is a file or a folder."""
+
+    def __init__(self, name: str, camera: Camera, context: Context) -> None:
+        self._name = name
+        self._camera = camera
+        self._context = context
+        self._signs = Signs(self._packet_damaged, context.alive)
+        # Of one round through the file: what the decoder refused, and what it gave.
+        self._bad_packets, self._decoded, self._told = 0, 0, False
+
+    def shots(self, stop: Stop, resume: Stamp | None) -> Shots:
+        """The file once, or with `loop` again and again. Raises UserError and BadItem, as `video.frames_of` does."""
+        epoch = resume.epoch if resume else 0
+        while not stop.is_set():
+            empty = resume is None
+            for shot in self._round(epoch, stop, resume):
+                empty = False
+                yield shot
+            if not self._camera.loop or empty:
+                return
+            epoch, resume = epoch + 1, None
+
+    def _round(self, epoch: int, stop: Stop, resume: Stamp | None) -> Shots:
+        """One round; what could not be decoded in it is told at its end."""
+        self._bad_packets, self._decoded = 0, 0
+        try:
+            yield from self._chosen(epoch, stop, resume)
+        except BadItem:
+            self._tell_damages()
+            raise
+        self._tell_damages()
+
+    def _tell_damages(self) -> None:
+        """Once: in every round of a loop the same file is damaged in the same way."""
+        if self._bad_packets and not self._told:
+            self._told = True
+            pictures = self._bad_packets + self._decoded
+            self._context.log.warning("pictures_damaged", camera=self._name, damaged=self._bad_packets, of=pictures)
+
+    def _chosen(self, epoch: int, stop: Stop, resume: Stamp | None) -> Shots:
+        selection = self._camera.selection(resume)
+        origin_ns: int | None = None
+        for timed in self._timed(resume):
+            self._context.alive()
+            self._decoded += 1
+            if stop.is_set() or selection.is_over(timed.time_ns):
+                return
+            if not selection.takes(timed.time_ns):
+                continue
+            if self._camera.realtime:
+                origin_ns = time.monotonic_ns() - timed.time_ns if origin_ns is None else origin_ns
+                wait_s = (origin_ns + timed.time_ns - time.monotonic_ns()) / SECOND_NS
+                if wait(wait_s, stop, self._context.alive):
+                    return
+            decoded = self._picture(timed.content) if isinstance(timed.content, Path) else timed.content
+            if decoded is not None:
+                yield Shot(self._stamp(epoch, timed), decoded)
+
+    def _stamp(self, epoch: int, timed: video.Timed) -> Stamp:
+        wall_ns = self._camera.start_wall_ns + timed.time_ns
+        base = (timed.time_base.numerator, timed.time_base.denominator)
+        captured_ns = time.monotonic_ns()
+        return Stamp(self._name, epoch, timed.seq, timed.time_ns, captured_ns, wall_ns, timed.pts, base)
+
+    def _timed(self, resume: Stamp | None) -> Iterator[video.Timed]:
+        """All of the file, or a part of it that begins no later than what is wanted."""
+        path = self._camera.path(self._context.base_folder)
+        if pictures.is_album(path):
+            album = pictures.timed_pictures(path, self._camera.fps)
+            return (timed for timed in album if resume is None or timed.seq > resume.seq)
+        if resume is None:
+            return video.frames_from(path, round(self._camera.start_s * SECOND_NS), self._signs)
+        return video.frames_after(path, Place(resume.pts, resume.seq, resume.time_ns), self._signs)
+
+    def _picture(self, path: Path) -> VideoFrame | None:
+        """The picture, or None where one of a folder cannot be read: counted, and the next one comes."""
+        try:
+            return pictures.read_picture(path)
+        except (av.FFmpegError, OSError) as error:
+            if path == self._camera.path(self._context.base_folder):
+                raise UserError(f"{path}: cannot be read as a picture ({why(error)})") from None
+            self._context.log.warning("picture_unreadable", camera=self._name, path=str(path), why=why(error))
+            self._damaged()
+            return None
+
+    def _packet_damaged(self) -> None:
+        self._bad_packets += 1
+        self._damaged()
+
+    def _damaged(self) -> None:
+        self._context.count("dropped.damaged", self._name)
