@@ -105,6 +105,20 @@ class UnitPlan:
         return tuple(e for e in self.edges if not e.inner and e.sender in own)
 
 
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """How the cameras are dealt out among the `units` that run the same stages.
+
+    Among so many `workers`, evenly; or, where that is 0, so many `cameras` to each, into as many units as it takes.
+    Both are 0 where one unit has the lane of every camera.
+    """
+
+    name: str
+    units: tuple[str, ...]
+    workers: int = 0
+    cameras: int = 0
+
+
 def slots_of(unit: UnitPlan) -> int:
     """How many messages of a process may be alive at once, by the rules of flow.
 
@@ -134,6 +148,7 @@ class RunPlan:
     event_filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ordered_sinks: tuple[str, ...] = ()
     live_cameras: tuple[str, ...] = ()
+    groups: tuple[GroupPlan, ...] = ()
     in_process: bool = False
     hang_s: float = 10.0
     open_s: float = 120.0

@@ -102,6 +102,14 @@ class StageEntry(Entry):
     each: Literal["cameras"] | None = Field(
         None, title="Copies", description="`cameras`: one process per camera. Sources only, where it is the default."
     )
+    cameras_per_process: int | None = Field(
+        None,
+        ge=1,
+        le=256,
+        title="Cameras per process",
+        description="Sources: how many cameras share a process at most. Default: 1. More save memory; what goes wrong "
+        "in native code then costs the neighbours a restart.",
+    )
     workers: int | None = Field(
         None,
         ge=1,

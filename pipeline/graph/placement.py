@@ -11,8 +11,10 @@ nothing of `workers`, it takes on those of the group, unless it is a sink: nobod
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pipeline.graph.arrows import Arrow
 from pipeline.graph.completion import Completed
@@ -20,10 +22,20 @@ from pipeline.graph.nodes import EVENTS, OUTBOX, Node
 from pipeline.graph.report import Report, dotted
 from pipeline.outbox import EVERY_CAMERA
 
-Copies = int | str
-"""A number of processes, or `each`: one per camera."""
 
-EACH = "each"
+class Copies(NamedTuple):
+    """Into how many processes: so many at most (`workers`), or as many as it takes with so many `cameras` in each."""
+
+    workers: int = 0
+    cameras: int = 0
+
+    def __str__(self) -> str:
+        if self.cameras:
+            return "a process per camera" if self.cameras == 1 else f"a process per {self.cameras} cameras"
+        return f"{self.workers} workers"
+
+
+ONE = Copies(workers=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +44,7 @@ class Group:
 
     name: str
     members: tuple[Node, ...]
+    copies: Copies
     shards: Mapping[str, tuple[str, ...]]
 
     def unit_of(self, camera: str) -> str:
@@ -52,7 +65,7 @@ class _Forming:
 def place(completed: Completed, processes: str, cameras: Sequence[str]) -> tuple[Group, ...]:
     """The groups of a graph without problems, in topological order of their first stages."""
     if processes == "one":
-        return (Group("all", completed.nodes, {"all.0": tuple(cameras)}),)
+        return (Group("all", completed.nodes, ONE, {"all.0": tuple(cameras)}),)
     forming: dict[str, _Forming] = {}
     groups: list[_Forming] = []
     for node in completed.nodes:
@@ -65,12 +78,14 @@ def place(completed: Completed, processes: str, cameras: Sequence[str]) -> tuple
             home = _Forming(node.entry.group or node.name, node.entry.group, [node], own_copies(node))
             groups.append(home)
         forming[node.name] = home
-    return tuple(Group(one.name, tuple(one.members), _shards(one, cameras)) for one in groups)
+    return tuple(Group(one.name, tuple(one.members), one.copies, _shards(one, cameras)) for one in groups)
 
 
 def own_copies(node: Node) -> Copies:
     """How many processes a stage has by itself."""
-    return node.entry.workers or (EACH if node.source else 1)
+    if node.entry.workers:
+        return Copies(workers=node.entry.workers)
+    return Copies(cameras=node.entry.cameras_per_process or 1) if node.source else ONE
 
 
 def obstacle(node: Node, senders: Sequence[tuple[str, str]], copies: Copies) -> str:
@@ -87,24 +102,21 @@ def obstacle(node: Node, senders: Sequence[tuple[str, str]], copies: Copies) -> 
 
 
 def _other_copies(node: Node, copies: Copies) -> str:
-    if node.entry.workers and node.entry.workers != copies:
-        return f"it has {node.entry.workers} workers, and the group has {_in_words(copies)}"
-    if not node.entry.workers and copies != 1 and not node.outputs:
-        return f"it is a sink, and the group has {_in_words(copies)}"
+    if node.entry.workers and Copies(workers=node.entry.workers) != copies:
+        return f"it has {node.entry.workers} workers, and the group has {copies}"
+    if not node.entry.workers and copies != ONE and not node.outputs:
+        return f"it is a sink, and the group has {copies}"
     return ""
-
-
-def _in_words(copies: Copies) -> str:
-    return "a process per camera" if copies == EACH else f"{copies} workers"
 
 
 def _shards(group: _Forming, cameras: Sequence[str]) -> dict[str, tuple[str, ...]]:
     if group.members[0].takes_events and group.members[0].name != OUTBOX:
         # The outbox hands over the events of all cameras in one lane.
         return {f"{group.name}.0": (EVERY_CAMERA,)}
-    if group.copies == EACH:
+    if group.copies.cameras == 1:
         return {f"{group.name}.{camera}": (camera,) for camera in cameras}
-    count = min(int(group.copies), len(cameras))
+    wanted = group.copies.workers or math.ceil(len(cameras) / group.copies.cameras)
+    count = min(wanted, len(cameras))
     return {f"{group.name}.{index}": tuple(cameras[index::count]) for index in range(count)}
 
 

@@ -10,10 +10,10 @@ from pipeline.graph.completion import Completed
 from pipeline.graph.definition import GraphFile
 from pipeline.graph.depths import window_of
 from pipeline.graph.nodes import OUTBOX, Camera, Node
-from pipeline.graph.placement import Group
+from pipeline.graph.placement import Copies, Group
 from pipeline.graph.yaml_source import Source
 from pipeline.outbox import EVERY_CAMERA
-from pipeline.plan import EdgePlan, RunPlan, StagePlan, UnitPlan
+from pipeline.plan import EdgePlan, GroupPlan, RunPlan, StagePlan, UnitPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,18 @@ def plan_of(graph: Graph) -> RunPlan:
         event_filters=graph.completed.event_filters,
         ordered_sinks=graph.completed.ordered_sinks,
         live_cameras=tuple(name for name, camera in graph.cameras.items() if camera.live),
+        groups=tuple(_group(group) for group in graph.groups),
         in_process=graph.in_process,
         hang_s=graph.file.hang_s,
         open_s=graph.file.open_s,
         drain_s=graph.file.drain_s,
     )
+
+
+def _group(group: Group) -> GroupPlan:
+    every = (EVERY_CAMERA,) in group.shards.values()
+    copies = Copies() if every else group.copies
+    return GroupPlan(group.name, tuple(group.shards), copies.workers, copies.cameras)
 
 
 def _unit(name: str, group: Group, edges: Sequence[EdgePlan], homes: Mapping[str, Group], window: int) -> UnitPlan:

@@ -72,6 +72,12 @@ def _check_source(node: Node, report: Report) -> None:
         refuse("batch", "it makes one message at a time; remove `batch`")
     if node.entry.each and node.entry.workers:
         refuse("workers", "with `each: cameras` it has a process per camera; remove one of the two")
+    elif node.entry.cameras_per_process and (node.entry.each or node.entry.workers):
+        other = "each" if node.entry.each else "workers"
+        refuse(
+            "cameras_per_process",
+            f"with `{other}` it is said already how its cameras are dealt out; remove one of the two",
+        )
 
 
 def _check_stage(node: Node, report: Report) -> None:
@@ -80,6 +86,9 @@ def _check_stage(node: Node, report: Report) -> None:
     if node.entry.each:
         text = f"{name}.each: only a source has a copy per camera; `workers: N` deals the cameras among N processes"
         report.add((*node.path, "each"), text, at_key=True)
+    if node.entry.cameras_per_process:
+        text = f"{name}.cameras_per_process: is for sources; `workers: N` deals the cameras among N processes"
+        report.add((*node.path, "cameras_per_process"), text, at_key=True)
     if node.entry.threads > 1 and not node.stage.thread_safe:
         text = f"{name}.threads: {node.entry.use} is not safe in several threads: expected 1; use `workers` instead"
         report.add((*node.path, "threads"), text)

@@ -145,6 +145,22 @@ def test_a_right_graph_has_no_mistakes(mistakes: Mistakes) -> None:
         ),
         (
             "count_source}",
+            "count_source, workers: 2, cameras_per_process: 4}",
+            [
+                "7:42: stages.count.cameras_per_process: count is a source: with `workers` it is said already how its "
+                "cameras are dealt out; remove one of the two"
+            ],
+        ),
+        (
+            "null_model, from",
+            "null_model, cameras_per_process: 2, from",
+            [
+                "8:28: stages.model.cameras_per_process: is for sources; `workers: N` deals "
+                "the cameras among N processes"
+            ],
+        ),
+        (
+            "count_source}",
             "count_source, batch: {}}",
             ["7:30: stages.count.batch: count is a source: it makes one message at a time; remove `batch`"],
         ),
@@ -361,6 +377,7 @@ def test_a_device_is_no_graph_and_is_not_read() -> None:
 
 _WORDS = [
     "version", "name", "processes", "cameras", "camera_defaults", "stages", "use", "from", "with", "each", "workers",
+    "cameras_per_process",
     "threads", "batch", "max", "wait_ms", "group", "stage", "depth", "policy", "count_source", "double", "pair", "emit",
     "collect_events", "left", "right", "events", "count", "model", "front", "one", "compact", "live", "frames",
 ]  # fmt: skip
