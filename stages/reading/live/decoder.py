@@ -38,17 +38,19 @@ class Decoder:
         self._clock = new_clock(stream)
         # By the camera's own times, which do not jitter.
         self._selection = Selection(max_fps=camera.max_fps)
-        self.decoded = 0
-        """Pictures that came out of the decoder, wanted or not: where it stands still, the codec may have changed."""
+        self.refused = 0
+        """Packets that the decoder refused since it last gave a picture: where they add up, the codec has changed."""
 
     def pictures(self, arrival: Arrival) -> Iterator[LivePicture]:
         """Those that are done with this packet and wanted, none where it is refused: that is counted."""
         try:
             frames = arrival.packet.decode()
         except av.FFmpegError:
+            self.refused += 1
             self._voice.count("dropped.damaged")
             return
-        self.decoded += len(frames)
+        if frames:
+            self.refused = 0
         for frame in frames:
             if self._selection.takes(self._clock.at(frame.pts)):
                 base = self._clock.time_base
