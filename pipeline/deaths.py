@@ -44,6 +44,11 @@ class Death:
         """In words."""
         return reason_of(self.status)
 
+    @property
+    def told(self) -> str:
+        """Why, as the process has said it itself, or else of what it died."""
+        return self.failure[1] if self.failure else self.reason
+
 
 @dataclass(frozen=True, slots=True)
 class EndRun:

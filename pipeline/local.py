@@ -18,16 +18,20 @@ from typing import Any
 import structlog
 
 from pipeline.boot import Boot, Builder, Built
+from pipeline.cameras import Cameras
 from pipeline.context import Collector, Pulse
 from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, CamgraphError
 from pipeline.feed import Handed, SourceFeed
 from pipeline.hold import HOLD_LIMIT_S, Closing, GivenUp, Hold
 from pipeline.items import END_SEQ, Item, Key
-from pipeline.messages import End
+from pipeline.messages import End, Event, Stamp
 from pipeline.metrics import Counters, counter_of
+from pipeline.notices import Notices
 from pipeline.outbox import Outbox
 from pipeline.outcome import Outcome
 from pipeline.plan import RunPlan, UnitPlan
+from pipeline.reports import Beat
+from pipeline.runner import Runner
 from pipeline.stage import Source
 from pipeline.status import Meter
 
@@ -52,6 +56,22 @@ class _OneProcess:
         return counter_of(self.counters.snapshot())
 
 
+class _Door:
+    """Where the run's own events go into the outbox, at once: the outbox cannot die alone here."""
+
+    def __init__(self, outbox: Runner) -> None:
+        self._outbox = outbox
+
+    def send(self, op: str, **values: Any) -> bool:
+        """See `pipeline.notices.Sender`."""
+        assert op == "emit"
+        camera = values["camera"]
+        stamp = Stamp(camera, 0, 0, values["time_ns"], 0, 0)
+        event = Event(stamp, values["id"], values["incident"], values["phase"], values["body"])
+        self._outbox.run([Item(camera, Key(0, 0, 0), event, values["sender"])])
+        return True
+
+
 class LocalRun:
     """One run. `tell` is called between frames and must return at once."""
 
@@ -63,6 +83,9 @@ class LocalRun:
         self._tell = tell
         self._log = structlog.get_logger()
         self._process = _OneProcess(plan.units[0])
+        self._outbox = next((stage.name for stage in plan.units[0].stages if stage.use == "outbox"), "")
+        self._notices = Notices(plan.graph, plan.graph, outbox=bool(self._outbox))
+        self._cameras = Cameras(plan, self._notices, self._log)
         self._wake = threading.Event()
         self._collector = Collector()
         self._built: Built
@@ -75,6 +98,7 @@ class LocalRun:
         if self._stop_since:
             raise GivenUp
         self._stop_since = time.monotonic()
+        self._cameras.stop()
         for feed in self._feeds:
             feed.stop()
 
@@ -96,6 +120,7 @@ class LocalRun:
             finally:
                 self._close()
         self.outcome.add_camera_errors(self._process.ended, self.plan.camera_settings, self._process.end_status)
+        self.outcome.add_absent(self._cameras.absent(), self._process.ended)
         self.outcome.add_losses(self._process.counts())
         self._look()
         return self.outcome
@@ -144,6 +169,8 @@ class LocalRun:
         self._wake.wait(_WAIT_S)
         self._wake.clear()
         taken = {feed.camera: (feed, deque(feed.take())) for feed in self._feeds}
+        if not any(waiting for _, waiting in taken.values()):
+            self._look()
         while any(waiting for _, waiting in taken.values()):
             row = [(feed, waiting.popleft()) for feed, waiting in taken.values() if waiting]
             self._process_row([(f, h) for f, h in row if not isinstance(h.message, End)])
@@ -151,6 +178,8 @@ class LocalRun:
                 if isinstance(handed.message, End):
                     self._end(feed, handed.message)
             self._look()
+        if len(self._notices):
+            self._notices.send(_Door(self._built.unit.runners[self._outbox]), time.monotonic())
 
     def _process_row(self, row: list[tuple[SourceFeed, Handed]]) -> None:
         if not row:
@@ -167,6 +196,7 @@ class LocalRun:
     def _end(self, feed: SourceFeed, end: End) -> None:
         self._built.unit.end(feed.stage, Item(feed.camera, Key(end.stamp.epoch, END_SEQ, 0), end))
         self._process.ended[feed.camera] = (end.reason, end.error)
+        self._cameras.ended(feed.camera)
         self._process.end_status[feed.camera] = end.status
 
     # ---- what the outside does not take now
@@ -194,14 +224,24 @@ class LocalRun:
         if outbox is not None and outbox.is_open:
             outbox.try_to_note(time.monotonic())
             for body in outbox.committed:
-                self.events.append(self.meter.note_event(body))
+                event = self.meter.note_event(body)
+                self._notices.committed(event)
+                self.events.append(event)
             outbox.committed.clear()
+        self._note_cameras()
         stages = {name: runner.times.snapshot() for name, runner in unit.runners.items()}
         files = self._process.counters.files
         self._process.beat = {"stages": stages, "files": files, "held": self._hold.waits_for}
         if self._tell:
             self._tell(self)
 
+    def _note_cameras(self) -> None:
+        counters = self._process.counters
+        changes, facts = counters.camera_changes(), counters.camera_facts
+        beat = Beat.model_construct(camera_changes=changes, camera_facts=facts, counts=counters.snapshot())
+        self._cameras.heard(self._process.plan, beat)
+        self.meter.note_frames(self._process)
+
     def status(self) -> dict[str, Any]:
         """The state of the run as plain values."""
-        return self.meter.status([self._process], list(self.events))
+        return self.meter.status([self._process], list(self.events), self._cameras.now())

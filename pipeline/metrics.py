@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 import operator
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
-from typing import Any
+from itertools import islice
+from typing import Any, get_args
+
+from pipeline.redaction import redact_urls
+from pipeline.stage import CameraState
 
 _KEPT = 256
+_KEPT_CHANGES = 64
+"""So many changes of one camera wait to be told, the newest: how it is now is never lost."""
+_LONGEST_TEXT = 300
+_MOST_FACTS = 32
+_STATES = get_args(CameraState)
 MOST_FILES = 1000
 """So many written files are remembered, the newest: they travel with every beat."""
 
@@ -25,14 +36,19 @@ def forget_oldest(files: dict[str, None]) -> None:
         del files[next(iter(files))]
 
 
+def reason_line(text: str) -> str:
+    """`text` on one line, without secrets, and not longer than a person reads."""
+    return " ".join(redact_urls(text).split())[:_LONGEST_TEXT]
+
+
 class Counters:
     """Named counts per camera ("" where no camera is meant). May be used from several threads."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str]] = Counter()
         self._files: dict[str, None] = {}
-        self._camera_changes: deque[tuple[str, str, str, int]] = deque(maxlen=_KEPT)
-        self._camera_facts: dict[str, dict[str, str | float]] = {}
+        self._camera_changes: dict[str, deque[tuple[str, str, str, int]]] = {}
+        self._camera_facts: dict[str, dict[str, str | int | float]] = {}
         self._lock = threading.Lock()
 
     def add(self, name: str, camera: str, n: int = 1) -> None:
@@ -46,23 +62,36 @@ class Counters:
         return self._counts[name, camera]
 
     def camera_is(self, camera: str, state: str, why: str) -> None:
-        """Note that a live camera is in another state."""
-        self._camera_changes.append((camera, state, why, time.monotonic_ns()))
+        """Note that a live camera is in another state. Raises ValueError for a state that there is not."""
+        if state not in _STATES:
+            raise ValueError(f"camera {camera} is {state!r}; expected one of {', '.join(_STATES)}")
+        change = (camera, state, reason_line(why), time.monotonic_ns())
+        with self._lock:
+            self._camera_changes.setdefault(camera, deque(maxlen=_KEPT_CHANGES)).append(change)
 
     def camera_changes(self) -> list[tuple[str, str, str, int]]:
-        """(camera, state, why, monotonic ns) of each change since the last call, in order."""
-        changes = []
-        while self._camera_changes:
-            changes.append(self._camera_changes.popleft())
+        """(camera, state, why, monotonic ns) of each change since the last call, those of a camera in order."""
+        with self._lock:
+            changes = [change for of_one in self._camera_changes.values() for change in of_one]
+            self._camera_changes.clear()
         return changes
 
-    def camera_shows(self, camera: str, facts: Mapping[str, str | float]) -> None:
-        """Note what is known of a camera."""
+    def keep_camera_changes(self, changes: Iterable[tuple[str, str, str, int]]) -> None:
+        """These could not be told: they come again, before what has come since."""
         with self._lock:
-            self._camera_facts.setdefault(camera, {}).update(facts)
+            newer, self._camera_changes = self._camera_changes, {}
+            for change in [*changes, *(change for of_one in newer.values() for change in of_one)]:
+                self._camera_changes.setdefault(change[0], deque(maxlen=_KEPT_CHANGES)).append(change)
+
+    def camera_shows(self, camera: str, facts: Mapping[str, Any]) -> None:
+        """Note what is known of a camera: texts and numbers. Raises TypeError or ValueError for anything else."""
+        plain = {str(name)[:_LONGEST_TEXT]: _plain(value) for name, value in facts.items()}
+        with self._lock:
+            known = {**self._camera_facts.get(camera, {}), **plain}
+            self._camera_facts[camera] = dict(islice(known.items(), _MOST_FACTS))
 
     @property
-    def camera_facts(self) -> dict[str, dict[str, str | float]]:
+    def camera_facts(self) -> dict[str, dict[str, str | int | float]]:
         """Camera -> what is known of it, by name."""
         with self._lock:
             return {camera: dict(facts) for camera, facts in self._camera_facts.items()}
@@ -81,6 +110,16 @@ class Counters:
         """(name, camera, count) of all."""
         with self._lock:
             return [(name, camera, n) for (name, camera), n in self._counts.items()]
+
+
+def _plain(value: Any) -> str | int | float:
+    """A value that travels, and that JSON can hold."""
+    if isinstance(value, str):
+        return reason_line(value)
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    number = float(value)
+    return number if math.isfinite(number) else str(number)
 
 
 class StageTimes:

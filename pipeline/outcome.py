@@ -59,6 +59,12 @@ class Outcome:
         for camera, error in failed.items():
             self.add(status, error if error.startswith(f"camera {camera}:") else f"camera {camera}: {error}")
 
+    def add_absent(self, absent: Mapping[str, str], ended: Mapping[str, tuple[str, str]]) -> None:
+        """Live cameras that were away for the whole run: camera -> how, and why. Of one that failed that is said."""
+        for camera, how in absent.items():
+            if ended.get(camera, ("",))[0] != "error":
+                self.add(EXIT_GAVE_UP, f"camera {camera}: not a frame in the whole run ({how})")
+
     def add_losses(self, counts: Mapping[tuple[str, str], int], *, edges_drop: bool = False) -> None:
         """Frames that were dropped because something is wrong, not because the graph or a live camera is like that.
 

@@ -6,10 +6,12 @@ import json
 import os
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
+from pipeline.camera_states import CameraNow
 from pipeline.plan import RunPlan, UnitPlan
 
 
@@ -64,9 +66,15 @@ class Meter:
             self._actions[camera][str(data.get("action", event.get("type", "")))] += 1
         return event
 
-    def status(self, processes: Sequence[Reporting], events: list[dict[str, Any]]) -> dict[str, Any]:
-        """See `tools.live_table` for the fields."""
-        self._note_frames(processes)
+    def status(
+        self,
+        processes: Sequence[Reporting],
+        events: list[dict[str, Any]],
+        known: Mapping[str, CameraNow] = MappingProxyType({}),
+    ) -> dict[str, Any]:
+        """See docs/operations.md for the fields. `known`: camera -> how it is, as far as its source says it."""
+        for process in processes:
+            self.note_frames(process)
         counts: Counter[tuple[str, str]] = sum((p.counts() for p in processes), Counter())
         items = {f"stage {name}": total for name, total in _stage_items(processes).items()}
         frames = {f"camera {c}": counts["frames", c] for c in self._plan.camera_settings}
@@ -74,7 +82,9 @@ class Meter:
         return {
             "graph": self._plan.graph,
             "uptime_s": round(time.monotonic() - self._started, 3),
-            "cameras": {c: self._camera(c, processes, counts) for c in self._plan.camera_settings},
+            "cameras": {
+                c: self._camera(c, processes, counts, known.get(c, CameraNow())) for c in self._plan.camera_settings
+            },
             "stages": self._stages(processes),
             "events": [_short(event) for event in events[-10:]],
             "actions": {camera: dict(actions) for camera, actions in self._actions.items()},
@@ -85,11 +95,11 @@ class Meter:
             "units": {p.plan.name: _unit(p) for p in processes},
         }
 
-    def _note_frames(self, processes: Sequence[Reporting]) -> None:
-        for process in processes if self._plan.camera_settings else ():
-            for (name, camera), count in process.counts().items():
-                if name == "frames" and self._last_frame.get(camera, (0, 0.0))[0] != count:
-                    self._last_frame[camera] = (count, time.monotonic())
+    def note_frames(self, process: Reporting) -> None:
+        """Look what frames it has brought: to be called often, for that is when they are taken to have come."""
+        for (name, camera), count in process.counts().items():
+            if name == "frames" and self._last_frame.get(camera, (0, 0.0))[0] != count:
+                self._last_frame[camera] = (count, time.monotonic())
 
     def _note_rates(self, totals: dict[str, float]) -> None:
         now = time.monotonic()
@@ -100,27 +110,46 @@ class Meter:
         if now > then:
             self._rates = {name: (total - before.get(name, 0)) / (now - then) for name, total in totals.items()}
 
-    def _camera(self, camera: str, processes: Sequence[Reporting], counts: Counter[tuple[str, str]]) -> dict[str, Any]:
-        drops = {name: n for (name, c), n in counts.items() if c == camera and name.startswith("dropped.")}
+    def _camera(
+        self, camera: str, processes: Sequence[Reporting], counts: Counter[tuple[str, str]], known: CameraNow
+    ) -> dict[str, Any]:
+        drops = _by_reason("dropped.", camera, counts)
         return {
-            "state": self._state(camera, processes),
+            **self._state(camera, processes, known),
+            "losses": known.losses,
+            "facts": dict(known.facts),
             "error": next((p.ended[camera][1] for p in processes if camera in p.ended), ""),
             "fps": round(self._rates.get(f"camera {camera}", 0.0), 2),
             "frames": counts["frames", camera],
             "drops": sum(drops.values()),
-            "drops_by_reason": {name.removeprefix("dropped."): n for name, n in drops.items()},
+            "drops_by_reason": drops,
+            "skipped_by_reason": _by_reason("skipped.", camera, counts),
             "age_ms": None if self._is_still(camera) else self._ages.get(camera),
             "events": self._actions[camera].total(),
         }
 
-    def _state(self, camera: str, processes: Sequence[Reporting]) -> str:
-        state = _camera_state(camera, processes)
-        return "stalled" if state == "running" and self._is_still(camera) else state
+    def _state(self, camera: str, processes: Sequence[Reporting], known: CameraNow) -> dict[str, Any]:
+        """State, why, since when. One of whom no frame comes is neither live nor running, whoever says so."""
+        ended = next((p.ended[camera] for p in processes if camera in p.ended), None)
+        if ended:
+            return _as({"end": "done", "stopped": "stopped"}.get(ended[0], "failed"))
+        still_s = self._still_s(camera)
+        if known.state and known.state != "live":
+            return _as(known.state, known.why, known.since_s)
+        state = known.state or _process_state(camera, processes)
+        since_s = known.since_s if known.state else None
+        if state in ("live", "running") and min(still_s, still_s if since_s is None else since_s) > _STILL_S:
+            return _as("stalled", f"no frame for {still_s:.0f} s", still_s)
+        return _as(state, known.why, since_s)
+
+    def _still_s(self, camera: str) -> float:
+        """For how long no frame of the camera has come."""
+        _, since = self._last_frame.get(camera, (0, self._started))
+        return time.monotonic() - since
 
     def _is_still(self, camera: str) -> bool:
         """True when no frame of the camera came for a while."""
-        _, since = self._last_frame.get(camera, (0, self._started))
-        return time.monotonic() - since > _STILL_S
+        return self._still_s(camera) > _STILL_S
 
     def _stages(self, processes: Sequence[Reporting]) -> dict[str, Any]:
         stages: dict[str, Any] = {}
@@ -180,10 +209,17 @@ def _stage_items(processes: Sequence[Reporting]) -> Counter[str]:
     return items
 
 
-def _camera_state(camera: str, processes: Sequence[Reporting]) -> str:
-    ended = next((p.ended[camera] for p in processes if camera in p.ended), None)
-    if ended:
-        return {"end": "done", "stopped": "stopped"}.get(ended[0], "failed")
+def _as(state: str, why: str = "", since_s: float | None = None) -> dict[str, Any]:
+    return {"state": state, "why": why, "since_s": None if since_s is None else round(since_s, 1)}
+
+
+def _by_reason(kind: str, camera: str, counts: Counter[tuple[str, str]]) -> dict[str, int]:
+    """What was counted for the camera as `kind` and a reason."""
+    return {name.removeprefix(kind): n for (name, c), n in counts.items() if c == camera and name.startswith(kind)}
+
+
+def _process_state(camera: str, processes: Sequence[Reporting]) -> str:
+    """How the camera's own process is."""
     return next((p.state for p in processes if p.plan.sources and camera in p.plan.cameras), "unknown")
 
 

@@ -24,6 +24,7 @@ class Submission:
         self._hold = hold
         self._counters = counters
         self._log = log
+        self._told: set[tuple[str, str]] = set()
 
     def submit(self, items: Sequence[Item], made: Iterable[Made], on_done: Callable[[Item], None]) -> None:
         """Send what was made of these items; `on_done(item)` is called when all of an item is done."""
@@ -44,7 +45,9 @@ class Submission:
             self._hold.until_taken(one.edges[0].sender, submit)
         except BadItem as bad:
             self._counters.add(f"dropped.{bad.reason}", camera)
-            self._log.error("message_dropped", camera=camera, error=str(bad))
+            if (camera, bad.reason) not in self._told:  # from there on the counter tells
+                self._told.add((camera, bad.reason))
+                self._log.error("message_dropped", camera=camera, error=str(bad))
         except (TypeError, ValueError, OverflowError):  # a stage made what no message can hold
             stage = one.edges[0].sender
             self._counters.add("dropped.error", camera)

@@ -20,6 +20,7 @@ from typing import Any
 import structlog
 import zmq
 
+from pipeline.cameras import Cameras
 from pipeline.control import ControlServer
 from pipeline.deaths import Death, EndCameras, EndRun, is_finite, judge, lost_at_close
 from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP
@@ -61,6 +62,7 @@ class Supervisor:
         self._fleet.poller.register(self._control.socket, zmq.POLLIN)
         self._wakefulness = Wakefulness(time.monotonic(), plan.hang_s)
         self._notices = Notices(folder.name, plan.graph, outbox=any(p.has_outbox for p in self.processes))
+        self._cameras = Cameras(plan, self._notices, self._log)
         self._finite = is_finite(plan)
         self._standstill = Standstill(_PATIENCE * plan.hang_s, finite=self._finite, now=time.monotonic())
         self._next_look = 0.0
@@ -78,6 +80,7 @@ class Supervisor:
             self._hurried = True
             self._closing_since = self._closing_since or time.monotonic()
         self._stop_since = self._stop_since or time.monotonic()
+        self._cameras.stop()
 
     @property
     def worked_s(self) -> float:
@@ -91,7 +94,7 @@ class Supervisor:
 
     def status(self) -> dict[str, Any]:
         """The state of the run as plain values."""
-        status = self.meter.status(list(self.processes), list(self.events))
+        status = self.meter.status(list(self.processes), list(self.events), self._cameras.now())
         return {**status, "worked_s": round(self.worked_s, 3)}
 
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -181,8 +184,11 @@ class Supervisor:
             case Beat():
                 process.note_beat(report)
                 self.meter.note_ages(process.plan, report.ages)
+                self.meter.note_frames(process)
+                self._cameras.heard(process.plan, report)
             case Ended():
                 process.note_end(report)
+                self._cameras.ended(report.camera)
             case Failed():
                 process.failure = (report.status, report.error)
             case Committed():
@@ -254,19 +260,10 @@ class Supervisor:
         elif isinstance(verdict, EndCameras):
             process.gave_up = verdict.problem
             process.start_at = time.monotonic()
-        elif verdict.lost:
-            self._note_lost(process, death.reason)
-
-    def _note_lost(self, process: Process, reason: str) -> None:
-        """What a stage that remembers has lost is said: in the log, as an event, in the exit status.
-
-        Of a camera that has ended there was nothing left to remember.
-        """
-        cameras = [camera for camera in process.plan.cameras if camera not in process.ended]
-        for stage in process.remembering if cameras else ():
-            self.outcome.add(EXIT_GAVE_UP, f"{stage} lost what it remembered ({reason}) and began anew")
-            for camera in cameras:
-                self._notices.lost(stage, camera, process.incarnation, reason)
+        else:
+            self._cameras.died(process.plan, process.killed_for or death.told)
+            for problem in self._notices.lost_by(process, death.reason) if verdict.lost else ():
+                self.outcome.add(EXIT_GAVE_UP, problem)
 
     # ---- the end
 
@@ -293,6 +290,7 @@ class Supervisor:
         ended = {camera: how for process in self.processes for camera, how in process.ended.items()}
         statuses = {camera: status for p in self.processes if p.plan.sources for camera, status in p.end_status.items()}
         self.outcome.add_camera_errors(ended, self.plan.camera_settings, statuses)
+        self.outcome.add_absent(self._cameras.absent(), ended)
         self._fleet.close(lambda: CLOSE_S if self._hurried else max(CLOSE_S, self.plan.drain_s), self._listen)
         for process in self.processes:
             self.outcome.add_losses(process.counts(), edges_drop=self.plan.edges_drop)

@@ -259,8 +259,8 @@ class Worker:
     # ---- reports
 
     def _report(self) -> None:
-        silence = self._sources.silence
-        self._channel.send(
+        silence, changes = self._sources.silence, self._counters.camera_changes()
+        sent = self._channel.send(
             "beat",
             working_since_ns=self._intake.working_since_ns if self._intake else 0,
             source_silent_since_ns=silence.since_ns,
@@ -275,7 +275,11 @@ class Worker:
             custody=self._outlet.in_custody,
             slots=self._ring.in_use,
             held=self._hold.waits_for or (self._dispatch.waits_for if self._dispatch else ""),
+            camera_changes=changes,
+            camera_facts=self._counters.camera_facts,
         )
+        if not sent:
+            self._counters.keep_camera_changes(changes)
 
     def _close(self) -> list[CamgraphError]:
         """Close everything; what went wrong in the stages that could not be."""

@@ -19,9 +19,10 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from pipeline.messages import Event, Stamp
+from pipeline.notices import CAMERA_SCHEMA
 
 SCHEMA = "urn:camgraph:event:1"
 Phase = Literal["start", "update", "end", "single"]
@@ -128,16 +129,74 @@ class CloudEvent(Part):
     data: IncidentData
 
 
+class LostData(Part):
+    """A live camera that was not away before is now."""
+
+    incident: Hex = Field(description="The same when it is back")
+    phase: Literal["start"]
+    camera: str
+    state: Literal["stalled", "lost", "unauthorised", "gone"]
+    why: str = Field(description="For people; empty where nothing is to be said")
+
+
+class BackData(Part):
+    """The camera is live again."""
+
+    incident: Hex = Field(description="The same as when it was lost")
+    phase: Literal["end"]
+    camera: str
+    state: Literal["live"]
+    why: str
+    lost_s: float = Field(ge=0, description="For how long it was away")
+
+
+class _CameraEvent(Part):
+    specversion: Literal["1.0"]
+    id: Hex
+    source: str = Field(description="camgraph/ and the name of the graph")
+    subject: str = Field(description="The camera")
+    time: Time = Field(description="When it was noticed, by the clock of this machine")
+    datacontenttype: Literal["application/json"]
+    dataschema: Literal["urn:camgraph:camera:1"]
+
+
+class CameraLost(_CameraEvent):
+    """`pipeline.notices` makes these, and knows nothing of this module."""
+
+    type: Literal["camgraph.camera.lost"]
+    data: LostData
+
+
+class CameraBack(_CameraEvent):
+    """See `CameraLost`."""
+
+    type: Literal["camgraph.camera.back"]
+    data: BackData
+
+
+CAMERA_EVENTS: TypeAdapter[CameraLost | CameraBack] = TypeAdapter(
+    Annotated[CameraLost | CameraBack, Field(discriminator="type")]
+)
+
+
 def event_schema() -> dict[str, Any]:
     """The JSON Schema of an incident's events; `configs/event.schema.json` is this."""
-    schema = CloudEvent.model_json_schema()
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA, "title": "camgraph event"}
+    return _published(CloudEvent.model_json_schema(), SCHEMA, "camgraph event")
+
+
+def camera_event_schema() -> dict[str, Any]:
+    """The JSON Schema of a camera's events; `configs/camera_event.schema.json` is this."""
+    return _published(CAMERA_EVENTS.json_schema(), CAMERA_SCHEMA, "camgraph camera event")
+
+
+def _published(schema: dict[str, Any], name: str, title: str) -> dict[str, Any]:
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": name, "title": title}
     return {**head, **{key: value for key, value in schema.items() if key != "title"}}
 
 
-def schema_text() -> str:
-    """`event_schema` as it stands in the file."""
-    return json.dumps(event_schema(), indent=2) + "\n"
+def schema_text(schema: dict[str, Any]) -> str:
+    """A schema as it stands in its file."""
+    return json.dumps(schema, indent=2) + "\n"
 
 
 def digest(*parts: object) -> str:

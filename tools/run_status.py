@@ -11,9 +11,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CameraStatus:
-    """One camera now. `age_ms`: of its newest frame, None before the first; `events`: how many incidents it had."""
+    """One camera now. `age_ms`: of its newest frame, None before the first; `events`: how many incidents it had.
+
+    `why` and `since_s`: of its state, where that is known; `losses`: how often it was away.
+    """
 
     state: str = "starting"
+    why: str = ""
+    since_s: float | None = None
+    losses: int = 0
     fps: float = 0.0
     frames: int = 0
     drops: int = 0

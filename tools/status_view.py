@@ -18,10 +18,18 @@ SMALL = 15
 STALE_MS = 2000.0
 NO_DATE = "1970-01-01T"
 """On this day a file begins that does not say when it was taken."""
-STATE_STYLES = {"running": "green", "done": "dim", "stopped": "dim", "failed": "bold red"}
-"""Any other state (starting, waiting to be started again, ...) is a passing one: yellow."""
+STATE_STYLES = {
+    "live": "green",
+    "running": "green",
+    "done": "dim",
+    "stopped": "dim",
+    **dict.fromkeys(("failed", "stalled", "lost", "unauthorised", "gone"), "bold red"),
+}
+"""Any other state (starting, connecting, waiting to be started again, ...) is a passing one: yellow."""
 OVER = ("done", "stopped")
-ORDINARY = ("running", *OVER)
+ORDINARY = ("live", "running", *OVER)
+LONGEST_WHY = 60
+"""On a plain line, where each camera in trouble has its own."""
 
 
 def render(status: Status) -> RenderableType:
@@ -65,7 +73,7 @@ def headline(status: Status) -> list[str]:
 
 def troubles(status: Status) -> list[str]:
     """The cameras that neither run nor have ended, and the oldest picture of those that run."""
-    bad = [f"{clean(name)} {clean(camera.state)}" for name, camera in status.cameras.items() if _in_trouble(camera)]
+    bad = [f"{clean(name)} {_trouble(camera)}" for name, camera in status.cameras.items() if _in_trouble(camera)]
     ages = [camera.age_ms for camera in status.cameras.values() if camera.age_ms is not None and not _is_over(camera)]
     return [*([f"age {max(ages):.0f} ms"] if ages else []), *([f"({', '.join(bad)})"] if bad else [])]
 
@@ -154,12 +162,16 @@ class _StatusView:
 
 
 def _camera_table(cameras: Mapping[str, CameraStatus], rows: int) -> Table:
-    """Where not all fit, those in trouble come first."""
+    """Where not all fit, those in trouble come first. How often and why one was away is shown where one was."""
+    losses = any(camera.losses for camera in cameras.values())
+    whys = any(camera.why and _in_trouble(camera) for camera in cameras.values())
     table = _table(
         ("camera", "left"),
         ("state", "left"),
-        *((name, "right") for name in ("fps", "frames", "drops", "age", "events")),
+        *((name, "right") for name in ("fps", "frames", "drops", "age", "events", *(["losses"] if losses else []))),
     )
+    if whys:
+        table.add_column("why")  # the one that gives way where the terminal is narrow
     shown = list(cameras.items())
     if len(shown) > rows:
         shown = sorted(shown, key=lambda entry: not _in_trouble(entry[1]))[: max(rows - 1, 0)]
@@ -167,12 +179,14 @@ def _camera_table(cameras: Mapping[str, CameraStatus], rows: int) -> Table:
         _add(
             table,
             clean(name),
-            Text(clean(camera.state), STATE_STYLES.get(camera.state, "yellow")),
+            Text(_state(camera), _state_style(camera)),
             f"{camera.fps:.1f}",
             str(camera.frames),
             _drops(camera.drops),
             _age(camera),
             str(camera.events),
+            *([str(camera.losses)] if losses else []),
+            *([_why(camera)] if whys else []),
         )
     return _with_rest(table, len(cameras) - len(shown))
 
@@ -238,6 +252,25 @@ def _is_over(camera: CameraStatus) -> bool:
 
 def _in_trouble(camera: CameraStatus) -> bool:
     return camera.state not in ORDINARY
+
+
+def _state(camera: CameraStatus) -> str:
+    """The state, of one in trouble also for how long."""
+    known = _in_trouble(camera) and camera.since_s is not None
+    return f"{clean(camera.state)} {clock(camera.since_s or 0.0)}" if known else clean(camera.state)
+
+
+def _state_style(camera: CameraStatus) -> str:
+    return STATE_STYLES.get(camera.state, "yellow")
+
+
+def _why(camera: CameraStatus) -> Text:
+    text = clean(camera.why) if _in_trouble(camera) else ""
+    return Text(text, _state_style(camera), no_wrap=True, overflow="ellipsis")
+
+
+def _trouble(camera: CameraStatus) -> str:
+    return f"{_state(camera)} {clean(camera.why)[:LONGEST_WHY]}".rstrip()
 
 
 def _age(camera: CameraStatus) -> Text:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from pipeline.graph import load_plan
 from pipeline.testing import run_graph
@@ -81,3 +82,33 @@ def test_a_batch_waits_for_more_only_where_it_is_asked_to(
     assert (outcome.status, outcome.problems) == (0, [])
     assert status["stages"]["model"]["items"] == 240
     assert least <= status["stages"]["model"]["batch"] <= most
+
+
+GREEDY = """
+version: 1
+name: l{pid}
+cameras: {{a: {{frames: 30, pace_ms: 10, live: true}}, b: {{frames: 30, pace_ms: 10, live: true}}}}
+stages:
+  src: {{use: count_source}}
+  many: {{use: double, from: src, with: {{copies: 60, bytes: 20000, declares: 1}}}}
+  out: {{use: collect, from: many, with: {{path: numbers}}}}
+"""
+
+
+def test_where_no_slot_is_left_that_message_is_dropped_and_counted_for_its_camera(tmp_path: Path) -> None:
+    (tmp_path / "g.yaml").write_text(GREEDY.format(pid=os.getpid()))
+    with capture_logs() as logs:
+        outcome, status = run_graph(load_plan(tmp_path / "g.yaml"))
+    assert outcome.status == 1
+    assert any("declares (Stage.large_messages)" in problem for problem in outcome.problems)
+    for camera in "ab":
+        dropped = status["cameras"][camera]["drops_by_reason"]
+        assert dropped["no_slot"] >= 10
+        assert set(dropped) <= {"no_slot", "queue_full"}
+        assert status["cameras"][camera]["frames"] == 30
+        seen = rows(tmp_path, camera)
+        assert len(set(seen)) > 1, "later frames find slots again"
+        assert seen == sorted(seen)
+    told = [line for line in logs if line["event"] == "message_dropped"]
+    assert sorted(line["camera"] for line in told) == ["a", "b"], "once for each camera, and counted from there on"
+    assert all(stage["restarts"] == 0 for stage in status["stages"].values())

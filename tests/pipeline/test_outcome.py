@@ -61,3 +61,11 @@ def test_what_the_graph_or_a_live_camera_drops_is_as_it_should_be() -> None:
     outcome.add_losses({(name, "a"): 3 for name in intended} | {("dropped.deadly", "a"): 0})
     outcome.add_losses({("dropped.stale", "a"): 1}, edges_drop=True)
     assert (outcome.status, outcome.problems) == (0, [])
+
+
+def test_a_live_camera_that_was_away_for_the_whole_run_was_given_up() -> None:
+    outcome = Outcome()
+    absent = {"front": "unauthorised: wrong password", "yard": "lost"}
+    outcome.add_absent(absent, {"front": ("stopped", ""), "yard": ("error", "broken")})
+    assert outcome.status == 1
+    assert outcome.problems == ["camera front: not a frame in the whole run (unauthorised: wrong password)"]

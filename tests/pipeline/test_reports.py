@@ -50,6 +50,10 @@ def test_an_end_without_a_status_is_one_of_nobodys_fault() -> None:
         ({"op": "beat", "counts": [["frames", "a"]]}, "beat.counts.0"),
         ({"op": "beat", "stages": {"infer": 1}}, "beat.stages.infer"),
         ({"op": "ended", "camera": "a", "reason": "tired"}, "ended.reason"),
+        ({"op": "beat", "camera_changes": [["a", "tired", "", 1]]}, "beat.camera_changes.0.1"),
+        ({"op": "beat", "camera_changes": [["a", "live", ""]]}, "beat.camera_changes.0.3"),
+        ({"op": "beat", "camera_facts": {"a": {"fps": float("nan")}}}, "beat.camera_facts.a.fps"),
+        ({"op": "beat", "camera_facts": {"a": {"size": [1, 2]}}}, "beat.camera_facts.a.size"),
         ({"op": "failed", "status": "bad", "error": ""}, "failed.status"),
         ({"op": "log", "level": "info", "values": [1]}, "log.values"),
     ],
@@ -156,9 +160,3 @@ def test_each_death_of_a_stage_is_an_event_of_its_own() -> None:
             notices.lost("track", camera, incarnation, "signal 9")
     notices.send(outbox, 1.0)
     assert len(set(outbox.ids)) == 4
-
-
-def test_where_there_is_no_outbox_nothing_is_kept_for_it() -> None:
-    notices = Notices("run", "graph", outbox=False)
-    notices.lost("track", "a", 1, "signal 9")
-    assert len(notices) == 0

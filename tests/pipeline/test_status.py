@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipeline.camera_states import CameraNow
 from pipeline.graph import load_plan
+from pipeline.plan import UnitPlan
 from pipeline.status import Meter
 from tools.run_status import Status
 from tools.status_view import event_text
@@ -39,3 +43,94 @@ def test_an_event_of_a_strange_form_is_shown_as_far_as_it_can_be(tmp_path: Path,
     status = json.loads(json.dumps(meter.status(processes=[], events=[event])))
     for shown in Status.from_json(status).events:
         assert isinstance(event_text(shown), str)
+
+
+class Capture:
+    """The process of a source, as its reports make it look."""
+
+    def __init__(self, plan: UnitPlan) -> None:
+        self.plan = plan
+        self.state = "running"
+        self.beat: dict[str, Any] = {}
+        self.ended: dict[str, tuple[str, str]] = {}
+        self.frames = 0
+        self.restarts = self.pid = self.shared_bytes = 0
+
+    def counts(self) -> Counter[tuple[str, str]]:
+        return Counter({("frames", "a"): self.frames, ("dropped.stale", "a"): 2, ("skipped.rate", "a"): 7})
+
+
+class Scene:
+    """A meter, a camera and a clock."""
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        (folder / "g.yaml").write_text(GRAPH)
+        self.now = time.monotonic()
+        patch.setattr("pipeline.status.time.monotonic", lambda: self.now)
+        plan = load_plan(folder / "g.yaml")
+        self.meter = Meter(plan)
+        self.capture = Capture(next(unit for unit in plan.units if unit.sources))
+
+    def frame(self, later_s: float) -> None:
+        self.now += later_s
+        self.capture.frames += 1
+        self.meter.note_frames(self.capture)
+
+    def camera(self, state: str = "", why: str = "", since_s: float = 0.0, losses: int = 0) -> dict[str, Any]:
+        known = CameraNow(state, why, since_s, losses, {"codec": "h264"})
+        camera: dict[str, Any] = self.meter.status([self.capture], [], {"a": known})["cameras"]["a"]
+        return camera
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    return Scene(tmp_path, monkeypatch)
+
+
+def test_what_the_source_says_of_its_camera_is_shown(scene: Scene) -> None:
+    scene.frame(1)
+    camera = scene.camera("unauthorised", "401", since_s=3.04, losses=2)
+    assert (camera["state"], camera["why"], camera["since_s"]) == ("unauthorised", "401", 3.0)
+    assert (camera["losses"], camera["facts"]) == (2, {"codec": "h264"})
+    assert (camera["drops"], camera["drops_by_reason"], camera["skipped_by_reason"]) == (2, {"stale": 2}, {"rate": 7})
+
+
+def test_without_a_word_of_the_source_it_is_as_its_process_is(scene: Scene) -> None:
+    scene.frame(1)
+    assert (scene.camera()["state"], scene.camera()["since_s"]) == ("running", None)
+    scene.now += 6
+    assert scene.camera()["state"] == "stalled"
+    scene.capture.state = "waiting"
+    assert scene.camera()["state"] == "waiting"
+
+
+def test_a_camera_of_which_no_frame_comes_is_not_live_whatever_is_said(scene: Scene) -> None:
+    scene.frame(1)
+    assert scene.camera("live", since_s=60)["state"] == "live"
+    scene.now += 5.5
+    camera = scene.camera("live", since_s=65.5)
+    assert (camera["state"], camera["why"], camera["since_s"]) == ("stalled", "no frame for 6 s", 5.5)
+    assert scene.camera("live", since_s=0.2)["state"] == "live", "its first frame may not be counted yet"
+    scene.frame(0)
+    assert scene.camera("live", since_s=66)["state"] == "live"
+
+
+def test_frames_that_were_noted_when_nobody_asked_are_not_new_when_somebody_does(scene: Scene) -> None:
+    for _ in range(10):
+        scene.frame(1)
+    scene.now += 60
+    assert scene.camera("live", since_s=70)["state"] == "stalled"
+
+
+@pytest.mark.parametrize(("reason", "state"), [("end", "done"), ("stopped", "stopped"), ("error", "failed")])
+def test_a_camera_that_has_ended_is_nothing_else(scene: Scene, reason: str, state: str) -> None:
+    scene.capture.ended["a"] = (reason, "broken")
+    camera = scene.camera("lost", "cable", since_s=9)
+    assert (camera["state"], camera["why"], camera["error"]) == (state, "", "broken")
+
+
+def test_a_camera_that_comes_back_is_no_incident_of_its_own(scene: Scene) -> None:
+    for kind, phase in (("lost", "start"), ("back", "end")):
+        event = {"type": f"camgraph.camera.{kind}", "subject": "a", "data": {"camera": "a", "phase": phase}}
+        scene.meter.note_event(json.dumps(event).encode())
+    assert scene.camera()["events"] == 1

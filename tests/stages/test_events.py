@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from pipeline.camera_states import Change
+from pipeline.notices import Notices
 from pipeline.testing import stamp
 from stages import events
 
@@ -89,6 +93,28 @@ def test_the_models_refuse_what_the_schema_refuses() -> None:
         data(start_time="yesterday")
 
 
-def test_the_published_schema_is_that_of_the_models() -> None:
-    """Write it anew: python -c 'import stages.events as e; print(end=e.schema_text())' > configs/event.schema.json"""
-    assert (CONFIGS / "event.schema.json").read_text() == events.schema_text()
+@pytest.mark.parametrize(
+    ("name", "schema"), [("event", events.event_schema()), ("camera_event", events.camera_event_schema())]
+)
+def test_the_published_schemas_are_those_of_the_models(name: str, schema: dict[str, Any]) -> None:
+    """Write one anew: python -c 'import stages.events as e; print(end=e.schema_text(e.event_schema()))' > the file"""
+    assert (CONFIGS / f"{name}.schema.json").read_text() == events.schema_text(schema)
+
+
+@pytest.mark.parametrize("lost_s", [None, 2.5])
+def test_the_events_of_cameras_are_what_their_schema_says(lost_s: float | None) -> None:
+    sent: list[bytes] = []
+
+    class Outbox:
+        def send(self, op: str, **values: Any) -> bool:
+            sent.append(values["body"])
+            return True
+
+    notices = Notices("run", "lobby")
+    state = "live" if lost_s else "gone"
+    notices.camera("capture", Change("front", state, "", "live", 1.0, time.monotonic_ns(), loss=1, lost_s=lost_s))
+    notices.send(Outbox(), 1.0)
+    [body] = sent
+    event = events.CAMERA_EVENTS.validate_json(body)
+    assert (event.subject, event.data.state) == ("front", state)
+    assert event.model_dump(mode="json") == json.loads(body)

@@ -90,6 +90,42 @@ def test_cameras_in_trouble_are_shown_when_not_all_fit() -> None:
     assert "cam62" not in text
 
 
+def away() -> dict[str, object]:
+    """A run one of whose cameras is lost."""
+    data = answer()
+    data["cameras"]["cam1"] |= {  # type: ignore[index]
+        "state": "lost",
+        "why": "connection refused by 10.0.0.11:554: is the camera on, is it another address? " * 3,
+        "since_s": 72.9,
+        "losses": 3,
+    }
+    data["cameras"]["cam0"] |= {"state": "live", "why": "", "since_s": 900.0}  # type: ignore[index]
+    return data
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_camera_that_is_away_is_told_with_since_when_and_why_on_one_line(width: int) -> None:
+    lines = shown(render(Status.from_json(away())), width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert lines[2].split() == ["camera", "state", "fps", "frames", "drops", "age", "events", "losses", "why"]
+    assert lines[3].split() == ["cam0", "live", "3.5", "200", "0", "-", "2", "0"]
+    row = lines[4].split()
+    assert row[:10] == ["cam1", "lost", "0:01:12", "3.5", "201", "1", "66", "ms", "2", "3"]
+    assert "connection" in lines[4]
+    assert lines[4].endswith("…")
+    assert lines[5].split()[0] == "cam2"
+    coloured = shown(render(Status.from_json(away())), width, colour=True)
+    assert "\x1b[1;31mlost 0:01:12" in coloured
+    assert "\x1b[32mlive" in coloured
+
+
+def test_a_plain_line_tells_who_is_away_since_when_and_why() -> None:
+    [_, bad] = troubles(Status.from_json(away()))
+    assert bad.startswith("(cam1 lost 0:01:12 connection refused by 10.0.0.11:554")
+    assert bad.endswith(", cam3 retrying)")
+    assert len(bad) < 120
+
+
 def test_names_that_others_wrote_move_no_cursor_and_set_no_colour() -> None:
     data = answer()
     data["cameras"] = {"\x1b[2Jevil\r\n": {"state": "run\x07ning"}, "[red]x[/red]": {"state": "[bold]"}}

@@ -46,6 +46,7 @@ class DoubleSettings(Settings):
 
     copies: int = Field(1, ge=1, description="How many numbers are made of each; every further one is one more.")
     bytes: int = Field(16, ge=0, description="Size of the payload.")
+    declares: int | None = Field(None, ge=1, description="It says that it makes so many, whatever it makes.")
 
 
 class Double(Stage[DoubleSettings]):
@@ -57,7 +58,7 @@ class Double(Stage[DoubleSettings]):
 
     @classmethod
     def large_messages(cls, settings: DoubleSettings) -> int:
-        return settings.copies
+        return settings.declares or settings.copies
 
     def process(self, items: Sequence[Number]) -> Iterable[Message]:
         for item in items:

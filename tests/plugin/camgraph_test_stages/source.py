@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pydantic import Field
 
 from camgraph_test_stages.messages import Number, pattern
@@ -26,6 +27,9 @@ class CountCamera(CameraSettings):
     pace_ms: float = Field(0.0, ge=0, description="Real time between two frames; 0: as fast as they are taken.")
     block_at: int | None = Field(None, description="Instead of this frame, wait for ever, without a sign of life.")
     block_lives: int = Field(1000, ge=1, description="That happens to so many processes, one after the other.")
+    state_from: str = Field(
+        "", description="Not empty: a file with the camera's state and why, to be said; frames come only while live."
+    )
     fail: str = Field("", description="Not empty: the camera cannot be opened, and this is why.")
 
 
@@ -34,6 +38,8 @@ class CountSource(Source[Settings]):
 
     camera_type = CountCamera
     outputs = (Number,)
+
+    _told = ""
 
     @classmethod
     def is_live(cls, camera_settings: Any) -> bool:
@@ -52,9 +58,27 @@ class CountSource(Source[Settings]):
             self.context.alive()
             if stop.is_set() or (self.camera_settings.pace_ms and stop.wait(self.camera_settings.pace_ms / 1e3)):
                 return
+            self._wait_until_live(stop)
+            if stop.is_set():
+                return
             if seq == self.camera_settings.block_at and self.context.incarnation <= self.camera_settings.block_lives:
                 threading.Event().wait()
             yield self._frame(epoch, seq)
+
+    def _wait_until_live(self, stop: Stop) -> None:
+        """Say what the file says, whenever that is something else, until it says `live`."""
+        while self.camera_settings.state_from and not stop.is_set():
+            self.context.alive()
+            path = self.context.base_folder / self.camera_settings.state_from
+            told = path.read_text() if path.exists() else "connecting"
+            if told != self._told:
+                state, _, why = told.partition(" ")
+                self.context.camera_is(self.camera, state, why)
+                self.context.camera_shows(self.camera, codec="count", width=np.int64(4), fps=np.float32(0.5))
+            self._told = told
+            if told == "live":
+                return
+            stop.wait(0.02)
 
     def _frame(self, epoch: int, seq: int) -> Number:
         now_ns = time.monotonic_ns()

@@ -1,0 +1,291 @@
+"""Live cameras that go away and come back, in real processes: told by log, status and events, once and in order."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+from structlog.testing import capture_logs
+
+from pipeline.cameras import Cameras
+from pipeline.control import ask
+from pipeline.errors import UserError
+from pipeline.graph import load_plan
+from pipeline.local import LocalRun
+from pipeline.notices import Notices
+from pipeline.reports import Beat
+from pipeline.testing import run_graph
+
+GRAPH = """
+version: 1
+name: {name}
+processes: {processes}
+cameras:
+  front: {{frames: 1000000, pace_ms: 20, live: true, state_from: front}}
+  yard: {{frames: 1000000, pace_ms: 20, live: true, state_from: yard}}
+  mute: {{frames: 1000000, pace_ms: 20, live: true}}
+stages:
+  src: {{use: count_source}}
+  emit: {{use: emit, from: src, with: {{every: 1000000}}}}
+  log: {{use: sink_jsonl, from: events, with: {{path: events.jsonl}}}}
+"""
+SECRET = "secr3t"
+Story = Iterator[Callable[[], bool]]
+"""What a test does to a run, step by step; each step waits for the condition that it gives."""
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def logs() -> Iterator[list[Any]]:
+    with capture_logs() as lines:
+        yield lines
+
+
+def write(folder: Path, processes: str = "separate") -> Path:
+    path = folder / "graph.yaml"
+    path.write_text(GRAPH.format(name=f"c{os.getpid()}", processes=processes))
+    return path
+
+
+class Stage:
+    """Tells a story to a run, one step whenever the run looks."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.run: Any = None
+        self._story: Story | None = None
+        self._waits: Callable[[], bool] = lambda: True
+        self.over = False
+        self._late = time.monotonic() + 100
+
+    def tell(self, story: Story) -> Callable[[Any], None]:
+        self._story = story
+        return self._look
+
+    def _look(self, run: Any) -> None:
+        self.run = run
+        if time.monotonic() > self._late:
+            run.stop()
+        if self.over or not self._waits():
+            return
+        assert self._story
+        step = next(self._story, None)
+        if step is None:
+            self.over = True
+            run.stop()
+        else:
+            self._waits = step
+
+    def say(self, camera: str, told: str) -> None:
+        draft = self.folder / f"{camera}.draft"
+        draft.write_text(told)
+        draft.rename(self.folder / camera)
+
+    def is_(self, camera: str, state: str) -> Callable[[], bool]:
+        return lambda: bool(self.run.status()["cameras"][camera]["state"] == state)
+
+    def has(self, count: int) -> Callable[[], bool]:
+        return lambda: len(self.events()) >= count
+
+    def process(self, unit: str) -> Any:
+        return next(process for process in self.run.processes if process.plan.name == unit)
+
+    def events(self) -> list[dict[str, Any]]:
+        path = self.folder / "events.jsonl"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [event for line in lines if (event := json.loads(line)).get("type", "").startswith("camgraph.camera.")]
+
+
+def test_what_a_camera_goes_through_is_told_once_and_in_order_whoever_dies(tmp_path: Path, logs: list[Any]) -> None:
+    stage = Stage(tmp_path)
+
+    def story() -> Story:
+        yield stage.is_("mute", "live")
+        for camera in ("front", "yard"):
+            yield stage.is_(camera, "connecting")
+            stage.say(camera, "live")
+            yield stage.is_(camera, "live")
+        stage.say("front", f"lost no answer from rtsp://viewer:{SECRET}@10.0.0.1/main")
+        yield stage.is_("front", "lost")
+        stage.say("front", "unauthorised 401")
+        yield stage.is_("front", "unauthorised")
+        stage.say("front", "live")
+        yield stage.is_("front", "live")
+        yield stage.has(2)
+
+        os.kill(stage.process("src.front").pid, signal.SIGSTOP)
+        stage.say("front", "connecting")  # what its successor has to say for a while
+        os.kill(stage.process("src.front").pid, signal.SIGKILL)
+        yield lambda: stage.process("src.front").incarnation == 2 and stage.is_("front", "lost")()
+        stage.say("front", "live")
+        yield stage.is_("front", "live")
+        yield stage.has(4)
+
+        os.kill(stage.process("outbox.0").pid, signal.SIGSTOP)
+        stage.say("front", "gone 404")
+        yield stage.is_("front", "gone")
+        stage.say("front", "live")
+        yield stage.is_("front", "live")
+        os.kill(stage.process("outbox.0").pid, signal.SIGKILL)
+        yield stage.has(6)
+
+    outcome, status = run_graph(load_plan(write(tmp_path)), stage.tell(story()))
+    assert stage.over
+    assert (outcome.status, outcome.problems) == (0, [])
+    _check_events(stage.events())
+    said = [line for line in logs if line["event"] == "camera_state" and line["camera"] == "front"]
+    assert [line["state"] for line in said] == (
+        ["connecting", "live", "lost", "unauthorised", "live", "lost", "live", "gone", "live"]
+    )
+    assert [line["was"] for line in said] == ["starting", *(line["state"] for line in said[:-1])]
+    assert {line["log_level"] for line in said if line["state"] in ("live", "connecting")} == {"info"}
+    assert {line["log_level"] for line in said if line["state"] not in ("live", "connecting")} == {"warning"}
+    assert status["cameras"]["front"]["losses"] == 3
+    assert status["cameras"]["front"]["facts"] == {"codec": "count", "width": 4, "fps": 0.5}
+    assert [status["cameras"][name]["losses"] for name in ("yard", "mute")] == [0, 0]
+    assert SECRET not in str(logs) + str(status) + (tmp_path / "events.jsonl").read_text()
+
+
+def _check_events(events: list[dict[str, Any]]) -> None:
+    kinds = [event["type"].removeprefix("camgraph.camera.") for event in events]
+    assert kinds == ["lost", "back"] * 3
+    assert {event["subject"] for event in events} == {"front"}
+    incidents = [event["data"]["incident"] for event in events]
+    assert incidents[::2] == incidents[1::2]
+    assert len(set(incidents)) == 3
+    assert [event["data"]["state"] for event in events[::2]] == ["lost", "lost", "gone"]
+    whys = [event["data"]["why"] for event in events[::2]]
+    assert whys == ["no answer from rtsp://viewer:***@10.0.0.1/main", "its process died: signal 9", "404"]
+    assert all(event["data"]["lost_s"] > 0 for event in events[1::2])
+    assert [event["time"] for event in events] == sorted(event["time"] for event in events)
+
+
+def test_a_source_that_says_nothing_is_lost_with_its_process_and_back_with_a_frame(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+
+    def story() -> Story:
+        yield stage.is_("mute", "live")
+        os.kill(stage.process("src.mute").pid, signal.SIGKILL)
+        yield stage.has(2)
+        yield stage.is_("mute", "live")
+
+    outcome, _ = run_graph(load_plan(write(tmp_path)), stage.tell(story()))
+    assert stage.over
+    assert (outcome.status, outcome.problems) == (0, [])
+    kinds = [(event["type"], event["subject"]) for event in stage.events()]
+    assert kinds == [("camgraph.camera.lost", "mute"), ("camgraph.camera.back", "mute")]
+
+
+def test_in_one_process_it_is_the_same(tmp_path: Path, logs: list[Any]) -> None:
+    stage = Stage(tmp_path)
+
+    def story() -> Story:
+        for camera in ("front", "yard"):
+            yield stage.is_(camera, "connecting")
+            stage.say(camera, "live")
+            yield stage.is_(camera, "live")
+        yield stage.is_("mute", "live")
+        for told in ("stalled no packet", "live"):
+            stage.say("front", told)
+            yield stage.is_("front", told.partition(" ")[0])
+        yield stage.has(2)
+        stage.say("yard", "gone 404")
+        yield stage.is_("yard", "gone")
+
+    run = LocalRun(load_plan(write(tmp_path, "one")), stage.tell(story()))
+    outcome = run.run()
+    assert stage.over
+    assert (outcome.status, outcome.problems) == (0, [])
+    told = [(event["subject"], event["type"], event["data"]["why"]) for event in stage.events()]
+    assert told[:2] == [("front", "camgraph.camera.lost", "no packet"), ("front", "camgraph.camera.back", "")]
+    assert [line["state"] for line in logs if line["event"] == "camera_state" and line["camera"] == "front"] == (
+        ["connecting", "live", "stalled", "live"]
+    )
+    assert run.status()["cameras"]["front"]["losses"] == 1
+
+
+def test_a_run_whose_cameras_are_all_away_goes_on_and_says_so_until_it_is_interrupted(tmp_path: Path) -> None:
+    for camera, told in (("front", "unauthorised wrong password"), ("yard", "gone no such stream")):
+        (tmp_path / camera).write_text(told)
+    path = write(tmp_path)
+    path.write_text(path.read_text().replace("  mute: {frames: 1000000, pace_ms: 20, live: true}\n", ""))
+    command = [sys.executable, "-m", "tools.cli", "run", str(path), "--quiet"]
+    run = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        cameras = _wait_for_states(run, {"front": "unauthorised", "yard": "gone"})
+        assert cameras["front"]["why"] == "wrong password"
+        run.send_signal(signal.SIGINT)
+        _, said = run.communicate(timeout=60)
+    finally:
+        run.kill()
+        run.wait()
+    assert run.returncode == 130
+    assert "camgraph: camera front: not a frame in the whole run (unauthorised: wrong password)" in said
+    assert "camgraph: camera yard: not a frame in the whole run (gone: no such stream)" in said
+    assert said.count("camera_state") == 2
+    kinds = [(event["type"], event["subject"]) for event in Stage(tmp_path).events()]
+    assert sorted(kinds) == [("camgraph.camera.lost", "front"), ("camgraph.camera.lost", "yard")]
+
+
+def _wait_for_states(run: subprocess.Popen[str], states: dict[str, str]) -> dict[str, Any]:
+    """The cameras of a run, once they are in these states and their losses are committed."""
+    late = time.monotonic() + 60
+    while True:
+        assert run.poll() is None
+        assert time.monotonic() < late, "the cameras do not get into their states within 60 s"
+        try:
+            status = ask(f"c{os.getpid()}", "status")
+        except UserError:  # it is not there yet
+            status = {"cameras": {}, "actions": {}}
+        cameras: dict[str, Any] = status["cameras"]
+        if {name: camera["state"] for name, camera in cameras.items()} == states and len(status["actions"]) == 2:
+            return cameras
+        threading.Event().wait(0.05)
+
+
+def test_a_run_that_is_stopped_while_a_camera_was_never_there_has_given_it_up(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+
+    def story() -> Story:
+        stage.say("yard", "lost no route to host")
+        yield stage.is_("yard", "lost")
+        yield stage.is_("mute", "live")
+
+    outcome, status = run_graph(load_plan(write(tmp_path)), stage.tell(story()))
+    assert outcome.status == 1
+    assert outcome.problems == ["camera yard: not a frame in the whole run (lost: no route to host)"]
+    assert status["cameras"]["yard"]["state"] == "stopped"
+
+
+def test_what_a_process_says_of_cameras_that_are_not_its_own_is_not_believed(tmp_path: Path, logs: list[Any]) -> None:
+    plan = load_plan(write(tmp_path))
+    cameras = Cameras(plan, Notices("run", "graph"), structlog.get_logger())
+    units = {unit.name: unit for unit in plan.units}
+    later = time.monotonic_ns() + 10**15
+    beat = Beat(
+        op="beat",
+        camera_changes=[("yard", "lost", "", 1), ("front", "live", f"a\nb rtsp://u:{SECRET}@h", later)],
+        camera_facts={"yard": {"codec": "x"}},
+        counts=[("frames", "mute", 5)],
+    )
+    cameras.heard(units["emit.0"], beat)
+    assert logs == []
+    cameras.heard(units["src.front"], beat)
+    assert [(line["camera"], line["state"], line["why"]) for line in logs] == [("front", "live", "a b rtsp://u:***@h")]
+    now = cameras.now()
+    assert now["front"].since_s >= 0
+    assert (now["yard"].state, now["yard"].facts, now["mute"].state) == ("", {}, "")
