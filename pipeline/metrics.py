@@ -19,6 +19,7 @@ _KEPT = 256
 _KEPT_CHANGES = 64
 """So many changes of one camera wait to be told, the newest: how it is now is never lost."""
 _LONGEST_TEXT = 300
+_LONGEST_LOOKED_AT = 20_000
 _MOST_FACTS = 32
 _STATES = get_args(CameraState)
 MOST_FILES = 1000
@@ -38,6 +39,8 @@ def forget_oldest(files: dict[str, None]) -> None:
 
 def reason_line(text: str) -> str:
     """`text` on one line, without secrets, and not longer than a person reads."""
+    if len(text) > _LONGEST_LOOKED_AT:  # and not a part of its last word: it may be half an address
+        text = text[: text.rfind(" ", 0, _LONGEST_LOOKED_AT) + 1]
     return " ".join(redact_urls(text).split())[:_LONGEST_TEXT]
 
 

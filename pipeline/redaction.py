@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-_USERINFO = re.compile(r"(?P<head>[A-Za-z][A-Za-z0-9+.-]*://[^\s:/?#@'\"]*):[^\s'\"]*@")
+# The name of the protocol is as long as any is: a long word without one must not be looked through from each letter.
+_USERINFO = re.compile(r"(?P<head>[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s:/?#@'\"]*):[^\s'\"]*@")
 _QUERY = re.compile(r"(?P<head>[?&][^=&\s]*(?:pass|pwd|secret|token|key|auth)[^=&\s]*=)[^&\s'\"#]+", re.IGNORECASE)
 
 

@@ -83,7 +83,7 @@ def test_a_state_that_there_is_not_is_the_mistake_of_who_says_it() -> None:
 def test_facts_are_bounded() -> None:
     counters = Counters()
     for n in range(1000):
-        counters.camera_shows("a", {f"fact {n}": "x" * 10_000})
+        counters.camera_shows("a", {f"fact {n}": "long " * 1000})
     assert len(pack(counters.camera_facts)) < 20_000
 
 
@@ -94,4 +94,7 @@ def test_a_reason_holds_no_password_also_where_it_is_cut() -> None:
         counters.camera_is("a", "lost", "x" * padding + " " + url)
         counters.camera_shows("a", {"url": "x" * padding + " " + url})
         assert "secr3t" not in str(counters.camera_changes()) + str(counters.camera_facts)
+    for word in (f" {url}", f"rtsp://viewer:{'secr3t' * 9000}@10.0.0.1"):
+        for padding in range(19_950, 20_010):
+            assert "secr3t" not in reason_line("x" * 9 + " " * padding + word)
     assert reason_line("first\nsecond\t third ") == "first second third"
