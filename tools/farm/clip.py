@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
@@ -54,10 +55,21 @@ class Clip:
 
 def load_clip(settings: ClipSettings) -> Clip:
     """Read a clip, and encode it where that is asked for or needed. Raises UserError for what is no video."""
-    if settings.path is None:
-        return _encoded_pattern(settings)
+    with _reading(settings):
+        return (None if settings.asks_for_encoding else _as_it_is(settings)) or _of_annexb(*encode_clip(settings))
+
+
+def encode_clip(settings: ClipSettings) -> tuple[Encoding, list[CodedPicture]]:
+    """Encode a clip or the test picture: Annex B, parameter sets before each keyframe. Raises as `load_clip`."""
+    with _reading(settings):
+        return _encoded_pattern(settings) if settings.path is None else _encoded_file(settings)
+
+
+@contextmanager
+def _reading(settings: ClipSettings) -> Iterator[None]:
+    """Say which file it is that cannot be read."""
     try:
-        return (None if settings.asks_for_encoding else _as_it_is(settings)) or _encoded_file(settings)
+        yield
     except (OSError, av.FFmpegError) as error:
         reason = error.strerror or type(error).__name__
         raise UserError(f"{settings.path}: expected a video, got: {reason}; `ffprobe` says more") from error
@@ -115,7 +127,7 @@ def _can_be_sent(coded: Sequence[tuple[int | None, bytes, bool]], sets: Sequence
     return bool(sets) and in_order and keys[:1] == [0] and max(gaps) <= LONGEST_WAIT_S * fps
 
 
-def _encoded_file(settings: ClipSettings) -> Clip:
+def _encoded_file(settings: ClipSettings) -> tuple[Encoding, list[CodedPicture]]:
     with av.open(cast(str, settings.path)) as container:
         stream = _video_of(container.streams.video, settings)
         stream.thread_type = "AUTO"
@@ -135,7 +147,7 @@ def _resampled(frames: Iterable[VideoFrame], own_fps: Fraction, fps: Fraction) -
             ticks += 1
 
 
-def _encoded_pattern(settings: ClipSettings) -> Clip:
+def _encoded_pattern(settings: ClipSettings) -> tuple[Encoding, list[CodedPicture]]:
     size = _size(settings, cast(int, _PATTERN.width), cast(int, _PATTERN.height))
     fps = Fraction(settings.fps or cast(float, _PATTERN.fps)).limit_denominator(1001)
     count = cast(int, _count(settings if settings.seconds else _PATTERN, fps))
@@ -143,20 +155,23 @@ def _encoded_pattern(settings: ClipSettings) -> Clip:
     return _encoded(frames, settings, size, fps)
 
 
-def _encoded(frames: Iterable[VideoFrame], settings: ClipSettings, size: tuple[int, int], fps: Fraction) -> Clip:
+def _encoded(
+    frames: Iterable[VideoFrame], settings: ClipSettings, size: tuple[int, int], fps: Fraction
+) -> tuple[Encoding, list[CodedPicture]]:
     codec = settings.codec or "h264"
     encoding = Encoding(codec, *size, fps, settings.gop or max(1, round(fps)), settings.b_frames or 0)
     coded = encode(frames, encoding)
     if not coded:
         raise UserError(f"{settings.path}: expected a video, got one without a picture")
-    return _of_annexb(codec, size, fps, coded)
+    return encoding, coded
 
 
-def _of_annexb(codec: Codec, size: tuple[int, int], fps: Fraction, coded: Sequence[CodedPicture]) -> Clip:
+def _of_annexb(encoding: Encoding, coded: Sequence[CodedPicture]) -> Clip:
     """A clip out of coded pictures in Annex B, the first of which holds the parameter sets."""
     units = [split_annexb(one.data) for one in coded]
-    sets = tuple(nal for nal in units[0] if is_parameter_set(codec, nal))
-    return _clip(codec, size, fps, sets, list(zip(units, coded, strict=True)))
+    sets = tuple(nal for nal in units[0] if is_parameter_set(encoding.codec, nal))
+    size = (encoding.width, encoding.height)
+    return _clip(encoding.codec, size, encoding.fps, sets, list(zip(units, coded, strict=True)))
 
 
 def _video_of(streams: Sequence[VideoStream], settings: ClipSettings) -> VideoStream:
