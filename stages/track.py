@@ -13,6 +13,7 @@ from pipeline.messages import End, Message
 from pipeline.stage import Context, Settings, Stage
 from stages.messages import People, Tracks
 from stages.vision.tracking import Tracker, TrackerOptions
+from stages.vision.tracking.matching import assignment
 
 IDS_OF_AN_INCARNATION = 1_000_000
 
@@ -72,6 +73,9 @@ class Track(Stage[TrackSettings]):
         self._options = TrackerOptions(**settings.model_dump())
         self._cameras: dict[str, _Camera] = {}
         self._next_ids: dict[str, int] = {}
+
+    def open(self) -> None:
+        assignment()
 
     def process(self, items: Sequence[People]) -> Iterable[Message]:
         # All are looked at before any is remembered: after a BadItem the runtime hands them in again one by one.

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -118,12 +119,12 @@ class Place:
         return counts
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
+@contextmanager
+def set_up(folder: Path) -> Iterator[Place]:
     root = Path(__file__).resolve().parent.parent
     with tempfile.TemporaryDirectory(prefix="cgb", dir="/tmp") as sockets:
-        own = {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_RUNTIME_DIR": sockets, "COLUMNS": "300"}
-        place = Place(tmp_path / "work", {**os.environ, **own, "PYTHONPATH": str(root)})
+        own = {"XDG_STATE_HOME": str(folder / "state"), "XDG_RUNTIME_DIR": sockets, "COLUMNS": "300"}
+        place = Place(folder / "work", {**os.environ, **own, "PYTHONPATH": str(root)})
         place.folder.mkdir()
         write_clip(place.folder / "good.mp4")
         write_model(place.folder / "pose.onnx", 56)
@@ -131,14 +132,21 @@ def place(tmp_path: Path) -> Iterator[Place]:
         assert not list(Path("/dev/shm").glob(f"camgraph-{os.getuid()}-bad{os.getpid()}-*"))
 
 
-def whole(place: Place) -> int:
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with set_up(tmp_path) as place:
+        yield place
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> int:
     """How many events the good clip makes."""
-    place.write()
-    status, said = place.camgraph("run", "graph.yaml")
+    with set_up(tmp_path_factory.mktemp("whole")) as place:
+        place.write()
+        status, said = place.camgraph("run", "graph.yaml")
+        counts = place.events()
     assert status == 0, said
-    counts = place.events()
     assert counts["good"] == counts["odd"] >= FRAMES - 5
-    (place.folder / "events.jsonl").unlink()
     return counts["good"]
 
 
@@ -165,19 +173,19 @@ def no_keyframe(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [not_a_video, empty, only_a_header, no_keyframe])
-def test_a_camera_that_is_no_video_is_named_and_the_other_goes_on(place: Place, make: Callable[[Path], None]) -> None:
-    expected = whole(place)
+def test_a_camera_that_is_no_video_is_named_and_the_other_goes_on(
+    place: Place, whole: int, make: Callable[[Path], None]
+) -> None:
     make(place.folder / "odd.bin")
     place.write(url="odd.bin")
     status, said = place.camgraph("run", "graph.yaml")
     assert status in (1, 2)
     assert "odd" in said
     if status == 1:
-        assert place.events() == {"good": expected}
+        assert place.events() == {"good": whole}
 
 
-def test_a_truncated_file_gives_what_it_has_and_says_so(place: Place) -> None:
-    expected = whole(place)
+def test_a_truncated_file_gives_what_it_has_and_says_so(place: Place, whole: int) -> None:
     data = (place.folder / "good.mp4").read_bytes()
     (place.folder / "cut.mp4").write_bytes(data[: len(data) * 2 // 3])
     place.write(url="cut.mp4")
@@ -186,8 +194,8 @@ def test_a_truncated_file_gives_what_it_has_and_says_so(place: Place) -> None:
     assert "camera odd" in said
     assert "truncated" in said
     counts = place.events()
-    assert counts["good"] == expected
-    assert 5 < counts["odd"] < expected
+    assert counts["good"] == whole
+    assert 5 < counts["odd"] < whole
 
 
 @pytest.mark.parametrize(
@@ -286,8 +294,7 @@ def test_an_output_that_cannot_be_written_ends_the_run_before_it_begins(place: P
 
 @pytest.mark.skipif(os.getuid() != 0, reason="mounting a small disk and being somebody else need root")
 class TestAsRoot:
-    def test_a_full_disk_keeps_what_was_committed(self, place: Place) -> None:
-        expected = whole(place)
+    def test_a_full_disk_keeps_what_was_committed(self, place: Place, whole: int) -> None:
         disk = place.folder / "disk"
         disk.mkdir()
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", str(disk)], check=True)
@@ -304,7 +311,7 @@ class TestAsRoot:
         assert status == 0, said
         later = place.events("later.jsonl")
         # The next run delivers what the disk did not take, and its own.
-        assert sum(kept.values()) + sum(later.values()) == 4 * expected
+        assert sum(kept.values()) + sum(later.values()) == 4 * whole
 
     def test_a_video_that_may_not_be_read_is_said(self, place: Place) -> None:
         place.write(url="secret.mp4")

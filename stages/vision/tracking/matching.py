@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 F64 = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -38,13 +39,21 @@ def similarity(one_xyxy: F64, other_xyxy: F64, margins: F64 | None = None) -> F6
     return np.asarray(shared / np.maximum(union, 1e-9))
 
 
+@functools.cache
+def assignment() -> Callable[..., Any]:
+    """SciPy's linear_sum_assignment. Its import takes 0.4 s: only a process that tracks pays it, when it opens."""
+    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415
+
+    return linear_sum_assignment  # type: ignore[no-any-return]
+
+
 def match(scores: F64, *, least: float) -> Pairs:
     """The pairs of the largest sum of ``scores`` (N, M), of which those below ``least`` come apart again.
 
     Pairs below ``least`` weigh nothing in the sum, so that they never cost a good pair its partner.
     """
     allowed = scores >= least
-    tracks, boxes = linear_sum_assignment(np.where(allowed, scores, 0.0), maximize=True)
+    tracks, boxes = assignment()(np.where(allowed, scores, 0.0), maximize=True)
     good = allowed[tracks, boxes]
     tracks, boxes = tracks[good].astype(np.int64), boxes[good].astype(np.int64)
     return Pairs(tracks, boxes, _others(scores.shape[0], tracks), _others(scores.shape[1], boxes))
