@@ -5,8 +5,9 @@ BIN    := $(VENV)/bin
 
 .PHONY: demo setup dev test compat check format prove bench clean
 
+DEMO_ARGS ?=
 demo: setup
-	$(BIN)/camgraph demo
+	$(BIN)/camgraph demo $(DEMO_ARGS)
 
 setup: $(VENV)/.ready
 dev: $(VENV)/.ready-dev
@@ -21,9 +22,12 @@ $(VENV)/.ready-dev: $(VENV)/.ready tests/plugin/pyproject.toml
 	touch $@
 
 # Tests pull what they need; those that want other data read CAMGRAPH_TEST_DATA and say by name that they were skipped.
+# Many of them start processes and wait: so many at a time. A file's tests stay together until another worker is idle.
+TEST_JOBS ?= 2
+PYTEST    := -m pytest -n $(TEST_JOBS) --dist worksteal
 test: dev
 	$(BIN)/camgraph assets pull
-	$(BIN)/python -m pytest
+	$(BIN)/python $(PYTEST)
 
 # The other Pythons that are declared, where they can be had (on the PATH, or by pyenv).
 OTHER_PYTHONS ?= 3.12 3.13
@@ -37,7 +41,7 @@ compat: dev
 	  if [ -z "$$found" ]; then echo "Python $$version is not here: not tested"; continue; fi; \
 	  $(MAKE) --no-print-directory dev PYTHON="$$found" VENV=$(VENV)-$$version; \
 	  $(VENV)-$$version/bin/python -VV; \
-	  $(VENV)-$$version/bin/python -m pytest -q $(OTHER_TESTS); \
+	  $(VENV)-$$version/bin/python $(PYTEST) -q $(OTHER_TESTS); \
 	done
 
 check: dev

@@ -9,8 +9,10 @@ the supervisor is dead. Nothing secret stands in the command line.
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
 import ctypes
+import gc
 import os
 import signal
 import socket
@@ -110,6 +112,8 @@ def main() -> int:
     parser.add_argument("--life", type=int, required=True)
     parser.add_argument("label")
     arguments = parser.parse_args()
+    # Python looks through all objects for cycles once more before it ends: 80 ms of CPU, a fifth of a short life.
+    atexit.register(gc.freeze)
     return run_child(arguments.control, arguments.life, arguments.label)
 
 

@@ -5,6 +5,8 @@ Exit status: 0 done, 1 something was given up, 2 the user's mistake, 3 the envir
 
 from __future__ import annotations
 
+import atexit
+import gc
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -70,6 +72,7 @@ class LazyGroup(click.Group):
 @click.version_option(package_name="camgraph", message="%(prog)s %(version)s")
 def main() -> None:
     """Watch many cameras on one machine, and turn what people do in front of them into events."""
+    atexit.register(gc.freeze)  # see pipeline.child: nothing is gained by a last look for cycles
 
 
 if __name__ == "__main__":

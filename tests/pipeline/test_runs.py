@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,6 @@ stages:
   numbers: {{use: collect, from: both, batch: {{max: 8}}, with: {{path: numbers}}}}
   timed: {{use: collect_events, from: emit, batch: {{max: 8}}, with: {{path: timed, order: time}}}}
 """
-STATELESS = ["src.a", "left.0", "model.0", "thin.0", "both.0", "emit.0", "outbox.0", "timed.0"]
 
 
 def write(folder: Path, **values: Any) -> Path:
@@ -106,45 +105,62 @@ def test_results_do_not_depend_on_placement_workers_threads_or_batch(
 
 
 class Harm:
-    """Sends a signal to processes once some frames have gone through; says whether it did."""
+    """Sends a signal to processes once some frames have gone through; says whether it did.
 
-    def __init__(self, units: list[str], number: int = signal.SIGKILL, *, after: int = 40) -> None:
-        self.units, self.number, self.after = units, number, after
+    Those of one group get it at the same time, those of the next when all before are running again.
+    """
+
+    def __init__(self, *groups: Sequence[str], number: int = signal.SIGKILL, after: int = 40) -> None:
+        self.number, self.after = number, after
         self.done: dict[str, int] = {}
+        self._left = list(groups)
 
     def __call__(self, supervisor: Supervisor) -> None:
         frames = sum(
             n for process in supervisor.processes for (name, _), n in process.counts().items() if name == "frames"
         )
-        for process in supervisor.processes:
-            if (
-                process.plan.name in self.units
-                and process.plan.name not in self.done
-                and frames > self.after
-                and process.pid
-            ):
-                os.kill(process.pid, self.number)
-                self.done[process.plan.name] = process.pid
+        processes = {process.plan.name: process for process in supervisor.processes}
+        back = all(processes[name].state == "running" and processes[name].pid != pid for name, pid in self.done.items())
+        if self._left and frames > self.after and back and all(processes[name].pid for name in self._left[0]):
+            for name in self._left.pop(0):
+                self.done[name] = processes[name].pid
+                os.kill(processes[name].pid, self.number)
 
 
 @pytest.mark.parametrize(
-    "victims", [*([name] for name in STATELESS), ["left.0", "model.0", "both.0"], ["src.a", "left.0"]]
+    "victims",
+    [
+        # One after the other, so that each dies alone; the first is nearer to the source, and the second waits for it.
+        [["src.a"], ["both.0"]],
+        [["left.0"], ["emit.0"]],
+        [["model.0"], ["outbox.0"]],
+        [["thin.0"], ["timed.0"]],
+        [["left.0", "model.0", "both.0"]],
+        [["src.a", "left.0"]],
+    ],
+    ids=str,
 )
 def test_nothing_is_lost_through_the_death_of_stateless_processes(
-    tmp_path: Path, expected: Any, victims: list[str]
+    tmp_path: Path, expected: Any, victims: list[list[str]]
 ) -> None:
-    harm = Harm(victims)
+    harm = Harm(*victims)
     outcome, status = run_graph(load_plan(write(tmp_path, frames=300, pace_ms=4)), harm)
-    assert set(harm.done) == set(victims)
+    killed = {name for group in victims for name in group}
+    assert set(harm.done) == killed
     assert (outcome.status, outcome.problems) == (0, [])
     assert results(tmp_path) == expected(300)
-    assert sum(stage["restarts"] for stage in status["stages"].values()) >= len([v for v in victims if v != "src.a"])
+    assert sum(stage["restarts"] for stage in status["stages"].values()) >= len(killed - {"src.a"})
     assert nothing_left()
 
 
 def test_what_a_stateful_stage_lost_is_said(tmp_path: Path, expected: Any) -> None:
     harm = Harm(["sum.0"])
-    outcome, status = run_graph(load_plan(write(tmp_path, frames=300, pace_ms=4)), harm)
+
+    def once_it_remembers(supervisor: Supervisor) -> None:
+        if harm.done or supervisor.status()["stages"].get("sum", {}).get("items", 0) > 3:
+            harm(supervisor)
+
+    outcome, status = run_graph(load_plan(write(tmp_path, frames=300, pace_ms=4)), once_it_remembers)
     assert outcome.status == 1
     assert outcome.problems == ["sum lost what it remembered (signal 9) and began anew"]
     numbers, timed = results(tmp_path)
@@ -158,7 +174,7 @@ def test_what_a_stateful_stage_lost_is_said(tmp_path: Path, expected: Any) -> No
 def test_a_frozen_process_is_treated_as_dead(tmp_path: Path, expected: Any) -> None:
     path = write(tmp_path, frames=200, pace_ms=4)
     path.write_text(path.read_text() + "hang_s: 1.5\n")
-    harm = Harm(["model.0"], signal.SIGSTOP)
+    harm = Harm(["model.0"], number=signal.SIGSTOP)
     outcome, status = run_graph(load_plan(path), harm)
     assert harm.done
     assert (outcome.status, outcome.problems) == (0, [])

@@ -280,14 +280,14 @@ def wait_for_pids(run: subprocess.Popen[Any], path: Path) -> list[int]:
 
 
 def test_nobody_is_killed_when_the_whole_run_was_stopped_for_long(tmp_path: Path) -> None:
-    path = chain(tmp_path, "null_model", {"cost_ms": 20}, hang_s=1.5, frames=200, pace_ms=10)
+    path = chain(tmp_path, "null_model", {"cost_ms": 20}, hang_s=3, frames=200, pace_ms=10)
     command = [sys.executable, "-c", STOPPED, str(path), str(tmp_path / "pids")]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         pids = [run.pid, *wait_for_pids(run, tmp_path / "pids")]
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
-        threading.Event().wait(4)  # longer than hang_s, and than what the supervisor takes for a stop
+        threading.Event().wait(5)  # longer than hang_s, and than what the supervisor takes for a stop
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
         out, _ = run.communicate(timeout=60)
