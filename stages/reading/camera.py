@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Literal
 
 from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 
@@ -13,6 +14,8 @@ from stages.reading import addresses, inspection
 from stages.reading.timeline import SECOND_NS, Selection
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Decode = Literal["auto", "cpu", "cuda"]
 
 
 class Camera(CameraSettings):
@@ -35,6 +38,11 @@ class Camera(CameraSettings):
     loop: bool = Field(False, description="Files: begin again at the end; every round is a new epoch")
     realtime: bool = Field(False, description="Files: not faster than they were recorded")
     fps: float = Field(10.0, gt=0, le=1000, description="Frames per second of a folder of pictures")
+    decode: Decode = Field(
+        "cpu",
+        description="Live cameras: where pictures are decoded; auto takes a CUDA device where there is one, and says "
+        "where there is none, cuda takes nothing else",
+    )
     start_at: AwareDatetime = Field(_EPOCH, description="Files: the wall clock at the first frame, with a time zone")
 
     @model_validator(mode="after")

@@ -1,57 +1,192 @@
-"""Packets of one connection into the pictures that are wanted of it."""
+"""Packets of one connection into the pictures that are wanted of it, and may be believed.
+
+    packet -> AccessUnit, Complaints -> Trust      is anything missing or damaged?
+           -> Skipping                             need it be decoded at all?
+           -> FFmpeg                               its picture, now or some packets later
+           -> Trust                                dropped.damaged
+           -> Pace, Selection                      skipped.rate
+           -> LivePicture
+
+Packets are numbered, and FFmpeg hands each number on to its picture (`opaque`), whatever the order of display.
+"""
 
 from __future__ import annotations
 
+import struct
+from collections import OrderedDict
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import av
+from av.packet import Packet
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
+from pipeline.errors import EnvironmentProblem
 from stages.reading.camera import Camera
+from stages.reading.live import access_units, hardware
 from stages.reading.live.arrivals import Arrival
+from stages.reading.live.clocks import Clock, Pace, Rate, Reading, WallClock
+from stages.reading.live.complaints import Complaints
+from stages.reading.live.skipping import Level, Skipping
+from stages.reading.live.trust import Trust
 from stages.reading.live.voice import Voice
-from stages.reading.opening import new_clock
 from stages.reading.timeline import Selection
+
+_MOST_HELD = 32
+"""A decoder holds no more pictures back than this (16 in H.264 and H.265)."""
+_PRODUCER_TIME = struct.Struct("=q")
+
+
+class Ticket(NamedTuple):
+    """What a packet hands on to its picture. A new one for each: PyAV (18.1) keeps them by their address in memory."""
+
+    number: int
 
 
 class LivePicture(NamedTuple):
-    """A decoded picture. `arrived_ns` is CLOCK_MONOTONIC and never runs backwards; `clock` says whose `wall_ns` is."""
+    """A decoded picture. `arrived_ns` is CLOCK_MONOTONIC and never runs backwards; `clock` says whose `wall_ns` is.
+
+    `number` is that of its packet, in the order of decoding, from 0 for the first of the connection.
+    """
 
     frame: VideoFrame
     arrived_ns: int
     wall_ns: int
-    clock: Literal["wall", "ntp"]
+    clock: Clock
     pts: int | None
     time_base: Fraction
+    number: int
 
 
 class Decoder:
-    """Of one connection: it never outlives it, and is used by the thread that reads it alone."""
+    """Of one connection: it never outlives it, and is used by the thread that reads it alone.
 
-    def __init__(self, stream: VideoStream, camera: Camera, voice: Voice) -> None:
-        # One thread for each camera: more cost memory and bring nothing where cameras outnumber cores.
-        stream.thread_type = "NONE"
+    Raises EnvironmentProblem where `decode: cuda` is asked for and cannot be.
+    """
+
+    def __init__(self, stream: VideoStream, camera: Camera, voice: Voice, complaints: Complaints) -> None:
         self._voice = voice
-        self._clock = new_clock(stream)
-        # By the camera's own times, which do not jitter.
+        self._complaints = complaints
+        self._decode = camera.decode
+        self._context, fallback = hardware.context_for(stream, camera.decode)
+        # One thread for each camera: more cost memory and bring nothing where cameras outnumber cores.
+        self._context.thread_type = "NONE"
+        self._context.copy_opaque = True
+        self._placed = False
+        self._say_where(fallback)
+        self._time_base = stream.time_base or Fraction(1, 90_000)
+        self._units = access_units.reader_for(self._context.name, stream.codec_context.extradata)
+        self._number = -1
+        self._trust = Trust(lost_before="loss" in complaints.take())
+        self._skipping = Skipping(camera.max_fps)
+        self._pace, self._key_pace = Pace(self._time_base), Pace(self._time_base)
         self._selection = Selection(max_fps=camera.max_fps)
+        self._clock = WallClock()
+        self._rate = Rate()
+        self._readings: OrderedDict[int, Reading] = OrderedDict()
+        self._told: Clock | None = None
         self.refused = 0
         """Packets that the decoder refused since it last gave a picture: where they add up, the codec has changed."""
 
+    @property
+    def level(self) -> Level:
+        """How much is decoded."""
+        return self._skipping.level
+
     def pictures(self, arrival: Arrival) -> Iterator[LivePicture]:
-        """Those that are done with this packet and wanted, none where it is refused: that is counted."""
+        """Those that are done with this packet, believed and wanted; what is left out is counted."""
+        packet = arrival.packet
+        self._number += 1
+        disposable = self._look(packet)
+        self._note_times(arrival)
+        if not self._needs_decoding(arrival, disposable):
+            self._voice.count("skipped.rate")
+            return
+        for frame in self._decoded(packet):
+            ticket = frame.opaque
+            # Pictures that a decoder makes up for missing ones have none.
+            made_up = not isinstance(ticket, Ticket)
+            number = ticket.number if isinstance(ticket, Ticket) else self._number
+            if not self._trust.believes(number, corrupt=frame.is_corrupt or made_up):
+                self._voice.count("dropped.damaged")
+            elif not self._selection.takes(self._pace.at(frame.pts, arrival.arrived_ns)):
+                self._voice.count("skipped.rate")
+            else:
+                yield self._picture(frame, arrival, number)
+
+    def _look(self, packet: Packet[VideoStream]) -> bool:
+        """Tell `Trust` of the packet; whether no other picture needs it."""
+        unit = self._units.look(bytes(packet))
+        if "loss" in self._complaints.take() or packet.is_corrupt:
+            self._trust.lost(self._number)
+        if unit.gap:
+            self._trust.damaged(self._number)
+        if packet.is_keyframe:
+            self._trust.keyframe(self._number)
+        return unit.disposable
+
+    def _needs_decoding(self, arrival: Arrival, disposable: bool) -> bool:
+        packet = arrival.packet
+        keyframe_ns = self._key_pace.at(packet.pts, arrival.arrived_ns) if packet.is_keyframe else None
+        return self._skipping.decodes(keyframe_ns, disposable=disposable)
+
+    def _decoded(self, packet: Packet[VideoStream]) -> list[VideoFrame]:
+        packet.opaque = Ticket(self._number)
         try:
-            frames = arrival.packet.decode()
+            frames = self._context.decode(packet)
+            if self.level == "key":
+                # A decoder of a stream with B-frames would wait for the pictures behind the next keyframes.
+                frames += self._context.decode(None)
+                self._context.flush_buffers()
         except av.FFmpegError:
             self.refused += 1
             self._voice.count("dropped.damaged")
-            return
+            self._trust.damaged(self._number)
+            self._complaints.take()
+            return []
+        if "damage" in self._complaints.take():
+            self._trust.damaged(self._number)
         if frames:
             self.refused = 0
-        for frame in frames:
-            if self._selection.takes(self._clock.at(frame.pts)):
-                base = self._clock.time_base
-                yield LivePicture(frame, arrival.arrived_ns, arrival.wall_ns, "wall", frame.pts, base)
+            self._look_where(frames[0])
+        return frames
+
+    def _note_times(self, arrival: Arrival) -> None:
+        reported_ns = None
+        if arrival.packet.has_sidedata("prft"):
+            data = bytes(arrival.packet.get_sidedata("prft"))
+            reported_ns = _PRODUCER_TIME.unpack_from(data)[0] * 1000
+        self._readings[self._number] = self._clock.at(reported_ns, arrival.arrived_ns, arrival.wall_ns)
+        if len(self._readings) > _MOST_HELD:
+            self._readings.popitem(last=False)
+        measured = self._rate.came(arrival.arrived_ns)
+        if measured is not None:
+            self._voice.shows(fps=round(measured, 2))
+
+    def _picture(self, frame: VideoFrame, arrival: Arrival, number: int) -> LivePicture:
+        reading = self._readings.get(number, Reading(arrival.wall_ns, "wall"))
+        if reading.clock != self._told:
+            self._told = reading.clock
+            self._voice.shows(clock=reading.clock)
+        return LivePicture(frame, arrival.arrived_ns, *reading, frame.pts, self._time_base, number)
+
+    def _say_where(self, fallback: str) -> None:
+        if fallback:
+            self._voice.warns_once("decode_falls_back", why=fallback)
+        if not self._context.is_hwaccel:
+            self._placed = True
+            self._voice.shows(decoder="cpu")
+
+    def _look_where(self, frame: VideoFrame) -> None:
+        """Once, at the first picture of a decoder with a device: did it come from there?"""
+        if self._placed:
+            return
+        self._placed = True
+        reason = hardware.why_not_on_device(frame, self._context.name)
+        if reason and self._decode == "cuda":
+            raise EnvironmentProblem(f"decode: cuda: {reason}; write `decode: auto` or `decode: cpu`")
+        if reason:
+            self._voice.warns_once("decode_falls_back", why=reason)
+        self._voice.shows(decoder="cpu" if reason else "cuda")

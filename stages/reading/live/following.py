@@ -9,7 +9,7 @@ from pipeline.messages import Stamp
 from pipeline.stage import Context, Stop
 from stages.reading import addresses
 from stages.reading.camera import Camera
-from stages.reading.live import retries
+from stages.reading.live import complaints, retries
 from stages.reading.live.connection import connected
 from stages.reading.live.decoder import Decoder, LivePicture
 from stages.reading.live.voice import Voice
@@ -63,8 +63,8 @@ class Following:
 
     def _connection(self, epoch: int, stop: Stop) -> Shots:
         seq = 0
-        with connected(self._camera, self._voice) as connection:
-            decoder = Decoder(connection.stream, self._camera, self._voice)
+        with complaints.listening() as heard, connected(self._camera, self._voice) as connection:
+            decoder = Decoder(connection.stream, self._camera, self._voice, heard)
             for packet in connection.packets(stop):
                 for picture in decoder.pictures(packet):
                     yield Shot(self._stamp(epoch, seq, picture), picture.frame)

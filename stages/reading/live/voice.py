@@ -11,6 +11,7 @@ class Voice:
     def __init__(self, camera: str, context: Context) -> None:
         self._camera = camera
         self._context = context
+        self._warned: set[str] = set()
         self.state: CameraState | None = None
 
     def alive(self) -> None:
@@ -24,6 +25,12 @@ class Voice:
     def shows(self, **facts: str | float) -> None:
         """As `Context.camera_shows`."""
         self._context.camera_shows(self._camera, **facts)
+
+    def warns_once(self, event: str, **keys: str) -> None:
+        """Log it, when nothing was warned of under this name before."""
+        if event not in self._warned:
+            self._warned.add(event)
+            self._context.log.warning(event, camera=self._camera, **keys)
 
     def is_now(self, state: CameraState, why: str = "") -> None:
         """As `Context.camera_is`; the same state again is not told, whatever the reason is now."""

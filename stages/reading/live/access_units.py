@@ -1,0 +1,166 @@
+"""What a packet of H.264 or H.265 says of itself, without decoding it: is it referred to, is one missing before it?
+
+FFmpeg marks neither for RTSP. A camera (or a server) that cannot get rid of its packets leaves whole pictures out:
+no packet is lost then, and FFmpeg's H.264 decoder conceals the gap without a word, but `frame_num` has a hole.
+Source: ITU-T H.264, 7.3.1, 7.3.2.1, 7.3.3 and 7.4.3; H.265, 7.3.1.2 and table 7-1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol
+
+_START = b"\x00\x00\x01"
+_ESCAPED = b"\x00\x00\x03"
+_HEAD_BYTES = 64
+"""So much of a NAL unit is looked at: all that is read here lies before."""
+_H264_SLICES = frozenset({1, 2, 5})
+_H264_IDR, _H264_SPS = 5, 7
+_WITH_CHROMA = frozenset({100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135})
+_H265_SLICES = range(32)
+_H265_SUB_LAYER_NON_REFERENCE = frozenset(range(0, 16, 2))
+
+
+class Unit(NamedTuple):
+    """`disposable`: no other picture refers to it. `gap`: a picture that others refer to is missing before it."""
+
+    disposable: bool
+    gap: bool
+
+
+ORDINARY = Unit(disposable=False, gap=False)
+
+
+class Reader(Protocol):
+    """Looks at the packets of one stream, in order."""
+
+    def look(self, data: bytes) -> Unit:
+        """At the next one, in Annex B; what cannot be read is ordinary."""
+        ...
+
+
+def reader_for(codec: str, extradata: bytes | None) -> Reader:
+    """By FFmpeg's name of the codec. Of others than h264 and hevc nothing is known, nor of NAL units with lengths."""
+    if extradata and extradata[0]:
+        return Opaque()
+    kinds: dict[str, Callable[[], Reader]] = {"h264": H264, "hevc": H265}
+    return kinds.get(codec, Opaque)()
+
+
+class Opaque:
+    """A stream of which nothing is known."""
+
+    def look(self, data: bytes) -> Unit:
+        return ORDINARY
+
+
+class H264:
+    """Follows `frame_num`, which counts the pictures that others refer to, modulo a power of two."""
+
+    def __init__(self) -> None:
+        self._bits: int | None = None
+        self._last: int | None = None
+        self._planes = False
+
+    def look(self, data: bytes) -> Unit:
+        slices = False
+        referred, gap = False, False
+        try:
+            for head in _heads(data):
+                kind = head[0] & 31
+                if kind == _H264_SPS:
+                    self._read_parameters(head)
+                elif kind in _H264_SLICES:
+                    referred |= bool(head[0] & 0x60)
+                    gap |= not slices and self._is_gap(head, kind == _H264_IDR)
+                    slices = True
+        except IndexError:
+            return ORDINARY
+        return Unit(slices and not referred, gap)
+
+    def _is_gap(self, head: bytes, idr: bool) -> bool:
+        if self._bits is None:
+            return False
+        bits = _Bits(head, 8)
+        bits.golomb(), bits.golomb(), bits.golomb()
+        if self._planes:
+            bits.take(2)
+        number, last = bits.take(self._bits), self._last
+        if head[0] & 0x60 or last is None:
+            self._last = number
+        return not idr and last is not None and (number - last) % (1 << self._bits) > 1
+
+    def _read_parameters(self, head: bytes) -> None:
+        """The number of bits of `frame_num`; None where gaps are allowed (temporal layers that a camera leaves out)."""
+        bits = _Bits(head, 8)
+        profile = bits.take(8)
+        bits.take(16), bits.golomb()
+        self._planes = False
+        if profile in _WITH_CHROMA:
+            chroma = bits.golomb()
+            self._planes = chroma == 3 and bool(bits.take(1))
+            bits.golomb(), bits.golomb(), bits.take(1)
+            if bits.take(1):  # scaling matrices, which no camera is known to send
+                self._bits = None
+                return
+        count = bits.golomb() + 4
+        order = bits.golomb()
+        if order == 0:
+            bits.golomb()
+        elif order == 1:
+            bits.take(1), bits.golomb(), bits.golomb()
+            for _ in range(bits.golomb()):
+                bits.golomb()
+        bits.golomb()
+        self._bits = None if bits.take(1) or count > 16 else count
+
+
+class H265:
+    """Knows pictures of the highest temporal layer that none of the same layer refers to. Gaps the decoder tells."""
+
+    def __init__(self) -> None:
+        self._highest = 0
+
+    def look(self, data: bytes) -> Unit:
+        layers, disposable = [], True
+        for head in _heads(data):
+            kind = head[0] >> 1 & 63
+            if kind in _H265_SLICES and len(head) > 1:
+                layers.append((head[1] & 7) - 1)
+                disposable &= kind in _H265_SUB_LAYER_NON_REFERENCE
+        if not layers:
+            return ORDINARY
+        self._highest = max(self._highest, *layers)
+        return Unit(disposable and min(layers) == self._highest, gap=False)
+
+
+def _heads(data: bytes) -> Iterator[bytes]:
+    """The beginning of each NAL unit, without the bytes that keep start codes out of it."""
+    at = data.find(_START)
+    while at >= 0:
+        begin = at + len(_START)
+        at = data.find(_START, begin)
+        head = data[begin : min(begin + _HEAD_BYTES, at if at >= 0 else len(data))]
+        if head:
+            yield head.replace(_ESCAPED, _ESCAPED[:2])
+
+
+class _Bits:
+    """Reads bits, the highest first. Raises IndexError beyond the end."""
+
+    def __init__(self, data: bytes, at: int) -> None:
+        self._value = int.from_bytes(data, "big")
+        self._left = len(data) * 8 - at
+
+    def take(self, count: int) -> int:
+        self._left -= count
+        if self._left < 0:
+            raise IndexError("a NAL unit ends too early")
+        return self._value >> self._left & ((1 << count) - 1)
+
+    def golomb(self) -> int:
+        """An unsigned Exp-Golomb code (9.1)."""
+        zeros = 0
+        while not self.take(1):
+            zeros += 1
+        return (1 << zeros) - 1 + self.take(zeros)

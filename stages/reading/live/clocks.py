@@ -1,0 +1,116 @@
+"""The times of a live camera's pictures. Pure: arrival is an argument.
+
+time_ns   monotonic arrival: never backwards (not here)
+Pace      the camera's own time stamps, which do not jitter, held to the arrival, which does not lie: for `max_fps`
+WallClock the camera's clock where its reports (RTCP) make sense, else this machine's; says which
+Rate      pictures a second, as they come
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from fractions import Fraction
+from typing import Literal, NamedTuple
+
+from stages.reading.timeline import SECOND_NS, ticks_to_ns
+
+Clock = Literal["ntp", "wall"]
+
+MOST_AHEAD_NS = 10 * SECOND_NS
+"""A segment of HLS comes at once, and as much may have been held up on the way."""
+CREDIBLE_NS = 24 * 3600 * SECOND_NS
+"""A camera may have the wrong time zone, but one whose clock was never set tells nothing."""
+STEADY_NS = SECOND_NS
+"""What the camera's clock says may differ so much, from one picture to the next, from how much later it came."""
+SETTLE_NS = 5 * SECOND_NS
+"""So long a clock that jumped must be steady."""
+
+
+class Pace:
+    """A time for each picture, since the first, by which pictures can be chosen: whatever the time stamps do.
+
+    It never runs backwards, goes on as the stamps do while they are plausible (steps forward, not much larger than the
+    time that passed), as the arrival does where they are not or are missing, and stays within `MOST_AHEAD_NS` of the
+    arrival. So stamps that jump, wrap, stand still or come twice cost no picture, and give few too many.
+    """
+
+    def __init__(self, time_base: Fraction) -> None:
+        self._time_base = time_base
+        self._last: tuple[int | None, int] | None = None
+        self._first_ns = 0
+        self._time_ns = 0
+
+    def at(self, pts: int | None, arrived_ns: int) -> int:
+        """The time of the next picture. `arrived_ns` must not run backwards."""
+        if self._last is None:
+            self._first_ns = arrived_ns
+        else:
+            stepped, passed = self._time_ns + self._step(pts, arrived_ns, *self._last), arrived_ns - self._first_ns
+            bounded = min(max(stepped, passed - MOST_AHEAD_NS), passed + MOST_AHEAD_NS)
+            self._time_ns = max(bounded, self._time_ns)
+        self._last = pts, arrived_ns
+        return self._time_ns
+
+    def _step(self, pts: int | None, arrived_ns: int, last_pts: int | None, last_arrived_ns: int) -> int:
+        passed = arrived_ns - last_arrived_ns
+        if pts is None or last_pts is None:
+            return passed
+        step = ticks_to_ns(pts - last_pts, self._time_base)
+        return step if 0 < step <= passed + MOST_AHEAD_NS else passed
+
+
+class Reading(NamedTuple):
+    """A time of day in nanoseconds since 1970, UTC, and whose it is."""
+
+    wall_ns: int
+    clock: Clock
+
+
+class WallClock:
+    """Decides, picture by picture, whether the camera's clock is believed. It may run backwards where a clock is set.
+
+    A report is believed when it is within a day of this machine's clock and went on since the last one as the time
+    that passed; after a jump it must be steady for `SETTLE_NS` again. Meanwhile, and without reports, it is this
+    machine's clock.
+    """
+
+    def __init__(self) -> None:
+        self._offset_ns: int | None = None
+        self._distrusted_until_ns = 0
+
+    def at(self, reported_ns: int | None, arrived_ns: int, own_wall_ns: int) -> Reading:
+        """`reported_ns`: of this picture by the camera's clock. `arrived_ns` is monotonic, `own_wall_ns` UTC."""
+        if reported_ns is None or abs(reported_ns - own_wall_ns) > CREDIBLE_NS:
+            return Reading(own_wall_ns, "wall")
+        before, self._offset_ns = self._offset_ns, reported_ns - arrived_ns
+        if before is not None and abs(self._offset_ns - before) > STEADY_NS:
+            self._distrusted_until_ns = arrived_ns + SETTLE_NS
+        if arrived_ns < self._distrusted_until_ns:
+            return Reading(own_wall_ns, "wall")
+        return Reading(reported_ns, "ntp")
+
+
+class Rate:
+    """Measures how many pictures a second come, over the last `window_s` seconds."""
+
+    def __init__(self, window_s: float = 10.0) -> None:
+        self._window_ns = round(window_s * SECOND_NS)
+        self._times: deque[int] = deque()
+        self._told_ns: int | None = None
+
+    def came(self, arrived_ns: int) -> float | None:
+        """A picture came; the rate where it is time to tell it: once in half a window, when there is one to tell."""
+        self._times.append(arrived_ns)
+        while arrived_ns - self._times[0] > self._window_ns:
+            self._times.popleft()
+        self._told_ns = arrived_ns if self._told_ns is None else self._told_ns
+        if arrived_ns - self._told_ns < self._window_ns // 2:
+            return None
+        self._told_ns = arrived_ns
+        return self.per_second
+
+    @property
+    def per_second(self) -> float | None:
+        """None before two pictures came."""
+        passed = self._times[-1] - self._times[0] if self._times else 0
+        return (len(self._times) - 1) * SECOND_NS / passed if passed else None

@@ -1,0 +1,84 @@
+"""What FFmpeg complains about while one thread reads: the only sign of lost RTP packets that it gives.
+
+PyAV hands lines of the log to Python, by default none. Here those up to warnings are taken, and kept apart by thread:
+cameras in other threads have their own. Measured: a healthy camera causes no line; taking one costs 8 microseconds
+and the GIL, which a thread that decodes alone (`thread_type` NONE) has let go of meanwhile.
+
+Lines may hold addresses with passwords: they are compared here, and never shown.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal, NamedTuple
+
+import av.logging
+
+Kind = Literal["loss", "damage"]
+
+# FFmpeg 8: libavformat/rtpdec.c, rtsp.c, mpegts.c, http.c.
+_LOSS = ("RTP: missed", "max delay reached", "RTP timestamps don't match", "Packet corrupt", "Continuity check failed")
+# libavcodec/h264_*.c, error_resilience.c, hevc/*.c, mjpegdec.c. Warnings that healthy cameras cause ("EOI missing",
+# "deprecated pixel format", a truncated SEI) are not among them, and what is not known here is no damage: a camera that
+# says something new with each picture would never be believed. Where a picture suffers, the decoder flags it as well.
+_DAMAGE = (
+    *("error while decoding", "concealing", "block unavailable", "cabac decode of", "no frame!", "Invalid NAL unit"),
+    *("illegal short term", "illegal memory management", "co located POCs unavailable", "non-existing", "overflow"),
+    *("decode_slice_header error", "missing during reorder", "Missing reference picture", "Failed to parse header"),
+    *("Could not find ref", "Error constructing the frame RPS", "undecodable NALU", "PPS id out of range"),
+    *("Error parsing NAL unit", "cu_qp_delta", "CABAC_MAX_BIN", "Duplicate POC", "First slice in a frame missing"),
+    *("Two slices reporting being the first", "error dc", "error y", "bad vlc", "error count", "out of range"),
+)
+_READERS = frozenset({"rtsp", "rtp", "sdp", "mpegts", "udp", "http", "hls"})
+
+
+class Complaint(NamedTuple):
+    """One line: who said it, such as `rtsp` or `hevc`, and what."""
+
+    level: int
+    source: str
+    text: str
+
+
+def kind_of(complaint: Complaint) -> Kind | None:
+    """What a line says of the pictures: on the way something was lost, or one is damaged; None where nothing."""
+    if complaint.source in _READERS:
+        return "loss" if complaint.text.startswith(_LOSS) else None
+    return "damage" if any(part in complaint.text for part in _DAMAGE) else None
+
+
+class Complaints:
+    """Of one thread, from `listening` on."""
+
+    def __init__(self, lines: list[tuple[int, str, str]]) -> None:
+        self._lines = lines
+
+    def take(self) -> set[Kind]:
+        """What was complained of since the last call."""
+        if not self._lines:
+            return set()
+        kinds = {kind_of(Complaint(*line)) for line in self._lines}
+        self._lines.clear()
+        return {kind for kind in kinds if kind}
+
+
+@contextmanager
+def listening() -> Iterator[Complaints]:
+    """Listen in this thread, which opens, reads and decodes one camera meanwhile."""
+    _prepare()
+    with av.logging.Capture(local=True) as lines:
+        yield Complaints(lines)
+
+
+def _prepare() -> None:
+    """Once for the process; again does no harm."""
+    # What is said twice is said for two packets.
+    av.logging.set_skip_repeated(False)
+    # Lines of threads that do not listen go to Python's logging, where nobody may see them.
+    silent = logging.getLogger("libav")
+    silent.propagate = False
+    silent.setLevel(logging.CRITICAL + 1)
+    if av.logging.get_level() != av.logging.WARNING:
+        av.logging.set_level(av.logging.WARNING)

@@ -1,0 +1,66 @@
+"""Which decoded pictures may be believed. Pure: packets are numbered in the order of decoding by whoever reads.
+
+             damage: a loss, a gap, a refusal, a complaint, a corrupt picture
+    believed ------------------------------------------------------------------> in doubt
+             <------------------------------------------------------------------
+             the picture of a keyframe comes out, and nothing was wrong with its packet or the one before
+
+A picture belongs to doubt by the number of its packet, not by when it comes out: pictures from before the damage that
+are shown later stay believed, and those that come out before the keyframe's own (they lead it, and may refer to what
+lies before it) do not. A loss that is noticed with one packet may have hit the next one as well: FFmpeg's parser holds
+one back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class _Doubt:
+    """From the packet `since` on; each of `exits` is the number of a keyframe whose picture would end it."""
+
+    since: int
+    exits: set[int] = field(default_factory=set)
+
+
+class Trust:
+    """Of one connection, from its first packet on."""
+
+    def __init__(self, *, lost_before: bool = False) -> None:
+        """`lost_before`: something was lost before the first packet, so its keyframe is not believed."""
+        self._doubts: list[_Doubt] = []
+        self._lost_at = 0 if lost_before else -2
+        if lost_before:
+            self.damaged(0)
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is in doubt."""
+        return not self._doubts
+
+    def lost(self, number: int) -> None:
+        """Something that belongs to this packet, or to the next one, did not arrive, or not as it was sent."""
+        self._lost_at = number
+        self.damaged(number)
+
+    def damaged(self, number: int) -> None:
+        """This packet is not what the camera sent, or could not be decoded."""
+        for doubt in self._doubts:
+            doubt.exits = {key for key in doubt.exits if key < number}
+        if not any(doubt.since <= number and not doubt.exits for doubt in self._doubts):
+            self._doubts.append(_Doubt(number))
+
+    def keyframe(self, number: int) -> None:
+        """This packet is a keyframe; called behind what is wrong with it."""
+        if number - self._lost_at > 1:
+            for doubt in self._doubts:
+                if doubt.since < number:
+                    doubt.exits.add(number)
+
+    def believes(self, number: int, *, corrupt: bool) -> bool:
+        """Whether the picture of this packet, which comes out now, may be believed. `corrupt`: the decoder's word."""
+        if corrupt:
+            self.damaged(number)
+        self._doubts = [doubt for doubt in self._doubts if number not in doubt.exits]
+        return all(number < doubt.since for doubt in self._doubts)

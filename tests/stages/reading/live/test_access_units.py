@@ -1,0 +1,91 @@
+"""What packets say of themselves, held against what FFmpeg makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import av
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stages.reading.live.access_units import H264, H265, ORDINARY, Opaque, Unit, reader_for
+
+MakeClip = Callable[..., Path]
+CODECS = {
+    "h264": ("libx264", {"x264-params": "bframes=2:b-adapt=0:b-pyramid=none:keyint=12:scenecut=0"}),
+    "hevc": ("libx265", {"x265-params": "bframes=2:b-adapt=0:b-pyramid=0:keyint=12:scenecut=0:log-level=none"}),
+}
+
+
+def packets_of(path: Path) -> list[tuple[bytes, bool]]:
+    """Each packet in Annex B, and whether it is a keyframe."""
+    with av.open(str(path)) as container:
+        return [(bytes(packet), packet.is_keyframe) for packet in container.demux(video=0) if packet.size]
+
+
+def clip_of(make_clip: MakeClip, codec: str) -> list[tuple[bytes, bool]]:
+    encoder, options = CODECS[codec]
+    return packets_of(make_clip("a.ts", frames=36, codec=encoder, options=options))
+
+
+def looked(codec: str, packets: list[tuple[bytes, bool]]) -> list[Unit]:
+    reader = reader_for(codec, None)
+    return [reader.look(data) for data, _ in packets]
+
+
+def luma_of(codec: str, packets: list[tuple[bytes, bool]]) -> list[bytes]:
+    context = av.CodecContext.create(codec, "r")
+    assert isinstance(context, av.VideoCodecContext)
+    frames = [frame for data, _ in packets for frame in context.decode(av.Packet(data))]
+    return [frame.to_ndarray()[: frame.height].tobytes() for frame in [*frames, *context.decode(None)]]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_without_the_disposable_ones_the_others_are_the_same(make_clip: MakeClip, codec: str) -> None:
+    packets = clip_of(make_clip, codec)
+    units = looked(codec, packets)
+    kept = [packet for packet, unit in zip(packets, units, strict=True) if not unit.disposable]
+    assert len(packets) // 3 < len(kept) < len(packets) * 2 // 3
+    assert all(not unit.disposable for unit, (_, key) in zip(units, packets, strict=True) if key)
+    base, whole = luma_of(codec, kept), luma_of(codec, packets)
+    assert len(base) == len(kept)
+    assert set(base) <= set(whole)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_whole_stream_has_no_gap(make_clip: MakeClip, codec: str) -> None:
+    assert not any(unit.gap for unit in looked(codec, clip_of(make_clip, codec)))
+
+
+def test_a_picture_that_is_missing_and_referred_to_is_a_gap(make_clip: MakeClip) -> None:
+    packets = clip_of(make_clip, "h264")
+    units = looked("h264", packets)
+    referred = [n for n, (_, key) in enumerate(packets) if not key and not units[n].disposable]
+    assert len(referred) > 5
+    for n in referred:
+        rest = [*packets[:n], *packets[n + 1 :]]
+        gaps = [m for m, unit in enumerate(looked("h264", rest)) if unit.gap]
+        next_is_key = rest[n][1] if n < len(rest) else True
+        assert next_is_key or gaps[0] == n
+
+
+def test_one_that_nobody_refers_to_leaves_no_gap(make_clip: MakeClip) -> None:
+    packets = clip_of(make_clip, "h264")
+    units = looked("h264", packets)
+    rest = [packet for packet, unit in zip(packets, units, strict=True) if not unit.disposable]
+    assert not any(unit.gap for unit in looked("h264", rest))
+
+
+def test_nothing_is_known_of_other_streams() -> None:
+    assert isinstance(reader_for("mjpeg", None), Opaque)
+    assert isinstance(reader_for("h264", b"\x01\x64\x00"), Opaque)
+    assert reader_for("mjpeg", None).look(b"\xff\xd8") == ORDINARY
+
+
+@given(st.lists(st.binary(max_size=80) | st.sampled_from([b"\0\0\1g", b"\0\0\1\x41", b"\0\0\1\x02\x01"])))
+def test_nonsense_is_survived(parts: list[bytes]) -> None:
+    for reader in (H264(), H265()):
+        for part in (b"\0\0\1g\x64\0\x1f" + b"\0\0\1".join(parts), *parts):
+            assert isinstance(reader.look(part), Unit)

@@ -1,0 +1,77 @@
+"""What FFmpeg complains of, kept apart by thread."""
+
+from __future__ import annotations
+
+import io
+import logging
+import threading
+
+import av.logging
+import pytest
+
+from stages.reading.live.complaints import Complaint, kind_of, listening
+
+ERROR, WARNING = av.logging.ERROR, av.logging.WARNING
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "kind"),
+    [
+        ("rtsp", "RTP: missed 3 packets\n", "loss"),
+        ("rtsp", "max delay reached. need to consume packet\n", "loss"),
+        ("h264", "error while decoding MB 32 15, bytestream -9\n", "damage"),
+        ("hevc", "Could not find ref with POC 4\n", "damage"),
+        ("hevc", "Skipping invalid undecodable NALU: 1\n", "damage"),
+        ("mjpeg", "EOI missing, emulating\n", None),
+        ("swscaler", "deprecated pixel format used, make sure you did set range correctly\n", None),
+        ("h264", "Increasing reorder buffer to 1\n", None),
+        ("rtsp", "method DESCRIBE failed: 404 Not Found\n", None),
+    ],
+)
+def test_lines_are_understood(source: str, text: str, kind: str | None) -> None:
+    assert kind_of(Complaint(WARNING, source, text)) == kind
+
+
+def test_the_same_line_counts_each_time() -> None:
+    with listening() as heard:
+        for _ in range(3):
+            av.logging.log(WARNING, "rtsp", "RTP: missed 1 packets")
+            assert heard.take() == {"loss"}
+            assert heard.take() == set()
+
+
+def test_each_thread_hears_its_own(caplog: pytest.LogCaptureFixture) -> None:
+    taken: dict[str, set[str]] = {}
+    both = threading.Barrier(2)
+
+    def listen(name: str, source: str, text: str) -> None:
+        with listening() as heard:
+            both.wait(20)
+            for _ in range(200):
+                av.logging.log(ERROR, source, text)
+            both.wait(20)
+            taken[name] = set(heard.take())
+
+    threads = [
+        threading.Thread(target=listen, args=("a", "rtsp", "RTP: missed 1 packets")),
+        threading.Thread(target=listen, args=("b", "h264", "concealing 1 DC errors")),
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert taken == {"a": {"loss"}, "b": {"damage"}}
+
+
+def test_lines_of_threads_that_do_not_listen_are_seen_by_nobody(capfd: pytest.CaptureFixture[str]) -> None:
+    with listening():
+        pass
+    kept = io.StringIO()
+    handler = logging.StreamHandler(kept)
+    logging.getLogger().addHandler(handler)
+    try:
+        av.logging.log(ERROR, "rtsp", "rtsp://viewer:geheim@camera/: refused")
+    finally:
+        logging.getLogger().removeHandler(handler)
+    assert not kept.getvalue()
+    assert "geheim" not in "".join(capfd.readouterr())
