@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
+from collections.abc import Callable
 
 from pipeline.inlet import Inlet
 from pipeline.items import Item
@@ -23,7 +24,7 @@ _SAID_S = 0.05
 
 
 class Gatherer:
-    """Makes batches of what waits in the mailboxes. `head` is the stage that they are for."""
+    """Makes batches of what waits in the mailboxes. `head` is the stage that they are for; `clock` is in seconds."""
 
     def __init__(
         self,
@@ -36,6 +37,7 @@ class Gatherer:
         thread_safe: bool,
         counters: Counters,
         log: Logger,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._head = head
         self._inlet = inlet
@@ -43,11 +45,11 @@ class Gatherer:
         self._pool = pool
         self._counters = counters
         self._log = log
+        self._clock = clock
         self._blocking = all(edge.policy == "block" for edge in plan.incoming)
         self._window = plan.window if self._blocking else min(plan.window, DROPPING_AT_WORK)
         self._unfinished: Counter[str] = Counter()
         self._suspect: Item | None = None
-        self._waiting_since = 0.0
         self._thread_safe = thread_safe
         self._ending = False
 
@@ -79,11 +81,10 @@ class Gatherer:
 
     def wait_ms(self) -> int:
         """How much longer a batch that is not full waits for more items; 0 when it does not."""
-        if not self._head.wait_ms or not 0 < self._inlet.waiting() < self._head.batch_max:
-            self._waiting_since = 0.0
+        since = self._inlet.since(self._head.batch_max, self._room) if self._head.wait_ms else None
+        if since is None:
             return 0
-        self._waiting_since = self._waiting_since or time.monotonic()
-        return max(0, math.ceil(self._head.wait_ms - 1000 * (time.monotonic() - self._waiting_since)))
+        return max(0, math.ceil(self._head.wait_ms - 1000 * (self._clock() - since)))
 
     def _room(self, camera: str) -> int:
         return 0 if self._outlet.blocked(camera) else self._window - self._unfinished[camera]
@@ -93,8 +94,8 @@ class Gatherer:
         if self._ending:
             return False
         if self._pool and self._pool.unfinished >= self._pool.threads:
-            full = self._inlet.waiting() >= self._head.batch_max
-            return self._blocking and full and self._pool.unfinished == self._pool.threads
+            ahead = self._blocking and self._pool.unfinished == self._pool.threads
+            return ahead and self._inlet.has(self._head.batch_max, self._room)
         return not self.wait_ms()
 
     def _try_suspect(self) -> Batch | None:

@@ -11,7 +11,7 @@ message that comes twice is known by its key: it is not processed again, but its
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import zmq
@@ -19,7 +19,7 @@ import zmq
 from pipeline.errors import WireError
 from pipeline.items import Item
 from pipeline.lane import Lane, Received
-from pipeline.mailboxes import Mailboxes
+from pipeline.mailboxes import Mailboxes, Room
 from pipeline.mappings import MappedSegment, Mappings, SegmentGone
 from pipeline.messages import Message
 from pipeline.metrics import Counters
@@ -74,7 +74,15 @@ class Inlet:
         self._counters = counters
         self._log = log
         self._refusals = Refusals(counters, log)
-        self._mailboxes = Mailboxes(plan.incoming, accepted, counters, self._finish, self._refuse, successor=successor)
+        self._mailboxes = Mailboxes(
+            plan.incoming,
+            accepted,
+            counters,
+            self._finish,
+            self._refuse,
+            priorities=plan.priorities,
+            successor=successor,
+        )
         self._peers: dict[bytes, _Peer] = {}
         self._signals: dict[bytes, Signals] = {}
 
@@ -197,7 +205,15 @@ class Inlet:
         """Messages not yet taken."""
         return self._mailboxes.waiting()
 
-    def take(self, most: int, room: Callable[[str], int]) -> list[Item]:
+    def has(self, count: int, room: Room) -> bool:
+        """As `Mailboxes.has`."""
+        return self._mailboxes.has(count, room)
+
+    def since(self, most: int, room: Room) -> float | None:
+        """As `Mailboxes.since`."""
+        return self._mailboxes.since(most, room)
+
+    def take(self, most: int, room: Room) -> list[Item]:
         """As `Mailboxes.take`."""
         return self._mailboxes.take(most, room)
 

@@ -50,6 +50,10 @@ class Received:
     def is_tombstone(self) -> bool:
         return self.header.type == Tombstone.TYPE
 
+    @property
+    def is_mark(self) -> bool:
+        return self.is_end or self.is_tombstone
+
     def message(self) -> Message:
         """The message with its arrays as views of the sender's memory. Raises WireError."""
         return build(self.header, self.lane.types, read_arrays(self.header, self.mapping))
@@ -57,12 +61,12 @@ class Received:
 
 @dataclass(slots=True, eq=False)
 class Lane:
-    """One edge and camera. `types`: what the edge's port takes, by wire type. `mailbox`: what is not taken yet."""
+    """One edge and camera. `types`: what the edge's port takes, by wire type. `unread`: what is not taken yet."""
 
     edge: EdgePlan
     camera: str
     types: Mapping[str, type[Message]]
-    mailbox: deque[Received] = field(default_factory=deque)
+    unread: deque[Received] = field(default_factory=deque)
     first_key: Key | None = None
     last_key: Key | None = None
     last_stamp: Stamp | None = None
@@ -74,7 +78,7 @@ class Lane:
         self.first_key = self.first_key or received.key
         self.last_key, self.last_stamp = received.key, received.header.stamp
         self.unfinished[received.key] = received
-        self.mailbox.append(received)
+        self.unread.append(received)
 
     def knows(self, key: Key) -> bool:
         """True where the message with this key has come before."""
@@ -90,12 +94,12 @@ class Lane:
         return self.unfinished[min(self.unfinished)].before if self.unfinished else self.last_stamp
 
     def overflow(self) -> Received | None:
-        """On an edge that drops: what has to give way, where more than `depth` are unread. It leaves the mailbox."""
+        """On an edge that drops: what has to give way, where more than `depth` are unread. It is unread no longer."""
         if self.edge.policy == "block":
             return None
-        unread = [received for received in self.mailbox if not (received.is_end or received.is_tombstone)]
+        unread = [received for received in self.unread if not received.is_mark]
         if len(unread) <= self.edge.depth:
             return None
         victim = unread[0] if self.edge.policy == "drop_oldest" else unread[-1]
-        self.mailbox.remove(victim)
+        self.unread.remove(victim)
         return victim

@@ -13,7 +13,7 @@ A stage's copies (its units) share the graph's cameras; a camera's frames always
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -82,6 +82,7 @@ class UnitPlan:
     `window`: how many frames of one camera may be in the hands of this unit and of those after it.
     `routes`: edge name -> camera -> name of the reading unit, for the edges that leave the unit.
     `senders`: edge name -> names of the units that may send on it, for the edges that come in.
+    `priorities`: camera -> its weight where not all frames can be taken; 1 for those that are not named.
     `sources`: names of the stages (0 or 1, more when everything is one process) that are sources.
     """
 
@@ -93,6 +94,7 @@ class UnitPlan:
     routes: Mapping[str, Mapping[str, str]]
     sources: tuple[str, ...] = ()
     senders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    priorities: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def incoming(self) -> tuple[EdgePlan, ...]:
@@ -117,6 +119,12 @@ class GroupPlan:
     units: tuple[str, ...]
     workers: int = 0
     cameras: int = 0
+
+
+def priorities_of(cameras: Iterable[str], camera_settings: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+    """What a `UnitPlan` of these cameras says of their priorities."""
+    found = {camera: int(camera_settings.get(camera, {}).get("priority", 1)) for camera in cameras}
+    return {camera: priority for camera, priority in found.items() if priority != 1}
 
 
 def slots_of(unit: UnitPlan) -> int:
@@ -176,4 +184,5 @@ def from_wire(data: Mapping[str, Any]) -> UnitPlan:
         routes=data["routes"],
         sources=tuple(data["sources"]),
         senders={edge: tuple(units) for edge, units in data["senders"].items()},
+        priorities=data["priorities"],
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline.outbox import EVERY_CAMERA
-from pipeline.plan import EdgePlan, GroupPlan, RunPlan, UnitPlan
+from pipeline.plan import EdgePlan, GroupPlan, RunPlan, UnitPlan, priorities_of
 
 Homes = dict[str, tuple[str, ...]]
 """Unit -> its cameras."""
@@ -48,7 +48,10 @@ def with_cameras(plan: RunPlan, cameras: Mapping[str, Mapping[str, Any]], live: 
     return replace(
         plan,
         units=tuple(
-            _unit(units.get(name, units[group.units[0]]), name, own, homes_of)
+            replace(
+                _unit(units.get(name, units[group.units[0]]), name, own, homes_of),
+                priorities=priorities_of(own, cameras),
+            )
             for group in plan.groups
             for name, own in dealt[group.name].items()
         ),

@@ -28,9 +28,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from pipeline.messages import Array, End, Message, Stamp
+from pipeline.shares import HIGHEST, LOWEST
 
 
 class Settings(BaseModel):
@@ -42,7 +43,13 @@ class Settings(BaseModel):
 class CameraSettings(Settings):
     """Base of what stands under one name in `cameras:`; the source in the graph declares the concrete type."""
 
-    priority: int = 1
+    priority: int = Field(
+        1,
+        ge=LOWEST,
+        le=HIGHEST,
+        description="Its weight where a stage cannot take the frames of all cameras: one of priority 3 is taken three "
+        "times as often as one of priority 1, as far as it has new frames",
+    )
 
 
 class Stop(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pipeline.graph.completion import Completed
 from pipeline.graph.definition import GraphFile
@@ -13,7 +14,7 @@ from pipeline.graph.nodes import OUTBOX, Camera, Node
 from pipeline.graph.placement import Copies, Group
 from pipeline.graph.yaml_source import Source
 from pipeline.outbox import EVERY_CAMERA
-from pipeline.plan import EdgePlan, GroupPlan, RunPlan, StagePlan, UnitPlan
+from pipeline.plan import EdgePlan, GroupPlan, RunPlan, StagePlan, UnitPlan, priorities_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,11 @@ class Graph:
         return tuple(replace(edge, inner=home[edge.sender] == home[edge.reader]) for edge in self.completed.edges)
 
     @property
+    def camera_settings(self) -> dict[str, Mapping[str, Any]]:
+        """Camera -> plain values for the source's `camera_type`."""
+        return {name: camera.values for name, camera in self.cameras.items()}
+
+    @property
     def window(self) -> int:
         """Frames of one camera that may be on their way at once."""
         return window_of(self.completed.nodes, len(self.cameras))
@@ -51,10 +57,8 @@ def plan_of(graph: Graph) -> RunPlan:
     return RunPlan(
         graph=graph.name,
         base_folder=str(graph.base_folder),
-        units=tuple(
-            _unit(unit, group, graph.edges, homes, graph.window) for group in graph.groups for unit in group.shards
-        ),
-        camera_settings={name: camera.values for name, camera in graph.cameras.items()},
+        units=tuple(_unit(unit, group, graph.edges, homes, graph) for group in graph.groups for unit in group.shards),
+        camera_settings=graph.camera_settings,
         event_filters=graph.completed.event_filters,
         ordered_sinks=graph.completed.ordered_sinks,
         live_cameras=tuple(name for name, camera in graph.cameras.items() if camera.live),
@@ -72,7 +76,7 @@ def _group(group: Group) -> GroupPlan:
     return GroupPlan(group.name, tuple(group.shards), copies.workers, copies.cameras)
 
 
-def _unit(name: str, group: Group, edges: Sequence[EdgePlan], homes: Mapping[str, Group], window: int) -> UnitPlan:
+def _unit(name: str, group: Group, edges: Sequence[EdgePlan], homes: Mapping[str, Group], graph: Graph) -> UnitPlan:
     own = {node.name for node in group.members}
     touching = tuple(edge for edge in edges if edge.sender in own or edge.reader in own)
     cameras = group.shards[name]
@@ -80,7 +84,7 @@ def _unit(name: str, group: Group, edges: Sequence[EdgePlan], homes: Mapping[str
         name=name,
         stages=tuple(_stage(node) for node in group.members),
         cameras=cameras,
-        window=window,
+        window=graph.window,
         edges=touching,
         routes={
             edge.name: _routes(edge, cameras, homes[edge.reader])
@@ -91,6 +95,7 @@ def _unit(name: str, group: Group, edges: Sequence[EdgePlan], homes: Mapping[str
         senders={
             edge.name: tuple(homes[edge.sender].shards) for edge in touching if edge.reader in own and not edge.inner
         },
+        priorities=priorities_of(cameras, graph.camera_settings),
     )
 
 

@@ -99,7 +99,7 @@ def test_one_stage_is_described() -> None:
         '  order: arrival | time (default "arrival")\n'
         "      As they come, or by time over all cameras.\n"
     )
-    assert "cameras:\n  priority: integer (default 1)" in run("stages", "count_source")[1]
+    assert "cameras:\n  priority: integer >= 1, <= 100 (default 1)" in run("stages", "count_source")[1]
 
 
 def test_a_mistyped_stage_is_the_users_mistake() -> None:
