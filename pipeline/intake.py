@@ -21,6 +21,7 @@ from pipeline.submission import Submission
 from pipeline.unit import Unit
 
 _BATCHES_A_TURN = 16
+"""Of files. Where an edge drops, what has come meanwhile is heard before each batch: it may be newer."""
 
 
 class Intake:
@@ -62,11 +63,13 @@ class Intake:
             counters=counters,
             log=log,
         )
+        blocking = all(edge.policy == "block" for edge in unit.plan.incoming)
+        self._batches_a_turn = _BATCHES_A_TURN if blocking else 1
         self._ages: dict[str, float] = {}
 
     def take(self) -> bool:
         """Take what there is and may be taken; True when there may be more."""
-        for _ in range(_BATCHES_A_TURN):
+        for _ in range(self._batches_a_turn):
             batch = self._gatherer.next()
             if batch is None:
                 return False
@@ -80,8 +83,8 @@ class Intake:
                 self._wake()  # it is finished already
         return True
 
-    def finish(self) -> None:
-        """Send on what the pool has finished. Raises what a batch raised."""
+    def finish(self) -> bool:
+        """Send on what the pool has finished; True when there was something. Raises what a batch raised."""
         finished = self._pool.finished() if self._pool else []
         if finished:
             self.take()  # the device first: what follows can run beside it
@@ -89,6 +92,7 @@ class Intake:
             if batch.error is not None:
                 raise batch.error
             self._finish(batch)
+        return bool(finished)
 
     def _work(self, batch: Batch) -> None:
         """Run the first stage on a batch; in a thread of the pool, or in the loop."""

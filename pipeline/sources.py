@@ -61,8 +61,9 @@ class Sources:
     def take(self) -> None:
         """Send what the sources have, of each as much as its window allows."""
         feeds = [one for one in self._feeds.values() if len(self._on_the_way[one.camera]) < self._unit.plan.window]
-        for feed, handed in [(one, handed) for one in feeds for handed in one.take()]:
-            self._send(feed, handed)
+        for feed in feeds:  # what is taken can no longer be replaced: each only when it is sent
+            for handed in feed.take():
+                self._send(feed, handed)
 
     def _send(self, feed: SourceFeed, handed: Handed) -> None:
         message, camera = handed.message, feed.camera

@@ -203,8 +203,8 @@ class Worker:
         self._sources.take()
         busy = False
         if self._intake:
-            self._intake.finish()
-            busy = self._intake.take()
+            # Finishing takes its time: what has come meanwhile is heard before more is taken.
+            busy = self._intake.finish() or self._intake.take()
         self._say()
         return busy
 
