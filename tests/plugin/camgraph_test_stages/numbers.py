@@ -11,6 +11,7 @@ from pydantic import Field
 
 from camgraph_test_stages.messages import Number, pattern
 from pipeline.messages import End, Message
+from pipeline.paths import resolve
 from pipeline.stage import Ports, Settings, Stage
 
 
@@ -19,6 +20,7 @@ class NullModelSettings(Settings):
 
     cost_ms: float = Field(0.0, ge=0, description="What one batch takes.")
     spin: bool = Field(False, description="Keep the processor busy meanwhile, instead of sleeping.")
+    log: str = Field("", description="A file: `begun_ns camera epoch seq captured_ns` for each item; empty: none.")
 
 
 class NullModel(Stage[NullModelSettings]):
@@ -32,6 +34,8 @@ class NullModel(Stage[NullModelSettings]):
 
     def process(self, items: Sequence[Number]) -> Iterable[Message]:
         until = time.perf_counter() + self.settings.cost_ms / 1e3
+        if self.settings.log:
+            self._tell(items, time.monotonic_ns())
         if not self.settings.spin and self.settings.cost_ms:
             time.sleep(self.settings.cost_ms / 1e3)
         for item in items:
@@ -39,6 +43,11 @@ class NullModel(Stage[NullModelSettings]):
             yield item.with_value(item.value)
         while self.settings.spin and time.perf_counter() < until:
             pass
+
+    def _tell(self, items: Sequence[Number], begun_ns: int) -> None:
+        rows = [f"{begun_ns} {s.camera} {s.epoch} {s.seq} {s.captured_ns}\n" for s in (item.stamp for item in items)]
+        with resolve(self.settings.log, self.context.base_folder).open("a") as file:
+            file.writelines(rows)
 
 
 class DoubleSettings(Settings):

@@ -14,6 +14,7 @@ from pydantic import Field
 from camgraph_test_stages.messages import Number, pattern
 from pipeline.errors import UserError
 from pipeline.messages import Message, Stamp
+from pipeline.paths import resolve
 from pipeline.stage import CameraSettings, Settings, Source, Stop
 
 
@@ -30,6 +31,7 @@ class CountCamera(CameraSettings):
     state_from: str = Field(
         "", description="Not empty: a file with the camera's state and why, to be said; frames come only while live."
     )
+    log: str = Field("", description="A file: `captured_ns camera epoch seq` for each frame; empty: none.")
     fail: str = Field("", description="Not empty: the camera cannot be opened, and this is why.")
 
 
@@ -84,5 +86,8 @@ class CountSource(Source[Settings]):
         now_ns = time.monotonic_ns()
         time_ns = now_ns if self.camera_settings.live else round(seq * 1e9 / self.camera_settings.fps)
         stamp = Stamp(self.camera, epoch, seq, time_ns, now_ns, time_ns, seq)
+        if self.camera_settings.log:
+            with resolve(self.camera_settings.log, self.context.base_folder).open("a") as file:
+                file.write(f"{now_ns} {self.camera} {epoch} {seq}\n")
         payload = self.context.new_arrays({"payload": ((self.camera_settings.bytes,), "uint8")})["payload"]
         return Number(stamp, seq, pattern(self.camera, seq, payload))
