@@ -111,10 +111,16 @@ class Context(Protocol):
         """A sign of life: for a source that waits, in bounded pieces, for its next frame (see `Source.frames`)."""
 
     def camera_is(self, camera: str, state: CameraState, why: str = "") -> None:
-        """A source says how its live camera is, whenever that changes; `why` is for people, and without secrets."""
+        """A source says how its live camera is, whenever that changes; `why` is for people, and without secrets.
+
+        Raises ValueError for a state that there is not. One that never says it is live with its first frame.
+        """
 
     def camera_shows(self, camera: str, **facts: str | float) -> None:
-        """A source says what it has found out about its camera (codec, size, clock, ...): status shows the latest."""
+        """A source says what it has found out about its camera (codec, size, clock, ...): status shows the latest.
+
+        Texts and numbers only, at most 32 of them, without secrets. Raises TypeError or ValueError for anything else.
+        """
 
     def wrote(self, path: Path) -> None:
         """Name a file that the user will look for: the summary shows it."""

@@ -147,31 +147,44 @@ class _StatusView:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         status = self._status
         yield Text("  ".join(headline(status)), "bold", no_wrap=True, overflow="ellipsis")
-        tables: tuple[Callable[[int], Table], ...] = (
-            lambda rows: _camera_table(status.cameras, rows),
+        tables: tuple[Callable[[int], RenderableType], ...] = (
+            lambda rows: _camera_section(status.cameras, rows),
             lambda rows: _stage_table(status.stages, rows),
             lambda rows: _event_table(status.events, rows),
         )
         # One line is the headline's, and on one the cursor rests.
         events = min(len(status.events), MOST_EVENTS)
-        lines = section_lines(len(status.cameras), len(status.stages), events, options.max_height - 2)
+        cameras = len(status.cameras) + len(_reasons(status.cameras))
+        lines = section_lines(cameras, len(status.stages), events, options.max_height - 2)
         for table, given in zip(tables, lines, strict=True):
             if given > 2:
                 yield Text("")
                 yield table(given - 2)
 
 
+def _camera_section(cameras: Mapping[str, CameraStatus], rows: int) -> RenderableType:
+    """The table, and below it a line for each camera in trouble that says why; these give way where not all fit."""
+    reasons = _reasons(cameras)[: max(rows - len(cameras), rows // 3)]
+    return Group(_camera_table(cameras, rows - len(reasons)), *reasons)
+
+
+def _reasons(cameras: Mapping[str, CameraStatus]) -> list[Text]:
+    """Why each is in trouble, as far as that is known: a line each, cut to the width."""
+    return [
+        Text(f"{clean(name)}: {clean(camera.why)}", _state_style(camera), no_wrap=True, overflow="ellipsis")
+        for name, camera in cameras.items()
+        if camera.why and _in_trouble(camera)
+    ]
+
+
 def _camera_table(cameras: Mapping[str, CameraStatus], rows: int) -> Table:
-    """Where not all fit, those in trouble come first. How often and why one was away is shown where one was."""
+    """Where not all fit, those in trouble come first. How often one was away is shown where one was."""
     losses = any(camera.losses for camera in cameras.values())
-    whys = any(camera.why and _in_trouble(camera) for camera in cameras.values())
     table = _table(
         ("camera", "left"),
         ("state", "left"),
         *((name, "right") for name in ("fps", "frames", "drops", "age", "events", *(["losses"] if losses else []))),
     )
-    if whys:
-        table.add_column("why")  # the one that gives way where the terminal is narrow
     shown = list(cameras.items())
     if len(shown) > rows:
         shown = sorted(shown, key=lambda entry: not _in_trouble(entry[1]))[: max(rows - 1, 0)]
@@ -186,7 +199,6 @@ def _camera_table(cameras: Mapping[str, CameraStatus], rows: int) -> Table:
             _age(camera),
             str(camera.events),
             *([str(camera.losses)] if losses else []),
-            *([_why(camera)] if whys else []),
         )
     return _with_rest(table, len(cameras) - len(shown))
 
@@ -262,11 +274,6 @@ def _state(camera: CameraStatus) -> str:
 
 def _state_style(camera: CameraStatus) -> str:
     return STATE_STYLES.get(camera.state, "yellow")
-
-
-def _why(camera: CameraStatus) -> Text:
-    text = clean(camera.why) if _in_trouble(camera) else ""
-    return Text(text, _state_style(camera), no_wrap=True, overflow="ellipsis")
 
 
 def _trouble(camera: CameraStatus) -> str:

@@ -107,16 +107,27 @@ def away() -> dict[str, object]:
 def test_a_camera_that_is_away_is_told_with_since_when_and_why_on_one_line(width: int) -> None:
     lines = shown(render(Status.from_json(away())), width).splitlines()
     assert max(map(len, lines)) <= width
-    assert lines[2].split() == ["camera", "state", "fps", "frames", "drops", "age", "events", "losses", "why"]
+    assert lines[2].split() == ["camera", "state", "fps", "frames", "drops", "age", "events", "losses"]
     assert lines[3].split() == ["cam0", "live", "3.5", "200", "0", "-", "2", "0"]
-    row = lines[4].split()
-    assert row[:10] == ["cam1", "lost", "0:01:12", "3.5", "201", "1", "66", "ms", "2", "3"]
-    assert "connection" in lines[4]
-    assert lines[4].endswith("…")
-    assert lines[5].split()[0] == "cam2"
+    assert lines[4].split() == ["cam1", "lost", "0:01:12", "3.5", "201", "1", "66", "ms", "2", "3"]
+    assert lines[6].split()[0] == "cam3"
+    assert lines[7].startswith("cam1: connection refused by 10.0.0.11:554: is the camera on, is it another ad")
+    assert lines[7].endswith("…")
+    assert lines[8] == ""
     coloured = shown(render(Status.from_json(away())), width, colour=True)
     assert "\x1b[1;31mlost 0:01:12" in coloured
     assert "\x1b[32mlive" in coloured
+
+
+@pytest.mark.parametrize("height", [24, 12, 8, 5])
+def test_where_all_are_away_some_reasons_are_told_and_the_screen_is_not_left(height: int) -> None:
+    data = answer(cameras=20)
+    for camera in data["cameras"].values():  # type: ignore[attr-defined]
+        camera |= {"state": "gone", "why": "404"}
+    lines = shown(render(Status.from_json(data)), height=height).splitlines()
+    assert len(lines) < height
+    told = [line for line in lines if line.endswith(": 404")]
+    assert len(told) == {24: 2, 12: 2, 8: 1, 5: 0}[height]
 
 
 def test_a_plain_line_tells_who_is_away_since_when_and_why() -> None:
