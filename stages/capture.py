@@ -46,6 +46,8 @@ class Capture(Source[Settings]):
         problem = inspection.what_is_wrong(camera_settings.url, base_folder)
         if problem:
             yield ("url",), problem
+        for name, why in camera_settings.idle_settings():
+            yield (name,), why
 
     @classmethod
     def describe_camera(cls, camera_settings: Camera) -> Mapping[str, str]:

@@ -38,6 +38,23 @@ def is_device(url: str) -> bool:
     return url.startswith("/dev/video")
 
 
+def scheme_of(url: str) -> str:
+    """The protocol of an address, in lower case; "usb" for a video device, "" for a file."""
+    match = _SCHEME.match(url)
+    return match.group()[: -len("://")].lower() if match else "usb" if is_device(url) else ""
+
+
+def is_rtsp(url: str) -> bool:
+    """Whether it is spoken to by RTSP, with or without TLS."""
+    return scheme_of(url) in ("rtsp", "rtsps")
+
+
+def is_playlist(url: str) -> bool:
+    """Whether it is a playlist (HLS), by its name: what it is, only its server knows."""
+    protocol, _, path = url.partition("://")
+    return protocol.lower().startswith("hls") or re.split(r"[?#]", path)[0].lower().endswith((".m3u8", ".m3u"))
+
+
 def file_of(url: str) -> str:
     """The path in the address of a file: without `file://`, where it has that."""
     return url[len(FILE_SCHEME) :] if url.lower().startswith(FILE_SCHEME) else url

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
@@ -30,6 +31,24 @@ class Camera(CameraSettings):
         description="A video file, a folder of pictures or a picture (relative to the graph file, or asset:NAME), "
         "an address such as rtsp://user:password@host/path, or /dev/video0",
     )
+    transport: Literal["tcp", "udp"] = Field(
+        "tcp",
+        description="RTSP: how pictures travel. udp: what is lost on the way does not hold up what comes behind it",
+    )
+    connect_s: float = Field(
+        3.0,
+        ge=0.5,
+        le=30,
+        description="Live: connecting may take so long, and finding out what comes as long again; "
+        "above 3 a camera may take longer than 5 s to be back",
+    )
+    stalled_s: float | None = Field(
+        None,
+        ge=1,
+        le=300,
+        description="Live: without a packet for so long it is `stalled`, and 8 s later it is connected to again; "
+        "3 by default, 12 for a playlist (HLS)",
+    )
     max_fps: float | None = Field(
         None, gt=0, le=1000, description="Take at most so many frames for each second of media time; all by default"
     )
@@ -52,6 +71,16 @@ class Camera(CameraSettings):
                 if getattr(self, name):
                     raise ValueError(f"{name} is for files, and this camera is live; remove it")
         return self
+
+    def idle_settings(self) -> Iterator[tuple[str, str]]:
+        """(name, why) of each that was written and would do nothing at this address."""
+        if not addresses.is_live(self.url):
+            for name in sorted(self.model_fields_set & {"connect_s", "stalled_s"}):
+                yield name, f"{name} is for live cameras, and the `url` of this one is a file; remove it"
+        if "transport" in self.model_fields_set and not addresses.is_rtsp(self.url):
+            yield "transport", "transport is for rtsp cameras, and the `url` of this one is not rtsp://...; remove it"
+        if self.transport == "udp" and addresses.scheme_of(self.url) == "rtsps":
+            yield "transport", "rtsps carries pictures in its encrypted connection alone: expected tcp, got udp"
 
     def path(self, base_folder: Path) -> Path:
         """Where the file or folder lies. Raises UserError."""

@@ -1,8 +1,8 @@
-"""One connection to a live camera, noticed when it drops.
+"""One connection to a live camera: opened, read and closed in bounded time.
 
-Measured: a server that dies raises nothing, the packets just end; one that freezes raises ExitError when the read
-time-out passes, after which the same container can be read on. So a short time-out is the heartbeat in which
-the stop is looked at. A container is never touched by two threads.
+Measured: a server that dies raises nothing, the packets just end. One that freezes raises ExitError when the read
+time-out passes; over RTSP the same container can be read on, so there a short time-out is the heartbeat in which the
+stop is looked at. A container is never touched by two threads: `close` in another one crashes the process.
 """
 
 from __future__ import annotations
@@ -10,62 +10,119 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
 
 import av
 from av.container import InputContainer
+from av.packet import Packet
 from av.video.stream import VideoStream
 
 from pipeline.stage import Stop
-from stages.reading.addresses import is_device
 from stages.reading.camera import Camera
 from stages.reading.live.arrivals import Arrival
-from stages.reading.live.voice import Voice
+from stages.reading.live.lifeline import Lifeline
+from stages.reading.live.options import format_of, options_of
+from stages.reading.live.pacing import Pacer
+from stages.reading.live.patience import Patience, patience_with
+from stages.reading.live.verdicts import Dropped
+from stages.reading.waiting import wait
 
-# Connecting and finding out what comes each have so long: together less than `hang_s` is by default.
-OPEN_S = 4.5
-HEARTBEAT_S = 0.5
-STALL_S = 10.0
+if TYPE_CHECKING:
+    # Generic for type checkers alone.
+    Demuxed = Generator[Packet[VideoStream], None, None]
 
-_NETWORK_OPTIONS = {"rtsp_transport": "tcp", "probesize": "200000", "analyzeduration": "500000"}
+CLOSE_S = 1.0
+_MARGIN_S = 1.0
+"""What FFmpeg may take beyond its own time-outs."""
+
+_PORTIONS = "hls"
+"""The format of what comes in portions of some seconds."""
 
 
 class Connection:
     """An open one; used by the thread that opened it alone."""
 
-    def __init__(self, container: InputContainer, stream: VideoStream, voice: Voice) -> None:
-        self.stream = stream
+    def __init__(self, container: InputContainer, patience: Patience, lifeline: Lifeline) -> None:
         self._container = container
-        self._voice = voice
+        self._demuxed: Demuxed | None = None
+        self._patience = patience
+        self._lifeline = lifeline
+        self._pacer = Pacer() if container.format.name == _PORTIONS else None
+
+    @property
+    def stream(self) -> VideoStream:
+        """What is read of it. Raises Dropped where there is no video in what the camera sends."""
+        if not self._container.streams.video:
+            raise Dropped("it sends no video")
+        return self._container.streams.video[0]
 
     def packets(self, stop: Stop) -> Generator[Arrival, None, None]:
-        """From the first keyframe on; ends when the stream ends, stalls, or the stop comes."""
-        started, last = False, time.monotonic()
-        while not stop.is_set() and time.monotonic() - last < STALL_S:
-            self._voice.alive()
+        """From the first keyframe on, until the stop comes.
+
+        Raises Dropped when the stream ends or has been silent for too long, av.FFmpegError when it breaks.
+        """
+        started = False
+        while (packet := self._next(stop)) is not None:
+            started = started or packet.is_keyframe
+            if started and not self._paced(packet, stop):
+                yield Arrival(packet, time.monotonic_ns(), time.time_ns())
+
+    def _next(self, stop: Stop) -> Packet[VideoStream] | None:
+        """The next packet; None when the stop came first."""
+        give_up_at = time.monotonic() + self._patience.give_up_s
+        while not stop.is_set():
+            packet = self._read()
+            if packet is not None and not stop.is_set():
+                self._lifeline.heard()
+                return packet
+            if not self._patience.resumes or time.monotonic() > give_up_at:
+                raise Dropped(f"nothing came for {self._patience.give_up_s:g} s")
+        return None
+
+    def close(self) -> None:
+        """Let go of the camera; where that does not go at once, without its blessing."""
+        # Its end takes the read time-out back, which would else be over, and nobody would be told of the end.
+        if self._demuxed is not None:
+            self._demuxed.close()
+        with self._lifeline.lease(CLOSE_S, heeds_stop=False):
+            self._container.close()
+
+    def _read(self) -> Packet[VideoStream] | None:
+        """The next packet; None when the read timed out."""
+        if self._demuxed is None:
+            self._demuxed = cast("Demuxed", self._container.demux(self.stream))
+        with self._lifeline.lease(self._patience.read_s + _MARGIN_S):
             try:
-                for packet in self._container.demux(self.stream):
-                    self._voice.alive()
-                    if packet.size == 0 or stop.is_set():
-                        return
-                    last = time.monotonic()
-                    started = started or packet.is_keyframe
-                    if started:
-                        yield Arrival(packet, time.monotonic_ns(), time.time_ns())
+                packet = next(self._demuxed, None)
             except av.ExitError:
-                continue
-            return
+                self._demuxed = None  # a generator that has raised is over
+                return None
+        if packet is None or packet.size == 0:
+            raise Dropped("the stream ended")
+        return packet
+
+    def _paced(self, packet: Packet[VideoStream], stop: Stop) -> bool:
+        """Keep back what came before its time; True when the stop came meanwhile."""
+        if self._pacer is None or packet.dts is None or self.stream.time_base is None:
+            return False
+        wait_s = self._pacer.wait_s(float(packet.dts * self.stream.time_base), time.monotonic())
+        return wait(wait_s, stop, self._lifeline.alive)
 
 
 @contextmanager
-def connected(camera: Camera, voice: Voice) -> Iterator[Connection]:
-    """A connection to this camera. Raises av.FFmpegError or OSError where it cannot be had."""
-    with _open(camera.url) as container:
-        if not container.streams.video:
-            raise av.InvalidDataError(0, "it sends no video")
-        yield Connection(container, container.streams.video[0], voice)
+def connected(camera: Camera, lifeline: Lifeline) -> Iterator[Connection]:
+    """A connection to this camera. Raises av.FFmpegError, OSError or Dropped where it cannot be had."""
+    # FFmpeg has the time to connect, and then as much again to find out what comes.
+    with lifeline.lease(2 * camera.connect_s + _MARGIN_S):
+        container = _open(camera)
+    connection = Connection(container, patience_with(camera), lifeline)
+    lifeline.heard()
+    try:
+        yield connection
+    finally:
+        connection.close()
 
 
-def _open(url: str) -> InputContainer:
-    if is_device(url):
-        return av.open(url, format="video4linux2", timeout=(OPEN_S, HEARTBEAT_S))
-    return av.open(url, options=_NETWORK_OPTIONS, timeout=(OPEN_S, HEARTBEAT_S))
+def _open(camera: Camera) -> InputContainer:
+    timeout = (camera.connect_s, patience_with(camera).read_s)
+    return av.open(camera.url, format=format_of(camera), options=options_of(camera), timeout=timeout)

@@ -1,11 +1,50 @@
-"""How long to wait before a camera is tried again."""
+"""How long to wait before a camera is tried again. Pure: time and chance are arguments.
+
+state          from start to start of tries, seconds         why
+lost           0.5  1  2  2.5  2.5 ...                       back within 5 s of its return
+gone           2  4  8 ... 60                                somebody has to correct the address,
+unauthorised   5  10  20 ... 60                              and cameras lock accounts after a few wrong passwords
+"""
 
 from __future__ import annotations
 
-FIRST_BACKOFF_S = 0.5
-LAST_BACKOFF_S = 10.0
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pipeline.stage import CameraState
 
 
-def next_backoff_s(backoff_s: float) -> float:
-    """Twice as long as before, up to a limit."""
-    return min(backoff_s * 2, LAST_BACKOFF_S)
+class Backoff(NamedTuple):
+    """Seconds between the starts of two tries: the first time, and at most; it doubles in between."""
+
+    first_s: float
+    last_s: float
+
+
+LOST = Backoff(0.5, 2.0)
+BACKOFFS: dict[CameraState, Backoff] = {"gone": Backoff(2, 60), "unauthorised": Backoff(5, 60)}
+LEAST_PAUSE_S = 0.25
+"""After a try that took long by itself."""
+JITTER = 0.2
+"""Each pause is shorter by up to this part, so that cameras behind one switch do not come back as one."""
+
+
+class Retries:
+    """Counts the tries that failed in the same way, one after the other. ``chance`` gives numbers in [0, 1)."""
+
+    def __init__(self, chance: Callable[[], float]) -> None:
+        self._chance = chance
+        self._state: CameraState | None = None
+        self._failures = 0
+
+    def succeeded(self) -> None:
+        """A picture came: the next loss is the first one."""
+        self._state = None
+
+    def pause_s(self, state: CameraState, spent_s: float) -> float:
+        """How long to wait after a try that took ``spent_s`` and ended in ``state``."""
+        self._failures = self._failures + 1 if state == self._state else 0
+        self._state = state
+        backoff = BACKOFFS.get(state, LOST)
+        interval_s = min(backoff.last_s, backoff.first_s * (1 << min(self._failures, 10)))
+        return max(LEAST_PAUSE_S, interval_s * (1 - JITTER * self._chance()) - spent_s)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import threading
+
 from pipeline.stage import CameraState, Context
 
 
 class Voice:
-    """The context, for one camera. A change of its state is told once."""
+    """The context, for one camera. A change of its state is told once. May be used from any thread."""
 
     def __init__(self, camera: str, context: Context) -> None:
         self._camera = camera
         self._context = context
         self._warned: set[str] = set()
-        self.state: CameraState | None = None
+        self._state: CameraState | None = None
+        self._lock = threading.Lock()
 
     def alive(self) -> None:
         """A sign of life."""
@@ -34,6 +37,7 @@ class Voice:
 
     def is_now(self, state: CameraState, why: str = "") -> None:
         """As `Context.camera_is`; the same state again is not told, whatever the reason is now."""
-        if state != self.state:
-            self.state = state
-            self._context.camera_is(self._camera, state, why)
+        with self._lock:
+            if state != self._state:
+                self._state = state
+                self._context.camera_is(self._camera, state, why)

@@ -1,0 +1,105 @@
+"""Watches the thread that reads a camera from outside, and pulls it out where FFmpeg does not let go of it.
+
+    reading thread      | lease: in FFmpeg, back within so long |  no lease: at work  | lease ...
+    lifeline              signs of life, `stalled` when due        looks on
+                          lease over, or a stop not heard: shuts the connection's sockets down, so that FFmpeg returns
+
+What stays in FFmpeg even then gives no more signs of life, and the supervisor ends its process (`hang_s`).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from pipeline.stage import Stop
+from stages.reading.live.names import Peer
+from stages.reading.live.sockets import shut_down
+from stages.reading.live.voice import Voice
+
+TICK_S = 0.2
+STOP_GRACE_S = 0.6
+"""From a stop on: longer than a heartbeat, so that reads which have one end in order."""
+_ASLEEP_S = 2.0
+"""Between two ticks: the whole process was stopped, and no lease ran meanwhile."""
+
+
+class Lifeline:
+    """Of one connection, from before it is opened until it is closed. Used by the reading thread; watches in its own.
+
+    Sockets are found by ``peers``: connections of this process to the same address and port are shut down together.
+    """
+
+    def __init__(self, voice: Voice, stop: Stop, peers: frozenset[Peer], stalled_s: float) -> None:
+        self._voice = voice
+        self._stop = stop
+        self._peers = peers
+        self._stalled_s = stalled_s
+        self._lock = threading.Lock()
+        self._until: float | None = None
+        self._heeds_stop = True
+        self._silent_since: float | None = None
+        self._stopped_at: float | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="lifeline", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    @contextmanager
+    def lease(self, seconds: float, *, heeds_stop: bool = True) -> Iterator[None]:
+        """The reading thread goes into FFmpeg, and means to be back within that time."""
+        with self._lock:
+            self._until, self._heeds_stop = time.monotonic() + seconds, heeds_stop
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._until = None
+
+    def alive(self) -> None:
+        """A sign of life of the reading thread itself."""
+        self._voice.alive()
+
+    def heard(self) -> None:
+        """The connection stands, or a packet came: from now on silence counts."""
+        with self._lock:
+            self._silent_since = time.monotonic()
+
+    def _watch(self) -> None:
+        last = time.monotonic()
+        while not self._over.wait(TICK_S):
+            now = time.monotonic()
+            if self._is_over(now, now - last):
+                shut_down(self._peers)
+            last = now
+
+    def _is_over(self, now: float, slept_s: float) -> bool:
+        """Whether the reading thread has to be pulled out; else what is to be said is said."""
+        with self._lock:
+            if self._until is None:
+                return False
+            if slept_s > _ASLEEP_S:
+                self._until += slept_s
+            if now > self._until or (self._heeds_stop and self._stop_unheard(now)):
+                return True
+            self._voice.alive()
+            if self._silent_since is not None and now - self._silent_since > self._stalled_s and not self._stopped_at:
+                self._voice.is_now("stalled", f"it is connected, and nothing came for {self._stalled_s:g} s")
+            return False
+
+    def _stop_unheard(self, now: float) -> bool:
+        if self._stopped_at is None and self._stop.is_set():
+            self._stopped_at = now
+        return self._stopped_at is not None and now - self._stopped_at > STOP_GRACE_S

@@ -1,0 +1,97 @@
+"""Capture, run as its process runs it: a thread that reads one camera, and what it says meanwhile."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.messages import Stamp
+from pipeline.stage import Settings
+from pipeline.testing import HandContext
+from stages.capture import Camera, Capture
+
+WITHIN_S = 30.0
+
+
+class Watching:
+    """Reads a camera in a thread of its own, as `pipeline.feed` does, and keeps what comes."""
+
+    def __init__(self, url: str, **settings: Any) -> None:
+        self.context = HandContext(Path.cwd(), Path.cwd())
+        self.stamps: list[Stamp] = []
+        self.sizes: list[tuple[int, int]] = []
+        self._stop = threading.Event()
+        self._capture = Capture(Settings(), "cam", Camera.model_validate({"url": url, **settings}), self.context)
+        self._thread = threading.Thread(target=self._read)
+        self._thread.start()
+
+    def _read(self) -> None:
+        for frame in self._capture.frames(self._stop, None):
+            self.stamps.append(frame.stamp)
+            self.sizes.append((frame.width, frame.height))
+
+    @property
+    def states(self) -> list[str]:
+        """All that the camera has been, in order."""
+        return [state for _, state, _ in self.context.camera_states]
+
+    @property
+    def facts(self) -> dict[str, str | float]:
+        return self.context.camera_facts.get("cam", {})
+
+    @property
+    def said(self) -> str:
+        """All that was said of it, to be searched for a password."""
+        return f"{self.context.camera_states} {self.context.camera_facts}"
+
+    def until(self, condition: Callable[[], bool], within_s: float = WITHIN_S) -> None:
+        """Wait until it is so."""
+        end = time.monotonic() + within_s
+        while not condition():
+            assert time.monotonic() < end, f"not so within {within_s:g} s: {self.said}, {len(self.stamps)} frames"
+            time.sleep(0.01)
+
+    def until_state(self, *states: str, within_s: float = WITHIN_S) -> None:
+        """Wait until it is in one of these states."""
+        self.until(lambda: bool(self.states) and self.states[-1] in states, within_s)
+
+    def until_frames(self, count: int = 3, within_s: float = WITHIN_S) -> None:
+        """Wait until so many more frames have come."""
+        wanted = len(self.stamps) + count
+        self.until(lambda: len(self.stamps) >= wanted, within_s)
+
+    def stop(self) -> float:
+        """Ask it to stop, and wait for that; how long it took, in seconds."""
+        begun = time.monotonic()
+        self._stop.set()
+        self._thread.join(WITHIN_S)
+        assert not self._thread.is_alive(), "it did not stop"
+        return time.monotonic() - begun
+
+    def longest_silence_s(self) -> float:
+        """Between two signs of life, or frames."""
+        signs = sorted([*self.context.signs, *(stamp.captured_ns / 1e9 for stamp in self.stamps)])
+        return max((later - earlier for earlier, later in pairwise(signs)), default=0.0)
+
+
+Watch = Callable[..., Watching]
+
+
+@pytest.fixture
+def watch() -> Iterator[Watch]:
+    """Watches cameras, `watch(url, **settings)`, and stops at the end of the test."""
+    with ExitStack() as stack:
+
+        def begin(url: str, **settings: Any) -> Watching:
+            watching = Watching(url, **settings)
+            stack.callback(watching.stop)
+            return watching
+
+        yield begin

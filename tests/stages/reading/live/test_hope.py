@@ -1,0 +1,34 @@
+"""A connection that brings packets and no pictures is given up, one with damages is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from stages.reading.live.hope import LONGEST_REFUSED_S, LONGEST_S, MOST_REFUSED, Hope
+
+
+def test_a_run_of_refused_packets_is_the_end() -> None:
+    hope = Hope(None, 0.0)
+    assert [hope.is_lost(count, 0.04 * count) for count in range(1, MOST_REFUSED + 1)][-2:] == [False, True]
+
+
+def test_a_slow_camera_that_is_refused_is_judged_by_time() -> None:
+    hope = Hope(None, 10.0)
+    assert not hope.is_lost(1, 10.0)
+    assert not hope.is_lost(2, 10.0 + LONGEST_REFUSED_S)
+    assert hope.is_lost(3, 10.1 + LONGEST_REFUSED_S)
+
+
+def test_a_picture_in_between_begins_anew() -> None:
+    hope = Hope(None, 0.0)
+    assert not hope.is_lost(14, 0.0)
+    assert not hope.is_lost(0, 7.0)
+    assert not hope.is_lost(1, 9.0)
+
+
+@pytest.mark.parametrize(("max_fps", "longest_s"), [(None, LONGEST_S), (5.0, LONGEST_S), (0.01, 300.0)])
+def test_packets_without_a_picture_or_a_refusal_are_given_up_late(max_fps: float | None, longest_s: float) -> None:
+    hope = Hope(max_fps, 0.0)
+    hope.picture(5.0)
+    assert not hope.is_lost(0, 5.0 + longest_s)
+    assert hope.is_lost(0, 5.1 + longest_s)

@@ -1,0 +1,52 @@
+"""When a camera is tried again."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.stage import CameraState
+from stages.reading.live.retries import LEAST_PAUSE_S, LOST, Retries
+
+STATES: list[CameraState] = ["lost", "gone", "unauthorised"]
+
+
+def pauses(state: CameraState, count: int, spent_s: float = 0.0, chance: float = 0.0) -> list[float]:
+    retries = Retries(lambda: chance)
+    return [retries.pause_s(state, spent_s) for _ in range(count)]
+
+
+def test_a_lost_camera_is_tried_often_and_one_that_has_to_be_corrected_is_not() -> None:
+    assert pauses("lost", 5) == [0.5, 1, 2, 2, 2]
+    assert pauses("gone", 8) == [2, 4, 8, 16, 32, 60, 60, 60]
+    assert pauses("unauthorised", 6) == [5, 10, 20, 40, 60, 60]
+
+
+def test_a_try_that_took_long_is_followed_soon() -> None:
+    assert pauses("lost", 4, spent_s=1.5) == [LEAST_PAUSE_S, LEAST_PAUSE_S, 0.5, 0.5]
+
+
+def test_another_kind_of_failure_and_a_success_begin_anew() -> None:
+    retries = Retries(lambda: 0.0)
+    told: list[CameraState] = ["gone", "gone", "lost", "lost", "gone"]
+    assert [retries.pause_s(state, 0) for state in told] == [2, 4, 0.5, 1, 2]
+    retries.succeeded()
+    assert retries.pause_s("gone", 0) == 2
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_chance_makes_a_pause_shorter_by_a_fifth_at_most(state: CameraState) -> None:
+    for most, least in zip(pauses(state, 9), pauses(state, 9, chance=0.999), strict=True):
+        assert 0.8 * most <= least < most
+
+
+@given(st.sampled_from(STATES), st.floats(0, 30), st.floats(0, 0.999), st.integers(1, 2000))
+def test_pauses_are_bounded_and_never_shrink(state: CameraState, spent_s: float, chance: float, count: int) -> None:
+    waited = pauses(state, count, spent_s, chance)
+    assert all(LEAST_PAUSE_S <= pause_s <= 60 for pause_s in waited)
+    assert all(earlier <= later for earlier, later in pairwise(waited))
+    if state == "lost":
+        assert waited[-1] <= LOST.last_s

@@ -1,0 +1,40 @@
+"""What a failure says about its camera, in words that help and hold no secret."""
+
+from __future__ import annotations
+
+import av
+import pytest
+
+from stages.reading.live.verdicts import Dropped, Verdict, verdict_on
+
+URL = "rtsp://v:geheim@h/x"
+
+
+def verdict(error: Exception, spent_s: float = 0.1) -> Verdict:
+    return verdict_on(error, "rtsp://***@h/x", spent_s, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "words"),
+    [
+        (av.HTTPUnauthorizedError(401, "Unauthorized", URL), "unauthorised", "refuses the user or password of `url`"),
+        (av.HTTPForbiddenError(403, "Forbidden", URL), "unauthorised", "rights of this user"),
+        (av.HTTPNotFoundError(404, "Not found", URL), "gone", "no stream at the path of `url`"),
+        (av.HTTPServerError(503, "Server error", URL), "lost", "Server error"),
+        (av.ConnectionRefusedError(111, "Connection refused", URL), "lost", "Connection refused"),
+        (Dropped("nothing came for 11 s"), "lost", "nothing came for 11 s"),
+        (OSError(), "lost", "OSError"),
+    ],
+)
+def test_every_failure_has_its_state_and_says_what_to_do(error: Exception, state: str, words: str) -> None:
+    told = verdict(error)
+    assert told.state == state
+    assert words in told.why
+    assert "rtsp://***@h/x" in told.why
+    assert "geheim" not in told.why
+
+
+def test_what_took_all_its_time_is_a_time_out() -> None:
+    error = av.InvalidDataError(1, "Invalid data found when processing input", URL)
+    assert verdict(error).why.endswith("Invalid data found when processing input")
+    assert verdict(error, spent_s=3.01).why.endswith("no usable answer within 3 s (connect_s)")
