@@ -51,7 +51,8 @@ def actions(text: str) -> list[tuple[str, str]]:
 
 
 def test_a_video_becomes_events_and_a_video(camgraph, short_clip: Path, pulled_model, tmp_path: Path, name) -> None:
-    done = camgraph("watch", short_clip, "--rules", "rules.yaml", "--video", "out/v", "--name", name)
+    wide = {"COLUMNS": "300"}  # no path is broken into two lines
+    done = camgraph("watch", short_clip, "--rules", "rules.yaml", "--video", "out/v", "--name", name, **wide)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     events = actions((tmp_path / "events.jsonl").read_text())

@@ -60,7 +60,9 @@ def test_a_cut_raises_nothing(camera: CameraHandle, view: View, how: str, transp
     # By UDP only the requests' connection ends, which FFmpeg looks at when it next has something to say.
     viewing = view(camera.url, transport, timeout=(5.0, 0.5))
     try:
-        assert len(viewing.pictures(1000)) in (39, 40)
+        seen = len(viewing.pictures(1000))
+        # A reset takes with it what a slow client had not read yet.
+        assert seen in (39, 40) or (how == "rst" and 0 < seen < 39)
     except av.ExitError:
         assert transport == "udp"
 
