@@ -60,10 +60,11 @@ prove: dev
 	$(BIN)/camgraph assets pull
 	$(BIN)/python -m tools.prove
 
-# The whole graph against the bare loop; its report is docs/benchmarks.md.
+# The whole graph against the bare loop, and how fresh live frames are; the reports are docs/benchmarks.md, docs/live.md.
 bench: dev
 	$(BIN)/camgraph assets pull
 	$(BIN)/python -m tools.bench_graph
+	$(BIN)/python -m tools.bench_live
 
 clean:
 	rm -rf $(VENV) $(VENV)-3.* out

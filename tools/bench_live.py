@@ -33,7 +33,7 @@ cameras:
 {cameras}
 stages:
   capture: {{use: count_source, workers: 1}}
-  prepare: {{use: double, from: capture, with: {{bytes: 1228800}}}}
+  prepare: {{use: double, from: capture, with: {{bytes: 307200}}}}
   infer: {{use: null_model, from: prepare, batch: {{max: {batch}}}, with: {{cost_ms: {cost_ms}, log: begun}}}}
   end: {{use: sink_null, from: infer}}
 """
@@ -119,7 +119,7 @@ def _text(subject: Subject, cost_ms: float) -> str:
     filming_s = subject.seconds + _WARM_UP_S
     cameras = "\n".join(
         f"  {name}: {{frames: {round(filming_s * camera.fps)}, pace_ms: {1000 / camera.fps}, live: true, "
-        f"bytes: 1382400, priority: {camera.priority}}}"
+        f"bytes: 345600, priority: {camera.priority}}}"
         for name, camera in subject.cameras.items()
     )
     return _GRAPH.format(
@@ -166,8 +166,8 @@ def report(subject: Subject, rows: Sequence[Row]) -> str:
     )
     lines = [
         f"{_machine()}.",
-        f"Cameras: {films}; frames of 1.4 MB, prepared ones of 1.2 MB; batches of at most {subject.batch};",
-        f"`processes: {subject.processes}`; {subject.seconds:g} s each.",
+        f"Cameras: {films}; frames as large as 640x360 in YUV, prepared ones as 320x320 in RGB;",
+        f"batches of at most {subject.batch}; `processes: {subject.processes}`; {subject.seconds:g} s each.",
         "",
         "| load | a batch takes | frames/s inferred | age p50, p99, highest (ms) | bound (ms) | beyond it "
         "| share / fair share: lowest, highest | dropped, of all |",
