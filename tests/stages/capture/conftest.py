@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import av
+import numpy as np
 import pytest
 
+from pipeline.errors import CamgraphError
 from pipeline.messages import Stamp
 from pipeline.stage import Settings
 from pipeline.testing import HandContext
 from stages.capture import Camera, Capture
+from stages.messages import Frame
 
 WITHIN_S = 30.0
 
@@ -95,3 +99,82 @@ def watch() -> Iterator[Watch]:
             return watching
 
         yield begin
+
+
+# --- files
+
+MakeCapture = Callable[..., Capture]
+
+
+def _capture(path: Path | str, **settings: Any) -> Capture:
+    folder = path.parent if isinstance(path, Path) else Path.cwd()
+    camera = Camera.model_validate({"url": str(path), **settings})
+    return Capture(Settings(), "cam", camera, HandContext(folder, folder))
+
+
+def _counts(source: Capture) -> dict[tuple[str, str], int]:
+    assert isinstance(source.context, HandContext)
+    return dict(source.context.counts)
+
+
+def _read(path: Path | str, resume: Stamp | None = None, **settings: Any) -> list[Frame]:
+    return list(_capture(path, **settings).frames(threading.Event(), resume))
+
+
+def _read_until_error(source: Capture) -> tuple[list[Frame], CamgraphError | None]:
+    frames: list[Frame] = []
+    try:
+        for frame in source.frames(threading.Event(), None):
+            frames.append(frame)
+    except CamgraphError as error:
+        return frames, error
+    return frames, None
+
+
+def _bare(path: Path) -> list[av.VideoFrame]:
+    with av.open(str(path)) as container:
+        return list(container.decode(video=0))
+
+
+def _same(one: Sequence[Frame], other: Sequence[Frame]) -> bool:
+    """Equal stamps (but for the time of capture, which is of this run) and equal pixels."""
+    stamps = [[f.stamp._replace(captured_ns=0) for f in frames] for frames in (one, other)]
+    return stamps[0] == stamps[1] and all(
+        a.format == b.format and np.array_equal(a.pixels, b.pixels) for a, b in zip(one, other, strict=True)
+    )
+
+
+@pytest.fixture
+def capture() -> MakeCapture:
+    """A capture of a path, with settings of its camera."""
+    return _capture
+
+
+@pytest.fixture
+def counts() -> Callable[[Capture], dict[tuple[str, str], int]]:
+    """What a capture has counted."""
+    return _counts
+
+
+@pytest.fixture
+def read() -> Callable[..., list[Frame]]:
+    """All frames of a path."""
+    return _read
+
+
+@pytest.fixture
+def read_until_error() -> Callable[[Capture], tuple[list[Frame], CamgraphError | None]]:
+    """The frames, and how it ended."""
+    return _read_until_error
+
+
+@pytest.fixture
+def bare() -> Callable[[Path], list[av.VideoFrame]]:
+    """What PyAV alone makes of a path."""
+    return _bare
+
+
+@pytest.fixture
+def same() -> Callable[[Sequence[Frame], Sequence[Frame]], bool]:
+    """Whether two readings are one."""
+    return _same

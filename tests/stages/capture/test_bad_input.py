@@ -1,0 +1,186 @@
+"""What capture says of bad input: what can be read is, and the rest is counted and named."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+import structlog
+
+from pipeline.errors import BadItem, CamgraphError, UserError
+from stages.capture import Camera, Capture
+from stages.messages import Frame
+
+MakeClip = Callable[..., Path]
+MakeCapture = Callable[..., Capture]
+Read = Callable[..., list[Frame]]
+ReadUntilError = Callable[[Capture], tuple[list[Frame], CamgraphError | None]]
+Counts = Callable[[Capture], dict[tuple[str, str], int]]
+Same = Callable[[Sequence[Frame], Sequence[Frame]], bool]
+
+
+def test_what_is_no_video_says_so(tmp_path: Path, read: Read) -> None:
+    (tmp_path / "notes.mp4").write_text("this is a text " * 50)
+    (tmp_path / "empty.mp4").write_bytes(b"")
+    (tmp_path / "folder").mkdir()
+    for name, text in {
+        "notes.mp4": "cannot be read as a video",
+        "empty.mp4": "the file is empty",
+        "absent.mp4": "no such file",
+        "folder": "no pictures in this folder",
+    }.items():
+        with pytest.raises(UserError, match=text) as caught:
+            read(tmp_path / name)
+        assert name in str(caught.value)
+        assert Capture.slot_bytes(Camera(url=name), tmp_path) is None
+
+
+def test_sound_alone_is_no_video(tmp_path: Path, read: Read) -> None:
+    path = tmp_path / "sound.wav"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("pcm_s16le", rate=8000)
+        frame = av.AudioFrame.from_ndarray(np.zeros((1, 800), np.int16), format="s16", layout="mono")
+        frame.sample_rate = 8000
+        container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    with pytest.raises(UserError, match="there is no video in it"):
+        read(path)
+
+
+@pytest.mark.parametrize("name", ["a.mp4", "a.mkv", "a.avi"])
+def test_a_cut_off_file_gives_its_frames_and_says_so(
+    make_clip: MakeClip, name: str, capture: MakeCapture, read: Read, read_until_error: ReadUntilError, same: Same
+) -> None:
+    codec = "mpeg4" if name.endswith("avi") else "libx264"
+    path = make_clip(name, size=(320, 240), codec=codec, options={"g": "8"})
+    whole = read(path)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size * 6 // 10])
+    frames, error = read_until_error(capture(path))
+    assert isinstance(error, BadItem)
+    assert error.reason == "truncated"
+    assert path.name in str(error)
+    assert 2 <= len(frames) < 25
+    assert same(frames[:-2], whole[: len(frames) - 2])
+
+
+def damaged(path: Path, part: float, length: int) -> Path:
+    data = bytearray(path.read_bytes())
+    begin = int(len(data) * part)
+    data[begin : begin + length] = b"\x5a" * length
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("part", [0.3, 0.5, 0.7])
+def test_damage_in_the_middle_is_counted_and_left_out(
+    make_clip: MakeClip, part: float, capture: MakeCapture, counts: Counts, read_until_error: ReadUntilError
+) -> None:
+    path = make_clip("a.mp4", size=(320, 240), frames=40, options={"g": "10", "bf": "2"})
+    path = damaged(path, part, path.stat().st_size // 12)
+    good, bad = 0, 0
+    with av.open(str(path)) as container:
+        for packet in container.demux(video=0):
+            try:
+                good += len(packet.decode())
+            except av.FFmpegError:
+                bad += 1
+    source = capture(path)
+    with structlog.testing.capture_logs() as logs:
+        frames, error = read_until_error(source)
+    assert error is None
+    assert bad > 0
+    said = {"event": "pictures_damaged", "log_level": "warning", "camera": "cam", "damaged": bad, "of": good + bad}
+    assert logs == [said]
+    assert [f.stamp.seq for f in frames] == list(range(good))
+    assert counts(source) == {("dropped.damaged", "cam"): bad}
+    times = [f.stamp.time_ns for f in frames]
+    assert times == sorted(times)
+
+
+def test_what_is_damaged_is_told_once_for_all_rounds_and_not_of_a_whole_file(
+    make_clip: MakeClip, capture: MakeCapture, read: Read
+) -> None:
+    path = make_clip("a.mp4", size=(320, 240), frames=40, options={"g": "10", "bf": "2"})
+    with structlog.testing.capture_logs() as logs:
+        read(path)
+    assert logs == []
+    path = damaged(path, 0.5, path.stat().st_size // 12)
+    with structlog.testing.capture_logs() as logs:
+        frames = list(islice(capture(path, loop=True).frames(threading.Event(), None), 100))
+    assert {frame.stamp.epoch for frame in frames} >= {0, 1, 2}
+    assert [log["event"] for log in logs] == ["pictures_damaged"]
+
+
+def test_a_file_that_ends_early_for_damage_is_not_called_cut_off_alone(
+    make_clip: MakeClip, capture: MakeCapture, read_until_error: ReadUntilError
+) -> None:
+    path = make_clip("a.mkv", size=(320, 240), frames=40, options={"g": "10"})
+    size = path.stat().st_size
+    damaged(path, 0.5, size // 2)
+    _, error = read_until_error(capture(path))
+    assert path.stat().st_size == size
+    assert isinstance(error, BadItem)
+    assert "a.mkv is cut off or damaged after" in str(error)
+
+
+@pytest.fixture
+def nobody() -> Iterator[None]:
+    """Root may read everything: for the test, be somebody who may not."""
+    mine = os.geteuid()
+    if mine == 0:
+        os.seteuid(65534)
+    yield
+    os.seteuid(mine)
+
+
+@pytest.mark.parametrize("url", ["a.mp4", "closed/b.mp4", "closed"])
+def test_what_may_not_be_read(
+    tmp_path: Path, make_clip: MakeClip, url: str, request: pytest.FixtureRequest, read: Read
+) -> None:
+    make_clip("a.mp4", frames=1).chmod(0)
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0)
+    request.getfixturevalue("nobody")
+    [(place, text)] = Capture.check_camera(Camera(url=url), tmp_path)
+    assert place == ("url",)
+    assert "no permission" in text
+    with pytest.raises(UserError, match="no permission"):
+        read(tmp_path / url)
+    os.seteuid(os.getuid())
+    closed.chmod(0o700)
+
+
+def test_a_video_without_a_frame_says_so(
+    make_clip: MakeClip, capture: MakeCapture, read_until_error: ReadUntilError
+) -> None:
+    path = make_clip("a.mp4", frames=8)
+    data = path.read_bytes()
+    media = data.rindex(b"mdat") + 4
+    path.write_bytes(data[:media] + b"\x5a" * (len(data) - media))
+    frames, error = read_until_error(capture(path))
+    assert frames == []
+    assert isinstance(error, BadItem)
+    assert "without a frame to be decoded" in str(error)
+
+
+def test_ffmpeg_keeps_its_complaints_to_itself(make_clip: MakeClip) -> None:
+    path = damaged(make_clip("a.mp4", options={"g": "8"}), 0.4, 3000)
+    code = (
+        "import sys, threading; from pathlib import Path; from pipeline.stage import Settings;"
+        "from pipeline.testing import HandContext; from stages.capture import Camera, Capture;"
+        "p = Path(sys.argv[1]); c = Capture(Settings(), 'c', Camera(url=str(p)), HandContext(p.parent, p.parent));"
+        "print(len(list(c.frames(threading.Event(), None))))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert int(done.stdout.splitlines()[-1]) > 0
+    assert done.stderr == ""
