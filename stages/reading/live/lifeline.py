@@ -19,6 +19,7 @@ from typing import Self
 from pipeline.stage import Stop
 from stages.reading.live.names import Peer
 from stages.reading.live.sockets import shut_down
+from stages.reading.live.threads import begin
 from stages.reading.live.voice import Voice
 
 TICK_S = 0.2
@@ -48,7 +49,7 @@ class Lifeline:
         self._thread = threading.Thread(target=self._watch, name="lifeline", daemon=True)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        begin(self._thread)
         return self
 
     def __exit__(

@@ -8,6 +8,7 @@ from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from stages.reading.live.threads import begin
 from stages.reading.live.verdicts import Dropped
 
 DEFAULT_PORTS = {"rtsp": 554, "rtsps": 322, "http": 80, "https": 443, "rtmp": 1935, "rtmps": 443}
@@ -45,7 +46,7 @@ class Names:
         self._problem = ""
 
     def begin(self) -> None:
-        """Ask, where an earlier question is not still waiting for its answer."""
+        """Ask, where an earlier question is not still waiting for its answer. Raises Dropped where no thread starts."""
         if self._host is None or (self._thread and self._thread.is_alive()):
             return
         if _is_number(self._host[0]):
@@ -54,7 +55,7 @@ class Names:
             return
         self._answered.clear()
         self._thread = threading.Thread(target=self._ask, args=self._host, name="name of a camera", daemon=True)
-        self._thread.start()
+        begin(self._thread)
 
     def wait(self, seconds: float) -> bool:
         """Whether the answer is there, at most so much later."""
