@@ -98,6 +98,11 @@ def test_nothing_changes_where_nothing_is_changed(tmp_path: Path) -> None:
     assert with_cameras(plan, plan.camera_settings, plan.live_cameras) == plan
 
 
+def test_a_camera_that_comes_brings_its_priority(tmp_path: Path) -> None:
+    after = with_cameras(plan_with(tmp_path, "a"), {"a": {}, "b": {"priority": 4}}, ())
+    assert {unit.name: dict(unit.priorities) for unit in after.units}["sum.0"] == {"b": 4}
+
+
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_every_message_finds_its_reader_and_nobody_moves(tmp_path: Path, data: st.DataObject) -> None:

@@ -115,6 +115,16 @@ def test_a_right_graph_has_no_mistakes(mistakes: Mistakes) -> None:
             "cameras: {}\n",
             ["3:1: cameras: there is none: expected at least one `name: {...}`"],
         ),
+        (
+            "{frames: 3}\n  yard",
+            "{priority: 0}\n  yard",
+            ["4:21: cameras.front.priority: expected 1 or more, got 0"],
+        ),
+        (
+            "{frames: 3}\n  yard",
+            "{priority: 101}\n  yard",
+            ["4:21: cameras.front.priority: expected 100 or less, got 101"],
+        ),
         ("{frames: 3}\n  yard", "5\n  yard", ["4:10: cameras.front: expected `key: value` lines, got 5"]),
         (
             "use: count_source",

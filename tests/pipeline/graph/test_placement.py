@@ -255,3 +255,11 @@ def test_two_hundred_cameras(parse: Parse) -> None:
     plan = plan_of(parse(GRAPH.replace("cameras: {a: , b: , c: }", f"cameras:\n{cameras}")))
     assert len(plan.units) == 208
     assert plan.camera_settings["cam199"] == {"frames": 199, "fps": 10}
+
+
+def test_every_process_knows_the_priorities_of_its_cameras(parse: Parse) -> None:
+    text = GRAPH.replace("{a: , b: , c: }", "{a: {priority: 3}, b: , c: {priority: '100'}}")
+    plan = plan_of(parse(text.replace("from: thin, batch", "from: thin, workers: 2, batch")))
+    known = {unit.name: dict(unit.priorities) for unit in plan.units}
+    assert (known["model.0"], known["model.1"], known["sum.0"]) == ({"a": 3, "c": 100}, {}, {"a": 3, "c": 100})
+    assert from_wire(to_wire(plan.units[-1])) == plan.units[-1]
