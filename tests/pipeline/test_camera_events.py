@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 
 from pipeline.cameras import Cameras
 from pipeline.control import ask
-from pipeline.errors import UserError
+from pipeline.errors import EnvironmentProblem
 from pipeline.graph import load_plan
 from pipeline.local import LocalRun
 from pipeline.notices import Notices
@@ -249,7 +249,7 @@ def _wait_for_states(run: subprocess.Popen[str], states: dict[str, str]) -> dict
         assert time.monotonic() < late, "the cameras do not get into their states within 60 s"
         try:
             status = ask(f"c{os.getpid()}", "status")
-        except UserError:  # it is not there yet
+        except EnvironmentProblem:  # it is not there yet, or has much to do
             status = {"cameras": {}, "actions": {}}
         cameras: dict[str, Any] = status["cameras"]
         if {name: camera["state"] for name, camera in cameras.items()} == states and len(status["actions"]) == 2:
