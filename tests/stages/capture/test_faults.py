@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -236,3 +237,18 @@ def test_a_stop_is_heard_in_every_wait(camera: CameraHandle, watch: Watch, fault
     said = watching.states
     assert watching.stop() < 2
     assert watching.states == said
+
+
+def test_a_neighbour_in_the_same_process_is_not_disturbed(farm: Farm, camera: CameraHandle, watch: Watch) -> None:
+    neighbour = watch(farm.camera("h265").url)
+    neighbour.until_frames()
+    camera.silence()
+    connections = camera.counts().connections
+    watching = watch(camera.url, connect_s=20)
+    camera.wait_for(lambda counts: counts.connections > connections)
+    assert watching.stop() < 2, "it was not pulled out"
+    neighbour.until_frames(20)
+    assert neighbour.states == ["connecting", "live"]
+    assert neighbour.facts["connections"] == 1
+    gaps_s = [(later.time_ns - earlier.time_ns) / 1e9 for earlier, later in pairwise(neighbour.stamps)]
+    assert max(gaps_s) < 1
