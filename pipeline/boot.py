@@ -96,14 +96,12 @@ class Builder:
     def build(self) -> Built:
         """Find the stages of the process and make them."""
         stages: dict[str, Stage[Any]] = {}
-        sources: list[tuple[Source[Any], Pulse]] = []
         for plan in self._plan.stages:
             stage_class = find_stage(plan.use)
-            settings = _settings(plan, stage_class.settings_type)
-            if issubclass(stage_class, Source):
-                sources += [self._source(plan, stage_class, settings, camera) for camera in self._plan.cameras]
-            else:
+            if not issubclass(stage_class, Source):
+                settings = _settings(plan, stage_class.settings_type)
                 stages[plan.name] = stage_class(settings, self._context(plan))
+        sources = [self.source(camera) for camera in self._plan.cameras] if self._plan.sources else []
         outbox = next((stage for stage in stages.values() if isinstance(stage, Outbox)), None)
         return Built(Unit(self._plan, self._runners(stages), self._log), sources, outbox)
 
@@ -122,9 +120,12 @@ class Builder:
             pulse=pulse,
         )
 
-    def _source(
-        self, plan: StagePlan, stage_class: type[Source[Any]], settings: Any, camera: str
-    ) -> tuple[Source[Any], Pulse]:
+    def source(self, camera: str) -> tuple[Source[Any], Pulse]:
+        """The source of one of its cameras, with its signs of life; for a process that has a source stage."""
+        plan = next(plan for plan in self._plan.stages if plan.name in self._plan.sources)
+        stage_class = find_stage(plan.use)
+        assert issubclass(stage_class, Source)
+        settings = _settings(plan, stage_class.settings_type)
         pulse = Pulse()
         camera_settings = stage_class.camera_type.model_validate(dict(self._boot.camera_settings[camera]))
         return stage_class(settings, camera, camera_settings, self._context(plan, pulse)), pulse
@@ -140,8 +141,7 @@ class Builder:
         for name, stage in stages.items():
             if isinstance(stage, Outbox):
                 sinks = {e.reader: usual[e.reader] for e in self._plan.edges if e.inner and e.sender == name}
-                cameras = self._plan.cameras
-                runners[name] = OutboxRunner(plans[name], stage, cameras=cameras, sinks=sinks, hold=self._hold)
+                runners[name] = OutboxRunner(plans[name], stage, sinks=sinks, hold=self._hold)
         return {name: runners[name] for name in stages}
 
 

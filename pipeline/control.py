@@ -13,7 +13,7 @@ from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.paths import runs_folder
 from pipeline.run_folder import has_control, running, unlink_socket
 
-_MAX_REQUEST = 1 << 16
+_MAX_REQUEST = 1 << 24
 _ANSWER_MS = 5000
 
 
@@ -63,13 +63,16 @@ def find_run(name: str | None) -> str:
     raise UserError(f"no run called {name}; {going}" if name else f"which run? choose with --name; {going}")
 
 
-def ask(name: str, op: str) -> dict[str, Any]:
-    """Put a question to a run. Raises EnvironmentProblem when it does not answer."""
+def ask(name: str, op: str, **values: Any) -> dict[str, Any]:
+    """Put a question to a run; `pipeline.requests` has them. Raises EnvironmentProblem when it does not answer.
+
+    What it refuses raises UserError.
+    """
     socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.REQ)
     socket.setsockopt(zmq.LINGER, 0)
     try:
         socket.connect(f"ipc://{runs_folder() / name}/control")
-        socket.send(json.dumps({"op": op}).encode())
+        socket.send(json.dumps({"op": op, **values}).encode())
         if not socket.poll(_ANSWER_MS):
             raise EnvironmentProblem(f"the run {name} does not answer within {_ANSWER_MS / 1000:g} s")
         answer = json.loads(socket.recv())

@@ -95,6 +95,14 @@ class Custody:
         self._queues.append(queue)
         return queue
 
+    def drop(self, queue: Queue) -> None:
+        """Nothing goes that way any more; what is left of it is forgotten."""
+        self._queues.remove(queue)
+        for n in [n for n, delivery in self._sent.items() if delivery.queue is queue]:
+            self._forget(self._sent.pop(n))
+        while queue.waiting:
+            self._forget(queue.waiting.popleft())
+
     def __len__(self) -> int:
         """Messages sent or waiting that are not done."""
         return len(self._sent) + sum(len(queue.waiting) for queue in self._queues)

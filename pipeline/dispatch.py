@@ -46,7 +46,7 @@ class Dispatch:
         self._outbox.try_to_note(time.monotonic())
         for edge in self._plan.outgoing:
             self._hand_out(edge)
-            if edge.reader not in self._ended and self._outbox.ended(self._plan.cameras):
+            if edge.reader not in self._ended and self._outbox.all_ended:
                 self._end(edge)
 
     @property

@@ -73,6 +73,9 @@ class SourceFeed:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._last: Stamp | None = None
+        self._ending: EndReason | None = None
+        self._paused = False
+        self._resting = False
 
     @property
     def started(self) -> bool:
@@ -90,11 +93,32 @@ class SourceFeed:
         self._thread = threading.Thread(target=self._run, args=(resume, gave_up), name=name, daemon=True)
         self._thread.start()
 
-    def stop(self) -> None:
+    def stop(self, reason: EndReason = "stopped") -> None:
         """Ask the source to end; its end comes through `take` like everything else."""
+        with self._lock:
+            first, self._ending = not self._ending, self._ending or reason
+            idle = not self.started or self._resting
         self._stop.set()
-        if not self.started:
-            self._hand(Handed(self._end("stopped")))
+        if first and idle:
+            self._hand(Handed(self._end(reason)))
+
+    def pause(self) -> None:
+        """Ask the source to end for now, without a last word."""
+        self._paused = True
+        self._stop.set()
+
+    def go_on(self) -> None:
+        """After a pause: begin again behind the last frame, as soon as the source has ended (see `attend`)."""
+        self._paused = False
+
+    def attend(self) -> None:
+        """To be called often: begins again what was paused, and is not to be any more."""
+        with self._lock:
+            if not self._resting or self._paused or self._ending:
+                return
+            self._resting = False
+        self._stop.clear()
+        self.start(self._last)
 
     def give_back(self) -> None:
         """All that was made of one frame is done."""
@@ -116,7 +140,11 @@ class SourceFeed:
 
     def _run(self, resume: Stamp | None, gave_up: str) -> None:
         self._last = resume
-        self._hand(Handed(self._end("error", gave_up, EXIT_GAVE_UP) if gave_up else self._until_end(resume)))
+        end = self._end("error", gave_up, EXIT_GAVE_UP) if gave_up else self._until_end(resume)
+        with self._lock:
+            self._resting = end.reason == "stopped" and not self._ending
+        if not self._resting:
+            self._hand(Handed(self._end(self._ending) if self._ending and end.reason == "stopped" else end))
 
     def _until_end(self, resume: Stamp | None) -> End:
         """Hand over frame after frame; how it ended."""

@@ -6,7 +6,9 @@ supervisor's business, which is called with every report and every death.
 
 from __future__ import annotations
 
+import itertools
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
@@ -44,6 +46,11 @@ class Fleet:
         self._listener = listener
         self._log = structlog.get_logger()
         self._processes = {unit.name: Process(unit, number) for number, unit in enumerate(plan.units)}
+        self._incarnations: dict[str, int] = {}
+        self._numbers = itertools.count(len(plan.units))
+        self._revision = 0
+        self.departed: Counter[tuple[str, str]] = Counter()
+        """What those counted that are no more."""
         self.poller = zmq.Poller()
 
     @property
@@ -55,9 +62,15 @@ class Fleet:
 
     def start(self, process: Process) -> None:
         """Start the next incarnation. Raises EnvironmentProblem."""
-        incarnation = process.incarnation + 1
+        process.spawn(self._boot(process, process.incarnation + 1))
+        process.revision = self._revision
+        assert process.channel
+        for descriptor in (process.channel.fileno(), process.pidfd):
+            self.poller.register(descriptor, zmq.POLLIN)
+
+    def _boot(self, process: Process, incarnation: int) -> Boot:
         unit, settings = process.plan, self._plan.camera_settings
-        boot = Boot(
+        return Boot(
             unit=unit,
             graph=self._plan.graph,
             run=self._folder.name,
@@ -70,10 +83,6 @@ class Fleet:
             gave_up=process.gave_up,
             camera_settings={c: s for c, s in settings.items() if unit.sources and c in unit.cameras},
         )
-        process.spawn(boot)
-        assert process.channel
-        for descriptor in (process.channel.fileno(), process.pidfd):
-            self.poller.register(descriptor, zmq.POLLIN)
 
     def link(self) -> None:
         """Tell each where those are that read from it."""
@@ -95,6 +104,79 @@ class Fleet:
             if source.plan.sources and source.channel and not source.all_ended:
                 source.channel.send("stop")
 
+    # ---- another plan
+
+    def source_of(self, camera: str) -> Process | None:
+        """The process that has the source of a camera."""
+        sources = (p for p in self.processes if p.plan.sources and camera in p.plan.cameras and not p.leaving)
+        return next(sources, None)
+
+    def revise(self, plan: RunPlan) -> None:
+        """Tell all that live what has changed for them. Those that are new to the plan start when it is settled."""
+        self._revision += 1
+        self._plan = plan
+        units = {unit.name: unit for unit in plan.units}
+        for process in self.processes:
+            unit = units.get(process.plan.name)
+            if unit is None or unit == process.plan or process.leaving:
+                process.revision = self._revision
+                continue
+            process.plan = unit
+            if process.channel:
+                boot = self._boot(process, process.incarnation)
+                process.channel.send("revise", number=self._revision, boot=boot.to_wire())
+
+    @property
+    def all_revised(self) -> bool:
+        """True when all that live go on by the newest plan."""
+        return all(process.revision == self._revision for process in self.processes if process.pid)
+
+    @property
+    def changing(self) -> bool:
+        """True while one closes that is needed no more, or one begins that is new, or has other settings."""
+        return any(p.leaving or p.previous or not p.ready_at for p in self.processes)
+
+    def settle(self) -> None:
+        """Everyone has the plan: those that are not in it close, those that are new to it start."""
+        units = {unit.name: unit for unit in self._plan.units}
+        for process in list(self.processes):
+            if process.plan.name not in units and not process.leaving:
+                self._send_away(process)
+            process.forget_all_but(process.plan.cameras)
+        self.start_new()
+
+    def start_new(self) -> None:
+        """Start those that are new to the plan; one whose forerunner of the same name is still closing starts later."""
+        for unit in self._plan.units:
+            if unit.name not in self._processes:
+                process = self._processes[unit.name] = Process(unit, next(self._numbers))
+                process.incarnation = self._incarnations.get(unit.name, 0)
+                self.start(process)
+
+    def _send_away(self, process: Process) -> None:
+        process.leaving = True
+        if process.channel:
+            process.channel.send("close")
+        else:
+            self.drop(process)
+
+    def drop(self, process: Process) -> None:
+        """One that is not needed any more is dead. Should its like come again, its name goes on counting its lives."""
+        self.departed += process.counts()
+        self._incarnations[process.plan.name] = process.incarnation
+        del self._processes[process.plan.name]
+
+    def replace(self, plan: RunPlan) -> list[str]:
+        """Let those begin anew whose stages have other settings in this plan; their names."""
+        self._plan = plan
+        changed = []
+        for unit in plan.units:
+            process = self._processes.get(unit.name)
+            if process and process.plan.stages != unit.stages:
+                process.succeed_with(unit)
+                changed.append(unit.name)
+        return changed
+
     def readers_of(self, process: Process) -> list[Process]:
         """Those that read from it."""
         return [self._processes[name] for name in sorted(process.readers)]
@@ -104,7 +186,7 @@ class Fleet:
     def listen(self, wait_ms: int) -> Mapping[object, int]:
         """Wait so long for somebody to say something, or to die; the poller's answer."""
         ready = dict(self.poller.poll(wait_ms))
-        for process in self.processes:
+        for process in list(self.processes):
             if process.channel and process.channel.fileno() in ready:
                 self._hear(process)
             if process.pidfd in ready:

@@ -86,6 +86,15 @@ class Inlet:
         self._peers: dict[bytes, _Peer] = {}
         self._signals: dict[bytes, Signals] = {}
 
+    def revise(self, plan: UnitPlan) -> None:
+        """From now on these may send; of a camera that is no longer in the plan everything is done, and forgotten."""
+        self._senders = {name: frozenset(units) for name, units in plan.senders.items()}
+        units = {unit for units in self._senders.values() for unit in units}
+        for identity in [identity for identity, peer in self._peers.items() if peer.sender.unit not in units]:
+            del self._peers[identity]
+            self._signals.pop(identity, None)
+        self._mailboxes.keep_only(plan.cameras, plan.priorities)
+
     # ---- receiving
 
     def receive(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from pipeline.errors import WireError
 from pipeline.items import Item
@@ -84,6 +84,15 @@ class Mailboxes:
     def waiting(self) -> int:
         """Messages not yet taken."""
         return sum(mailbox.waiting for mailbox in self._mailboxes.values())
+
+    def keep_only(self, cameras: Collection[str], priorities: Mapping[str, int]) -> None:
+        """Forget all of the other cameras: everything of theirs is done. Those that stay have these weights."""
+        self._shares.follow(priorities)
+        for camera in [camera for camera in self._mailboxes if camera not in cameras]:
+            for lane in self._mailboxes.pop(camera).lanes:
+                del self._lanes[lane.edge.name, camera]
+            self._since.pop(camera, None)
+            self._shares.forget(camera)
 
     # ---- taking
 

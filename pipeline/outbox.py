@@ -68,8 +68,7 @@ class Outbox(Stage[OutboxSettings]):
         super().__init__(settings, context)
         self._db: sqlite3.Connection | None = None
         self._deliveries: Deliveries
-        places = [(camera, producer) for camera in context.cameras for producer in settings.producers or [""]]
-        self._judged: dict[tuple[str, str], int] = dict.fromkeys(places, _NEVER)
+        self._judged: dict[tuple[str, str], int] = dict.fromkeys(self._places(), _NEVER)
         self._ended: set[str] = set()
         self._note_again_at = 0.0
         self.unnoted = ""
@@ -77,6 +76,18 @@ class Outbox(Stage[OutboxSettings]):
         self._old = OldEvents()
         self._refused: set[tuple[str, str]] = set()
         self.committed: list[bytes] = []
+
+    def _places(self) -> list[tuple[str, str]]:
+        """(camera, producer) of all whose frames are heard of."""
+        return [(camera, producer) for camera in self.context.cameras for producer in self.settings.producers or [""]]
+
+    def cameras_changed(self) -> None:
+        """A camera that has come is waited for from where the others are; one that is gone may come again."""
+        now = min(self._judged.values(), default=_NEVER)
+        self._judged = {place: self._judged.get(place, now) for place in self._places()}
+        gone = self._ended.difference(self.context.cameras)
+        self._ended -= gone
+        self._forget_ends(gone)
 
     # ---- opening and closing
 
@@ -123,7 +134,7 @@ class Outbox(Stage[OutboxSettings]):
         self._db = None
         if left:
             self.context.log.warning("events_undelivered", events=left, kept_in=self.settings.path)
-        elif self.ended(self.context.cameras):
+        elif self.all_ended or not self.context.cameras:
             for suffix in ("", "-wal", "-shm"):
                 Path(self.settings.path + suffix).unlink(missing_ok=True)
 
@@ -215,8 +226,11 @@ class Outbox(Stage[OutboxSettings]):
             self._lost.note(producer, camera, incarnation)
             self._commit(list(self._lost.ends(self.db, producer, camera)))
 
-    def end(self, camera: str) -> None:
-        """Nothing more comes of this camera."""
+    def end(self, camera: str, *, removed: bool = False) -> None:
+        """Nothing more comes of this camera. Where it was `removed`, that says nothing about the end of the run."""
+        if removed:
+            self._judge_all(camera)
+            return
         try:
             self.db.execute("INSERT OR IGNORE INTO ended VALUES (?)", (camera,))
         except sqlite3.Error as error:
@@ -224,15 +238,25 @@ class Outbox(Stage[OutboxSettings]):
             self.context.log.warning("camera_end_not_kept", camera=camera, error=str(error))
         self._note_end(camera)
 
+    def _forget_ends(self, cameras: Iterable[str]) -> None:
+        try:
+            self.db.executemany("DELETE FROM ended WHERE camera = ?", [(camera,) for camera in cameras])
+        except sqlite3.Error as error:
+            self.context.log.warning("camera_end_not_forgotten", error=str(error))
+
     def _note_end(self, camera: str) -> None:
         self._ended.add(camera)
+        self._judge_all(camera)
+
+    def _judge_all(self, camera: str) -> None:
         for place in self._judged:
             if place[0] == camera:
                 self._judged[place] = 1 << 62
 
-    def ended(self, cameras: Iterable[str]) -> bool:
-        """True when all of these have ended."""
-        return self._ended.issuperset(cameras)
+    @property
+    def all_ended(self) -> bool:
+        """True when all cameras have ended. Where there are none, others are about to come."""
+        return bool(self.context.cameras) and self._ended.issuperset(self.context.cameras)
 
     # ---- handing out
 

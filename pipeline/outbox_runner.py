@@ -29,14 +29,12 @@ class OutboxRunner:
         plan: StagePlan,
         stage: Outbox,
         *,
-        cameras: Sequence[str],
         sinks: Mapping[str, StageRunner],
         hold: Hold,
     ) -> None:
         self.plan = plan
         self.stage = stage
         self.times = StageTimes()
-        self._cameras = cameras
         self._sinks = sinks
         self._hold = hold
 
@@ -51,9 +49,9 @@ class OutboxRunner:
 
         Not before it is noted what they have: waits while the disk does not take it.
         """
-        self.stage.end(camera)
+        self.stage.end(camera, removed=end.reason == "removed")
         self._hand_out()
-        if self.stage.ended(self._cameras):
+        if self.stage.all_ended:
             self._hold.until_taken(self.plan.name, self.stage.note_delivered)
             for sink in self._sinks.values():
                 sink.end(EVERY_CAMERA, end)

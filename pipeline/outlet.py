@@ -69,12 +69,31 @@ class Outlet:
         self._by_camera: dict[str, list[Queue]] = {}
         self._routes: dict[tuple[str, str], tuple[_Link, Queue]] = {}
         self._done: dict[tuple[str, str], Stamp] = {}
-        for edge in edges:
-            for camera, reader in routes[edge.name].items():
-                link = self._links.setdefault(reader, _Link(reader, Custody(counters, ring.release)))
-                queue = link.custody.queue(edge, camera)
-                self._by_camera.setdefault(camera, []).append(queue)
-                self._routes[edge.name, camera] = (link, queue)
+        self._edges = edges
+        self._counters = counters
+        self.revise(routes)
+
+    def revise(self, routes: Mapping[str, Mapping[str, str]]) -> None:
+        """From now on what leaves goes by these; a camera that is no longer in them has nothing left on its way."""
+        wanted = {
+            (edge.name, camera): (edge, reader) for edge in self._edges for camera, reader in routes[edge.name].items()
+        }
+        for place in self._routes.keys() - wanted.keys():
+            self._drop(place)
+        for place in wanted.keys() - self._routes.keys():
+            edge, reader = wanted[place]
+            link = self._links.setdefault(reader, _Link(reader, Custody(self._counters, self._ring.release)))
+            queue = link.custody.queue(edge, place[1])
+            self._by_camera.setdefault(place[1], []).append(queue)
+            self._routes[place] = (link, queue)
+
+    def _drop(self, place: tuple[str, str]) -> None:
+        link, queue = self._routes.pop(place)
+        link.custody.drop(queue)
+        self._done.pop(place, None)
+        self._by_camera[place[1]].remove(queue)
+        if not self._by_camera[place[1]]:
+            del self._by_camera[place[1]]
 
     # ---- readers come and go
 

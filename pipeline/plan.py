@@ -145,6 +145,7 @@ class RunPlan:
     """A whole run. `camera_settings`: camera -> plain values for the source's `camera_type`.
 
     `live_cameras`: those that never wait for their readers, whatever the edges do.
+    `file`: where it was read from, "" where it was not; `camera_defaults`: what a further camera of it has by itself.
     `event_filters`: event sink -> names of the stages whose events it wants, () for all.
     `in_process`: everything is one unit, run by the caller itself, without shared memory and sockets between stages.
     """
@@ -161,6 +162,14 @@ class RunPlan:
     hang_s: float = 10.0
     open_s: float = 120.0
     drain_s: float = 20.0
+    file: str = ""
+    camera_defaults: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def source(self) -> str:
+        """The kind of its source stage."""
+        unit = next(unit for unit in self.units if unit.sources)
+        return next(stage.use for stage in unit.stages if stage.name in unit.sources)
 
     @property
     def edges_drop(self) -> bool:
@@ -171,6 +180,22 @@ class RunPlan:
 def to_wire(unit: UnitPlan) -> dict[str, Any]:
     """Plain values for msgpack."""
     return asdict(unit)
+
+
+def run_to_wire(plan: RunPlan) -> dict[str, Any]:
+    """Plain values, as for JSON."""
+    return asdict(plan)
+
+
+def run_from_wire(data: Mapping[str, Any]) -> RunPlan:
+    """The inverse of `run_to_wire`. Raises KeyError, TypeError or ValueError where it is none."""
+    values = dict(data)
+    values["units"] = tuple(from_wire(unit) for unit in data["units"])
+    values["groups"] = tuple(GroupPlan(**{**group, "units": tuple(group["units"])}) for group in data["groups"])
+    values["event_filters"] = {sink: tuple(stages) for sink, stages in data["event_filters"].items()}
+    for name in ("ordered_sinks", "live_cameras"):
+        values[name] = tuple(data[name])
+    return RunPlan(**values)
 
 
 def from_wire(data: Mapping[str, Any]) -> UnitPlan:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Collection
 from typing import Any
 
 from pipeline.boot import Boot
@@ -42,7 +43,8 @@ class Process:
 
     `beat`: the fields of its last `Beat`, with the stages' items and the files of all incarnations. `frames_done`:
     camera -> the stamp up to which all is done. `refused`: why nothing more is heard of this incarnation, if so;
-    `killed_for`: why it was killed, if it was, and is not dead yet.
+    `killed_for`: why it was killed, if it was, and is not dead yet. `revision`: the number of the newest plan that it
+    has; `leaving`: it is in none any more; `previous`: its plan before one that it has not opened with yet.
     """
 
     def __init__(self, plan: UnitPlan, number: int) -> None:
@@ -62,6 +64,9 @@ class Process:
         self.refused = ""
         self.killed_for = ""
         self.gave_up = ""
+        self.revision = 0
+        self.leaving = False
+        self.previous: UnitPlan | None = None
         self.ended: dict[str, tuple[str, str]] = {}
         self.end_status: dict[str, int] = {}
         self.beat: dict[str, Any] = {}
@@ -112,6 +117,25 @@ class Process:
     def counts(self) -> Counter[tuple[str, str]]:
         """(name, camera) -> count, over all incarnations."""
         return self.tally.counts
+
+    # ---- another plan
+
+    def forget_all_but(self, cameras: Collection[str]) -> None:
+        """Of other cameras everything is done: one that comes again under the same name is a new one."""
+        for known in (self.ended, self.end_status, self.frames_done):
+            for camera in [camera for camera in known if camera not in cameras]:
+                del known[camera]
+
+    def succeed_with(self, plan: UnitPlan) -> None:
+        """Close this incarnation in order, for the next one to begin with other settings."""
+        self.previous, self.plan = self.previous or self.plan, plan
+        if self.channel:
+            self.channel.send("close")
+
+    def go_back(self) -> None:
+        """It does not open with its new settings: those of before are right again."""
+        assert self.previous
+        self.plan, self.previous = self.previous, None
 
     # ---- its start and its end
 

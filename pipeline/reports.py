@@ -77,6 +77,14 @@ class Ended(_Report):
     status: int = EXIT_DONE
 
 
+class Revised(_Report):
+    """It goes on by the plan that was sent with this number; or does not, for the reason in `problem`."""
+
+    op: Literal["revised"]
+    number: int
+    problem: str = ""
+
+
 class Failed(_Report):
     """`status`: what the run would exit with."""
 
@@ -108,7 +116,7 @@ class Oversize(_Report):
     bytes: int
 
 
-Report = Ready | Beat | Ended | Failed | Line | Committed | Oversize
+Report = Ready | Beat | Ended | Revised | Failed | Line | Committed | Oversize
 _READER: TypeAdapter[Report] = TypeAdapter(Annotated[Report, Field(discriminator="op")])
 
 

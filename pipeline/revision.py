@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline.outbox import EVERY_CAMERA
-from pipeline.plan import EdgePlan, GroupPlan, RunPlan, UnitPlan, priorities_of
+from pipeline.plan import EdgePlan, GroupPlan, RunPlan, StagePlan, UnitPlan, priorities_of
 
 Homes = dict[str, tuple[str, ...]]
 """Unit -> its cameras."""
@@ -39,17 +39,22 @@ def change(before: RunPlan, after: RunPlan) -> Change:
     )
 
 
-def with_cameras(plan: RunPlan, cameras: Mapping[str, Mapping[str, Any]], live: Collection[str]) -> RunPlan:
-    """The plan for these cameras (name -> settings, at least one); `live`: which of them never wait."""
+def with_cameras(
+    plan: RunPlan, cameras: Mapping[str, Mapping[str, Any]], live: Collection[str], *, origin: RunPlan | None = None
+) -> RunPlan:
+    """The plan for these cameras (name -> settings); `live`: which of them never wait.
+
+    `origin`: a plan of the same stages in which every group has a process; needed where `plan` has no cameras.
+    """
     units = {unit.name: unit for unit in plan.units}
+    models = _models(origin or plan)
     dealt = {group.name: _deal(group, units, list(cameras)) for group in plan.groups}
-    group_of = {stage.name: group.name for group in plan.groups for stage in units[group.units[0]].stages}
-    homes_of = {stage: dealt[group] for stage, group in group_of.items()}
+    homes_of = {stage.name: dealt[group] for group, unit in models.items() for stage in unit.stages}
     return replace(
         plan,
         units=tuple(
             replace(
-                _unit(units.get(name, units[group.units[0]]), name, own, homes_of),
+                _unit(units.get(name, models[group.name]), name, own, homes_of),
                 priorities=priorities_of(own, cameras),
             )
             for group in plan.groups
@@ -59,6 +64,22 @@ def with_cameras(plan: RunPlan, cameras: Mapping[str, Mapping[str, Any]], live: 
         camera_settings=dict(cameras),
         live_cameras=tuple(name for name in cameras if name in live),
     )
+
+
+def with_stages(plan: RunPlan, stages: Mapping[str, StagePlan]) -> RunPlan:
+    """The plan with these in the place of those of the same name."""
+    return replace(
+        plan,
+        units=tuple(
+            replace(unit, stages=tuple(stages.get(stage.name, stage) for stage in unit.stages)) for unit in plan.units
+        ),
+    )
+
+
+def _models(plan: RunPlan) -> dict[str, UnitPlan]:
+    """Group -> one of its units."""
+    units = {unit.name: unit for unit in plan.units}
+    return {group.name: units[group.units[0]] for group in plan.groups}
 
 
 def _deal(group: GroupPlan, units: Mapping[str, UnitPlan], cameras: list[str]) -> Homes:

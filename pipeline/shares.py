@@ -34,11 +34,20 @@ class Shares:
     """What the cameras of one reader have got. `priorities`: 1 for those that are not named."""
 
     def __init__(self, priorities: Mapping[str, int]) -> None:
-        self._strides = {camera: _ROUND // priority for camera, priority in priorities.items()}
+        self.follow(priorities)
         self._tags: dict[str, int] = {}
         self._served: dict[str, int] = {}
         self._now = 0
         self._count = 0
+
+    def follow(self, priorities: Mapping[str, int]) -> None:
+        """From now on these are the priorities."""
+        self._strides = {camera: _ROUND // priority for camera, priority in priorities.items()}
+
+    def forget(self, camera: str) -> None:
+        """The camera is gone; one that comes under its name is a new one."""
+        self._tags.pop(camera, None)
+        self._served.pop(camera, None)
 
     def rank(self, camera: str) -> Rank:
         """Of all that have something, the camera with the lowest rank is next."""

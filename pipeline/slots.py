@@ -20,7 +20,7 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import BadItem
+from pipeline.errors import BadItem, EnvironmentProblem
 from pipeline.segments import (
     GENERATIONS_AT,
     HEADER,
@@ -102,6 +102,21 @@ class SlotRing:
                 raise BadItem("no_slot", f"all {self._slots} slots are in use")
             return self._take(self._grow(nbytes))
 
+    def resize(self, slots: int) -> None:
+        """So many messages may be alive from now on. Raises EnvironmentProblem where the memory does not suffice.
+
+        For more of them a larger segment takes over, and the one before goes when it is empty; for fewer nothing moves.
+        """
+        with self._lock:
+            enough = not self._segments or self._segments[0].slots >= slots or len(self._segments) >= MAX_SEGMENTS
+            before, self._slots = self._slots, slots
+            try:
+                if not enough:
+                    self._grow(self._segments[0].stride)
+            except EnvironmentProblem:
+                self._slots = before
+                raise
+
     def _grow(self, nbytes: int) -> _OwnedSegment:
         stride = round_up(nbytes, PAGE)
         segment = _OwnedSegment(f"{self._prefix}.{self._made}", self._slots, stride)
@@ -111,8 +126,7 @@ class SlotRing:
         return segment
 
     def _retire(self) -> None:
-        largest = self._segments[0].stride
-        for segment in [s for s in self._segments[1:] if s.stride < largest and not s.used]:
+        for segment in [s for s in self._segments[1:] if not s.used]:
             self._segments.remove(segment)
             segment.unlink()
 

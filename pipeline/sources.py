@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from pipeline.context import Collector
@@ -58,8 +58,30 @@ class Sources:
             if not feed.started:
                 feed.start(resume_of(camera), gave_up)
 
+    def add(self, feed: SourceFeed) -> None:
+        """One more camera; `start` begins it."""
+        self._feeds[feed.camera] = feed
+
+    def remove(self, camera: str) -> None:
+        """Ask one to end for good."""
+        self._feeds[camera].stop("removed")
+
+    def keep_only(self, cameras: Collection[str]) -> None:
+        """Forget all of the other cameras: everything of theirs is done."""
+        for camera in [camera for camera in self._feeds if camera not in cameras]:
+            self._feeds.pop(camera).join(0)
+            self._on_the_way.pop(camera, None)
+            self.frames_done.pop(camera, None)
+
+    def pause(self, cameras: Collection[str]) -> None:
+        """Let these rest, and all others go on."""
+        for camera, feed in self._feeds.items():
+            feed.pause() if camera in cameras else feed.go_on()
+
     def take(self) -> None:
         """Send what the sources have, of each as much as its window allows."""
+        for feed in self._feeds.values():
+            feed.attend()
         feeds = [one for one in self._feeds.values() if len(self._on_the_way[one.camera]) < self._unit.plan.window]
         for feed in feeds:  # what is taken can no longer be replaced: each only when it is sent
             for handed in feed.take():

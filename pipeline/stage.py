@@ -200,6 +200,12 @@ class Stage(Generic[S]):
         """Called before an item of `camera` whose time is at or past `due_ns`."""
         return ()
 
+    def cameras_changed(self) -> None:
+        """`context.cameras` is another: called in a run whose cameras come and go, between two calls of the others.
+
+        A camera that is gone has had its `finish`; one of the same name may come later, and is a new one.
+        """
+
     def close(self) -> None:
         """Let go of everything. Called once, also after a failure."""
 

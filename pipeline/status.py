@@ -44,7 +44,7 @@ class Meter:
     """Adds up counts over processes and incarnations, and turns them into rates."""
 
     def __init__(self, plan: RunPlan) -> None:
-        self._plan = plan
+        self.plan = plan
         self._started = time.monotonic()
         self._ages: dict[str, float] = {}
         self._last_frame: dict[str, tuple[int, float]] = {}
@@ -71,19 +71,23 @@ class Meter:
         processes: Sequence[Reporting],
         events: list[dict[str, Any]],
         known: Mapping[str, CameraNow] = MappingProxyType({}),
+        departed: Mapping[tuple[str, str], int] = MappingProxyType({}),
     ) -> dict[str, Any]:
-        """See docs/operations.md for the fields. `known`: camera -> how it is, as far as its source says it."""
+        """See docs/operations.md for the fields.
+
+        `known`: camera -> how it is, as far as its source says it. `departed`: what those counted that are no more.
+        """
         for process in processes:
             self.note_frames(process)
-        counts: Counter[tuple[str, str]] = sum((p.counts() for p in processes), Counter())
+        counts: Counter[tuple[str, str]] = sum((p.counts() for p in processes), Counter(departed))
         items = {f"stage {name}": total for name, total in _stage_items(processes).items()}
-        frames = {f"camera {c}": counts["frames", c] for c in self._plan.camera_settings}
+        frames = {f"camera {c}": counts["frames", c] for c in self.plan.camera_settings}
         self._note_rates({**items, **frames})
         return {
-            "graph": self._plan.graph,
+            "graph": self.plan.graph,
             "uptime_s": round(time.monotonic() - self._started, 3),
             "cameras": {
-                c: self._camera(c, processes, counts, known.get(c, CameraNow())) for c in self._plan.camera_settings
+                c: self._camera(c, processes, counts, known.get(c, CameraNow())) for c in self.plan.camera_settings
             },
             "stages": self._stages(processes),
             "events": [_short(event) for event in events[-10:]],

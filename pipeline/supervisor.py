@@ -5,8 +5,8 @@
                               |  failure: the user's mistake, or the machine's, ends the run
 
 A process that dies or hangs is started again, at once the first time, later when it keeps dying; its readers and
-senders are told its new address and hand over again what is not done. `pipeline.hangs` says what hangs, and
-`pipeline.deaths` what a death means.
+senders are told its new address and hand over again what is not done. `pipeline.watchdog` sees what hangs, and
+`pipeline.deaths` says what a death means.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
 import structlog
@@ -23,33 +24,29 @@ import zmq
 from pipeline.cameras import Cameras
 from pipeline.control import ControlServer
 from pipeline.deaths import Death, EndCameras, EndRun, is_finite, judge, lost_at_close
-from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP
+from pipeline.errors import EXIT_GAVE_UP
 from pipeline.fleet import CLOSE_S, Fleet
-from pipeline.hangs import Wakefulness
-from pipeline.hold import HOLD_LIMIT_S
+from pipeline.membership import Membership
 from pipeline.notices import Notices
 from pipeline.outcome import Outcome
 from pipeline.plan import RunPlan
 from pipeline.process import Process
-from pipeline.reports import Beat, Committed, Ended, Failed, Ready, Report
+from pipeline.reports import Beat, Committed, Ended, Failed, Ready, Report, Revised
+from pipeline.requests import Requests
 from pipeline.run_folder import RunFolder
 from pipeline.segments import sweep
-from pipeline.standstill import Standstill, Stuck
 from pipeline.status import Meter
+from pipeline.watchdog import Watchdog
 
 _LOOP_MS = 100
 _KEPT_EVENTS = 50
-_LOOK_S = 0.5
 _LONGEST_WAIT_AFTER_STOP_S = 1.0
-_PATIENCE = 3
-"""So many times `hang_s` nothing may move."""
 
 
 class Supervisor:
     """One run. `tell` is called now and then (about ten times a second) and must return at once."""
 
     def __init__(self, plan: RunPlan, folder: RunFolder, tell: Callable[[Supervisor], None] | None = None) -> None:
-        self.plan = plan
         self.folder = folder
         self.outcome = Outcome()
         self.events: deque[dict[str, Any]] = deque(maxlen=_KEPT_EVENTS)
@@ -58,14 +55,15 @@ class Supervisor:
         self._next_tell = 0.0
         self._log = structlog.get_logger()
         self._fleet = Fleet(plan, folder, self)
-        self._control = ControlServer(folder.control, self._answer)
+        self._membership = Membership(plan, self._fleet, self._log)
+        requests = Requests(self, self._membership, self._log)
+        self._control = ControlServer(folder.control, requests.answer)
         self._fleet.poller.register(self._control.socket, zmq.POLLIN)
-        self._wakefulness = Wakefulness(time.monotonic(), plan.hang_s)
         self._notices = Notices(folder.name, plan.graph, outbox=any(p.has_outbox for p in self.processes))
         self._cameras = Cameras(plan, self._notices, self._log)
         self._finite = is_finite(plan)
-        self._standstill = Standstill(_PATIENCE * plan.hang_s, finite=self._finite, now=time.monotonic())
-        self._next_look = 0.0
+        stuck = partial(self._fail, stuck=True)
+        self._watchdog = Watchdog(plan, self._fleet, finite=self._finite, fail=stuck, log=self._log)
         self._running = False
         self._running_since = 0.0
         self._closing_since = 0.0
@@ -83,6 +81,11 @@ class Supervisor:
         self._cameras.stop()
 
     @property
+    def plan(self) -> RunPlan:
+        """The plan as it is now: cameras come and go."""
+        return self._membership.plan
+
+    @property
     def worked_s(self) -> float:
         """Seconds from when all processes were ready until every sink had heard the end of every camera."""
         return max(0.0, self._closing_since - self._running_since) if self._running_since else 0.0
@@ -94,19 +97,8 @@ class Supervisor:
 
     def status(self) -> dict[str, Any]:
         """The state of the run as plain values."""
-        status = self.meter.status(list(self.processes), list(self.events), self._cameras.now())
+        status = self.meter.status(list(self.processes), list(self.events), self._cameras.now(), self._fleet.departed)
         return {**status, "worked_s": round(self.worked_s, 3)}
-
-    def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        if request.get("op") == "status":
-            return self.status()
-        if request.get("op") == "stop":
-            self.stop()
-            return {"ok": True}
-        if request.get("op") == "metrics":
-            status = self.status()
-            return {name: status[name] for name in ("counts", "cameras", "stages", "units", "memory_mb", "uptime_s")}
-        return {"error": f"unknown request {request.get('op')!r}; expected status, metrics or stop"}
 
     # ---- the loop
 
@@ -128,27 +120,29 @@ class Supervisor:
     def _turn(self) -> None:
         self._listen()
         now = time.monotonic()
-        slept_s = self._wakefulness.slept_s(now)
-        if slept_s:
-            self._note_sleep(slept_s)
+        slept_s = self._watchdog.slept_s(now)
+        if self._stop_since:
+            self._stop_since += slept_s
         for process in self.processes:
             self._steer(process, now)
         if not self._closing_since:
             self._look_for_end(now)
+        if self._running and not self._closing_since:
+            self._membership.turn(stopping=bool(self._stop_since))
+            self._take_over(self.plan)
         if self._tell and now >= self._next_tell:
             self._next_tell = now + _LOOP_MS / 1000
             self._tell(self)
 
+    def _take_over(self, plan: RunPlan) -> None:
+        """Tell of the cameras that are there now."""
+        if self.meter.plan is not plan:
+            self.meter.plan = plan
+            self._cameras.follow(plan)
+
     def _listen(self) -> None:
         if self._control.socket in self._fleet.listen(_LOOP_MS):
             self._control.serve()
-
-    def _note_sleep(self, seconds: float) -> None:
-        """This process itself was stopped: nobody else is to blame."""
-        for process in self.processes:
-            process.slept(seconds)
-        if self._stop_since:
-            self._stop_since += seconds
 
     def _steer(self, process: Process, now: float) -> None:
         if process.channel:
@@ -159,7 +153,7 @@ class Supervisor:
         if process.state == "waiting" and (stopped or now >= process.start_at):
             self._fleet.start(process)
         elif process.state in ("starting", "running"):
-            self._look_for_hang(process, now)
+            self._watchdog.look_at(process, self.plan, now)
         if process.state == "running" and process.channel and process.has_outbox:
             self._notices.send(process.channel, now)
 
@@ -171,8 +165,7 @@ class Supervisor:
         elif self._stop_since and now - self._stop_since > self.plan.drain_s:
             self._fail(EXIT_GAVE_UP, f"not all was processed within {self.plan.drain_s:g} s after the stop", stuck=True)
         else:
-            self._look_for_held(now)
-            self._look_for_standstill(now)
+            self._watchdog.look(self.plan, now, running=self._running)
 
     # ---- what the processes say
 
@@ -189,6 +182,9 @@ class Supervisor:
             case Ended():
                 process.note_end(report)
                 self._cameras.ended(report.camera)
+            case Revised():
+                process.revision = report.number
+                self._membership.revised(report)
             case Failed():
                 process.failure = (report.status, report.error)
             case Committed():
@@ -198,6 +194,7 @@ class Supervisor:
 
     def _ready(self, process: Process, endpoint: str) -> None:
         process.is_ready(endpoint)
+        process.previous = None
         if process.channel and process.has_outbox:
             # Before its senders know its address: what ends the incidents of the dead comes before those of the living.
             self._notices.send(process.channel, process.ready_at, anew=True)
@@ -205,39 +202,19 @@ class Supervisor:
         if not self._running and all(p.state == "running" for p in self.processes):
             self._running, self._running_since = True, time.monotonic()
             self._log.info("running", processes=len(self.processes), cameras=len(self.plan.camera_settings))
+        self._membership.greet(process)
         if self._running:
             self._fleet.start_sources()
 
     # ---- hangs and deaths
 
-    def _look_for_hang(self, process: Process, now: float) -> None:
-        why = process.hung(now, self.plan.hang_s, self.plan.open_s)
-        if why and not process.killed_for and self._wakefulness.trusts(now):
-            self._log.error("process_hangs", unit=process.plan.name, why=why, hang_s=self.plan.hang_s)
-            process.kill(why)
-
-    def _look_for_standstill(self, now: float) -> None:
-        if now < self._next_look:
-            return
-        self._next_look = now + _LOOK_S
-        trusted = self._running and self._wakefulness.trusts(now)
-        stuck = self._standstill.look([p.sight(trusted=trusted, finite=self._finite) for p in self.processes], now)
-        if stuck:
-            self._log.error("nothing_moves", for_s=_PATIENCE * self.plan.hang_s, custody=stuck.custody)
-            self._get_going(stuck)
-
-    def _get_going(self, stuck: Stuck) -> None:
-        if stuck.over:
-            self._fail(EXIT_GAVE_UP, stuck.problem, stuck=True)
-            return
-        for process in self.processes:
-            if process.plan.name in stuck.culprits:
-                process.kill("nothing moves")
-
     def died(self, process: Process, status: int, *, opened: bool) -> None:
         """See `pipeline.fleet.Listener`."""
-        if self._closing_since or (process.plan.sources and process.all_ended):
+        if self._closing_since or process.leaving or (process.plan.sources and process.all_ended):
             self._finished(process, status, opened=opened)
+            return
+        if process.previous:
+            self._follow_change(process, opened=opened)
             return
         delay = process.back_off(opened=opened, most_s=_LONGEST_WAIT_AFTER_STOP_S if self._stop_since else math.inf)
         death = process.death(status, opened=opened)
@@ -246,11 +223,25 @@ class Supervisor:
 
     def _finished(self, process: Process, status: int, *, opened: bool) -> None:
         """The end of a process that is needed no longer: of an ended source, all that was made is done."""
+        done = bool(process.plan.sources) and process.all_ended
         process.state = "finished"
+        if process.leaving:
+            self._fleet.drop(process)
         if process.failure:  # a stage that could not be closed
             self.outcome.add(*process.failure)
-        elif self._closing_since and opened and status and not (self._hurried and process.killed_for):
+        elif self._closing_since and not done and opened and status and not (self._hurried and process.killed_for):
             self.outcome.add(EXIT_GAVE_UP, lost_at_close(process.plan.name, status, process.killed_for))
+
+    def _follow_change(self, process: Process, *, opened: bool) -> None:
+        """It has closed to begin anew with other settings; or it does not open with them: those of before come back."""
+        if opened:
+            self._notices.lost_by(process, "other settings")  # wanted so: no fault of the run
+        else:
+            process.go_back()
+            self._membership.stays(process.plan)
+            why = process.failure[1] if process.failure else "it died while it was opened"
+            self._log.error("settings_refused", unit=process.plan.name, why=why)
+        process.state, process.start_at = "waiting", time.monotonic()
 
     def _follow(self, process: Process, death: Death) -> None:
         """Do what the death of a process calls for."""
@@ -273,15 +264,10 @@ class Supervisor:
         self._closing_since = time.monotonic()
         self._hurried |= stuck
 
-    def _look_for_held(self, now: float) -> None:
-        """A finite run does not wait for ever for a disk or a receiver."""
-        held = [p for p in self.processes if p.held_since and now - p.held_since > HOLD_LIMIT_S]
-        if self._finite and held:
-            why = held[0].beat.get("held", "")
-            self._fail(EXIT_ENVIRONMENT, f"given up after {HOLD_LIMIT_S:g} s of waiting: {why}", stuck=True)
-
     def _all_ended(self) -> bool:
-        """True when every process that nobody reads from has heard the end of all of its cameras."""
+        """True when every process that nobody reads from has heard the end of all its cameras, and none will come."""
+        if not self.plan.camera_settings or self._membership.differs:
+            return bool(self._stop_since) and not self.plan.camera_settings
         return self._running and all(p.all_ended for p in self.processes if not p.plan.outgoing)
 
     def _end_all(self) -> None:
@@ -292,6 +278,6 @@ class Supervisor:
         self.outcome.add_camera_errors(ended, self.plan.camera_settings, statuses)
         self.outcome.add_absent(self._cameras.absent(), ended)
         self._fleet.close(lambda: CLOSE_S if self._hurried else max(CLOSE_S, self.plan.drain_s), self._listen)
-        for process in self.processes:
-            self.outcome.add_losses(process.counts(), edges_drop=self.plan.edges_drop)
+        for counts in (self._fleet.departed, *(process.counts() for process in self.processes)):
+            self.outcome.add_losses(counts, edges_drop=self.plan.edges_drop)
         self._running = False

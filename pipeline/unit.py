@@ -63,6 +63,17 @@ class Unit:
         """The stage that takes what comes from other processes."""
         return self.runners[self.order[0]]
 
+    def revise(self, plan: UnitPlan) -> None:
+        """The same stages, for other cameras; of those that are gone everything is done, and forgotten."""
+        self.plan = plan
+        for place in [place for place in self._joins if place[1] not in plan.cameras]:
+            del self._joins[place]
+        for place in [place for place in self._ends if place[1] not in plan.cameras]:
+            del self._ends[place]
+        for runner in self.runners.values():
+            runner.stage.context.cameras = plan.cameras
+            runner.stage.cameras_changed()
+
     def open(self) -> None:
         """Open all stages; what has been opened is closed by `close`, also when one of them fails."""
         for name in self.order:

@@ -17,7 +17,7 @@ from typing import Any
 
 import zmq
 
-from pipeline.boot import Boot, Builder, Built
+from pipeline.boot import Boot, Builder
 from pipeline.channel import Channel
 from pipeline.context import Collector, Pulse
 from pipeline.dispatch import Dispatch
@@ -32,14 +32,15 @@ from pipeline.metrics import Counters
 from pipeline.outbox import Outbox
 from pipeline.outlet import Outlet
 from pipeline.plan import slots_of
+from pipeline.roster import Roster
 from pipeline.segments import require_ordered_stores
 from pipeline.slots import SlotRing
 from pipeline.sources import Sources
 from pipeline.stage import Logger, Source
 from pipeline.submission import Submission
+from pipeline.vitals import Vitals
 from pipeline.wire import new_arrays
 
-_BEAT_S = 0.25
 _IDLE_MS = 200
 _JOIN_S = 1.0
 
@@ -62,7 +63,7 @@ class Worker:
         self._ring = SlotRing(boot.shm_prefix, slots_of(self._plan))
         self._collector = Collector(self._ring.release)
         self._hold = Hold(self._pause, self._collector, log)
-        built = self._build()
+        built = self._builder(boot).build()
         self._unit = built.unit
         self._inlet = self._make_inlet()
         self._outlet = Outlet(
@@ -79,24 +80,36 @@ class Worker:
         self._sources = self._make_sources(built.sources)
         self._intake = self._make_intake(self._inlet) if self._inlet else None
         self._dispatch = self._make_dispatch(built.outbox) if built.outbox else None
+        ways = (self._unit, self._inlet, self._outlet)
+        self._roster = Roster(*ways, ring=self._ring, sources=self._sources, new_feed=self._new_feed)
+        self._vitals = Vitals(
+            channel,
+            unit=self._unit,
+            counters=self._counters,
+            ring=self._ring,
+            hold=self._hold,
+            outlet=self._outlet,
+            sources=self._sources,
+            inlet=self._inlet,
+            intake=self._intake,
+            dispatch=self._dispatch,
+        )
         self._closing = threading.Event()
         self._thread = threading.get_ident()
         self._order: set[str] = set()
         self._early = orders
-        self._next_beat = 0.0
-        self._cpu_before = 0.0
 
     # ---- building
 
-    def _build(self) -> Built:
+    def _builder(self, boot: Boot) -> Builder:
         return Builder(
-            self._boot,
+            boot,
             counters=self._counters,
             log=self._log,
             collector=self._collector,
             hold=self._hold,
             allocate=partial(new_arrays, self._ring),
-        ).build()
+        )
 
     def _make_inlet(self) -> Inlet | None:
         if not self._plan.incoming:
@@ -122,10 +135,13 @@ class Worker:
             source,
             pulse,
             self._collector,
-            window=self._plan.window,
+            window=self._boot.unit.window,
             live=source.is_live(source.camera_settings),
             wake=self._wake,
         )
+
+    def _new_feed(self, boot: Boot, camera: str) -> SourceFeed:
+        return self._feed(*self._builder(boot).source(camera))
 
     def _make_intake(self, inlet: Inlet) -> Intake:
         return Intake(
@@ -162,7 +178,7 @@ class Worker:
         failures: list[CamgraphError] = []
         try:
             self._unit.open()
-            self._cpu_before = time.process_time()
+            self._vitals.begin()
             self._channel.send("ready", endpoint=self._boot.endpoint if self._inlet else "")
             self._obey(self._early)
             self._loop()
@@ -214,9 +230,7 @@ class Worker:
             self._dispatch.turn()
         if self._inlet:
             self._inlet.flush()
-        if time.monotonic() >= self._next_beat:
-            self._next_beat = time.monotonic() + _BEAT_S
-            self._report()
+        self._vitals.tell_in_time()
 
     def _pause(self, seconds: float) -> bool:
         """Let so much time pass while a stage is held; True when the process closes.
@@ -243,8 +257,20 @@ class Worker:
             elif message["op"] == "emit":
                 assert self._dispatch
                 self._dispatch.emit(message)
+            elif message["op"] == "revise":
+                self._revise(Boot.from_wire(message["boot"]), message["number"])
+            elif message["op"] == "remove":
+                self._sources.remove(message["camera"])
+            elif message["op"] == "pause":
+                self._sources.pause(message["cameras"])
             else:
                 self._order.add(message["op"])
+
+    def _revise(self, boot: Boot, number: int) -> None:
+        problem = self._roster.revise(boot)
+        if not problem:
+            self._boot = boot
+        self._channel.send("revised", number=number, problem=problem)
 
     def _resume_of(self, camera: str) -> Stamp | None:
         """Behind which frame to go on: what the readers are done with, or an earlier incarnation knew to be done."""
@@ -255,31 +281,6 @@ class Worker:
         end = item.payload
         assert isinstance(end, End)
         self._channel.send("ended", camera=item.camera, reason=end.reason, error=end.error, status=end.status)
-
-    # ---- reports
-
-    def _report(self) -> None:
-        silence, changes = self._sources.silence, self._counters.camera_changes()
-        sent = self._channel.send(
-            "beat",
-            working_since_ns=self._intake.working_since_ns if self._intake else 0,
-            source_silent_since_ns=silence.since_ns,
-            source_opening=silence.opening,
-            stages={name: runner.times.snapshot() for name, runner in self._unit.runners.items()},
-            counts=self._counters.snapshot(),
-            ages=self._intake.ages() if self._intake else {},
-            files=self._counters.files,
-            frames_done=self._sources.frames_done,
-            cpu_s=time.process_time() - self._cpu_before,
-            queue=self._inlet.waiting() if self._inlet else 0,
-            custody=self._outlet.in_custody,
-            slots=self._ring.in_use,
-            held=self._hold.waits_for or (self._dispatch.waits_for if self._dispatch else ""),
-            camera_changes=changes,
-            camera_facts=self._counters.camera_facts,
-        )
-        if not sent:
-            self._counters.keep_camera_changes(changes)
 
     def _close(self) -> list[CamgraphError]:
         """Close everything; what went wrong in the stages that could not be."""
@@ -295,5 +296,5 @@ class Worker:
             self._inlet.close()
         self._sources.join(_JOIN_S)
         self._ring.close()
-        self._report()
+        self._vitals.tell()
         return failures

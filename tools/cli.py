@@ -36,6 +36,10 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "stages": LazyCommand("tools.stage_commands", "stages", "List the stages, or the settings of one."),
     "status": LazyCommand("tools.run_command", "status", "Show what a running graph is doing."),
     "stop": LazyCommand("tools.run_command", "stop", "Stop a running graph in order."),
+    "cameras": LazyCommand(
+        "tools.camera_commands", "cameras", "List, add, remove or pause cameras of a running graph."
+    ),
+    "reload": LazyCommand("tools.camera_commands", "reload", "Take a changed graph file over into its running graph."),
     "farm": LazyCommand("tools.farm.command", "farm", "Serve clips as RTSP cameras, to try things without one."),
     "assets": LazyCommand("tools.assets", "assets", "Pull the default model and clip."),
 }

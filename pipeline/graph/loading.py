@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from pipeline.errors import GraphError, Problem, UserError
@@ -30,7 +31,8 @@ def load_plan(path: str | Path, *, name: str | None = None, environ: Mapping[str
 def load_graph(path: str | Path, *, name: str | None = None, environ: Mapping[str, str] = os.environ) -> Graph:
     """The checked and completed graph of the file at `path`. Raises GraphError with everything that is wrong."""
     path = Path(path)
-    return parse_graph(_read(path), str(path), base_folder=path.parent, name=name, environ=environ)
+    graph = parse_graph(_read(path), str(path), base_folder=path.parent, name=name, environ=environ)
+    return replace(graph, path=str(path.absolute())) if path.is_file() else graph
 
 
 def _read(path: Path) -> str:

@@ -146,15 +146,16 @@ def find_cameras(
     """All cameras, by name, in the order of the file; what is wrong with their settings is reported."""
     cameras: dict[str, Camera] = {}
     for name, own in graph.cameras.items():
-        camera = _camera(name, {**(graph.camera_defaults or {}), **(own or {})}, source, base_folder, report)
+        camera = find_camera(name, {**(graph.camera_defaults or {}), **(own or {})}, source, base_folder, report)
         if camera:
             cameras[name] = camera
     return cameras
 
 
-def _camera(
+def find_camera(
     name: str, values: dict[str, Any], source: type[Source[Any]], base_folder: FilePath, report: Report
 ) -> Camera | None:
+    """One camera with these settings, defaults included, None where they are wrong, which is reported."""
     path: Path = ("cameras", name)
     own = report.source.mapping(*path)
 

@@ -28,6 +28,8 @@ class Graph:
     cameras: Mapping[str, Camera]
     completed: Completed
     groups: tuple[Group, ...]
+    path: str = ""
+    """The file that it was read from, where it can be read again."""
 
     @property
     def in_process(self) -> bool:
@@ -67,6 +69,8 @@ def plan_of(graph: Graph) -> RunPlan:
         hang_s=graph.file.hang_s,
         open_s=graph.file.open_s,
         drain_s=graph.file.drain_s,
+        file=graph.path,
+        camera_defaults=graph.file.camera_defaults or {},
     )
 
 

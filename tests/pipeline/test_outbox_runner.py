@@ -52,7 +52,7 @@ def test_the_end_waits_until_it_is_noted_what_the_sinks_have(tmp_path: Path) -> 
 
     hold = Hold(pause, Collector(), log)
     sinks = {"log": StageRunner(StagePlan("log", "log", {}), sink, Counters(), hold, log)}
-    runner = OutboxRunner(StagePlan("outbox", "outbox", {}), outbox, cameras=("cam",), sinks=sinks, hold=hold)
+    runner = OutboxRunner(StagePlan("outbox", "outbox", {}), outbox, sinks=sinks, hold=hold)
     made = Event(stamp(0), "e0", "i0", "single", b"{}")
     outbox.accept([Item("cam", Key(0, 0, 0), made, "rules")])
     outbox.db.execute("PRAGMA query_only = 1")

@@ -1,0 +1,46 @@
+"""One camera more for a graph that runs: checked like those in its file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pipeline.errors import UserError
+from pipeline.graph.nodes import Camera, find_camera
+from pipeline.graph.report import Report
+from pipeline.graph.yaml_source import load
+from pipeline.names import A_NAME, is_name
+from pipeline.registry import find_stage
+from pipeline.stage import Source
+
+
+def further_camera(
+    name: str,
+    values: Mapping[str, Any],
+    *,
+    source: str,
+    base_folder: Path,
+    defaults: Mapping[str, Any],
+    environ: Mapping[str, str] = os.environ,
+) -> Camera:
+    """The camera with these settings, as a graph file would have them, `${NAME}` included.
+
+    `source`: the kind of the graph's source stage. Raises GraphError with all that is wrong with the settings, and
+    UserError for a name that no camera can have.
+    """
+    if not is_name(name):
+        raise UserError(f"a camera cannot be called `{name}`: expected {A_NAME}")
+    text = yaml.safe_dump({"cameras": {name: dict(values)}}, allow_unicode=True)
+    report = Report(load(text, f"camera {name}", environ))
+    report.raise_if_any()
+    kind = find_stage(source)
+    assert issubclass(kind, Source)
+    own = report.source.mapping("cameras", name)
+    camera = find_camera(name, {**defaults, **own}, kind, base_folder, report)
+    report.raise_if_any()
+    assert camera
+    return camera

@@ -1,0 +1,214 @@
+"""Cameras come and go while a run goes on, and stages get other settings: one step after the other.
+
+    a camera goes     its source says its last word --done--> plan without it --all have it--> its process ends
+    a camera comes    plan with it --all have it--> its process starts
+    other settings    of a camera: it goes, and comes again; of a stage: its processes close, and begin anew
+
+What is wanted is kept apart from what is: whatever dies meanwhile, the difference between the two says what to do next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pipeline.errors import UserError
+from pipeline.fleet import Fleet
+from pipeline.plan import RunPlan, StagePlan, UnitPlan
+from pipeline.process import Process
+from pipeline.reports import Revised
+from pipeline.revision import with_cameras, with_stages
+from pipeline.stage import Logger
+
+
+class Membership:
+    """The cameras and stages of a run as they are (`plan`), and as they are wanted. `turn` goes one step further.
+
+    `source`: the kind of the source stage. `paused`: cameras that rest. `problems`: camera -> why it was not taken in.
+    """
+
+    def __init__(self, plan: RunPlan, fleet: Fleet, log: Logger) -> None:
+        self.plan = plan
+        self.paused: set[str] = set()
+        self.problems: dict[str, str] = {}
+        self._fleet = fleet
+        self._log = log
+        self.source = plan.source
+        self._origin = plan
+        self._wanted: dict[str, Mapping[str, Any]] = dict(plan.camera_settings)
+        self._live = set(plan.live_cameras)
+        self._told: dict[str, int] = {}
+        self._coming: tuple[str, ...] = ()
+        self._under_way = False
+
+    @property
+    def wanted(self) -> Mapping[str, Mapping[str, Any]]:
+        """Camera -> its settings, as they are to be."""
+        return self._wanted
+
+    @property
+    def busy(self) -> bool:
+        """True while what is differs from what is wanted, or a change has not come to its end."""
+        return self.differs or self._under_way or bool(self.coming) or self._fleet.changing
+
+    @property
+    def differs(self) -> bool:
+        """True while other cameras are wanted than are there."""
+        return self._wanted != self.plan.camera_settings
+
+    @property
+    def leaving(self) -> list[str]:
+        """Cameras that are on their way out, some of them to come again with other settings."""
+        return [name for name, values in self.plan.camera_settings.items() if self._wanted.get(name) != values]
+
+    @property
+    def coming(self) -> list[str]:
+        """Cameras that are wanted and whose source has not begun yet."""
+        here = self.plan.camera_settings
+        return [name for name in self._wanted if name not in here or name in self._coming or not self._has_begun(name)]
+
+    def _has_begun(self, camera: str) -> bool:
+        source = self._fleet.source_of(camera)
+        return source is not None and source.ready_at > 0
+
+    # ---- what is wanted
+
+    def add(self, name: str, values: Mapping[str, Any], *, live: bool) -> None:
+        """One more camera; its settings have been checked. Raises UserError where there is one of this name."""
+        if name in self._wanted:
+            raise UserError(f"there is a camera called {name}: choose another name, or remove that one first")
+        if name in self.plan.camera_settings:
+            raise UserError(f"the camera {name} is still on its way out: try again in a moment")
+        self.problems.pop(name, None)
+        self._wanted[name] = values
+        self._note_live(name, live=live)
+
+    def remove(self, name: str) -> None:
+        """One camera less. Raises UserError where there is none of this name, or no other."""
+        self._require(name)
+        if len(self._wanted) == 1:
+            raise UserError(f"{name} is the only camera: `camgraph stop` ends the run")
+        del self._wanted[name]
+        self.paused.discard(name)
+
+    def pause(self, name: str, *, paused: bool) -> None:
+        """Let a camera rest, or go on. Raises UserError where there is none of this name."""
+        self._require(name)
+        (self.paused.add if paused else self.paused.discard)(name)
+        source = self._fleet.source_of(name)
+        if source:
+            self._tell_paused(source)
+
+    def want(self, cameras: Mapping[str, Mapping[str, Any]], live: Collection[str]) -> None:
+        """Exactly these cameras."""
+        self._wanted = dict(cameras)
+        self._live = set(live)
+        self.paused &= self._wanted.keys()
+
+    def set_times(self, plan: RunPlan) -> None:
+        """Take on how long things may take."""
+        self.plan = replace(self.plan, hang_s=plan.hang_s, open_s=plan.open_s, drain_s=plan.drain_s)
+
+    def restart(self, stages: Mapping[str, StagePlan]) -> list[str]:
+        """Let the processes of these stages, whose settings are others than before, begin anew; their names."""
+        self.plan, self._origin = with_stages(self.plan, stages), with_stages(self._origin, stages)
+        return self._fleet.replace(self.plan)
+
+    def stays(self, unit: UnitPlan) -> None:
+        """The stages of this unit keep the settings that they have in it: others have been refused."""
+        stages = {stage.name: stage for stage in unit.stages}
+        self.plan, self._origin = with_stages(self.plan, stages), with_stages(self._origin, stages)
+        self._fleet.replace(self.plan)
+
+    def _require(self, name: str) -> None:
+        if name not in self._wanted:
+            known = ", ".join(sorted(self._wanted))
+            raise UserError(f"no camera called {name}; there are: {known}")
+
+    def _note_live(self, name: str, *, live: bool) -> None:
+        (self._live.add if live else self._live.discard)(name)
+
+    # ---- step by step
+
+    def turn(self, *, stopping: bool) -> None:
+        """To be called often. While the run is `stopping` nothing new begins, but what has begun comes to its end."""
+        if self._under_way:
+            if self._fleet.all_revised:
+                self._settle()
+            return
+        self._fleet.start_new()
+        if stopping:  # what has not begun to change stays as it is
+            self._wanted = {name: own for name, own in self.plan.camera_settings.items() if name not in self._told}
+        if self.differs:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        leaving = self.leaving
+        for camera in leaving:
+            self._see_off(camera)
+        here = self.plan.camera_settings
+        left = {camera for camera in leaving if self._has_left(camera)}
+        self._coming = tuple(name for name in self._wanted if name not in here)
+        if left or self._coming:
+            cameras = {name: values for name, values in here.items() if name not in left}
+            self._revise({**cameras, **{name: self._wanted[name] for name in self._coming}})
+
+    def _see_off(self, camera: str) -> None:
+        """Ask its source for its last word, each incarnation once."""
+        source = self._fleet.source_of(camera)
+        if source and source.channel and source.state == "running" and self._told.get(camera) != source.incarnation:
+            self._told[camera] = source.incarnation
+            source.channel.send("remove", camera=camera)
+
+    def _has_left(self, camera: str) -> bool:
+        """True when all that was made of it is done, everywhere."""
+        source = self._fleet.source_of(camera)
+        return source is None or not source.incarnation or camera in source.ended
+
+    def _revise(self, cameras: Mapping[str, Mapping[str, Any]]) -> None:
+        self._under_way = True
+        self.plan = with_cameras(self.plan, cameras, self._live, origin=self._origin)
+        self._fleet.revise(self.plan)
+
+    def _settle(self) -> None:
+        """All that live have the plan: those that are new to it may come, and those that are not in it may go."""
+        self._under_way, self._coming = False, ()
+        self._told = {camera: n for camera, n in self._told.items() if camera in self.plan.camera_settings}
+        self._fleet.settle()
+
+    # ---- what processes say
+
+    def revised(self, report: Revised) -> None:
+        """A process has the plan, or no memory for it: then those that were to come do not."""
+        if not report.problem:
+            return
+        for camera in self._coming:
+            if self._wanted.pop(camera, None) is not None:
+                self.problems[camera] = report.problem
+                self._log.error("camera_not_taken_in", camera=camera, why=report.problem)
+
+    def greet(self, source: Process) -> None:
+        """A process with sources has begun: it hears which of them are to rest before they start."""
+        if self.paused.intersection(source.plan.cameras):
+            self._tell_paused(source)
+
+    def _tell_paused(self, source: Process) -> None:
+        if source.channel:
+            source.channel.send("pause", cameras=sorted(self.paused.intersection(source.plan.cameras)))
+
+
+def same_structure(before: RunPlan, after: RunPlan) -> bool:
+    """Whether the stages of two plans are the same, and how they are joined and placed; their settings may differ."""
+    return bool(_structure(before) == _structure(after))
+
+
+def _structure(plan: RunPlan) -> Any:
+    """All of a plan but cameras, settings of stages, and the depths that were counted for the cameras."""
+    units = {unit.name: unit for unit in plan.units}
+    groups = [
+        (group.name, group.workers, group.cameras, [(s.name, s.use) for s in units[group.units[0]].stages])
+        for group in plan.groups
+    ]
+    edges = {replace(edge, depth=1) for unit in plan.units for edge in unit.edges}
+    return plan.in_process, groups, edges, dict(plan.event_filters), plan.ordered_sinks

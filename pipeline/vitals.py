@@ -1,0 +1,83 @@
+"""What a process says of itself, four times a second: that it is alive, how far it is, and what it counts."""
+
+from __future__ import annotations
+
+import time
+
+from pipeline.channel import Channel
+from pipeline.dispatch import Dispatch
+from pipeline.hold import Hold
+from pipeline.inlet import Inlet
+from pipeline.intake import Intake
+from pipeline.metrics import Counters
+from pipeline.outlet import Outlet
+from pipeline.slots import SlotRing
+from pipeline.sources import Sources
+from pipeline.unit import Unit
+
+_BEAT_S = 0.25
+
+
+class Vitals:
+    """The parts of one process, as far as they have something to say (`pipeline.reports.Beat`)."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        *,
+        unit: Unit,
+        counters: Counters,
+        ring: SlotRing,
+        hold: Hold,
+        outlet: Outlet,
+        sources: Sources,
+        inlet: Inlet | None,
+        intake: Intake | None,
+        dispatch: Dispatch | None,
+    ) -> None:
+        self._channel = channel
+        self._unit = unit
+        self._counters = counters
+        self._ring = ring
+        self._hold = hold
+        self._outlet = outlet
+        self._sources = sources
+        self._inlet = inlet
+        self._intake = intake
+        self._dispatch = dispatch
+        self._next_beat = 0.0
+        self._cpu_before = 0.0
+
+    def begin(self) -> None:
+        """The stages are open: what they need from now on is the work's."""
+        self._cpu_before = time.process_time()
+
+    def tell_in_time(self) -> None:
+        """To be called often: says it when it is time."""
+        if time.monotonic() >= self._next_beat:
+            self._next_beat = time.monotonic() + _BEAT_S
+            self.tell()
+
+    def tell(self) -> None:
+        """Say it now."""
+        silence, changes = self._sources.silence, self._counters.camera_changes()
+        sent = self._channel.send(
+            "beat",
+            working_since_ns=self._intake.working_since_ns if self._intake else 0,
+            source_silent_since_ns=silence.since_ns,
+            source_opening=silence.opening,
+            stages={name: runner.times.snapshot() for name, runner in self._unit.runners.items()},
+            counts=self._counters.snapshot(),
+            ages=self._intake.ages() if self._intake else {},
+            files=self._counters.files,
+            frames_done=self._sources.frames_done,
+            cpu_s=time.process_time() - self._cpu_before,
+            queue=self._inlet.waiting() if self._inlet else 0,
+            custody=self._outlet.in_custody,
+            slots=self._ring.in_use,
+            held=self._hold.waits_for or (self._dispatch.waits_for if self._dispatch else ""),
+            camera_changes=changes,
+            camera_facts=self._counters.camera_facts,
+        )
+        if not sent:
+            self._counters.keep_camera_changes(changes)

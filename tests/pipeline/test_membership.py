@@ -1,0 +1,295 @@
+"""Cameras come and go, rest, and get other settings while a graph runs in real processes; nobody else is touched."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.control import ask
+from pipeline.errors import UserError
+from pipeline.graph import load_plan
+from pipeline.plan import run_to_wire
+from pipeline.supervisor import Supervisor
+from pipeline.testing import run_graph
+
+GRAPH = """
+version: 1
+name: {name}
+processes: {processes}
+cameras:
+{cameras}
+stages:
+  src: {{use: count_source{dealt}}}
+  left: {{use: double, from: src, workers: 2}}
+  thin: {{use: thin, from: left, with: {{every: {every}}}}}
+  sum: {{use: running_sum, from: thin}}
+  both: {{use: pair, from: {{left: src, right: thin}}}}
+  emit: {{use: emit, from: sum, with: {{every: 2}}}}
+  numbers: {{use: collect, from: both, batch: {{max: 8}}, with: {{path: numbers}}}}
+  timed: {{use: collect_events, from: emit, batch: {{max: 8}}, with: {{path: timed, order: time}}}}
+"""
+ENDLESS = {"frames": 1_000_000, "pace_ms": 5, "bytes": 30000}
+LIMIT_S = 60.0
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def write(
+    folder: Path,
+    cameras: dict[str, dict[str, Any]],
+    *,
+    processes: str = "separate",
+    each: int = 0,
+    every: int = 3,
+    name: str = "m",
+) -> Path:
+    lines = "\n".join(
+        f"  {name}: {{{', '.join(f'{k}: {v}' for k, v in own.items())}}}" for name, own in cameras.items()
+    )
+    dealt = f", cameras_per_process: {each}" if each else ""
+    path = folder / "graph.yaml"
+    text = GRAPH.format(name=f"{name}{os.getpid()}", processes=processes, cameras=lines, dealt=dealt, every=every)
+    path.write_text(text)
+    return path
+
+
+class Talk:
+    """What somebody does to a run from outside, in a thread of his own; the run is stopped at its end."""
+
+    def __init__(self, talk: Callable[[Talk], None]) -> None:
+        self._talk = talk
+        self._thread: threading.Thread | None = None
+        self.error: BaseException | None = None
+        self.supervisor: Supervisor
+        self.name = ""
+
+    def __call__(self, supervisor: Supervisor) -> None:
+        if self._thread is None and all(process.state == "running" for process in supervisor.processes):
+            self.supervisor, self.name = supervisor, supervisor.folder.name
+            self._thread = threading.Thread(target=self._run, daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._talk(self)
+        except BaseException as error:  # noqa: BLE001 - the test raises it
+            self.error = error
+        finally:
+            ask(self.name, "stop")
+
+    def ask(self, op: str, **values: Any) -> dict[str, Any]:
+        return ask(self.name, op, **values)
+
+    def until(self, condition: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+        """What `cameras` answers once the condition is true of it."""
+        late = time.monotonic() + LIMIT_S
+        while True:
+            known = self.ask("cameras")
+            if condition(known):
+                return known
+            assert time.monotonic() < late, f"it did not happen: {known}"
+            time.sleep(0.05)
+
+    def moves(self, *cameras: str, by: int = 10) -> None:
+        """Wait until all changes have come to their end, and these bring new frames."""
+        before = self.settled()["cameras"]
+        self.until(
+            lambda known: all(
+                known["cameras"].get(c, {}).get("frames", 0) > before.get(c, {}).get("frames", 0) + by for c in cameras
+            )
+        )
+
+    def settled(self) -> dict[str, Any]:
+        return self.until(lambda known: not known["busy"])
+
+    def pids(self) -> dict[str, int]:
+        return {name: unit["pid"] for name, unit in self.ask("status")["units"].items()}
+
+
+def run_with(path: Path, talk: Callable[[Talk], None]) -> Talk:
+    """Run the graph while somebody talks to it; it must end well."""
+    talking = Talk(talk)
+    outcome, _ = run_graph(load_plan(path), talking)
+    if talking.error:
+        raise talking.error
+    assert (outcome.status, outcome.problems) == (0, [])
+    return talking
+
+
+def lives(folder: Path) -> dict[str, list[list[int]]]:
+    """Camera -> the frames that were written, in order, of each of its lives: in each, every third one from 0 on."""
+    found: dict[str, list[list[int]]] = defaultdict(list)
+    for line in (folder / "numbers").read_text().splitlines():
+        camera, seq = line.split()[0], int(line.split()[2])
+        if not found[camera] or seq == 0:
+            found[camera].append([])
+        if not found[camera][-1] or seq > found[camera][-1][-1]:  # what is written twice is not looked at
+            found[camera][-1].append(seq)
+    return found
+
+
+def whole(life: list[int], every: int = 3) -> bool:
+    return life == list(range(0, len(life) * every, every))
+
+
+@pytest.mark.parametrize(
+    ("processes", "each", "live"), [("separate", 0, "false"), ("compact", 0, "false"), ("separate", 2, "true")]
+)
+def test_cameras_come_and_go_and_nobody_else_is_touched(tmp_path: Path, processes: str, each: int, live: str) -> None:
+    own = {**ENDLESS, "live": live}
+
+    def talk(run: Talk) -> None:
+        run.moves("a", "b")
+        before = run.pids()
+        values = {**ENDLESS, "live": live == "true"}
+        run.ask("add", camera="c", values=values)
+        run.moves("a", "b", "c")
+        run.ask("remove", camera="b")
+        run.until(lambda known: "b" not in known["cameras"])
+        run.ask("add", camera="b", values=values)
+        run.moves("a", "b", "c")
+        run.ask("remove", camera="c")
+        run.until(lambda known: "c" not in known["cameras"])
+        run.moves("a", "b")
+        after = run.pids()
+        assert {name: pid for name, pid in before.items() if after.get(name) != pid}.keys() <= {"src.b"}
+
+    run_with(write(tmp_path, {"a": own, "b": own}, processes=processes, each=each), talk)
+    if live == "false":
+        found = lives(tmp_path)
+        assert [len(found[camera]) for camera in "abc"] == [1, 2, 1]
+        assert all(whole(life) for own_lives in found.values() for life in own_lives)
+
+
+def test_a_camera_that_rests_goes_on_where_it_was(tmp_path: Path) -> None:
+    def talk(run: Talk) -> None:
+        def frames() -> int:
+            return int(run.ask("cameras")["cameras"]["b"]["frames"])
+
+        run.moves("a", "b")
+        run.ask("pause", camera="b")
+        run.moves("a", by=200)  # longer than what a process has counted takes to be heard
+        still = frames()
+        os.kill(run.pids()["src.b"], signal.SIGKILL)
+        run.moves("a", by=200)
+        run.until(lambda known: run.ask("status")["units"]["src.b"]["state"] == "running")
+        run.moves("a", by=200)
+        assert run.ask("cameras")["paused"] == ["b"]
+        assert frames() == still
+        run.ask("resume", camera="b")
+        run.moves("b")
+
+    run_with(write(tmp_path, {"a": ENDLESS, "b": ENDLESS}), talk)
+    found = lives(tmp_path)
+    assert [len(found[camera]) for camera in "ab"] == [1, 1]
+    assert all(whole(life) for own in found.values() for life in own)
+
+
+def test_a_change_gets_through_whatever_dies_meanwhile(tmp_path: Path) -> None:
+    def talk(run: Talk) -> None:
+        run.moves("a", "b")
+        run.ask("add", camera="c", values=ENDLESS)
+        for unit in ("left.0", "left.1", "both.0", "outbox.0"):
+            os.kill(run.pids()[unit], signal.SIGKILL)
+        run.moves("a", "b", "c")
+        os.kill(run.pids()["src.b"], signal.SIGKILL)
+        run.ask("remove", camera="b")
+        os.kill(run.pids()["numbers.0"], signal.SIGKILL)
+        run.until(lambda known: "b" not in known["cameras"])
+        run.moves("a", "c")
+
+    run_with(write(tmp_path, {"a": ENDLESS, "b": ENDLESS}), talk)
+    found = lives(tmp_path)
+    assert [len(found[camera]) for camera in "abc"] == [1, 1, 1]
+    assert all(whole(life) for own in found.values() for life in own)
+
+
+def test_a_changed_graph_file_is_taken_over(tmp_path: Path) -> None:
+    path = write(tmp_path, {"a": ENDLESS, "b": ENDLESS, "c": ENDLESS})
+
+    def talk(run: Talk) -> None:
+        run.moves("a", "b", "c")
+        before = run.pids()
+        run.ask("add", camera="extra", values=ENDLESS)
+        run.moves("extra")
+        write(tmp_path, {"a": ENDLESS, "b": {**ENDLESS, "bytes": 100}, "d": ENDLESS}, every=2)
+        answer = run.ask("reload", plan=run_to_wire(load_plan(path)))
+        assert (answer["added"], answer["removed"], answer["changed"]) == (["d"], ["c"], ["b"])
+        assert (answer["restarted"], answer["kept"]) == (["thin.0"], ["extra"])
+        run.settled()
+        run.moves("a", "b", "d", "extra")
+        assert sorted(run.ask("cameras")["cameras"]) == ["a", "b", "d", "extra"]
+        after = run.pids()
+        assert {name for name, pid in before.items() if after.get(name) != pid} == {"thin.0", "src.b", "src.c"}
+        same = run.ask("reload", plan=run_to_wire(load_plan(path)))
+        assert not any(same[kind] for kind in ("added", "removed", "changed", "restarted"))
+
+    run_with(path, talk)
+
+
+def test_the_only_camera_gets_other_settings(tmp_path: Path) -> None:
+    path = write(tmp_path, {"a": ENDLESS})
+
+    def talk(run: Talk) -> None:
+        run.moves("a")
+        write(tmp_path, {"a": {**ENDLESS, "bytes": 50000}})
+        assert run.ask("reload", plan=run_to_wire(load_plan(path)))["changed"] == ["a"]
+        run.settled()
+        run.moves("a")
+
+    run_with(path, talk)
+    assert [whole(life) for life in lives(tmp_path)["a"]] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("op", "values", "why"),
+    [
+        ("add", {"camera": "a", "values": {}}, "there is a camera called a"),
+        ("add", {"camera": "../x", "values": {}}, "cannot be called"),
+        ("add", {"camera": "x"}, "expected an object `values`"),
+        ("add", {"camera": "x", "values": {"frames": "no"}}, "the settings of the camera x are refused"),
+        ("add", {"camera": "x", "values": {"live": True}}, "is live, and those of this run are files"),
+        ("remove", {"camera": "x"}, "no camera called x; there are: a, b"),
+        ("pause", {}, "no camera called None"),
+        ("reload", {"plan": {"units": 3}}, "expected the plan of a graph"),
+        ("explode", {}, "unknown request 'explode'"),
+    ],
+)
+def test_what_cannot_be_is_said(
+    asked: Callable[..., dict[str, Any]], op: str, values: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(UserError, match=why):
+        asked(op, **values)
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Asks a run that goes on through all tests that want it."""
+    folder = tmp_path_factory.mktemp("asked")
+    begun, over = threading.Event(), threading.Event()
+
+    def talk(run: Talk) -> None:
+        holder["run"] = run
+        begun.set()
+        over.wait()
+
+    holder: dict[str, Talk] = {}
+    path = write(folder, {"a": ENDLESS, "b": ENDLESS}, name="asked")  # it goes on while others run
+    thread = threading.Thread(target=lambda: run_graph(load_plan(path), Talk(talk), limit_s=200), daemon=True)
+    thread.start()
+    assert begun.wait(LIMIT_S)
+    yield holder["run"].ask
+    over.set()
+    thread.join(LIMIT_S)
+    assert not thread.is_alive()
