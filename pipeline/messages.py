@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,18 @@ Scalar = None | bool | int | float | str | bytes
 Fields = Mapping[str, "Scalar | list[Scalar]"]
 
 
+Clock = Literal["", "ntp", "wall", "file"]
+"""What a time of day is: unknown, by the camera's clock, by this machine's, or a file's own."""
+_CLOCKS: frozenset[object] = frozenset(get_args(Clock))
+
+
 class Stamp(NamedTuple):
     """Whose frame this is, and when.
 
     `time_ns` is the only clock of tracking, rules and durations: media time since the first frame for files,
     monotonic arrival for live cameras; it never runs backwards within an epoch. `captured_ns` is CLOCK_MONOTONIC
-    at capture, for ages. `wall_ns` is UTC since 1970. `pts` counts in units of `time_base` (numerator, denominator).
+    at capture, for ages. `wall_ns` is UTC since 1970 by `clock`; it jumps where that clock is set, or is another.
+    `pts` counts in units of `time_base` (numerator, denominator).
     """
 
     camera: str
@@ -35,15 +41,17 @@ class Stamp(NamedTuple):
     wall_ns: int
     pts: int | None = None
     time_base: tuple[int, int] = (1, 1_000_000_000)
+    clock: Clock = ""
 
     @classmethod
     def from_wire(cls, values: Any) -> Stamp:
         """A stamp out of the list that msgpack makes of it. Raises ValueError or TypeError where it is none."""
-        camera, epoch, seq, time_ns, captured_ns, wall_ns, pts, (numerator, denominator) = values
+        camera, epoch, seq, time_ns, captured_ns, wall_ns, pts, (numerator, denominator), clock = values
         numbers = (epoch, seq, time_ns, captured_ns, wall_ns, 0 if pts is None else pts, numerator, denominator)
-        if not isinstance(camera, str) or not all(isinstance(number, int) for number in numbers):
+        named = isinstance(camera, str) and clock in _CLOCKS
+        if not named or not all(isinstance(number, int) for number in numbers):
             raise ValueError(f"no stamp: {values!r:.200}")
-        return cls(camera, epoch, seq, time_ns, captured_ns, wall_ns, pts, (numerator, denominator))
+        return cls(camera, epoch, seq, time_ns, captured_ns, wall_ns, pts, (numerator, denominator), clock)
 
 
 @dataclass(frozen=True, eq=False)

@@ -132,8 +132,6 @@ class Upstream:
 
     stages: Mapping[str, Mapping[str, Any]]
     """Stage -> what it says in `describe`, in the order of the graph."""
-    cameras: Mapping[str, Mapping[str, Any]]
-    """Camera -> what its source says in `describe_camera`."""
 
 
 S = TypeVar("S", bound=Settings)
@@ -237,11 +235,6 @@ class Source(Generic[S]):
     def check_camera(cls, camera_settings: Any, base_folder: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:
         """Problems with one camera's settings that need a look at the disk: ((path of the key), text)."""
         return ()
-
-    @classmethod
-    def describe_camera(cls, camera_settings: Any) -> Mapping[str, Any]:
-        """What the stages behind may want to know of this camera, by name. Never a secret."""
-        return {}
 
     @classmethod
     def slot_bytes(cls, camera_settings: Any, base_folder: Path) -> int | None:

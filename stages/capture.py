@@ -7,7 +7,7 @@ frame, also with `start_s` and after a restart (`stages.reading.recording`). A l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -48,11 +48,6 @@ class Capture(Source[Settings]):
             yield ("url",), problem
         for name, why in camera_settings.idle_settings():
             yield (name,), why
-
-    @classmethod
-    def describe_camera(cls, camera_settings: Camera) -> Mapping[str, str]:
-        """`clock`: what the times of its frames are (`stages.events.Clock`)."""
-        return {"clock": "wall" if addresses.is_live(camera_settings.url) else "file"}
 
     @classmethod
     def slot_bytes(cls, camera_settings: Camera, base_folder: Path) -> int | None:

@@ -49,7 +49,7 @@ class RulesSettings(Settings):
     min_confidence: Confidence | None = None
     model: ModelSettings | None = Field(None, description="The model that finds the people, for the events")
     clocks: dict[str, events.Clock] = Field(
-        {}, description="Camera -> what its times are (file, wall, ntp), for events; by default what its source says"
+        {}, description="Camera -> what its times are (file, wall, ntp), for events; by default as each frame says"
     )
 
     @model_validator(mode="after")
@@ -104,11 +104,9 @@ class Rules(Stage[RulesSettings]):
 
     @classmethod
     def follow(cls, settings: RulesSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
-        """Which model found the people, where exactly one stands before; and what the cameras' times are."""
+        """Which model found the people, where exactly one stands before."""
         models = [said["model"] for said in upstream.stages.values() if "model" in said]
-        clocks = {camera: said["clock"] for camera, said in upstream.cameras.items() if "clock" in said}
-        found: dict[str, Any] = {"clocks": {**clocks, **settings.clocks}}
-        return found | {"model": models[0]} if settings.model is None and len(models) == 1 else found
+        return {"model": models[0]} if settings.model is None and len(models) == 1 else {}
 
     def open(self) -> None:
         self._rules = self._read()
@@ -213,7 +211,7 @@ class Rules(Stage[RulesSettings]):
             time_base=at.time_base,
             width=picture.size[0],
             height=picture.size[1],
-            clock=self.settings.clocks.get(at.camera),
+            clock=self.settings.clocks.get(at.camera) or at.clock or None,
         )
 
 

@@ -88,7 +88,7 @@ class Recording:
         wall_ns = self._camera.start_wall_ns + timed.time_ns
         base = (timed.time_base.numerator, timed.time_base.denominator)
         captured_ns = time.monotonic_ns()
-        return Stamp(self._name, epoch, timed.seq, timed.time_ns, captured_ns, wall_ns, timed.pts, base)
+        return Stamp(self._name, epoch, timed.seq, timed.time_ns, captured_ns, wall_ns, timed.pts, base, "file")
 
     def _timed(self, resume: Stamp | None) -> Iterator[video.Timed]:
         """All of the file, or a part of it that begins no later than what is wanted."""

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as npst
 
 from pipeline.errors import WireError
 from pipeline.mappings import MappedSegment
-from pipeline.messages import Array, End, Event, Fields, Message, Stamp
+from pipeline.messages import Array, Clock, End, Event, Fields, Message, Stamp
 from pipeline.slots import SlotRing
 from pipeline.testing import stamp
 from pipeline.wire import build, encode, new_arrays, pack, read_arrays, read_header, types_for, unpack
@@ -107,6 +107,18 @@ def test_an_unknown_type_or_version_is_refused() -> None:
         read_header(body, TYPES)
     with pytest.raises(WireError, match="'letter'"):
         read_header(pack(["letter", 1, stamp(), {}, None, []]), TYPES)
+
+
+@pytest.mark.parametrize("clock", ["sundial", 7, None, ["ntp"]])
+def test_a_clock_that_is_none_is_refused(clock: object) -> None:
+    with pytest.raises(WireError):
+        read_header(pack(["parcel", 1, [*stamp()[:-1], clock], {"note": ""}, None, []]), TYPES)
+
+
+@pytest.mark.parametrize("clock", ["", "ntp", "wall", "file"])
+def test_a_frame_says_what_its_times_are(clock: Clock) -> None:
+    sent = stamp()._replace(clock=clock)
+    assert read_header(pack(["parcel", 1, sent, {"note": ""}, None, []]), TYPES).stamp.clock == clock
 
 
 @pytest.mark.parametrize(

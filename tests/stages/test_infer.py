@@ -236,7 +236,7 @@ def test_checking_a_model(tmp_path: Path) -> None:
 
 def test_a_model_that_is_not_the_one_that_is_meant_is_refused(tmp_path: Path) -> None:
     path = mirror(tmp_path / "m.onnx")
-    known = Infer.follow(InferSettings(model="m.onnx"), tmp_path, Upstream({}, {}))
+    known = Infer.follow(InferSettings(model="m.onnx"), tmp_path, Upstream({}))
     assert problems(tmp_path, model="m.onnx", **known) == []
     inferred([pictures(0)], path, **known)
     mirror(path, ["n", 3, 32, 32])  # somebody puts another in its place

@@ -139,6 +139,19 @@ def test_model_and_clock_are_told_where_they_are_known(tmp_path: Path) -> None:
     assert start.frame.clock == "file"
 
 
+@pytest.mark.parametrize(
+    ("said", "written", "expected"),
+    [("ntp", {}, "ntp"), ("", {}, None), ("wall", {"cam": "ntp"}, "ntp"), ("wall", {"other": "ntp"}, "wall")],
+)
+def test_the_frame_says_what_its_times_are_and_who_wrote_otherwise_is_believed(
+    tmp_path: Path, said: str, written: dict[str, str], expected: str | None
+) -> None:
+    item = tracks(0, [(7, 150.0, 200.0)])
+    item = replace(item, stamp=item.stamp._replace(clock=said))
+    [start] = run({**IN_DOOR, "clocks": written}, [item], tmp_path)
+    assert start.frame.clock == expected
+
+
 def test_the_end_that_the_outbox_makes_for_a_dead_process_is_as_the_schema_says(tmp_path: Path) -> None:
     with opened(Rules, IN_DOOR, folder=tmp_path) as stage:
         [start] = feed(stage, [tracks(0, [(7, 150.0, 200.0)])])
@@ -245,13 +258,11 @@ def graph(tmp_path: Path) -> str:
     return GRAPH[: GRAPH.index("  other:")] + "  log: {use: sink_null, from: one}\n"
 
 
-def test_what_events_say_of_model_and_clock_follows_from_the_graph(graph: str, tmp_path: Path) -> None:
+def test_what_events_say_of_the_model_follows_from_the_graph(graph: str, tmp_path: Path) -> None:
     found = filled(graph, tmp_path)
     digest = hashlib.sha256((tmp_path / "model.onnx").read_bytes()).hexdigest()
     assert found.model.model_dump() == {"name": "model.onnx", "sha256": digest, "provider": "cpu"}
-    assert found.clocks == {"front": "file"}
-    live = filled(graph.replace("clip.mp4", '"rtsp://me:secret@10.0.0.1/x"'), tmp_path)
-    assert live.clocks == {"front": "wall"}
+    assert found.clocks == {}
 
 
 @pytest.mark.parametrize("processes", ["separate", "compact", "one"])

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 from stages.reading.timeline import SECOND_NS, ticks_to_ns
 
 Clock = Literal["ntp", "wall"]
+"""Of `pipeline.messages.Clock`: the camera's, or this machine's."""
 
 MOST_AHEAD_NS = 10 * SECOND_NS
 """A segment of HLS comes at once, and as much may have been held up on the way."""

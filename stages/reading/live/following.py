@@ -125,4 +125,4 @@ class Following:
     def _stamp(self, epoch: int, seq: int, picture: LivePicture) -> Stamp:
         base = (picture.time_base.numerator, picture.time_base.denominator)
         at_ns = picture.arrived_ns
-        return Stamp(self._name, epoch, seq, at_ns, at_ns, picture.wall_ns, picture.pts, base)
+        return Stamp(self._name, epoch, seq, at_ns, at_ns, picture.wall_ns, picture.pts, base, picture.clock)
