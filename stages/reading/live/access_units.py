@@ -16,6 +16,8 @@ _HEAD_BYTES = 64
 """So much of a NAL unit is looked at: all that is read here lies before."""
 _H264_SLICES = frozenset({1, 2, 5})
 _H264_IDR, _H264_SPS = 5, 7
+_REFERRED = 0x60
+"""The bits of nal_ref_idc: none of them is set where no other picture refers to this one."""
 _WITH_CHROMA = frozenset({100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135})
 _H265_SLICES = range(32)
 _H265_SUB_LAYER_NON_REFERENCE = frozenset(range(0, 16, 2))
@@ -63,20 +65,16 @@ class H264:
         self._planes = False
 
     def look(self, data: bytes) -> Unit:
-        slices = False
-        referred, gap = False, False
         try:
             for head in _heads(data):
                 kind = head[0] & 31
                 if kind == _H264_SPS:
                     self._read_parameters(head)
                 elif kind in _H264_SLICES:
-                    referred |= bool(head[0] & 0x60)
-                    gap |= not slices and self._is_gap(head, kind == _H264_IDR)
-                    slices = True
+                    return Unit(not head[0] & _REFERRED, self._is_gap(head, kind == _H264_IDR))
         except IndexError:
-            return ORDINARY
-        return Unit(slices and not referred, gap)
+            pass
+        return ORDINARY
 
     def _is_gap(self, head: bytes, idr: bool) -> bool:
         if self._bits is None:
@@ -86,7 +84,7 @@ class H264:
         if self._planes:
             bits.take(2)
         number, last = bits.take(self._bits), self._last
-        if head[0] & 0x60 or last is None:
+        if head[0] & _REFERRED or last is None:
             self._last = number
         return not idr and last is not None and (number - last) % (1 << self._bits) > 1
 
@@ -122,27 +120,28 @@ class H265:
         self._highest = 0
 
     def look(self, data: bytes) -> Unit:
-        layers, disposable = [], True
         for head in _heads(data):
             kind = head[0] >> 1 & 63
             if kind in _H265_SLICES and len(head) > 1:
-                layers.append((head[1] & 7) - 1)
-                disposable &= kind in _H265_SUB_LAYER_NON_REFERENCE
-        if not layers:
-            return ORDINARY
-        self._highest = max(self._highest, *layers)
-        return Unit(disposable and min(layers) == self._highest, gap=False)
+                layer = (head[1] & 7) - 1
+                self._highest = max(self._highest, layer)
+                return Unit(kind in _H265_SUB_LAYER_NON_REFERENCE and layer == self._highest, gap=False)
+        return ORDINARY
 
 
 def _heads(data: bytes) -> Iterator[bytes]:
-    """The beginning of each NAL unit, without the bytes that keep start codes out of it."""
+    """The beginning of each NAL unit, without the bytes that keep start codes out of it.
+
+    It is searched no further than it is asked for: slices are long, and one says what all of a picture would.
+    """
     at = data.find(_START)
     while at >= 0:
         begin = at + len(_START)
-        at = data.find(_START, begin)
-        head = data[begin : min(begin + _HEAD_BYTES, at if at >= 0 else len(data))]
+        end = data.find(_START, begin, begin + _HEAD_BYTES)
+        head = data[begin : end if end >= 0 else begin + _HEAD_BYTES]
         if head:
             yield head.replace(_ESCAPED, _ESCAPED[:2])
+        at = data.find(_START, begin)
 
 
 class _Bits:

@@ -30,12 +30,10 @@ from stages.reading.live.arrivals import Arrival
 from stages.reading.live.clocks import Clock, Pace, Rate, Reading, WallClock
 from stages.reading.live.complaints import Complaints
 from stages.reading.live.skipping import Level, Skipping
-from stages.reading.live.trust import Trust
+from stages.reading.live.trust import MOST_HELD, Trust
 from stages.reading.live.voice import Voice
 from stages.reading.timeline import Selection
 
-_MOST_HELD = 32
-"""A decoder holds no more pictures back than this (16 in H.264 and H.265)."""
 _PRODUCER_TIME = struct.Struct("=q")
 
 
@@ -159,7 +157,7 @@ class Decoder:
             data = bytes(arrival.packet.get_sidedata("prft"))
             reported_ns = _PRODUCER_TIME.unpack_from(data)[0] * 1000
         self._readings[self._number] = self._clock.at(reported_ns, arrival.arrived_ns, arrival.wall_ns)
-        if len(self._readings) > _MOST_HELD:
+        if len(self._readings) > MOST_HELD:
             self._readings.popitem(last=False)
         measured = self._rate.came(arrival.arrived_ns)
         if measured is not None:

@@ -16,6 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 
+MOST_HELD = 64
+"""No picture comes out so many packets behind its own: decoders hold 16 back, of those that are decoded."""
+
+
 @dataclass(slots=True)
 class _Doubt:
     """From the packet `since` on; each of `exits` is the number of a keyframe whose picture would end it."""
@@ -34,11 +38,6 @@ class Trust:
         if lost_before:
             self.damaged(0)
 
-    @property
-    def complete(self) -> bool:
-        """Whether nothing is in doubt."""
-        return not self._doubts
-
     def lost(self, number: int) -> None:
         """Something that belongs to this packet, or to the next one, did not arrive, or not as it was sent."""
         self._lost_at = number
@@ -53,6 +52,7 @@ class Trust:
 
     def keyframe(self, number: int) -> None:
         """This packet is a keyframe; called behind what is wrong with it."""
+        self._forget(number)
         if number - self._lost_at > 1:
             for doubt in self._doubts:
                 if doubt.since < number:
@@ -64,3 +64,13 @@ class Trust:
             self.damaged(number)
         self._doubts = [doubt for doubt in self._doubts if number not in doubt.exits]
         return all(number < doubt.since for doubt in self._doubts)
+
+    def _forget(self, number: int) -> None:
+        """Exits whose pictures would be out by now, and doubts that end with one that began no later."""
+        for doubt in self._doubts:
+            doubt.exits = {key for key in doubt.exits if key > number - MOST_HELD}
+        kept: list[_Doubt] = []
+        for doubt in sorted(self._doubts, key=lambda one: one.since):
+            if all(doubt.exits != other.exits for other in kept):
+                kept.append(doubt)
+        self._doubts = kept
