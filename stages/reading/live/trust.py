@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-
 MOST_HELD = 64
 """No picture comes out so many packets behind its own: decoders hold 16 back, of those that are decoded."""
 

@@ -150,6 +150,34 @@ def test_without_a_clock_that_makes_sense_it_is_this_machines(farm: Farm, name: 
     assert read.context.camera_facts["front"]["clock"] == "wall"
 
 
+def test_a_camera_that_declares_another_rate_is_measured(farm: Farm) -> None:
+    with reading(farm.camera("plain")) as read:
+        for n, packet in enumerate(islice(read.packets, 110)):
+            arrival = Arrival(packet, n * 1_000_000_000 // 21, time.time_ns())
+            assert len(list(read.decoder.pictures(arrival))) == 1
+    assert read.context.camera_facts["front"]["fps"] == pytest.approx(21, rel=0.01)
+
+
+def test_time_stamps_that_make_no_sense_cost_no_picture(farm: Farm) -> None:
+    camera = farm.camera("plain")
+    disturb: list[Callable[[], None]] = [
+        lambda: camera.jump(3600),
+        lambda: camera.jump(-7200),
+        lambda: camera.stamps("constant"),
+        lambda: camera.stamps("duplicate"),
+        camera.heal,
+    ]
+    with reading(camera, max_fps=FPS / 2) as read:
+        read.of(2 * GOP)
+        for change in disturb:
+            change()
+            arrivals = [picture.arrived_ns for picture in read.of(4 * GOP)]
+            assert arrivals == sorted(arrivals)
+            # Of 2 * GOP; those that come at once, without time stamps of use, are one.
+            assert len(arrivals) >= GOP // 2
+    assert read.counted("dropped.damaged") == 0
+
+
 def test_packets_that_are_no_pictures_are_counted(farm: Farm) -> None:
     with reading(farm.camera("plain")) as read:
         read.of(3)
