@@ -75,7 +75,7 @@ class Camera(CameraSettings):
     def idle_settings(self) -> Iterator[tuple[str, str]]:
         """(name, why) of each that was written and would do nothing at this address."""
         if not addresses.is_live(self.url):
-            for name in sorted(self.model_fields_set & {"connect_s", "stalled_s"}):
+            for name in sorted(self.model_fields_set & {"connect_s", "decode", "stalled_s"}):
                 yield name, f"{name} is for live cameras, and the `url` of this one is a file; remove it"
         if "transport" in self.model_fields_set and not addresses.is_rtsp(self.url):
             yield "transport", "transport is for rtsp cameras, and the `url` of this one is not rtsp://...; remove it"

@@ -93,6 +93,7 @@ NONSENSE = [
     ("rtsp://v:geheim@h/a", "transport: quic", "tcp"),
     ("a.mp4", "connect_s: 5", "connect_s is for live cameras"),
     ("a.mp4", "stalled_s: 5", "stalled_s is for live cameras"),
+    ("a.mp4", "decode: cuda", "decode is for live cameras"),
     ("rtsp://v:geheim@h/a", "connect_s: 0", "0.5"),
     ("rtsp://v:geheim@h/a", "stalled_s: 500", "300"),
 ]
