@@ -104,7 +104,7 @@ class Membership:
         """Exactly these cameras."""
         self._wanted = dict(cameras)
         self._live = set(live)
-        self.paused &= self._wanted.keys()
+        self.paused.intersection_update(self._wanted)
 
     def set_times(self, plan: RunPlan) -> None:
         """Take on how long things may take."""

@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -48,9 +48,18 @@ class Meter:
         self._started = time.monotonic()
         self._ages: dict[str, float] = {}
         self._last_frame: dict[str, tuple[int, float]] = {}
+        self._here_since = dict.fromkeys(plan.camera_settings, self._started)
+        self._paused: Collection[str] = ()
         self._actions: dict[str, Counter[str]] = defaultdict(Counter)
         self._marks: list[tuple[float, dict[str, float]]] = []
         self._rates: dict[str, float] = {}
+
+    def follow(self, plan: RunPlan, paused: Collection[str]) -> None:
+        """The run has the cameras of this plan from now on; these of them rest."""
+        now = time.monotonic()
+        self.plan = plan
+        self._paused = paused
+        self._here_since = {camera: self._here_since.get(camera, now) for camera in plan.camera_settings}
 
     def note_ages(self, unit: UnitPlan, ages: dict[str, float]) -> None:
         """How old frames were when a process was done with them (ms); the last process of the graph counts."""
@@ -138,6 +147,8 @@ class Meter:
         if ended:
             return _as({"end": "done", "stopped": "stopped"}.get(ended[0], "failed"))
         still_s = self._still_s(camera)
+        if camera in self._paused:
+            return _as("paused")
         if known.state and known.state != "live":
             return _as(known.state, known.why, known.since_s)
         state = known.state or _process_state(camera, processes)
@@ -148,8 +159,8 @@ class Meter:
 
     def _still_s(self, camera: str) -> float:
         """For how long no frame of the camera has come."""
-        _, since = self._last_frame.get(camera, (0, self._started))
-        return time.monotonic() - since
+        _, since = self._last_frame.get(camera, (0, 0.0))
+        return time.monotonic() - max(since, self._here_since.get(camera, self._started))
 
     def _is_still(self, camera: str) -> bool:
         """True when no frame of the camera came for a while."""

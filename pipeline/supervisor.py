@@ -137,7 +137,7 @@ class Supervisor:
     def _take_over(self, plan: RunPlan) -> None:
         """Tell of the cameras that are there now."""
         if self.meter.plan is not plan:
-            self.meter.plan = plan
+            self.meter.follow(plan, self._membership.paused)
             self._cameras.follow(plan)
 
     def _listen(self) -> None:

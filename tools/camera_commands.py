@@ -118,7 +118,7 @@ def reload(graph: Path | None, name: str | None, no_wait: bool) -> None:
         raise UserError(f"the run {run} was not started from a file: name the graph file")
     answer = ask(run, "reload", plan=run_to_wire(load_plan(path, name=run)))
     _wait(run, lambda known: not known["busy"], run, no_wait=no_wait)
-    click.echo("\n".join(_told(answer)) or "nothing has changed")
+    click.echo("\n".join(_told(answer)))
 
 
 def _told(answer: Mapping[str, Any]) -> list[str]:
@@ -129,7 +129,8 @@ def _told(answer: Mapping[str, Any]) -> list[str]:
         "kept": "stays: it was added by command",
         "restarted": "is started again",
     }
-    return [f"{name} {what}" for kind, what in words.items() for name in answer[kind]]
+    told = [f"{name} {what}" for kind, what in words.items() for name in answer[kind]]
+    return told if any(answer[kind] for kind in words if kind != "kept") else ["nothing has changed"]
 
 
 def _values(url: str | None, settings: tuple[str, ...]) -> dict[str, Any]:

@@ -238,6 +238,20 @@ def test_a_changed_graph_file_is_taken_over(tmp_path: Path) -> None:
     run_with(path, talk)
 
 
+def test_settings_that_a_stage_does_not_open_with_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, {"a": ENDLESS, "b": ENDLESS})
+
+    def talk(run: Talk) -> None:
+        run.moves("a", "b")
+        path.write_text(path.read_text().replace("path: numbers", "path: no/such/folder/numbers"))
+        assert run.ask("reload", plan=run_to_wire(load_plan(path)))["restarted"] == ["numbers.0"]
+        run.moves("a", "b")
+
+    run_with(path, talk)
+    found = lives(tmp_path)
+    assert [[whole(life) for life in found[camera]] for camera in "ab"] == [[True], [True]]
+
+
 def test_the_only_camera_gets_other_settings(tmp_path: Path) -> None:
     path = write(tmp_path, {"a": ENDLESS})
 

@@ -1,0 +1,135 @@
+"""What a person does to a run that goes on: every command once, and what is said where it cannot be."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+GRAPH = """
+version: 1
+name: lobby
+camera_defaults: {max_fps: 5}
+cameras:
+  one: {url: "rtsp://127.0.0.1:9/one"}
+  two: {url: "rtsp://127.0.0.1:9/two"}
+stages:
+  capture: {use: capture}
+  prepare: {use: preprocess, from: capture, with: {size: [64, 64]}}
+  out: {use: sink_null, from: prepare}
+"""
+SECRET = "pass/word#1"
+LIMIT_S = 60.0
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def camgraph(*words: str) -> list[str]:
+    return [sys.executable, "-m", "tools.cli", *words]
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
+    """Calls `camgraph` beside a run of its own; the run's folder is the working directory."""
+    folder = tmp_path_factory.mktemp("lobby")
+    root = str(Path(__file__).parents[2])
+    environ = {**os.environ, "PYTHONPATH": root, "XDG_RUNTIME_DIR": str(folder), "XDG_STATE_HOME": str(folder)}
+    environ |= {"COLUMNS": "200", "DOOR": SECRET}
+    folder.chmod(0o700)
+    (folder / "live.yaml").write_text(GRAPH)
+
+    def call(*words: str, given: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            camgraph(*words),
+            check=False,
+            cwd=folder,
+            env=environ,
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+        )
+
+    with (folder / "log").open("w") as log:
+        run = subprocess.Popen(camgraph("run", "live.yaml"), cwd=folder, env=environ, stdout=log, stderr=log)
+        try:
+            late = time.monotonic() + LIMIT_S
+            while '"running"' not in call("status", "--json").stdout:
+                assert time.monotonic() < late, (folder / "log").read_text()
+            yield call
+        finally:
+            run.send_signal(signal.SIGINT)
+            assert run.wait(LIMIT_S) == 130
+    assert SECRET not in (folder / "log").read_text()
+    assert "pass%2Fword" not in (folder / "log").read_text()
+
+
+def said(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def states(command: Command) -> dict[str, str]:
+    return {name: camera["state"] for name, camera in json.loads(said(command("status", "--json")))["cameras"].items()}
+
+
+def test_a_camera_comes_rests_and_goes(command: Command) -> None:
+    added = command("cameras", "add", "door", "rtsp://viewer:${DOOR}@127.0.0.1:9/door", "--set", "transport=udp")
+    assert (said(added), added.stderr) == ("door is there\n", "")
+    listed = said(command("cameras", "list"))
+    assert "door" in listed
+    assert "added by command" in listed
+    assert SECRET not in listed
+    assert said(command("cameras", "pause", "door")) == "door rests\n"
+    assert states(command)["door"] == "paused"
+    assert said(command("cameras", "resume", "door")) == "door goes on\n"
+    assert states(command)["door"] != "paused"
+    assert said(command("cameras", "remove", "door")) == "door is gone\n"
+    assert sorted(states(command)) == ["one", "two"]
+    assert said(command("cameras", "add", "door", "-", given="url: rtsp://127.0.0.1:9/door\n")) == "door is there\n"
+    assert said(command("cameras", "remove", "door")) == "door is gone\n"
+
+
+def test_a_password_in_the_command_line_is_pointed_out(command: Command) -> None:
+    added = command("cameras", "add", "yard", "rtsp://viewer:open@127.0.0.1:9/yard", "--no-wait")
+    assert said(added) == "yard is on its way\n"
+    assert "write ${NAME} for it" in added.stderr
+    said(command("cameras", "remove", "yard"))
+
+
+def test_a_changed_file_is_taken_over(command: Command, tmp_path: Path) -> None:
+    assert said(command("reload")) == "nothing has changed\n"
+    changed = tmp_path / "live.yaml"
+    changed.write_text(GRAPH.replace("two", "three").replace("64, 64", "32, 32"))
+    told = said(command("reload", str(changed)))
+    assert told.splitlines() == ["three comes", "two goes", "prepare.0 is started again"]
+    assert sorted(states(command)) == ["one", "three"]
+    assert set(said(command("reload")).splitlines()) == {"two comes", "three goes", "prepare.0 is started again"}
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("add bad rtsp://127.0.0.1/x --set max_fps=-3", "cameras.bad.max_fps: expected more than 0, got -3"),
+        ("add bad rtsp://u:${NOT_SET}@127.0.0.1/x", "the environment variable NOT_SET is not set"),
+        ("add bad rtps://127.0.0.1/x", "did you mean `rtsps`?"),
+        ("add b/d rtsp://127.0.0.1/x", "a camera cannot be called `b/d`"),
+        ("add bad --set fps", "expected KEY=VALUE"),
+        ("add bad --set frobs=2", "url"),
+        ("add one rtsp://127.0.0.1/x", "there is a camera called one"),
+        ("remove nobody", "no camera called nobody; there are: one, two"),
+        ("list --name other", "no run called other; running: lobby"),
+    ],
+)
+def test_what_cannot_be_is_said(command: Command, words: str, why: str) -> None:
+    done = command("cameras", *words.split())
+    assert done.returncode == 2, done.stdout
+    assert why in done.stderr
+    assert "Traceback" not in done.stderr
