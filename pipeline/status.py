@@ -201,7 +201,17 @@ def _unit(process: Reporting) -> dict[str, Any]:
         "cpu_s": round(beat.get("cpu_s", 0.0), 3),
         "custody": beat.get("custody", 0),
         "slots": beat.get("slots", 0),
+        "drops": _drops(process.counts()),
     }
+
+
+def _drops(counts: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
+    """Camera -> reason -> frames that a process has dropped."""
+    drops: dict[str, dict[str, int]] = defaultdict(dict)
+    for (name, camera), n in counts.items():
+        if name.startswith("dropped."):
+            drops[camera][name.removeprefix("dropped.")] = n
+    return dict(drops)
 
 
 def _read_event(body: bytes) -> dict[str, Any]:

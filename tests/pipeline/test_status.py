@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,23 @@ def test_what_the_source_says_of_its_camera_is_shown(scene: Scene) -> None:
     assert (camera["state"], camera["why"], camera["since_s"]) == ("unauthorised", "401", 3.0)
     assert (camera["losses"], camera["facts"]) == (2, {"codec": "h264"})
     assert (camera["drops"], camera["drops_by_reason"], camera["skipped_by_reason"]) == (2, {"stale": 2}, {"rate": 7})
+
+
+def test_a_process_says_what_was_dropped_in_it(scene: Scene) -> None:
+    units = scene.meter.status([scene.capture], [])["units"]
+    assert {name: unit["drops"] for name, unit in units.items()} == {scene.capture.plan.name: {"a": {"stale": 2}}}
+
+
+def test_a_camera_that_has_just_come_or_rests_is_not_stalled(scene: Scene) -> None:
+    scene.now += 60
+    assert scene.camera("live", since_s=60)["state"] == "stalled"
+    scene.meter.follow(replace(scene.meter.plan, camera_settings={}), ())
+    scene.meter.follow(replace(scene.meter.plan, camera_settings={"a": {}}), ())
+    assert scene.camera("live", since_s=60)["state"] == "live"
+    scene.now += 60
+    assert scene.camera("live", since_s=60)["state"] == "stalled"
+    scene.meter.follow(scene.meter.plan, {"a"})
+    assert scene.camera("live", since_s=60)["state"] == "paused"
 
 
 def test_without_a_word_of_the_source_it_is_as_its_process_is(scene: Scene) -> None:
