@@ -23,7 +23,7 @@ from pipeline.stage import Context, Settings, Stage, Upstream
 from stages import events
 from stages.messages import Tracks
 from stages.rulebook.rule_file import Confidence, Lines, RuleFile, RuleList, Zones
-from stages.rulebook.rule_set import ReadyRule, RuleSet, compile_rules, read_rules
+from stages.rulebook.rule_set import ReadyRule, RuleSet, compile_rules, parse_rules, read_rules, rules_text
 from stages.vision.rules.judge import Evidence, Judge, Picture, Verdict, zones_with
 from stages.vision.rules.people import COCO_17
 
@@ -43,6 +43,11 @@ class RulesSettings(Settings):
     """Either a file of rules, or the rules themselves with their zones and lines, as they would stand in a file."""
 
     file: str | None = Field(None, min_length=1, description="A file of rules, relative to the graph file")
+    text: str | None = Field(
+        None,
+        description="What the file held when the graph was read; filled in by itself, so that a process that has to be "
+        "started again judges by the same rules",
+    )
     rules: RuleList = Field(default=[])
     zones: Zones = Field(default={})
     lines: Lines = Field(default={})
@@ -104,9 +109,12 @@ class Rules(Stage[RulesSettings]):
 
     @classmethod
     def follow(cls, settings: RulesSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
-        """Which model found the people, where exactly one stands before."""
+        """Which model found the people, where exactly one stands before; and what the file of rules says now."""
         models = [said["model"] for said in upstream.stages.values() if "model" in said]
-        return {"model": models[0]} if settings.model is None and len(models) == 1 else {}
+        found: dict[str, Any] = {"model": models[0]} if settings.model is None and len(models) == 1 else {}
+        if settings.file is not None and settings.text is None:
+            found["text"] = rules_text(resolve(settings.file, base_folder))
+        return found
 
     def open(self) -> None:
         self._rules = self._read()
@@ -124,7 +132,8 @@ class Rules(Stage[RulesSettings]):
 
     def _read(self) -> RuleSet:
         if self.settings.file is not None:
-            return read_rules(resolve(self.settings.file, self.context.base_folder))
+            path = resolve(self.settings.file, self.context.base_folder)
+            return read_rules(path) if self.settings.text is None else parse_rules(self.settings.text, str(path))
         rules, faults = compile_rules(self.settings.whole())
         if faults:
             raise UserError("\n".join(f"{'.'.join(map(str, fault.path))}: {fault.text}" for fault in faults))

@@ -155,18 +155,22 @@ def _hash(file: RuleFile, definition: RuleDefinition, rule: Rule) -> str:
 
 def read_rules(path: Path) -> RuleSet:
     """The rules of a file. Raises GraphError with all problems and their places, UserError or EnvironmentProblem."""
+    return parse_rules(rules_text(path), str(path))
+
+
+def rules_text(path: Path) -> str:
+    """What stands in a file of rules. Raises UserError or EnvironmentProblem."""
     other = instead_of_file(path)
     if other:
         raise UserError(f"{path} is {other}: expected a file of rules in YAML, as docs/rules.md describes them")
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
         raise UserError(f"there is no rules file {path}: docs/rules.md says how to write one") from None
     except UnicodeDecodeError:
         raise UserError(f"{path} is no text file: expected rules in YAML, as docs/rules.md describes them") from None
     except OSError as error:
         raise EnvironmentProblem(f"cannot read the rules file {path}: {error.strerror}") from error
-    return parse_rules(text, str(path))
 
 
 def parse_rules(text: str, name: str) -> RuleSet:

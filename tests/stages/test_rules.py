@@ -265,6 +265,13 @@ def test_what_events_say_of_the_model_follows_from_the_graph(graph: str, tmp_pat
     assert found.clocks == {}
 
 
+def test_a_process_that_starts_again_judges_by_the_rules_that_the_run_began_with(graph: str, tmp_path: Path) -> None:
+    found = filled(graph, tmp_path)
+    (tmp_path / "rules.yaml").write_text("rules: [{id: other, when: in nowhere")
+    with opened(Rules, found.model_dump(by_alias=True, exclude_unset=True), folder=tmp_path) as stage:
+        assert [ready.definition.id for ready in stage._rules.of_camera("front")] == ["in_door"]
+
+
 @pytest.mark.parametrize("processes", ["separate", "compact", "one"])
 def test_it_is_the_same_however_the_graph_is_placed(graph: str, tmp_path: Path, processes: str) -> None:
     assert filled(f"processes: {processes}\n{graph}", tmp_path) == filled(graph, tmp_path)
