@@ -42,6 +42,7 @@ _GRAPH = """
 version: 1
 name: {name}
 processes: {processes}
+hang_s: 60       # a machine that is busy with other things is not what is looked for here
 cameras:
 {cameras}
 stages:
