@@ -157,9 +157,14 @@ class Membership:
     def _see_off(self, camera: str) -> None:
         """Ask its source for its last word, each incarnation once."""
         source = self._fleet.source_of(camera)
-        if source and source.channel and source.state == "running" and self._told.get(camera) != source.incarnation:
+        if source is None or self._told.get(camera) == source.incarnation:
+            return
+        if source.channel and source.state == "running":
             self._told[camera] = source.incarnation
             source.channel.send("remove", camera=camera)
+        elif source.state == "waiting" and source.plan.cameras == (camera,):
+            # It keeps dying: the next one leaves the camera alone, and only says the last word.
+            source.gave_up, source.start_at = source.gave_up or "it was removed", 0.0
 
     def _has_left(self, camera: str) -> bool:
         """True when all that was made of it is done, everywhere."""

@@ -110,6 +110,11 @@ class Talk:
             )
         )
 
+    def kill(self, unit: str) -> None:
+        """Once it is there."""
+        self.until(lambda _: self.pids()[unit])
+        os.kill(self.pids()[unit], signal.SIGKILL)
+
     def settled(self) -> dict[str, Any]:
         return self.until(lambda known: not known["busy"])
 
@@ -203,7 +208,8 @@ def test_a_change_gets_through_whatever_dies_meanwhile(tmp_path: Path) -> None:
         for unit in ("left.0", "left.1", "both.0", "outbox.0"):
             os.kill(run.pids()[unit], signal.SIGKILL)
         run.moves("a", "b", "c")
-        os.kill(run.pids()["src.b"], signal.SIGKILL)
+        for _ in range(3):  # the third time it is not started again at once
+            run.kill("src.b")
         run.ask("remove", camera="b")
         os.kill(run.pids()["numbers.0"], signal.SIGKILL)
         run.until(lambda known: "b" not in known["cameras"])
