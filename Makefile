@@ -55,10 +55,12 @@ format: dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# The full matrix, many kill rounds, long stress; its report is docs/proof.md. An hour or more.
+# The full matrix, many kill rounds, long stress, a soak; the reports are docs/proof.md, live_kills.md, soak.md. Hours.
 prove: dev
 	$(BIN)/camgraph assets pull
 	$(BIN)/python -m tools.prove
+	$(BIN)/python -m tools.live_kills --report docs/live_kills.md
+	$(BIN)/python -m tools.soak --report docs/soak.md
 
 # The whole graph against the bare loop, and how fresh live frames are; the reports are docs/benchmarks.md, docs/live.md.
 bench: dev

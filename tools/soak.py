@@ -1,0 +1,133 @@
+"""Soaks a live graph in faults: `python -m tools.soak`; writes docs/soak.md.
+
+Eight cameras of the farm, each kind of stage in a process of its own; every few seconds a camera fails in some way,
+every minute a process is killed. Memory, descriptors, threads and shared memory of the whole family have to stay flat.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tools.trials.flatness import Flatness
+from tools.trials.mischief import FAULTS
+from tools.trials.soaking import Plan, Soaked, soak
+from tools.trials.verdict import Bounds, Verdict, judge_samples, warm_up_s
+
+_EXPECTED = "lost what it remembered"
+"""What a run says of a killed stage that has a memory, and ends with status 1 for."""
+
+
+def faults_of(soaked: Soaked, bounds: Bounds) -> tuple[Verdict, list[str]]:
+    """The verdict on the samples, and all that is not as it should be, each in a sentence."""
+    verdict = judge_samples(soaked.samples, soaked.plan.seconds, bounds)
+    found = list(verdict.faults)
+    if not soaked.delivered.good:
+        found.append(f"events: {soaked.delivered}")
+    if soaked.left:
+        found.append(f"left over: {', '.join(soaked.left)}")
+    found += [f"the run says: {problem}" for problem in soaked.problems if _EXPECTED not in problem]
+    if (died := sum(soaked.deaths.values())) != (killed := sum(soaked.killed.values())):
+        found.append(f"{killed} processes were killed, and {died} died: {_counted(soaked.deaths)}")
+    found += [f"camera {name} brought no frame" for name, c in soaked.status["cameras"].items() if not c["frames"]]
+    return verdict, found
+
+
+def report(soaked: Soaked, verdict: Verdict, faults: Sequence[str]) -> str:
+    """The page."""
+    plan, cameras = soaked.plan, soaked.status["cameras"]
+    frames = sum(camera["frames"] for camera in cameras.values())
+    lines = [
+        "# Soak",
+        "",
+        f"Written by `python -m tools.soak --minutes {plan.seconds / 60:g} --cameras {plan.cameras} "
+        f"--seed {plan.seed}` on {datetime.now(UTC):%Y-%m-%d}: {_machine()}.",
+        f"Load average of the machine, which others were using as well: {_loads(soaked.loads)}.",
+        "",
+        f"{plan.cameras} cameras of 10 fps, every other one over UDP; a fault every {plan.fault_s:g} s "
+        f"({sum(soaked.faults.values())} of {len(FAULTS)} kinds), SIGKILL of a process every {plan.kill_s:g} s "
+        f"({sum(soaked.killed.values())}).",
+        f"**{frames} frames**. {'; '.join(faults) if faults else 'All was as it should be.'}",
+        "",
+        f"- Events: {soaked.delivered}. {_counted(soaked.events)}.",
+        f"- {soaked.back_s:.1f} s after the end of the last fault all cameras were live and all processes ran.",
+        f"- Exit status {soaked.exit_status}: {'; '.join(soaked.problems) or 'nothing to say'}.",
+        f"- Left over: {', '.join(soaked.left) or 'nothing'}.",
+        "",
+        "## What has to be flat",
+        "",
+        f"Sampled every {plan.sample_s:g} s, {len(soaked.samples)} times; the first {warm_up_s(plan.seconds):.0f} s "
+        "are warm-up. The slope is the median of the slopes between all pairs of points (Theil and Sen); times the "
+        "judged time it is the rise, which must not exceed the bound. Memory is anonymous memory; of a kind of "
+        "process its mean.",
+        "",
+        "| what | median | lowest, highest | slope, per hour | rise | bound | |",
+        "|---|---|---|---|---|---|---|",
+        *(_flat_row(name, flatness) for name, flatness in verdict.flatness.items()),
+        "",
+        "## Cameras",
+        "",
+        "| camera | frames | dropped | losses |",
+        "|---|---|---|---|",
+        *(_camera_row(name, camera) for name, camera in cameras.items()),
+        "",
+        "## What was done to it",
+        "",
+        f"- Faults: {_counted(soaked.faults)}.",
+        f"- Killed: {_counted(soaked.killed)}. Deaths in the log: {_counted(soaked.deaths)}.",
+        f"- States of cameras in the log: {_counted(soaked.states)}.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _flat_row(name: str, f: Flatness) -> str:
+    flat = "flat" if f.flat else "**not flat**"
+    return (
+        f"| {name} | {f.median:.1f} | {f.lowest:.1f}, {f.highest:.1f} | {f.per_hour:+.2f} | {f.rise:+.2f} "
+        f"| {f.bound:.2f} | {flat} |"
+    )
+
+
+def _camera_row(name: str, camera: Mapping[str, Any]) -> str:
+    return f"| {name} | {camera['frames']} | {_counted(camera['drops_by_reason'])} | {camera['losses']} |"
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {n}" for name, n in sorted(counts.items())) or "none"
+
+
+def _loads(loads: Sequence[float]) -> str:
+    ordered = sorted(loads)
+    return f"median {ordered[len(ordered) // 2]:.1f}, highest {ordered[-1]:.1f}"
+
+
+def _machine() -> str:
+    return f"{len(os.sched_getaffinity(0))} cores, {platform.machine()}, Python {platform.python_version()}"
+
+
+@click.command()
+@click.option("--minutes", default=30.0, show_default=True, help="How long; 480 is a night.")
+@click.option("--cameras", default=8, show_default=True, help="How many.")
+@click.option("--seed", default=1, show_default=True, help="Of what is done to it, and when.")
+@click.option("--report", "target", type=click.Path(path_type=Path), help="The page to write.")
+def main(minutes: float, cameras: int, seed: int, target: Path | None) -> None:
+    """Soak, and say whether all stayed as it should; status 1 where it did not. The page is written in any case."""
+    soaked = soak(Plan(60 * minutes, cameras, seed))
+    verdict, faults = faults_of(soaked, Bounds())
+    page = report(soaked, verdict, faults)
+    click.echo(page)
+    if target:
+        target.write_text(page)
+    if faults:
+        raise click.ClickException("; ".join(faults))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""A run's processes as the kernel shows them: memory, descriptors, threads, zombies, shared memory."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.paths import runs_folder
+from pipeline.segments import SHM
+
+_PROC = Path("/proc")
+SUPERVISOR = "supervisor"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One process. `own_kb` is the memory that is its alone (anonymous), `rss_kb` all that it has in memory."""
+
+    pid: int
+    unit: str
+    rss_kb: int
+    own_kb: int
+    threads: int
+    descriptors: int
+    zombie: bool
+
+    @property
+    def kind(self) -> str:
+        """Its unit without number or camera."""
+        return self.unit.partition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The whole family at one moment, `at_s` on the monotonic clock."""
+
+    at_s: float
+    members: tuple[Member, ...]
+    shm_bytes: int
+    shm_files: int
+
+    @property
+    def zombies(self) -> frozenset[int]:
+        """Pids of those that are dead and not waited for."""
+        return frozenset(member.pid for member in self.members if member.zombie)
+
+    def total(self, field: str) -> float:
+        """A field of all living members, added up."""
+        return float(sum(getattr(member, field) for member in self.members if not member.zombie))
+
+    def kinds(self) -> Mapping[str, list[Member]]:
+        """The living by kind."""
+        found: dict[str, list[Member]] = {}
+        for member in self.members:
+            if not member.zombie:
+                found.setdefault(member.kind, []).append(member)
+        return found
+
+
+def sample(supervisor: int, run: str) -> Sample:
+    """Look at the supervisor and all below it, whatever the run itself says of them."""
+    parents = _parents()
+    pids = [supervisor, *_below(supervisor, parents)]
+    members = [member for pid in pids if (member := _member(pid, supervisor))]
+    sizes = [size for path in SHM.glob(_segments_of(run)) if (size := _size(path)) is not None]
+    return Sample(time.monotonic(), tuple(members), sum(sizes), len(sizes))
+
+
+def left_over(run: str) -> list[str]:
+    """What a run that has ended has left: segments, its folder with the sockets, processes."""
+    segments = [path.name for path in SHM.glob(_segments_of(run))]
+    folder = runs_folder() / run
+    return [*segments, *([str(folder)] if folder.exists() else []), *_children_of(run)]
+
+
+def orphans(run: str) -> list[str]:
+    """Segments of a run that goes on whose owner is dead: whose lock nobody holds."""
+    found = []
+    for path in SHM.glob(_segments_of(run)):
+        with contextlib.suppress(FileNotFoundError, BlockingIOError), path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            found.append(path.name)
+    return found
+
+
+def sockets(run: str) -> int:
+    """How many socket files a run has."""
+    return sum(path.is_socket() for path in (runs_folder() / run).rglob("*"))
+
+
+def _segments_of(run: str) -> str:
+    return f"camgraph-{os.getuid()}-{run}-*"
+
+
+def _size(path: Path) -> int | None:
+    with contextlib.suppress(OSError):
+        return path.stat().st_size
+    return None
+
+
+def _children_of(run: str) -> list[str]:
+    words = {pid: _words(pid) for pid in _pids()}
+    return [f"process {pid} {w[-1]}" for pid, w in words.items() if w[-1].startswith(f"{run}/") and _is_child(w)]
+
+
+def _is_child(words: list[str]) -> bool:
+    return "pipeline.child" in words
+
+
+def _pids() -> list[int]:
+    return [int(path.name) for path in _PROC.iterdir() if path.name.isdigit()]
+
+
+def _words(pid: int) -> list[str]:
+    with contextlib.suppress(OSError):
+        return (_PROC / str(pid) / "cmdline").read_bytes().rstrip(b"\0").decode(errors="replace").split("\0")
+    return [""]
+
+
+def _parents() -> dict[int, int]:
+    found = {}
+    for pid in _pids():
+        with contextlib.suppress(OSError, IndexError):
+            # The name of a program may hold anything, also a parenthesis.
+            found[pid] = int((_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
+    return found
+
+
+def _below(root: int, parents: Mapping[int, int]) -> list[int]:
+    found: list[int] = []
+    level = {root}
+    while level := {pid for pid, parent in parents.items() if parent in level}:
+        found += sorted(level)
+    return found
+
+
+def _member(pid: int, supervisor: int) -> Member | None:
+    """None for one that is gone meanwhile."""
+    try:
+        status = dict(
+            line.split(":", 1) for line in (_PROC / str(pid) / "status").read_text().splitlines() if ":" in line
+        )
+        zombie = status["State"].split()[0] == "Z"
+        descriptors = 0 if zombie else len(os.listdir(_PROC / str(pid) / "fd"))  # noqa: PTH208 - only how many
+    except (OSError, KeyError):
+        return None
+    unit = SUPERVISOR if pid == supervisor else _words(pid)[-1].rpartition("/")[2]
+    rss, own, threads = (int(status.get(name, "0").split()[0]) for name in ("VmRSS", "RssAnon", "Threads"))
+    return Member(pid, unit, rss, own, threads, descriptors, zombie)
