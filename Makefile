@@ -55,10 +55,11 @@ format: dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# The full matrix, many kill rounds, long stress, a soak; the reports are docs/proof.md, live_kills.md, soak.md. Hours.
+# The full matrix, faults, kills, a soak, for hours: docs/proof.md, docs/live_faults.md, docs/live_kills.md, docs/soak.md.
 prove: dev
 	$(BIN)/camgraph assets pull
 	$(BIN)/python -m tools.prove
+	$(BIN)/python -m tools.live_faults --rounds 5 --report docs/live_faults.md
 	$(BIN)/python -m tools.live_kills --report docs/live_kills.md
 	$(BIN)/python -m tools.soak --report docs/soak.md
 

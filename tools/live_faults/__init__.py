@@ -1,0 +1,1 @@
+"""Faults of cameras against a whole graph: what is told, when it is back, what others notice, and what stays."""

@@ -1,0 +1,127 @@
+"""All that a run has told of its cameras, and when: out of its log, its events and its status. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+How = Literal["log", "event"]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A change of a camera's state, as it was told. Events tell `lost` states and `live`."""
+
+    at_s: float
+    camera: str
+    how: How
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A frame that came out at the sink ``at_s``; ``filmed_s`` is its own time. All on the same monotonic clock."""
+
+    at_s: float
+    filmed_s: float
+    epoch: int
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One camera in one answer of `camgraph status`."""
+
+    at_s: float
+    state: str = ""
+    losses: int = 0
+    facts: Mapping[str, str | float] = field(default_factory=dict)
+    drops: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What all cores have worked up to ``at_s``, and what of it was for somebody else, in seconds."""
+
+    at_s: float
+    all_s: float
+    strangers_s: float
+
+
+class Record:
+    """Grows; ``wall_s`` is by how much the wall clock is ahead of the monotonic one."""
+
+    def __init__(self, wall_s: float) -> None:
+        self.told: list[Told] = []
+        self.frames: dict[str, list[Seen]] = defaultdict(list)
+        self.looks: dict[str, Look] = {}
+        self.history: dict[str, list[Look]] = defaultdict(list)
+        self.work: list[Work] = []
+        self.restarts: dict[str, int] = {}
+        self.deaths: list[str] = []
+        self.running_s = 0.0
+        self._wall_s = wall_s
+
+    def log_line(self, line: Mapping[str, Any], now_s: float) -> None:
+        """One line of the log."""
+        if line.get("event") == "camera_state":
+            self.told.append(Told(now_s, line["camera"], "log", line["state"]))
+        elif line.get("event") == "running":
+            self.running_s = now_s
+        elif line.get("event") == "process_died":
+            self.deaths.append(f"{line['unit']}: {line['reason']}")
+
+    def event(self, event: Mapping[str, Any], now_s: float) -> None:
+        """One line of the sink."""
+        data = event["data"]
+        if event["type"].startswith("camgraph.camera."):
+            self.told.append(Told(now_s, data["camera"], "event", data["state"]))
+        elif data["phase"] in ("start", "update"):
+            filmed_s = datetime.fromisoformat(event["time"]).timestamp() - self._wall_s
+            self.frames[data["camera"]].append(Seen(now_s, filmed_s, data["frame"]["epoch"], data["frame"]["seq"]))
+
+    def status(self, status: Mapping[str, Any], now_s: float) -> None:
+        """One answer of `camgraph status`."""
+        for name, camera in status["cameras"].items():
+            keys = (camera["state"], camera["losses"], camera["facts"], camera["drops_by_reason"])
+            self.looks[name] = Look(now_s, *keys)
+            self.history[name].append(self.looks[name])
+        self.restarts = {name: unit["restarts"] for name, unit in status["units"].items()}
+
+    def look(self, camera: str) -> Look:
+        """The newest."""
+        return self.looks.get(camera, Look(0.0))
+
+    def first(self, camera: str, how: How, states: Collection[str], after_s: float) -> float | None:
+        """When one of these states was told so for the first time since ``after_s``."""
+        return next((t.at_s for t in self._since(camera, how, after_s) if t.state in states), None)
+
+    def last_of(self, camera: str, states: Sequence[str], after_s: float) -> float | None:
+        """When the log had told the last of these states, after all others and in this order."""
+        at_s: float | None = after_s
+        for state in states:
+            at_s = self.first(camera, "log", {state}, at_s) if at_s is not None else None
+        return at_s
+
+    def shown_lost(self, camera: str, losses: int, after_s: float) -> float | None:
+        """When status showed more losses than so many: one that is back soon may never show as lost."""
+        return next((one.at_s for one in self.history[camera] if one.at_s >= after_s and one.losses > losses), None)
+
+    def states(self, camera: str, after_s: float) -> list[str]:
+        """What the log has said since."""
+        return [one.state for one in self._since(camera, "log", after_s)]
+
+    def frame_after(self, camera: str, filmed_s: float) -> float | None:
+        """When the first frame came out that came after this moment."""
+        return next((seen.at_s for seen in self.frames[camera] if seen.at_s > filmed_s), None)
+
+    def frames_since(self, camera: str, since_s: float) -> int:
+        """How many came out."""
+        frames = self.frames[camera]
+        return next((n for n, seen in enumerate(reversed(frames)) if seen.at_s < since_s), len(frames))
+
+    def _since(self, camera: str, how: How, after_s: float) -> Iterable[Told]:
+        return (t for t in self.told if t.at_s >= after_s and t.camera == camera and t.how == how)
