@@ -49,8 +49,8 @@ def _faults(proof: Proof) -> list[str]:
         "  For faults that nobody can see the end of (half open, codec), from when the last state was told.",
         f"- *others*: the lowest share of frames of any camera to which nothing was done, around the fault (10 s at "
         f"least); at least {LEAST_PERCENT:g} %.",
-        "- *with those passed over*: with those for which a newer frame was taken, which is counted, and what a machine "
-        f"does that is too slow. Where strangers have more than {MOST_STRANGERS:.0%} of it, this alone must be "
+        "- *with those passed over*: with those for which a newer frame was taken, which is counted, and what a "
+        f"machine does that is too slow. Where strangers have more than {MOST_STRANGERS:.0%} of it, this alone must be "
         f"{LEAST_PERCENT:g} % (a star).",
         "",
         "| fault | times | states | told after, worst (s) | last state, worst (s) | back after, worst (s) "

@@ -123,7 +123,13 @@ def test_secrets_are_found_in_both_their_forms() -> None:
 
 def proof() -> Proof:
     found = Proof(
-        4, 1, 2, [Result("cut:fin", "c3", 10, 20, 0.5, 0.5, 1.5)], [Others(99.0, 100.0, 0.1)], wrong_told_s=1.0
+        4,
+        1,
+        2,
+        "compact",
+        [Result("cut:fin", "c3", 10, 20, 0.5, 0.5, 1.5)],
+        [Others(99.0, 100.0, 0.1)],
+        wrong_told_s=1.0,
     )
     found.samples, found.said, found.loads = [SAMPLE, SAMPLE], ["camgraph: camera wrong: not a frame"], [1.0]
     return found
