@@ -26,7 +26,13 @@ class Held:
 
     @property
     def descriptors(self) -> int:
-        return sum(self.open.values())
+        """Without those of `outgrown`."""
+        return sum(self.open.values()) - self.outgrown
+
+    @property
+    def outgrown(self) -> int:
+        """Segments of senders that have larger ones now: a reader keeps a few of each (`pipeline.mappings`)."""
+        return sum(n for what, n in self.open.items() if what.startswith(str(_SHM)) and what.endswith(" (deleted)"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,8 @@ def grown(before: Sample, after: Sample, *, memory_mb: float) -> list[str]:
         if new.descriptors > old.descriptors:
             more = dict(Counter(new.open) - Counter(old.open))
             found.append(f"{name}: descriptors {old.descriptors} -> {new.descriptors}: {more}")
+        if new.outgrown > len(after.held):
+            found.append(f"{name}: {new.outgrown} segments that are no more")
         if new.threads > old.threads:
             found.append(f"{name}: threads {old.threads} -> {new.threads}")
         if new.memory > old.memory + memory_mb * 1e6:

@@ -18,15 +18,13 @@ from tools.live_faults.cases import CASES, DETECTED_S
 from tools.live_faults.graph import environment, write_graph
 from tools.live_faults.patients import CLIP, FPS, USER, WRONG, Patient, kinds, settings_of
 from tools.live_faults.processes import Sample, grown, sample
-from tools.live_faults.rates import LEAST_S, Others, others_of
+from tools.live_faults.rates import LEAST_S, MOST_STRANGERS, Others, others_of
 from tools.live_faults.rounds import all_well, go_through, wait_until
 from tools.live_faults.trial import Result
 from tools.live_faults.whole_run import WholeRun
 
-START_S = 60.0
+START_S = 120.0
 LEAST_PERCENT = 95.0
-MOST_STRANGERS = 0.5
-"""Of the machine: where others work more, frames are passed over whatever the cameras do."""
 MEMORY_MB = 16.0
 """So much more may one process have after than before: other codecs and sizes were decoded, allocators keep some."""
 _QUIET_S = 20.0

@@ -14,6 +14,8 @@ from tools.live_faults.trial import Result
 
 LEAST_S = 10.0
 """Of a window: a frame more or less at its ends is then 1 %."""
+MOST_STRANGERS = 0.5
+"""Of the machine: where others work more, everything is late, and frames are passed over, whatever the cameras do."""
 
 
 def window(result: Result, since_s: float) -> tuple[float, float]:

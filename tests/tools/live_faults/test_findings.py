@@ -74,6 +74,7 @@ SAME = {"socket:[N]": 18, "/dev/null": 2}
     ("held", "more", "said"),
     [
         (Held({**SAME, "pipe:[N]": 1}, 4, 40_000_000), {}, "descriptors 20 -> 21: {'pipe:[N]': 1}"),
+        (Held({**SAME, "/dev/shm/camgraph-N (deleted)": 2}, 4, 40_000_000), {}, "2 segments that are no more"),
         (Held(SAME, 5, 40_000_000), {}, "threads 4 -> 5"),
         (Held(SAME, 4, 60_000_000), {}, "memory 40.0 -> 60.0 MB"),
         (Held(SAME, 4, 40_000_000), {"zombies": 1}, "zombies: 1"),
@@ -87,6 +88,8 @@ def test_what_has_grown_is_said(held: Held, more: dict[str, int], said: str) -> 
 
 
 def test_what_is_the_same_or_less_has_not_grown() -> None:
+    one_more = Held({**SAME, "/dev/shm/camgraph-N (deleted)": 1}, 4, 40_000_000)
+    assert grown(SAMPLE, replace(SAMPLE, held={"run/capture.a": one_more}), memory_mb=10) == []
     assert (
         grown(SAMPLE, replace(SAMPLE, held={"run/capture.a": Held({"socket:[N]": 19}, 4, 45_000_000)}), memory_mb=10)
         == []
@@ -155,5 +158,8 @@ def test_on_a_machine_that_works_for_others_what_was_passed_over_is_no_problem_a
     found.others = [Others(80.0, 99.0, 0.7)]
     assert found.problems == []
     assert "| 1.5 | 80.0 * | 99.0 |" in report(found)
+    found.others, found.results = found.others * 2, [*found.results, Result("cut:fin", "c4", 30, 40, excused=["late"])]
+    assert "| cut:fin | 1 + 1 |" in report(found)
+    found.results.pop()
     found.others = [Others(80.0, 90.0, 0.7)]
     assert len(found.problems) == 1
