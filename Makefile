@@ -63,11 +63,15 @@ prove: dev
 	$(BIN)/python -m tools.live_kills --report docs/live_kills.md
 	$(BIN)/python -m tools.soak --report docs/soak.md
 
-# The whole graph against the bare loop, and how fresh live frames are; the reports are docs/benchmarks.md, docs/live.md.
+# The whole graph against the bare loop, how fresh live frames are, from the light to the event, many cameras on few
+# cores; the reports are docs/benchmarks.md, docs/live.md, docs/latency.md and docs/many_cameras.md.
 bench: dev
 	$(BIN)/camgraph assets pull
 	$(BIN)/python -m tools.bench_graph
 	$(BIN)/python -m tools.bench_live
+	$(BIN)/python -m tools.parser_delay
+	$(BIN)/python -m tools.bench_latency
+	$(BIN)/python -m tools.bench_cameras
 
 clean:
 	rm -rf $(VENV) $(VENV)-3.* out

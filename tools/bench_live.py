@@ -22,7 +22,7 @@ from pipeline.graph.loading import parse_graph
 from pipeline.graph.planning import plan_of
 from pipeline.testing import run_graph
 
-_BEGIN, _END = "<!-- written by tools.bench_live: begin -->", "<!-- written by tools.bench_live: end -->"
+_MARK = "<!-- written by tools.{}: {} -->"
 _WARM_UP_S = 1.0
 _SLACK_MS = 20.0
 _GRAPH = """
@@ -165,7 +165,7 @@ def report(subject: Subject, rows: Sequence[Row]) -> str:
         for camera, n in Counter(subject.cameras.values()).items()
     )
     lines = [
-        f"{_machine()}.",
+        f"{machine()}.",
         f"Cameras: {films}; frames as large as 640x360 in YUV, prepared ones as 320x320 in RGB;",
         f"batches of at most {subject.batch}; `processes: {subject.processes}`; {subject.seconds:g} s each.",
         "",
@@ -187,7 +187,8 @@ def _line(row: Row) -> str:
     )
 
 
-def _machine() -> str:
+def machine() -> str:
+    """Cores, processor, Python, and how busy it is: for without them no figure says anything."""
     names = [
         line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "name" in line
     ]
@@ -197,12 +198,13 @@ def _machine() -> str:
     return f"{cores} cores of {name}, Python {platform.python_version()}, load average {busy:.1f}"
 
 
-def put_between_marks(page: str, text: str) -> str:
-    """The page with `text` in the place of what stood between the marks."""
-    before, begin, rest = page.partition(_BEGIN)
-    _, end, after = rest.partition(_END)
+def put_between_marks(page: str, text: str, tool: str = "bench_live") -> str:
+    """The page with `text` in the place of what stood between the marks of that tool."""
+    marks = _MARK.format(tool, "begin"), _MARK.format(tool, "end")
+    before, begin, rest = page.partition(marks[0])
+    _, end, after = rest.partition(marks[1])
     if not (begin and end):
-        raise click.ClickException(f"the page has no place for the report: expected the lines {_BEGIN} and {_END}")
+        raise click.ClickException(f"the page has no place for the report: expected the lines {' and '.join(marks)}")
     return f"{before}{begin}\n{text}\n{end}{after}"
 
 

@@ -1,0 +1,218 @@
+"""From the light to the event on live streams, by load: `python -m tools.bench_latency [--load PERCENT] ...`.
+
+Cameras of the farm say when each picture was caught and sent; a stage makes an event of each frame; a receiver on a
+socket notes when it comes (`tests/plugin` has the stage, and must be installed). Load is what is filmed over what this
+very graph infers, which is measured first. `--report` writes the tables into docs/latency.md, between its marks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tools.assets import asset_path
+from tools.bench_live import machine, put_between_marks
+from tools.camera_run import LOG, Films, Window, percentile, watched
+from tools.event_receiver import EventReceiver
+from tools.latency import PARTS, Told, Way, p50_p99, ways
+
+_SLACK_MS = 20.0
+_WARM_UP_S = 3.0
+_OVERLOAD = 2.0
+_GRAPH = """
+version: 1
+name: latency{pid}
+processes: {processes}
+cameras:
+{cameras}
+stages:
+  capture: {{use: capture}}
+  prepare: {{use: preprocess, from: capture, with: {{size: {size}}}}}
+  infer: {{use: timed_infer, from: prepare, threads: {threads}, with: {{model: "{model}", log: {log}}}}}
+  people: {{use: decode_movenet_multipose, from: infer}}
+  actions: {{use: every_frame, from: people}}
+  alarm: {{use: sink_socket, from: actions, batch: {{max: 8}}, with: {{address: "{address}"}}}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is measured. ``fps``: about what a camera films, the number of cameras makes the load."""
+
+    fps: float
+    picture: tuple[int, int]
+    clip: str | None
+    transport: str
+    model: str
+    size: tuple[int, int]
+    processes: str
+    seconds: float
+
+    def films(self, rate: float) -> Films:
+        """Cameras that film ``rate`` frames a second together."""
+        cameras = max(1, round(rate / self.fps))
+        return Films(cameras, rate / cameras, self.picture, self.clip, self.transport)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One load. ``late``: the part of the frames whose age at inference is beyond G2's bound, ``bound_ms``."""
+
+    load: float
+    films: Films
+    inferred_fps: float
+    ways: Sequence[Way]
+    unmatched: int
+    ages_ms: Sequence[float]
+    bound_ms: float
+    late: float
+    frames: int
+    drops: Counter[str]
+    foreign_cores: float
+
+
+class _Receiver(EventReceiver):
+    """Notes when each event came."""
+
+    def __init__(self) -> None:
+        super().__init__(Path(os.devnull), 0)
+        self.told: list[Told] = []
+
+    def keep(self, line: bytes) -> None:
+        received_ns = time.monotonic_ns()
+        self.told.append(told_of(json.loads(line), received_ns))
+
+
+def told_of(body: dict[str, Any], received_ns: int) -> Told:
+    """An event of the stage `every_frame`."""
+    key = body["camera"], body["epoch"], body["seq"]
+    return Told(key, body["wall_ns"], body["clock"], body["made_ns"], received_ns)
+
+
+def measure(subject: Subject, capacity: float, load: float) -> Row:
+    """One run."""
+    films = subject.films(capacity * load)
+    with films.farm() as farm, _Receiver() as receiver:
+        text = _GRAPH.format(
+            pid=os.getpid(), processes=subject.processes, cameras=films.as_yaml(farm), size=list(subject.size),
+            threads=len(os.sched_getaffinity(0)), model=subject.model, log=LOG, address=receiver.address,
+        )  # fmt: skip
+        window = watched(text, farm, warm_up_s=_WARM_UP_S, seconds=subject.seconds)
+        sent = {camera.name: camera.sent() for camera in farm.cameras}
+    begun = {one.key for one in window.inferred}
+    told = [event for event in receiver.told if event.key in begun]
+    return row_of(load, films, window, told, ways(told, window.inferred, sent))
+
+
+def row_of(load: float, films: Films, window: Window, told: Sequence[Told], found: Sequence[Way]) -> Row:
+    """The figures of a run."""
+    ages = [one.age_ms for one in window.inferred]
+    bound = bound_ms(films.fps, window)
+    return Row(
+        load=load,
+        films=films,
+        inferred_fps=len(ages) / window.seconds,
+        ways=found,
+        unmatched=len(told) - len(found),
+        ages_ms=ages,
+        bound_ms=bound,
+        late=sum(age > bound for age in ages) / max(1, len(ages)),
+        frames=sum(window.frames.values()),
+        drops=sum((window.grown(name, "drops_by_reason") for name in films.names), Counter[str]()),
+        foreign_cores=window.foreign_cores,
+    )
+
+
+def bound_ms(fps: float, window: Window) -> float:
+    """G2's: one frame interval, prepare, one batch (their 99th percentiles) and 20 ms."""
+    prepare = window.after.status["stages"]["prepare"]["latency_ms_p99"]
+    batch = percentile([(one.done_ns - one.begun_ns) / 1e6 for one in window.inferred], 0.99)
+    return 1000 / fps + float(prepare) + batch + _SLACK_MS
+
+
+def report(subject: Subject, capacity: float, rows: Sequence[Row]) -> str:
+    """What stands between the marks of docs/latency.md."""
+    width, height = subject.picture
+    lines = [
+        f"{machine()}.",
+        f"Cameras of {width}x{height} H.264 over {subject.transport}, about {subject.fps:g} fps each; the model is "
+        f"{Path(subject.model).stem} at {subject.size[0]}x{subject.size[1]};",
+        f"`processes: {subject.processes}`; {subject.seconds:g} s each. This graph infers {capacity:.1f} frames/s when "
+        "twice as many are filmed: that is 100 %.",
+        "",
+        "| load | cameras | frames/s inferred | light to event p50, p99 (ms) | without what the parser holds "
+        "| age at inference p50, p99 (ms) | bound (ms) | beyond it | dropped, of all | events without a match "
+        "| cores that others used |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+        *map(_line, rows),
+        "",
+        "The parts of the way, p50, p99 (ms):",
+        "",
+        f"| load | one frame interval | {' | '.join(PARTS)} |",
+        "|---|---|" + "---|" * len(PARTS),
+        *map(_parts_line, rows),
+    ]
+    return "\n".join(lines)
+
+
+def _line(row: Row) -> str:
+    drops = ", ".join(f"{reason} {n}" for reason, n in sorted(row.drops.items())) or "0"
+    whole = [way.whole_ms for way in row.ways]
+    ours = [way.whole_ms - way.parts_ms[1] for way in row.ways]
+    return (
+        f"| {row.load:.0%} | {row.films.cameras} x {row.films.fps:.1f} fps | {row.inferred_fps:.1f} | {p50_p99(whole)} "
+        f"| {p50_p99(ours)} | {p50_p99(row.ages_ms)} | {row.bound_ms:.0f} | {row.late:.1%} "
+        f"| {drops} of {row.frames} | {row.unmatched} of {row.unmatched + len(row.ways)} | {row.foreign_cores:.2f} |"
+    )
+
+
+def _parts_line(row: Row) -> str:
+    columns = zip(*(way.parts_ms for way in row.ways), strict=True)
+    return f"| {row.load:.0%} | {1000 / row.films.fps:.0f} | {' | '.join(map(p50_p99, columns))} |"
+
+
+def capacity_of(subject: Subject, guess: float, seconds: float) -> float:
+    """Frames a second that the graph infers when it is given too many: found by doubling what is filmed."""
+    quick = replace(subject, seconds=seconds)
+    filmed = guess
+    while True:
+        rate = measure(quick, filmed, 1.0).inferred_fps
+        if filmed >= rate * _OVERLOAD * 0.8:
+            return rate
+        filmed = max(filmed, rate) * _OVERLOAD
+
+
+@click.command()
+@click.option("--load", "loads", multiple=True, type=float, default=(25, 50, 90, 150), help="Percent.")
+@click.option("--fps", default=10.0, show_default=True, help="About what a camera films.")
+@click.option("--picture", type=(int, int), default=(1280, 720), show_default=True, help="What a camera films.")
+@click.option("--clip", help="What it shows; by default the pulled clip.")
+@click.option("--transport", type=click.Choice(["tcp", "udp"]), default="tcp", show_default=True)
+@click.option("--size", type=(int, int), default=(320, 192), show_default=True, help="Of the model's picture.")
+@click.option("--processes", default="separate", show_default=True, help="Placement: separate or compact.")
+@click.option("--seconds", default=20.0, show_default=True, help="How long each run is looked at.")
+@click.option("--capacity", type=float, help="Frames a second that are 100 %; by default measured.")
+@click.option("--report", "target", type=click.Path(path_type=Path, exists=True), help="The page with the marks.")
+def main(**options: Any) -> None:
+    """How long it takes from the light to the event, by load."""
+    subject = Subject(
+        options["fps"], options["picture"], options["clip"] or str(asset_path("vtest.avi")), options["transport"],
+        str(asset_path("movenet-multipose.onnx")), options["size"], options["processes"], options["seconds"],
+    )  # fmt: skip
+    capacity = options["capacity"] or capacity_of(subject, 100.0, min(10.0, subject.seconds))
+    text = report(subject, capacity, [measure(subject, capacity, load / 100) for load in options["loads"]])
+    click.echo(text)
+    if target := options["target"]:
+        target.write_text(put_between_marks(target.read_text(), text, "bench_latency"))
+
+
+if __name__ == "__main__":
+    main()

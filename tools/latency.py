@@ -1,0 +1,90 @@
+"""The way of a picture from the camera to the event, in parts: arithmetic on stamps.
+
+    caught --sent--captured--begun--done--made--received
+      the farm's  | FFmpeg's parser gives the packet out
+                         | decoding, prepare, waiting for the model
+                                 | the model
+                                      | from its outputs to an event
+                                            | committed, and handed to the sink
+
+All are CLOCK_MONOTONIC of one machine, in nanoseconds. Only the farm knows `caught` and `sent`; a frame is found there
+by the time of day that the camera's sender reports gave it.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from tools.camera_run import Ran, percentile
+from tools.farm.accounts import FrameSent
+
+NEAR_NS = 2_000_000
+"""A frame's time of day and the camera's own account of it differ by no more: steps of RTP's clock, and rounding."""
+
+PARTS = ("caught to sent", "sent to captured", "captured to inference", "inference", "to the event", "to the sink")
+
+
+class Told(NamedTuple):
+    """An event as it arrived at the receiver."""
+
+    key: tuple[str, int, int]
+    wall_ns: int
+    clock: str
+    made_ns: int
+    received_ns: int
+
+
+class Way(NamedTuple):
+    """One frame's, from its light to its event."""
+
+    camera: str
+    caught_ns: int
+    sent_ns: int
+    captured_ns: int
+    begun_ns: int
+    done_ns: int
+    made_ns: int
+    received_ns: int
+
+    @property
+    def parts_ms(self) -> tuple[float, ...]:
+        """In the order of `PARTS`."""
+        times = self[1:]
+        return tuple((later - earlier) / 1e6 for earlier, later in itertools.pairwise(times))
+
+    @property
+    def whole_ms(self) -> float:
+        return (self.received_ns - self.caught_ns) / 1e6
+
+
+def ways(told: Iterable[Told], ran: Iterable[Ran], sent: Mapping[str, Sequence[FrameSent]]) -> list[Way]:
+    """Of all events whose frames are known to both sides: those whose wall clock is the camera's."""
+    by_key = {one.key: one for one in ran}
+    logs = {camera: sorted(frames, key=_wall_ns) for camera, frames in sent.items()}
+    found = []
+    for event in told:
+        one = by_key.get(event.key)
+        frame = nearest(logs.get(event.key[0], ()), event.wall_ns) if event.clock == "ntp" else None
+        if one and frame:
+            begun = (frame.captured_ns, frame.sent_ns, one.captured_ns, one.begun_ns, one.done_ns)
+            found.append(Way(event.key[0], *begun, event.made_ns, event.received_ns))
+    return found
+
+
+def nearest(frames: Sequence[FrameSent], wall_ns: int) -> FrameSent | None:
+    """The frame (of those in order of time) that was caught then; None where there is none within `NEAR_NS`."""
+    at = bisect.bisect_left(frames, wall_ns, key=_wall_ns)
+    near = min(frames[max(0, at - 1) : at + 1], key=lambda frame: abs(frame.wall_ns - wall_ns), default=None)
+    return near if near and abs(near.wall_ns - wall_ns) <= NEAR_NS else None
+
+
+def _wall_ns(frame: FrameSent) -> int:
+    return frame.wall_ns
+
+
+def p50_p99(values: Sequence[float]) -> str:
+    """As it stands in a table."""
+    return f"{percentile(values, 0.5):.0f}, {percentile(values, 0.99):.0f}"
