@@ -88,6 +88,12 @@ def test_the_number_of_cameras_makes_the_load() -> None:
     assert Films(2, 5.0, (640, 360), None).clip_settings.gop == 5
 
 
+def test_the_capacity_is_looked_for_where_somewhat_too_much_is_filmed() -> None:
+    guesses = {(50, 50): 100, (50, 45): 100, (50, 35): None, (50, 20): 31.5, (50, 0): 1.575}
+    for (filmed, inferred), guess in guesses.items():
+        assert bench_latency.next_guess(filmed, inferred) == (guess and pytest.approx(guess))
+
+
 def test_an_event_of_every_frame_is_read_back() -> None:
     body = {"id": "a.0.7", "camera": "a", "epoch": 0, "seq": 7, "wall_ns": 5, "clock": "ntp", "made_ns": 6}
     assert told_of(body, 9) == Told(("a", 0, 7), 5, "ntp", 6, 9)
