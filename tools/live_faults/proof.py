@@ -49,6 +49,7 @@ class Proof:
     disclosed: dict[str, int] = field(default_factory=dict)
     searched: dict[str, int] = field(default_factory=dict)
     died: list[str] = field(default_factory=list)
+    unpaired: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     status: int = EXIT_GAVE_UP
     left: list[str] = field(default_factory=list)
@@ -66,6 +67,7 @@ class Proof:
         found += [f"leak: {what}" for what in self.grown]
         found += [f"a password stood in {place} ({n})" for place, n in self.disclosed.items()]
         found += [f"a process died: {what}" for what in self.died]
+        found += [f"one loss is one `lost` and one `back`: {what}" for what in self.unpaired]
         found += [f"left over: {what}" for what in self.left]
         # One camera was never to be had, and that is said.
         if self.status != EXIT_GAVE_UP or len(self.said) != 1 or WRONG not in self.said[0]:
@@ -137,6 +139,7 @@ def _go(run: WholeRun, patients: Sequence[Patient], proof: Proof, told: Callable
     end_s = time.monotonic() + LEAST_S
     wait_until(run, lambda: time.monotonic() > end_s, LEAST_S + START_S, "the time after the last fault")
     names = [patient.name for patient in patients if patient.kind != "wrong"]
+    proof.unpaired = [f"{name}: {what}" for name in names if (what := run.record.unpaired(name))]
     cores = len(os.sched_getaffinity(0))
     proof.others = [
         others_of(one, proof.results, run.record, names, since_s=since_s, fps=FPS, cores=cores) for one in proof.results

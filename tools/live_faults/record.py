@@ -114,6 +114,15 @@ class Record:
         """What the log has said since."""
         return [one.state for one in self._since(camera, "log", after_s)]
 
+    def unpaired(self, camera: str) -> str:
+        """What differs between losses, the events of their begin and those of their end; "" where nothing does."""
+        told = [one.state == "live" for one in self.told if one.camera == camera and one.how == "event"]
+        in_turn = all(back == bool(number % 2) for number, back in enumerate(told))
+        losses = self.look(camera).losses
+        if in_turn and len(told) == 2 * losses:
+            return ""
+        return f"{losses} losses, events: {' '.join('back' if back else 'lost' for back in told)}"
+
     def frame_after(self, camera: str, filmed_s: float) -> float | None:
         """When the first frame came out that came after this moment."""
         return next((seen.at_s for seen in self.frames[camera] if seen.at_s > filmed_s), None)

@@ -100,6 +100,7 @@ def _leaks(proof: Proof) -> list[str]:
         *rows,
         "",
         f"By process: {grown}, and none {MEMORY_MB:g} MB more memory.",
+        "Each loss was one `camgraph.camera.lost` and one `camgraph.camera.back`.",
         f"No process died; after the end of the run {'; '.join(proof.left) or 'nothing was left'}.",
         "",
     ]

@@ -56,6 +56,14 @@ def go_through(
     return round_.results
 
 
+def may_try_again(result: Result, case: Case, strangers: float, times: int) -> bool:
+    """Whether lateness, and nothing else wrong, says nothing: others had the machine. It is not tried for ever.
+
+    ``strangers``: their share; ``times``: how often it was tried again. Pure.
+    """
+    return not (result.problems or case.at_start) and strangers > MOST_STRANGERS and times < MOST_TRIES - 1
+
+
 class _Round:
     """See `go_through`."""
 
@@ -98,12 +106,12 @@ class _Round:
         """What was late, and could not be otherwise, is tried again; else it is a problem."""
         tried = next(case for case in self._cases if result.case in (case.name, case.then and case.then.name))
         share = strangers_share(self._run.record.work, result.from_s, result.until_s, len(os.sched_getaffinity(0)))
-        if result.problems or tried.at_start or share <= MOST_STRANGERS or self._again[tried.name] >= MOST_TRIES - 1:
+        if may_try_again(result, tried, share, self._again[tried.name]):
+            self._again[tried.name] += 1
+            self._left.append(tried)
+            result.excused = result.late
+        else:
             result.problems += result.late
-            return
-        self._again[tried.name] += 1
-        self._left.append(tried)
-        result.excused = result.late
 
     def _next_for(self, patient: Patient, now_s: float) -> None:
         case = self._case_for(patient)

@@ -8,12 +8,14 @@ from dataclasses import replace
 
 import pytest
 
+from tools.live_faults.cases import Case
 from tools.live_faults.disclosure import Disclosure
 from tools.live_faults.processes import Held, Sample, grown, sample, tree
 from tools.live_faults.proof import Proof
 from tools.live_faults.rates import Others, others_of, passed_over, percent, strangers_share, window, witnesses
-from tools.live_faults.record import Look, Record, Seen, Work
+from tools.live_faults.record import Look, Record, Seen, Told, Work
 from tools.live_faults.report import report
+from tools.live_faults.rounds import may_try_again
 from tools.live_faults.trial import Result
 
 
@@ -64,6 +66,43 @@ def test_what_was_passed_over_is_what_was_counted_meanwhile() -> None:
 def test_strangers_have_what_we_do_not() -> None:
     work = [Work(float(s), 1.5 * s, 0.5 * s) for s in range(20)]
     assert strangers_share(work, 5, 15, cores=2) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("states", "losses", "said"),
+    [
+        ([], 0, ""),
+        (["lost", "live", "stalled", "live"], 2, ""),
+        (["lost", "live"], 2, "2 losses, events: lost back"),
+        (["lost", "lost", "live", "live"], 2, "2 losses, events: lost lost back back"),
+    ],
+)
+def test_one_loss_is_one_event_and_one_more(states: list[str], losses: int, said: str) -> None:
+    record = Record(0.0)
+    record.looks["a"] = Look(0.0, losses=losses)
+    record.told = [Told(0.0, "a", "event", state) for state in states]
+    assert record.unpaired("a") == said
+
+
+CASE = Case("cut:fin", lambda _: None, states=("lost",))
+
+
+@pytest.mark.parametrize(
+    ("problems", "case", "strangers", "times", "again"),
+    [
+        ([], CASE, 0.6, 0, True),
+        ([], CASE, 0.6, 1, True),
+        ([], CASE, 0.6, 2, False),
+        ([], CASE, 0.4, 0, False),
+        (["never back"], CASE, 0.6, 0, False),
+        ([], replace(CASE, at_start=True), 0.6, 0, False),
+    ],
+)
+def test_only_what_was_late_on_a_machine_of_others_is_tried_again(
+    problems: list[str], case: Case, strangers: float, times: int, again: bool
+) -> None:
+    result = Result("cut:fin", "a", problems=problems, late=["back after 9 s"])
+    assert may_try_again(result, case, strangers, times) is again
 
 
 SAMPLE = Sample({"run/capture.a": Held({"socket:[N]": 18, "/dev/null": 2}, 4, 40_000_000)}, 0, 3)
@@ -149,8 +188,8 @@ def test_whatever_is_wrong_is_a_problem() -> None:
     found.others = [Others(90.0, 94.9, 0.1)]
     found.wrong_told_s = None
     found.grown, found.disclosed, found.died, found.left = ["threads"], {"log": 1}, ["infer.0"], ["segment"]
-    found.said = []
-    assert len(found.problems) == 9
+    found.said, found.unpaired = [], ["a: 2 losses"]
+    assert len(found.problems) == 10
 
 
 def test_on_a_machine_that_works_for_others_what_was_passed_over_is_no_problem_and_the_page_says_so() -> None:
