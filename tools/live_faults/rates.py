@@ -5,7 +5,6 @@ A frame belongs to the time at which it was filmed, so it does not matter when i
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -26,14 +25,12 @@ def window(result: Result, since_s: float) -> tuple[float, float]:
 
 
 def percent(frames: Sequence[Seen], begin_s: float, end_s: float, fps: float) -> float:
-    """Of the frames that were filmed meanwhile, those that came out; ``frames`` in the order of their times.
+    """Of the frames that were filmed meanwhile, those that came out; ``frames`` in any order of their times.
 
     A window holds one frame more or less as it happens to lie: the one that this gives too few is not missed.
     """
-    times = [seen.filmed_s for seen in frames]
-    came = bisect_left(times, end_s) - bisect_left(times, begin_s)
-    expected = int((end_s - begin_s) * fps)
-    return min(100.0, 100 * came / expected)
+    came = sum(begin_s <= seen.filmed_s < end_s for seen in frames)
+    return min(100.0, 100 * came / int((end_s - begin_s) * fps))
 
 
 def witnesses(

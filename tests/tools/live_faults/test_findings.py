@@ -33,6 +33,11 @@ def test_a_gap_is_seen() -> None:
     assert percent(came, 20, 30, 10) == pytest.approx(90, abs=1)
 
 
+def test_a_clock_that_was_wrong_for_a_while_takes_nothing_from_later_windows() -> None:
+    wrong = [replace(seen, filmed_s=seen.filmed_s + 3600) for seen in frames(10, 15)]
+    assert percent([*frames(0, 10), *wrong, *frames(15, 100)], 40, 50, 10) == 100
+
+
 def test_a_window_is_long_and_begins_when_all_were_well() -> None:
     assert window(Result("cut", "a", 50, 52), 0) == (46, 56)
     assert window(Result("cut", "a", 50, 52), 49.5) == (49.5, 59.5)
