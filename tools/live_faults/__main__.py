@@ -23,7 +23,7 @@ def main(rounds: int, cameras: int, at_once: int, processes: str, target: Path |
     """Try every fault on cameras of a running graph, and measure what is told, and what the others notice."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # whoever ends this ends the run as well
     proof: Proof = prove(cameras, rounds, at_once, processes, _say)
-    text = report(proof)
+    text = "" if proof.broke else report(proof)
     click.echo(text)
     if proof.problems:
         raise click.ClickException("\n".join(proof.problems))

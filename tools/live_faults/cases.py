@@ -110,7 +110,7 @@ def _measures_in_spite_of(declared_fps: float) -> Callable[[Facts], bool]:
 
 
 _CODEC_BACK = Case(
-    "codec:h264, as before", _heal("codec"), states=("lost",), returns="told", shows=_shows("codec", "h264"),
+    "codec:h264, as before", _heal("codec"), _heal("codec"), ("lost",), returns="told", shows=_shows("codec", "h264"),
     counts=DAMAGE,
 )  # fmt: skip
 

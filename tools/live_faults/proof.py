@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipeline.errors import EXIT_GAVE_UP
+from pipeline.errors import EXIT_GAVE_UP, CamgraphError
 from tools.farm import Farm
 from tools.farm.gstreamer import GStreamerServer, what_is_missing
 from tools.live_faults.cases import CASES, DETECTED_S
@@ -52,6 +52,7 @@ class Proof:
     unpaired: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     status: int = EXIT_GAVE_UP
+    broke: str = ""
     left: list[str] = field(default_factory=list)
     seconds: float = 0.0
     loads: list[float] = field(default_factory=list)
@@ -60,7 +61,8 @@ class Proof:
     def problems(self) -> list[str]:
         """All that should not be, in words."""
         found = [f"{one.case} on {one.camera}: {problem}" for one in self.results for problem in one.problems]
-        for one, others in zip(self.results, self.others, strict=True):
+        found += [f"it was not gone through to the end: {self.broke}"] if self.broke else []
+        for one, others in zip(self.results, self.others, strict=not self.broke):
             found += [f"{one.case} on {one.camera}: another camera had {what}" for what in _too_few(others)]
         if self.wrong_told_s is None or self.wrong_told_s > DETECTED_S:
             found.append(f"a wrong password: `unauthorised` told after {self.wrong_told_s} s")
@@ -88,14 +90,17 @@ def _too_few(others: Others) -> Iterator[str]:
 
 
 def prove(cameras: int, rounds: int, at_once: int, processes: str, told: Callable[[Result], None]) -> Proof:
-    """Go through all faults. Raises CamgraphError where the graph or the farm cannot even begin."""
+    """Go through all faults. Raises CamgraphError where the farm cannot even begin."""
     proof, begun_s = Proof(cameras, rounds, at_once, processes), time.monotonic()
     password, wrong = (f"{word}/{secrets.token_hex(6)}#" for word in ("right", "wrong"))
     name = f"faults{os.getpid()}"
     with tempfile.TemporaryDirectory(prefix="camgraph-") as folder, _patients(cameras, password) as patients:
         graph = write_graph(Path(folder), name, processes, patients)
         with WholeRun(graph, name, environment(password, wrong), [password, wrong]) as run:
-            _go(run, patients, proof, told)
+            try:
+                _go(run, patients, proof, told)
+            except CamgraphError as error:
+                proof.broke = str(error)
             proof.status = run.stop()
         proof.died, proof.said = run.record.deaths, run.said
         proof.disclosed, proof.searched = run.disclosure.found, dict(run.disclosure.searched)

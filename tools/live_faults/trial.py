@@ -187,6 +187,7 @@ class Trial:
         self.phase, self._since_s = phase, now_s
 
     def _fails(self, why: str, now_s: float) -> None:
+        self._executor.submit(self.case.heal, self.patient)
         self.result.problems.append(why)
         self.result.from_s = self.result.from_s or now_s
         self.result.until_s = now_s

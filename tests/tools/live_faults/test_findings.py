@@ -197,6 +197,13 @@ def test_whatever_is_wrong_is_a_problem() -> None:
     assert len(found.problems) == 10
 
 
+def test_one_that_breaks_off_says_so_and_what_it_had_found() -> None:
+    found = proof()
+    found.others, found.broke = [], "all cameras after the faults: not within 120 s"
+    found.results[0].problems.append("not back")
+    assert len(found.problems) == 2
+
+
 def test_on_a_machine_that_works_for_others_what_was_passed_over_is_no_problem_and_the_page_says_so() -> None:
     found = proof()
     found.others = [Others(80.0, 99.0, 0.7)]
