@@ -10,6 +10,8 @@ from tools.live_faults.patients import USER, Kind, Patient
 
 EVENTS = "events.jsonl"
 _VARIABLES: Mapping[Kind, str] = {"wrong": "FAULTS_WRONG_PASSWORD"}
+_RULE = "{id: seen, when: score > 0.01, update: 1ms, hold: 60s, gap: 60s}"
+"""Tells of each frame that comes out, also where many before it were passed over."""
 _GRAPH = """
 version: 1
 name: {name}
@@ -21,8 +23,8 @@ stages:
   prepare: {{use: preprocess, from: capture, with: {{size: [{width}, {height}]}}}}
   infer: {{use: infer, from: prepare, batch: {{max: 1}}, with: {{model: somebody.onnx}}}}
   people: {{use: decode_yolo_pose, from: infer}}
-  tracks: {{use: track, from: people}}
-  actions: {{use: rules, from: tracks, with: {{rules: [{{id: seen, when: score > 0.01, update: 1ms}}]}}}}
+  tracks: {{use: track, from: people, with: {{confirm_frames: 1, max_lost_s: 600}}}}
+  actions: {{use: rules, from: tracks, with: {{rules: [{rule}]}}}}
   log: {{use: sink_jsonl, from: events, batch: {{max: 32}}, with: {{path: {events}}}}}
 """
 
@@ -35,7 +37,9 @@ def write_graph(folder: Path, name: str, processes: str, patients: Sequence[Pati
     write_model(folder / "somebody.onnx")
     cameras = "\n".join(_camera(patient) for patient in patients)
     path = folder / "graph.yaml"
-    text = _GRAPH.format(name=name, processes=processes, cameras=cameras, width=SIZE[0], height=SIZE[1], events=EVENTS)
+    text = _GRAPH.format(
+        name=name, processes=processes, cameras=cameras, rule=_RULE, width=SIZE[0], height=SIZE[1], events=EVENTS
+    )
     path.write_text(text)
     return path
 
