@@ -26,9 +26,10 @@ import structlog
 
 from pipeline.boot import Boot
 from pipeline.channel import Channel
-from pipeline.errors import EXIT_GAVE_UP, CamgraphError
+from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, CamgraphError
 from pipeline.logs import log_to_channel
 from pipeline.run_folder import remove_run_of
+from pipeline.scarcity import in_words
 from pipeline.segments import unlink_prefix
 from pipeline.worker import Worker
 
@@ -54,6 +55,10 @@ def run_child(control: int, life: int, label: str) -> int:
         channel.send("failed", status=error.exit_status, error=str(error)[:_LONGEST])
         return error.exit_status
     except Exception as bug:
+        scarce = in_words(bug)
+        if scarce:
+            channel.send("failed", status=EXIT_ENVIRONMENT, error=f"{boot.unit.name}: {scarce}")
+            return EXIT_ENVIRONMENT
         log.exception("process_failed")
         told = f"{boot.unit.name}: {type(bug).__name__} in the runtime; the log has the details"
         channel.send("failed", status=EXIT_GAVE_UP, error=told)

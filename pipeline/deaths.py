@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass
 
 from pipeline.errors import EXIT_GAVE_UP, EXIT_USER
@@ -14,6 +15,13 @@ _MOST_FAILED_STARTS = 3
 def reason_of(status: int) -> str:
     """Of what a process died, in words; `status` as of `subprocess`."""
     return f"signal {-status}" if status < 0 else f"exit status {status}"
+
+
+def hint_at(status: int, killed_for: str) -> str:
+    """What may be behind a death that nobody here has wanted; "" where there is nothing to say."""
+    if status == -signal.SIGKILL and not killed_for:
+        return "killed from outside, as the kernel does where memory is short: see dmesg, and the container's limit"
+    return ""
 
 
 def lost_at_close(unit: str, status: int, killed_for: str) -> str:

@@ -4,6 +4,7 @@
     ├── UserError            2  what the person wrote or gave is wrong
     │   └── GraphError          a graph file; holds every problem found, with its place
     ├── EnvironmentProblem   3  the machine lacks something: memory, a library, a permission, a network
+    │   └── Shortage            of what it may give later: a live camera waits for that
     ├── Unavailable          -  the outside is not there now; the same items are handed in again later
     ├── BadItem              -  one item cannot be processed; it is dropped and counted, the rest goes on
     └── WireError            -  a message that must not be believed
@@ -13,7 +14,7 @@ A message says where, what, what was expected, what was got, and a way out. It n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 EXIT_DONE = 0
@@ -66,6 +67,14 @@ class EnvironmentProblem(CamgraphError):
     """The machine lacks something that the graph needs."""
 
     exit_status = EXIT_ENVIRONMENT
+
+
+class Shortage(EnvironmentProblem):
+    """The machine does not give now what it may give later. `is_over`: whether to try again; asked now and then."""
+
+    def __init__(self, text: str, *, is_over: Callable[[], bool]) -> None:
+        self.is_over = is_over
+        super().__init__(text)
 
 
 class Unavailable(CamgraphError):

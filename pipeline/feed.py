@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipeline.context import Collector, Pulse
-from pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, BadItem, EnvironmentProblem, UserError
+from pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, BadItem, EnvironmentProblem, Shortage, UserError
 from pipeline.messages import End, EndReason, Message, Stamp
 from pipeline.redaction import redact_urls
 from pipeline.runner import BUGS
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pipeline.slots import Slot
 
 _LOOK_S = 0.1
+_SHORT_S = 1.0
 
 
 @dataclass(slots=True, eq=False)
@@ -149,16 +150,8 @@ class SourceFeed:
     def _until_end(self, resume: Stamp | None) -> End:
         """Hand over frame after frame; how it ended."""
         try:
-            frames = self._begin(resume)
-            while self._place():
-                with self._collector.collecting() as slots, self._pulse.asked():
-                    message = next(frames, None)
-                if message is None:
-                    break
-                if type(message) not in self._source.outputs:
-                    raise TypeError(f"made {type(message).__name__}, which is not among its declared outputs")
-                self._last, self._opening = message.stamp, False
-                self._hand(Handed(message, slots))
+            while self._is_short(resume):
+                resume = self._last
         except (UserError, EnvironmentProblem, BadItem) as problem:
             return self._end("error", redact_urls(str(problem)), problem.exit_status)
         except BUGS as bug:
@@ -166,6 +159,36 @@ class SourceFeed:
             told = f"{type(bug).__name__} in the source {self.stage} of camera {self.camera}; the log has the details"
             return self._end("error", told, EXIT_GAVE_UP)
         return self._end("stopped" if self._stop.is_set() else "end")
+
+    def _is_short(self, resume: Stamp | None) -> bool:
+        """Hand over until the source ends; True where it is to begin again, for a shortage of the machine is over."""
+        try:
+            self._hand_over(resume)
+        except Shortage as shortage:
+            if not self.live:
+                raise
+            return self._outlasted(shortage)
+        return False
+
+    def _outlasted(self, shortage: Shortage) -> bool:
+        """Wait for the end of a shortage: whoever films goes on filming. False when the stop came first."""
+        self._context.camera_is(self.camera, "lost", str(shortage))
+        while not self._stop.wait(_SHORT_S):
+            if shortage.is_over():
+                return True
+        return False
+
+    def _hand_over(self, resume: Stamp | None) -> None:
+        frames = self._begin(resume)
+        while self._place():
+            with self._collector.collecting() as slots, self._pulse.asked():
+                message = next(frames, None)
+            if message is None:
+                return
+            if type(message) not in self._source.outputs:
+                raise TypeError(f"made {type(message).__name__}, which is not among its declared outputs")
+            self._last, self._opening = message.stamp, False
+            self._hand(Handed(message, slots))
 
     def _begin(self, resume: Stamp | None) -> Iterator[Message]:
         with self._pulse.asked():

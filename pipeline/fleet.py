@@ -21,9 +21,11 @@ from pipeline.plan import RunPlan
 from pipeline.process import Process
 from pipeline.reports import Line, Oversize, Report, read_report
 from pipeline.run_folder import RunFolder
+from pipeline.scarcity import in_words
 
 CLOSE_S = 5.0
 """What may take so long to close always may."""
+_AGAIN_S = 1.0
 _LEVELS = ("debug", "info", "warning", "error", "critical")
 
 
@@ -60,8 +62,21 @@ class Fleet:
 
     # ---- starting, and telling them
 
+    def start_when_possible(self, process: Process) -> None:
+        """Start the next incarnation, or try it again later where the machine does not give enough for it now."""
+        try:
+            self.start(process)
+        except OSError as error:
+            told = in_words(error)
+            if told is None:
+                raise
+            process.put_off_until = time.monotonic() + _AGAIN_S
+            if process.short != told:
+                self._log.error("process_not_started", unit=process.plan.name, why=told, retry_s=_AGAIN_S)
+            process.short = told
+
     def start(self, process: Process) -> None:
-        """Start the next incarnation. Raises EnvironmentProblem."""
+        """Start the next incarnation. Raises EnvironmentProblem, or OSError where the machine does not give enough."""
         process.spawn(self._boot(process, process.incarnation + 1))
         process.revision = self._revision
         assert process.channel
@@ -151,7 +166,7 @@ class Fleet:
             if unit.name not in self._processes:
                 process = self._processes[unit.name] = Process(unit, next(self._numbers))
                 process.incarnation = self._incarnations.get(unit.name, 0)
-                self.start(process)
+                self.start_when_possible(process)
 
     def _send_away(self, process: Process) -> None:
         process.leaving = True

@@ -12,6 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Collection
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from pipeline.boot import Boot
@@ -24,6 +25,7 @@ from pipeline.registry import find_stage
 from pipeline.reports import Beat, Ended
 from pipeline.restarts import Restarts
 from pipeline.run_folder import unlink_socket
+from pipeline.scarcity import require_descriptors
 from pipeline.segments import segments_bytes, unlink_prefix
 from pipeline.standstill import Sight
 from pipeline.tally import Tally
@@ -44,7 +46,8 @@ class Process:
     `beat`: the fields of its last `Beat`, with the stages' items and the files of all incarnations. `frames_done`:
     camera -> the stamp up to which all is done. `refused`: why nothing more is heard of this incarnation, if so;
     `killed_for`: why it was killed, if it was, and is not dead yet. `revision`: the number of the newest plan that it
-    has; `leaving`: it is in none any more; `previous`: its plan before one that it has not opened with yet.
+    has; `leaving`: it is in none any more; `previous`: its plan before one that it has not opened with yet. `short`:
+    what the machine has too little of to start it, which is not tried before `put_off_until`.
     """
 
     def __init__(self, plan: UnitPlan, number: int) -> None:
@@ -53,6 +56,8 @@ class Process:
         self.state = "waiting"
         self.incarnation = 0
         self.start_at = 0.0
+        self.put_off_until = 0.0
+        self.short = ""
         self.started_at = 0.0
         self.ready_at = 0.0
         self.died_at = 0.0
@@ -140,28 +145,31 @@ class Process:
     # ---- its start and its end
 
     def spawn(self, boot: Boot) -> None:
-        """Start the next incarnation: a clean exec, two inherited descriptors, nothing secret in its arguments."""
-        ours, theirs = socket.socketpair()
-        life_read, self._life = os.pipe2(os.O_CLOEXEC)
-        label = f"{boot.run}/{self.plan.name}"
-        # -P: what lies in the working directory is no module, whatever its name.
-        python = [sys.executable, "-P", "-m", "pipeline.child"]
-        command = [*python, "--control", str(theirs.fileno()), "--life", str(life_read)]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        self._popen = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-            [*command, label],
-            pass_fds=(theirs.fileno(), life_read),
-            stdin=subprocess.DEVNULL,
-            env=environment,
-            # Ctrl-C goes to all of a terminal's group, and would kill a child that does not ignore it yet.
-            process_group=0,
-        )
-        theirs.close()
-        os.close(life_read)
+        """Start the next incarnation: a clean exec, two inherited descriptors, nothing secret in its arguments.
+
+        Raises OSError where the machine does not give enough for it; then nothing of it stays.
+        """
+        require_descriptors()
+        if self._boot:
+            unlink_prefix(self._boot.shm_prefix)
+        with ExitStack() as undo:
+            ours, theirs = socket.socketpair()
+            undo.callback(ours.close)
+            with theirs:
+                life_read, life = os.pipe2(os.O_CLOEXEC)
+                undo.callback(os.close, life)
+                try:
+                    popen = _executed(f"{boot.run}/{self.plan.name}", theirs.fileno(), life_read)
+                finally:
+                    os.close(life_read)
+            undo.callback(popen.wait)
+            undo.callback(popen.kill)
+            pidfd = os.pidfd_open(popen.pid)
+            undo.pop_all()
+        self._popen, self._life, self.pidfd = popen, life, pidfd
         self._boot, self.incarnation = boot, boot.incarnation
-        self.pidfd = os.pidfd_open(self._popen.pid)
         self.channel = Channel(ours)
-        self.state, self.failure, self.refused = "starting", None, ""
+        self.state, self.failure, self.refused, self.short = "starting", None, "", ""
         self.killed_for = ""
         self.started_at = self.heard_at = time.monotonic()
         if not self.channel.send("boot", boot=boot.to_wire()):
@@ -182,12 +190,13 @@ class Process:
         assert self._boot
         status = self._popen.wait()
         self.tally.died()
-        unlink_prefix(self._boot.shm_prefix)
-        unlink_socket(self._boot.endpoint)
         if self.channel:
             self.channel.close()
         os.close(self._life)
         os.close(self.pidfd)
+        unlink_socket(self._boot.endpoint)
+        with suppress(OSError):  # no descriptor to look with: it is done before the next start
+            unlink_prefix(self._boot.shm_prefix)
         self._popen, self.channel, self.pidfd = None, None, -1
         self.beat = {**self.beat, **_OVER_AT_DEATH}
         self.held_since = 0.0
@@ -273,3 +282,17 @@ class Process:
         self.heard_at += seconds
         if self.held_since:
             self.held_since += seconds
+
+
+def _executed(label: str, control: int, life: int) -> subprocess.Popen[bytes]:
+    """A clean exec of a child that inherits these descriptors."""
+    # -P: what lies in the working directory is no module, whatever its name.
+    python = [sys.executable, "-P", "-m", "pipeline.child"]
+    return subprocess.Popen(  # noqa: S603 - our own interpreter and module
+        [*python, "--control", str(control), "--life", str(life), label],
+        pass_fds=(control, life),
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        # Ctrl-C goes to all of a terminal's group, and would kill a child that does not ignore it yet.
+        process_group=0,
+    )

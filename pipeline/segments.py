@@ -13,14 +13,17 @@ Who may write when is said in `pipeline.slots`.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
+import mmap
 import os
 import platform
 import struct
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipeline.errors import EnvironmentProblem
+from pipeline.errors import EnvironmentProblem, Shortage
+from pipeline.scarcity import shortage_of
 
 SHM = Path("/dev/shm")  # noqa: S108 - shared memory, names are checked and files are 0600
 MAGIC = b"CGS1"
@@ -72,11 +75,14 @@ def data_at(slots: int) -> int:
 def create_locked(path: Path, size: int) -> int:
     """A new file of `size` bytes with its pages reserved and its owner's lock on it: its descriptor.
 
-    Raises EnvironmentProblem where the memory does not suffice.
+    Raises EnvironmentProblem where the memory does not suffice: Shortage where others may give some back.
     """
     while True:
         path.unlink(missing_ok=True)  # no living process has this name: it holds the supervisor's id
-        fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise _refused(error, size) from None
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
             if not path.exists():  # a sweep came between the creation and the lock
@@ -87,19 +93,46 @@ def create_locked(path: Path, size: int) -> int:
         except OSError as error:
             path.unlink(missing_ok=True)
             os.close(fd)
-            raise EnvironmentProblem(
-                f"no room for {size / 1e6:.0f} MB in {SHM} ({error.strerror}): "
-                "make it larger, or give the graph fewer cameras, a smaller batch or a smaller picture"
-            ) from None
+            raise _refused(error, size) from None
         return fd
+
+
+def _refused(error: OSError, size: int) -> EnvironmentProblem:
+    told = (
+        f"no room for {size / 1e6:.1f} MB in {SHM} ({error.strerror}): "
+        "make it larger, or give the graph fewer cameras, a smaller batch or a smaller picture"
+    )
+    if error.errno == errno.ENOSPC:
+        return Shortage(told, is_over=lambda: free_bytes() >= size)
+    return shortage_of(error) or EnvironmentProblem(told)
+
+
+def map_locked(path: Path, fd: int, size: int) -> mmap.mmap:
+    """Map a file of `create_locked`, which is removed where that cannot be. Raises EnvironmentProblem."""
+    try:
+        return mmap.mmap(fd, size, flags=mmap.MAP_SHARED)
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        os.close(fd)
+        raise _refused(error, size) from None
+
+
+def free_bytes() -> int:
+    """What is left for segments; 0 where there is no such place."""
+    try:
+        found = os.statvfs(SHM)
+    except OSError:
+        return 0
+    return found.f_bavail * found.f_frsize
 
 
 def segments_bytes(prefix: str) -> int:
     """The size of all segments of one owner."""
     total = 0
-    for path in SHM.glob(f"{prefix}.*"):
-        with contextlib.suppress(OSError):
-            total += path.stat().st_size
+    with contextlib.suppress(OSError):  # no descriptor to look with: that must not end a run
+        for path in SHM.glob(f"{prefix}.*"):
+            with contextlib.suppress(OSError):
+                total += path.stat().st_size
     return total
 
 

@@ -13,7 +13,6 @@ there, a graph runs in one process (`pipeline.segments.require_ordered_stores`).
 
 from __future__ import annotations
 
-import mmap
 import os
 import threading
 
@@ -32,6 +31,7 @@ from pipeline.segments import (
     Descriptor,
     create_locked,
     data_at,
+    map_locked,
     round_up,
 )
 
@@ -63,7 +63,7 @@ class _OwnedSegment:
         self.data_at = data_at(slots)
         size = self.data_at + slots * stride
         self.fd = create_locked(SHM / name, size)
-        self.map = mmap.mmap(self.fd, size, flags=mmap.MAP_SHARED)
+        self.map = map_locked(SHM / name, self.fd, size)
         self.memory: NDArray[np.uint8] = np.frombuffer(self.map, np.uint8)
         self.address: int = self.memory.__array_interface__["data"][0]
         self.generations: NDArray[np.uint64] = self.memory[GENERATIONS_AT : GENERATIONS_AT + 8 * slots].view(np.uint64)

@@ -23,7 +23,7 @@ import zmq
 
 from pipeline.cameras import Cameras
 from pipeline.control import ControlServer
-from pipeline.deaths import Death, EndCameras, EndRun, is_finite, judge, lost_at_close
+from pipeline.deaths import Death, EndCameras, EndRun, hint_at, is_finite, judge, lost_at_close
 from pipeline.errors import EXIT_GAVE_UP
 from pipeline.fleet import CLOSE_S, Fleet
 from pipeline.membership import Membership
@@ -150,8 +150,8 @@ class Supervisor:
         if self._closing_since:
             return
         stopped = self._stop_since > process.died_at  # since its death: it is needed now, or its frames are lost
-        if process.state == "waiting" and (stopped or now >= process.start_at):
-            self._fleet.start(process)
+        if process.state == "waiting" and (stopped or now >= process.start_at) and now >= process.put_off_until:
+            self._fleet.start_when_possible(process)
         elif process.state in ("starting", "running"):
             self._watchdog.look_at(process, self.plan, now)
         if process.state == "running" and process.channel and process.has_outbox:
@@ -218,7 +218,9 @@ class Supervisor:
             return
         delay = process.back_off(opened=opened, most_s=_LONGEST_WAIT_AFTER_STOP_S if self._stop_since else math.inf)
         death = process.death(status, opened=opened)
-        self._log.warning("process_died", unit=death.unit, reason=death.reason, restart_s=delay)
+        hint = hint_at(status, process.killed_for)
+        more = {"hint": hint} if hint else {}
+        self._log.warning("process_died", unit=death.unit, reason=death.reason, restart_s=delay, **more)
         self._follow(process, death)
 
     def _finished(self, process: Process, status: int, *, opened: bool) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from pipeline.errors import EXIT_SIGINT, CamgraphError
+from pipeline.scarcity import require_address_space
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +25,13 @@ class LazyCommand:
     module: str
     attribute: str
     help: str
+    runs_graphs: bool = False
 
 
 COMMANDS: Mapping[str, LazyCommand] = {
-    "demo": LazyCommand("tools.demo", "demo", "Watch four cameras for a minute, to see what this is."),
-    "run": LazyCommand("tools.run_command", "run", "Run a graph until its cameras end or it is stopped."),
-    "watch": LazyCommand("tools.watch", "watch", "Watch videos, cameras or pictures without a graph file."),
+    "demo": LazyCommand("tools.demo", "demo", "Watch four cameras for a minute, to see what this is.", True),
+    "run": LazyCommand("tools.run_command", "run", "Run a graph until its cameras end or it is stopped.", True),
+    "watch": LazyCommand("tools.watch", "watch", "Watch videos, cameras or pictures without a graph file.", True),
     "check": LazyCommand("tools.graph_commands", "check", "Say all that is wrong with a graph, and what it needs."),
     "graph": LazyCommand("tools.graph_commands", "graph", "Draw a graph: processes, queues and policies."),
     "schema": LazyCommand("tools.graph_commands", "schema", "Print the JSON Schema of graph files."),
@@ -55,6 +57,8 @@ class LazyGroup(click.Group):
         place = COMMANDS.get(cmd_name)
         if place is None:
             return None
+        if place.runs_graphs:
+            require_address_space()
         command: click.Command = getattr(importlib.import_module(place.module), place.attribute)
         return command
 

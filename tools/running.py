@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import signal
@@ -20,11 +19,11 @@ from pipeline.errors import EXIT_SIGINT, EnvironmentProblem
 from pipeline.logs import log_to_stderr
 from pipeline.outcome import Outcome
 from pipeline.plan import RunPlan
+from pipeline.scarcity import in_words
 from tools.live_table import REFRESH_S, Display, open_display, render_summary
 from tools.run_status import Status, Summary
 
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_SCARCE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
 
 
 class Run(Protocol):
@@ -117,15 +116,11 @@ def _said_for_people() -> Iterator[None]:
     """What the machine refuses is no bug of the program."""
     try:
         yield
-    except Exception as error:  # ZeroMQ's errors have an errno as well, and are not imported for one process
-        number = getattr(error, "errno", None)
-        if number not in _SCARCE:
+    except Exception as error:
+        told = in_words(error)
+        if told is None:
             raise
-        what = os.strerror(number)
-        raise EnvironmentProblem(
-            f"the machine does not give enough for this graph: {what}: "
-            "raise the limit (ulimit -n for open files), or use `processes: compact` or fewer cameras"
-        ) from None
+        raise EnvironmentProblem(told) from None
 
 
 @contextmanager

@@ -13,12 +13,14 @@ import json
 import os
 import select
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.errors import EnvironmentProblem, UserError
 
 CHUNK = 1 << 16
 LONGEST_LINE = 1 << 24
+_PIECE = 1 << 20
 
 
 class LineFile:
@@ -89,12 +91,21 @@ class LineFile:
         os.ftruncate(self._descriptor, 0)
         self._end = 0
 
-    def tail(self, start: int, most: int) -> list[bytes]:
-        """The lines from byte `start` on (0 where someone has shortened the file), the last `most` bytes at most."""
+    def tail(self, start: int, most: int) -> Iterator[bytes]:
+        """The lines from byte `start` on (0 where someone has shortened the file), the last `most` bytes at most.
+
+        Read piece by piece: a process that has held them all at once stays as large as that for life.
+        """
         start = start if start <= self.size else 0
-        first = max(start, self.size - most)
-        lines = os.pread(self._descriptor, self.size - first, first).split(b"\n")
-        return lines if first == start else lines[1:]
+        at = max(start, self.size - most)
+        whole, rest = at == start, b""
+        while piece := os.pread(self._descriptor, _PIECE, at):
+            at += len(piece)
+            *lines, rest = (rest + piece).split(b"\n")
+            yield from lines if whole else lines[1:]
+            whole = whole or bool(lines)
+        if whole:
+            yield rest
 
     def close(self) -> None:
         """Let go of the file and its lock."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pipeline.context import Collector, Pulse, StageContext
-from pipeline.errors import BadItem, EnvironmentProblem, UserError
+from pipeline.errors import BadItem, EnvironmentProblem, Shortage, UserError
 from pipeline.feed import Silence, SourceFeed
 from pipeline.messages import End, Message, Stamp
 from pipeline.metrics import Counters
@@ -30,7 +30,7 @@ class Scripted(Source[Settings]):
         return self.script(self, stop)
 
 
-def fed(folder: Path, script: Any, *, window: int = 9) -> SourceFeed:
+def fed(folder: Path, script: Any, *, window: int = 9, live: bool = False) -> SourceFeed:
     pulse = Pulse()
     log = HandContext(folder, folder).log
     context = StageContext(
@@ -46,7 +46,7 @@ def fed(folder: Path, script: Any, *, window: int = 9) -> SourceFeed:
     )
     source = Scripted(Settings(), "cam", CameraSettings(), context)
     source.script = script
-    feed = SourceFeed(source, pulse, Collector(), window=window, live=False, wake=lambda: None)
+    feed = SourceFeed(source, pulse, Collector(), window=window, live=live, wake=lambda: None)
     feed.start(None)
     return feed
 
@@ -140,3 +140,38 @@ def test_an_end_says_whose_fault_it_is(tmp_path: Path, error: BaseException, sta
 
     end = the_end(fed(tmp_path, script))
     assert (end.reason, end.status, end.error, end.stamp.seq) == ("error", status, text, 4)
+
+
+def test_a_live_source_begins_again_when_a_shortage_is_over(tmp_path: Path) -> None:
+    enough = threading.Event()
+    begun: list[int] = []
+
+    def script(source: Scripted, stop: Stop) -> Iterator[Message]:
+        begun.append(len(begun))
+        yield Message(stamp(len(begun)))
+        if len(begun) == 1:
+            raise Shortage("no room", is_over=enough.is_set)
+        stop.wait(10)
+
+    feed = fed(tmp_path, script, live=True)
+    until(feed.take)
+    assert begun == [0]
+    assert feed.silence == Silence(), "nobody waits for a sign of it"
+    enough.set()
+    until(feed.take)
+    assert begun == [0, 1]
+    feed.stop()
+    assert the_end(feed).reason == "stopped"
+
+
+def test_a_shortage_does_not_outlast_the_stop_and_ends_a_file(tmp_path: Path) -> None:
+    def script(source: Scripted, stop: Stop) -> Iterator[Message]:
+        yield Message(stamp(0))
+        raise Shortage("no room", is_over=lambda: False)
+
+    feed = fed(tmp_path, script, live=True)
+    until(feed.take)
+    feed.stop()
+    assert the_end(feed).reason == "stopped"
+    end = the_end(fed(tmp_path, script))
+    assert (end.reason, end.error, end.status) == ("error", "no room", 3)

@@ -62,3 +62,17 @@ def test_the_end_waits_until_it_is_noted_what_the_sinks_have(tmp_path: Path) -> 
     assert outbox.over("log")
     outbox.close()
     assert not list(tmp_path.glob("outbox*"))
+
+
+def test_it_counts_what_it_has_kept_so_that_one_which_works_between_its_deaths_is_started_again_soon(
+    tmp_path: Path,
+) -> None:
+    values = {"path": str(tmp_path / "outbox.sqlite"), "sinks": {"log": []}}
+    outbox = Outbox(Outbox.settings_type.model_validate(values), HandContext(tmp_path, tmp_path))
+    outbox.open()
+    hold = Hold(lambda seconds: False, Collector(), structlog.get_logger())
+    runner = OutboxRunner(StagePlan("outbox", "outbox", {}), outbox, sinks={}, hold=hold)
+    made = [Event(stamp(n), f"e{n}", f"i{n}", "single", b"{}") for n in range(3)]
+    runner.run([Item("cam", Key(0, n, 0), event, "rules") for n, event in enumerate(made)])
+    assert runner.times.snapshot()["items"] == 3
+    outbox.close()

@@ -259,8 +259,6 @@ def is_back(unit: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> boo
     if kind == "capture":
         seen = now["cameras"][camera]
         return bool(seen["state"] == "live" and seen["frames"] > before["cameras"][camera]["frames"])
-    if kind == "outbox":
-        return True
     return bool(now["stages"][kind]["items"] > before["stages"][kind]["items"])
 
 

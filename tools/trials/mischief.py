@@ -30,7 +30,7 @@ FAULTS: tuple[tuple[Fault, ...], ...] = (
     (Fault(name="drop", value="20"),),
     (Fault(name="reorder", value="5"),),
     (Fault(name="corrupt", value="5"),),
-    (Fault(name="resize", value="256x144"),),
+    (Fault(name="resize", value="128x96"),),
     (Fault(name="codec", value="h265"),),
     (Fault(name="jump", value="3600"),),
     (Fault(name="jump", value="-3600"),),
@@ -39,7 +39,7 @@ FAULTS: tuple[tuple[Fault, ...], ...] = (
     (Fault(name="clock", value="86400"),),
     (Fault(name="fps", value="25"), _CUT),
 )
-"""What shows only at the next connection comes with a cut."""
+"""What shows only at the next connection comes with a cut. Resized to smaller: slots that have grown stay so."""
 
 
 @dataclass(frozen=True, slots=True)

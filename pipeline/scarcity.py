@@ -1,0 +1,78 @@
+"""What the machine may refuse for a while (descriptors, memory, processes), and how people are told of it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pipeline.errors import EnvironmentProblem, Shortage
+
+_LEAST_ADDRESS_SPACE = 2 << 30
+_SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
+_PATIENCE_S = 5.0
+_SPARE_DESCRIPTORS = 16
+"""For whoever asks the supervisor something: ZeroMQ aborts a process that has none left for a connection over ipc."""
+_FILES = "raise the limit (ulimit -n for open files)"
+_PROCESSES = "raise the limit (ulimit -u for processes)"
+_REMEDIES = {
+    errno.EMFILE: _FILES,
+    errno.ENFILE: _FILES,
+    errno.ENOMEM: "free some memory, or raise the limit (ulimit -v, or that of the container)",
+}
+
+
+def in_words(error: BaseException) -> str | None:
+    """What is short, and what helps; None for an error that is about something else.
+
+    Errors of ZeroMQ are no OSError, and have an `errno` as well.
+    """
+    number = errno.ENOMEM if isinstance(error, MemoryError) else getattr(error, "errno", None)
+    if number not in _SCARCE:
+        return None
+    return (
+        f"the machine does not give enough for this graph: {os.strerror(number)}: {_REMEDIES.get(number, _PROCESSES)}, "
+        "or use `processes: compact` or fewer cameras"
+    )
+
+
+def after(seconds: float = _PATIENCE_S) -> Callable[[], bool]:
+    """True from so many seconds from now on: for a shortage whose end cannot be seen without trying again."""
+    until = time.monotonic() + seconds
+    return lambda: time.monotonic() >= until
+
+
+def shortage_of(error: OSError) -> Shortage | None:
+    """The error as one that may pass; None for one that does not."""
+    told = in_words(error)
+    return Shortage(told, is_over=after()) if told else None
+
+
+def require_descriptors() -> None:
+    """To be called before another process is started. Raises OSError (EMFILE) where only the last ones are left."""
+    import resource  # noqa: PLC0415 - there is none elsewhere
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = sum(1 for _ in Path("/proc/self/fd").iterdir())
+    if limit - used < _SPARE_DESCRIPTORS:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+def require_address_space() -> None:
+    """To be called before the large libraries are loaded: with too little they crash, or say what is misleading.
+
+    Raises EnvironmentProblem.
+    """
+    if os.name != "posix":
+        return
+    import resource  # noqa: PLC0415 - there is none elsewhere
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < _LEAST_ADDRESS_SPACE:
+        raise EnvironmentProblem(
+            f"the address space of a process is limited to {limit / 1e6:.0f} MB, "
+            f"and the libraries alone need up to {_LEAST_ADDRESS_SPACE / 1e6:.0f}: "
+            "lift the limit (ulimit -v unlimited); where memory must be bounded, a container or cgroup does it"
+        )

@@ -1,0 +1,45 @@
+"""Reading back the end of a file: the same lines as in one piece, without ever holding them all."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stages.writing import line_file
+from stages.writing.line_file import LineFile
+
+
+@given(st.lists(st.binary(max_size=6).map(lambda b: b.replace(b"\n", b"")), max_size=12), st.data())
+def test_the_tail_is_what_it_would_be_in_one_piece(
+    tmp_path_factory: object, lines: list[bytes], data: st.DataObject
+) -> None:
+    path = Path(tmp_path_factory.mktemp("tail")) / "f"  # type: ignore[attr-defined]
+    text = b"".join(b"{%s}\n" % line.hex().encode() for line in lines)
+    path.write_bytes(text)
+    start, most = data.draw(st.integers(0, len(text) + 3)), data.draw(st.integers(0, len(text) + 3))
+    begin = start if start <= len(text) else 0
+    first = max(begin, len(text) - most)
+    expected = text[first:].split(b"\n")[0 if first == begin else 1 :]
+    file = LineFile(path, sync=False)
+    before, line_file._PIECE = line_file._PIECE, data.draw(st.integers(1, 9))
+    try:
+        assert [*file.tail(start, most)] == expected
+    finally:
+        line_file._PIECE = before
+        file.close()
+
+
+def test_a_long_tail_is_never_held_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes((b'{"id": "%s"}\n' % (b"x" * 2000)) * 6000)
+    file = LineFile(path, sync=False)
+    tracemalloc.start()
+    count = sum(1 for line in file.tail(0, 1 << 24) if line)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    file.close()
+    assert count == 6000
+    assert peak < 6_000_000, "the file has twelve million bytes"
