@@ -70,12 +70,7 @@ def faults_of(proof: Proof, limits: Limits) -> list[str]:
     every = [*proof.killed, *proof.frozen]
     found = [fault for series in every for one in series.rounds for fault in one.faults]
     found += [fault for one in (*proof.supervisor_frozen, *proof.supervisor_killed) for fault in one.faults]
-    found += [
-        f"{one.unit} was back after {one.back_s:.1f} s, expected {limits.back_s:g}"
-        for series in every
-        for one in series.rounds
-        if one.back_s > limits.back_s
-    ]
+    found += [late for series in every if (late := _late(series, limits.back_s))]
     found += [
         f"{camera} had {rate:.1%} of its rate while {series.kind} was harmed, expected {limits.rate:.0%}"
         for series in every
@@ -94,6 +89,12 @@ def faults_of(proof: Proof, limits: Limits) -> list[str]:
         found.append(f"events: {proof.delivered}")
     found += [f"left over: {what}" for what in proof.left]
     return found + [f"the run says: {problem}" for problem in proof.problems if _MEMORY not in problem]
+
+
+def _late(series: Series, back_s: float) -> str:
+    late = [one.back_s for one in series.rounds if one.back_s > back_s]
+    told = f"{series.kind}: {len(late)} of {len(series.rounds)} were back after more than {back_s:g} s, the last after"
+    return f"{told} {max(late):.1f} s" if late else ""
 
 
 def report(proof: Proof, faults: Sequence[str], cameras: int) -> str:

@@ -76,7 +76,10 @@ def test_a_good_proof_has_no_faults_and_its_page_says_so() -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"killed": [Series("log", [Round("log.0", 3.5)], {"a": 1})]}, "back after 3.5 s, expected 3"),
+        (
+            {"killed": [Series("log", [Round("log.0", 3.5)], {"a": 1})]},
+            "log: 1 of 1 were back after more than 3 s, the last after 3.5 s",
+        ),
         ({"killed": [Series("log", [Round("log.0", 1.0)], {"a": 0.9})]}, "a had 90.0% of its rate"),
         ({"killed": [Series("log", [Round("log.0", 1, faults=("log.0: zombies [5]",))], {})]}, "zombies"),
         ({"supervisor_killed": [Round("supervisor", 1, 2.5)]}, "2.5 s after the supervisor's death"),
