@@ -7,6 +7,8 @@ with opened(Blur, {"radius": 3}, folder=tmp_path) as stage:
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -69,6 +71,12 @@ class HandContext:
 
     def wrote(self, path: Path) -> None:
         self.files.append(path)
+
+
+def hit(pid: int, number: int = signal.SIGKILL) -> None:
+    """Send a signal to this one process. A process that is dead has the id 0 here, which would mean our whole group."""
+    assert pid > 1, f"there is no process to send a signal to: {pid}"
+    os.kill(pid, number)
 
 
 @contextmanager

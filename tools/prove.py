@@ -29,7 +29,7 @@ from pipeline.graph import load_plan
 from pipeline.paths import runs_folder
 from pipeline.process import Process
 from pipeline.supervisor import Supervisor
-from pipeline.testing import run_graph
+from pipeline.testing import hit, run_graph
 from tools.slot_stress import stress
 
 STARTS_S = {"north": 0.0, "east": 20.0, "south": 52.0}
@@ -167,7 +167,7 @@ class Killing:
             if process.pid and process.state == "running":
                 self._todo.pop(0)
                 self._killed = (process, process.incarnation, time.monotonic())
-                os.kill(process.pid, signal.SIGKILL)
+                hit(process.pid, signal.SIGKILL)
 
 
 def _frames(supervisor: Supervisor) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from pipeline.testing import hit
 from tools.farm import Farm
 from tools.trials.family import left_over
 from tools.trials.run import LiveRun
@@ -80,7 +81,7 @@ def test_descriptors_that_run_out_delay_one_camera_and_end_nothing(subject: Subj
         used = sum(1 for _ in Path(f"/proc/{run.pid}/fd").iterdir())
         # Enough to be asked, too few for a start: ZeroMQ would abort the supervisor over the last one.
         resource.prlimit(run.pid, resource.RLIMIT_NOFILE, (used + 4, before[1]))
-        os.kill(victim, signal.SIGKILL)
+        hit(victim, signal.SIGKILL)
         run.until(lambda now: bool(run.lines("process_not_started")), WITHIN_S, "it is said")
         others_go_on(run, "c0")
         [line] = run.lines("process_not_started")

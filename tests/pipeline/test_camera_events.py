@@ -24,7 +24,7 @@ from pipeline.graph import load_plan
 from pipeline.local import LocalRun
 from pipeline.notices import Notices
 from pipeline.reports import Beat
-from pipeline.testing import run_graph
+from pipeline.testing import hit, run_graph
 
 GRAPH = """
 version: 1
@@ -127,20 +127,20 @@ def test_what_a_camera_goes_through_is_told_once_and_in_order_whoever_dies(tmp_p
         yield stage.is_("front", "live")
         yield stage.has(2)
 
-        os.kill(stage.process("src.front").pid, signal.SIGSTOP)
+        hit(stage.process("src.front").pid, signal.SIGSTOP)
         stage.say("front", "connecting")  # what its successor has to say for a while
-        os.kill(stage.process("src.front").pid, signal.SIGKILL)
+        hit(stage.process("src.front").pid, signal.SIGKILL)
         yield lambda: stage.process("src.front").incarnation == 2 and stage.is_("front", "lost")()
         stage.say("front", "live")
         yield stage.is_("front", "live")
         yield stage.has(4)
 
-        os.kill(stage.process("outbox.0").pid, signal.SIGSTOP)
+        hit(stage.process("outbox.0").pid, signal.SIGSTOP)
         stage.say("front", "gone 404")
         yield stage.is_("front", "gone")
         stage.say("front", "live")
         yield stage.is_("front", "live")
-        os.kill(stage.process("outbox.0").pid, signal.SIGKILL)
+        hit(stage.process("outbox.0").pid, signal.SIGKILL)
         yield stage.has(6)
 
     outcome, status = run_graph(load_plan(write(tmp_path)), stage.tell(story()))
@@ -179,7 +179,7 @@ def test_a_source_that_says_nothing_is_lost_with_its_process_and_back_with_a_fra
 
     def story() -> Story:
         yield stage.is_("mute", "live")
-        os.kill(stage.process("src.mute").pid, signal.SIGKILL)
+        hit(stage.process("src.mute").pid, signal.SIGKILL)
         yield stage.has(2)
         yield stage.is_("mute", "live")
 

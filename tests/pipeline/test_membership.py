@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 import time
 from collections import defaultdict
@@ -18,7 +17,7 @@ from pipeline.errors import UserError
 from pipeline.graph import load_plan
 from pipeline.plan import run_to_wire
 from pipeline.supervisor import Supervisor
-from pipeline.testing import run_graph
+from pipeline.testing import hit, run_graph
 
 GRAPH = """
 version: 1
@@ -112,8 +111,12 @@ class Talk:
 
     def kill(self, unit: str) -> None:
         """Once it is there."""
-        self.until(lambda _: self.pids()[unit])
-        os.kill(self.pids()[unit], signal.SIGKILL)
+        pid = 0
+        late = time.monotonic() + LIMIT_S
+        while not (pid := self.pids()[unit]):
+            assert time.monotonic() < late, f"{unit} does not come back"
+            time.sleep(0.05)
+        hit(pid)
 
     def settled(self) -> dict[str, Any]:
         return self.until(lambda known: not known["busy"])
@@ -186,7 +189,7 @@ def test_a_camera_that_rests_goes_on_where_it_was(tmp_path: Path) -> None:
         run.ask("pause", camera="b")
         run.moves("a", by=200)  # longer than what a process has counted takes to be heard
         still = frames()
-        os.kill(run.pids()["src.b"], signal.SIGKILL)
+        run.kill("src.b")
         run.moves("a", by=200)
         run.until(lambda known: run.ask("status")["units"]["src.b"]["state"] == "running")
         run.moves("a", by=200)
@@ -206,12 +209,12 @@ def test_a_change_gets_through_whatever_dies_meanwhile(tmp_path: Path) -> None:
         run.moves("a", "b")
         run.ask("add", camera="c", values=ENDLESS)
         for unit in ("left.0", "left.1", "both.0", "outbox.0"):
-            os.kill(run.pids()[unit], signal.SIGKILL)
+            run.kill(unit)
         run.moves("a", "b", "c")
         for _ in range(3):  # the third time it is not started again at once
             run.kill("src.b")
         run.ask("remove", camera="b")
-        os.kill(run.pids()["numbers.0"], signal.SIGKILL)
+        run.kill("numbers.0")
         run.until(lambda known: "b" not in known["cameras"])
         run.moves("a", "c")
 

@@ -18,7 +18,7 @@ from pipeline.control import ask
 from pipeline.graph import load_plan
 from pipeline.paths import runs_folder
 from pipeline.supervisor import Supervisor
-from pipeline.testing import run_graph
+from pipeline.testing import hit, run_graph
 
 GRAPH = """
 version: 1
@@ -124,7 +124,7 @@ class Harm:
         if self._left and frames > self.after and back and all(processes[name].pid for name in self._left[0]):
             for name in self._left.pop(0):
                 self.done[name] = processes[name].pid
-                os.kill(processes[name].pid, self.number)
+                hit(processes[name].pid, self.number)
 
 
 @pytest.mark.parametrize(
@@ -339,12 +339,12 @@ def test_frames_that_a_reader_had_not_finished_survive_its_death_after_that_of_t
         processes = {process.plan.name: process for process in supervisor.processes}
         source, reader = processes["src.a"], processes["bad.0"]
         if not killed and any(n > 5 for n in source.counts().values()):
-            os.kill(source.pid, signal.SIGKILL)
+            hit(source.pid, signal.SIGKILL)
             killed.append("source")
         elif (
             killed == ["source"] and source.incarnation == 2 and any(n > 2 for _, _, n in source.beat.get("counts", ()))
         ):
-            os.kill(reader.pid, signal.SIGKILL)
+            hit(reader.pid, signal.SIGKILL)
             killed.append("reader")
 
     outcome, _ = run_graph(load_plan(path), harm)

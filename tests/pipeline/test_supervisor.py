@@ -21,7 +21,7 @@ from pipeline.graph import load_plan
 from pipeline.process import Process
 from pipeline.restarts import Restarts
 from pipeline.supervisor import Supervisor
-from pipeline.testing import run_graph
+from pipeline.testing import hit, run_graph
 
 CHAIN = """
 version: 1
@@ -131,7 +131,7 @@ def test_items_and_busy_time_do_not_fall_when_a_process_dies(tmp_path: Path) -> 
             pid = by_name(supervisor)["mid.0"].pid
             if not killed and stage["items"] > 20 and pid:
                 killed.append(pid)
-                os.kill(pid, signal.SIGKILL)
+                hit(pid, signal.SIGKILL)
 
     path = chain(tmp_path, "null_model", {"cost_ms": 5}, frames=150, pace_ms=15)
     outcome, status = run_graph(load_plan(path), look)
@@ -153,7 +153,7 @@ def test_a_stop_does_not_wait_for_a_process_that_waits_to_be_started_again(
             supervisor.stop()
         elif not killed and frames > 5:
             killed.append(mid.pid)
-            os.kill(mid.pid, signal.SIGKILL)
+            hit(mid.pid, signal.SIGKILL)
 
     path = chain(tmp_path, "double", {}, frames=100_000, pace_ms=10)
     outcome, status = run_graph(load_plan(path), harm, limit_s=60)
@@ -188,7 +188,7 @@ def test_of_a_camera_that_has_ended_nothing_is_lost(tmp_path: Path, frames: dict
         process = by_name(supervisor)["sum.0"]
         if not killed and set("ab") - set(process.ended) == set(lost) and process.pid:
             killed.append(process.pid)
-            os.kill(process.pid, signal.SIGKILL)
+            hit(process.pid, signal.SIGKILL)
 
     outcome, status = run_graph(load_plan(path), harm)
     assert len(killed) == 1
@@ -218,10 +218,10 @@ def test_what_a_stage_lost_is_an_event_though_the_outbox_dies_as_well(tmp_path: 
         processes = by_name(supervisor)
         if not killed and supervisor.status()["cameras"]["a"]["frames"] > 30:
             # Stopped first, so that it takes nothing in before it dies.
-            os.kill(processes["outbox.0"].pid, signal.SIGSTOP)
+            hit(processes["outbox.0"].pid, signal.SIGSTOP)
             for name in order:
                 killed.append(name)
-                os.kill(processes[name].pid, signal.SIGKILL)
+                hit(processes[name].pid, signal.SIGKILL)
 
     outcome, _ = run_graph(load_plan(path), harm)
     assert killed == list(order)
@@ -237,11 +237,11 @@ def test_what_the_outbox_was_told_and_had_not_committed_when_it_died_is_told_aga
     def harm(supervisor: Supervisor) -> None:
         processes = by_name(supervisor)
         if not steps and supervisor.status()["cameras"]["a"]["frames"] > 30:
-            os.kill(processes["outbox.0"].pid, signal.SIGSTOP)
-            os.kill(processes["sum.0"].pid, signal.SIGKILL)
+            hit(processes["outbox.0"].pid, signal.SIGSTOP)
+            hit(processes["sum.0"].pid, signal.SIGKILL)
             steps.append("stage")
         elif steps == ["stage"] and processes["sum.0"].incarnation == 2:  # the event is in the outbox's channel
-            os.kill(processes["outbox.0"].pid, signal.SIGKILL)
+            hit(processes["outbox.0"].pid, signal.SIGKILL)
             steps.append("outbox")
 
     outcome, status = run_graph(load_plan(path), harm)
@@ -255,7 +255,7 @@ STOPPED = """
 import json, sys
 from pathlib import Path
 from pipeline.graph import load_plan
-from pipeline.testing import run_graph
+from pipeline.testing import hit, run_graph
 pids = Path(sys.argv[2])
 def look(supervisor):
     if supervisor.status()["cameras"]["a"]["frames"] > 20 and not pids.exists():
@@ -285,10 +285,10 @@ def test_nobody_is_killed_when_the_whole_run_was_stopped_for_long(tmp_path: Path
     try:
         pids = [run.pid, *wait_for_pids(run, tmp_path / "pids")]
         for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
+            hit(pid, signal.SIGSTOP)
         threading.Event().wait(5)  # longer than hang_s, and than what the supervisor takes for a stop
         for pid in pids:
-            os.kill(pid, signal.SIGCONT)
+            hit(pid, signal.SIGCONT)
         out, _ = run.communicate(timeout=60)
     finally:
         run.kill()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from pipeline.testing import hit
 from tools.farm import CameraHandle, CameraSettings, ClipSettings
 from tools.farm.gstreamer import GStreamerServer
 
@@ -54,11 +54,11 @@ class Patient:
 
     def freeze(self) -> None:
         """The server stops in the middle of what it does; its connections stay open."""
-        os.kill(self._other.pid, signal.SIGSTOP)
+        hit(self._other.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
         """The server goes on."""
-        os.kill(self._other.pid, signal.SIGCONT)
+        hit(self._other.pid, signal.SIGCONT)
 
     @property
     def _other(self) -> GStreamerServer:

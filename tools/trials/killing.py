@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from pipeline.testing import hit
 from tools.farm import Farm
 from tools.trials.delivery import Delivered, Ledger
 from tools.trials.family import SUPERVISOR, left_over, orphans, sample, sockets
@@ -138,7 +139,7 @@ class Trial:
         """SIGKILL, and wait until its successor has brought something through."""
         before, files = self._status(), self._files()
         epoch = self.epoch_of(unit)
-        os.kill(before["units"][unit]["pid"], signal.SIGKILL)
+        hit(before["units"][unit]["pid"], signal.SIGKILL)
         back_s = self._until_back(unit, before)
         return Round(unit, back_s, faults=tuple(self._look(unit, epoch, files)))
 
@@ -148,7 +149,7 @@ class Trial:
         epoch = self.epoch_of(unit)
         pid, told = before["units"][unit]["pid"], len(self.run.lines("process_hangs"))
         begun = time.monotonic()
-        os.kill(pid, signal.SIGSTOP)
+        hit(pid, signal.SIGSTOP)
         self._until(lambda: self._pid(unit) != pid, f"the frozen {unit} is killed")
         noticed_s = time.monotonic() - begun
         back_s = self._until_back(unit, before)
@@ -161,12 +162,12 @@ class Trial:
         """SIGSTOP for longer than `hang_s`, and SIGCONT: nobody is to blame, and the work goes on meanwhile."""
         before, hung, died = self._status(), self.run.lines("process_hangs"), self.run.lines("process_died")
         size = self.run.subject.events.stat().st_size
-        os.kill(self.run.pid, signal.SIGSTOP)
+        hit(self.run.pid, signal.SIGSTOP)
         try:
             time.sleep(self._hang_s + 2)
             grown = self.run.subject.events.stat().st_size > size
         finally:
-            os.kill(self.run.pid, signal.SIGCONT)
+            hit(self.run.pid, signal.SIGCONT)
         begun = time.monotonic()
         self._until(lambda: bool(self.run.status()), "the thawed supervisor answers")
         back_s = time.monotonic() - begun

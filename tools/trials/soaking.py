@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pipeline.testing import hit
 from tools.farm import Farm
 from tools.trials.delivery import Delivered, Ledger, by_type
 from tools.trials.family import Sample, left_over, sample
@@ -112,7 +113,7 @@ class _Soak:
         victim = kill.victim([name for name, unit in units.items() if unit["pid"]])
         if victim:
             with suppress(ProcessLookupError):
-                os.kill(units[victim]["pid"], signal.SIGKILL)
+                hit(units[victim]["pid"], signal.SIGKILL)
                 self._soaked.killed[kill.kind] += 1
 
     def _look(self, at_s: float) -> None:
