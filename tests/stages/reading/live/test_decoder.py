@@ -13,6 +13,7 @@ import av
 import pytest
 from av.packet import Packet
 from av.video.stream import VideoStream
+from structlog.testing import capture_logs
 
 from pipeline.errors import EnvironmentProblem
 from pipeline.testing import HandContext
@@ -197,14 +198,12 @@ def test_who_wants_a_device_that_is_not_there_is_told_what_to_do(farm: Farm, mon
         pass
 
 
-def test_auto_falls_back_and_says_so(
-    farm: Farm, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_auto_falls_back_and_says_so(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "why_no_cuda", lambda: "there is none")
-    with reading(farm.camera("plain"), decode="auto") as read:
+    with capture_logs() as said, reading(farm.camera("plain"), decode="auto") as read:
         assert read.of(3)
     assert read.context.camera_facts["front"]["decoder"] == "cpu"
-    assert "decode_falls_back" in capsys.readouterr().out
+    assert [(line["event"], line["why"]) for line in said] == [("decode_falls_back", "there is none")]
 
 
 def test_that_there_is_no_device_is_found_out_once() -> None:
