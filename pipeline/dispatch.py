@@ -75,7 +75,7 @@ class Dispatch:
         It comes again until the supervisor has heard that it is committed, and must not end what was opened since.
         """
         if self._outbox.knows(values["id"]):
-            self._channel.send("event", body=values["body"])
+            self._channel.send("event", body=values["body"], again=True)
             return
         stamp = Stamp(values["camera"], 0, 0, values["time_ns"], 0, 0)
         event = Event(stamp, values["id"], values["incident"], values["phase"], values["body"])

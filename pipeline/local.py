@@ -33,7 +33,7 @@ from pipeline.plan import RunPlan, UnitPlan
 from pipeline.reports import Beat
 from pipeline.runner import Runner
 from pipeline.stage import Source
-from pipeline.status import Meter
+from pipeline.status import Meter, read_event
 
 _WAIT_S = 0.1
 
@@ -224,7 +224,8 @@ class LocalRun:
         if outbox is not None and outbox.is_open:
             outbox.try_to_note(time.monotonic())
             for body in outbox.committed:
-                event = self.meter.note_event(body)
+                event = read_event(body)
+                self.meter.note_event(event)
                 self._notices.committed(event)
                 self.events.append(event)
             outbox.committed.clear()

@@ -148,10 +148,15 @@ class Notices:
                 outbox.send("emit", **kept.event)
             begun.add(kept.about)
 
-    def committed(self, event: dict[str, Any]) -> None:
-        """The outbox has this event (of whoever); if it is one of these it is safe now, and the next one may go."""
-        if self._kept.pop(str(event.get("id", "")), None):
+    def committed(self, event: dict[str, Any]) -> bool:
+        """The outbox has this event (of whoever); if it is one of these it is safe now, and the next one may go.
+
+        True where that is news.
+        """
+        known = self._kept.pop(str(event.get("id", "")), None)
+        if known:
             self._again_at = 0.0
+        return known is not None
 
     @property
     def kept(self) -> list[str]:

@@ -102,10 +102,11 @@ class Line(_Report):
 
 
 class Committed(_Report):
-    """An event, as its sinks get it."""
+    """An event, as its sinks get it. `again`: it was committed before, perhaps by a process that could not say so."""
 
     op: Literal["event"]
     body: bytes
+    again: bool = False
 
 
 class Oversize(_Report):

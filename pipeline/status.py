@@ -66,14 +66,12 @@ class Meter:
         if not unit.outgoing or any(stage.use == "outbox" for stage in unit.stages):
             self._ages.update(ages)
 
-    def note_event(self, body: bytes) -> dict[str, Any]:
-        """An event has been committed; the event, read."""
-        event = _read_event(body)
+    def note_event(self, event: Mapping[str, Any]) -> None:
+        """An event has been committed, which `read_event` has read."""
         data = event["data"]
         camera = str(data.get("camera", event.get("subject", "")))
         if data.get("phase") not in ("update", "end"):
             self._actions[camera][str(data.get("action", event.get("type", "")))] += 1
-        return event
 
     def status(
         self,
@@ -214,7 +212,7 @@ def _drops(counts: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
     return dict(drops)
 
 
-def _read_event(body: bytes) -> dict[str, Any]:
+def read_event(body: bytes) -> dict[str, Any]:
     """The event, with an object in `data` whatever a stage has made of it."""
     try:
         event = json.loads(body)

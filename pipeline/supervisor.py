@@ -35,7 +35,7 @@ from pipeline.reports import Beat, Committed, Ended, Failed, Ready, Report, Revi
 from pipeline.requests import Requests
 from pipeline.run_folder import RunFolder
 from pipeline.segments import sweep
-from pipeline.status import Meter
+from pipeline.status import Meter, read_event
 from pipeline.watchdog import Watchdog
 
 _LOOP_MS = 100
@@ -188,9 +188,10 @@ class Supervisor:
             case Failed():
                 process.failure = (report.status, report.error)
             case Committed():
-                event = self.meter.note_event(report.body)
-                self._notices.committed(event)
-                self.events.append(event)
+                event = read_event(report.body)
+                if self._notices.committed(event) or not report.again:
+                    self.meter.note_event(event)
+                    self.events.append(event)
 
     def _ready(self, process: Process, endpoint: str) -> None:
         process.is_ready(endpoint)

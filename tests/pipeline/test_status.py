@@ -14,7 +14,7 @@ import pytest
 from pipeline.camera_states import CameraNow
 from pipeline.graph import load_plan
 from pipeline.plan import UnitPlan
-from pipeline.status import Meter
+from pipeline.status import Meter, read_event
 from tools.run_status import Status
 from tools.status_view import event_text
 
@@ -40,7 +40,8 @@ stages:
 def test_an_event_of_a_strange_form_is_shown_as_far_as_it_can_be(tmp_path: Path, odd: dict[str, Any]) -> None:
     (tmp_path / "g.yaml").write_text(GRAPH)
     meter = Meter(load_plan(tmp_path / "g.yaml"))
-    event = meter.note_event(json.dumps({"id": "1", "subject": "a", **odd}).encode())
+    event = read_event(json.dumps({"id": "1", "subject": "a", **odd}).encode())
+    meter.note_event(event)
     status = json.loads(json.dumps(meter.status(processes=[], events=[event])))
     for shown in Status.from_json(status).events:
         assert isinstance(event_text(shown), str)
@@ -150,5 +151,5 @@ def test_a_camera_that_has_ended_is_nothing_else(scene: Scene, reason: str, stat
 def test_a_camera_that_comes_back_is_no_incident_of_its_own(scene: Scene) -> None:
     for kind, phase in (("lost", "start"), ("back", "end")):
         event = {"type": f"camgraph.camera.{kind}", "subject": "a", "data": {"camera": "a", "phase": phase}}
-        scene.meter.note_event(json.dumps(event).encode())
+        scene.meter.note_event(event)
     assert scene.camera()["events"] == 1
