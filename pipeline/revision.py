@@ -9,7 +9,7 @@ and depths stay as they are: they were counted for the cameras at the start, and
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pipeline.outbox import EVERY_CAMERA
@@ -17,26 +17,6 @@ from pipeline.plan import EdgePlan, GroupPlan, RunPlan, StagePlan, UnitPlan, pri
 
 Homes = dict[str, tuple[str, ...]]
 """Unit -> its cameras."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What has to happen to the processes of a run, by the names of their units."""
-
-    added: tuple[str, ...]
-    revised: tuple[str, ...]
-    removed: tuple[str, ...]
-
-
-def change(before: RunPlan, after: RunPlan) -> Change:
-    """From one plan to another."""
-    old = {unit.name: unit for unit in before.units}
-    new = {unit.name: unit for unit in after.units}
-    return Change(
-        added=tuple(name for name in new if name not in old),
-        revised=tuple(name for name in new if name in old and new[name] != old[name]),
-        removed=tuple(name for name in old if name not in new),
-    )
 
 
 def with_cameras(
