@@ -82,7 +82,7 @@ class Camera:
             self._change = _Change(fault, clip)
         elif fault.name == "reboot":
             self._reboot(fault.number)
-        elif fault.name in ("cut", "half_open", "jump") and not fault.waits:
+        elif fault.name in ("cut", "half_open", "hold", "jump") and not fault.waits:
             self._strike(fault)
         else:
             self.faults[fault.name] = fault
@@ -197,6 +197,9 @@ class Camera:
         elif fault.name == "half_open":
             for connection in tuple(self._connections):
                 connection.abandon()
+        elif fault.name == "hold":
+            for connection in tuple(self._connections):
+                connection.hold(fault.number)
         else:
             for viewer in self._viewers:
                 viewer.jump(fault.number)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import Sequence
 from typing import Protocol
 
 from pipeline.errors import EnvironmentProblem
+from tools.farm.outflow import Outflow
 from tools.farm.rtp import interleaved
 
 HOST = "127.0.0.1"
@@ -45,20 +45,20 @@ class TcpCarrier:
 
     loses = False
 
-    def __init__(self, transport: asyncio.Transport, channels: tuple[int, int]) -> None:
-        self._transport = transport
+    def __init__(self, outflow: Outflow, channels: tuple[int, int]) -> None:
+        self._outflow = outflow
         self._channels = channels
 
     @property
     def congested(self) -> bool:
-        return self._transport.get_write_buffer_size() > _CONGESTED_BYTES
+        return self._outflow.waiting_bytes > _CONGESTED_BYTES
 
     def send(self, packets: Sequence[bytes]) -> None:
         if packets:
-            self._transport.write(interleaved(packets, self._channels[0]))
+            self._outflow.write(interleaved(packets, self._channels[0]))
 
     def report(self, packet: bytes) -> None:
-        self._transport.write(interleaved((packet,), self._channels[1]))
+        self._outflow.write(interleaved((packet,), self._channels[1]))
 
     def close(self) -> None:
         """The connection belongs to others."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from tools.farm.authentication import challenge, is_authorised
 from tools.farm.carriers import TcpCarrier, UdpCarrier
+from tools.farm.outflow import Outflow
 from tools.farm.rtp import STAMP_MASK
 from tools.farm.rtsp import Request, RequestReader, Response, Transport, transport_of
 from tools.farm.sdp import TRACK, session_description
@@ -35,6 +36,7 @@ class Connection(asyncio.Protocol):
         self._session = ""
         self._abandoned = False
         self._transport: asyncio.Transport
+        self._outflow: Outflow
         self._answers: dict[str, Callable[[Request], Response]] = {
             "OPTIONS": self._options,
             "DESCRIBE": self._describe,
@@ -47,6 +49,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._outflow = Outflow(self._transport)
         self._camera.connected(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -60,7 +63,7 @@ class Connection(asyncio.Protocol):
             for request in self._reader.feed(data):
                 self._answer(request)
         except ValueError:
-            self._transport.write(Response(400).encode("0"))
+            self._outflow.write(Response(400).encode("0"))
             self._transport.close()
 
     def cut(self, how: str) -> None:
@@ -73,6 +76,10 @@ class Connection(asyncio.Protocol):
             socket.SOL_SOCKET, socket.SO_LINGER, _RESET
         )
         self._transport.abort()
+
+    def hold(self, seconds: float) -> None:
+        """Let all that is sent come late, from the middle of the next packet on."""
+        self._outflow.hold(seconds)
 
     def abandon(self) -> None:
         """Neither read nor write any more, and leave the socket open."""
@@ -90,7 +97,7 @@ class Connection(asyncio.Protocol):
     def _answer(self, request: Request) -> None:
         self._camera.counts.requests += 1
         response = self._checked(request)
-        self._transport.write(response.encode(request.headers.get("cseq", "0")))
+        self._outflow.write(response.encode(request.headers.get("cseq", "0")))
         if request.method == "PLAY" and response.status == 200 and self._viewer is not None:
             self._camera.joined(self._viewer)
         if request.method == "TEARDOWN" and response.status == 200:
@@ -149,7 +156,7 @@ class Connection(asyncio.Protocol):
         report_s = self._camera.settings.report_s
         ports = (wanted.first, wanted.second)
         if wanted.kind == "tcp":
-            self._viewer = Viewer(TcpCarrier(self._transport, ports), self, identity, report_s)
+            self._viewer = Viewer(TcpCarrier(self._outflow, ports), self, identity, report_s)
             return f"RTP/AVP/TCP;unicast;interleaved={ports[0]}-{ports[1]}"
         carrier = UdpCarrier(ports)
         self._viewer = Viewer(carrier, self, identity, report_s)

@@ -176,6 +176,10 @@ class CameraHandle:
         """Send no more packets; the connection stays, and requests are answered."""
         self.apply(Fault(name="stall", after_packets=after_packets, after_frames=after_frames))
 
+    def hold(self, seconds: float) -> None:
+        """Over TCP: send half a packet, then nothing for so long, then at once all that was due meanwhile."""
+        self.apply(Fault(name="hold", value=f"{seconds:f}"))
+
     def cut(self, how: Literal["fin", "rst"] = "rst", *, after_packets: int = 0, after_frames: int = 0) -> None:
         """End connections: in order, or with a reset."""
         self.apply(Fault(name="cut", value=how, after_packets=after_packets, after_frames=after_frames))

@@ -17,7 +17,7 @@ from pipeline.errors import UserError
 from tools.farm.settings import Frozen
 
 FaultName = Literal[
-    "refuse", "silence", "answer", "stall", "cut", "reboot", "half_open", "drop", "reorder", "corrupt",
+    "refuse", "silence", "answer", "stall", "hold", "cut", "reboot", "half_open", "drop", "reorder", "corrupt",
     "resize", "codec", "jump", "wrap", "timestamps", "clock", "fps",
 ]  # fmt: skip
 
@@ -55,6 +55,7 @@ KINDS: Mapping[FaultName, Kind] = {
     "silence": Kind("", _NOTHING, "Connections are accepted, nothing is answered; packets of open ones go on."),
     "answer": Kind("401|404|503", _one_of("401", "404", "503"), "All requests but OPTIONS are answered with it."),
     "stall": Kind("", _NOTHING, "No more packets; the connection stays and is answered.", counts=True),
+    "hold": Kind("SECONDS", _number(0, 3600), "Over TCP all comes late by so much, from the middle of a packet on."),
     "cut": Kind("fin|rst", _one_of("fin", "rst"), "The connections end, in order or with a reset.", counts=True),
     "reboot": Kind("SECONDS", _number(0, 3600), "Reset, refusing for so long, then back as if just switched on."),
     "half_open": Kind("", _NOTHING, "The open connections are forgotten without a word; new ones work.", counts=True),

@@ -1,8 +1,9 @@
 """One connection to a live camera: opened, read and closed in bounded time.
 
 Measured: a server that dies raises nothing, the packets just end. One that freezes raises ExitError when the read
-time-out passes; over RTSP the same container can be read on, so there a short time-out is the heartbeat in which the
-stop is looked at. A container is never touched by two threads: `close` in another one crashes the process.
+time-out passes, or gives the picture that FFmpeg's parser had kept, and raises when it has passed again. A read that
+timed out is never taken up again, although RTSP allows it: over TCP FFmpeg then has lost its place wherever the pause
+fell into a packet. A container is never touched by two threads: `close` in another one crashes the process.
 """
 
 from __future__ import annotations
@@ -69,15 +70,16 @@ class Connection:
 
     def _next(self, stop: Stop) -> Packet[VideoStream] | None:
         """The next packet; None when the stop came first."""
-        give_up_at = time.monotonic() + self._patience.give_up_s
-        while not stop.is_set():
-            packet = self._read()
-            if packet is not None and not stop.is_set():
-                self._lifeline.heard()
-                return packet
-            if not self._patience.resumes or time.monotonic() > give_up_at:
-                raise Dropped(f"nothing came for {self._patience.give_up_s:g} s")
-        return None
+        if stop.is_set():
+            return None
+        began = time.monotonic()
+        packet = self._read()
+        if stop.is_set():
+            return None
+        if packet is None or time.monotonic() - began > self._patience.give_up_s:
+            raise Dropped(f"nothing came for {self._patience.give_up_s:g} s")
+        self._lifeline.heard()
+        return packet
 
     def close(self) -> None:
         """Let go of the camera; where that does not go at once, without its blessing."""
@@ -91,7 +93,7 @@ class Connection:
         """The next packet; None when the read timed out."""
         if self._demuxed is None:
             self._demuxed = cast("Demuxed", self._container.demux(self.stream))
-        with self._lifeline.lease(self._patience.read_s + _MARGIN_S):
+        with self._lifeline.lease(self._patience.give_up_s + _MARGIN_S):
             try:
                 packet = next(self._demuxed, None)
             except av.ExitError:
@@ -124,5 +126,5 @@ def connected(camera: Camera, lifeline: Lifeline) -> Iterator[Connection]:
 
 
 def _open(camera: Camera) -> InputContainer:
-    timeout = (camera.connect_s, patience_with(camera).read_s)
+    timeout = (camera.connect_s, patience_with(camera).give_up_s)
     return av.open(camera.url, format=format_of(camera), options=options_of(camera), timeout=timeout)

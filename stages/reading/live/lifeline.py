@@ -24,7 +24,7 @@ from stages.reading.live.voice import Voice
 
 TICK_S = 0.2
 STOP_GRACE_S = 0.6
-"""From a stop on: longer than a heartbeat, so that reads which have one end in order."""
+"""From a stop on: a camera that sends gives a packet within it, and its connection ends in order."""
 _ASLEEP_S = 2.0
 """Between two ticks: the whole process was stopped, and no lease ran meanwhile."""
 

@@ -180,6 +180,18 @@ def test_one_that_stalls_and_goes_on_keeps_its_connection(camera: CameraHandle, 
     assert {stamp.epoch for stamp in watching.stamps} == {0}
 
 
+def test_a_network_that_pauses_inside_a_packet_costs_nothing(camera: CameraHandle, watch: Watch) -> None:
+    watching = watch(camera.url, transport="tcp")
+    for pause_s in (0.7, 1.3, 2.2):
+        watching.until_frames()
+        before = len(watching.stamps)
+        camera.hold(pause_s)
+        watching.until(lambda: len(watching.stamps) > before + 25 * pause_s)  # noqa: B023 - called within this round
+    assert watching.states == ["connecting", "live"]
+    assert [stamp.seq for stamp in watching.stamps] == list(range(len(watching.stamps)))
+    assert watching.facts["connections"] == 1
+
+
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
 def test_one_that_has_forgotten_the_connection_is_connected_to_again(
     camera: CameraHandle, watch: Watch, impatient: dict[str, float], transport: str
@@ -211,6 +223,7 @@ def test_another_size_is_another_size_and_nothing_else(camera: CameraHandle, wat
 WAITS: dict[str, tuple[Callable[[CameraHandle], None], bool]] = {
     "plays": (lambda camera: None, True),
     "stalls": (lambda camera: camera.stall(), True),
+    "stalls, udp": (lambda camera: camera.stall(), True),
     "has forgotten it": (lambda camera: camera.half_open(), True),
     "refuses": (lambda camera: camera.refuse(), False),
     "is silent": (lambda camera: camera.silence(), False),
@@ -224,11 +237,12 @@ def test_a_stop_is_heard_in_every_wait(camera: CameraHandle, watch: Watch, fault
     if not comes_first:
         strike(camera)
     connections = camera.counts().connections
-    watching = watch(camera.url, stalled_s=1, connect_s=20)
+    transport = "udp" if fault.endswith("udp") else "tcp"
+    watching = watch(camera.url, stalled_s=1, connect_s=20, transport=transport)
     if comes_first:
         watching.until_frames()
         strike(camera)
-    if fault in ("stalls", "has forgotten it"):
+    if fault.startswith("stalls") or fault == "has forgotten it":
         watching.until_state("stalled")
     if fault == "is silent":
         camera.wait_for(lambda counts: counts.connections > connections)

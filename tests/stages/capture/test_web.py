@@ -219,7 +219,7 @@ def test_a_playlist_that_ends_is_opened_again(web_camera: WebCamera, watch: Watc
     assert "geheim" not in watching.said
 
 
-# --- why reads of these are not cut into heartbeats, as those of RTSP are
+# --- why a read waits as long as a camera is given
 
 
 @pytest.mark.parametrize("path", PATHS)
