@@ -2,7 +2,7 @@
 
 Files are exact: `seq` is the index of the decoded frame in the file and `time_ns` its time since the file's first
 frame, also with `start_s` and after a restart (`stages.reading.recording`). A live camera that drops is opened again
-(`stages.reading.live.following`).
+(`stages.reading.live.live_camera`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pipeline.stage import Context, Settings, Source, Stop
 from stages.messages import Frame
 from stages.reading import addresses, inspection, pixels
 from stages.reading.camera import Camera
-from stages.reading.live.following import Following
+from stages.reading.live.live_camera import LiveCamera
 from stages.reading.probe import frame_bytes
 from stages.reading.recording import Recording
 from stages.reading.shots import Shot, Shots
@@ -59,9 +59,9 @@ class Capture(Source[Settings]):
     def frames(self, stop: Stop, resume: Stamp | None) -> Iterator[Frame]:
         return self._developed(self._reader().shots(stop, resume))
 
-    def _reader(self) -> Following | Recording:
+    def _reader(self) -> LiveCamera | Recording:
         if addresses.is_live(self.camera_settings.url):
-            return Following(self.camera, self.camera_settings, self.context)
+            return LiveCamera(self.camera, self.camera_settings, self.context)
         mistyped = inspection.why_mistyped(self.camera_settings.url, self.context.base_folder)
         if mistyped:
             raise UserError(mistyped)

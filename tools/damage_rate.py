@@ -32,9 +32,9 @@ from av.video.stream import VideoStream
 from pipeline.testing import HandContext
 from stages.reading.camera import Camera
 from stages.reading.live.arrivals import Arrival
-from stages.reading.live.complaints import listening
+from stages.reading.live.camera_reporter import CameraReporter
 from stages.reading.live.decoder import Decoder, Ticket
-from stages.reading.live.voice import Voice
+from stages.reading.live.ffmpeg_log import listening
 from tools.farm import CameraSettings, ClipSettings, Farm, Fault
 from tools.farm.farm import CameraHandle
 from tools.farm.faults import FaultName
@@ -119,10 +119,10 @@ def watch(camera: CameraHandle, case: Case, good: set[bytes], seconds: float) ->
         camera.apply(Fault(name=case.fault, value=f"{case.percent:f}", seed=1))
     believed: set[int] = set()
     verdicts: dict[int, bool] = {}
-    voice = Voice(camera.name, HandContext(Path(), Path()))
+    reporter = CameraReporter(camera.name, HandContext(Path(), Path()))
     with listening() as heard, open_camera(camera.url, case.transport) as container:
         stream = container.streams.video[0]
-        decoder = Decoder(stream, Camera.model_validate({"url": camera.url}), voice, heard)
+        decoder = Decoder(stream, Camera.model_validate({"url": camera.url}), reporter, heard)
         plain = plain_decoder(stream)
         end = time.monotonic() + seconds
         for packet in from_keyframe(container.demux(stream)):

@@ -25,10 +25,10 @@ from av.video.frame import VideoFrame
 from pipeline.testing import HandContext
 from stages.reading.camera import Camera
 from stages.reading.live.arrivals import Arrival
-from stages.reading.live.complaints import listening
+from stages.reading.live.camera_reporter import CameraReporter
 from stages.reading.live.decoder import Decoder
+from stages.reading.live.ffmpeg_log import listening
 from stages.reading.live.skipping import GROUPS_LEARNT
-from stages.reading.live.voice import Voice
 from tools.farm.encoding import Encoding, encode
 from tools.farm.nal import Codec
 from tools.farm.pattern import picture
@@ -70,9 +70,9 @@ def cost_of(stream: bytes, codec: Codec, max_fps: float | None) -> Cost:
     """Decode the stream once."""
     camera = Camera.model_validate({"url": "rtsp://127.0.0.1/", "max_fps": max_fps})
     form = {"h264": "h264", "h265": "hevc"}[codec]
-    voice, pictures = Voice("camera", HandContext(Path(), Path())), 0
+    reporter, pictures = CameraReporter("camera", HandContext(Path(), Path())), 0
     with listening() as heard, av.open(io.BytesIO(stream), "r", format=form) as container:
-        decoder = Decoder(container.streams.video[0], camera, voice, heard)
+        decoder = Decoder(container.streams.video[0], camera, reporter, heard)
         began = 0.0
         for number, packet in enumerate(container.demux(video=0)):
             if number == LEARNT:

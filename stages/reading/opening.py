@@ -15,6 +15,7 @@ from av.video.stream import VideoStream
 
 from pipeline.errors import BadItem, UserError
 from pipeline.paths import instead_of_file
+from stages.reading.ffmpeg_errors import reason_of
 from stages.reading.timeline import SECOND_NS, MediaClock
 from stages.reading.truncation import end_ns, what_is_missing
 
@@ -71,12 +72,7 @@ def _why_not_open(path: Path, error: Exception) -> str:
         return "no permission to read it"
     if path.is_file() and path.stat().st_size == 0:
         return "the file is empty, expected a video"
-    return f"cannot be read as a video ({why(error)}); it may be none, or be cut off before its index"
-
-
-def why(error: Exception) -> str:
-    """What went wrong, without the address: FFmpeg's own text holds the password."""
-    return getattr(error, "strerror", None) or type(error).__name__
+    return f"cannot be read as a video ({reason_of(error)}); it may be none, or be cut off before its index"
 
 
 def new_clock(stream: VideoStream) -> MediaClock:

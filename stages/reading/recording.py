@@ -18,7 +18,8 @@ from pipeline.messages import Stamp
 from pipeline.stage import Context, Stop
 from stages.reading import pictures, video
 from stages.reading.camera import Camera
-from stages.reading.opening import Signs, why
+from stages.reading.ffmpeg_errors import reason_of
+from stages.reading.opening import Signs
 from stages.reading.places import Place
 from stages.reading.shots import Shot, Shots
 from stages.reading.timeline import SECOND_NS
@@ -106,8 +107,8 @@ class Recording:
             return pictures.read_picture(path)
         except (av.FFmpegError, OSError) as error:
             if path == self._camera.path(self._context.base_folder):
-                raise UserError(f"{path}: cannot be read as a picture ({why(error)})") from None
-            self._context.log.warning("picture_unreadable", camera=self._name, path=str(path), why=why(error))
+                raise UserError(f"{path}: cannot be read as a picture ({reason_of(error)})") from None
+            self._context.log.warning("picture_unreadable", camera=self._name, path=str(path), why=reason_of(error))
             self._damaged()
             return None
 

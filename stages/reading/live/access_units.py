@@ -23,20 +23,20 @@ _H265_SLICES = range(32)
 _H265_SUB_LAYER_NON_REFERENCE = frozenset(range(0, 16, 2))
 
 
-class Unit(NamedTuple):
+class AccessUnit(NamedTuple):
     """`disposable`: no other picture refers to it. `gap`: a picture that others refer to is missing before it."""
 
     disposable: bool
     gap: bool
 
 
-ORDINARY = Unit(disposable=False, gap=False)
+ORDINARY = AccessUnit(disposable=False, gap=False)
 
 
 class Reader(Protocol):
     """Looks at the packets of one stream, in order."""
 
-    def look(self, data: bytes) -> Unit:
+    def look(self, data: bytes) -> AccessUnit:
         """At the next one, in Annex B; what cannot be read is ordinary."""
         ...
 
@@ -52,7 +52,7 @@ def reader_for(codec: str, extradata: bytes | None) -> Reader:
 class Opaque:
     """A stream of which nothing is known."""
 
-    def look(self, data: bytes) -> Unit:
+    def look(self, data: bytes) -> AccessUnit:
         return ORDINARY
 
 
@@ -64,14 +64,14 @@ class H264:
         self._last: int | None = None
         self._planes = False
 
-    def look(self, data: bytes) -> Unit:
+    def look(self, data: bytes) -> AccessUnit:
         try:
             for head in _heads(data):
                 kind = head[0] & 31
                 if kind == _H264_SPS:
                     self._read_parameters(head)
                 elif kind in _H264_SLICES:
-                    return Unit(not head[0] & _REFERRED, self._is_gap(head, kind == _H264_IDR))
+                    return AccessUnit(not head[0] & _REFERRED, self._is_gap(head, kind == _H264_IDR))
         except IndexError:
             pass
         return ORDINARY
@@ -119,13 +119,13 @@ class H265:
     def __init__(self) -> None:
         self._highest = 0
 
-    def look(self, data: bytes) -> Unit:
+    def look(self, data: bytes) -> AccessUnit:
         for head in _heads(data):
             kind = head[0] >> 1 & 63
             if kind in _H265_SLICES and len(head) > 1:
                 layer = (head[1] & 7) - 1
                 self._highest = max(self._highest, layer)
-                return Unit(kind in _H265_SUB_LAYER_NON_REFERENCE and layer == self._highest, gap=False)
+                return AccessUnit(kind in _H265_SUB_LAYER_NON_REFERENCE and layer == self._highest, gap=False)
         return ORDINARY
 
 

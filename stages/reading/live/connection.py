@@ -24,7 +24,7 @@ from stages.reading.live.arrivals import Arrival
 from stages.reading.live.lifeline import Lifeline
 from stages.reading.live.options import format_of, options_of
 from stages.reading.live.pacing import Pacer
-from stages.reading.live.patience import Patience, patience_with
+from stages.reading.live.timeouts import Timeouts, timeouts_of
 from stages.reading.live.verdicts import Dropped
 from stages.reading.waiting import wait
 
@@ -43,10 +43,10 @@ _PORTIONS = "hls"
 class Connection:
     """An open one; used by the thread that opened it alone."""
 
-    def __init__(self, container: InputContainer, patience: Patience, lifeline: Lifeline) -> None:
+    def __init__(self, container: InputContainer, timeouts: Timeouts, lifeline: Lifeline) -> None:
         self._container = container
         self._demuxed: Demuxed | None = None
-        self._patience = patience
+        self._timeouts = timeouts
         self._lifeline = lifeline
         self._pacer = Pacer() if container.format.name == _PORTIONS else None
 
@@ -76,8 +76,8 @@ class Connection:
         packet = self._read()
         if stop.is_set():
             return None
-        if packet is None or time.monotonic() - began > self._patience.give_up_s:
-            raise Dropped(f"nothing came for {self._patience.give_up_s:g} s")
+        if packet is None or time.monotonic() - began > self._timeouts.give_up_s:
+            raise Dropped(f"nothing came for {self._timeouts.give_up_s:g} s")
         self._lifeline.heard()
         return packet
 
@@ -93,7 +93,7 @@ class Connection:
         """The next packet; None when the read timed out."""
         if self._demuxed is None:
             self._demuxed = cast("Demuxed", self._container.demux(self.stream))
-        with self._lifeline.lease(self._patience.give_up_s + _MARGIN_S):
+        with self._lifeline.lease(self._timeouts.give_up_s + _MARGIN_S):
             try:
                 packet = next(self._demuxed, None)
             except av.ExitError:
@@ -117,7 +117,7 @@ def connected(camera: Camera, lifeline: Lifeline) -> Iterator[Connection]:
     # FFmpeg has the time to connect, and then as much again to find out what comes.
     with lifeline.lease(2 * camera.connect_s + _MARGIN_S):
         container = _open(camera)
-    connection = Connection(container, patience_with(camera), lifeline)
+    connection = Connection(container, timeouts_of(camera), lifeline)
     lifeline.heard()
     try:
         yield connection
@@ -126,5 +126,5 @@ def connected(camera: Camera, lifeline: Lifeline) -> Iterator[Connection]:
 
 
 def _open(camera: Camera) -> InputContainer:
-    timeout = (camera.connect_s, patience_with(camera).give_up_s)
+    timeout = (camera.connect_s, timeouts_of(camera).give_up_s)
     return av.open(camera.url, format=format_of(camera), options=options_of(camera), timeout=timeout)

@@ -1,6 +1,6 @@
 """Packets of one connection into the pictures that are wanted of it, and may be believed.
 
-    packet -> AccessUnit, Complaints -> Trust      is anything missing or damaged?
+    packet -> AccessUnit, FfmpegLog -> Trust      is anything missing or damaged?
            -> Skipping                             need it be decoded at all?
            -> FFmpeg                               its picture, now or some packets later
            -> Trust                                dropped.damaged
@@ -27,11 +27,11 @@ from pipeline.errors import EnvironmentProblem
 from stages.reading.camera import Camera
 from stages.reading.live import access_units, hardware
 from stages.reading.live.arrivals import Arrival
+from stages.reading.live.camera_reporter import CameraReporter
 from stages.reading.live.clocks import Clock, Pace, Rate, Reading, WallClock
-from stages.reading.live.complaints import Complaints
+from stages.reading.live.ffmpeg_log import FfmpegLog
 from stages.reading.live.skipping import Level, Skipping
 from stages.reading.live.trust import MOST_HELD, Trust
-from stages.reading.live.voice import Voice
 from stages.reading.timeline import Selection
 
 _PRODUCER_TIME = struct.Struct("=q")
@@ -64,9 +64,9 @@ class Decoder:
     Raises EnvironmentProblem where `decode: cuda` is asked for and cannot be.
     """
 
-    def __init__(self, stream: VideoStream, camera: Camera, voice: Voice, complaints: Complaints) -> None:
-        self._voice = voice
-        self._complaints = complaints
+    def __init__(self, stream: VideoStream, camera: Camera, reporter: CameraReporter, log: FfmpegLog) -> None:
+        self._reporter = reporter
+        self._log = log
         self._decode = camera.decode
         self._context, fallback = hardware.context_for(stream, camera.decode)
         # One thread for each camera: more cost memory and bring nothing where cameras outnumber cores.
@@ -77,7 +77,7 @@ class Decoder:
         self._time_base = stream.time_base or Fraction(1, 90_000)
         self._units = access_units.reader_for(self._context.name, stream.codec_context.extradata)
         self._number = -1
-        self._trust = Trust(lost_before="loss" in complaints.take())
+        self._trust = Trust(lost_before="loss" in log.take())
         self._skipping = Skipping(camera.max_fps)
         self._pace, self._key_pace = Pace(self._time_base), Pace(self._time_base)
         self._selection = Selection(max_fps=camera.max_fps)
@@ -100,7 +100,7 @@ class Decoder:
         disposable = self._look(packet)
         self._note_times(arrival)
         if not self._needs_decoding(arrival, disposable):
-            self._voice.count("skipped.rate")
+            self._reporter.count("skipped.rate")
             return
         for frame in self._decoded(packet):
             ticket = frame.opaque
@@ -108,16 +108,16 @@ class Decoder:
             made_up = not isinstance(ticket, Ticket)
             number = ticket.number if isinstance(ticket, Ticket) else self._number
             if not self._trust.believes(number, corrupt=frame.is_corrupt or made_up):
-                self._voice.count("dropped.damaged")
+                self._reporter.count("dropped.damaged")
             elif not self._selection.takes(self._pace.at(frame.pts, arrival.arrived_ns)):
-                self._voice.count("skipped.rate")
+                self._reporter.count("skipped.rate")
             else:
                 yield self._picture(frame, arrival, number)
 
     def _look(self, packet: Packet[VideoStream]) -> bool:
         """Tell `Trust` of the packet; whether no other picture needs it."""
         unit = self._units.look(bytes(packet))
-        if "loss" in self._complaints.take() or packet.is_corrupt:
+        if "loss" in self._log.take() or packet.is_corrupt:
             self._trust.lost(self._number)
         if unit.gap:
             self._trust.damaged(self._number)
@@ -140,11 +140,11 @@ class Decoder:
                 self._context.flush_buffers()
         except av.FFmpegError:
             self.refused += 1
-            self._voice.count("dropped.damaged")
+            self._reporter.count("dropped.damaged")
             self._trust.damaged(self._number)
-            self._complaints.take()
+            self._log.take()
             return []
-        if "damage" in self._complaints.take():
+        if "damage" in self._log.take():
             self._trust.damaged(self._number)
         if frames:
             self.refused = 0
@@ -161,21 +161,21 @@ class Decoder:
             self._readings.popitem(last=False)
         measured = self._rate.came(arrival.arrived_ns)
         if measured is not None:
-            self._voice.shows(fps=round(measured, 2))
+            self._reporter.shows(fps=round(measured, 2))
 
     def _picture(self, frame: VideoFrame, arrival: Arrival, number: int) -> LivePicture:
         reading = self._readings.get(number, Reading(arrival.wall_ns, "wall"))
         if reading.clock != self._told:
             self._told = reading.clock
-            self._voice.shows(clock=reading.clock)
+            self._reporter.shows(clock=reading.clock)
         return LivePicture(frame, arrival.arrived_ns, *reading, frame.pts, self._time_base, number)
 
     def _say_where(self, fallback: str) -> None:
         if fallback:
-            self._voice.warns_once("decode_falls_back", why=fallback)
+            self._reporter.warns_once("decode_falls_back", why=fallback)
         if not self._context.is_hwaccel:
             self._placed = True
-            self._voice.shows(decoder="cpu")
+            self._reporter.shows(decoder="cpu")
 
     def _look_where(self, frame: VideoFrame) -> None:
         """Once, at the first picture of a decoder with a device: did it come from there?"""
@@ -186,5 +186,5 @@ class Decoder:
         if reason and self._decode == "cuda":
             raise EnvironmentProblem(f"decode: cuda: {reason}; write `decode: auto` or `decode: cpu`")
         if reason:
-            self._voice.warns_once("decode_falls_back", why=reason)
-        self._voice.shows(decoder="cpu" if reason else "cuda")
+            self._reporter.warns_once("decode_falls_back", why=reason)
+        self._reporter.shows(decoder="cpu" if reason else "cuda")

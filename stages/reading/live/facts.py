@@ -7,7 +7,7 @@ from av.video.stream import VideoStream
 
 from stages.reading import addresses
 from stages.reading.camera import Camera
-from stages.reading.live.voice import Voice
+from stages.reading.live.camera_reporter import CameraReporter
 
 _CODECS = {"hevc": "h265"}
 
@@ -15,8 +15,8 @@ _CODECS = {"hevc": "h265"}
 class Facts:
     """Told where they are new."""
 
-    def __init__(self, voice: Voice) -> None:
-        self._voice = voice
+    def __init__(self, reporter: CameraReporter) -> None:
+        self._reporter = reporter
         self._connections = 0
         self._size = (0, 0)
 
@@ -24,7 +24,7 @@ class Facts:
         """A connection stands."""
         self._connections += 1
         codec = stream.codec_context.name
-        self._voice.shows(
+        self._reporter.shows(
             codec=_CODECS.get(codec, codec),
             fps_declared=round(float(stream.average_rate or 0), 3),
             transport=camera.transport if addresses.is_rtsp(camera.url) else addresses.scheme_of(camera.url),
@@ -36,4 +36,4 @@ class Facts:
         size = (picture.width, picture.height)
         if size != self._size:
             self._size = size
-            self._voice.shows(size=f"{size[0]}x{size[1]}")
+            self._reporter.shows(size=f"{size[0]}x{size[1]}")

@@ -18,7 +18,7 @@ from av.video.stream import VideoStream
 
 from pipeline.errors import EnvironmentProblem
 from stages.reading.camera import Decode
-from stages.reading.opening import why
+from stages.reading.ffmpeg_errors import reason_of
 
 _FROM_DEVICE = frozenset({"nv12", "p010le", "p016le", "cuda"})
 _WAY_OUT = "install the NVIDIA driver and give the process its device, or write `decode: auto` or `decode: cpu`"
@@ -30,7 +30,7 @@ def why_no_cuda() -> str:
     try:
         CodecContext.create("h264", "r", hwaccel=HWAccel("cuda", allow_software_fallback=False))
     except (av.FFmpegError, OSError, NotImplementedError, ValueError) as error:
-        return f"no CUDA device can be opened: {why(error)}"
+        return f"no CUDA device can be opened: {reason_of(error)}"
     return ""
 
 

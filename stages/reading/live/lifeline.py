@@ -17,10 +17,9 @@ from types import TracebackType
 from typing import Self
 
 from pipeline.stage import Stop
-from stages.reading.live.names import Peer
-from stages.reading.live.sockets import shut_down
-from stages.reading.live.threads import begin
-from stages.reading.live.voice import Voice
+from stages.reading.live.camera_reporter import CameraReporter
+from stages.reading.live.sockets import Peer, shut_down
+from stages.reading.live.threads import start
 
 TICK_S = 0.2
 STOP_GRACE_S = 0.6
@@ -35,8 +34,8 @@ class Lifeline:
     Sockets are found by ``peers``: connections of this process to the same address and port are shut down together.
     """
 
-    def __init__(self, voice: Voice, stop: Stop, peers: frozenset[Peer], stalled_s: float) -> None:
-        self._voice = voice
+    def __init__(self, reporter: CameraReporter, stop: Stop, peers: frozenset[Peer], stalled_s: float) -> None:
+        self._reporter = reporter
         self._stop = stop
         self._peers = peers
         self._stalled_s = stalled_s
@@ -49,7 +48,7 @@ class Lifeline:
         self._thread = threading.Thread(target=self._watch, name="lifeline", daemon=True)
 
     def __enter__(self) -> Self:
-        begin(self._thread)
+        start(self._thread)
         return self
 
     def __exit__(
@@ -71,7 +70,7 @@ class Lifeline:
 
     def alive(self) -> None:
         """A sign of life of the reading thread itself."""
-        self._voice.alive()
+        self._reporter.alive()
 
     def heard(self) -> None:
         """The connection stands, or a packet came: from now on silence counts."""
@@ -95,9 +94,9 @@ class Lifeline:
                 self._until += slept_s
             if now > self._until or (self._heeds_stop and self._stop_unheard(now)):
                 return True
-            self._voice.alive()
+            self._reporter.alive()
             if self._silent_since is not None and now - self._silent_since > self._stalled_s and not self._stopped_at:
-                self._voice.is_now("stalled", f"it is connected, and nothing came for {self._stalled_s:g} s")
+                self._reporter.is_now("stalled", f"it is connected, and nothing came for {self._stalled_s:g} s")
             return False
 
     def _stop_unheard(self, now: float) -> bool:

@@ -12,10 +12,16 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-
-from stages.reading.live.names import Peer
+from typing import NamedTuple
 
 _TABLES = (Path("/proc/self/net/tcp"), Path("/proc/self/net/tcp6"))
+
+
+class Peer(NamedTuple):
+    """The other end of a connection."""
+
+    address: str
+    port: int
 
 
 def connections(table: str) -> Iterator[tuple[int, Peer]]:

@@ -7,7 +7,7 @@ import threading
 from stages.reading.live.verdicts import Dropped
 
 
-def begin(thread: threading.Thread) -> None:
+def start(thread: threading.Thread) -> None:
     """Start it. Raises Dropped where the machine has no more threads: it may have when the camera is tried again."""
     try:
         thread.start()

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import av
 
 from pipeline.stage import CameraState
-from stages.reading.opening import why
+from stages.reading.ffmpeg_errors import reason_of
 
 
 class Dropped(Exception):
@@ -42,4 +42,4 @@ def _reason(error: Exception, spent_s: float, connect_s: float) -> str:
         return str(error)
     if isinstance(error, (av.ExitError, av.InvalidDataError)) and spent_s >= connect_s:
         return f"no usable answer within {connect_s:g} s (connect_s)"
-    return why(error)
+    return reason_of(error)

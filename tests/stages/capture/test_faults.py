@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stages.reading.live import patience, retries
+from stages.reading.live import retries, timeouts
 from tools.farm import CameraHandle, CameraSettings, ClipSettings, Farm
 
 Watch = Callable[..., Any]
@@ -45,7 +45,7 @@ def camera(farm: Farm) -> Iterator[CameraHandle]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     """Settings, and waits, with which a fault is over soon."""
-    monkeypatch.setattr(patience, "GIVE_UP_S", 1.0)
+    monkeypatch.setattr(timeouts, "AFTER_STALLED_S", 1.0)
     monkeypatch.setattr(retries, "BACKOFFS", dict.fromkeys(("gone", "unauthorised"), retries.Backoff(0.2, 0.4)))
     return {"connect_s": 1.5, "stalled_s": 1.0}
 

@@ -15,9 +15,8 @@ import av
 import pytest
 
 from stages.reading.camera import Camera
-from stages.reading.live.names import Peer
 from stages.reading.live.options import options_of
-from stages.reading.live.sockets import shut_down
+from stages.reading.live.sockets import Peer, shut_down
 from tools.farm import CameraHandle, CameraSettings, ClipSettings, Farm
 
 Watch = Callable[..., Any]

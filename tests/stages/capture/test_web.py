@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 import pytest
 
-from stages.reading.live import patience
+from stages.reading.live import timeouts
 
 Watch = Callable[..., Any]
 
@@ -175,7 +175,7 @@ def test_a_freeze_is_survived_on_the_same_connection(web_camera: WebCamera, watc
 def test_one_that_stays_frozen_is_given_up_and_comes_back(
     web_camera: WebCamera, watch: Watch, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "GIVE_UP_S", 1.0)
+    monkeypatch.setattr(timeouts, "AFTER_STALLED_S", 1.0)
     watching = watch(web_camera.url(path), stalled_s=2, connect_s=1)
     watching.until_frames()
     web_camera.frozen.set()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.reading.live.access_units import H264, H265, ORDINARY, Opaque, Unit, reader_for
+from stages.reading.live.access_units import H264, H265, ORDINARY, AccessUnit, Opaque, reader_for
 
 MakeClip = Callable[..., Path]
 CODECS = {
@@ -30,7 +30,7 @@ def clip_of(make_clip: MakeClip, codec: str) -> list[tuple[bytes, bool]]:
     return packets_of(make_clip("a.ts", frames=36, codec=encoder, options=options))
 
 
-def looked(codec: str, packets: list[tuple[bytes, bool]]) -> list[Unit]:
+def looked(codec: str, packets: list[tuple[bytes, bool]]) -> list[AccessUnit]:
     reader = reader_for(codec, None)
     return [reader.look(data) for data, _ in packets]
 
@@ -88,4 +88,4 @@ def test_nothing_is_known_of_other_streams() -> None:
 def test_nonsense_is_survived(parts: list[bytes]) -> None:
     for reader in (H264(), H265()):
         for part in (b"\0\0\1g\x64\0\x1f" + b"\0\0\1".join(parts), *parts):
-            assert isinstance(reader.look(part), Unit)
+            assert isinstance(reader.look(part), AccessUnit)

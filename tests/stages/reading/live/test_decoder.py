@@ -20,9 +20,9 @@ from pipeline.testing import HandContext
 from stages.reading.camera import Camera
 from stages.reading.live import hardware
 from stages.reading.live.arrivals import Arrival
-from stages.reading.live.complaints import listening
+from stages.reading.live.camera_reporter import CameraReporter
 from stages.reading.live.decoder import Decoder, LivePicture
-from stages.reading.live.voice import Voice
+from stages.reading.live.ffmpeg_log import listening
 from tools.damage_rate import Case, digest, from_keyframe, good_pictures, measure, open_camera
 from tools.farm import CameraSettings, ClipSettings, Farm
 from tools.farm.farm import CameraHandle
@@ -71,7 +71,9 @@ def reading(camera: CameraHandle | str, **settings: Any) -> Iterator[Read]:
     url = camera if isinstance(camera, str) else camera.url
     with listening() as heard, open_camera(url, "tcp") as container:
         stream = container.streams.video[0]
-        decoder = Decoder(stream, Camera.model_validate({"url": url, **settings}), Voice("front", context), heard)
+        decoder = Decoder(
+            stream, Camera.model_validate({"url": url, **settings}), CameraReporter("front", context), heard
+        )
         yield Read(iter(from_keyframe(container.demux(stream))), decoder, context)
 
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import pytest
 
 from pipeline.testing import HandContext
+from stages.reading.live.camera_reporter import CameraReporter
 from stages.reading.live.lifeline import STOP_GRACE_S, Lifeline
-from stages.reading.live.names import Peer
+from stages.reading.live.sockets import Peer
 from stages.reading.live.verdicts import Dropped
-from stages.reading.live.voice import Voice
 
 WITHIN_S = 20.0
 
@@ -43,7 +43,7 @@ def line() -> Iterator[Line]:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = server.getsockname()
         with socket.create_connection(address, WITHIN_S) as made:
-            with Lifeline(Voice("cam", context), stop, frozenset({Peer(*address)}), 1.0) as lifeline:
+            with Lifeline(CameraReporter("cam", context), stop, frozenset({Peer(*address)}), 1.0) as lifeline:
                 yield Line(lifeline, made, context, stop)
 
 
@@ -98,7 +98,7 @@ def test_without_another_thread_the_camera_is_tried_later(monkeypatch: pytest.Mo
         raise RuntimeError("can't start new thread")
 
     context = HandContext(Path.cwd(), Path.cwd())
-    lifeline = Lifeline(Voice("cam", context), threading.Event(), frozenset(), 1.0)
+    lifeline = Lifeline(CameraReporter("cam", context), threading.Event(), frozenset(), 1.0)
     monkeypatch.setattr(threading.Thread, "start", fail)
     with pytest.raises(Dropped, match="no thread can be started"):
         lifeline.__enter__()

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stages.reading.live.names import Peer
-from stages.reading.live.sockets import connections, shut_down
+from stages.reading.live.sockets import Peer, connections, shut_down
 
 
 def descriptors() -> int:

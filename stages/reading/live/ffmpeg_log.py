@@ -34,7 +34,7 @@ _DAMAGE = (
 _READERS = frozenset({"rtsp", "rtp", "sdp", "mpegts", "udp", "http", "hls"})
 
 
-class Complaint(NamedTuple):
+class LogLine(NamedTuple):
     """One line: who said it, such as `rtsp` or `hevc`, and what."""
 
     level: int
@@ -42,14 +42,14 @@ class Complaint(NamedTuple):
     text: str
 
 
-def kind_of(complaint: Complaint) -> Kind | None:
+def kind_of(line: LogLine) -> Kind | None:
     """What a line says of the pictures: on the way something was lost, or one is damaged; None where nothing."""
-    if complaint.source in _READERS:
-        return "loss" if complaint.text.startswith(_LOSS) else None
-    return "damage" if any(part in complaint.text for part in _DAMAGE) else None
+    if line.source in _READERS:
+        return "loss" if line.text.startswith(_LOSS) else None
+    return "damage" if any(part in line.text for part in _DAMAGE) else None
 
 
-class Complaints:
+class FfmpegLog:
     """Of one thread, from `listening` on."""
 
     def __init__(self, lines: list[tuple[int, str, str]]) -> None:
@@ -59,17 +59,17 @@ class Complaints:
         """What was complained of since the last call."""
         if not self._lines:
             return set()
-        kinds = {kind_of(Complaint(*line)) for line in self._lines}
+        kinds = {kind_of(LogLine(*line)) for line in self._lines}
         self._lines.clear()
         return {kind for kind in kinds if kind}
 
 
 @contextmanager
-def listening() -> Iterator[Complaints]:
+def listening() -> Iterator[FfmpegLog]:
     """Listen in this thread, which opens, reads and decodes one camera meanwhile."""
     _prepare()
     with av.logging.Capture(local=True) as lines:
-        yield Complaints(lines)
+        yield FfmpegLog(lines)
 
 
 def _prepare() -> None:

@@ -5,21 +5,15 @@ from __future__ import annotations
 import socket
 import threading
 from ipaddress import ip_address
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from stages.reading.live.threads import begin
+from stages.reading.ffmpeg_errors import reason_of
+from stages.reading.live.sockets import Peer
+from stages.reading.live.threads import start
 from stages.reading.live.verdicts import Dropped
 
 DEFAULT_PORTS = {"rtsp": 554, "rtsps": 322, "http": 80, "https": 443, "rtmp": 1935, "rtmps": 443}
 _NO_PEERS: frozenset[Peer] = frozenset()
-
-
-class Peer(NamedTuple):
-    """The other end of a connection."""
-
-    address: str
-    port: int
 
 
 def host_of(url: str) -> tuple[str, int] | None:
@@ -32,7 +26,7 @@ def host_of(url: str) -> tuple[str, int] | None:
     return (parts.hostname, port) if parts.hostname and port else None
 
 
-class Names:
+class HostLookup:
     """Looks one host up, in a thread of its own: nothing can end a look-up that waits for a dead name server.
 
     FFmpeg looks it up again, without a bound; a name server that has just answered is likely to answer again.
@@ -55,7 +49,7 @@ class Names:
             return
         self._answered.clear()
         self._thread = threading.Thread(target=self._ask, args=self._host, name="name of a camera", daemon=True)
-        begin(self._thread)
+        start(self._thread)
 
     def wait(self, seconds: float) -> bool:
         """Whether the answer is there, at most so much later."""
@@ -76,7 +70,7 @@ class Names:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             self._peers, self._problem = frozenset(Peer(str(one[4][0]), port) for one in found), ""
         except (OSError, UnicodeError) as error:
-            self._problem = getattr(error, "strerror", None) or type(error).__name__
+            self._problem = reason_of(error)
         self._answered.set()
 
 

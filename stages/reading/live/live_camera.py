@@ -14,17 +14,18 @@ from pipeline.messages import Stamp
 from pipeline.stage import Context, Stop
 from stages.reading import addresses
 from stages.reading.camera import Camera
-from stages.reading.live import complaints
+from stages.reading.live import ffmpeg_log
+from stages.reading.live.camera_reporter import CameraReporter
 from stages.reading.live.connection import Connection, connected
 from stages.reading.live.decoder import Decoder, LivePicture
 from stages.reading.live.facts import Facts
-from stages.reading.live.hope import Hope
+from stages.reading.live.host_lookup import HostLookup
 from stages.reading.live.lifeline import Lifeline
-from stages.reading.live.names import Names, Peer
-from stages.reading.live.patience import patience_with
+from stages.reading.live.no_picture_timeout import NoPictureTimeout
 from stages.reading.live.retries import Retries
+from stages.reading.live.sockets import Peer
+from stages.reading.live.timeouts import timeouts_of
 from stages.reading.live.verdicts import Dropped, verdict_on
-from stages.reading.live.voice import Voice
 from stages.reading.shots import Shot, Shots
 from stages.reading.timeline import SECOND_NS
 from stages.reading.waiting import wait
@@ -36,16 +37,16 @@ NAME_S = 2.0
 _LOOK_S = 0.1
 
 
-class Following:
+class LiveCamera:
     """One live camera."""
 
     def __init__(self, name: str, camera: Camera, context: Context) -> None:
         self._name = name
         self._camera = camera
         self._incarnation = context.incarnation
-        self._voice = Voice(name, context)
-        self._facts = Facts(self._voice)
-        self._names = Names(camera.url)
+        self._reporter = CameraReporter(name, context)
+        self._facts = Facts(self._reporter)
+        self._lookup = HostLookup(camera.url)
         # So that cameras do not come back as one: nothing that has to be hard to guess.
         self._retries = Retries(random.Random().random)  # noqa: S311
 
@@ -69,7 +70,7 @@ class Following:
     def _epochs(self, stop: Stop, resume: Stamp | None) -> Shots:
         # Never one that an earlier incarnation of this process may have used: readers know its frames.
         epoch = max(resume.epoch + 1 if resume else 0, (self._incarnation - 1) * EPOCHS_OF_A_PROCESS)
-        self._voice.is_now("connecting")
+        self._reporter.is_now("connecting")
         while not stop.is_set():
             begun, seen = time.monotonic(), False
             try:
@@ -90,37 +91,37 @@ class Following:
         if stop.is_set():
             return
         verdict = verdict_on(error, addresses.redact_url(self._camera.url), spent_s, self._camera.connect_s)
-        self._voice.is_now(*verdict)
-        wait(self._retries.pause_s(verdict.state, spent_s), stop, self._voice.alive)
+        self._reporter.is_now(*verdict)
+        wait(self._retries.pause_s(verdict.state, spent_s), stop, self._reporter.alive)
 
     def _connection(self, epoch: int, stop: Stop) -> Shots:
         """Ends when the stop comes. Raises av.FFmpegError, OSError or Dropped when the connection fails or ends."""
-        lifeline = Lifeline(self._voice, stop, self._peers(stop), patience_with(self._camera).stalled_s)
-        with complaints.listening() as heard, lifeline, connected(self._camera, lifeline) as connection:
+        lifeline = Lifeline(self._reporter, stop, self._peers(stop), timeouts_of(self._camera).stalled_s)
+        with ffmpeg_log.listening() as log, lifeline, connected(self._camera, lifeline) as connection:
             self._facts.connected(self._camera, connection.stream)
-            decoder = Decoder(connection.stream, self._camera, self._voice, heard)
+            decoder = Decoder(connection.stream, self._camera, self._reporter, log)
             for seq, picture in enumerate(self._pictures(connection, decoder, stop)):
                 self._retries.succeeded()
                 self._facts.seen(picture.frame)
-                self._voice.is_now("live")
+                self._reporter.is_now("live")
                 yield Shot(self._stamp(epoch, seq, picture), picture.frame)
 
     def _pictures(self, connection: Connection, decoder: Decoder, stop: Stop) -> Iterator[LivePicture]:
-        hope = Hope(self._camera.max_fps, time.monotonic())
+        timeout = NoPictureTimeout(self._camera.max_fps, time.monotonic())
         for packet in connection.packets(stop):
             for picture in decoder.pictures(packet):
-                hope.picture(time.monotonic())
+                timeout.picture(time.monotonic())
                 yield picture
-            if hope.is_lost(decoder.refused, time.monotonic()):
+            if timeout.is_over(decoder.refused, time.monotonic()):
                 raise Dropped("what it sends can no longer be decoded: opened again, in case its codec has changed")
 
     def _peers(self, stop: Stop) -> frozenset[Peer]:
         """Where the camera is. Raises Dropped where that is not found out in time."""
-        self._names.begin()
+        self._lookup.begin()
         until = time.monotonic() + NAME_S
-        while not self._names.wait(_LOOK_S) and time.monotonic() < until and not stop.is_set():
-            self._voice.alive()
-        return self._names.peers()
+        while not self._lookup.wait(_LOOK_S) and time.monotonic() < until and not stop.is_set():
+            self._reporter.alive()
+        return self._lookup.peers()
 
     def _stamp(self, epoch: int, seq: int, picture: LivePicture) -> Stamp:
         base = (picture.time_base.numerator, picture.time_base.denominator)

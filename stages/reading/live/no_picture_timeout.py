@@ -12,7 +12,7 @@ LONGEST_S = 30.0
 """Without a picture, where none need have been refused: cameras exist that send a keyframe in 20 s."""
 
 
-class Hope:
+class NoPictureTimeout:
     """Of one connection, that stands since ``now_s``; at most ``max_fps`` pictures a second are wanted of it."""
 
     def __init__(self, max_fps: float | None, now_s: float) -> None:
@@ -24,7 +24,7 @@ class Hope:
         """A picture came."""
         self._picture_s = now_s
 
-    def is_lost(self, refused: int, now_s: float) -> bool:
+    def is_over(self, refused: int, now_s: float) -> bool:
         """``refused``: packets in a row, up to now, that were refused with no picture in between."""
         if not refused:
             self._refused_s = None

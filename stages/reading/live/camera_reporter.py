@@ -7,7 +7,7 @@ import threading
 from pipeline.stage import CameraState, Context
 
 
-class Voice:
+class CameraReporter:
     """The context, for one camera. A change of its state is told once. May be used from any thread."""
 
     def __init__(self, camera: str, context: Context) -> None:

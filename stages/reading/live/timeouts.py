@@ -7,21 +7,21 @@ from typing import NamedTuple
 from stages.reading import addresses
 from stages.reading.camera import Camera
 
-GIVE_UP_S = 8.0
+AFTER_STALLED_S = 8.0
 """From stalled to given up."""
 _STALLED_S = 3.0
 # A playlist brings some seconds at once, and a recorder may be late with it.
 _STALLED_HLS_S = 12.0
 
 
-class Patience(NamedTuple):
+class Timeouts(NamedTuple):
     """Without a packet for so long a camera is stalled; then its connection is given up."""
 
     stalled_s: float
     give_up_s: float
 
 
-def patience_with(camera: Camera) -> Patience:
+def timeouts_of(camera: Camera) -> Timeouts:
     """What the camera's settings say, else what is usual with its kind."""
     stalled_s = camera.stalled_s or (_STALLED_HLS_S if addresses.is_playlist(camera.url) else _STALLED_S)
-    return Patience(stalled_s, stalled_s + GIVE_UP_S)
+    return Timeouts(stalled_s, stalled_s + AFTER_STALLED_S)

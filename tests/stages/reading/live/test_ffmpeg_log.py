@@ -9,7 +9,7 @@ import threading
 import av.logging
 import pytest
 
-from stages.reading.live.complaints import Complaint, kind_of, listening
+from stages.reading.live.ffmpeg_log import LogLine, kind_of, listening
 
 ERROR, WARNING = av.logging.ERROR, av.logging.WARNING
 
@@ -29,7 +29,7 @@ ERROR, WARNING = av.logging.ERROR, av.logging.WARNING
     ],
 )
 def test_lines_are_understood(source: str, text: str, kind: str | None) -> None:
-    assert kind_of(Complaint(WARNING, source, text)) == kind
+    assert kind_of(LogLine(WARNING, source, text)) == kind
 
 
 def test_the_same_line_counts_each_time() -> None:

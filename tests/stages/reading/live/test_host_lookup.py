@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from stages.reading.live.names import Names, Peer, host_of
+from stages.reading.live.host_lookup import HostLookup, host_of
+from stages.reading.live.sockets import Peer
 from stages.reading.live.verdicts import Dropped
 
 
@@ -32,11 +33,11 @@ def test_the_host_of_an_address(url: str, host: tuple[str, int] | None) -> None:
     assert host_of(url) == host
 
 
-def asked(url: str, seconds: float = 20.0) -> Names:
-    names = Names(url)
-    names.begin()
-    names.wait(seconds)
-    return names
+def asked(url: str, seconds: float = 20.0) -> HostLookup:
+    lookup = HostLookup(url)
+    lookup.begin()
+    lookup.wait(seconds)
+    return lookup
 
 
 def test_numbers_are_not_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,14 +72,14 @@ def slow_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
 
 def test_a_name_server_that_is_silent_is_asked_once(slow_server: threading.Event) -> None:
-    names = asked("rtsp://cam/x", 0.05)
+    lookup = asked("rtsp://cam/x", 0.05)
     threads = threading.active_count()
     for _ in range(3):
-        names.begin()
-        assert not names.wait(0.01)
+        lookup.begin()
+        assert not lookup.wait(0.01)
         with pytest.raises(Dropped, match="no name server answers"):
-            names.peers()
+            lookup.peers()
     assert threading.active_count() == threads
     slow_server.set()
-    assert names.wait(10)
-    assert names.peers() == {Peer("10.0.0.11", 554)}
+    assert lookup.wait(10)
+    assert lookup.peers() == {Peer("10.0.0.11", 554)}
