@@ -86,11 +86,12 @@ Verdict = EndRun | EndCameras | GoOn
 def judge(death: Death, *, running: bool, finite: bool) -> Verdict:
     """What to do. `running`: all processes were ready once. `finite`: the graph is of files and should come to its end.
 
-    The user's mistake ends the run, and so does whatever comes before it runs. A graph of files that cannot end
-    otherwise does not go on for ever: a source that keeps dying ends its own cameras, any other process is needed by
-    all.
+    What a process says before the run is `running` ends the run, and so does the user's mistake on a graph of files. A
+    process of live cameras that cannot be opened again (somebody has replaced its model, say) is tried for ever, while
+    all others go on. A graph of files that cannot end otherwise does not go on for ever: a source that keeps dying ends
+    its own cameras, any other process is needed by all.
     """
-    if death.failure and (death.failure[0] == EXIT_USER or not running):
+    if death.failure and (not running or (death.failure[0] == EXIT_USER and (finite or death.opened))):
         return EndRun(*death.failure)
     if death.status >= 0 and not death.opened and not running and death.failed_starts >= _MOST_FAILED_STARTS:
         return EndRun(EXIT_GAVE_UP, f"{death.unit} does not start: {death.reason}")

@@ -95,12 +95,15 @@ class SourceFeed:
         self._thread.start()
 
     def stop(self, reason: EndReason = "stopped") -> None:
-        """Ask the source to end; its end comes through `take` like everything else."""
+        """Ask the source to end; its end comes through `take` like everything else.
+
+        One that has not begun says it when it is started, and is never asked for a frame.
+        """
         with self._lock:
             first, self._ending = not self._ending, self._ending or reason
-            idle = not self.started or self._resting
+            resting = self._resting
         self._stop.set()
-        if first and idle:
+        if first and resting:
             self._hand(Handed(self._end(reason)))
 
     def pause(self) -> None:
@@ -143,8 +146,8 @@ class SourceFeed:
         self._last = resume
         end = self._end("error", gave_up, EXIT_GAVE_UP) if gave_up else self._until_end(resume)
         with self._lock:
-            self._resting = end.reason == "stopped" and not self._ending
-        if not self._resting:
+            self._resting = resting = end.reason == "stopped" and not self._ending
+        if not resting:  # once it rests, `attend` may have begun again
             self._hand(Handed(self._end(self._ending) if self._ending and end.reason == "stopped" else end))
 
     def _until_end(self, resume: Stamp | None) -> End:

@@ -70,10 +70,9 @@ class Fleet:
             told = in_words(error)
             if told is None:
                 raise
-            process.put_off_until = time.monotonic() + _AGAIN_S
             if process.short != told:
                 self._log.error("process_not_started", unit=process.plan.name, why=told, retry_s=_AGAIN_S)
-            process.short = told
+            process.put_off(time.monotonic() + _AGAIN_S, told)
 
     def start(self, process: Process) -> None:
         """Start the next incarnation. Raises EnvironmentProblem, or OSError where the machine does not give enough."""
@@ -100,18 +99,18 @@ class Fleet:
         )
 
     def link(self) -> None:
-        """Tell each where those are that read from it."""
+        """Tell each where those are that read from it. New ones are not there before their plan is settled."""
         for process in self.processes:
-            readers = {name: self._processes[name].endpoint for name in process.readers}
-            known = {name: endpoint for name, endpoint in readers.items() if endpoint}
+            readers = [self._processes[name] for name in process.readers if name in self._processes]
+            known = {reader.plan.name: reader.endpoint for reader in readers if reader.endpoint}
             if known and process.channel and process.state == "running":
                 process.channel.send("links", endpoints=known)
 
-    def start_sources(self) -> None:
-        """Let the sources begin, once all others can take what they bring."""
+    def start_sources(self, but: Collection[str] = ()) -> None:
+        """Let the sources begin, once all others can take what they bring; those of the cameras `but` have to wait."""
         for source in self.processes:
             if source.plan.sources and source.channel:
-                source.channel.send("start")
+                source.channel.send("start", cameras=[camera for camera in source.plan.cameras if camera not in but])
 
     def stop_sources(self) -> None:
         """Let the sources end."""
@@ -149,7 +148,7 @@ class Fleet:
     @property
     def changing(self) -> bool:
         """True while one closes that is needed no more, or one begins that is new, or has other settings."""
-        return any(p.leaving or p.previous or not p.ready_at for p in self.processes)
+        return any(process.changing for process in self.processes)
 
     def settle(self) -> None:
         """Everyone has the plan: those that are not in it close, those that are new to it start."""
@@ -191,10 +190,6 @@ class Fleet:
                 process.succeed_with(unit)
                 changed.append(unit.name)
         return changed
-
-    def readers_of(self, process: Process) -> list[Process]:
-        """Those that read from it."""
-        return [self._processes[name] for name in sorted(process.readers)]
 
     # ---- listening
 

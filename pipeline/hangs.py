@@ -2,48 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+
+from pipeline.reports import Beat
 
 FROZEN_S = 2.0
 
 
-def hung(
-    state: str,
-    beat: Mapping[str, Any],
-    *,
-    now: float,
-    since: float,
-    heard_at: float,
-    beat_at: float,
-    hang_s: float,
-    open_s: float,
-) -> str:
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Seconds of CLOCK_MONOTONIC: `since` is when a process was started, `heard_at` when it was heard of last, and
+    `beat_at` when its last beat came."""
+
+    now: float
+    since: float
+    heard_at: float
+    beat_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long things may take: a batch or a source's next frame, and opening stages or a source's first frame."""
+
+    hang_s: float
+    open_s: float
+
+
+def hung(starting: bool, beat: Beat, times: Times, limits: Limits) -> str:
     """Why a process counts as hung, or an empty string.
 
-    All times are seconds of CLOCK_MONOTONIC: `since` is when it was started, `heard_at` when it was heard of last, and
-    `beat_at` when `beat` came, whose fields are those of `pipeline.reports.Beat`. What a beat says held then: how long
-    a batch takes is known only up to there.
+    `starting`: it has not opened its stages yet. What the last `beat` says held when it came: how long a batch takes is
+    known only up to there.
     """
-    if state == "starting":
-        return f"not ready after {open_s:g} s (open_s)" if now - since > open_s else ""
-    if now - heard_at > hang_s:
-        return f"no sign of life for {hang_s:g} s (hang_s)"
-    working_since = beat.get("working_since_ns", 0) / 1e9
-    if working_since and beat_at - working_since > hang_s:
-        return f"one batch takes longer than {hang_s:g} s: if it may, raise `hang_s` in the graph file"
-    return _source_hung(beat, beat_at, hang_s, open_s)
+    if starting:
+        return f"not ready after {limits.open_s:g} s (open_s)" if times.now - times.since > limits.open_s else ""
+    if times.now - times.heard_at > limits.hang_s:
+        return f"no sign of life for {limits.hang_s:g} s (hang_s)"
+    working_since = beat.working_since_ns / 1e9
+    if working_since and times.beat_at - working_since > limits.hang_s:
+        return f"one batch takes longer than {limits.hang_s:g} s: if it may, raise `hang_s` in the graph file"
+    return _source_hung(beat, times.beat_at, limits)
 
 
-def _source_hung(beat: Mapping[str, Any], beat_at: float, hang_s: float, open_s: float) -> str:
-    silent_since = beat.get("source_silent_since_ns", 0) / 1e9
+def _source_hung(beat: Beat, beat_at: float, limits: Limits) -> str:
+    silent_since = beat.source_silent_since_ns / 1e9
     if not silent_since:
         return ""
-    if beat.get("source_opening"):
-        late = beat_at - silent_since > open_s
-        return f"a source has not brought its first frame after {open_s:g} s (open_s)" if late else ""
-    if beat_at - silent_since > hang_s:
-        return f"a source gives no sign of life for {hang_s:g} s: if it may, raise `hang_s` in the graph file"
+    if beat.source_opening:
+        late = beat_at - silent_since > limits.open_s
+        return f"a source has not brought its first frame after {limits.open_s:g} s (open_s)" if late else ""
+    if beat_at - silent_since > limits.hang_s:
+        return f"a source gives no sign of life for {limits.hang_s:g} s: if it may, raise `hang_s` in the graph file"
     return ""
 
 

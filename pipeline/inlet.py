@@ -19,6 +19,7 @@ import zmq
 from pipeline.errors import WireError
 from pipeline.items import Item
 from pipeline.lane import Lane, Received
+from pipeline.mailbox import Gone
 from pipeline.mailboxes import Mailboxes, Room
 from pipeline.mappings import MappedSegment, Mappings, SegmentGone
 from pipeline.messages import Message
@@ -77,9 +78,7 @@ class Inlet:
         self._mailboxes = Mailboxes(
             plan.incoming,
             accepted,
-            counters,
-            self._finish,
-            self._refuse,
+            Gone(counters, self._finish, self._refuse),
             priorities=plan.priorities,
             successor=successor,
         )

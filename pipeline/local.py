@@ -30,7 +30,7 @@ from pipeline.notices import Notices
 from pipeline.outbox import Outbox
 from pipeline.outcome import Outcome
 from pipeline.plan import RunPlan, UnitPlan
-from pipeline.reports import Beat
+from pipeline.reports import Beat, StageBeat
 from pipeline.runner import Runner
 from pipeline.stage import Source
 from pipeline.status import Meter, read_event
@@ -44,7 +44,8 @@ class _OneProcess:
     def __init__(self, plan: UnitPlan) -> None:
         self.plan = plan
         self.state = "running"
-        self.beat: dict[str, Any] = {}
+        self.beat = Beat(op="beat")
+        self.trouble = ""
         self.ended: dict[str, tuple[str, str]] = {}
         self.end_status: dict[str, int] = {}
         self.restarts = 0
@@ -230,9 +231,9 @@ class LocalRun:
                 self.events.append(event)
             outbox.committed.clear()
         self._note_cameras()
-        stages = {name: runner.times.snapshot() for name, runner in unit.runners.items()}
+        stages = {name: StageBeat(**runner.times.snapshot()) for name, runner in unit.runners.items()}
         files = self._process.counters.files
-        self._process.beat = {"stages": stages, "files": files, "held": self._hold.waits_for}
+        self._process.beat = Beat(op="beat", stages=stages, files=files, held=self._hold.waits_for)
         if self._tell:
             self._tell(self)
 

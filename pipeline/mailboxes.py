@@ -11,12 +11,10 @@ import heapq
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from pipeline.errors import WireError
 from pipeline.items import Item
 from pipeline.lane import Lane, Received
 from pipeline.mailbox import Gone, Mailbox
 from pipeline.messages import MARKS, Message
-from pipeline.metrics import Counters
 from pipeline.plan import EdgePlan
 from pipeline.shares import Rank, Shares
 from pipeline.wire import types_for
@@ -28,19 +26,17 @@ Room = Callable[[str], int]
 class Mailboxes:
     """All mailboxes of a process.
 
-    `accepted`: edge name -> the message types of its port. `finish` is called with what gives way to a newer message,
-    `refuse` with what belongs together and cannot be believed. `priorities`: camera -> its weight, 1 where none is
-    given. `successor`: this process takes the place of one that died, and its senders go on behind what that one was
-    done with, as far as each of them had heard. `clock`: in seconds.
+    `accepted`: edge name -> the message types of its port. `gone`: what becomes of messages that are not handed out.
+    `priorities`: camera -> its weight, 1 where none is given. `successor`: this process takes the place of one that
+    died, and its senders go on behind what that one was done with, as far as each of them had heard. `clock`: in
+    seconds.
     """
 
     def __init__(
         self,
         edges: Sequence[EdgePlan],
         accepted: Mapping[str, Iterable[type[Message]]],
-        counters: Counters,
-        finish: Callable[[Received], None],
-        refuse: Callable[[Sequence[Received], WireError], None],
+        gone: Gone,
         *,
         priorities: Mapping[str, int] | None = None,
         successor: bool = False,
@@ -48,7 +44,7 @@ class Mailboxes:
     ) -> None:
         self._edges = {edge.name: edge for edge in edges}
         self._types = {name: types_for([*types, *MARKS]) for name, types in accepted.items()}
-        self._gone = Gone(counters, finish, refuse)
+        self._gone = gone
         self._successor = successor
         self._clock = clock
         self._shares = Shares(priorities or {})

@@ -1,21 +1,22 @@
 """Cameras come and go while a run goes on, and stages get other settings: one step after the other.
 
     a camera goes     its source says its last word --done--> plan without it --all have it--> its process ends
-    a camera comes    plan with it --all have it--> its process starts
+    a camera comes    plan with it --all have it--> its source starts
     other settings    of a camera: it goes, and comes again; of a stage: its processes close, and begin anew
 
 What is wanted is kept apart from what is: whatever dies meanwhile, the difference between the two says what to do next.
+A camera whose source has been asked for its last word goes in any case, also where it is wanted again meanwhile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline.errors import UserError
 from pipeline.fleet import Fleet
-from pipeline.plan import RunPlan, StagePlan, UnitPlan
+from pipeline.plan import EdgePlan, GroupPlan, RunPlan, StagePlan, UnitPlan
 from pipeline.process import Process
 from pipeline.reports import Revised
 from pipeline.revision import with_cameras, with_stages
@@ -26,20 +27,23 @@ class Membership:
     """The cameras and stages of a run as they are (`plan`), and as they are wanted. `turn` goes one step further.
 
     `source`: the kind of the source stage. `paused`: cameras that rest. `problems`: camera -> why it was not taken in.
+    `refused`: process -> why it does not open with the settings that it was to have since the last `restart`.
     """
 
     def __init__(self, plan: RunPlan, fleet: Fleet, log: Logger) -> None:
         self.plan = plan
         self.paused: set[str] = set()
         self.problems: dict[str, str] = {}
+        self.refused: dict[str, str] = {}
         self._fleet = fleet
         self._log = log
         self.source = plan.source
         self._origin = plan
         self._wanted: dict[str, Mapping[str, Any]] = dict(plan.camera_settings)
         self._live = set(plan.live_cameras)
-        self._told: dict[str, int] = {}
-        self._coming: tuple[str, ...] = ()
+        self._asked_to_leave: dict[str, int] = {}
+        """Camera -> the incarnation of its source that was asked last."""
+        self._joining: tuple[str, ...] = ()
         self._under_way = False
 
     @property
@@ -48,25 +52,36 @@ class Membership:
         return self._wanted
 
     @property
+    def live(self) -> Collection[str]:
+        """Which of the cameras never wait."""
+        return self._live
+
+    @property
+    def joining(self) -> Collection[str]:
+        """Cameras that not all processes know yet: their sources must not begin."""
+        return self._joining
+
+    @property
     def busy(self) -> bool:
         """True while what is differs from what is wanted, or a change has not come to its end."""
         return self.differs or self._under_way or bool(self.coming) or self._fleet.changing
 
     @property
     def differs(self) -> bool:
-        """True while other cameras are wanted than are there."""
-        return self._wanted != self.plan.camera_settings
+        """True while other cameras are wanted than are there, or one that is there is on its way out."""
+        return self._wanted != self.plan.camera_settings or bool(self._asked_to_leave)
 
     @property
     def leaving(self) -> list[str]:
-        """Cameras that are on their way out, some of them to come again with other settings."""
-        return [name for name, values in self.plan.camera_settings.items() if self._wanted.get(name) != values]
+        """Cameras that are on their way out, some of them to come again."""
+        here = self.plan.camera_settings
+        return [name for name in here if name in self._asked_to_leave or self._wanted.get(name) != here[name]]
 
     @property
     def coming(self) -> list[str]:
         """Cameras that are wanted and whose source has not begun yet."""
         here = self.plan.camera_settings
-        return [name for name in self._wanted if name not in here or name in self._coming or not self._has_begun(name)]
+        return [name for name in self._wanted if name not in here or name in self._joining or not self._has_begun(name)]
 
     def _has_begun(self, camera: str) -> bool:
         source = self._fleet.source_of(camera)
@@ -90,6 +105,7 @@ class Membership:
         if len(self._wanted) == 1:
             raise UserError(f"{name} is the only camera: `camgraph stop` ends the run")
         del self._wanted[name]
+        self.problems.pop(name, None)
         self.paused.discard(name)
 
     def pause(self, name: str, *, paused: bool) -> None:
@@ -101,22 +117,31 @@ class Membership:
             self._tell_paused(source)
 
     def want(self, cameras: Mapping[str, Mapping[str, Any]], live: Collection[str]) -> None:
-        """Exactly these cameras."""
+        """Exactly these cameras; `live`: which of them never wait."""
         self._wanted = dict(cameras)
         self._live = set(live)
         self.paused.intersection_update(self._wanted)
+        self.problems = {camera: why for camera, why in self.problems.items() if camera not in self._wanted}
 
-    def set_times(self, plan: RunPlan) -> None:
-        """Take on how long things may take."""
-        self.plan = replace(self.plan, hang_s=plan.hang_s, open_s=plan.open_s, drain_s=plan.drain_s)
+    def adopt(self, plan: RunPlan) -> None:
+        """Take on how long things may take, and what a further camera has by itself."""
+        self.plan = replace(
+            self.plan,
+            hang_s=plan.hang_s,
+            open_s=plan.open_s,
+            drain_s=plan.drain_s,
+            camera_defaults=plan.camera_defaults,
+        )
 
     def restart(self, stages: Mapping[str, StagePlan]) -> list[str]:
         """Let the processes of these stages, whose settings are others than before, begin anew; their names."""
+        self.refused.clear()
         self.plan, self._origin = with_stages(self.plan, stages), with_stages(self._origin, stages)
         return self._fleet.replace(self.plan)
 
-    def stays(self, unit: UnitPlan) -> None:
+    def stays(self, unit: UnitPlan, why: str) -> None:
         """The stages of this unit keep the settings that they have in it: others have been refused."""
+        self.refused[unit.name] = why
         stages = {stage.name: stage for stage in unit.stages}
         self.plan, self._origin = with_stages(self.plan, stages), with_stages(self._origin, stages)
         self._fleet.replace(self.plan)
@@ -139,7 +164,8 @@ class Membership:
             return
         self._fleet.start_new()
         if stopping:  # what has not begun to change stays as it is
-            self._wanted = {name: own for name, own in self.plan.camera_settings.items() if name not in self._told}
+            here, leaving = self.plan.camera_settings, self._asked_to_leave
+            self._wanted = {name: values for name, values in here.items() if name not in leaving}
         if self.differs:
             self._go_on()
 
@@ -149,27 +175,29 @@ class Membership:
             self._see_off(camera)
         here = self.plan.camera_settings
         left = {camera for camera in leaving if self._has_left(camera)}
-        self._coming = tuple(name for name in self._wanted if name not in here)
-        if left or self._coming:
+        self._joining = tuple(name for name in self._wanted if name not in here)
+        if left or self._joining:
             cameras = {name: values for name, values in here.items() if name not in left}
-            self._revise({**cameras, **{name: self._wanted[name] for name in self._coming}})
+            self._revise({**cameras, **{name: self._wanted[name] for name in self._joining}})
 
     def _see_off(self, camera: str) -> None:
-        """Ask its source for its last word, each incarnation once."""
+        """Ask its source for its last word, each incarnation once.
+
+        One that has not begun with the camera hears it before it is told to start, and leaves the camera alone.
+        """
         source = self._fleet.source_of(camera)
-        if source is None or self._told.get(camera) == source.incarnation:
+        if source is None or self._asked_to_leave.get(camera) == source.incarnation:
             return
-        if source.channel and source.state == "running":
-            self._told[camera] = source.incarnation
+        self._asked_to_leave[camera] = source.incarnation
+        if source.channel:
             source.channel.send("remove", camera=camera)
-        elif source.state == "waiting" and source.plan.cameras == (camera,):
-            # It keeps dying: the next one leaves the camera alone, and only says the last word.
-            source.gave_up, source.start_at = source.gave_up or "it was removed", 0.0
+        elif set(source.plan.cameras) <= set(self.leaving):
+            source.hurry()  # it keeps dying, but the next one has nothing to do that it could die of
 
     def _has_left(self, camera: str) -> bool:
         """True when all that was made of it is done, everywhere."""
         source = self._fleet.source_of(camera)
-        return source is None or not source.incarnation or camera in source.ended
+        return source is None or not source.ready_at or camera in source.ended
 
     def _revise(self, cameras: Mapping[str, Mapping[str, Any]]) -> None:
         self._under_way = True
@@ -178,9 +206,18 @@ class Membership:
 
     def _settle(self) -> None:
         """All that live have the plan: those that are new to it may come, and those that are not in it may go."""
-        self._under_way, self._coming = False, ()
-        self._told = {camera: n for camera, n in self._told.items() if camera in self.plan.camera_settings}
+        here = self.plan.camera_settings
+        unwanted = {camera for camera in self._joining if self._wanted.get(camera) != here[camera]}
+        self._asked_to_leave = {camera: n for camera, n in self._asked_to_leave.items() if camera in here}
+        self._joining = ()
+        if unwanted:  # nothing of them has begun, and not all may know them
+            self._revise({name: values for name, values in here.items() if name not in unwanted})
+            return
+        self._under_way = False
         self._fleet.settle()
+        for source in self._fleet.processes:
+            self.greet(source)
+        self._fleet.start_sources()
 
     # ---- what processes say
 
@@ -188,14 +225,14 @@ class Membership:
         """A process has the plan, or no memory for it: then those that were to come do not."""
         if not report.problem:
             return
-        for camera in self._coming:
+        for camera in self._joining:
             if self._wanted.pop(camera, None) is not None:
                 self.problems[camera] = report.problem
                 self._log.error("camera_not_taken_in", camera=camera, why=report.problem)
 
     def greet(self, source: Process) -> None:
-        """A process with sources has begun: it hears which of them are to rest before they start."""
-        if self.paused.intersection(source.plan.cameras):
+        """Before the sources of a process start, it hears which of them are to rest."""
+        if source.plan.sources and self.paused.intersection(source.plan.cameras):
             self._tell_paused(source)
 
     def _tell_paused(self, source: Process) -> None:
@@ -205,15 +242,31 @@ class Membership:
 
 def same_structure(before: RunPlan, after: RunPlan) -> bool:
     """Whether the stages of two plans are the same, and how they are joined and placed; their settings may differ."""
-    return bool(_structure(before) == _structure(after))
+    return _structure(before) == _structure(after)
 
 
-def _structure(plan: RunPlan) -> Any:
-    """All of a plan but cameras, settings of stages, and the depths that were counted for the cameras."""
+@dataclass(frozen=True, slots=True)
+class _Structure:
+    """All of a plan but cameras, settings of stages, and the depths that were counted for the cameras.
+
+    `stages`: (name, use) of each group's stages. `edges`: with a depth of 1.
+    """
+
+    in_process: bool
+    groups: tuple[GroupPlan, ...]
+    stages: tuple[tuple[tuple[str, str], ...], ...]
+    edges: frozenset[EdgePlan]
+    event_filters: Mapping[str, tuple[str, ...]]
+    ordered_sinks: tuple[str, ...]
+
+
+def _structure(plan: RunPlan) -> _Structure:
     units = {unit.name: unit for unit in plan.units}
-    groups = [
-        (group.name, group.workers, group.cameras, [(s.name, s.use) for s in units[group.units[0]].stages])
-        for group in plan.groups
-    ]
-    edges = {replace(edge, depth=1) for unit in plan.units for edge in unit.edges}
-    return plan.in_process, groups, edges, dict(plan.event_filters), plan.ordered_sinks
+    return _Structure(
+        plan.in_process,
+        tuple(replace(group, units=()) for group in plan.groups),
+        tuple(tuple((stage.name, stage.use) for stage in units[group.units[0]].stages) for group in plan.groups),
+        frozenset(replace(edge, depth=1) for unit in plan.units for edge in unit.edges),
+        dict(plan.event_filters),
+        plan.ordered_sinks,
+    )

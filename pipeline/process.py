@@ -1,34 +1,35 @@
-"""One process of a run as the supervisor sees it: its start, its reports, its death.
+"""One process of a run as the supervisor sees it: its start, its reports, its death, and the next start.
 
-starting --ready--> running --dies--> waiting (back-off) --> starting ...
+    starting --ready--> running --dies--> waiting (back-off) --> starting ...
+                           '--dies, needed no longer--> finished
+
+With other settings it is closed and begins anew. Until it has opened with them they are on trial: those that it has
+opened with before can come back.
 """
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Collection
-from contextlib import ExitStack, suppress
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 from pipeline.boot import Boot
 from pipeline.channel import Channel
 from pipeline.deaths import Death
 from pipeline.errors import EXIT_GAVE_UP, EnvironmentProblem
-from pipeline.hangs import hung
-from pipeline.plan import UnitPlan
+from pipeline.hangs import Limits, Times, hung
+from pipeline.incarnation import Incarnation
+from pipeline.plan import StagePlan, UnitPlan
 from pipeline.registry import find_stage
 from pipeline.reports import Beat, Ended
 from pipeline.restarts import Restarts
-from pipeline.run_folder import unlink_socket
-from pipeline.scarcity import require_descriptors
 from pipeline.segments import segments_bytes, unlink_prefix
 from pipeline.standstill import Sight
 from pipeline.tally import Tally
+
+ProcessState = Literal["waiting", "starting", "running", "finished"]
 
 _STEADY_S = 60.0
 _OVER_AT_DEATH: dict[str, Any] = {
@@ -43,17 +44,18 @@ _OVER_AT_DEATH: dict[str, Any] = {
 class Process:
     """A unit of the plan, through all of its incarnations.
 
-    `beat`: the fields of its last `Beat`, with the stages' items and the files of all incarnations. `frames_done`:
-    camera -> the stamp up to which all is done. `refused`: why nothing more is heard of this incarnation, if so;
-    `killed_for`: why it was killed, if it was, and is not dead yet. `revision`: the number of the newest plan that it
-    has; `leaving`: it is in none any more; `previous`: its plan before one that it has not opened with yet. `short`:
-    what the machine has too little of to start it, which is not tried before `put_off_until`.
+    `beat`: its last `Beat`, with the stages' items and the files of all incarnations. `frames_done`: camera -> the
+    stamp up to which all is done. `refused`: why nothing more is heard of this incarnation, if so; `killed_for`: why it
+    was killed, if it was, and is not dead yet. `failure`: why it gave up, as it said itself; `trouble`: why it has not
+    opened since, as long as it has not. `revision`: the number of the newest plan that it has; `leaving`: it is in none
+    any more; `outdated`: this incarnation is to close, and the next one begins with other settings. `short`: what the
+    machine has too little of to start it, which is not tried before `put_off_until`.
     """
 
     def __init__(self, plan: UnitPlan, number: int) -> None:
         self.plan = plan
         self.number = number
-        self.state = "waiting"
+        self.state: ProcessState = "waiting"
         self.incarnation = 0
         self.start_at = 0.0
         self.put_off_until = 0.0
@@ -66,28 +68,37 @@ class Process:
         self.held_since = 0.0
         self.endpoint = ""
         self.failure: tuple[int, str] | None = None
+        self.trouble = ""
         self.refused = ""
         self.killed_for = ""
         self.gave_up = ""
         self.revision = 0
         self.leaving = False
-        self.previous: UnitPlan | None = None
+        self.outdated = False
         self.ended: dict[str, tuple[str, str]] = {}
         self.end_status: dict[str, int] = {}
-        self.beat: dict[str, Any] = {}
+        self.beat = Beat(op="beat")
         self.frames_done: dict[str, Any] = {}
         self.deaths = Restarts()
         self.tally = Tally()
-        self.channel: Channel | None = None
-        self.pidfd = -1
-        self._popen: subprocess.Popen[bytes] | None = None
-        self._life = -1
+        self._life: Incarnation | None = None
         self._boot: Boot | None = None
+        self._opened: tuple[StagePlan, ...] | None = None
 
     @property
     def pid(self) -> int:
         """The process id, 0 while there is none."""
-        return self._popen.pid if self._popen else 0
+        return self._life.pid if self._life else 0
+
+    @property
+    def pidfd(self) -> int:
+        """Becomes readable when it is dead; -1 while there is none."""
+        return self._life.pidfd if self._life else -1
+
+    @property
+    def channel(self) -> Channel | None:
+        """Where it is told things, and tells them; None while there is none."""
+        return self._life.channel if self._life else None
 
     @property
     def shared_bytes(self) -> int:
@@ -131,48 +142,56 @@ class Process:
             for camera in [camera for camera in known if camera not in cameras]:
                 del known[camera]
 
+    @property
+    def on_trial(self) -> bool:
+        """True while it has not opened with its settings yet, but with others before."""
+        return self._opened is not None and self._opened != self.plan.stages
+
+    @property
+    def changing(self) -> bool:
+        """True while it is on its way out, or has not opened yet with the settings that it is to have."""
+        opening = self.outdated or self.on_trial or not self.ready_at
+        return self.leaving or (opening and self.state != "finished")
+
     def succeed_with(self, plan: UnitPlan) -> None:
-        """Close this incarnation in order, for the next one to begin with other settings."""
-        self.previous, self.plan = self.previous or self.plan, plan
+        """Go on with other settings. A living incarnation closes in order for the next; a dead one need not wait."""
+        self.plan = plan
         if self.channel:
+            self.outdated = True
             self.channel.send("close")
+        else:
+            self.hurry()
 
     def go_back(self) -> None:
-        """It does not open with its new settings: those of before are right again."""
-        assert self.previous
-        self.plan, self.previous = self.previous, None
+        """It does not open with its new settings: those that it has opened with are right again."""
+        assert self._opened is not None
+        self.plan = replace(self.plan, stages=self._opened)
 
     # ---- its start and its end
 
-    def spawn(self, boot: Boot) -> None:
-        """Start the next incarnation: a clean exec, two inherited descriptors, nothing secret in its arguments.
+    def hurry(self) -> None:
+        """Start the next incarnation as soon as possible."""
+        self.start_at = 0.0
 
-        Raises OSError where the machine does not give enough for it; then nothing of it stays.
-        """
-        require_descriptors()
+    def put_off(self, until: float, short: str) -> None:
+        """It cannot be started before, for the machine is `short` of something."""
+        self.put_off_until, self.short = until, short
+
+    def give_up(self, why: str) -> None:
+        """It keeps dying: the next incarnation leaves its cameras alone, and only says that they end."""
+        self.gave_up = why
+        self.hurry()
+
+    def spawn(self, boot: Boot) -> None:
+        """Start the next incarnation. Raises as `Incarnation`."""
         if self._boot:
             unlink_prefix(self._boot.shm_prefix)
-        with ExitStack() as undo:
-            ours, theirs = socket.socketpair()
-            undo.callback(ours.close)
-            with theirs:
-                life_read, life = os.pipe2(os.O_CLOEXEC)
-                undo.callback(os.close, life)
-                try:
-                    popen = _executed(f"{boot.run}/{self.plan.name}", theirs.fileno(), life_read)
-                finally:
-                    os.close(life_read)
-            undo.callback(popen.wait)
-            undo.callback(popen.kill)
-            pidfd = os.pidfd_open(popen.pid)
-            undo.pop_all()
-        self._popen, self._life, self.pidfd = popen, life, pidfd
+        self._life = Incarnation(boot)
         self._boot, self.incarnation = boot, boot.incarnation
-        self.channel = Channel(ours)
         self.state, self.failure, self.refused, self.short = "starting", None, "", ""
-        self.killed_for = ""
+        self.killed_for, self.outdated = "", False
         self.started_at = self.heard_at = time.monotonic()
-        if not self.channel.send("boot", boot=boot.to_wire()):
+        if not self._life.channel.send("boot", boot=boot.to_wire()):
             raise EnvironmentProblem(
                 f"the plan of the process {self.plan.name} is too large to be handed over: "
                 "use fewer cameras or shorter settings, or more `workers`"
@@ -181,24 +200,16 @@ class Process:
     def kill(self, why: str = "the run is over") -> None:
         """SIGKILL; `reap` follows when the death has been noticed."""
         self.killed_for = why
-        if self._popen:
-            self._popen.kill()
+        if self._life:
+            self._life.kill()
 
     def reap(self) -> int:
         """Clean up after the death of this incarnation; its exit status, negative for a signal."""
-        assert self._popen
-        assert self._boot
-        status = self._popen.wait()
+        assert self._life
+        status = self._life.bury()
+        self._life = None
         self.tally.died()
-        if self.channel:
-            self.channel.close()
-        os.close(self._life)
-        os.close(self.pidfd)
-        unlink_socket(self._boot.endpoint)
-        with suppress(OSError):  # no descriptor to look with: it is done before the next start
-            unlink_prefix(self._boot.shm_prefix)
-        self._popen, self.channel, self.pidfd = None, None, -1
-        self.beat = {**self.beat, **_OVER_AT_DEATH}
+        self.beat = self.beat.model_copy(update=_OVER_AT_DEATH)
         self.held_since = 0.0
         self.endpoint = ""
         return status
@@ -209,7 +220,14 @@ class Process:
         steady = self.ready_at > self.started_at and self.died_at - self.ready_at > _STEADY_S
         delay = min(most_s, self.deaths.died(opened=opened, steady=steady))
         self.state, self.start_at = "waiting", self.died_at + delay
+        if self.failure and not opened:
+            self.trouble = self.failure[1]
         return delay
+
+    def begin_anew(self) -> None:
+        """Start the next incarnation at once: that this one is dead was wanted."""
+        self.state = "waiting"
+        self.hurry()
 
     def death(self, status: int, *, opened: bool) -> Death:
         """The death that it has just died; after `back_off`."""
@@ -227,15 +245,17 @@ class Process:
 
     def is_ready(self, endpoint: str) -> None:
         """It has opened its stages; others send to `endpoint`."""
+        assert self._life
         self.state, self.endpoint = "running", endpoint
         self.ready_at = self.heard_at = time.monotonic()
+        self._opened, self.trouble = self._life.boot.unit.stages, ""
 
     def note_beat(self, beat: Beat) -> None:
         """It lives, and has come so far."""
         now = time.monotonic()
         self.tally.note(beat)
         self.frames_done.update(beat.frames_done)
-        self.beat = {**beat.model_dump(), "stages": self.tally.stages, "files": self.tally.files}
+        self.beat = beat.model_copy(update={"stages": self.tally.stages, "files": self.tally.files})
         self.heard_at = self.beat_at = now
         self.held_since = (self.held_since or now) if beat.held else 0.0
         if self.tally.this_life:
@@ -246,32 +266,23 @@ class Process:
         self.ended[end.camera] = (end.reason, end.error)
         self.end_status[end.camera] = EXIT_GAVE_UP if self.gave_up else end.status
 
-    def hung(self, now: float, hang_s: float, open_s: float) -> str:
+    def hung(self, now: float, limits: Limits) -> str:
         """Why the process counts as hung, or an empty string."""
-        return hung(
-            self.state,
-            self.beat,
-            now=now,
-            since=self.started_at,
-            heard_at=self.heard_at,
-            beat_at=self.beat_at,
-            hang_s=hang_s,
-            open_s=open_s,
-        )
+        times = Times(now, since=self.started_at, heard_at=self.heard_at, beat_at=self.beat_at)
+        return hung(self.state == "starting", self.beat, times, limits)
 
     def sight(self, *, trusted: bool, finite: bool) -> Sight:
         """How it looks now; `trusted`: what is known of it is not old."""
         beat = self.beat
-        items = tuple(stage["items"] for stage in beat.get("stages", {}).values())
-        done = (self.incarnation, items, len(self.ended))
-        seen = (tuple(beat.get(key, 0) for key in ("custody", "queue", "slots")), tuple(self.frames_done.items()))
-        at_work = bool(beat.get("working_since_ns") or beat.get("held") or (finite and beat.get("source_opening")))
+        done = (self.incarnation, tuple(stage.items for stage in beat.stages.values()), len(self.ended))
+        seen = ((beat.custody, beat.queue, beat.slots), tuple(self.frames_done.items()))
+        at_work = bool(beat.working_since_ns or beat.held or (finite and beat.source_opening))
         return Sight(
             unit=self.plan.name,
             source=bool(self.plan.sources),
             done=done,
             seen=(done, seen, frozenset(self.counts().items())),
-            custody=beat.get("custody", 0) if self.pid else 0,
+            custody=beat.custody if self.pid else 0,
             readers=frozenset(self.readers),
             excused=at_work or not trusted or self.state not in ("running", "finished"),
         )
@@ -282,17 +293,3 @@ class Process:
         self.heard_at += seconds
         if self.held_since:
             self.held_since += seconds
-
-
-def _executed(label: str, control: int, life: int) -> subprocess.Popen[bytes]:
-    """A clean exec of a child that inherits these descriptors."""
-    # -P: what lies in the working directory is no module, whatever its name.
-    python = [sys.executable, "-P", "-m", "pipeline.child"]
-    return subprocess.Popen(  # noqa: S603 - our own interpreter and module
-        [*python, "--control", str(control), "--life", str(life), label],
-        pass_fds=(control, life),
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-        # Ctrl-C goes to all of a terminal's group, and would kill a child that does not ignore it yet.
-        process_group=0,
-    )

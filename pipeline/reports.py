@@ -1,9 +1,9 @@
 """What a process tells the supervisor, checked before it is believed: a child that talks nonsense harms only itself.
 
-ready     it has opened its stages             ended    a camera's last word has gone through it
-beat      four times a second                  failed   it gives up, and why
-log       a line for the log                   event    the outbox has committed an event
-oversize  something was too large to be told (see `pipeline.channel`)
+ready     it has opened its stages             ended     a camera's last word has gone through it
+beat      four times a second                  failed    it gives up, and why
+log       a line for the log                   event     the outbox has committed an event
+revised   it goes on by another plan, or not   oversize  something was too large to be told (`pipeline.channel`)
 """
 
 from __future__ import annotations
@@ -46,8 +46,6 @@ class Beat(_Report):
     `source_opening`: that source has not made one since its start. `camera_changes`: (camera, state, why, when) of each
     change since the last beat, those of a camera in order; `camera_facts`: what is known of a camera by now.
     """
-
-    model_config = ConfigDict(frozen=True, extra="allow")
 
     op: Literal["beat"]
     working_since_ns: int = 0

@@ -12,10 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from pydantic import ValidationError
+
 from pipeline.errors import CamgraphError, UserError
 from pipeline.membership import Membership, same_structure
 from pipeline.names import A_NAME, is_name
 from pipeline.plan import RunPlan, StagePlan, run_from_wire
+from pipeline.redaction import redact_urls
 from pipeline.registry import find_stage
 from pipeline.stage import Logger, Source
 
@@ -81,8 +84,9 @@ class Requests:
             "coming": members.coming,
             "leaving": members.leaving,
             "paused": sorted(members.paused),
-            "by_command": sorted(self._by_command),
+            "by_command": sorted(self._by_command & members.wanted.keys()),
             "problems": dict(members.problems),
+            "refused": dict(members.refused),
             "cameras": self._run.status()["cameras"],
         }
 
@@ -99,12 +103,13 @@ class Requests:
 
     def _is_live(self, name: str, values: Mapping[str, Any]) -> bool:
         """Whether a camera that is to come is live. Raises UserError where it cannot come to this run."""
-        source = find_stage(self._membership.source)
+        kind = self._membership.source
+        source = find_stage(kind)
         assert issubclass(source, Source)
         try:
             live = source.is_live(source.camera_type.model_validate(dict(values)))
-        except ValueError:
-            raise UserError(f"the settings of the camera {name} are refused by `{source.__name__}`") from None
+        except ValidationError as error:
+            raise UserError(f"camera {name}: {_first_mistake(error)}; expected the settings of `{kind}`") from None
         others = self._membership.plan.camera_settings
         kinds = {camera in self._membership.plan.live_cameras for camera in others}
         if kinds and live not in kinds:
@@ -141,26 +146,30 @@ class Requests:
                 "stages, or what is between them, are others than in the run: only cameras and the settings of stages "
                 "can change while it goes on; stop it and start it again"
             )
-        before = self._membership.plan
-        kept = {name: values for name, values in before.camera_settings.items() if name in self._kept(wanted)}
-        self._membership.want({**wanted.camera_settings, **kept}, {*wanted.live_cameras, *before.live_cameras})
-        restarted = self._membership.restart(_changed_stages(before, wanted))
-        self._membership.set_times(wanted)
-        names = before.camera_settings.keys() | self._membership.wanted.keys()
+        members, before = self._membership, self._membership.plan
+        self._by_command -= wanted.camera_settings.keys()
+        # Cameras that were added by command stay, unless the file has one of that name.
+        kept = {name: values for name, values in members.wanted.items() if name in self._by_command}
+        live_before = set(members.live) - wanted.camera_settings.keys()
+        members.want({**wanted.camera_settings, **kept}, {*wanted.live_cameras, *live_before})
+        restarted = members.restart(_changed_stages(before, wanted))
+        members.adopt(wanted)
+        names = before.camera_settings.keys() | members.wanted.keys()
         answer = {
             "added": sorted(names - before.camera_settings.keys()),
-            "removed": sorted(names - self._membership.wanted.keys()),
-            "changed": sorted(set(self._membership.leaving) & self._membership.wanted.keys()),
+            "removed": sorted(names - members.wanted.keys()),
+            "changed": sorted(set(members.leaving) & members.wanted.keys()),
             "kept": sorted(kept),
             "restarted": restarted,
         }
         self._log.info("graph_reloaded", **answer)
         return answer
 
-    def _kept(self, wanted: RunPlan) -> set[str]:
-        """Cameras that were added by command stay, unless the file has one of that name."""
-        self._by_command -= wanted.camera_settings.keys()
-        return self._by_command
+
+def _first_mistake(error: ValidationError) -> str:
+    """Where a camera's settings are wrong, and why: without the value, which may hold a password."""
+    mistake = error.errors(include_input=False, include_url=False)[0]
+    return redact_urls(f"{'.'.join(map(str, mistake['loc'])) or 'the settings together'}: {mistake['msg']}")
 
 
 def _changed_stages(before: RunPlan, after: RunPlan) -> dict[str, StagePlan]:

@@ -1,8 +1,7 @@
-"""What a process does as its cameras come and go: its plan is another, and nothing that stays is touched.
+"""What a process does when its plan has other cameras than before. Nothing of those that stay is touched.
 
-remove   its source says the camera's last word; when that is done everywhere, a revised plan follows
-revise   cameras that are new get their ways and their places; of those that are gone everything is forgotten
-pause    sources rest, and go on later behind their last frame
+Cameras that are new get their ways and their places. Those that are gone have said their last word before, and all of
+it is done everywhere: they are forgotten.
 """
 
 from __future__ import annotations
@@ -21,41 +20,33 @@ from pipeline.sources import Sources
 from pipeline.unit import Unit
 
 
-class Roster:
-    """The cameras of a process. `new_feed(boot, camera)` makes the source of one. For the loop's thread."""
+def revise(
+    boot: Boot,
+    unit: Unit,
+    inlet: Inlet | None,
+    outlet: Outlet,
+    *,
+    ring: SlotRing,
+    sources: Sources,
+    new_feed: Callable[[Boot, str], SourceFeed],
+) -> str:
+    """Let a process go on by another plan of the same unit; why it cannot, where it has no memory or no time for it.
 
-    def __init__(
-        self,
-        unit: Unit,
-        inlet: Inlet | None,
-        outlet: Outlet,
-        *,
-        ring: SlotRing,
-        sources: Sources,
-        new_feed: Callable[[Boot, str], SourceFeed],
-    ) -> None:
-        self._unit = unit
-        self._inlet = inlet
-        self._outlet = outlet
-        self._ring = ring
-        self._sources = sources
-        self._new_feed = new_feed
-
-    def revise(self, boot: Boot) -> str:
-        """Go on by another plan of the same unit; why it cannot be, where there is no memory or no time left for it."""
-        before, plan = self._unit.plan, boot.unit
-        coming = [camera for camera in plan.cameras if camera not in before.cameras]
-        if coming and any(isinstance(r.stage, Outbox) and r.stage.all_ended for r in self._unit.runners.values()):
-            return "the run is at its end"
-        try:
-            self._ring.resize(slots_of(plan))
-        except EnvironmentProblem as problem:
-            return str(problem)
-        self._outlet.revise(plan.routes)
-        if self._inlet:
-            self._inlet.revise(plan)
-        self._unit.revise(plan)
-        self._sources.keep_only(plan.cameras)
-        for camera in coming if plan.sources else ():
-            self._sources.add(self._new_feed(boot, camera))
-        return ""
+    `new_feed(boot, camera)` makes the source of a camera. A source that is new waits for the order to start.
+    """
+    before, plan = unit.plan, boot.unit
+    coming = [camera for camera in plan.cameras if camera not in before.cameras]
+    if coming and any(isinstance(r.stage, Outbox) and r.stage.all_ended for r in unit.runners.values()):
+        return "the run is at its end"
+    try:
+        ring.resize(slots_of(plan))
+    except EnvironmentProblem as problem:
+        return str(problem)
+    outlet.revise(plan.routes)
+    if inlet:
+        inlet.revise(plan)
+    unit.revise(plan)
+    sources.keep_only(plan.cameras)
+    for camera in coming if plan.sources else ():
+        sources.add(new_feed(boot, camera))
+    return ""

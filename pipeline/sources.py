@@ -42,6 +42,7 @@ class Sources:
         self._collector = collector
         self._counters = counters
         self._on_end = on_end
+        self._allowed: set[str] = set()
         self._on_the_way: dict[str, deque[_Frame]] = defaultdict(deque)
         self.frames_done: dict[str, Stamp] = {}
         """Camera -> the frame up to which all are done: there a later incarnation can go on."""
@@ -52,14 +53,18 @@ class Sources:
         silent = [silence for feed in self._feeds.values() if (silence := feed.silence).since_ns]
         return min(silent, key=lambda silence: silence.since_ns, default=Silence())
 
+    def allow(self, cameras: Collection[str]) -> None:
+        """All readers have a plan with these cameras: they may start."""
+        self._allowed.update(cameras)
+
     def start(self, resume_of: Callable[[str], Stamp | None], gave_up: str) -> None:
-        """Start those that have not been; `resume_of(camera)` says behind which frame to go on."""
+        """Start those that may and have not; `resume_of(camera)` says behind which frame to go on."""
         for camera, feed in self._feeds.items():
-            if not feed.started:
+            if camera in self._allowed and not feed.started:
                 feed.start(resume_of(camera), gave_up)
 
     def add(self, feed: SourceFeed) -> None:
-        """One more camera; `start` begins it."""
+        """One more camera, which may not start yet."""
         self._feeds[feed.camera] = feed
 
     def remove(self, camera: str) -> None:
@@ -68,6 +73,7 @@ class Sources:
 
     def keep_only(self, cameras: Collection[str]) -> None:
         """Forget all of the other cameras: everything of theirs is done."""
+        self._allowed.intersection_update(cameras)
         for camera in [camera for camera in self._feeds if camera not in cameras]:
             self._feeds.pop(camera).join(0)
             self._on_the_way.pop(camera, None)

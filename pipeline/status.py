@@ -13,15 +13,20 @@ from typing import Any, Protocol
 
 from pipeline.camera_states import CameraNow
 from pipeline.plan import RunPlan, UnitPlan
+from pipeline.reports import Beat, StageBeat
 
 
 class Reporting(Protocol):
     """A process as far as its reports go."""
 
     plan: UnitPlan
-    state: str
-    beat: dict[str, Any]
+    beat: Beat
     ended: dict[str, tuple[str, str]]
+    trouble: str
+    """Why it has not opened its stages since its last death, "" where it has."""
+
+    @property
+    def state(self) -> str: ...
 
     @property
     def restarts(self) -> int: ...
@@ -100,7 +105,7 @@ class Meter:
             "events": [_short(event) for event in events[-10:]],
             "actions": {camera: dict(actions) for camera, actions in self._actions.items()},
             "counts": sorted([name, camera, n] for (name, camera), n in counts.items()),
-            "files": list(dict.fromkeys(file for p in processes for file in p.beat.get("files", ()))),
+            "files": list(dict.fromkeys(file for p in processes for file in p.beat.files)),
             "processes": sum(1 for p in processes if p.pid),
             "memory_mb": round(sum(_memory(p.pid) + p.shared_bytes for p in processes if p.pid) / 1e6, 1),
             "units": {p.plan.name: _unit(p) for p in processes},
@@ -165,28 +170,26 @@ class Meter:
         return self._still_s(camera) > _STILL_S
 
     def _stages(self, processes: Sequence[Reporting]) -> dict[str, Any]:
-        stages: dict[str, Any] = {}
+        stages: dict[str, list[tuple[Reporting, StageBeat]]] = defaultdict(list)
         for process in processes:
-            for name, times in process.beat.get("stages", {}).items():
-                stages.setdefault(name, []).append((process, times))
+            for name, times in process.beat.stages.items():
+                stages[name].append((process, times))
         return {name: self._stage(name, rows) for name, rows in stages.items()}
 
-    def _stage(self, name: str, rows: list[tuple[Reporting, dict[str, Any]]]) -> dict[str, Any]:
+    def _stage(self, name: str, rows: list[tuple[Reporting, StageBeat]]) -> dict[str, Any]:
         times = [row for _, row in rows]
         uptime = max(1e-9, time.monotonic() - self._started)
         return {
             "processes": len(rows),
-            "items": sum(t["items"] for t in times),
-            "queue": sum(process.beat.get("queue", 0) for process, _ in rows),
-            "batch": _mean([t["batch"] for t in times]),
-            "latency_ms_p50": _mean([t["latency_ms_p50"] for t in times]),
-            "latency_ms_p99": max(
-                (t["latency_ms_p99"] for t in times if t["latency_ms_p99"] is not None), default=None
-            ),
+            "items": sum(t.items for t in times),
+            "queue": sum(process.beat.queue for process, _ in rows),
+            "batch": _mean([t.batch for t in times]),
+            "latency_ms_p50": _mean([t.latency_ms_p50 for t in times]),
+            "latency_ms_p99": max((t.latency_ms_p99 for t in times if t.latency_ms_p99 is not None), default=None),
             "fps": round(max(0.0, self._rates.get(f"stage {name}", 0.0)), 2),
             "restarts": sum(process.restarts for process, _ in rows),
-            "busy": round(sum(t["busy_ns"] for t in times) / 1e9 / uptime, 3),
-            "held": next((process.beat["held"] for process, _ in rows if process.beat.get("held")), ""),
+            "busy": round(sum(t.busy_ns for t in times) / 1e9 / uptime, 3),
+            "held": next((why for process, _ in rows if (why := process.trouble or process.beat.held)), ""),
         }
 
 
@@ -195,10 +198,11 @@ def _unit(process: Reporting) -> dict[str, Any]:
     return {
         "pid": process.pid,
         "state": process.state,
+        "why": process.trouble,
         "restarts": process.restarts,
-        "cpu_s": round(beat.get("cpu_s", 0.0), 3),
-        "custody": beat.get("custody", 0),
-        "slots": beat.get("slots", 0),
+        "cpu_s": round(beat.cpu_s, 3),
+        "custody": beat.custody,
+        "slots": beat.slots,
         "drops": _drops(process.counts()),
     }
 
@@ -227,8 +231,8 @@ def read_event(body: bytes) -> dict[str, Any]:
 def _stage_items(processes: Sequence[Reporting]) -> Counter[str]:
     items: Counter[str] = Counter()
     for process in processes:
-        for name, times in process.beat.get("stages", {}).items():
-            items[name] += times["items"]
+        for name, times in process.beat.stages.items():
+            items[name] += times.items
     return items
 
 

@@ -120,7 +120,7 @@ class Supervisor:
     def _turn(self) -> None:
         self._listen()
         now = time.monotonic()
-        slept_s = self._watchdog.slept_s(now)
+        slept_s = self._watchdog.absorb_sleep(now)
         if self._stop_since:
             self._stop_since += slept_s
         for process in self.processes:
@@ -153,7 +153,7 @@ class Supervisor:
         if process.state == "waiting" and (stopped or now >= process.start_at) and now >= process.put_off_until:
             self._fleet.start_when_possible(process)
         elif process.state in ("starting", "running"):
-            self._watchdog.look_at(process, self.plan, now)
+            self._watchdog.check_process(process, self.plan, now)
         if process.state == "running" and process.channel and process.has_outbox:
             self._notices.send(process.channel, now)
 
@@ -165,7 +165,7 @@ class Supervisor:
         elif self._stop_since and now - self._stop_since > self.plan.drain_s:
             self._fail(EXIT_GAVE_UP, f"not all was processed within {self.plan.drain_s:g} s after the stop", stuck=True)
         else:
-            self._watchdog.look(self.plan, now, running=self._running)
+            self._watchdog.check_run(self.plan, now, running=self._running)
 
     # ---- what the processes say
 
@@ -195,7 +195,6 @@ class Supervisor:
 
     def _ready(self, process: Process, endpoint: str) -> None:
         process.is_ready(endpoint)
-        process.previous = None
         if process.channel and process.has_outbox:
             # Before its senders know its address: what ends the incidents of the dead comes before those of the living.
             self._notices.send(process.channel, process.ready_at, anew=True)
@@ -205,7 +204,7 @@ class Supervisor:
             self._log.info("running", processes=len(self.processes), cameras=len(self.plan.camera_settings))
         self._membership.greet(process)
         if self._running:
-            self._fleet.start_sources()
+            self._fleet.start_sources(but=self._membership.joining)
 
     # ---- hangs and deaths
 
@@ -214,13 +213,13 @@ class Supervisor:
         if self._closing_since or process.leaving or (process.plan.sources and process.all_ended):
             self._finished(process, status, opened=opened)
             return
-        if process.previous:
+        if process.outdated or process.on_trial:
             self._follow_change(process, opened=opened)
             return
         delay = process.back_off(opened=opened, most_s=_LONGEST_WAIT_AFTER_STOP_S if self._stop_since else math.inf)
         death = process.death(status, opened=opened)
         hint = hint_at(status, process.killed_for)
-        more = {"hint": hint} if hint else {}
+        more = {**({"why": death.failure[1]} if death.failure else {}), **({"hint": hint} if hint else {})}
         self._log.warning("process_died", unit=death.unit, reason=death.reason, restart_s=delay, **more)
         self._follow(process, death)
 
@@ -237,14 +236,14 @@ class Supervisor:
 
     def _follow_change(self, process: Process, *, opened: bool) -> None:
         """It has closed to begin anew with other settings; or it does not open with them: those of before come back."""
-        if opened:
+        if process.outdated and opened:
             self._notices.lost_by(process, "other settings")  # wanted so: no fault of the run
-        else:
-            process.go_back()
-            self._membership.stays(process.plan)
+        elif not process.outdated:
             why = process.failure[1] if process.failure else "it died while it was opened"
             self._log.error("settings_refused", unit=process.plan.name, why=why)
-        process.state, process.start_at = "waiting", time.monotonic()
+            process.go_back()
+            self._membership.stays(process.plan, why)
+        process.begin_anew()
 
     def _follow(self, process: Process, death: Death) -> None:
         """Do what the death of a process calls for."""
@@ -252,8 +251,7 @@ class Supervisor:
         if isinstance(verdict, EndRun):
             self._fail(verdict.status, verdict.problem)
         elif isinstance(verdict, EndCameras):
-            process.gave_up = verdict.problem
-            process.start_at = time.monotonic()
+            process.give_up(verdict.problem)
         else:
             self._cameras.died(process.plan, process.killed_for or death.told)
             for problem in self._notices.lost_by(process, death.reason) if verdict.lost else ():
@@ -280,6 +278,9 @@ class Supervisor:
         statuses = {camera: status for p in self.processes if p.plan.sources for camera, status in p.end_status.items()}
         self.outcome.add_camera_errors(ended, self.plan.camera_settings, statuses)
         self.outcome.add_absent(self._cameras.absent(), ended)
+        for process in self.processes:
+            if process.trouble and process.trouble not in self.outcome.problems:
+                self.outcome.add(EXIT_GAVE_UP, f"{process.plan.name} did not open again: {process.trouble}")
         self._fleet.close(lambda: CLOSE_S if self._hurried else max(CLOSE_S, self.plan.drain_s), self._listen)
         for counts in (self._fleet.departed, *(process.counts() for process in self.processes)):
             self.outcome.add_losses(counts, edges_drop=self.plan.edges_drop)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from pipeline.metrics import counter_of, forget_oldest
 from pipeline.reports import Beat, StageBeat
@@ -48,10 +47,10 @@ class Tally:
         return items + sum(n for (name, _), n in self._counts.items() if name == "frames")
 
     @property
-    def stages(self) -> dict[str, dict[str, Any]]:
-        """Stage -> the fields of a `StageBeat`: items and busy time of all incarnations, the rest of the last one."""
+    def stages(self) -> dict[str, StageBeat]:
+        """By name: items and busy time of all incarnations, the rest of the last one."""
         now = {name: self._sum(name, beat) for name, beat in self._stages.items()}
-        return {name: beat.model_dump() for name, beat in {**self._before, **now}.items()}
+        return {**self._before, **now}
 
     @property
     def files(self) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP
 from pipeline.fleet import Fleet
-from pipeline.hangs import Wakefulness
+from pipeline.hangs import Limits, Wakefulness
 from pipeline.hold import HOLD_LIMIT_S
 from pipeline.plan import RunPlan
 from pipeline.process import Process
@@ -36,22 +36,25 @@ class Watchdog:
         self._standstill = Standstill(_PATIENCE * plan.hang_s, finite=finite, now=time.monotonic())
         self._next_look = 0.0
 
-    def slept_s(self, now: float) -> float:
-        """To be called all the time: how long this process was stopped since the last call; nobody else is to blame."""
+    def absorb_sleep(self, now: float) -> float:
+        """To be called all the time: where this process was stopped since the last call, that is nobody's silence.
+
+        Returns for how many seconds it was, mostly 0.
+        """
         slept_s = self._wakefulness.slept_s(now)
         for process in self._fleet.processes if slept_s else ():
             process.slept(slept_s)
         return slept_s
 
-    def look_at(self, process: Process, plan: RunPlan, now: float) -> None:
+    def check_process(self, process: Process, plan: RunPlan, now: float) -> None:
         """Kill a process that hangs."""
-        why = process.hung(now, plan.hang_s, plan.open_s)
+        why = process.hung(now, Limits(plan.hang_s, plan.open_s))
         if why and not process.killed_for and self._wakefulness.trusts(now):
             self._log.error("process_hangs", unit=process.plan.name, why=why, hang_s=plan.hang_s)
             process.kill(why)
 
-    def look(self, plan: RunPlan, now: float, *, running: bool) -> None:
-        """See to it that the run as a whole goes on."""
+    def check_run(self, plan: RunPlan, now: float, *, running: bool) -> None:
+        """Get a run going in which nothing moves; end one of files that waits too long, or is stuck again."""
         self._look_for_held(now)
         if now >= self._next_look:
             self._next_look = now + _LOOK_S
@@ -61,8 +64,7 @@ class Watchdog:
         """A finite run does not wait for ever for a disk or a receiver."""
         held = [p for p in self._fleet.processes if p.held_since and now - p.held_since > HOLD_LIMIT_S]
         if self._finite and held:
-            why = held[0].beat.get("held", "")
-            self._fail(EXIT_ENVIRONMENT, f"given up after {HOLD_LIMIT_S:g} s of waiting: {why}")
+            self._fail(EXIT_ENVIRONMENT, f"given up after {HOLD_LIMIT_S:g} s of waiting: {held[0].beat.held}")
 
     def _look_for_standstill(self, plan: RunPlan, now: float, *, running: bool) -> None:
         trusted = running and self._wakefulness.trusts(now)

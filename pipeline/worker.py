@@ -32,7 +32,7 @@ from pipeline.metrics import Counters
 from pipeline.outbox import Outbox
 from pipeline.outlet import Outlet
 from pipeline.plan import slots_of
-from pipeline.roster import Roster
+from pipeline.roster import revise
 from pipeline.segments import require_ordered_stores
 from pipeline.slots import SlotRing
 from pipeline.sources import Sources
@@ -80,8 +80,6 @@ class Worker:
         self._sources = self._make_sources(built.sources)
         self._intake = self._make_intake(self._inlet) if self._inlet else None
         self._dispatch = self._make_dispatch(built.outbox) if built.outbox else None
-        ways = (self._unit, self._inlet, self._outlet)
-        self._roster = Roster(*ways, ring=self._ring, sources=self._sources, new_feed=self._new_feed)
         self._vitals = Vitals(
             channel,
             unit=self._unit,
@@ -214,13 +212,11 @@ class Worker:
 
     def _turn(self) -> bool:
         """One round of everything; True when there is more to do without anything happening."""
-        if "start" in self._order and self._outlet.attached:
+        if self._outlet.attached:
             self._sources.start(self._resume_of, self._boot.gave_up)
         self._sources.take()
-        busy = False
-        if self._intake:
-            # Finishing takes its time: what has come meanwhile is heard before more is taken.
-            busy = self._intake.finish() or self._intake.take()
+        # Finishing takes its time: what has come meanwhile is heard before more is taken.
+        busy = (self._intake.finish() or self._intake.take()) if self._intake else False
         self._say()
         return busy
 
@@ -252,6 +248,8 @@ class Worker:
         for message in messages:
             if message["op"] == "links":
                 self._outlet.connect(message["endpoints"])
+            elif message["op"] == "start":
+                self._sources.allow(message["cameras"])
             elif message["op"] == "stop":
                 self._sources.stop()
             elif message["op"] == "emit":
@@ -267,7 +265,8 @@ class Worker:
                 self._order.add(message["op"])
 
     def _revise(self, boot: Boot, number: int) -> None:
-        problem = self._roster.revise(boot)
+        ways = (self._unit, self._inlet, self._outlet)
+        problem = revise(boot, *ways, ring=self._ring, sources=self._sources, new_feed=self._new_feed)
         if not problem:
             self._boot = boot
         self._channel.send("revised", number=number, problem=problem)

@@ -16,7 +16,7 @@ from rich.console import Console
 from pipeline.control import ask, find_run
 from pipeline.errors import EnvironmentProblem, GraphError, UserError
 from pipeline.graph import load_plan
-from pipeline.graph.further import further_camera
+from pipeline.graph.single_camera import check_camera
 from pipeline.plan import run_to_wire
 from tools.camera_view import render_cameras
 
@@ -57,7 +57,7 @@ def add(camera: str, url: str | None, settings: tuple[str, ...], name: str | Non
     run = find_run(name)
     known = ask(run, "cameras")
     try:
-        checked = further_camera(
+        checked = check_camera(
             camera,
             _values(url, settings),
             source=known["source"],

@@ -30,7 +30,7 @@ class Scripted(Source[Settings]):
         return self.script(self, stop)
 
 
-def fed(folder: Path, script: Any, *, window: int = 9, live: bool = False) -> SourceFeed:
+def fed(folder: Path, script: Any, *, window: int = 9, live: bool = False, begun: bool = True) -> SourceFeed:
     pulse = Pulse()
     log = HandContext(folder, folder).log
     context = StageContext(
@@ -47,7 +47,8 @@ def fed(folder: Path, script: Any, *, window: int = 9, live: bool = False) -> So
     source = Scripted(Settings(), "cam", CameraSettings(), context)
     source.script = script
     feed = SourceFeed(source, pulse, Collector(), window=window, live=live, wake=lambda: None)
-    feed.start(None)
+    if begun:
+        feed.start(None)
     return feed
 
 
@@ -175,3 +176,63 @@ def test_a_shortage_does_not_outlast_the_stop_and_ends_a_file(tmp_path: Path) ->
     assert the_end(feed).reason == "stopped"
     end = the_end(fed(tmp_path, script))
     assert (end.reason, end.error, end.status) == ("error", "no room", 3)
+
+
+def test_a_source_that_is_to_end_before_it_begins_says_so_behind_its_last_frame_and_is_never_asked(
+    tmp_path: Path,
+) -> None:
+    asked: list[Stamp | None] = []
+
+    def script(source: Scripted, stop: Stop) -> Iterator[Message]:
+        asked.append(None)
+        yield Message(stamp(0))
+
+    feed = fed(tmp_path, script, begun=False)
+    feed.stop("removed")
+    assert feed.take() == [], "where its readers are is not known yet"
+    feed.start(stamp(7, epoch=3))
+    feed.join(10)
+    [handed] = feed.take()
+    assert isinstance(handed.message, End)
+    assert (handed.message.reason, handed.message.stamp[1:3]) == ("removed", (3, 7))
+    assert asked == []
+
+
+class Interrupted:
+    """A lock: whenever a source's thread has let go of it, somebody else does something before it goes on."""
+
+    def __init__(self, other: Callable[[], None]) -> None:
+        self._lock = threading.Lock()
+        self._other = other
+        self._meanwhile = False
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+        if threading.current_thread().name.startswith("source") and not self._meanwhile:
+            self._meanwhile = True
+            self._other()
+            self._meanwhile = False
+
+
+def test_a_source_that_goes_on_while_its_pause_begins_has_not_ended(tmp_path: Path) -> None:
+    begun: list[int] = []
+
+    def script(source: Scripted, stop: Stop) -> Iterator[Message]:
+        begun.append(len(begun))
+        yield Message(stamp(len(begun)))
+        stop.wait(10)
+
+    feed = fed(tmp_path, script, begun=False)
+    feed._lock = Interrupted(feed.attend)  # type: ignore[assignment]  # as the loop does, at the worst moment
+    feed.start(None)
+    until(lambda: begun == [0])
+    feed.pause()
+    feed.go_on()
+    until(lambda: begun == [0, 1])
+    feed.stop()
+    feed.join(10)
+    messages = [handed.message for handed in feed.take()]
+    assert [isinstance(message, End) for message in messages] == [False, False, True]

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from pipeline.gatherer import Gatherer
 from pipeline.items import Key
 from pipeline.lane import Received
+from pipeline.mailbox import Gone
 from pipeline.mailboxes import Mailboxes
 from pipeline.messages import Message
 from pipeline.metrics import Counters
@@ -49,9 +50,12 @@ class Device:
         self.busy = False
         counters = Counters()
         self.mailboxes = Mailboxes(
-            edges, {edge.name: [Note] for edge in edges}, counters, lambda _: None, lambda *_: None,
-            priorities=priorities, clock=self.seconds,
-        )  # fmt: skip
+            edges,
+            {edge.name: [Note] for edge in edges},
+            Gone(counters, lambda _: None, lambda *_: None),
+            priorities=priorities,
+            clock=self.seconds,
+        )
         head = StagePlan("model", "null_model", {}, batch_max=most, wait_ms=wait_ms)
         device: Any = self
         self.gatherer = Gatherer(

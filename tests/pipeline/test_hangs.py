@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from pipeline.hangs import Wakefulness, hung
+from pipeline.hangs import Limits, Times, Wakefulness, hung
+from pipeline.reports import Beat
 
 S = 1_000_000_000
 
 
-def look(state: str = "running", beat: dict[str, Any] | None = None, now: float = 100.0, **times: float) -> str:
-    values = {"since": 0.0, "heard_at": now, "beat_at": now, "hang_s": 10.0, "open_s": 60.0, **times}
-    return hung(state, beat or {}, now=now, **values)
+def look(beat: dict[str, Any] | None = None, *, starting: bool = False, hang_s: float = 10.0, **times: float) -> str:
+    seconds = Times(**{"now": 100.0, "since": 0.0, "heard_at": 100.0, "beat_at": 100.0, **times})
+    return hung(starting, Beat(op="beat", **(beat or {})), seconds, Limits(hang_s, open_s=60.0))
 
 
 @pytest.mark.parametrize(
@@ -22,8 +23,8 @@ def look(state: str = "running", beat: dict[str, Any] | None = None, now: float 
         ("", {}),
         ("", {"heard_at": 90.0}),
         ("no sign of life for 10 s", {"heard_at": 89.9}),
-        ("", {"state": "starting", "since": 40.0, "heard_at": 0.0}),
-        ("not ready after 60 s", {"state": "starting", "since": 39.9}),
+        ("", {"starting": True, "since": 40.0, "heard_at": 0.0}),
+        ("not ready after 60 s", {"starting": True, "since": 39.9}),
         ("", {"beat": {"working_since_ns": 0}}),
         ("", {"beat": {"working_since_ns": 90 * S}}),
         ("one batch takes longer than 10 s: if it may, raise `hang_s`", {"beat": {"working_since_ns": 89 * S}}),

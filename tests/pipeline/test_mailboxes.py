@@ -11,6 +11,7 @@ import pytest
 
 from pipeline.items import Item, Key
 from pipeline.lane import Received
+from pipeline.mailbox import Gone
 from pipeline.mailboxes import Mailboxes
 from pipeline.messages import Message, Tombstone
 from pipeline.metrics import Counters
@@ -42,13 +43,14 @@ class Reader:
         self.mailboxes = Mailboxes(
             edges,
             {edge.name: [Note] for edge in edges},
-            self.counters,
-            lambda received: self.gone.append((received.lane.edge.sender, received.key.seq)),
-            lambda *_: None,
+            Gone(self.counters, self._finish, lambda *_: None),
             priorities=priorities,
             successor=successor,
             clock=lambda: self.now,
         )
+
+    def _finish(self, received: Received) -> None:
+        self.gone.append((received.lane.edge.sender, received.key.seq))
 
     def put(self, edge: EdgePlan, seqs: Sequence[int], camera: str = "a", kind: str = "note") -> None:
         lane = self.mailboxes.lane(edge.name, camera)

@@ -66,7 +66,7 @@ def test_a_beat_says_since_when_a_source_is_silent(tmp_path: Path, opening: bool
     def look(supervisor: Supervisor) -> None:
         beats = {process.plan.name: process.beat for process in supervisor.processes}
         beat = beats["src.a"]
-        silent.append((beat.get("source_silent_since_ns", 0), beat.get("source_opening", False)))
+        silent.append((beat.source_silent_since_ns, beat.source_opening))
         if len(silent) > 1 and silent[-1][0] and len({since for since, _ in silent[-5:]}) == 1:
             supervisor.stop()
             supervisor.stop()

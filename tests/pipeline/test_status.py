@@ -14,6 +14,7 @@ import pytest
 from pipeline.camera_states import CameraNow
 from pipeline.graph import load_plan
 from pipeline.plan import UnitPlan
+from pipeline.reports import Beat
 from pipeline.status import Meter, read_event
 from tools.run_status import Status
 from tools.status_view import event_text
@@ -53,7 +54,8 @@ class Capture:
     def __init__(self, plan: UnitPlan) -> None:
         self.plan = plan
         self.state = "running"
-        self.beat: dict[str, Any] = {}
+        self.beat = Beat(op="beat")
+        self.trouble = ""
         self.ended: dict[str, tuple[str, str]] = {}
         self.frames = 0
         self.restarts = self.pid = self.shared_bytes = 0

@@ -39,6 +39,8 @@ class CrashSettings(Settings):
     camera: str = Field("", description="Only at this camera's frame; empty: at any camera's.")
     how: How = Field("raise", description="What happens.")
     close_s: float = Field(6.0, ge=0, description="How long it takes to close slowly.")
+    open_s: float = Field(0.0, ge=0, description="How long it takes to open.")
+    shut: str = Field("", description="While there is a file of this name, it does not open: the user's mistake.")
     marker: str = Field("", description="A file that is made when it happens, after which it does not; empty: always.")
 
 
@@ -57,6 +59,9 @@ class Crash(Stage[CrashSettings]):
             yield item.with_value(item.value)
 
     def open(self) -> None:
+        time.sleep(self.settings.open_s)
+        if self.settings.shut and resolve(self.settings.shut, self.context.base_folder).exists():
+            raise UserError(f"the file {self.settings.shut} is there")
         if self.settings.how == "open":
             raise RuntimeError("told not to open")
 

@@ -1,4 +1,4 @@
-"""One camera more for a graph that runs: checked like those in its file."""
+"""One camera by itself, for a graph that runs already: checked like those in its file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipeline.registry import find_stage
 from pipeline.stage import Source
 
 
-def further_camera(
+def check_camera(
     name: str,
     values: Mapping[str, Any],
     *,

@@ -1,0 +1,78 @@
+"""One life of a process: a child, started by a clean exec, with its channel, until it is dead and cleaned up after."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack, suppress
+
+from pipeline.boot import Boot
+from pipeline.channel import Channel
+from pipeline.run_folder import unlink_socket
+from pipeline.scarcity import require_descriptors
+from pipeline.segments import unlink_prefix
+
+
+class Incarnation:
+    """A child that has been started. `boot` is what it was started with; `pidfd` becomes readable when it is dead.
+
+    It inherits two descriptors, and its arguments hold nothing secret. Raises OSError where the machine does not give
+    enough for it; then nothing of it stays.
+    """
+
+    def __init__(self, boot: Boot) -> None:
+        require_descriptors()
+        with ExitStack() as undo:
+            ours, theirs = socket.socketpair()
+            undo.callback(ours.close)
+            with theirs:
+                life_read, life = os.pipe2(os.O_CLOEXEC)
+                undo.callback(os.close, life)
+                try:
+                    popen = _executed(f"{boot.run}/{boot.unit.name}", theirs.fileno(), life_read)
+                finally:
+                    os.close(life_read)
+            undo.callback(popen.wait)
+            undo.callback(popen.kill)
+            pidfd = os.pidfd_open(popen.pid)
+            undo.pop_all()
+        self.boot = boot
+        self.channel = Channel(ours)
+        self.pidfd = pidfd
+        self._popen, self._life = popen, life
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._popen.pid
+
+    def kill(self) -> None:
+        """SIGKILL; `pidfd` says when it is dead."""
+        self._popen.kill()
+
+    def bury(self) -> int:
+        """Clean up after its death; its exit status, negative for a signal."""
+        status = self._popen.wait()
+        self.channel.close()
+        os.close(self._life)
+        os.close(self.pidfd)
+        unlink_socket(self.boot.endpoint)
+        with suppress(OSError):  # no descriptor to look with: it is done before the next start
+            unlink_prefix(self.boot.shm_prefix)
+        return status
+
+
+def _executed(label: str, control: int, life: int) -> subprocess.Popen[bytes]:
+    """A clean exec of a child that inherits these descriptors."""
+    # -P: what lies in the working directory is no module, whatever its name.
+    python = [sys.executable, "-P", "-m", "pipeline.child"]
+    return subprocess.Popen(  # noqa: S603 - our own interpreter and module
+        [*python, "--control", str(control), "--life", str(life), label],
+        pass_fds=(control, life),
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        # Ctrl-C goes to all of a terminal's group, and would kill a child that does not ignore it yet.
+        process_group=0,
+    )
