@@ -153,6 +153,9 @@ class Stage(Generic[S]):
     own_thread: ClassVar[bool] = False
     """True where `process` takes long: it runs beside the loop, so that the next batch is gathered meanwhile."""
 
+    adapts: ClassVar[tuple[str, ...]] = ()
+    """Its settings that follow from what its readers want of it (`wants`), where nobody wrote them."""
+
     due_ns: int | None = None
     """The stream time (`Stamp.time_ns` of its cameras) at which `tick` is wanted, or None."""
 
@@ -170,6 +173,14 @@ class Stage(Generic[S]):
         """Settings that follow from the graph, as plain values: they take the place of those of the same name.
 
         Called once, for a graph without mistakes; what somebody wrote must stay. May look at files.
+        """
+        return {}
+
+    @classmethod
+    def wants(cls, settings: Any, base_folder: Path) -> Mapping[str, Any]:
+        """What it wants of the stage that it reads from: values for settings that are in that stage's `adapts`.
+
+        May look at files.
         """
         return {}
 

@@ -10,8 +10,8 @@ from pydantic import Field
 from pipeline.errors import BadItem
 from pipeline.stage import Settings, Stage
 from stages.messages import People, Tensor
+from stages.vision.decoding.movenet_multipose import KEYPOINTS, MIN_KEYPOINT, NotFinite, Poses, decode_multipose
 from stages.vision.letterbox import boxes_to_frame, keypoints_to_frame
-from stages.vision.movenet import KEYPOINTS, MIN_KEYPOINT, NotFinite, Poses, decode_multipose
 
 
 class DecodeMovenetMultiposeSettings(Settings):

@@ -11,8 +11,8 @@ from pipeline.errors import UserError
 from pipeline.messages import Array
 from pipeline.stage import Settings, Stage
 from stages.messages import People, Tensor
+from stages.vision.decoding.yolo_pose import NotPose, people_of, upright
 from stages.vision.letterbox import boxes_to_frame, keypoints_to_frame
-from stages.vision.yolo_pose import NotPose, people_of, upright
 
 
 class DecodeYoloPoseSettings(Settings):

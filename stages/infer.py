@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -21,26 +22,20 @@ from pipeline.errors import BadItem, UserError
 from pipeline.messages import Array
 from pipeline.paths import ASSET_PREFIX
 from pipeline.stage import Context, Settings, Stage, Upstream
+from stages.inference.contracts import InputSettings, check_size, mixed_output, read_contract, reading_of, verify_model
 from stages.inference.sessions import (
     ORT_ERRORS,
-    ModelInput,
     ProviderName,
     find_model,
-    inspect_model,
-    model_inputs,
     one_line,
     open_session,
     sha256_of,
 )
+from stages.inference.signatures import signature_of, signature_of_file
 from stages.messages import Tensor
+from stages.vision.decoding.end2end import joined_rows, rows_by_image
 from stages.vision.model_contract import (
-    ContractError,
     Converter,
-    InputContract,
-    Layout,
-    Order,
-    Overrides,
-    derive_contract,
     stated_size,
 )
 
@@ -53,18 +48,6 @@ Row = dict[str, Array]
 """The model's outputs for one picture, each with a leading axis of 1."""
 
 
-class InputSettings(Settings):
-    """What the model's input is, where the model does not say it."""
-
-    layout: Layout | None = Field(default=None, description="nchw or nhwc; by default where the 3 channels are")
-    order: Order | None = Field(default=None, description="rgb or bgr; rgb by default")
-    scale: float | None = Field(
-        default=None,
-        gt=0,
-        description="The model's value of a pixel is pixel * scale; by default 1/255 for floats, else 1",
-    )
-
-
 class InferSettings(Settings):
     """Which model, and where it runs."""
 
@@ -74,6 +57,9 @@ class InferSettings(Settings):
     )
     intra_op_threads: int = Field(
         1, ge=1, le=256, description="Threads of one run on the CPU; more of the stage's own `threads` bring more"
+    )
+    max_rows: int = Field(
+        32, ge=1, le=4096, description="At most so many pictures in one run of the model: frames may have many crops"
     )
     sha256: str | None = Field(
         None,
@@ -100,14 +86,30 @@ class Infer(Stage[InferSettings]):
     def check(cls, settings: InferSettings, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
         try:
             path = find_model(settings.model, base_folder)
-            read_contract(model_inputs(inspect_model(path)), settings)
-            verify_model(path, settings)
+            read_contract(signature_of_file(path), settings.model, settings.input)
+            verify_model(path, settings.sha256)
         except UserError as error:
             yield ("model",), str(error)
 
     @classmethod
+    def wants(cls, settings: InferSettings, base_folder: Path) -> Mapping[str, Any]:
+        signature = signature_of_file(find_model(settings.model, base_folder))
+        reading = reading_of(signature)
+        size = signature.picture_size() or stated_size(signature.metadata)
+        found: dict[str, Any] = {} if size is None else {"size": size}
+        if reading is not None:
+            found |= {"align": reading.picture.align, "pad": reading.picture.pad}
+        return found
+
+    @classmethod
     def follow(cls, settings: InferSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, str]:
-        return {} if settings.sha256 else {"sha256": sha256_of(find_model(settings.model, base_folder))}
+        path = find_model(settings.model, base_folder)
+        pictures = [(name, said["picture"]["size"]) for name, said in upstream.stages.items() if "picture" in said]
+        if pictures:
+            check_size(
+                read_contract(signature_of_file(path), settings.model, settings.input), settings.model, *pictures[-1]
+            )
+        return {} if settings.sha256 else {"sha256": sha256_of(path)}
 
     @classmethod
     def describe(cls, settings: InferSettings) -> Mapping[str, Mapping[str, str]]:
@@ -119,15 +121,17 @@ class Infer(Stage[InferSettings]):
             model["sha256"] = settings.sha256
         if len(set(settings.providers)) == 1:
             model["provider"] = settings.providers[0]
-        return {"model": model}
+        return {"model": model, "model_file": {"path": settings.model}}
 
     def open(self) -> None:
         path = find_model(self.settings.model, self.context.base_folder)
-        verify_model(path, self.settings)
+        verify_model(path, self.settings.sha256)
         began = time.monotonic()
         opened = open_session(path, self.settings.providers, threads=self.settings.intra_op_threads)
         self._session = opened.session
-        self._contract = read_contract(model_inputs(opened.session), self.settings)
+        signature = signature_of(opened.session)
+        self._contract = read_contract(signature, self.settings.model, self.settings.input)
+        self._mixed = mixed_output(signature)
         self._names = [output.name for output in opened.session.get_outputs()]
         self._nothing = {name: row[:0] for name, row in self._warm_up().items()}
         for provider in opened.passed_over:
@@ -175,13 +179,13 @@ class Infer(Stage[InferSettings]):
     def _run(self, pictures: Sequence[Array]) -> Iterator[Row]:
         """The rows of pictures of one size, in order; a static batch is filled up with its last row and cut."""
         step = self._contract.batch
-        if step is None:
+        if step is None and sum(map(len, pictures)) <= self.settings.max_rows:
             yield from self._run_once(pictures)
             return
         singles = [picture[i : i + 1] for picture in pictures for i in range(len(picture))]
-        for at in range(0, len(singles), step):
-            part = singles[at : at + step]
-            yield from self._run_once(part + [part[-1]] * (step - len(part)))[: len(part)]
+        for part in chunked(singles, step or self.settings.max_rows):
+            missing = step - len(part) if step else 0
+            yield from self._run_once([*part, *[part[-1]] * missing])[: len(part)]
 
     def _run_once(self, pictures: Sequence[Array]) -> list[Row]:
         count = sum(len(picture) for picture in pictures)
@@ -192,10 +196,16 @@ class Infer(Stage[InferSettings]):
             outputs = self._session.run(self._names, {self._contract.name: batch})
         except ORT_ERRORS as error:
             raise BadItem("model_failed", one_line(error)) from None
-        for name, output in zip(self._names, outputs, strict=True):
-            if output.ndim == 0 or len(output) != count:
-                raise UserError(self._say(f"output `{name}` is {output.shape} for {count} pictures: no axis for them"))
-        return [{name: a[i : i + 1] for name, a in zip(self._names, outputs, strict=True)} for i in range(count)]
+        each = [self._each(name, output, count) for name, output in zip(self._names, outputs, strict=True)]
+        return [dict(zip(self._names, parts, strict=True)) for parts in zip(*each, strict=True)]
+
+    def _each(self, name: str, output: Array, count: int) -> Sequence[Array]:
+        """What an output says of each of ``count`` pictures, with a leading axis of 1."""
+        if name == self._mixed:
+            return rows_by_image(output, count)
+        if output.ndim == 0 or len(output) != count:
+            raise UserError(self._say(f"output `{name}` is {output.shape} for {count} pictures: no axis for them"))
+        return [output[index : index + 1] for index in range(count)]
 
     def _converter(self) -> Converter:
         """This thread's own: it holds a buffer."""
@@ -210,12 +220,15 @@ class Infer(Stage[InferSettings]):
         for name, output in outputs.items():
             if output.dtype.kind == "f" and not np.isfinite(output).all():
                 raise BadItem("nonfinite", f"output `{name}` holds a value that is no number")
-        return Tensor(item.stamp, self._placed(outputs), item.fit, item.frame_size, item.owner)
+        return Tensor(item.stamp, self._placed(outputs), item.fit, item.frame_size, item.picture_size, item.owner)
 
     def _joined(self, rows: Sequence[Row]) -> Row:
         if not rows:
             return self._nothing
-        return {name: np.concatenate([row[name] for row in rows]) for name in self._names}
+        return {name: self._stacked(name, [row[name] for row in rows]) for name in self._names}
+
+    def _stacked(self, name: str, parts: list[Array]) -> Array:
+        return joined_rows(parts) if name == self._mixed else np.concatenate(parts)
 
     def _placed(self, outputs: Mapping[str, Array]) -> Mapping[str, Array]:
         """Large outputs where the next stage reads them, small ones as they are."""
@@ -240,23 +253,6 @@ class Infer(Stage[InferSettings]):
         return f"stage {self.context.stage}: {text}"
 
 
-def verify_model(path: Path, settings: InferSettings) -> None:
-    """Refuse, with a UserError, a file that is not the one that the settings are about: events name it by its hash."""
-    found = sha256_of(path) if settings.sha256 else None
-    if found != settings.sha256:
-        raise UserError(
-            f"{path}: its sha256 is {found}, expected {settings.sha256}: it is another model, or was changed during "
-            "the run; run the graph anew, or correct `sha256`"
-        )
-
-
-def read_contract(inputs: Sequence[ModelInput], settings: InferSettings) -> InputContract:
-    """What a model with these inputs wants. Raises UserError."""
-    if len(inputs) != 1:
-        names = ", ".join(entry.name for entry in inputs)
-        raise UserError(f"{settings.model}: expected a model with one input, a picture; this one has: {names}")
-    overrides = Overrides(settings.input.layout, settings.input.order, settings.input.scale)
-    try:
-        return derive_contract(*inputs[0], overrides)
-    except ContractError as error:
-        raise UserError(f"{settings.model}: {error}") from None
+def chunked(values: Sequence[Array], size: int) -> Iterator[Sequence[Array]]:
+    """In pieces of ``size``; the last may be shorter."""
+    return (values[at : at + size] for at in range(0, len(values), size))

@@ -65,13 +65,16 @@ class Tensor(Message):
     `arrays_by_name`: the model's input or output names (before the model: `image`, uint8 RGB (n, H, W, 3)) -> array
     with a leading axis of n. `fit` (n, 4) float32: scale_x, scale_y, pad_x, pad_y, with model = frame * scale + pad.
     `owner` (n,) int64: whose crop a row is (-1: the whole frame). `frame_size`: (width, height) of the frame.
+    `picture_size`: (width, height) of the model's pictures, which outputs that are fractions of it need.
     """
 
     TYPE: ClassVar[str] = "tensor"
+    VERSION: ClassVar[int] = 2
 
     arrays_by_name: Mapping[str, Array]
     fit: F32
     frame_size: tuple[int, int]
+    picture_size: tuple[int, int]
     owner: NDArray[np.int64] = field(default_factory=lambda: np.full(1, -1, np.int64))
 
     @property
@@ -79,7 +82,7 @@ class Tensor(Message):
         return len(self.fit)
 
     def fields(self) -> Fields:
-        return {"frame_size": list(self.frame_size)}
+        return {"frame_size": list(self.frame_size), "picture_size": list(self.picture_size)}
 
     def arrays(self) -> Mapping[str, Array]:
         return {**{f"x.{name}": a for name, a in self.arrays_by_name.items()}, "fit": self.fit, "owner": self.owner}
@@ -96,7 +99,7 @@ class Tensor(Message):
                 "tensor",
                 f"{name} must have {len(fit)} rows, got {array.shape}",
             )
-        return cls(stamp, named, fit, tuple(fields["frame_size"]), owner)
+        return cls(stamp, named, fit, tuple(fields["frame_size"]), tuple(fields["picture_size"]), owner)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal, Self
 
 import cv2
 import numpy as np
@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from pipeline.stage import Settings, Stage
 from stages.messages import Frame, Tensor
 from stages.vision import letterbox
-from stages.vision.letterbox import Fit, Size
+from stages.vision.letterbox import Align, Fit, Size
 from stages.vision.yuv import U8, bgr_to_rgb, i420_to_rgb
 
 Side = Annotated[int, Field(ge=16, le=8192)]
@@ -26,18 +26,23 @@ class PreprocessSettings(Settings):
 
     size: tuple[Side, Side] | Literal["native"] = Field(
         (640, 640),
-        description="Width and height in pixels that the model wants; `native`: the frame's own, padded to the right "
-        "and below to multiples of 32, for models that take any size",
+        description="Width and height in pixels; by default what the model behind it wants, else 640 x 640; `native`: "
+        "the frame's own, padded to the right and below to multiples of 32, for models that take any size",
     )
     fit: Literal["letterbox", "stretch"] = Field(
-        "letterbox", description="letterbox: proportions kept, in the middle, padded; stretch: over all of the size"
+        "letterbox", description="letterbox: proportions kept, padded; stretch: over all of the size"
+    )
+    align: Align = Field(
+        "centre",
+        description="With `letterbox`: where the frame lies in the padding (corner: the upper left); by default as the "
+        "model behind it wants it, else in the centre",
     )
     max_side: Side | None = Field(
         None,
         description="With `native`: frames whose longer side exceeds this are made smaller. A model finds best the "
         "people that are as tall in its picture as those it was trained on",
     )
-    pad: int = Field(114, ge=0, le=255, description="The grey of the padding")
+    pad: int = Field(114, ge=0, le=255, description="The grey of the padding; by default the model's, else 114")
 
     @model_validator(mode="after")
     def _one_size(self) -> Self:
@@ -55,6 +60,11 @@ class Preprocess(Stage[PreprocessSettings]):
     settings_type = PreprocessSettings
     inputs = Frame
     outputs = (Tensor,)
+    adapts = ("size", "align", "pad")
+
+    @classmethod
+    def describe(cls, settings: PreprocessSettings) -> Mapping[str, Any]:
+        return {"picture": {"size": settings.size}}
 
     def open(self) -> None:
         cv2.setNumThreads(1)
@@ -66,15 +76,16 @@ class Preprocess(Stage[PreprocessSettings]):
         size, fit = self._place((frame.width, frame.height))
         image = self.context.new_arrays({IMAGE: ((1, size[1], size[0], 3), "uint8")})[IMAGE]
         draw(frame, fit, image[0], self.settings.pad)
-        return Tensor(frame.stamp, {IMAGE: image}, np.array([fit], np.float32), (frame.width, frame.height))
+        return Tensor(frame.stamp, {IMAGE: image}, np.array([fit], np.float32), (frame.width, frame.height), size)
 
     def _place(self, frame_size: Size) -> tuple[Size, Fit]:
         size = self.settings.size
         if size == "native":
             most = self.settings.max_side
             return letterbox.native_size(frame_size, most), letterbox.native(frame_size, most)
-        place = letterbox.letterbox_fit if self.settings.fit == "letterbox" else letterbox.stretch_fit
-        return size, place(frame_size, size)
+        if self.settings.fit == "stretch":
+            return size, letterbox.stretch_fit(frame_size, size)
+        return size, letterbox.letterbox_fit(frame_size, size, self.settings.align)
 
 
 def draw(frame: Frame, fit: Fit, out: U8, pad: int) -> None:

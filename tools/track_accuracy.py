@@ -117,7 +117,7 @@ def detections(video: Path, model: Path, every: int = 1) -> Iterator[tuple[F64, 
     import av  # noqa: PLC0415 - heavy, and not needed with cached detections
     import onnxruntime  # noqa: PLC0415
 
-    from stages.vision.movenet import decode_multipose  # noqa: PLC0415
+    from stages.vision.decoding.movenet_multipose import decode_multipose  # noqa: PLC0415
 
     session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]

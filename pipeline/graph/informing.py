@@ -1,41 +1,82 @@
-"""Tells stages what stands before them: settings that follow from the graph need not be written into it.
+"""Tells stages what stands around them: settings that follow from the graph need not be written into it.
 
-infer  describe -> {model}  ──> rules.follow(...) -> {model}      what somebody wrote stays
+    prepare  <── infer.wants(...) -> {size}           from readers to senders, for settings that a stage `adapts`
+    infer  describe -> {model}  ──> rules.follow(...) -> {model}          then from senders to readers
+
+What somebody wrote stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pipeline.errors import UserError
 from pipeline.graph.arrows import Arrow
 from pipeline.graph.nodes import Node
+from pipeline.graph.report import Report, dotted
 from pipeline.graph.structure import order_of
-from pipeline.stage import Upstream
+from pipeline.stage import Stage, Upstream
 
 
-def informed(nodes: Mapping[str, Node], arrows: Sequence[Arrow], base_folder: Path) -> dict[str, Node]:
-    """The nodes with the settings that follow from what stands before each. Raises UserError or EnvironmentProblem."""
-    order = order_of(nodes, arrows)
+def informed(nodes: Mapping[str, Node], arrows: Sequence[Arrow], base_folder: Path, report: Report) -> dict[str, Node]:
+    """The nodes with the settings that follow from what stands around each; what does not go together is reported."""
+    adapted = {name: _adapted(node, nodes, arrows, base_folder, report) for name, node in nodes.items()}
+    order = order_of(adapted, arrows)
     done: dict[str, Node] = {}
     said: dict[str, Mapping[str, Any]] = {}
     before: dict[str, set[str]] = {}
     for name in order:
-        senders = {arrow.sender for arrow in arrows if arrow.reader == name and arrow.sender in nodes}
+        senders = {arrow.sender for arrow in arrows if arrow.reader == name and arrow.sender in adapted}
         before[name] = senders.union(*(before[sender] for sender in senders))
         upstream = Upstream({other: said[other] for other in order if other in before[name]})
-        node = done[name] = _filled(nodes[name], base_folder, upstream)
+        node = done[name] = _following(adapted[name], base_folder, upstream, report)
         said[name] = node.stage.describe(node.settings) if node.stage else {}
     return {name: done[name] for name in nodes}
 
 
-def _filled(node: Node, base_folder: Path, upstream: Upstream) -> Node:
-    if node.stage is None:
+def _adapted(node: Node, nodes: Mapping[str, Node], arrows: Sequence[Arrow], base_folder: Path, report: Report) -> Node:
+    """With what its readers want of it, where nobody wrote it."""
+    if node.stage is None or not node.stage.adapts:
         return node
-    found = node.stage.follow(node.settings, base_folder, upstream)
-    if not found:
+    written = node.entry.with_ or {}
+    found: dict[str, Any] = {}
+    wanting: dict[str, str] = {}
+    for reader in (nodes[arrow.reader] for arrow in arrows if arrow.sender == node.name and arrow.reader in nodes):
+        for key, value in _asked(reader, lambda stage, settings: stage.wants(settings, base_folder), report).items():
+            if key not in node.stage.adapts or key in written:
+                continue
+            if found.setdefault(key, value) != value:
+                report.add(
+                    node.path,
+                    f"{dotted(node.path)}: `{wanting[key]}` wants {key} {found[key]}, and `{reader.name}` {value}: "
+                    "give each of them its own stage, or write the setting",
+                )
+            wanting.setdefault(key, reader.name)
+    return _with(node, found)
+
+
+def _following(node: Node, base_folder: Path, upstream: Upstream, report: Report) -> Node:
+    found = _asked(node, lambda stage, settings: stage.follow(settings, base_folder, upstream), report)
+    return _with(node, found)
+
+
+def _asked(node: Node, ask: Callable[[type[Stage[Any]], Any], Mapping[str, Any]], report: Report) -> Mapping[str, Any]:
+    """What a stage answers; what it refuses is reported at its place in the file."""
+    if node.stage is None:
+        return {}
+    try:
+        return ask(node.stage, node.settings)
+    except UserError as error:
+        if not report.touches(node.path):
+            report.add(node.path, f"{dotted(node.path)}: {error}")
+        return {}
+
+
+def _with(node: Node, found: Mapping[str, Any]) -> Node:
+    if not found or node.stage is None:
         return node
     values = {**(node.entry.with_ or {}), **found}
     settings = node.stage.settings_type.model_validate(values)

@@ -90,7 +90,8 @@ def _checked(parsed: GraphFile, name: str, outbox: str, base_folder: Path, repor
     if not report.problems:
         check_groups(nodes, order_of(nodes, arrows), arrows, report)
     report.raise_if_any()
-    nodes = informed(nodes, arrows, base_folder)
+    nodes = informed(nodes, arrows, base_folder, report)
+    report.raise_if_any()
     completed = complete(nodes, arrows, cameras, outbox)
     groups = place(completed, parsed.processes, tuple(cameras))
     return Graph(name, parsed, report.source, base_folder, cameras, completed, groups)

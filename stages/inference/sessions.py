@@ -35,14 +35,6 @@ ORT_ERRORS: tuple[type[Exception], ...] = tuple(
 _FAILURES: tuple[type[Exception], ...] = (*ORT_ERRORS, RuntimeError, ValueError)
 
 
-class ModelInput(NamedTuple):
-    """An input as the model states it: a dimension is a number, or a name or None for any."""
-
-    name: str
-    shape: tuple[int | str | None, ...]
-    onnx_type: str
-
-
 class Opened(NamedTuple):
     """A session, and the provider that runs it."""
 
@@ -133,11 +125,6 @@ def inspect_model(path: Path) -> ort.InferenceSession:
         return ort.InferenceSession(str(path), options, providers=[PROVIDERS["cpu"]], enable_fallback=0)
     except _FAILURES as error:
         raise UserError(f"{path}: cannot be read as an ONNX model: {one_line(error)}") from None
-
-
-def model_inputs(session: ort.InferenceSession) -> list[ModelInput]:
-    """All inputs of a model."""
-    return [ModelInput(entry.name, tuple(entry.shape), entry.type) for entry in session.get_inputs()]
 
 
 def one_line(error: Exception) -> str:

@@ -14,13 +14,15 @@ model = frame * scale + pad          x to the right, y down; pixel i covers [i, 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 F32 = NDArray[np.float32]
 Size = tuple[int, int]
+Align = Literal["centre", "corner"]
+"""Where a frame lies in its padding; the corner is the upper left."""
 
 NATIVE_MULTIPLE = 32
 
@@ -34,16 +36,19 @@ class Fit(NamedTuple):
     pad_y: float
 
 
-def letterbox_fit(frame_size: Size, size: Size) -> Fit:
-    """The whole frame in the middle of ``size`` at one scale. Sizes are (width, height) in pixels.
+def letterbox_fit(frame_size: Size, size: Size, align: Align = "centre") -> Fit:
+    """The whole frame in ``size`` at one scale, in the middle or in the upper left corner. Sizes are (width, height) in
+    pixels.
 
     Centred as Ultralytics does it: an odd pixel of padding goes to the right and to the bottom. The scales are those
     of the rounded inner size, so the way back is exact; they may differ from each other by half a model pixel.
     """
     scale = min(size[0] / frame_size[0], size[1] / frame_size[1])
     inner = (max(1, round(frame_size[0] * scale)), max(1, round(frame_size[1] * scale)))
-    pad_x, pad_y = (size[0] - inner[0]) // 2, (size[1] - inner[1]) // 2
-    return Fit(inner[0] / frame_size[0], inner[1] / frame_size[1], float(pad_x), float(pad_y))
+    scale_x, scale_y = inner[0] / frame_size[0], inner[1] / frame_size[1]
+    if align == "corner":
+        return Fit(scale_x, scale_y, 0.0, 0.0)
+    return Fit(scale_x, scale_y, float((size[0] - inner[0]) // 2), float((size[1] - inner[1]) // 2))
 
 
 def stretch_fit(frame_size: Size, size: Size) -> Fit:

@@ -8,7 +8,7 @@ from pipeline.errors import BadItem
 from pipeline.testing import feed, opened, stamp
 from stages.decode_movenet_multipose import DecodeMovenetMultipose, DecodeMovenetMultiposeSettings
 from stages.messages import Tensor
-from stages.vision.movenet import HEAD_CHANNELS
+from stages.vision.decoding.movenet_multipose import HEAD_CHANNELS
 
 IDENTITY = (1.0, 1.0, 0.0, 0.0)
 
@@ -20,7 +20,7 @@ def tensor(people, *, seq=0, fit=IDENTITY, frame_size=(128, 96), shape=(24, 32))
         heads["center"][0, 0, y, x] = 0.9
         heads["box_scale"][0, :, y, x] = 8
         heads["kpt_heatmap"][0, :, y, x] = 0.8
-    return Tensor(stamp(seq), heads, np.array([fit], np.float32), frame_size)
+    return Tensor(stamp(seq), heads, np.array([fit], np.float32), frame_size, frame_size)
 
 
 def decoded(items, folder, *, batch=1, **settings):
@@ -47,7 +47,11 @@ def test_nothing_lies_outside_of_the_frame(tmp_path):
 def test_a_frame_without_people_and_one_without_a_picture(tmp_path):
     nothing = tensor([(12, 16)])
     no_rows = Tensor(
-        nothing.stamp, {k: v[:0] for k, v in nothing.arrays_by_name.items()}, np.empty((0, 4), np.float32), (128, 96)
+        nothing.stamp,
+        {k: v[:0] for k, v in nothing.arrays_by_name.items()},
+        np.empty((0, 4), np.float32),
+        (128, 96),
+        (128, 96),
     )
     for people in decoded([tensor([]), no_rows], tmp_path):
         assert len(people) == 0
@@ -68,7 +72,11 @@ def test_the_batch_changes_nothing(tmp_path, batch):
 
 def test_a_model_that_is_not_multipose_is_named(tmp_path):
     yolo = Tensor(
-        stamp(), {"output0": np.zeros((1, 56, 8400), np.float32)}, np.array([IDENTITY], np.float32), (128, 96)
+        stamp(),
+        {"output0": np.zeros((1, 56, 8400), np.float32)},
+        np.array([IDENTITY], np.float32),
+        (128, 96),
+        (128, 96),
     )
     with pytest.raises(BadItem, match=r"not those of MultiPose: expected the outputs center, .* got output0") as caught:
         decoded([yolo], tmp_path)

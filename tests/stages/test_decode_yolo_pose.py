@@ -25,7 +25,7 @@ def tensor(*people: list[float], keypoints: int = 17, **outputs: Any) -> Tensor:
     heads = np.zeros((1, 5 + 3 * keypoints, 21), np.float32)
     for index, column in enumerate(people):
         heads[0, :, index] = column
-    return Tensor(stamp(), {"output0": heads, **outputs}, FIT, (1280, 720))
+    return Tensor(stamp(), {"output0": heads, **outputs}, FIT, (1280, 720), (640, 640))
 
 
 def decoded(item: Tensor, folder: Path, **settings: Any) -> People:
@@ -81,13 +81,13 @@ def test_a_model_with_several_outputs_needs_a_choice(tmp_path: Path) -> None:
 
 
 def test_a_model_that_is_no_pose_model(tmp_path: Path) -> None:
-    item = Tensor(stamp(), {"output": np.zeros((1, 3549, 85), np.float32)}, FIT, (1280, 720))
+    item = Tensor(stamp(), {"output": np.zeros((1, 3549, 85), np.float32)}, FIT, (1280, 720), (640, 640))
     with pytest.raises(UserError, match=r"stage people: this is no YOLO-pose model: .*\(3549, 85\)"):
         decoded(item, tmp_path)
 
 
 def test_crops_are_for_other_decoders(tmp_path: Path) -> None:
     heads = np.zeros((2, 56, 21), np.float32)
-    item = Tensor(stamp(), {"output0": heads}, FIT.repeat(2, 0), (1280, 720), np.arange(2))
+    item = Tensor(stamp(), {"output0": heads}, FIT.repeat(2, 0), (1280, 720), (640, 640), np.arange(2))
     with pytest.raises(UserError, match="got 2 pictures of one frame"):
         decoded(item, tmp_path)

@@ -55,7 +55,7 @@ def pictures(seq: int, size: tuple[int, int] = (8, 6), rows: int = 1, camera: st
     image = np.random.default_rng(seq).integers(0, 256, (rows, size[1], size[0], 3), dtype=np.uint8)
     image.flags.writeable = False
     fit = np.full((rows, 4), seq, np.float32)
-    return Tensor(stamp(seq, camera), {"image": image}, fit, (100 + seq, 50), np.arange(rows) - 1)
+    return Tensor(stamp(seq, camera), {"image": image}, fit, (100 + seq, 50), size, np.arange(rows) - 1)
 
 
 def seen(tensor: Tensor) -> Array:
@@ -158,7 +158,7 @@ def test_what_is_no_number_costs_its_own_item_only(tmp_path: Path) -> None:
         helper.make_node("Div", ["zero", "top"], ["out"]),
     ]
     path = save(tmp_path / "m.onnx", nodes, NCHW, {"out": (TensorProto.FLOAT, ["n"])}, constants=[zero])
-    black = Tensor(stamp(9), {"image": np.zeros((1, 6, 8, 3), np.uint8)}, np.ones((1, 4), np.float32), (8, 6))
+    black = Tensor(stamp(9), {"image": np.zeros((1, 6, 8, 3), np.uint8)}, np.ones((1, 4), np.float32), (8, 6), (8, 6))
     with opened(Infer, {"model": path.name}, folder=tmp_path) as stage:
         for items in ([pictures(0), black], [black]):
             with pytest.raises(BadItem) as caught:
@@ -194,7 +194,7 @@ def test_a_picture_of_the_wrong_size(tmp_path: Path) -> None:
 
 def test_what_is_no_picture(tmp_path: Path) -> None:
     path = mirror(tmp_path / "m.onnx")
-    item = Tensor(stamp(), {"seen": np.zeros((1, 3, 6, 8), np.float32)}, np.ones((1, 4), np.float32), (8, 6))
+    item = Tensor(stamp(), {"seen": np.zeros((1, 3, 6, 8), np.float32)}, np.ones((1, 4), np.float32), (8, 6), (8, 6))
     with pytest.raises(UserError, match="stage infer: expected pictures named `image`"):
         inferred([item], path)
 

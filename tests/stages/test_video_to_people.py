@@ -18,7 +18,7 @@ from stages.decode_yolo_pose import DecodeYoloPose
 from stages.infer import Infer
 from stages.messages import Frame, People, Tensor
 from stages.preprocess import Preprocess
-from stages.vision.nms import overlaps
+from stages.vision.decoding.nms import overlaps
 
 CROWD = "videos/opencv4nodejs_people.mp4"
 YOLO11 = "models/yolo11n-pose_640.onnx"

@@ -1,7 +1,7 @@
 """What MoveNet MultiPose is: where its graph is cut, and what the file says about itself.
 
 The published graph ends in a decoder for six people of one picture. It is cut before that, so that it takes
-batches and is held to no number of people; `stages.vision.movenet` decodes what the heads say.
+batches and is held to no number of people; `stages.vision.decoding.movenet_multipose` decodes what the heads say.
 
     images [batch, height, width, 3] uint8 RGB, sides multiples of 32
       -> MobileNetV2 and a feature pyramid

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import cv2
 import numpy as np
 
-from stages.vision.movenet import MIN_KEYPOINT, decode_multipose
+from stages.vision.decoding.movenet_multipose import MIN_KEYPOINT, decode_multipose
 from tools.movenet.published import published_decoder
 from tools.movenet.tfjs import Graph
 from tools.pose_accuracy.estimators import U8, multipose_heads

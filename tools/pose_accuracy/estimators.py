@@ -10,6 +10,8 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
+from stages.vision.decoding.movenet_multipose import HEAD_CHANNELS, decode_multipose
+from stages.vision.decoding.yolo_pose import people_of
 from stages.vision.letterbox import (
     Fit,
     Size,
@@ -19,8 +21,6 @@ from stages.vision.letterbox import (
     letterbox_fit,
     native_size,
 )
-from stages.vision.movenet import HEAD_CHANNELS, decode_multipose
-from stages.vision.yolo_pose import people_of
 from stages.vision.yuv import bgr_to_rgb
 
 F32 = NDArray[np.float32]

@@ -73,7 +73,7 @@ def _stages(watch: Watch) -> Iterator[str]:
     yield f"  infer:   {{use: infer, from: prepare, group: model, {batch}threads: {device.threads}, " + (
         f"with: {{model: {_quoted(model.model)}{providers}}}}}"
     )
-    yield f"  people:  {{use: {model.decoder}, from: infer, group: model}}"
+    yield "  people:  {use: decode, from: infer, group: model}"
     yield "  tracks:  {use: track, from: people}"
     yield f"  actions: {{use: rules, from: tracks, with: {{file: {_quoted(_escaped(watch.rules))}}}}}"
     yield f"  log:     {{use: sink_jsonl, from: actions, with: {{{log}}}}}"
@@ -84,7 +84,8 @@ def _stages(watch: Watch) -> Iterator[str]:
 
 def _picture(model: PoseModel) -> str:
     if model.size is not None:
-        return f"size: [{model.size[0]}, {model.size[1]}]"
+        corner = f", align: corner, pad: {model.pad}" if model.align == "corner" else ""
+        return f"size: [{model.size[0]}, {model.size[1]}]{corner}"
     return f"size: native, max_side: {model.max_side}"
 
 

@@ -106,3 +106,10 @@ def test_the_input_is_left_alone() -> None:
     points.flags.writeable = False
     assert keypoints_to_frame(points, Fit(2.0, 2.0, 0.0, 0.0))[0, 0].tolist() == [0.5, 0.5, 1.0]
     assert points.min() == 1
+
+
+@given(sizes, sizes)
+def test_in_the_corner_it_is_as_large_as_in_the_middle(frame: tuple[int, int], size: tuple[int, int]) -> None:
+    corner, centre = letterbox_fit(frame, size, "corner"), letterbox_fit(frame, size)
+    assert corner[:2] == centre[:2]
+    assert corner[2:] == (0.0, 0.0)

@@ -18,8 +18,8 @@ from tools.watching.sources import WatchedCamera
 
 CPU = Device(("cpu",), 1, 2)
 GPU = Device(("cuda", "cpu"), 8, 2)
-MULTIPOSE = PoseModel("asset:movenet-multipose.onnx", "decode_movenet_multipose")
-YOLO = PoseModel("/m.onnx", "decode_yolo_pose", (640, 480))
+MULTIPOSE = PoseModel("asset:movenet-multipose.onnx")
+YOLO = PoseModel("/m.onnx", (640, 480))
 CAMERA = WatchedCamera("door", "/door.mp4", live=False)
 
 
@@ -41,7 +41,7 @@ def test_the_standard_graph() -> None:
         "  prepare: {use: preprocess, from: capture, with: {size: native, max_side: 768}}\n"
         "  infer:   {use: infer, from: prepare, group: model, threads: 2, "
         'with: {model: "asset:movenet-multipose.onnx"}}\n'
-        "  people:  {use: decode_movenet_multipose, from: infer, group: model}\n"
+        "  people:  {use: decode, from: infer, group: model}\n"
         "  tracks:  {use: track, from: people}\n"
         '  actions: {use: rules, from: tracks, with: {file: "/r.yaml"}}\n'
         '  log:     {use: sink_jsonl, from: actions, with: {path: "e"}}\n'
@@ -74,7 +74,7 @@ def test_all_that_can_be_asked_for() -> None:
 
 @pytest.mark.parametrize("why", ["", "as asked for"])
 def test_a_chosen_size_says_why(why: str) -> None:
-    text = graph_text(watch(model=PoseModel("m", "decode_movenet_multipose", max_side=256, why=why)))
+    text = graph_text(watch(model=PoseModel("m", max_side=256, why=why)))
     assert ("# max_side is as asked for" in text) == bool(why)
     assert yaml.safe_load(text)["stages"]["prepare"]["with"] == {"size": "native", "max_side": 256}
 

@@ -8,58 +8,23 @@ import pytest
 from onnx import TensorProto, helper
 
 from pipeline.errors import UserError
-from tools.watching.models import NotAPoseModel, PoseModel, decoder_of, model_file, named_model, pose_model
+from tools.watching.models import PoseModel, model_file, named_model, pose_model
 
-HEADS = {name: ["b", 1, "h", "w"] for name in ("center", "kpt_heatmap", "kpt_regress", "kpt_offset", "box_scale")}
 POSE = {"task": "pose", "kpt_shape": "[17, 3]"}
-
-
-@pytest.mark.parametrize(
-    ("outputs", "metadata", "decoder"),
-    [
-        ({**HEADS, "box_offset": ["b", 2, "h", "w"]}, {}, "decode_movenet_multipose"),
-        ({"o": [1, 56, 8400]}, {}, "decode_yolo_pose"),
-        ({"o": ["b", 8400, 56]}, {}, "decode_yolo_pose"),
-        ({"o": ["b", 56, "anchors"]}, POSE, "decode_yolo_pose"),
-        ({"o": ["b", "rows", "anchors"]}, POSE, "decode_yolo_pose"),
-        ({"o": [1, 68, 8400]}, {"kpt_shape": "[21, 3]"}, "decode_yolo_pose"),
-    ],
-)
-def test_pose_models_are_known(outputs: dict[str, Sequence[int | str]], metadata: dict[str, str], decoder: str) -> None:
-    assert decoder_of(outputs, metadata) == decoder
-
-
-@pytest.mark.parametrize(
-    ("outputs", "metadata", "why"),
-    [
-        ({"o": [1, 3549, 85]}, {}, r"its output is o \[1, 3549, 85\], and neither side is 56"),
-        ({"o": [1, 14, 8400]}, {}, "neither side is 56"),
-        ({"o": [1, 56, 8400]}, {"task": "detect"}, "its metadata says that it is made for `detect`"),
-        ({"o": [1, 56, 8400]}, {"kpt_shape": "[21, 3]"}, "neither side is 68"),
-        ({"o": [1, 39, 8400]}, {"kpt_shape": "[17, 2]"}, "its keypoints have 2 values each"),
-        ({"o": [1, 56, 8400]}, {"kpt_shape": "seventeen"}, "its metadata says kpt_shape 'seventeen'"),
-        ({"o": ["b", "rows", "anchors"]}, {}, "neither side is 56"),
-        ({"o": [1, 1000]}, {}, r"o \[1, 1000\]"),
-        ({"a": [1, 56, 8400], "b": [1]}, {}, r"its outputs are a \[1, 56, 8400\], b \[1\]"),
-        (HEADS, {}, "its outputs are center"),
-    ],
-)
-def test_other_models_are_refused(outputs: dict[str, Sequence[int | str]], metadata: dict[str, str], why: str) -> None:
-    with pytest.raises(NotAPoseModel, match=why):
-        decoder_of(outputs, metadata)
 
 
 def yolo_like(path: Path, sides: Sequence[int | str], metadata: dict[str, str]) -> Path:
     """An ONNX file with a picture of these sides (height, width) as input and 56 rows as output."""
     picture = helper.make_tensor_value_info("images", TensorProto.FLOAT, ["b", 3, *sides])
-    rows = helper.make_tensor_value_info("rows", TensorProto.FLOAT, [1, 56, 84])
-    zeros = helper.make_tensor("zeros", TensorProto.FLOAT, [1, 56, 84], [0.0] * 56 * 84)
+    rows = helper.make_tensor_value_info("rows", TensorProto.FLOAT, [1, 56, "anchors"])
+    anchors = 6300 if sides == [480, 640] else 84
+    zeros = helper.make_tensor("zeros", TensorProto.FLOAT, [1, 56, anchors], [0.0] * 56 * anchors)
     node = helper.make_node("Constant", [], ["rows"], value=zeros)
     model = helper.make_model(
         helper.make_graph([node], "g", [picture], [rows]), opset_imports=[helper.make_opsetid("", 17)]
     )
     model.ir_version = 8
-    helper.set_model_props(model, metadata)
+    helper.set_model_props(model, {**POSE, **metadata})
     onnx.save(model, str(path))
     return path
 
@@ -76,14 +41,14 @@ def test_the_size_is_the_models(
     tmp_path: Path, sides: Sequence[int | str], metadata: dict[str, str], size: tuple[int, int]
 ) -> None:
     model = named_model(str(yolo_like(tmp_path / "m.onnx", sides, metadata)), tmp_path)
-    assert pose_model(model, None) == PoseModel(model, "decode_yolo_pose", size)
+    assert pose_model(model, None) == PoseModel(model, size)
     with pytest.raises(UserError, match=rf"--size 256: .* takes pictures of {size[0]}x{size[1]} and no others"):
         pose_model(model, 256)
 
 
 def test_a_size_is_taken_where_the_model_leaves_it_open() -> None:
     model = named_model(None, Path())
-    assert pose_model(model, None) == PoseModel("asset:movenet-multipose.onnx", "decode_movenet_multipose")
+    assert pose_model(model, None) == PoseModel("asset:movenet-multipose.onnx")
     assert pose_model(model, 512).max_side == 512
 
 
@@ -101,6 +66,25 @@ def test_a_file_is_found_again_whatever_it_is_called(tmp_path: Path) -> None:
     assert model_file(named_model("a${HOME}.onnx", tmp_path)) == own
 
 
+def test_how_it_wants_its_picture_is_in_the_graph(tmp_path: Path) -> None:
+    picture = helper.make_tensor_value_info("images", TensorProto.UINT8, [1, 3, 64, 96])
+    rows = helper.make_tensor_value_info("rows", TensorProto.FLOAT, ["n", 57])
+    nodes = [
+        helper.make_node("NonZero", ["images"], ["bright"]),
+        helper.make_node("Shape", ["bright"], ["count"], start=1),
+        helper.make_node("Constant", [], ["columns"], value_ints=[57]),
+        helper.make_node("Concat", ["count", "columns"], ["shape"], axis=0),
+        helper.make_node("ConstantOfShape", ["shape"], ["rows"]),
+    ]
+    graph = helper.make_graph(nodes, "g", [picture], [rows])
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "nas.onnx"
+    )
+    assert pose_model(str(tmp_path / "nas.onnx"), None) == PoseModel(
+        str(tmp_path / "nas.onnx"), (96, 64), align="corner", pad=127
+    )
+
+
 def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     path.write_text("no model")
@@ -111,10 +95,10 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
 def test_real_models_are_told_apart(test_data: Path) -> None:
     models = test_data / "models"
     yolo = str(models / "yolo11n-pose_640.onnx")
-    assert pose_model(yolo, None) == PoseModel(yolo, "decode_yolo_pose", (640, 640))
+    assert pose_model(yolo, None) == PoseModel(yolo, (640, 640))
     heads = str(models / "multipose_heads.onnx")
-    assert pose_model(heads, None) == PoseModel(heads, "decode_movenet_multipose")
+    assert pose_model(heads, None) == PoseModel(heads)
     with pytest.raises(
-        UserError, match=r"(?s)bigisland\.onnx: cannot be watched with: .*\[1, 3549, 85\].*Expected an ONNX"
+        UserError, match=r"(?s)bigisland\.onnx: it finds no keypoints \(yolox: 3549 rows.*Expected an ONNX"
     ):
         pose_model(str(models / "yolox_nano_bigisland.onnx"), None)

@@ -22,7 +22,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.nms import nms
+from stages.vision.decoding.nms import nms
 
 F32 = NDArray[np.float32]
 I64 = NDArray[np.int64]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.nms import nms
+from stages.vision.decoding.nms import nms
 
 F32 = NDArray[np.float32]
 

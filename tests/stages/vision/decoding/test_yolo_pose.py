@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.vision.yolo_pose import NotPose, decode_yolo_pose, people_of, upright
+from stages.vision.decoding.yolo_pose import NotPose, decode_yolo_pose, people_of, upright
 
 
 def heads(anchors: int, keypoints: int, seed: int = 0) -> np.ndarray:

@@ -1,0 +1,69 @@
+"""Keypoints for people that another model has found: the answers of a model that looked at their crops.
+
+posed: {use: add_keypoints, from: {people: people, crops: infer_pose}}
+
+people  boxes, scores       stay            crops  row r, owner n: the best pose in that crop -> keypoints of person n
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pipeline.errors import UserError
+from pipeline.stage import Ports, Stage, Upstream
+from stages.inference.outputs import OutputReader, OutputSettings, model_before
+from stages.messages import People, Tensor
+from stages.vision.decoding.formats import Asked
+from stages.vision.letterbox import keypoints_to_frame
+from stages.vision.recognition import Stated
+
+
+class AddKeypoints(Stage[OutputSettings]):
+    """People and the Tensor of a model on their crops -> People with keypoints.
+
+    Who has no crop, or in whose crop nobody is, has keypoints of confidence 0.
+    """
+
+    settings_type = OutputSettings
+    inputs: ClassVar[Ports] = {"people": People, "crops": Tensor}
+    outputs = (People,)
+    thread_safe = True
+
+    @classmethod
+    def follow(cls, settings: OutputSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
+        found = model_before(upstream, base_folder, Stated(settings.format, settings.keypoints))
+        if found is None:
+            return {}
+        path, reading = found
+        if not reading.keypoints:
+            raise UserError(f"{path} finds no keypoints ({reading.format}: {reading.why})")
+        return {
+            "format": reading.format,
+            "outputs": settings.outputs or reading.outputs,
+            "keypoints": reading.keypoints,
+            "point_values": reading.point_values,
+        }
+
+    def open(self) -> None:
+        """Raises UserError where a setting is missing that no model says."""
+        s = self.settings
+        # The best one, however sure the model is: that somebody is there, the first model has said.
+        asked = Asked(keypoints=s.keypoints or 0, point_values=s.point_values or 3, min_score=0.0, most=1)
+        self._reader = OutputReader(s, self.context.stage, asked)
+
+    def process(self, items: Sequence[Mapping[str, Any]]) -> Iterable[People]:
+        return (self._posed(item["people"], item["crops"]) for item in items)
+
+    def _posed(self, people: People, crops: Tensor) -> People:
+        number = self._reader.asked.keypoints
+        keypoints = np.zeros((len(people), number, 3), np.float32)
+        for row, owner in enumerate(crops.owner.tolist()):
+            found = self._reader.detections(crops, row).keypoints
+            if len(found):
+                keypoints[owner] = keypoints_to_frame(found, crops.fit[row])[0]
+        skeleton = self.settings.skeleton_of(number)
+        return People(people.stamp, people.boxes, people.scores, keypoints, people.frame_size, people.classes, skeleton)

@@ -1,0 +1,72 @@
+"""What a classifier says of a frame or of each person: a score for each of its classes.
+
+kinds: {use: classify, from: infer}          n rows, owner -1 (the frame) or 0 to N - 1 (the crop of person n)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from pipeline.errors import UserError
+from pipeline.stage import Settings, Stage, Upstream
+from stages.inference.outputs import model_before
+from stages.messages import Labels, Tensor
+from stages.vision.probabilities import Activation, probabilities
+from stages.vision.recognition import Stated
+
+
+class ClassifySettings(Settings):
+    """How the model's numbers are read; by default all of it is read from the model."""
+
+    activation: Activation | Literal["auto"] = Field(
+        "auto",
+        description="softmax: the model gives logits of classes that exclude each other; sigmoid: of classes that do "
+        "not; none: it gives probabilities; auto: none where a row is one distribution already, else softmax",
+    )
+    output: str | None = Field(None, description="The name of the model's output; by default its only one")
+    class_names: tuple[str, ...] | None = Field(
+        None, min_length=2, description="The names of its classes by number; by default read from the model"
+    )
+
+
+class Classify(Stage[ClassifySettings]):
+    """Tensor (the output of a classifier) -> Labels."""
+
+    settings_type = ClassifySettings
+    inputs = Tensor
+    outputs = (Labels,)
+    thread_safe = True
+
+    @classmethod
+    def follow(cls, settings: ClassifySettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
+        found = model_before(upstream, base_folder, Stated("classes", classes=settings.class_names))
+        if found is None:
+            return {}
+        return {"class_names": found.reading.classes, "output": settings.output or found.reading.outputs[0]}
+
+    def process(self, items: Sequence[Tensor]) -> Iterable[Labels]:
+        return (self._labels(item) for item in items)
+
+    def _labels(self, item: Tensor) -> Labels:
+        rows = self._rows(item)
+        names = self.settings.class_names or tuple(f"class{number}" for number in range(rows.shape[1]))
+        if len(names) != rows.shape[1]:
+            raise UserError(self._say(f"the model gives {rows.shape[1]} scores, and `class_names` has {len(names)}"))
+        return Labels(item.stamp, probabilities(rows, self.settings.activation), names, item.owner)
+
+    def _rows(self, item: Tensor) -> NDArray[np.float32]:
+        name = self.settings.output or next(iter(item.arrays_by_name), "")
+        rows = item.arrays_by_name.get(name)
+        if rows is None or rows.ndim != 2:
+            there = ", ".join(f"{key} {list(array.shape)}" for key, array in item.arrays_by_name.items()) or "none"
+            raise UserError(self._say(f"expected an output `{name}` of (rows, classes), got {there}"))
+        return np.asarray(rows, np.float32)
+
+    def _say(self, text: str) -> str:
+        return f"stage {self.context.stage}: {text}"

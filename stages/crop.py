@@ -1,0 +1,69 @@
+"""A picture of each person, for a second model that looks at one person at a time.
+
+crops: {use: crop, from: {frames: capture, people: people}, with: {size: [192, 192]}}
+
+                  frames ─┐
+people (N boxes) ─────────┴─> Tensor of N rows, `owner` 0 to N - 1: the rows of all frames share the model's batches
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar
+
+import cv2
+import numpy as np
+from pydantic import Field
+
+from pipeline.stage import Ports, Settings, Stage
+from stages.messages import Frame, People, Tensor
+from stages.vision.cropping import crop_bgr, crop_fits, crop_i420
+
+IMAGE = "image"
+Side = Annotated[int, Field(ge=16, le=2048, multiple_of=2)]
+
+
+class CropSettings(Settings):
+    """How large the pictures are, and of whom they are made."""
+
+    size: tuple[Side, Side] = Field(
+        (192, 192), description="Width and height in pixels, even; by default what the model behind it wants"
+    )
+    margin: float = Field(
+        1.25, ge=0.5, le=4, description="The side of what is shown, by the side of the person's box; 1 is the box alone"
+    )
+    max_people: int = Field(
+        16, ge=1, le=200, description="At most so many a frame, the best first: the others are left out and counted"
+    )
+    pad: int = Field(114, ge=0, le=255, description="The grey of what lies outside the frame")
+
+
+class Crop(Stage[CropSettings]):
+    """Frame and its People (or Tracks) -> Tensor: one row for each person, RGB, proportions kept."""
+
+    settings_type = CropSettings
+    inputs: ClassVar[Ports] = {"frames": Frame, "people": People}
+    outputs = (Tensor,)
+    adapts = ("size", "pad")
+
+    @classmethod
+    def describe(cls, settings: CropSettings) -> Mapping[str, Any]:
+        return {"picture": {"size": settings.size}}
+
+    def open(self) -> None:
+        cv2.setNumThreads(1)
+
+    def process(self, items: Sequence[Mapping[str, Any]]) -> Iterable[Tensor]:
+        return (self._crops(item["frames"], item["people"]) for item in items)
+
+    def _crops(self, frame: Frame, people: People) -> Tensor:
+        width, height = size = self.settings.size
+        owner = np.argsort(-people.scores, kind="stable")[: self.settings.max_people]
+        if len(owner) < len(people):
+            self.context.count("skipped.crops", frame.stamp.camera, len(people) - len(owner))
+        fit = crop_fits(people.boxes[owner], size, self.settings.margin)
+        images = self.context.new_arrays({IMAGE: ((len(owner), height, width, 3), "uint8")})[IMAGE]
+        draw = crop_i420 if frame.format == "yuv420p" else crop_bgr
+        for row, image in zip(fit, images, strict=True):
+            draw(frame.pixels, row, image, self.settings.pad)
+        return Tensor(frame.stamp, {IMAGE: images}, fit, (frame.width, frame.height), size, owner.astype(np.int64))

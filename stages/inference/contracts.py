@@ -1,0 +1,74 @@
+"""What a model wants for its pictures, and whether it is the model that is meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+
+from pipeline.errors import UserError
+from pipeline.stage import Settings
+from stages.inference.sessions import sha256_of
+from stages.vision.model_contract import ContractError, InputContract, Layout, Order, Overrides, derive_contract
+from stages.vision.recognition import Reading, Signature, Unrecognised, recognise
+
+
+class InputSettings(Settings):
+    """What the model's input is, where the model does not say it."""
+
+    layout: Layout | None = Field(default=None, description="nchw or nhwc; by default where the 3 channels are")
+    order: Order | None = Field(default=None, description="rgb or bgr; rgb by default")
+    scale: float | None = Field(
+        default=None,
+        gt=0,
+        description="The model's value of a pixel is pixel * scale; by default 1/255 for floats, else 1",
+    )
+
+
+def verify_model(path: Path, sha256: str | None) -> None:
+    """Refuse, with a UserError, a file of another hash than this one, if any: events name the model by it."""
+    found = sha256_of(path) if sha256 else None
+    if found != sha256:
+        raise UserError(
+            f"{path}: its sha256 is {found}, expected {sha256}: it is another model, or was changed during "
+            "the run; run the graph anew, or correct `sha256`"
+        )
+
+
+def read_contract(signature: Signature, model: str, stated: InputSettings) -> InputContract:
+    """What a model wants for its pictures: what the settings say, else what its kind wants. Raises UserError."""
+    if len(signature.inputs) != 1:
+        names = ", ".join(entry.name for entry in signature.inputs)
+        raise UserError(f"{model}: expected a model with one input, a picture; this one has: {names}")
+    usual = reading_of(signature)
+    order, scale = (usual.picture.order, usual.picture.scale) if usual else (None, None)
+    overrides = Overrides(stated.layout, stated.order or order, stated.scale if stated.scale is not None else scale)
+    try:
+        return derive_contract(*signature.inputs[0], overrides)
+    except ContractError as error:
+        raise UserError(f"{model}: {error}") from None
+
+
+def check_size(contract: InputContract, model: str, sender: str, size: tuple[int, int] | str) -> None:
+    """Refuse, with a UserError, pictures of a stage that the model does not take."""
+    if isinstance(size, str) or contract.accepts(*size):
+        return
+    wanted = f"{contract.width or 'any'} x {contract.height or 'any'}"
+    raise UserError(
+        f"{model} takes pictures of {wanted} (width x height), and `{sender}` makes {size[0]} x {size[1]}: "
+        "remove its `size`, or choose another model"
+    )
+
+
+def mixed_output(signature: Signature) -> str | None:
+    """The output that holds the rows of all images of a batch, if there is one."""
+    reading = reading_of(signature)
+    return reading.outputs[0] if reading is not None and reading.mixes_images else None
+
+
+def reading_of(signature: Signature) -> Reading | None:
+    """What the model is, as far as that shows; inference itself needs no format."""
+    try:
+        return recognise(signature)
+    except Unrecognised:
+        return None

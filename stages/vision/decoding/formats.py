@@ -1,0 +1,143 @@
+"""From a model's format to the function that reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stages.vision.decoding import end2end, movenet_rows, yolo_objectness
+from stages.vision.decoding.detections import Detections, best, highest
+from stages.vision.decoding.movenet_multipose import HEAD_CHANNELS, decode_multipose
+from stages.vision.decoding.yolo_heads import decode_yolo_heads, upright
+
+Outputs = Sequence[NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What to read, and which of it to keep. ``classes``: how many the model has; ``iou``: more of it is an overlap."""
+
+    classes: int = 1
+    keypoints: int = 17
+    point_values: int = 3
+    min_score: float = 0.3
+    iou: float = 0.5
+    most: int = 100
+
+
+def detections_of(format_name: str, outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    """What a model of this format found in one picture of ``size`` (width, height), best first.
+
+    ``outputs`` are those of one picture, in the order that `recognition` names them. Raises ValueError where their
+    shapes are not those of the format.
+    """
+    return _READERS[format_name](outputs, size, asked)
+
+
+def _yolo(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    points = asked.keypoints * asked.point_values
+    heads = upright(outputs[0], 4 + asked.classes + points)
+    found = decode_yolo_heads(heads, classes=asked.classes, point_values=asked.point_values, min_score=asked.min_score)
+    return best(found, iou=asked.iou, most=asked.most)
+
+
+def _objectness(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    rows = _shaped(outputs[0], (None, 5 + asked.classes))
+    found = yolo_objectness.decode_yolo_objectness(rows, min_score=asked.min_score)
+    return best(found, iou=asked.iou, most=asked.most)
+
+
+def _yolox(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    rows = _shaped(outputs[0], (yolo_objectness.cells_of(*size), 5 + asked.classes))
+    found = yolo_objectness.decode_yolox(rows, size=size, min_score=asked.min_score)
+    return best(found, iou=asked.iou, most=asked.most)
+
+
+def _end2end(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    rows = _shaped(outputs[0], (None, 6 + asked.keypoints * asked.point_values))
+    found = end2end.decode_yolo_end2end(rows, point_values=asked.point_values, min_score=asked.min_score)
+    return highest(found, most=asked.most)
+
+
+def _v7_rows(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    found = end2end.decode_yolo_v7_rows(_shaped(outputs[0], (None, 7)), min_score=asked.min_score)
+    return highest(found, most=asked.most)
+
+
+def _nas_flat(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    rows = _shaped(outputs[0], (None, 6 + 3 * asked.keypoints))
+    return highest(end2end.decode_nas_pose_flat(rows, min_score=asked.min_score), most=asked.most)
+
+
+def _nas_batch(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    count, boxes, scores, joints = outputs
+    _shaped(joints, (len(scores), asked.keypoints, 3))
+    found = end2end.decode_nas_pose_batch(
+        count, _shaped(boxes, (len(scores), 4)), scores, joints, min_score=asked.min_score
+    )
+    return highest(found, most=asked.most)
+
+
+def _efficient_nms(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    count, boxes, scores, classes = outputs
+    _shaped(classes, (len(scores),))
+    found = end2end.decode_efficient_nms(
+        count, _shaped(boxes, (len(scores), 4)), scores, classes, min_score=asked.min_score
+    )
+    return highest(found, most=asked.most)
+
+
+def _rtmo(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    dets, points = outputs
+    _shaped(points, (len(dets), asked.keypoints, 3))
+    found = end2end.decode_rtmo(_shaped(dets, (None, 5)), points, min_score=asked.min_score)
+    return highest(found, most=asked.most)
+
+
+def _multipose(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    heads = dict(zip(HEAD_CHANNELS, outputs, strict=True))
+    poses = decode_multipose(heads, min_score=asked.min_score, iou=asked.iou, max_people=asked.most)
+    return Detections(poses.boxes_xyxy, poses.scores, np.zeros(len(poses.scores), np.int64), poses.keypoints)
+
+
+def _movenet_people(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    rows = _shaped(outputs[0], (None, 56))
+    found = movenet_rows.decode_movenet_people(rows, size=size, min_score=asked.min_score)
+    return best(found, iou=asked.iou, most=asked.most)
+
+
+def _movenet_single(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    points = _shaped(outputs[0], (1, 17, 3))
+    return movenet_rows.decode_movenet_single(points, size=size, min_score=asked.min_score)
+
+
+def _shaped(array: NDArray[Any], shape: tuple[int | None, ...]) -> NDArray[Any]:
+    """The array, where it has this shape; None stands for any number. Raises ValueError."""
+    fits = array.ndim == len(shape) and all(
+        wanted in (None, side) for wanted, side in zip(shape, array.shape, strict=False)
+    )
+    if not fits:
+        expected = " x ".join("any" if side is None else str(side) for side in shape)
+        raise ValueError(f"expected {expected} for each picture, got {' x '.join(map(str, array.shape))}")
+    return array
+
+
+_READERS: Mapping[str, Callable[[Outputs, tuple[int, int], Asked], Detections]] = {
+    "yolo": _yolo,
+    "yolo_pose": _yolo,
+    "yolo_end2end": _end2end,
+    "yolo_objectness": _objectness,
+    "yolo_v7_rows": _v7_rows,
+    "yolox": _yolox,
+    "efficient_nms": _efficient_nms,
+    "nas_pose_flat": _nas_flat,
+    "nas_pose_batch": _nas_batch,
+    "rtmo": _rtmo,
+    "movenet_multipose": _multipose,
+    "movenet_people": _movenet_people,
+    "movenet_single": _movenet_single,
+}

@@ -1,0 +1,86 @@
+"""What a model is, read from its inputs, outputs and metadata. Pure; the model itself is opened elsewhere.
+
+    metadata of Ultralytics' exporter (task, names, kpt_shape)       believed where the shapes agree
+    else the shapes, for a picture of w x h with cells = w*h/64 + w*h/256 + w*h/1024
+
+    (B, 4 + C, cells)   (B, 5 + 3K, cells)              yolo, yolo_pose; (4 + 1) + 3K is read as a pose
+    (B, cells, 5 + C)   (B, 3 * cells, 5 + C)           yolox; yolo_objectness (YOLOv5, YOLOv7)
+    (B, N, 6 + 3K), N not cells                         yolo_end2end
+    (n, 7)              (n, 6 + 3K), uint8 picture      yolo_v7_rows, nas_pose_flat
+    (B, 1) (B, N, 4) (B, N) (B, N, K, 3)                nas_pose_batch
+    (B, 1) (B, N, 4) (B, N) (B, N)                      efficient_nms
+    (B, N, 5) (B, N, K, 3)                              rtmo
+    center, kpt_heatmap, ... (six)                      movenet_multipose
+    (B, 6, 56)   (1, 1, 17, 3)                          movenet_people, movenet_single
+    (B, C)                                              classes
+
+Where two readings fit, or none, nobody guesses: the graph says `format`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from stages.vision.recognition.classifiers import read_classifier
+from stages.vision.recognition.pose_models import read_counted, read_movenet, read_nas_flat, read_rtmo
+from stages.vision.recognition.reading import FORMATS, Format, Picture, Reading, Stated
+from stages.vision.recognition.signature import Port, Signature
+from stages.vision.recognition.yolo import read_end2end, read_heads, read_objectness, read_v7_rows
+
+__all__ = ["FORMATS", "Format", "Picture", "Port", "Reading", "Signature", "Stated", "Unrecognised", "recognise"]
+
+_READERS: tuple[Callable[[Signature, Stated], Reading | None], ...] = (
+    read_heads,
+    read_end2end,
+    read_objectness,
+    read_v7_rows,
+    read_nas_flat,
+    read_counted,
+    read_rtmo,
+    read_movenet,
+    read_classifier,
+)
+_NOTHING_STATED = Stated()
+
+
+class Unrecognised(ValueError):
+    """It cannot be said what the model is; the text says what it has, and what to state."""
+
+
+def recognise(signature: Signature, stated: Stated = _NOTHING_STATED) -> Reading:
+    """What the model is. Raises Unrecognised where nothing fits, where several readings do, or not the stated one."""
+    found = [reading for read in _READERS if (reading := read(signature, stated)) is not None]
+    if stated.format is not None:
+        found = [reading for reading in found if reading.format == stated.format]
+    if len(found) == 1:
+        return _named(found[0], stated)
+    raise Unrecognised(_text(signature, stated, found))
+
+
+def _text(signature: Signature, stated: Stated, found: Sequence[Reading]) -> str:
+    outputs = ", ".join(f"{port.name} {list(port.shape)}" for port in signature.outputs)
+    if found:
+        return (
+            f"its outputs ({outputs}) can be read as {' or as '.join(_said(one) for one in found)}; say which: `format`"
+        )
+    if stated.format is not None:
+        return f"its outputs ({outputs}) are not those of `format: {stated.format}`; leave it out to have it read"
+    task = signature.metadata.get("task", "")
+    known = f" (its metadata says task `{task}`)" if task else ""
+    return f"its outputs ({outputs}){known} are of no known format; known are {', '.join(FORMATS)}"
+
+
+def _said(reading: Reading) -> str:
+    return f"{reading.format} ({reading.why})"
+
+
+def _named(reading: Reading, stated: Stated) -> Reading:
+    """With the names that a person gave. Raises Unrecognised where these are too few or too many."""
+    if stated.classes is None:
+        return reading
+    if len(stated.classes) != len(reading.classes):
+        raise Unrecognised(
+            f"`class_names` has {len(stated.classes)} names, and the model {len(reading.classes)} classes"
+        )
+    return replace(reading, classes=stated.classes)

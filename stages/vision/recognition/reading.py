@@ -1,0 +1,90 @@
+"""What was read of a model, and what a person may state of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+
+from stages.vision.recognition.signature import Signature
+
+Format = Literal[
+    "yolo_pose", "yolo", "yolo_end2end", "yolo_objectness", "yolo_v7_rows", "yolox", "efficient_nms",
+    "nas_pose_flat", "nas_pose_batch", "rtmo", "movenet_multipose", "movenet_people", "movenet_single", "classes",
+]  # fmt: skip
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+COCO_CLASSES = (
+    "person", "bicycle", "car", "motorcycle", "airplane", "bus", "train", "truck", "boat", "traffic light",
+    "fire hydrant", "stop sign", "parking meter", "bench", "bird", "cat", "dog", "horse", "sheep", "cow", "elephant",
+    "bear", "zebra", "giraffe", "backpack", "umbrella", "handbag", "tie", "suitcase", "frisbee", "skis", "snowboard",
+    "sports ball", "kite", "baseball bat", "baseball glove", "skateboard", "surfboard", "tennis racket", "bottle",
+    "wine glass", "cup", "fork", "knife", "spoon", "bowl", "banana", "apple", "sandwich", "orange", "broccoli",
+    "carrot", "hot dog", "pizza", "donut", "cake", "chair", "couch", "potted plant", "bed", "dining table", "toilet",
+    "tv", "laptop", "mouse", "remote", "keyboard", "cell phone", "microwave", "oven", "toaster", "sink",
+    "refrigerator", "book", "clock", "vase", "scissors", "teddy bear", "hair drier", "toothbrush",
+)  # fmt: skip
+PERSON = ("person",)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """How a model of a kind wants its pictures, where that does not show in its input."""
+
+    order: Literal["rgb", "bgr"] = "rgb"
+    scale: float | None = None
+    """Its value of a pixel is pixel * scale; None: 1/255 for floats, else 1."""
+    align: Literal["centre", "corner"] = "centre"
+    """Where the frame lies in the padding: `corner` is the upper left."""
+    pad: int = 114
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a model is. ``outputs`` are the names of its outputs in the order in which the format takes them."""
+
+    format: Format
+    why: str
+    outputs: tuple[str, ...]
+    classes: tuple[str, ...] = PERSON
+    keypoints: int = 0
+    point_values: int = 3
+    size: tuple[int, int] | None = None
+    """(width, height) of its pictures, where there is only one."""
+    picture: Picture = Picture()
+
+    @property
+    def mixes_images(self) -> bool:
+        """Whether its output holds the rows of all images of a batch, each with its image's number first."""
+        return self.format in ("nas_pose_flat", "yolo_v7_rows")
+
+
+class Stated(NamedTuple):
+    """What a person says of a model, where it does not show or shows wrong."""
+
+    format: Format | None = None
+    keypoints: int | None = None
+    classes: tuple[str, ...] | None = None
+
+
+def class_names(signature: Signature, count: int) -> tuple[str, ...]:
+    """By the metadata where it names so many; else COCO's, where there are as many, or numbers."""
+    names = signature.literal("names")
+    if isinstance(names, dict) and sorted(names, key=str) == sorted(range(count), key=str):
+        return tuple(str(names[number]) for number in range(count))
+    if count == 1:
+        return PERSON
+    return COCO_CLASSES if count == len(COCO_CLASSES) else tuple(f"class{number}" for number in range(count))
+
+
+def named_classes(signature: Signature) -> int | None:
+    """How many classes the metadata names; None where it names none."""
+    names = signature.literal("names")
+    return len(names) if isinstance(names, dict) and names else None
+
+
+def point_shape(signature: Signature, stated: Stated) -> tuple[int, int] | None:
+    """(keypoints, values of each) by the metadata or as stated; None where nobody says it."""
+    shape = signature.literal("kpt_shape")
+    if isinstance(shape, (list, tuple)) and len(shape) == 2 and shape[1] in (2, 3) and isinstance(shape[0], int):
+        return stated.keypoints or shape[0], shape[1]
+    return None if stated.keypoints is None else (stated.keypoints, 3)

@@ -1,0 +1,70 @@
+"""What a model says of itself: its inputs, outputs and metadata."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from stages.vision.decoding.yolo_objectness import STRIDES, cells_of
+
+Side = int | str | None
+STRIDES_TO_64 = (*STRIDES, 64)
+
+
+class Port(NamedTuple):
+    """An input or output as the model states it: a side is a number, or a name or None for any."""
+
+    name: str
+    shape: tuple[Side, ...]
+    onnx_type: str
+
+
+@dataclass(frozen=True)
+class Signature:
+    """All that a model says of itself."""
+
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def task(self) -> str | None:
+        """By the metadata that Ultralytics writes: pose, detect, classify, ..."""
+        return self.metadata.get("task")
+
+    def only_output(self, axes: int) -> Port | None:
+        """Its output, where there is one alone, with so many axes."""
+        if len(self.outputs) != 1 or len(self.outputs[0].shape) != axes:
+            return None
+        return self.outputs[0]
+
+    def picture_port(self) -> Port | None:
+        """The input that takes pictures: the only one with four axes."""
+        found = [port for port in self.inputs if len(port.shape) == 4]
+        return found[0] if len(found) == 1 else None
+
+    def picture_size(self) -> tuple[int, int] | None:
+        """(width, height) of its pictures; None where it takes any."""
+        port = self.picture_port()
+        if port is None:
+            return None
+        height, width = port.shape[2:4] if port.shape[1] == 3 else port.shape[1:3]
+        if isinstance(height, int) and isinstance(width, int) and height > 0 and width > 0:
+            return width, height
+        return None
+
+    def may_be_cells(self, side: Side, each: int = 1) -> bool:
+        """Whether a side may count ``each`` anchors in every cell of the picture: not known where either is open."""
+        size = self.picture_size()
+        if not isinstance(side, int) or size is None:
+            return True
+        return any(side == each * cells_of(*size, strides=strides) for strides in (STRIDES, STRIDES_TO_64))
+
+    def literal(self, key: str) -> object:
+        """A value of the metadata that was written as a Python literal; None where there is none."""
+        try:
+            return ast.literal_eval(self.metadata.get(key, ""))
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return None

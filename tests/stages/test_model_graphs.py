@@ -1,0 +1,104 @@
+"""What a graph need not say because its model does, and what `camgraph check` says where they do not go together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from pipeline.errors import GraphError
+from pipeline.graph.loading import Graph, parse_graph
+
+GRAPH = """version: 1
+cameras:
+  a: {{url: clip.mp4}}
+stages:
+  capture: {{use: capture}}
+  prepare: {{use: preprocess, from: capture{prepare}}}
+  infer:   {{use: infer, from: prepare, with: {{model: {model}}}}}
+  people:  {{use: decode, from: infer{decode}}}
+{more}  out:     {{use: sink_null, from: people}}
+"""
+
+
+def model(path: Path, picture: list[Any], rows: list[Any], **metadata: str) -> Path:
+    """A model of one output that says nothing true; only its signature is looked at."""
+    nodes = [helper.make_node("RandomUniform", [], ["rows"], shape=rows)]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("images", TensorProto.FLOAT, picture)],
+        [helper.make_tensor_value_info("rows", TensorProto.FLOAT, rows)],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    helper.set_model_props(made, metadata)
+    onnx.save(made, path)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path, make_clip: Any) -> Path:
+    make_clip("clip.mp4", frames=2)
+    model(tmp_path / "yolox.onnx", [1, 3, 416, 416], [1, 3549, 85])
+    model(tmp_path / "pose.onnx", [1, 3, 320, 640], [1, 56, 4200])
+    model(tmp_path / "segment.onnx", [1, 3, 640, 640], [1, 116, 8400], task="segment")
+    return tmp_path
+
+
+def load(folder: Path, model: str = "yolox.onnx", prepare: str = "", decode: str = "", more: str = "") -> Graph:
+    text = GRAPH.format(model=model, prepare=prepare, decode=decode, more=more)
+    return parse_graph(text, "g.yaml", base_folder=folder, environ={})
+
+
+def mistakes(folder: Path, **parts: str) -> str:
+    with pytest.raises(GraphError) as caught:
+        load(folder, **parts)
+    return str(caught.value)
+
+
+def settings(graph: Graph, stage: str) -> Any:
+    return next(node.settings for node in graph.completed.nodes if node.name == stage)
+
+
+def test_a_picture_is_as_the_model_wants_it(folder: Path) -> None:
+    prepare = settings(load(folder), "prepare")
+    assert (prepare.size, prepare.align, prepare.pad) == ((416, 416), "corner", 114)
+    prepare = settings(load(folder, "pose.onnx"), "prepare")
+    assert (prepare.size, prepare.align) == ((640, 320), "centre")
+
+
+def test_what_is_written_stays(folder: Path) -> None:
+    prepare = settings(load(folder, prepare=", with: {align: centre, pad: 0}"), "prepare")
+    assert (prepare.size, prepare.align, prepare.pad) == ((416, 416), "centre", 0)
+
+
+def test_the_model_says_what_is_to_be_decoded(folder: Path) -> None:
+    decode = settings(load(folder), "people")
+    assert (decode.format, decode.outputs, decode.keypoints) == ("yolox", ("rows",), 0)
+    decode = settings(load(folder, "pose.onnx"), "people")
+    assert (decode.format, decode.keypoints, decode.class_names) == ("yolo_pose", 17, ("person",))
+
+
+def test_a_size_that_the_model_does_not_take(folder: Path) -> None:
+    said = mistakes(folder, prepare=", with: {size: [640, 640]}")
+    assert "g.yaml:7:12: stages.infer: yolox.onnx takes pictures of 416 x 416" in said
+    assert "`prepare` makes 640 x 640" in said
+
+
+def test_two_models_that_want_other_pictures(folder: Path) -> None:
+    more = (
+        "  second:  {use: infer, from: prepare, with: {model: pose.onnx}}\n  end:     {use: sink_null, from: second}\n"
+    )
+    said = mistakes(folder, more=more)
+    assert "g.yaml:6:12: stages.prepare: `infer` wants size (416, 416), and `second` (640, 320)" in said
+    assert "`infer` wants align corner, and `second` centre" in said
+
+
+def test_a_model_that_nobody_knows(folder: Path) -> None:
+    said = mistakes(folder, model="segment.onnx")
+    assert "g.yaml:8:12: stages.people: " in said
+    assert "its metadata says task `segment`" in said
+    assert "are not those of `format: yolox`" in mistakes(folder, model="pose.onnx", decode=", with: {format: yolox}")

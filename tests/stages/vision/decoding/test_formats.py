@@ -1,0 +1,110 @@
+"""Formats of models that suppress overlaps themselves or speak in fractions, by arrays built to their contracts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stages.vision.decoding.end2end import joined_rows, rows_by_image
+from stages.vision.decoding.formats import Asked, detections_of
+
+POINTS = [[10.0, 20.0, 0.9]] * 17
+BOX = [8.0, 16.0, 48.0, 96.0]
+OTHER = [200.0, 16.0, 248.0, 96.0]
+FLAT = [value for point in POINTS for value in point]
+F32 = np.float32
+
+SAID: dict[str, list[Any]] = {
+    "yolo_end2end": [[[*OTHER, 0.5, 0, *FLAT], [*BOX, 0.75, 0, *FLAT], [0.0] * 57]],
+    "nas_pose_flat": [[[0, *OTHER, 0.5, *FLAT], [0, *BOX, 0.75, *FLAT]]],
+    "nas_pose_batch": [[2], [OTHER, BOX, BOX], [0.5, 0.75, 0.9], [POINTS] * 3],
+    "rtmo": [[[*OTHER, 0.5], [*BOX, 0.75], [0.0] * 5], [POINTS] * 3],
+}
+
+
+def outputs(name: str) -> list[np.ndarray]:
+    return [
+        np.array(value, np.int64 if name == "nas_pose_batch" and at == 0 else F32)
+        for at, value in enumerate(SAID[name])
+    ]
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_poses_come_best_first_and_unused_rows_are_nobody(name: str) -> None:
+    found = detections_of(name, outputs(name), (640, 640), Asked())
+    assert found.boxes_xyxy.tolist() == [BOX, OTHER]
+    assert found.scores.tolist() == [0.75, 0.5]
+    assert found.classes.tolist() == [0, 0]
+    np.testing.assert_array_equal(found.keypoints, np.array([POINTS, POINTS], F32))
+    few = detections_of(name, outputs(name), (640, 640), Asked(min_score=0.6))
+    assert few.scores.tolist() == [0.75]
+    assert len(detections_of(name, outputs(name), (640, 640), Asked(most=1)).scores) == 1
+    assert detections_of(name, outputs(name), (640, 640), Asked(min_score=0.99)).keypoints.shape == (0, 17, 3)
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_the_overlaps_of_a_model_that_suppresses_them_are_believed(name: str) -> None:
+    given = outputs(name)
+    for array in given:
+        array[array == 200.0] = 9.0
+        array[array == 248.0] = 49.0
+    assert len(detections_of(name, given, (640, 640), Asked(iou=0.1)).scores) == 2
+
+
+def test_detectors_give_classes() -> None:
+    v7 = np.array([[0, *OTHER, 2, 0.5], [0, *BOX, 0, 0.75]], F32)
+    found = detections_of("yolo_v7_rows", [v7], (640, 640), Asked(classes=80, keypoints=0))
+    assert (found.boxes_xyxy.tolist(), found.classes.tolist()) == ([BOX, OTHER], [0, 2])
+    counted = [np.array([1]), np.array([BOX, OTHER], F32), np.array([0.75, 0.9], F32), np.array([3, 0], np.int32)]
+    found = detections_of("efficient_nms", counted, (640, 640), Asked(classes=80, keypoints=0))
+    assert (found.boxes_xyxy.tolist(), found.classes.tolist()) == ([BOX], [3])
+
+
+@pytest.mark.parametrize("count", [-3, 0, 7])
+def test_a_count_that_is_none_reads_no_further_than_the_rows(count: int) -> None:
+    given = [np.array([count]), *outputs("nas_pose_batch")[1:]]
+    found = detections_of("nas_pose_batch", given, (640, 640), Asked())
+    assert len(found.scores) == (3 if count > 0 else 0)
+
+
+def test_movenet_speaks_of_fractions_and_y_first() -> None:
+    row = np.zeros((6, 56), F32)
+    row[2] = [*([0.25, 0.5, 0.9] * 17), 0.2, 0.1, 0.4, 0.3, 0.75]
+    found = detections_of("movenet_people", [row], (320, 160), Asked())
+    np.testing.assert_allclose(found.boxes_xyxy, [[32, 32, 96, 64]], rtol=1e-6)
+    np.testing.assert_allclose(found.keypoints[0, 0], [160, 40, 0.9], rtol=1e-6)
+
+
+def test_movenet_single_is_one_person_or_nobody() -> None:
+    points = np.full((1, 17, 3), 0.5, F32)
+    points[0, 0] = [0.25, 0.75, 0.5]
+    found = detections_of("movenet_single", [points], (200, 100), Asked(min_score=0.5))
+    assert found.boxes_xyxy.tolist() == [[100, 25, 150, 50]]
+    assert found.scores.tolist() == [0.5]
+    assert len(detections_of("movenet_single", [points], (200, 100), Asked(min_score=0.6)).scores) == 0
+
+
+def test_rows_of_several_images_are_told_apart() -> None:
+    rows = np.array([[1, 10], [0, 11], [1, 12], [3, 13]], F32)
+    parts = rows_by_image(rows, 4)
+    assert [part[0, :, 1].tolist() for part in parts] == [[11], [10, 12], [], [13]]
+    assert joined_rows(parts)[:, :, 1].tolist() == [[11, -1], [10, 12], [-1, -1], [13, -1]]
+
+
+WRONG = {
+    "yolo_pose": [np.zeros((57, 8400), F32)],
+    "yolox": [np.zeros((8400, 6), F32)],
+    "yolo_end2end": [np.zeros((300, 6), F32)],
+    "nas_pose_batch": [np.zeros(1), np.zeros((5, 4), F32), np.zeros(5, F32), np.zeros((5, 3, 3), F32)],
+    "efficient_nms": [np.zeros(1), np.zeros((5, 4), F32), np.zeros(5, F32), np.zeros(4, F32)],
+    "rtmo": [np.zeros((5, 4), F32), np.zeros((5, 17, 3), F32)],
+    "movenet_single": [np.zeros((1, 16, 3), F32)],
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_outputs_of_other_shapes_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=r"expected .* got"):
+        detections_of(name, WRONG[name], (416, 416), Asked())
