@@ -42,11 +42,16 @@ class Reader(Protocol):
 
 
 def reader_for(codec: str, extradata: bytes | None) -> Reader:
-    """By FFmpeg's name of the codec. Of others than h264 and hevc nothing is known, nor of NAL units with lengths."""
+    """By FFmpeg's name of the codec. Of others than h264 and hevc nothing is known, nor of NAL units with lengths.
+
+    `extradata`: what stands in the description of the stream; many a camera sends its parameters there alone.
+    """
     if extradata and extradata[0]:
         return Opaque()
     kinds: dict[str, Callable[[], Reader]] = {"h264": H264, "hevc": H265}
-    return kinds.get(codec, Opaque)()
+    reader = kinds.get(codec, Opaque)()
+    reader.look(extradata or b"")
+    return reader
 
 
 class Opaque:
@@ -132,7 +137,7 @@ class H265:
 def _heads(data: bytes) -> Iterator[bytes]:
     """The beginning of each NAL unit, without the bytes that keep start codes out of it.
 
-    It is searched no further than it is asked for: slices are long, and one says what all of a picture would.
+    Lazy: the first slice tells what is needed, and slices are long.
     """
     at = data.find(_START)
     while at >= 0:

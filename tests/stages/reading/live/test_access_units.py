@@ -71,6 +71,22 @@ def test_a_picture_that_is_missing_and_referred_to_is_a_gap(make_clip: MakeClip)
         assert next_is_key or gaps[0] == n
 
 
+def nal_kinds(data: bytes) -> list[tuple[int, bytes]]:
+    """(type, with its start code) of each NAL unit of H.264."""
+    return [(part[0] & 31, b"\0\0\1" + part) for part in data.replace(b"\0\0\0\1", b"\0\0\1").split(b"\0\0\1")[1:]]
+
+
+def test_a_gap_is_seen_where_the_parameters_stand_in_the_description_alone(make_clip: MakeClip) -> None:
+    packets = [nal_kinds(data) for data, _ in clip_of(make_clip, "h264")]
+    described = b"".join(nal for kind, nal in packets[0] if kind in (7, 8))
+    bare = [b"".join(nal for kind, nal in nals if kind not in (7, 8)) for nals in packets]
+    assert described
+    for extradata, gaps in ((described, [False, False, True]), (None, [False, False, False])):
+        reader = reader_for("h264", extradata)
+        # A keyframe, and of the three pictures behind it that others refer to all but the second.
+        assert [reader.look(bare[n]).gap for n in (0, 1, 7)] == gaps
+
+
 def test_one_that_nobody_refers_to_leaves_no_gap(make_clip: MakeClip) -> None:
     packets = clip_of(make_clip, "h264")
     units = looked("h264", packets)
