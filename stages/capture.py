@@ -36,6 +36,7 @@ class Capture(Source[Settings]):
     def __init__(self, settings: Settings, camera: str, camera_settings: Camera, context: Context) -> None:
         super().__init__(settings, camera, camera_settings, context)
         self._reformatter = VideoReformatter()
+        self._live_camera: LiveCamera | None = None
 
     @classmethod
     def is_live(cls, camera_settings: Camera) -> bool:
@@ -57,24 +58,28 @@ class Capture(Source[Settings]):
         return frame_bytes(path) if path.is_file() or path.is_dir() else None
 
     def frames(self, stop: Stop, resume: Stamp | None) -> Iterator[Frame]:
-        return self._developed(self._reader().shots(stop, resume))
+        if not addresses.is_live(self.camera_settings.url):
+            return self._developed(self._recording().shots(stop, resume))
+        if self._live_camera is None:
+            self._live_camera = LiveCamera(self.camera, self.camera_settings, self.context, self._frame)
+        return self._live_camera.frames(stop, resume)
 
-    def _reader(self) -> LiveCamera | Recording:
-        if addresses.is_live(self.camera_settings.url):
-            return LiveCamera(self.camera, self.camera_settings, self.context)
+    def _recording(self) -> Recording:
         mistyped = inspection.why_mistyped(self.camera_settings.url, self.context.base_folder)
         if mistyped:
             raise UserError(mistyped)
         return Recording(self.camera, self.camera_settings, self.context)
 
     def _developed(self, shots: Shots) -> Iterator[Frame]:
-        # Closed here, in this thread: what reads a camera must never be touched by two.
+        # Closed here, in this thread: what reads a file must never be touched by two.
         with closing(shots):
             for shot in shots:
                 yield self._frame(shot)
 
     def _frame(self, shot: Shot) -> Frame:
         picture = pixels.picture_of(shot.content)
+        # What may fail comes first: memory that is taken for a frame goes with it, and is not given back before.
+        planes = pixels.planes_of(shot.content, picture, self._reformatter)
         out = self.context.new_arrays({"pixels": (picture.shape, "uint8")})["pixels"]
-        pixels.fill(shot.content, picture, out, self._reformatter)
+        pixels.fill(out, planes)
         return Frame(shot.stamp, out, picture.width, picture.height, picture.format)

@@ -6,6 +6,7 @@ everything else                         -> bgr24, by swscale
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -48,25 +49,26 @@ def picture_of(frame: VideoFrame) -> Picture:
     return Picture("yuv420p" if plain and width % 2 == 0 and height % 2 == 0 else "bgr24", width, height)
 
 
-def fill(frame: VideoFrame, picture: Picture, out: U8, reformatter: VideoReformatter) -> None:
-    """Write the frame, upright, into `out`, of `picture.shape`."""
+def planes_of(frame: VideoFrame, picture: Picture, reformatter: VideoReformatter) -> Sequence[U8]:
+    """The planes of the frame, upright, in this form: views of it, or of a copy where it has to be converted.
+
+    Raises av.FFmpegError, MemoryError or ValueError where it cannot be.
+    """
     turns = quarter_turns(frame)
     if picture.format == "yuv420p":
-        _fill_planes(frame, picture, out, turns)
-        return
+        return [np.rot90(_view(p, (p.height, p.width), (p.line_size, 1)), turns) for p in frame.planes]
     # One thread: the result must not depend on the machine, and the cores belong to the model.
     converted = reformatter.reformat(frame, format="bgr24", threads=1, src_color_range=frame.color_range)
     plane = converted.planes[0]
-    out[...] = np.rot90(_view(plane, (frame.height, frame.width, 3), (plane.line_size, 3, 1)), turns)
+    return [np.rot90(_view(plane, (frame.height, frame.width, 3), (plane.line_size, 3, 1)), turns)]
 
 
-def _fill_planes(frame: VideoFrame, picture: Picture, out: U8, turns: int) -> None:
+def fill(out: U8, planes: Sequence[U8]) -> None:
+    """Copy the planes into `out`, one behind the other; it has as many values as all of them."""
     flat, start = out.reshape(-1), 0
-    for plane, part in zip(frame.planes, (1, 2, 2), strict=True):
-        width, height = picture.width // part, picture.height // part
-        upright = np.rot90(_view(plane, (plane.height, plane.width), (plane.line_size, 1)), turns)
-        flat[start : start + width * height].reshape(height, width)[...] = upright
-        start += width * height
+    for plane in planes:
+        flat[start : start + plane.size].reshape(plane.shape)[...] = plane
+        start += plane.size
 
 
 def _view(plane: VideoPlane, shape: tuple[int, ...], strides: tuple[int, ...]) -> U8:

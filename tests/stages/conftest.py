@@ -1,16 +1,29 @@
-"""Small videos, made on the spot."""
+"""Small videos, made on the spot, and an RTSP server that says whatever a test wants."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import select
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from fractions import Fraction
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
 import pytest
 
+from tools.farm import ClipSettings
+from tools.farm.clip import Clip, ClipFrame, load_clip
+from tools.farm.rtp import CLOCK_HZ, interleaved, rtp_packets
+from tools.farm.sdp import session_description
+
 MakeClip = Callable[..., Path]
+
+ONE_TRACK = "v=0\r\ns=x\r\nt=0 0\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:pictures\r\n"
 
 
 def picture(index: int, width: int, height: int) -> np.ndarray:
@@ -56,3 +69,126 @@ def make_clip(tmp_path: Path) -> MakeClip:
         return path
 
     return make
+
+
+class ScriptedCamera:
+    """An RTSP server with this description. Each client has a thread, which calls `play` with its socket after PLAY.
+
+    `answers`: method -> a whole answer in place of the usual one, without CSeq.
+    """
+
+    def __init__(
+        self,
+        description: str = ONE_TRACK,
+        *,
+        play: Callable[[socket.socket], None] | None = None,
+        answers: Mapping[str, Callable[[], bytes]] | None = None,
+    ) -> None:
+        self.description = description
+        self.asked: list[str] = []
+        """The first line of each request."""
+        self.clients = 0
+        self._play = play
+        self._answers = dict(answers or {})
+        self._server = socket.create_server(("127.0.0.1", 0), backlog=8)
+        self._threads = [threading.Thread(target=self._accept)]
+        self._open: list[socket.socket] = []
+        self._threads[0].start()
+
+    @property
+    def port(self) -> int:
+        return int(self._server.getsockname()[1])
+
+    @property
+    def url(self) -> str:
+        return f"rtsp://viewer:geheim@127.0.0.1:{self.port}/x"
+
+    def close(self) -> None:
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._threads[0].join()
+        for one in self._open:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(20)
+            assert not thread.is_alive()
+        for one in [*self._open, self._server]:
+            one.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._server.accept()
+                self.clients += 1
+                self._open.append(client)
+                thread = threading.Thread(target=self._serve, args=(client,))
+                self._threads.append(thread)
+                thread.start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with suppress(OSError), client.makefile("rb") as lines:
+            request: list[str] = []
+            for line in lines:
+                request.append(line.decode().strip())
+                if not request[-1]:
+                    self._answer(client, request)
+                    request = []
+
+    def _answer(self, client: socket.socket, request: list[str]) -> None:
+        self.asked.append(request[0])
+        method = request[0].partition(" ")[0]
+        sequence = next(line for line in request if line.lower().startswith("cseq"))
+        if method in self._answers:
+            client.sendall(self._answers[method]())
+            return
+        body = self.description if method == "DESCRIBE" else ""
+        extra = {
+            "DESCRIBE": f"Content-Type: application/sdp\r\nContent-Length: {len(body)}\r\n",
+            "SETUP": "Session: 1\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n",
+        }.get(method, "Session: 1\r\n")
+        client.sendall(f"RTSP/1.0 200 OK\r\n{sequence}\r\n{extra}\r\n{body}".encode())
+        if method == "PLAY" and self._play:
+            self._play(client)
+
+
+def player(clip: Clip, chosen: Callable[[ClipFrame], bool]) -> Callable[[socket.socket], None]:
+    """For `play`: sends the chosen pictures of the clip as a camera does, again and again, until nobody listens."""
+    frames = [frame for frame in clip.frames if chosen(frame)]
+
+    def play(client: socket.socket) -> None:
+        hung_up, sequence = select.poll(), 0
+        hung_up.register(client, select.POLLRDHUP)
+        for number in count():
+            packets = rtp_packets(frames[number % len(frames)].payloads, sequence, number * ticks(clip), 1)
+            client.sendall(interleaved(packets, 0))
+            sequence += len(packets)
+            if hung_up.poll(1000 / float(clip.fps)):
+                return
+
+    return play
+
+
+def ticks(clip: Clip) -> int:
+    """Of the clock of RTP, from one picture to the next."""
+    return int(CLOCK_HZ / clip.fps)
+
+
+@pytest.fixture
+def keyless_camera(scripted_camera: Callable[..., ScriptedCamera]) -> ScriptedCamera:
+    """One that describes H.264 as it should, and never sends a keyframe."""
+    clip = load_clip(ClipSettings(width=320, height=180, fps=25, gop=25, seconds=1))
+    play = player(clip, lambda frame: not frame.keyframe)
+    return scripted_camera(session_description(clip, "keyless", 25.0), play=play)
+
+
+@pytest.fixture
+def scripted_camera() -> Iterator[Callable[..., ScriptedCamera]]:
+    """Makes RTSP servers: `scripted_camera(description, play=...)`."""
+    with ExitStack() as stack:
+
+        def make(*args: str, **settings: Any) -> ScriptedCamera:
+            camera = ScriptedCamera(*args, **settings)
+            stack.callback(camera.close)
+            return camera
+
+        yield make

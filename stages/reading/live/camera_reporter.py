@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import traceback
 
 from pipeline.stage import CameraState, Context
 
@@ -14,6 +15,7 @@ class CameraReporter:
         self._camera = camera
         self._context = context
         self._warned: set[str] = set()
+        self._bugs: set[str] = set()
         self._state: CameraState | None = None
         self._lock = threading.Lock()
 
@@ -34,6 +36,14 @@ class CameraReporter:
         if event not in self._warned:
             self._warned.add(event)
             self._context.log.warning(event, camera=self._camera, **keys)
+
+    def failed(self, error: Exception) -> None:
+        """Log a bug of this program with its traceback: once, however often the camera meets it."""
+        place = traceback.extract_tb(error.__traceback__)[-1:]
+        met = f"{type(error).__name__} {place}"
+        if met not in self._bugs:
+            self._bugs.add(met)
+            self._context.log.exception("source_failed", camera=self._camera, exc_info=error)
 
     def is_now(self, state: CameraState, why: str = "") -> None:
         """As `Context.camera_is`; the same state again is not told, whatever the reason is now."""

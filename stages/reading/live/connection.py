@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, cast
 import av
 from av.container import InputContainer
 from av.packet import Packet
+from av.video.codeccontext import VideoCodecContext
 from av.video.stream import VideoStream
 
 from pipeline.stage import Stop
@@ -41,7 +42,7 @@ _PORTIONS = "hls"
 
 
 class Connection:
-    """An open one; used by the thread that opened it alone."""
+    """An open connection; used by the thread that opened it alone."""
 
     def __init__(self, container: InputContainer, timeouts: Timeouts, lifeline: Lifeline) -> None:
         self._container = container
@@ -52,20 +53,23 @@ class Connection:
 
     @property
     def stream(self) -> VideoStream:
-        """What is read of it. Raises Dropped where there is no video in what the camera sends."""
-        if not self._container.streams.video:
+        """The first video of it that can be decoded. Raises Dropped where there is none."""
+        videos = self._container.streams.video
+        if not videos:
             raise Dropped("it sends no video")
-        return self._container.streams.video[0]
+        for stream in videos:
+            # PyAV gives no context where its FFmpeg has no decoder.
+            if cast("VideoCodecContext | None", stream.codec_context) is not None:
+                return stream
+        raise Dropped("its video is in a format that the FFmpeg of this installation cannot decode")
 
     def packets(self, stop: Stop) -> Generator[Arrival, None, None]:
-        """From the first keyframe on, until the stop comes.
+        """As they come, until the stop comes.
 
         Raises Dropped when the stream ends or has been silent for too long, av.FFmpegError when it breaks.
         """
-        started = False
         while (packet := self._next(stop)) is not None:
-            started = started or packet.is_keyframe
-            if started and not self._paced(packet, stop):
+            if not self._paced(packet, stop):
                 yield Arrival(packet, time.monotonic_ns(), time.time_ns())
 
     def _next(self, stop: Stop) -> Packet[VideoStream] | None:
@@ -82,8 +86,8 @@ class Connection:
         return packet
 
     def close(self) -> None:
-        """Let go of the camera; where that does not go at once, without its blessing."""
-        # Its end takes the read time-out back, which would else be over, and nobody would be told of the end.
+        """Let go of the camera; after `CLOSE_S` its sockets are shut down."""
+        # The generator's end takes PyAV's read time-out back: it has expired by now, and no TEARDOWN would be sent.
         if self._demuxed is not None:
             self._demuxed.close()
         with self._lifeline.lease(CLOSE_S, heeds_stop=False):

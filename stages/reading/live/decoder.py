@@ -59,7 +59,9 @@ class LivePicture(NamedTuple):
 
 
 class Decoder:
-    """Of one connection: it never outlives it, and is used by the thread that reads it alone.
+    """Decodes one connection, which it never outlives; used by the thread that reads it alone.
+
+    It begins with the first keyframe: what lies before it refers to pictures that never came.
 
     Raises EnvironmentProblem where `decode: cuda` is asked for and cannot be.
     """
@@ -77,6 +79,7 @@ class Decoder:
         self._time_base = stream.time_base or Fraction(1, 90_000)
         self._units = access_units.reader_for(self._context.name, stream.codec_context.extradata)
         self._number = -1
+        self._begun = False
         self._trust = Trust(lost_before="loss" in log.take())
         self._skipping = Skipping(camera.max_fps)
         self._pace, self._key_pace = Pace(self._time_base), Pace(self._time_base)
@@ -99,6 +102,9 @@ class Decoder:
         self._number += 1
         disposable = self._look(packet)
         self._note_times(arrival)
+        self._begun = self._begun or packet.is_keyframe
+        if not self._begun:
+            return
         if not self._needs_decoding(arrival, disposable):
             self._reporter.count("skipped.rate")
             return

@@ -13,7 +13,7 @@ _CODECS = {"hevc": "h265"}
 
 
 class Facts:
-    """Told where they are new."""
+    """Tells what is found out about one camera, where it is new. It outlives the connections, and counts them."""
 
     def __init__(self, reporter: CameraReporter) -> None:
         self._reporter = reporter

@@ -50,7 +50,7 @@ def kind_of(line: LogLine) -> Kind | None:
 
 
 class FfmpegLog:
-    """Of one thread, from `listening` on."""
+    """What FFmpeg has said in one thread since `listening`, or since it was last taken."""
 
     def __init__(self, lines: list[tuple[int, str, str]]) -> None:
         self._lines = lines

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Self
 
@@ -29,7 +29,7 @@ _ASLEEP_S = 2.0
 
 
 class Lifeline:
-    """Of one connection, from before it is opened until it is closed. Used by the reading thread; watches in its own.
+    """Guards one connection, from before it is opened until it is closed, for the thread that reads it.
 
     Sockets are found by ``peers``: connections of this process to the same address and port are shut down together.
     """
@@ -73,7 +73,8 @@ class Lifeline:
         self._reporter.alive()
 
     def heard(self) -> None:
-        """The connection stands, or a packet came: from now on silence counts."""
+        """The connection stands, or a packet came: a sign of life, and from now on silence counts."""
+        self._reporter.alive()
         with self._lock:
             self._silent_since = time.monotonic()
 
@@ -82,7 +83,9 @@ class Lifeline:
         while not self._over.wait(TICK_S):
             now = time.monotonic()
             if self._is_over(now, now - last):
-                shut_down(self._peers)
+                # Without memory or descriptors nothing is found: then again with the next tick.
+                with suppress(OSError, MemoryError):
+                    shut_down(self._peers)
             last = now
 
     def _is_over(self, now: float, slept_s: float) -> bool:

@@ -1,4 +1,4 @@
-"""When a connection that brings packets, and no pictures, is to be given up. Pure: time is an argument.
+"""When a connection that brings packets, and no pictures, is given up. Pure: time is an argument.
 
 A camera that changes its codec does not say so on the open connection: from there on every packet is refused, or none
 is a keyframe any more. One damaged packet is neither: a picture soon comes again.
@@ -11,9 +11,14 @@ LONGEST_REFUSED_S = 8.0
 LONGEST_S = 30.0
 """Without a picture, where none need have been refused: cameras exist that send a keyframe in 20 s."""
 
+_AGAIN = "opened again, in case its codec has changed"
+
 
 class NoPictureTimeout:
-    """Of one connection, that stands since ``now_s``; at most ``max_fps`` pictures a second are wanted of it."""
+    """Decides, for one connection that stands since ``now_s``, when it has brought no picture for too long.
+
+    At most ``max_fps`` pictures a second are wanted of it.
+    """
 
     def __init__(self, max_fps: float | None, now_s: float) -> None:
         self._longest_s = max(LONGEST_S, 3 / max_fps if max_fps else 0.0)
@@ -24,10 +29,15 @@ class NoPictureTimeout:
         """A picture came."""
         self._picture_s = now_s
 
-    def is_over(self, refused: int, now_s: float) -> bool:
-        """``refused``: packets in a row, up to now, that were refused with no picture in between."""
+    def why_over(self, refused: int, now_s: float) -> str:
+        """Why the connection is given up, "" while it is not.
+
+        ``refused``: packets in a row, up to now, that were refused with no picture in between.
+        """
         if not refused:
             self._refused_s = None
-            return now_s - self._picture_s > self._longest_s
+            over = now_s - self._picture_s > self._longest_s
+            return f"it sends, and no picture came of it for {self._longest_s:g} s: {_AGAIN}" if over else ""
         self._refused_s = now_s if self._refused_s is None else self._refused_s
-        return refused >= MOST_REFUSED or now_s - self._refused_s > LONGEST_REFUSED_S
+        over = refused >= MOST_REFUSED or now_s - self._refused_s > LONGEST_REFUSED_S
+        return f"what it sends can no longer be decoded: {_AGAIN}" if over else ""

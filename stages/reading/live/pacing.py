@@ -11,7 +11,7 @@ LONGEST_GAP_S = 1.0
 
 
 class Pacer:
-    """Of one connection. Who runs dry starts anew: what came late is not hurried after."""
+    """Delays the packets of one connection. Who runs dry starts anew: what came late is not hurried after."""
 
     def __init__(self) -> None:
         self._origin_s: float | None = None

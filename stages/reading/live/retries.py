@@ -1,9 +1,11 @@
 """How long to wait before a camera is tried again. Pure: time and chance are arguments.
 
 state          from start to start of tries, seconds         why
-lost           0.5  1  2  2.5  2.5 ...                       back within 5 s of its return
+lost           0.5  1  2  2 ...                              back within 5 s of its return
 gone           2  4  8 ... 60                                somebody has to correct the address,
 unauthorised   5  10  20 ... 60                              and cameras lock accounts after a few wrong passwords
+
+The time for which it was live between two tries is not counted.
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ LOST = Backoff(0.5, 2.0)
 BACKOFFS: dict[CameraState, Backoff] = {"gone": Backoff(2, 60), "unauthorised": Backoff(5, 60)}
 LEAST_PAUSE_S = 0.25
 """After a try that took long by itself."""
+STEADY_S = 10.0
+"""A camera that was live for so long is lost for the first time again. One that gives a picture, hangs up, and gives
+the next one to the next connection is not, or it would be tried four times a second for ever."""
 JITTER = 0.2
 """Each pause is shorter by up to this part, so that cameras behind one switch do not come back as one."""
 
@@ -37,14 +42,14 @@ class Retries:
         self._state: CameraState | None = None
         self._failures = 0
 
-    def succeeded(self) -> None:
-        """A picture came: the next loss is the first one."""
-        self._state = None
+    def pause_s(self, state: CameraState, opening_s: float, live_s: float = 0.0) -> float:
+        """How long to wait after a try that ended in ``state``.
 
-    def pause_s(self, state: CameraState, spent_s: float) -> float:
-        """How long to wait after a try that took ``spent_s`` and ended in ``state``."""
-        self._failures = self._failures + 1 if state == self._state else 0
+        It had taken ``opening_s`` to its first picture, or to fail without one, and was live for ``live_s``.
+        """
+        again = state == self._state and live_s < STEADY_S
+        self._failures = self._failures + 1 if again else 0
         self._state = state
         backoff = BACKOFFS.get(state, LOST)
         interval_s = min(backoff.last_s, backoff.first_s * (1 << min(self._failures, 10)))
-        return max(LEAST_PAUSE_S, interval_s * (1 - JITTER * self._chance()) - spent_s)
+        return max(LEAST_PAUSE_S, interval_s * (1 - JITTER * self._chance()) - opening_s)

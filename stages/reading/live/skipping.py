@@ -1,6 +1,6 @@
 """Which packets need not be decoded, where fewer pictures are wanted than come. Pure.
 
-    key    keyframes alone, where enough of them come and in time: 8 to 22 times cheaper than decoding all
+    key    keyframes alone, where enough of them come and in time: by far the cheapest (docs/decoding.md)
     base   pictures that others refer to, where leaving out the rest is enough
     all    everything is decoded, and pictures are chosen
 
@@ -24,7 +24,7 @@ TOLERANCE = 1.02
 
 
 class Skipping:
-    """Of one connection. `max_fps` None: everything is decoded."""
+    """Chooses, for one connection, the packets that are decoded. `max_fps` None: all of them."""
 
     def __init__(self, max_fps: float | None) -> None:
         self._max_fps = max_fps
@@ -35,7 +35,7 @@ class Skipping:
     def decodes(self, keyframe_ns: int | None, *, disposable: bool) -> bool:
         """Whether the next packet, in order of decoding, is to be decoded.
 
-        `keyframe_ns`: its time, of which the differences count, where it is a keyframe, else None. `disposable`: no
+        `keyframe_ns`: the time of a keyframe in ns, from any origin; None for other packets. `disposable`: no
         other packet needs it.
         """
         if self._max_fps is None:

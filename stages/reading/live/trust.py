@@ -28,7 +28,7 @@ class _Doubt:
 
 
 class Trust:
-    """Of one connection, from its first packet on."""
+    """Judges the pictures of one connection, from its first packet on."""
 
     def __init__(self, *, lost_before: bool = False) -> None:
         """`lost_before`: something was lost before the first packet, so its keyframe is not believed."""

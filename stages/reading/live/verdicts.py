@@ -5,12 +5,16 @@ FFmpeg's own texts hold the address with its password, so nothing but its bare r
 
 from __future__ import annotations
 
+import errno
 from typing import NamedTuple
 
 import av
 
+from pipeline import scarcity
 from pipeline.stage import CameraState
 from stages.reading.ffmpeg_errors import reason_of
+
+_SCARCE = (errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
 class Dropped(Exception):
@@ -24,8 +28,13 @@ class Verdict(NamedTuple):
     why: str
 
 
-def verdict_on(error: Exception, shown_url: str, spent_s: float, connect_s: float) -> Verdict:
-    """``spent_s`` is how long the attempt took that raised ``error``; ``connect_s`` how long connecting may take."""
+def is_bug(error: Exception) -> bool:
+    """Whether neither camera nor machine is to blame for it, but this program."""
+    return not isinstance(error, (av.FFmpegError, OSError, MemoryError, Dropped))
+
+
+def verdict_on(error: Exception, shown_url: str, opening_s: float, connect_s: float) -> Verdict:
+    """``opening_s``: how long it took to fail, or to the first picture; ``connect_s``: how long connecting may take."""
     if isinstance(error, (av.HTTPUnauthorizedError, av.HTTPForbiddenError)):
         return Verdict(
             "unauthorised",
@@ -34,12 +43,16 @@ def verdict_on(error: Exception, shown_url: str, spent_s: float, connect_s: floa
         )
     if isinstance(error, av.HTTPNotFoundError):
         return Verdict("gone", f"the camera has no stream at the path of `url` ({shown_url}): correct it there")
-    return Verdict("lost", f"{shown_url}: {_reason(error, spent_s, connect_s)}")
+    return Verdict("lost", f"{shown_url}: {_reason(error, opening_s, connect_s)}")
 
 
-def _reason(error: Exception, spent_s: float, connect_s: float) -> str:
+def _reason(error: Exception, opening_s: float, connect_s: float) -> str:
     if isinstance(error, Dropped):
         return str(error)
-    if isinstance(error, (av.ExitError, av.InvalidDataError)) and spent_s >= connect_s:
+    if is_bug(error):
+        return f"camgraph itself failed ({type(error).__name__}): the log has the details"
+    if isinstance(error, MemoryError) or getattr(error, "errno", None) in _SCARCE:
+        return scarcity.in_words(error) or reason_of(error)
+    if isinstance(error, (av.ExitError, av.InvalidDataError)) and opening_s >= connect_s:
         return f"no usable answer within {connect_s:g} s (connect_s)"
     return reason_of(error)

@@ -27,8 +27,8 @@ WITHIN_S = 30.0
 class Watching:
     """Reads a camera in a thread of its own, as `pipeline.feed` does, and keeps what comes."""
 
-    def __init__(self, url: str, **settings: Any) -> None:
-        self.context = HandContext(Path.cwd(), Path.cwd())
+    def __init__(self, folder: Path, url: str, **settings: Any) -> None:
+        self.context = HandContext(folder, folder)
         self.stamps: list[Stamp] = []
         self.sizes: list[tuple[int, int]] = []
         self._stop = threading.Event()
@@ -89,12 +89,12 @@ Watch = Callable[..., Watching]
 
 
 @pytest.fixture
-def watch() -> Iterator[Watch]:
-    """Watches cameras, `watch(url, **settings)`, and stops at the end of the test."""
+def watch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
+    """Watches cameras, `watch(url, **settings)`, each in a run of its own, and stops at the end of the test."""
     with ExitStack() as stack:
 
         def begin(url: str, **settings: Any) -> Watching:
-            watching = Watching(url, **settings)
+            watching = Watching(tmp_path_factory.mktemp("run"), url, **settings)
             stack.callback(watching.stop)
             return watching
 

@@ -20,6 +20,7 @@ from pipeline.testing import HandContext
 from stages.capture import Camera, Capture
 from stages.messages import Frame
 from stages.reading.live import retries
+from stages.reading.live.epochs import EPOCHS_OF_A_LIFE
 
 MakeClip = Callable[..., Path]
 
@@ -59,7 +60,8 @@ def camera(make_clip: MakeClip) -> Iterator[str]:
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(retries, "LOST", retries.Backoff(0.02, 0.02))
     monkeypatch.setattr(retries, "LEAST_PAUSE_S", 0.02)
 
@@ -117,8 +119,25 @@ def test_the_rate_is_cut_by_the_cameras_own_time(camera: str) -> None:
 
 def test_a_restart_is_a_new_epoch(camera: str) -> None:
     [last] = take(source(camera), 1)
-    [again] = take(source(camera), 1, last.stamp._replace(epoch=4))
-    assert again.stamp.epoch == 5
+    [again] = take(source(camera), 1, last.stamp)
+    assert again.stamp.epoch == EPOCHS_OF_A_LIFE
+    [later] = take(source(camera), 1, last.stamp._replace(epoch=5 * EPOCHS_OF_A_LIFE))
+    assert later.stamp.epoch == 5 * EPOCHS_OF_A_LIFE + 1
+
+
+def test_a_pause_is_a_new_epoch_of_the_same_life(camera: str) -> None:
+    capture = source(camera)
+    [last] = take(capture, 1)
+    [again] = take(capture, 1, last.stamp)
+    assert again.stamp.epoch == 1
+    assert isinstance(capture.context, HandContext)
+    assert capture.context.camera_facts["front"]["connections"] == 2
+
+
+def test_a_camera_that_comes_back_after_its_removal_has_epochs_of_its_own(camera: str) -> None:
+    """In the same process or in another one, whose readers know nothing of it any more."""
+    epochs = [frame.stamp.epoch for _ in range(2) for frame in take(source(camera), 25)]
+    assert sorted(set(epochs)) == [0, 1, EPOCHS_OF_A_LIFE, EPOCHS_OF_A_LIFE + 1]
 
 
 def test_a_camera_that_is_absent_at_first_is_waited_for(camera: str) -> None:

@@ -117,36 +117,6 @@ def test_another_codec_is_refused_packet_by_packet(camera: CameraHandle) -> None
         assert refused == 15
 
 
-def test_sound_is_not_even_set_up() -> None:
-    """By a server that describes both, and notes what it is asked for."""
-    description = "v=0\r\ns=x\r\nt=0 0\r\nm=audio 0 RTP/AVP 0\r\na=control:sound\r\nm=video 0 RTP/AVP 96\r\n"
-    description += "a=rtpmap:96 H264/90000\r\na=control:pictures\r\n"
-    asked: list[str] = []
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        thread = threading.Thread(target=answer_rtsp, args=(server, description, asked))
-        thread.start()
-        url = f"rtsp://127.0.0.1:{server.getsockname()[1]}/x"
-        with pytest.raises(av.HTTPNotFoundError):
-            av.open(url, options=options_of(Camera(url=url)), timeout=(5, 0.5))
-        thread.join(5)
-    assert [line.split()[1].rpartition("/")[2] for line in asked if line.startswith("SETUP")] == ["pictures"]
-
-
-def answer_rtsp(server: socket.socket, description: str, asked: list[str]) -> None:
-    connection, _ = server.accept()
-    with connection, connection.makefile("rb") as lines:
-        for line in lines:
-            words = line.decode().strip()
-            if words.endswith("RTSP/1.0"):
-                asked.append(words)
-            if words.startswith("CSeq"):
-                method = asked[-1].split()[0]
-                status = "404 Not Found" if method == "SETUP" else "200 OK"
-                body = description if method == "DESCRIBE" else ""
-                kind = f"Content-Type: application/sdp\r\nContent-Length: {len(body)}\r\n" if body else ""
-                connection.sendall(f"RTSP/1.0 {status}\r\n{words}\r\n{kind}\r\n{body}".encode())
-
-
 # --- sockets that are shut down from outside
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from av.video.reformatter import VideoReformatter
 
-from stages.reading.pixels import fill, picture_of
+from stages.reading.pixels import fill, picture_of, planes_of
 
 COLOURS = [(200, 30, 30), (30, 200, 30), (30, 30, 200), (250, 250, 250), (5, 5, 5), (128, 128, 128), (220, 200, 40)]
 SIDE = 64
@@ -52,7 +52,7 @@ def test_colours_are_right(tmp_path: Path, name: str, codec: str, form: str, spa
         frame = next(container.decode(video=0))
         made = picture_of(frame)
         out = np.empty(made.shape, np.uint8)
-        fill(frame, made, out, VideoReformatter())
+        fill(out, planes_of(frame, made, VideoReformatter()))
     assert (made.format == "yuv420p") == plain
     bgr = cv2.cvtColor(out, cv2.COLOR_YUV2BGR_I420) if plain else out
     middle = bgr[SIDE // 2, SIDE // 2 :: SIDE, ::-1].astype(int)

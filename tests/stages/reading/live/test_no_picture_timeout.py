@@ -9,26 +9,28 @@ from stages.reading.live.no_picture_timeout import LONGEST_REFUSED_S, LONGEST_S,
 
 def test_a_run_of_refused_packets_is_the_end() -> None:
     timeout = NoPictureTimeout(None, 0.0)
-    assert [timeout.is_over(count, 0.04 * count) for count in range(1, MOST_REFUSED + 1)][-2:] == [False, True]
+    told = [timeout.why_over(count, 0.04 * count) for count in range(1, MOST_REFUSED + 1)]
+    assert not any(told[:-1])
+    assert "can no longer be decoded" in told[-1]
 
 
 def test_a_slow_camera_that_is_refused_is_judged_by_time() -> None:
     timeout = NoPictureTimeout(None, 10.0)
-    assert not timeout.is_over(1, 10.0)
-    assert not timeout.is_over(2, 10.0 + LONGEST_REFUSED_S)
-    assert timeout.is_over(3, 10.1 + LONGEST_REFUSED_S)
+    assert not timeout.why_over(1, 10.0)
+    assert not timeout.why_over(2, 10.0 + LONGEST_REFUSED_S)
+    assert timeout.why_over(3, 10.1 + LONGEST_REFUSED_S)
 
 
 def test_a_picture_in_between_begins_anew() -> None:
     timeout = NoPictureTimeout(None, 0.0)
-    assert not timeout.is_over(14, 0.0)
-    assert not timeout.is_over(0, 7.0)
-    assert not timeout.is_over(1, 9.0)
+    assert not timeout.why_over(14, 0.0)
+    assert not timeout.why_over(0, 7.0)
+    assert not timeout.why_over(1, 9.0)
 
 
 @pytest.mark.parametrize(("max_fps", "longest_s"), [(None, LONGEST_S), (5.0, LONGEST_S), (0.01, 300.0)])
 def test_packets_without_a_picture_or_a_refusal_are_given_up_late(max_fps: float | None, longest_s: float) -> None:
     timeout = NoPictureTimeout(max_fps, 0.0)
     timeout.picture(5.0)
-    assert not timeout.is_over(0, 5.0 + longest_s)
-    assert timeout.is_over(0, 5.1 + longest_s)
+    assert not timeout.why_over(0, 5.0 + longest_s)
+    assert f"no picture came of it for {longest_s:g} s" in timeout.why_over(0, 5.1 + longest_s)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.stage import CameraState
-from stages.reading.live.retries import LEAST_PAUSE_S, LOST, Retries
+from stages.reading.live.retries import LEAST_PAUSE_S, LOST, STEADY_S, Retries
 
 STATES: list[CameraState] = ["lost", "gone", "unauthorised"]
 
@@ -29,12 +29,16 @@ def test_a_try_that_took_long_is_followed_soon() -> None:
     assert pauses("lost", 4, spent_s=1.5) == [LEAST_PAUSE_S, LEAST_PAUSE_S, 0.5, 0.5]
 
 
-def test_another_kind_of_failure_and_a_success_begin_anew() -> None:
+def test_another_kind_of_failure_begins_anew() -> None:
     retries = Retries(lambda: 0.0)
     told: list[CameraState] = ["gone", "gone", "lost", "lost", "gone"]
     assert [retries.pause_s(state, 0) for state in told] == [2, 4, 0.5, 1, 2]
-    retries.succeeded()
-    assert retries.pause_s("gone", 0) == 2
+
+
+@pytest.mark.parametrize(("live_s", "expected"), [(STEADY_S, [0.5] * 4), (STEADY_S - 0.1, [0.5, 1, 2, 2])])
+def test_only_who_was_live_for_a_while_begins_anew(live_s: float, expected: list[float]) -> None:
+    retries = Retries(lambda: 0.0)
+    assert [retries.pause_s("lost", 0.0, live_s) for _ in range(4)] == expected
 
 
 @pytest.mark.parametrize("state", STATES)

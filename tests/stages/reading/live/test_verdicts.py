@@ -5,7 +5,7 @@ from __future__ import annotations
 import av
 import pytest
 
-from stages.reading.live.verdicts import Dropped, Verdict, verdict_on
+from stages.reading.live.verdicts import Dropped, Verdict, is_bug, verdict_on
 
 URL = "rtsp://v:geheim@h/x"
 
@@ -32,6 +32,28 @@ def test_every_failure_has_its_state_and_says_what_to_do(error: Exception, state
     assert words in told.why
     assert "rtsp://***@h/x" in told.why
     assert "geheim" not in told.why
+
+
+@pytest.mark.parametrize(
+    "error",
+    [MemoryError(), av.MemoryError(12, "Cannot allocate memory", URL), OSError(24, "Too many open files")],
+    ids=["Python's", "FFmpeg's", "descriptors"],
+)
+def test_what_the_machine_does_not_give_is_lost_with_a_way_out(error: Exception) -> None:
+    told = verdict(error)
+    assert told.state == "lost"
+    assert "the machine does not give enough for this graph" in told.why
+    assert "raise the limit (ulimit -" in told.why
+    assert not is_bug(error)
+    assert "geheim" not in told.why
+
+
+def test_a_bug_of_ours_is_lost_too_and_does_not_show_what_it_holds() -> None:
+    error = AttributeError(f"no attribute of {URL}")
+    assert is_bug(error)
+    assert verdict(error) == Verdict(
+        "lost", "rtsp://***@h/x: camgraph itself failed (AttributeError): the log has the details"
+    )
 
 
 def test_what_took_all_its_time_is_a_time_out() -> None:

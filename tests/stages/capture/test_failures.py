@@ -1,0 +1,109 @@
+"""Whatever goes wrong while a live camera is read, it is lost, tried again, and over for good for no reason but one:
+what a person wrote wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from stages.reading import pixels
+from stages.reading.live import no_picture_timeout
+from tools.farm import CameraHandle, CameraSettings, ClipSettings, Farm
+
+Watch = Callable[..., Any]
+
+NO_DECODER = "v=0\r\ns=x\r\nt=0 0\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 X-NONE/90000\r\na=control:a\r\n"
+
+
+@pytest.fixture(scope="module")
+def farm() -> Iterator[Farm]:
+    with Farm([CameraSettings(name="a", clip=ClipSettings(width=320, fps=20, seconds=1, gop=10))]) as made:
+        yield made
+
+
+@pytest.fixture
+def camera(farm: Farm) -> Iterator[CameraHandle]:
+    yield farm.camera("a")
+    farm.camera("a").heal()
+
+
+def test_one_that_never_sends_a_keyframe_is_lost_and_connected_to_again(
+    keyless_camera: Any, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one does that changed its codec between DESCRIBE and PLAY, or refreshes its pictures bit by bit."""
+    monkeypatch.setattr(no_picture_timeout, "LONGEST_S", 0.5)
+    watching = watch(keyless_camera.url)
+    watching.until_state("lost")
+    assert "no picture came of it for 0.5 s" in watching.context.camera_states[-1][2]
+    watching.until(lambda: keyless_camera.clients >= 2)
+    assert watching.states == ["connecting", "lost"]
+
+
+def test_one_whose_format_nobody_here_decodes_is_lost_and_says_so(
+    scripted_camera: Callable[..., Any], watch: Watch
+) -> None:
+    camera = scripted_camera(NO_DECODER)
+    watching = watch(camera.url, connect_s=1)
+    watching.until_state("lost")
+    assert "the FFmpeg of this installation cannot decode" in watching.context.camera_states[-1][2]
+    watching.until(lambda: camera.clients >= 2)
+    assert watching.stop() < 2
+    assert watching.states == ["connecting", "lost"]
+
+
+def test_a_bug_of_ours_costs_a_while_and_not_the_camera(
+    camera: CameraHandle, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    convert, failures = pixels.planes_of, iter(range(2))
+
+    def fail_twice(*args: Any) -> Any:
+        if next(failures, None) is not None:
+            raise TypeError("a bug")
+        return convert(*args)
+
+    monkeypatch.setattr(pixels, "planes_of", fail_twice)
+    with capture_logs() as said:
+        watching = watch(camera.url)
+        watching.until_frames()
+    assert watching.states == ["connecting", "lost", "live"]
+    assert "camgraph itself failed (TypeError)" in watching.context.camera_states[1][2]
+    assert [(line["event"], str(line["exc_info"])) for line in said] == [("source_failed", "a bug")]
+    assert [(stamp.epoch, stamp.seq) for stamp in watching.stamps[:2]] == [(0, 0), (0, 1)]
+
+
+def test_a_lack_of_memory_costs_a_while_and_not_the_camera(
+    camera: CameraHandle, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with capture_logs() as said:
+        watching = watch(camera.url)
+        watching.until_frames()
+        new_arrays = watching.context.new_arrays
+        short = iter(range(3))
+
+        def lack(specs: Any) -> Any:
+            if next(short, None) is not None:
+                raise MemoryError
+            return new_arrays(specs)
+
+        monkeypatch.setattr(watching.context, "new_arrays", lack)
+        watching.until_state("lost")
+        watching.until_state("live")
+        watching.until_frames()
+    assert watching.states == ["connecting", "live", "lost", "live"]
+    assert "raise the limit (ulimit -v, or that of the container)" in watching.context.camera_states[2][2]
+    assert said == []
+    assert {stamp.epoch for stamp in watching.stamps} == {0, 1}
+
+
+def test_one_that_gives_a_picture_and_hangs_up_is_tried_less_and_less_often(camera: CameraHandle, watch: Watch) -> None:
+    camera.cut("fin", after_frames=5)
+    watching = watch(camera.url)
+    watching.until(lambda: len(watching.states) >= 9)
+    lives = [stamp.captured_ns / 1e9 for stamp in watching.stamps if stamp.seq == 0]
+    assert watching.states[:9] == ["connecting", *["live", "lost"] * 4]
+    assert lives[3] - lives[2] > 1.4
+    camera.heal()
+    watching.until_state("live")
