@@ -1,0 +1,23 @@
+"""How long a camera may be silent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stages.reading.camera import Camera
+from stages.reading.live.timeouts import Timeouts, timeouts_of
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"url": "rtsp://h/x"}, Timeouts(3, 11)),
+        ({"url": "https://h/x.m3u8"}, Timeouts(12, 20)),
+        ({"url": "https://h/x.m3u8", "stalled_s": 60}, Timeouts(60, 68)),
+        ({"url": "rtsp://h/x", "stalled_s": 1}, Timeouts(1, 9)),
+    ],
+)
+def test_playlists_may_be_silent_for_longer_and_settings_decide(settings: dict[str, Any], expected: Timeouts) -> None:
+    assert timeouts_of(Camera.model_validate(settings)) == expected
