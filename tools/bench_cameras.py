@@ -20,13 +20,15 @@ import click
 from av.packet import Packet
 
 from tools.assets import asset_path
-from tools.bench_live import machine, put_between_marks
-from tools.camera_run import LOG, Films, Window, watched
+from tools.camera_run import LOG, CameraSet, Window, watched
 from tools.farm.clip import encode_clip
 from tools.farm.farm import Farm
-from tools.latency import p50_p99
+from tools.report_page import counted, estimate, machine_line, p50_p99, publish, report_option, written_by
 
+TOOL = "bench_cameras"
 _WARM_UP_S = 3.0
+_AROUND_S = 18.0
+"""About what a run takes beside the time it is looked at: starting, warming up, ending."""
 _GRAPH = """
 version: 1
 name: cameras{pid}
@@ -49,7 +51,7 @@ _NOTHING = """
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Placing:
     """How the graph is placed and set. ``sharing``: cameras of one process, None where the graph says nothing."""
 
     processes: str = "separate"
@@ -59,15 +61,15 @@ class Way:
 
 
 WAYS = {
-    "separate": Way(),
-    "compact": Way("compact"),
-    "4 cameras a process": Way(sharing=4),
-    "16 cameras a process": Way(sharing=16),
-    "keyframes only": Way(max_fps=1),
-    "keyframes only, 16 a process": Way(sharing=16, max_fps=1),
-    "null model, separate": Way(null=True),
-    "null model, compact": Way("compact", null=True),
-    "null model, 16 a process": Way(sharing=16, null=True),
+    "separate": Placing(),
+    "compact": Placing("compact"),
+    "4 cameras a process": Placing(sharing=4),
+    "16 cameras a process": Placing(sharing=16),
+    "keyframes only": Placing(max_fps=1),
+    "keyframes only, 16 a process": Placing(sharing=16, max_fps=1),
+    "null model, separate": Placing(null=True),
+    "null model, compact": Placing("compact", null=True),
+    "null model, 16 a process": Placing(sharing=16, null=True),
 }
 
 
@@ -75,12 +77,12 @@ WAYS = {
 class Subject:
     """What is measured."""
 
-    films: Films
+    films: CameraSet
     model: str
     size: tuple[int, int]
     seconds: float
 
-    def text(self, way: Way, farm: Farm) -> str:
+    def text(self, way: Placing, farm: Farm) -> str:
         """The graph."""
         model = (_NOTHING if way.null else _MODEL).format(
             threads=len(os.sched_getaffinity(0)), file=self.model, log=LOG
@@ -108,7 +110,7 @@ class Row:
     inferred: Mapping[str, int]
     cores: Mapping[str, float]
     farm_cores: float
-    foreign_cores: float
+    other_cores: float
     memory_mb: float
     supervisor_mb: float
     processes: int
@@ -137,14 +139,14 @@ def row_of(name: str, window: Window) -> Row:
         inferred=inferred,
         cores=window.cores_by_stage,
         farm_cores=window.farm_cores,
-        foreign_cores=window.foreign_cores,
+        other_cores=window.other_cores,
         memory_mb=window.after.status["memory_mb"],
         supervisor_mb=window.after.supervisor_mb,
         processes=window.after.status["processes"],
     )
 
 
-def bare_decode_ms(films: Films) -> float:
+def bare_decode_ms(films: CameraSet) -> float:
     """Processor time of decoding one picture of these cameras, by FFmpeg alone in one thread."""
     _, coded = encode_clip(films.clip_settings)
     decoder = av.CodecContext.create("h264", "r")
@@ -160,7 +162,7 @@ def report(subject: Subject, rows: Sequence[Row], bare_ms: Sequence[float]) -> s
     films = subject.films
     width, height = films.size
     lines = [
-        f"{machine()}.",
+        f"{machine_line()}.",
         f"{films.cameras} cameras of {width}x{height} H.264, {films.fps:g} fps each, over {films.transport}; the model "
         f"is {Path(subject.model).stem} at {subject.size[0]}x{subject.size[1]};",
         f"{subject.seconds:g} s each.",
@@ -174,7 +176,7 @@ def report(subject: Subject, rows: Sequence[Row], bare_ms: Sequence[float]) -> s
         f"Decoding alone took {min(bare_ms):.1f} to {max(bare_ms):.1f} ms a picture, measured before each way:",
         "",
         "| way | processes | memory (MB) | and the supervisor | all cores | a frame inferred (ms) | by stage "
-        "| cameras (farm) | others |",
+        "| cameras (farm) | other processes |",
         "|---|---|---|---|---|---|---|---|---|",
         *map(_cost_line, rows),
         "",
@@ -201,19 +203,16 @@ def _cost_line(row: Row) -> str:
     each = f"{1000 * cores / row.inferred_fps:.1f}" if row.inferred_fps else "-"
     return (
         f"| {row.name} | {row.processes} | {row.memory_mb:.0f} | {row.supervisor_mb:.0f} | {cores:.2f} | {each} "
-        f"| {stages} | {row.farm_cores:.2f} | {row.foreign_cores:.2f} |"
+        f"| {stages} | {row.farm_cores:.2f} | {row.other_cores:.2f} |"
     )
 
 
 def _camera_lines(row: Row) -> list[str]:
     return [
-        f"| {camera} | {n} | {row.inferred.get(camera, 0)} | {row.shares[camera]:.2f} | {_said(row.drops[camera])} |"
+        f"| {camera} | {n} | {row.inferred.get(camera, 0)} | {row.shares[camera]:.2f} "
+        f"| {counted(row.drops[camera], '0')} |"
         for camera, n in row.frames.items()
     ]
-
-
-def _said(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{reason} {n}" for reason, n in sorted(counts.items())) or "0"
 
 
 def range_of(by_camera: Mapping[str, Mapping[str, int]]) -> str:
@@ -233,18 +232,21 @@ def range_of(by_camera: Mapping[str, Mapping[str, int]]) -> str:
 @click.option("--clip", help="What it shows; by default the pulled clip.")
 @click.option("--size", type=(int, int), default=(320, 192), show_default=True, help="Of the model's picture.")
 @click.option("--seconds", default=20.0, show_default=True, help="How long each run is looked at.")
-@click.option("--report", "target", type=click.Path(path_type=Path, exists=True), help="The page with the marks.")
-def main(**options: Any) -> None:
+@report_option(TOOL)
+def main(target: Path | None, **options: Any) -> None:
     """What holds, what drops, and what it costs."""
     clip = options["clip"] or str(asset_path("vtest.avi"))
-    films = Films(options["cameras"], options["fps"], options["picture"], clip)
+    films = CameraSet(options["cameras"], options["fps"], options["picture"], clip)
     subject = Subject(films, str(asset_path("movenet-multipose.onnx")), options["size"], options["seconds"])
+    estimate(len(options["ways"]) * (subject.seconds + _AROUND_S), f"{len(options['ways'])} ways, one after the other")
+    bare_ms, rows = [], []
     with films.farm() as farm:
-        pairs = [(bare_decode_ms(films), measure(subject, name, farm)) for name in options["ways"]]
-    text = report(subject, [row for _, row in pairs], [bare_ms for bare_ms, _ in pairs])
-    click.echo(text)
-    if target := options["target"]:
-        target.write_text(put_between_marks(target.read_text(), text, "bench_cameras"))
+        for name in options["ways"]:
+            bare_ms.append(bare_decode_ms(films))
+            rows.append(measure(subject, name, farm))
+            click.echo(f"{name}: {rows[-1].inferred_fps:.1f} frames/s inferred")
+    shown = {name: value for name, value in options.items() if name != "ways" or set(value) != set(WAYS)}
+    publish(f"{written_by(TOOL, shown)}\n{report(subject, rows, bare_ms)}", target, TOOL)
 
 
 if __name__ == "__main__":

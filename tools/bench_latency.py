@@ -19,12 +19,15 @@ from typing import Any
 import click
 
 from tools.assets import asset_path
-from tools.bench_live import machine, put_between_marks
-from tools.camera_run import LOG, Films, Window, percentile, watched
+from tools.camera_run import LOG, CameraSet, Window, watched
 from tools.event_receiver import EventReceiver
-from tools.latency import PARTS, Told, Way, p50_p99, ways
+from tools.latency import PARTS, FramePath, ReceivedEvent, paths
+from tools.report_page import counted, estimate, machine_line, p50_p99, percentile, publish, report_option, written_by
 
+TOOL = "bench_latency"
 _SLACK_MS = 20.0
+_AROUND_S = 15.0
+"""About what a run takes beside the time it is looked at: encoding the clip, starting, warming up, ending."""
 _WARM_UP_S = 3.0
 _TOO_MUCH = 1.15, 2.0
 """So many times what is inferred, at least and at most, is filmed where the capacity is measured."""
@@ -58,10 +61,10 @@ class Subject:
     processes: str
     seconds: float
 
-    def films(self, rate: float) -> Films:
+    def films(self, rate: float) -> CameraSet:
         """Cameras that film ``rate`` frames a second together."""
         cameras = max(1, round(rate / self.fps))
-        return Films(cameras, rate / cameras, self.picture, self.clip, self.transport)
+        return CameraSet(cameras, rate / cameras, self.picture, self.clip, self.transport)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +72,16 @@ class Row:
     """One load. ``late``: the part of the frames whose age at inference is beyond G2's bound, ``bound_ms``."""
 
     load: float
-    films: Films
+    films: CameraSet
     inferred_fps: float
-    ways: Sequence[Way]
+    ways: Sequence[FramePath]
     unmatched: int
     ages_ms: Sequence[float]
     bound_ms: float
     late: float
     frames: int
     drops: Counter[str]
-    foreign_cores: float
+    other_cores: float
 
 
 class _Receiver(EventReceiver):
@@ -86,17 +89,17 @@ class _Receiver(EventReceiver):
 
     def __init__(self) -> None:
         super().__init__(Path(os.devnull), 0)
-        self.told: list[Told] = []
+        self.told: list[ReceivedEvent] = []
 
     def keep(self, line: bytes) -> None:
         received_ns = time.monotonic_ns()
-        self.told.append(told_of(json.loads(line), received_ns))
+        self.told.append(received_event(json.loads(line), received_ns))
 
 
-def told_of(body: dict[str, Any], received_ns: int) -> Told:
+def received_event(body: dict[str, Any], received_ns: int) -> ReceivedEvent:
     """An event of the stage `every_frame`."""
     key = body["camera"], body["epoch"], body["seq"]
-    return Told(key, body["wall_ns"], body["clock"], body["made_ns"], received_ns)
+    return ReceivedEvent(key, body["wall_ns"], body["clock"], body["made_ns"], received_ns)
 
 
 def measure(subject: Subject, capacity: float, load: float) -> Row:
@@ -111,10 +114,12 @@ def measure(subject: Subject, capacity: float, load: float) -> Row:
         sent = {camera.name: camera.sent() for camera in farm.cameras}
     begun = {one.key for one in window.inferred}
     told = [event for event in receiver.told if event.key in begun]
-    return row_of(load, films, window, told, ways(told, window.inferred, sent))
+    return row_of(load, films, window, told, paths(told, window.inferred, sent))
 
 
-def row_of(load: float, films: Films, window: Window, told: Sequence[Told], found: Sequence[Way]) -> Row:
+def row_of(
+    load: float, films: CameraSet, window: Window, told: Sequence[ReceivedEvent], found: Sequence[FramePath]
+) -> Row:
     """The figures of a run."""
     ages = [one.age_ms for one in window.inferred]
     bound = bound_ms(films.fps, window)
@@ -129,7 +134,7 @@ def row_of(load: float, films: Films, window: Window, told: Sequence[Told], foun
         late=sum(age > bound for age in ages) / max(1, len(ages)),
         frames=sum(window.frames.values()),
         drops=sum((window.grown(name, "drops_by_reason") for name in films.names), Counter[str]()),
-        foreign_cores=window.foreign_cores,
+        other_cores=window.other_cores,
     )
 
 
@@ -144,7 +149,7 @@ def report(subject: Subject, capacity: float, rows: Sequence[Row]) -> str:
     """What stands between the marks of docs/latency.md."""
     width, height = subject.picture
     lines = [
-        f"{machine()}.",
+        f"{machine_line()}.",
         f"Cameras of {width}x{height} H.264 over {subject.transport}, about {subject.fps:g} fps each; the model is "
         f"{Path(subject.model).stem} at {subject.size[0]}x{subject.size[1]};",
         f"`processes: {subject.processes}`; {subject.seconds:g} s each. This graph infers {capacity:.1f} frames/s when "
@@ -152,7 +157,7 @@ def report(subject: Subject, capacity: float, rows: Sequence[Row]) -> str:
         "",
         "| load | cameras | frames/s inferred | light to event p50, p99 (ms) | without what the parser holds "
         "| age at inference p50, p99 (ms) | bound (ms) | beyond it | dropped, of all | events without a match "
-        "| cores that others used |",
+        "| cores that other processes took |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
         *map(_line, rows),
         "",
@@ -166,13 +171,13 @@ def report(subject: Subject, capacity: float, rows: Sequence[Row]) -> str:
 
 
 def _line(row: Row) -> str:
-    drops = ", ".join(f"{reason} {n}" for reason, n in sorted(row.drops.items())) or "0"
     whole = [way.whole_ms for way in row.ways]
     ours = [way.whole_ms - way.parts_ms[1] for way in row.ways]
     return (
         f"| {row.load:.0%} | {row.films.cameras} x {row.films.fps:.1f} fps | {row.inferred_fps:.1f} | {p50_p99(whole)} "
         f"| {p50_p99(ours)} | {p50_p99(row.ages_ms)} | {row.bound_ms:.0f} | {row.late:.1%} "
-        f"| {drops} of {row.frames} | {row.unmatched} of {row.unmatched + len(row.ways)} | {row.foreign_cores:.2f} |"
+        f"| {counted(row.drops, '0')} of {row.frames} | {row.unmatched} of {row.unmatched + len(row.ways)} "
+        f"| {row.other_cores:.2f} |"
     )
 
 
@@ -189,6 +194,7 @@ def capacity_of(subject: Subject, filmed: float, seconds: float) -> float:
     quick = replace(subject, seconds=seconds)
     for _ in range(_MOST_GUESSES):
         rate = measure(quick, filmed, 1.0).inferred_fps
+        click.echo(f"{filmed:.0f} frames/s filmed, {rate:.1f} inferred")
         guess = next_guess(filmed, rate)
         if guess is None:
             return rate
@@ -215,18 +221,25 @@ def next_guess(filmed: float, inferred: float) -> float | None:
 @click.option("--processes", default="separate", show_default=True, help="Placement: separate or compact.")
 @click.option("--seconds", default=20.0, show_default=True, help="How long each run is looked at.")
 @click.option("--capacity", type=float, help="Frames a second that are 100 %; by default measured.")
-@click.option("--report", "target", type=click.Path(path_type=Path, exists=True), help="The page with the marks.")
-def main(**options: Any) -> None:
+@report_option(TOOL)
+def main(target: Path | None, **options: Any) -> None:
     """How long it takes from the light to the event, by load."""
     subject = Subject(
         options["fps"], options["picture"], options["clip"] or str(asset_path("vtest.avi")), options["transport"],
         str(asset_path("movenet-multipose.onnx")), options["size"], options["processes"], options["seconds"],
     )  # fmt: skip
+    tries = 0 if options["capacity"] else 3
+    estimate(
+        (len(options["loads"]) * (subject.seconds + _AROUND_S)) + tries * (min(10.0, subject.seconds) + _AROUND_S),
+        "first what this graph infers at most, then each load",
+    )
     capacity = options["capacity"] or capacity_of(subject, 50.0, min(10.0, subject.seconds))
-    text = report(subject, capacity, [measure(subject, capacity, load / 100) for load in options["loads"]])
-    click.echo(text)
-    if target := options["target"]:
-        target.write_text(put_between_marks(target.read_text(), text, "bench_latency"))
+    rows = []
+    for load in options["loads"]:
+        rows.append(measure(subject, capacity, load / 100))
+        click.echo(f"{load:g} %: {rows[-1].inferred_fps:.1f} frames/s inferred")
+    text = report(subject, capacity, rows)
+    publish(f"{written_by(TOOL, options)}\n{text}", target, TOOL)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,10 @@ frame is known at which inference began with it. `--report` writes the table int
 from __future__ import annotations
 
 import os
-import platform
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,13 @@ import click
 from pipeline.graph.loading import parse_graph
 from pipeline.graph.planning import plan_of
 from pipeline.testing import run_graph
+from tools.processor_time import cpu_time, other_cores
+from tools.report_page import counted, estimate, machine_line, percentile, publish, report_option, written_by
 
-_MARK = "<!-- written by tools.{}: {} -->"
+TOOL = "bench_live"
 _WARM_UP_S = 1.0
+_AROUND_S = 6.0
+"""About what a run takes beside the filming: starting, ending."""
 _SLACK_MS = 20.0
 _GRAPH = """
 version: 1
@@ -87,6 +90,7 @@ class Row:
     shares: Mapping[str, float]
     drops: Mapping[str, int]
     frames: int
+    other_cores: float = 0.0
 
 
 def fair_rates(cameras: Mapping[str, Camera], rate: float, most: float) -> dict[str, float]:
@@ -105,14 +109,14 @@ def fair_rates(cameras: Mapping[str, Camera], rate: float, most: float) -> dict[
 
 def measure(subject: Subject, load: float) -> Row:
     """One run."""
-    cost_ms = subject.cost_ms(load)
+    cost_ms, before = subject.cost_ms(load), cpu_time()
     with tempfile.TemporaryDirectory() as folder:
         plan = plan_of(parse_graph(_text(subject, cost_ms), "live.yaml", base_folder=Path(folder)))
         outcome, status = run_graph(plan, limit_s=600)
         if outcome.status:
             raise click.ClickException("; ".join(outcome.problems))
         begun = read_begun((Path(folder) / "begun").read_text())
-    return row_of(subject, load, begun, status)
+    return replace(row_of(subject, load, begun, status), other_cores=other_cores(before, cpu_time()))
 
 
 def _text(subject: Subject, cost_ms: float) -> str:
@@ -165,47 +169,26 @@ def report(subject: Subject, rows: Sequence[Row]) -> str:
         for camera, n in Counter(subject.cameras.values()).items()
     )
     lines = [
-        f"{machine()}.",
+        f"{machine_line()}.",
         f"Cameras: {films}; frames as large as 640x360 in YUV, prepared ones as 320x320 in RGB;",
         f"batches of at most {subject.batch}; `processes: {subject.processes}`; {subject.seconds:g} s each.",
         "",
         "| load | a batch takes | frames/s inferred | age p50, p99, highest (ms) | bound (ms) | beyond it "
-        "| share / fair share: lowest, highest | dropped, of all |",
-        "|---|---|---|---|---|---|---|---|",
+        "| share / fair share: lowest, highest | dropped, of all | cores that other processes took |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     return "\n".join(lines + [_line(row) for row in rows])
 
 
 def _line(row: Row) -> str:
     ages, bounds, shares = row.ages_ms, row.bound_ms.values(), row.shares.values()
-    p50, p99 = (ages[min(len(ages) - 1, int(part * len(ages)))] for part in (0.5, 0.99))
+    p50, p99 = (percentile(ages, part) for part in (0.5, 0.99))
     bound = f"{min(bounds):.0f}" + (f" to {max(bounds):.0f}" if max(bounds) > min(bounds) + 1 else "")
-    drops = ", ".join(f"{reason} {n}" for reason, n in sorted(row.drops.items())) or "0"
     return (
         f"| {row.load:.0%} | {row.cost_ms:.0f} ms | {row.inferred_fps:.1f} | {p50:.0f}, {p99:.0f}, {ages[-1]:.0f} "
-        f"| {bound} | {row.late:.1%} | {min(shares):.2f}, {max(shares):.2f} | {drops} of {row.frames} |"
+        f"| {bound} | {row.late:.1%} | {min(shares):.2f}, {max(shares):.2f} "
+        f"| {counted(row.drops, '0')} of {row.frames} | {row.other_cores:.2f} |"
     )
-
-
-def machine() -> str:
-    """Cores, processor, Python, and how busy it is: for without them no figure says anything."""
-    names = [
-        line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "name" in line
-    ]
-    cores = len(os.sched_getaffinity(0))
-    busy = os.getloadavg()[1]
-    name = names[0] if names else platform.machine()
-    return f"{cores} cores of {name}, Python {platform.python_version()}, load average {busy:.1f}"
-
-
-def put_between_marks(page: str, text: str, tool: str = "bench_live") -> str:
-    """The page with `text` in the place of what stood between the marks of that tool."""
-    marks = _MARK.format(tool, "begin"), _MARK.format(tool, "end")
-    before, begin, rest = page.partition(marks[0])
-    _, end, after = rest.partition(marks[1])
-    if not (begin and end):
-        raise click.ClickException(f"the page has no place for the report: expected the lines {' and '.join(marks)}")
-    return f"{before}{begin}\n{text}\n{end}{after}"
 
 
 def _camera(text: str) -> Camera:
@@ -222,17 +205,20 @@ def _camera(text: str) -> Camera:
 @click.option("--batch", default=4, show_default=True, help="The largest batch.")
 @click.option("--processes", default="separate", show_default=True, help="Placement: separate or compact.")
 @click.option("--seconds", default=15.0, show_default=True, help="How long each run films.")
-@click.option("--report", "target", type=click.Path(path_type=Path, exists=True), help="The page with the marks.")
+@report_option(TOOL)
 def main(  # noqa: PLR0917 - click hands options over by name
     cameras: Sequence[str], loads: Sequence[float], batch: int, processes: str, seconds: float, target: Path | None
 ) -> None:
     """How old frames are when inference begins, and who gets how many in, by load."""
     named = {f"c{n}": _camera(text) for n, text in enumerate(cameras)}
     subject = Subject(named, batch, processes, seconds)
-    text = report(subject, [measure(subject, load / 100) for load in loads])
-    click.echo(text)
-    if target:
-        target.write_text(put_between_marks(target.read_text(), text))
+    estimate(len(loads) * (seconds + _AROUND_S), f"{len(loads)} loads, one after the other")
+    rows = []
+    for load in loads:
+        rows.append(measure(subject, load / 100))
+        click.echo(f"{load:g} %: {rows[-1].inferred_fps:.1f} frames/s inferred")
+    text = report(subject, rows)
+    publish(f"{written_by(TOOL, click.get_current_context().params)}\n{text}", target, TOOL)
 
 
 if __name__ == "__main__":

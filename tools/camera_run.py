@@ -19,14 +19,14 @@ from pipeline.supervisor import Supervisor
 from pipeline.testing import run_graph
 from tools.farm.farm import Farm
 from tools.farm.settings import CameraSettings, ClipSettings
+from tools.processor_time import CpuTime, cpu_time, other_cores, process_cpu_s
 
 LOG = "inferred"
 """The name of the file in which a stage of `camgraph_test_stages.timing` says when it ran, in the graph's folder."""
-_TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-class Ran(NamedTuple):
+class Inference(NamedTuple):
     """A frame that went through the model, on the machine's monotonic clock."""
 
     begun_ns: int
@@ -46,27 +46,24 @@ class Ran(NamedTuple):
         return (self.begun_ns - self.captured_ns) / 1e6
 
 
-def read_ran(text: str) -> list[Ran]:
+def read_inferences(text: str) -> list[Inference]:
     """Lines of `begun_ns done_ns camera epoch seq captured_ns`, in the order of time."""
     rows = (line.split() for line in text.splitlines())
     return sorted(
-        Ran(int(begun), int(done), camera, int(epoch), int(seq), int(captured))
+        Inference(int(begun), int(done), camera, int(epoch), int(seq), int(captured))
         for begun, done, camera, epoch, seq, captured in rows
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """The run at one moment. Of the supervisor (with the tool in it) and of the farm no status tells.
-
-    `machine_cpu_s`: what all processes of the machine together have used.
-    """
+class Snapshot:
+    """The run at one moment. Of the supervisor (with the tool in it) and of the farm no status tells."""
 
     at_ns: int
     status: Mapping[str, Any]
     supervisor_cpu_s: float
     farm_cpu_s: float
-    machine_cpu_s: float
+    cpu: CpuTime
     supervisor_mb: float
 
 
@@ -74,16 +71,16 @@ class Look:
 class Window:
     """What a graph did between two looks."""
 
-    before: Look
-    after: Look
-    ran: Sequence[Ran]
+    before: Snapshot
+    after: Snapshot
+    ran: Sequence[Inference]
 
     @property
     def seconds(self) -> float:
         return (self.after.at_ns - self.before.at_ns) / 1e9
 
     @property
-    def inferred(self) -> list[Ran]:
+    def inferred(self) -> list[Inference]:
         """Those with which inference began meanwhile."""
         return [one for one in self.ran if self.before.at_ns <= one.begun_ns < self.after.at_ns]
 
@@ -114,15 +111,14 @@ class Window:
         return (self.after.farm_cpu_s - self.before.farm_cpu_s) / self.seconds
 
     @property
-    def foreign_cores(self) -> float:
-        """What others on this machine took meanwhile: the graph did without it."""
-        used = (self.after.machine_cpu_s - self.before.machine_cpu_s) / self.seconds
-        return max(0.0, used - sum(self.cores_by_stage.values()) - self.farm_cores)
+    def other_cores(self) -> float:
+        """What other processes of this machine took meanwhile: the graph did without it."""
+        return other_cores(self.before.cpu, self.after.cpu)
 
 
 @dataclass(frozen=True, slots=True)
-class Films:
-    """So many cameras of the farm that all send the same: H.264 with a keyframe each second."""
+class CameraSet:
+    """So many cameras of the farm that all send the same clip: H.264 with a keyframe each second."""
 
     cameras: int
     fps: float
@@ -164,14 +160,14 @@ def watched(text: str, farm: Farm, *, warm_up_s: float, seconds: float) -> Windo
         outcome, _ = run_graph(plan, watch, limit_s=seconds + warm_up_s + 120)
         if outcome.status or not watch.looks[1:]:
             raise click.ClickException("; ".join(outcome.problems) or "the run ended too early")
-        return Window(watch.looks[0], watch.looks[1], read_ran((Path(folder) / LOG).read_text()))
+        return Window(watch.looks[0], watch.looks[1], read_inferences((Path(folder) / LOG).read_text()))
 
 
 class _Watch:
     """Called by the supervisor again and again: looks twice, and stops the run."""
 
     def __init__(self, farm: Farm, warm_up_s: float, seconds: float) -> None:
-        self.looks: list[Look] = []
+        self.looks: list[Snapshot] = []
         self._farm = farm
         self._waits_s = [warm_up_s, seconds]
         self._due_s: float | None = None
@@ -189,30 +185,12 @@ class _Watch:
             if len(self.looks) == len(self._waits_s):
                 supervisor.stop()
 
-    def _look(self, status: Mapping[str, Any]) -> Look:
-        cpu_s = time.process_time(), _cpu_s(self._farm.pid), _machine_cpu_s()
-        return Look(time.monotonic_ns(), status, *cpu_s, _own_mb())
-
-
-def _cpu_s(pid: int) -> float:
-    """Processor time of a process, in seconds: fields 14 and 15 of proc(5), counted behind the name."""
-    fields = (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
-
-
-def _machine_cpu_s() -> float:
-    """Of all processes since it was started: user, nice and system, the first three numbers of /proc/stat."""
-    first = Path("/proc/stat").read_text().partition("\n")[0]
-    return sum(map(int, first.split()[1:4])) / _TICKS
+    def _look(self, status: Mapping[str, Any]) -> Snapshot:
+        cpu_s = time.process_time(), process_cpu_s(self._farm.pid)
+        return Snapshot(time.monotonic_ns(), status, *cpu_s, cpu_time(), _own_mb())
 
 
 def _own_mb() -> float:
     """What this process has for itself, in megabytes."""
     _, resident, shared, *_ = Path("/proc/self/statm").read_text().split()
     return (int(resident) - int(shared)) * _PAGE / 1e6
-
-
-def percentile(values: Sequence[float], part: float) -> float:
-    """The value below which ``part`` (0 to 1) of the values lie; nan where there are none."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(part * len(ordered)))] if ordered else float("nan")

@@ -1,6 +1,6 @@
 """How many damaged pictures of a bad network get through, and how many good ones are lost with them.
 
-    python -m tools.damage_rate [--seconds 60] [--clip FILE] [--codec h265 --transport tcp --fault corrupt --percent 1]
+    python -m tools.damage_rate [--seconds 60] [--clip FILE] [--only "tcp | corrupt 5 %"]
 
 Each case is a camera of the farm whose packets are lost, reordered or changed on the way. What arrives is decoded
 twice: as FFmpeg gives it, and by `stages.reading.live.decoder`. A picture is damaged when it is not, bit for bit, one
@@ -35,6 +35,7 @@ from stages.reading.live.arrivals import Arrival
 from stages.reading.live.camera_reporter import CameraReporter
 from stages.reading.live.decoder import Decoder, Ticket
 from stages.reading.live.ffmpeg_log import listening
+from stages.reading.live.options import options_of
 from tools.farm import CameraSettings, ClipSettings, Farm, Fault
 from tools.farm.farm import CameraHandle
 from tools.farm.faults import FaultName
@@ -100,7 +101,7 @@ def digest(frame: VideoFrame) -> bytes:
 
 def open_camera(url: str, transport: str) -> InputContainer:
     """As camgraph opens it, by this transport."""
-    options = {"rtsp_transport": transport, "probesize": "200000", "analyzeduration": "500000"}
+    options = options_of(Camera.model_validate({"url": url, "transport": transport}))
     return av.open(url, options=options, timeout=(10, 5))
 
 
@@ -157,7 +158,7 @@ def plain_decoder(stream: VideoStream) -> VideoCodecContext:
 
 
 def decode(context: VideoCodecContext, packet: Packet[VideoStream]) -> list[VideoFrame]:
-    """None where it is refused."""
+    """The pictures that FFmpeg gives for a packet; none where it refuses the packet."""
     try:
         return context.decode(packet)
     except av.FFmpegError:

@@ -18,7 +18,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from tools.camera_run import Ran, percentile
+from tools.camera_run import Inference
 from tools.farm.accounts import FrameSent
 
 NEAR_NS = 2_000_000
@@ -27,7 +27,7 @@ NEAR_NS = 2_000_000
 PARTS = ("caught to sent", "sent to captured", "captured to inference", "inference", "to the event", "to the sink")
 
 
-class Told(NamedTuple):
+class ReceivedEvent(NamedTuple):
     """An event as it arrived at the receiver."""
 
     key: tuple[str, int, int]
@@ -37,8 +37,8 @@ class Told(NamedTuple):
     received_ns: int
 
 
-class Way(NamedTuple):
-    """One frame's, from its light to its event."""
+class FramePath(NamedTuple):
+    """The way of one frame, from its light to its event."""
 
     camera: str
     caught_ns: int
@@ -60,7 +60,9 @@ class Way(NamedTuple):
         return (self.received_ns - self.caught_ns) / 1e6
 
 
-def ways(told: Iterable[Told], ran: Iterable[Ran], sent: Mapping[str, Sequence[FrameSent]]) -> list[Way]:
+def paths(
+    told: Iterable[ReceivedEvent], ran: Iterable[Inference], sent: Mapping[str, Sequence[FrameSent]]
+) -> list[FramePath]:
     """Of all events whose frames are known to both sides: those whose wall clock is the camera's."""
     by_key = {one.key: one for one in ran}
     logs = {camera: sorted(frames, key=_wall_ns) for camera, frames in sent.items()}
@@ -69,8 +71,8 @@ def ways(told: Iterable[Told], ran: Iterable[Ran], sent: Mapping[str, Sequence[F
         one = by_key.get(event.key)
         frame = nearest(logs.get(event.key[0], ()), event.wall_ns) if event.clock == "ntp" else None
         if one and frame:
-            begun = (frame.captured_ns, frame.sent_ns, one.captured_ns, one.begun_ns, one.done_ns)
-            found.append(Way(event.key[0], *begun, event.made_ns, event.received_ns))
+            begun = (frame.caught_ns, frame.sent_ns, one.captured_ns, one.begun_ns, one.done_ns)
+            found.append(FramePath(event.key[0], *begun, event.made_ns, event.received_ns))
     return found
 
 
@@ -83,8 +85,3 @@ def nearest(frames: Sequence[FrameSent], wall_ns: int) -> FrameSent | None:
 
 def _wall_ns(frame: FrameSent) -> int:
     return frame.wall_ns
-
-
-def p50_p99(values: Sequence[float]) -> str:
-    """As it stands in a table."""
-    return f"{percentile(values, 0.5):.0f}, {percentile(values, 0.99):.0f}"

@@ -12,8 +12,8 @@ from pathlib import Path
 import click
 
 from tools.trials.delivery import Delivered
-from tools.trials.family import SUPERVISOR
-from tools.trials.killing import Round, Series, Trial, causes, trial
+from tools.trials.harm import HarmedRun, Round, Series, causes, harmed_run
+from tools.trials.processes import SUPERVISOR
 from tools.trials.subject import KINDS
 
 BACK_S = 3.0
@@ -32,7 +32,7 @@ class Limits:
 
 
 @dataclass(slots=True)
-class Proof:
+class KillProof:
     """All that was done, and how it ended."""
 
     killed: list[Series] = field(default_factory=list)
@@ -47,9 +47,9 @@ class Proof:
     load: float = 0.0
 
 
-def prove(found: Trial, *, rounds: int, frozen: int, round_s: float, kinds: Sequence[str] = KINDS) -> Proof:
+def prove(found: HarmedRun, *, rounds: int, frozen: int, round_s: float, kinds: Sequence[str] = KINDS) -> KillProof:
     """Harm each kind of process so often."""
-    proof = Proof()
+    proof = KillProof()
     found.measure_base(max(2.0, 5 * round_s))
     for kind in kinds:
         proof.killed.append(found.series(kind, rounds, found.kill, round_s=round_s))
@@ -65,7 +65,7 @@ def prove(found: Trial, *, rounds: int, frozen: int, round_s: float, kinds: Sequ
     return proof
 
 
-def faults_of(proof: Proof, limits: Limits) -> list[str]:
+def faults_of(proof: KillProof, limits: Limits) -> list[str]:
     """All that is not as it should be, each in a sentence."""
     every = [*proof.killed, *proof.frozen]
     found = [fault for series in every for one in series.rounds for fault in one.faults]
@@ -97,7 +97,7 @@ def _late(series: Series, back_s: float) -> str:
     return f"{told} {max(late):.1f} s" if late else ""
 
 
-def report(proof: Proof, faults: Sequence[str], cameras: int) -> str:
+def report(proof: KillProof, faults: Sequence[str], cameras: int) -> str:
     """The page."""
     machine = f"{len(os.sched_getaffinity(0))} cores, {platform.machine()}, Python {platform.python_version()}"
     said = [f"- {fault}" for fault in faults] or ["- All was as it should be."]
@@ -179,7 +179,7 @@ def main(  # noqa: PLR0917 - click hands options over by name
     rounds: int, frozen: int, cameras: int, round_s: float, back_s: float, target: Path | None
 ) -> None:
     """Harm each kind of process, and say whether all stayed as it should; status 1 where it did not."""
-    with trial(cameras) as found:
+    with harmed_run(cameras) as found:
         proof = prove(found, rounds=rounds, frozen=frozen, round_s=round_s)
     faults = faults_of(proof, Limits(back_s=back_s))
     page = report(proof, faults, cameras)

@@ -9,44 +9,50 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import av
 import click
 from av.packet import Packet
 from av.video.stream import VideoStream
 
-from tools.bench_live import machine, put_between_marks
-from tools.camera_run import Films
+from stages.reading.camera import Camera
+from stages.reading.live.options import options_of
+from tools.camera_run import CameraSet
 from tools.farm.farm import CameraHandle
-from tools.latency import nearest, p50_p99
+from tools.latency import nearest
+from tools.processor_time import cpu_time, others_line
+from tools.report_page import estimate, machine_line, p50_p99, publish, report_option, written_by
 
-_PROBING = {"probesize": "200000", "analyzeduration": "500000", "allowed_media_types": "video"}
+TOOL = "parser_delay"
 _OPEN_S = 5.0
 _WARM_UP_S = 2.0
 _PRODUCER_TIME = struct.Struct("=q")
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """How a camera is read. ``read_s``: the read time-out; ``options``: FFmpeg's."""
+class ReadSettings:
+    """How a camera is read. ``read_s``: the read time-out; ``options``: of FFmpeg, beside those of capture."""
 
     name: str
-    options: Mapping[str, str]
+    transport: Literal["tcp", "udp"]
+    options: Mapping[str, str] = field(default_factory=dict)
     read_s: float = 0.5
 
 
 WAYS = (
-    Way("tcp, as capture reads", {"rtsp_transport": "tcp"}),
-    Way("`fflags=nobuffer`", {"rtsp_transport": "tcp", "fflags": "nobuffer"}),
-    Way("`flags=low_delay`, `max_delay=0`", {"rtsp_transport": "tcp", "flags": "low_delay", "max_delay": "0"}),
-    Way("tcp, read time-out 50 ms", {"rtsp_transport": "tcp"}, 0.05),
-    Way("udp, as capture reads", {"rtsp_transport": "udp"}),
-    Way("`reorder_queue_size=0`", {"rtsp_transport": "udp", "reorder_queue_size": "0"}),
-    Way("udp, read time-out 50 ms", {"rtsp_transport": "udp"}, 0.05),
+    ReadSettings("tcp, with capture's options", "tcp"),
+    ReadSettings("`fflags=nobuffer`", "tcp", {"fflags": "nobuffer"}),
+    ReadSettings("`flags=low_delay`, `max_delay=0`", "tcp", {"flags": "low_delay", "max_delay": "0"}),
+    ReadSettings("tcp, read time-out 50 ms", "tcp", read_s=0.05),
+    ReadSettings("udp, with capture's options", "udp"),
+    ReadSettings("`reorder_queue_size=0`", "udp", {"reorder_queue_size": "0"}),
+    ReadSettings("udp, read time-out 50 ms", "udp", read_s=0.05),
 )
+Row = tuple[float, ReadSettings, Sequence[float]]
+"""What the camera films (fps), how it is read, and how long each picture was held (ms)."""
 
 
 class _Timeout:
@@ -59,7 +65,7 @@ class _Timeout:
         return self.seconds
 
 
-def held_ms(camera: CameraHandle, way: Way, seconds: float) -> list[float]:
+def held_ms(camera: CameraHandle, way: ReadSettings, seconds: float) -> list[float]:
     """Of each picture: from when the last of it was sent until its packet is here, behind what opening piled up."""
     until_s = time.monotonic() + _WARM_UP_S + seconds
     came = [(reported_ns(packet), at_ns) for packet, at_ns in _packets(camera.url, way, until_s)]
@@ -76,9 +82,10 @@ def reported_ns(packet: Packet[VideoStream]) -> int | None:
     return int(_PRODUCER_TIME.unpack_from(bytes(packet.get_sidedata("prft")))[0]) * 1000
 
 
-def _packets(url: str, way: Way, until_s: float) -> Iterator[tuple[Packet[VideoStream], int]]:
+def _packets(url: str, way: ReadSettings, until_s: float) -> Iterator[tuple[Packet[VideoStream], int]]:
     timeout: Any = _Timeout()
-    with av.open(url, options={**_PROBING, **way.options}, timeout=(_OPEN_S, timeout)) as container:
+    options = {**options_of(Camera.model_validate({"url": url, "transport": way.transport})), **way.options}
+    with av.open(url, options=options, timeout=(_OPEN_S, timeout)) as container:
         timeout.seconds = way.read_s
         while time.monotonic() < until_s:
             try:
@@ -90,32 +97,38 @@ def _packets(url: str, way: Way, until_s: float) -> Iterator[tuple[Packet[VideoS
                 continue
 
 
-def report(rows: Sequence[tuple[float, Way, Sequence[float]]]) -> str:
-    """What stands between the marks of docs/latency.md."""
+def report(rows: Sequence[Row], others: str) -> str:
+    """What stands between the marks of docs/latency.md. ``others``: what other processes took."""
     lines = [
-        f"{machine()}.",
+        f"{machine_line()}. {others}",
         "",
         "| fps | one interval (ms) | read | pictures | sent until it is here p50, p99 (ms) |",
         "|---|---|---|---|---|",
     ]
-    lines += [f"| {fps:g} | {1000 / fps:.0f} | {way.name} | {len(held)} | {p50_p99(held)} |" for fps, way, held in rows]
-    return "\n".join(lines)
+    return "\n".join([*lines, *(_line(*row) for row in rows)])
+
+
+def _line(fps: float, way: ReadSettings, held: Sequence[float]) -> str:
+    return f"| {fps:g} | {1000 / fps:.0f} | {way.name} | {len(held)} | {p50_p99(held)} |"
 
 
 @click.command()
 @click.option("--fps", "rates", multiple=True, type=float, default=(5.0, 25.0), help="What the camera films.")
 @click.option("--seconds", default=6.0, show_default=True, help="How long each way is looked at.")
-@click.option("--report", "target", type=click.Path(path_type=Path, exists=True), help="The page with the marks.")
+@report_option(TOOL)
 def main(rates: Sequence[float], seconds: float, target: Path | None) -> None:
     """How long FFmpeg keeps a picture, by how it is read."""
-    rows = []
+    estimate(len(rates) * len(WAYS) * (seconds + _WARM_UP_S + 1), f"{len(WAYS)} ways of reading, {len(rates)} rates")
+    rows: list[Row] = []
+    times = [cpu_time()]
     for fps in rates:
-        with Films(1, fps, (640, 360), None).farm() as farm:
-            rows += [(fps, way, held_ms(farm.cameras[0], way, seconds)) for way in WAYS]
-    text = report(rows)
-    click.echo(text)
-    if target:
-        target.write_text(put_between_marks(target.read_text(), text, "parser_delay"))
+        with CameraSet(1, fps, (640, 360), None).farm() as farm:
+            for way in WAYS:
+                rows.append((fps, way, held_ms(farm.cameras[0], way, seconds)))
+                times.append(cpu_time())
+                click.echo(_line(*rows[-1]))
+    text = report(rows, others_line(times))
+    publish(f"{written_by(TOOL, click.get_current_context().params)}\n{text}", target, TOOL)
 
 
 if __name__ == "__main__":

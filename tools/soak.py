@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from tools.trials.flatness import Flatness
-from tools.trials.mischief import FAULTS
+from tools.trials.schedule import FAULTS
 from tools.trials.soaking import Plan, Soaked, soak
 from tools.trials.verdict import Bounds, Verdict, judge_samples, warm_up_s
 

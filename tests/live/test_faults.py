@@ -12,7 +12,7 @@ from tools.live_faults.proof import prove
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_every_fault_is_told_and_over_in_time_and_nobody_else_is_hurt() -> None:
-    """One run of one graph, which is what makes it quick. `Proof.problems` says what is held against what."""
+    """One run of one graph, which is what makes it quick. `FaultProof.problems` says what is held against what."""
     proof = prove(cameras=6, rounds=1, at_once=5, processes="compact", told=lambda _: None)
     assert proof.problems == []
     expected = {one.name for case in CASES for one in (case, case.then) if one}

@@ -14,7 +14,7 @@ import pytest
 
 from pipeline.testing import hit
 from tools.farm import Farm
-from tools.trials.family import left_over
+from tools.trials.processes import left_over
 from tools.trials.run import LiveRun
 from tools.trials.subject import Subject, farm_cameras, write_subject
 

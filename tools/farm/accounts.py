@@ -24,14 +24,14 @@ class CameraCounts:
 class FrameSent:
     """One picture that went to ``clients`` clients.
 
-    ``place`` is its index in the clip in the order of decoding. ``captured_ns`` (when the camera would have caught its
+    ``place`` is its index in the clip in the order of decoding. ``caught_ns`` (when the camera would have caught its
     light) and ``sent_ns`` (when it was handed to the kernel) are on the machine's monotonic clock, ``wall_ns`` is
-    ``captured_ns`` on the clock that the sender reports give, right or wrong, in nanoseconds since 1970.
+    ``caught_ns`` on the clock that the sender reports give, right or wrong, in nanoseconds since 1970.
     """
 
     place: int
     keyframe: bool
-    captured_ns: int
+    caught_ns: int
     sent_ns: int
     wall_ns: int
     clients: int

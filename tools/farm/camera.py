@@ -170,9 +170,9 @@ class Camera:
 
     def _note(self, due: Due, clients: int) -> None:
         self.counts.frames += clients
-        wall_ns = due.captured_ns + self._wall_ns + self._clock_error_ns()
+        wall_ns = due.caught_ns + self._wall_ns + self._clock_error_ns()
         now_ns = time.monotonic_ns()
-        self.sent.append(FrameSent(due.place, due.frame.keyframe, due.captured_ns, now_ns, wall_ns, clients))
+        self.sent.append(FrameSent(due.place, due.frame.keyframe, due.caught_ns, now_ns, wall_ns, clients))
 
     def _clock_error_ns(self) -> int:
         fault = self.faults.get("clock")

@@ -17,7 +17,7 @@ class Due:
     place: int
     frame: ClipFrame
     due_ns: int
-    captured_ns: int
+    caught_ns: int
 
 
 class Timeline:
@@ -37,8 +37,8 @@ class Timeline:
         """The next picture."""
         place = self._next % len(self.clip.frames)
         frame = self.clip.frames[place]
-        captured_ns = self._start_ns + self._after_ns(self._next + frame.shown_after)
-        due = Due(place, frame, self.due_ns, captured_ns)
+        caught_ns = self._start_ns + self._after_ns(self._next + frame.shown_after)
+        due = Due(place, frame, self.due_ns, caught_ns)
         self._next += 1
         return due
 

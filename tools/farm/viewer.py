@@ -104,10 +104,10 @@ class Viewer:
     def _send(self, due: Due, faults: Faults, wall_ns: int, left: float) -> None:
         self._waits_for_key = False
         if self._origin_ns is None:
-            self._origin_ns = due.captured_ns
+            self._origin_ns = due.caught_ns
         self._jump_in_time(self._struck("jump", faults))
         self._report(due, wall_ns)
-        stamp = self._stamp(due.captured_ns, self._struck("timestamps", faults))
+        stamp = self._stamp(due.caught_ns, self._struck("timestamps", faults))
         packets = rtp_packets(due.frame.payloads, self._sequence, stamp, self.identity.ssrc)
         self._sequence += len(packets)
         sent = packets if left >= len(packets) else packets[: int(left)]
@@ -138,8 +138,8 @@ class Viewer:
         assert self._origin_ns is not None
         return self.identity.stamp + self._shift + ticks_of(at_ns - self._origin_ns) & STAMP_MASK
 
-    def _stamp(self, captured_ns: int, fault: Fault | None) -> int:
-        stamp, held = self._running_stamp(captured_ns), self._held_stamp
+    def _stamp(self, caught_ns: int, fault: Fault | None) -> int:
+        stamp, held = self._running_stamp(caught_ns), self._held_stamp
         if fault is None:
             self._held_stamp = None
             return stamp

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from tools.live_faults.proof import Proof, prove
+from tools.live_faults.proof import FaultProof, prove
 from tools.live_faults.report import report
 from tools.live_faults.trial import Result
 
@@ -22,7 +22,7 @@ from tools.live_faults.trial import Result
 def main(rounds: int, cameras: int, at_once: int, processes: str, target: Path | None) -> None:
     """Try every fault on cameras of a running graph, and measure what is told, and what the others notice."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # whoever ends this ends the run as well
-    proof: Proof = prove(cameras, rounds, at_once, processes, _say)
+    proof: FaultProof = prove(cameras, rounds, at_once, processes, _say)
     text = "" if proof.broke else report(proof)
     click.echo(text)
     if proof.problems:

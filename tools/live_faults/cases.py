@@ -16,7 +16,7 @@ from typing import Literal
 from pipeline.stage import CameraState
 from tools.farm import Fault
 from tools.farm.faults import FaultName
-from tools.live_faults.patients import FPS, Kind, Patient
+from tools.live_faults.cameras import FPS, Kind, Patient
 
 Facts = Mapping[str, str | float]
 DAMAGE = frozenset({"damaged"})

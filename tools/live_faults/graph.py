@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tools.live_faults.cameras import USER, Kind, Patient
 from tools.live_faults.model import SIZE, write_model
-from tools.live_faults.patients import USER, Kind, Patient
 
 EVENTS = "events.jsonl"
 _VARIABLES: Mapping[Kind, str] = {"wrong": "FAULTS_WRONG_PASSWORD"}

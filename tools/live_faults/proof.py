@@ -14,14 +14,14 @@ from pathlib import Path
 from pipeline.errors import EXIT_GAVE_UP, CamgraphError
 from tools.farm import Farm
 from tools.farm.gstreamer import GStreamerServer, what_is_missing
+from tools.live_faults.cameras import CLIP, FPS, USER, WRONG, Patient, kinds, settings_of
 from tools.live_faults.cases import CASES, DETECTED_S
 from tools.live_faults.graph import environment, write_graph
-from tools.live_faults.patients import CLIP, FPS, USER, WRONG, Patient, kinds, settings_of
+from tools.live_faults.observed_run import ObservedRun
 from tools.live_faults.processes import Sample, grown, sample
 from tools.live_faults.rates import LEAST_S, MOST_STRANGERS, Others, others_of
 from tools.live_faults.rounds import all_well, go_through, wait_until
 from tools.live_faults.trial import Result
-from tools.live_faults.whole_run import WholeRun
 
 START_S = 120.0
 LEAST_PERCENT = 95.0
@@ -32,7 +32,7 @@ _LOOK_S = 0.2
 
 
 @dataclass
-class Proof:
+class FaultProof:
     """What was found. ``others``: the worst off of the other cameras, around each of ``results``."""
 
     cameras: int
@@ -89,14 +89,14 @@ def _too_few(others: Others) -> Iterator[str]:
         yield f"{others.known:.1f} % of its frames, and the rest was not counted as dropped"
 
 
-def prove(cameras: int, rounds: int, at_once: int, processes: str, told: Callable[[Result], None]) -> Proof:
+def prove(cameras: int, rounds: int, at_once: int, processes: str, told: Callable[[Result], None]) -> FaultProof:
     """Go through all faults. Raises CamgraphError where the farm cannot even begin."""
-    proof, begun_s = Proof(cameras, rounds, at_once, processes), time.monotonic()
+    proof, begun_s = FaultProof(cameras, rounds, at_once, processes), time.monotonic()
     password, wrong = (f"{word}/{secrets.token_hex(6)}#" for word in ("right", "wrong"))
     name = f"faults{os.getpid()}"
     with tempfile.TemporaryDirectory(prefix="camgraph-") as folder, _patients(cameras, password) as patients:
         graph = write_graph(Path(folder), name, processes, patients)
-        with WholeRun(graph, name, environment(password, wrong), [password, wrong]) as run:
+        with ObservedRun(graph, name, environment(password, wrong), [password, wrong]) as run:
             try:
                 _go(run, patients, proof, told)
             except CamgraphError as error:
@@ -123,7 +123,7 @@ def _patients(cameras: int, password: str) -> Iterator[list[Patient]]:
         yield patients
 
 
-def _go(run: WholeRun, patients: Sequence[Patient], proof: Proof, told: Callable[[Result], None]) -> None:
+def _go(run: ObservedRun, patients: Sequence[Patient], proof: FaultProof, told: Callable[[Result], None]) -> None:
     seen = [patient for patient in patients if patient.kind != "wrong"]
     since_s = _begin(run, [patient for patient in seen if patient.kind != "absent"], proof)
     _do_rounds(run, seen, proof, told)
@@ -139,7 +139,7 @@ def _go(run: WholeRun, patients: Sequence[Patient], proof: Proof, told: Callable
     proof.grown = _grown(run, proof.samples[0], proof.samples[-1])
 
 
-def _begin(run: WholeRun, patients: Sequence[Patient], proof: Proof) -> float:
+def _begin(run: ObservedRun, patients: Sequence[Patient], proof: FaultProof) -> float:
     """Wait for those who are not absent; from when on all of them are well."""
     wait_until(run, lambda: run.record.running_s > 0, START_S, "the start of the graph")
     wait_until(run, lambda: all_well(run, patients), START_S, "the cameras that are not absent")
@@ -148,7 +148,9 @@ def _begin(run: WholeRun, patients: Sequence[Patient], proof: Proof) -> float:
     return time.monotonic()
 
 
-def _do_rounds(run: WholeRun, patients: Sequence[Patient], proof: Proof, told: Callable[[Result], None]) -> None:
+def _do_rounds(
+    run: ObservedRun, patients: Sequence[Patient], proof: FaultProof, told: Callable[[Result], None]
+) -> None:
     """The absent camera first: a sample of a run that lacks one would not be what the others are held against."""
     movable = [patient for patient in patients if patient.kind != "witness"]
     kinds_here = {patient.kind for patient in movable}
@@ -162,7 +164,7 @@ def _do_rounds(run: WholeRun, patients: Sequence[Patient], proof: Proof, told: C
         proof.samples.append(_sample_when_well(run, patients, proof.samples))
 
 
-def _look_at_wrong(run: WholeRun, patient: Patient, proof: Proof) -> None:
+def _look_at_wrong(run: ObservedRun, patient: Patient, proof: FaultProof) -> None:
     told_s = [
         run.record.first(patient.name, "log", {"unauthorised"}, 0),
         run.record.first(patient.name, "event", {"unauthorised"}, 0),
@@ -173,7 +175,7 @@ def _look_at_wrong(run: WholeRun, patient: Patient, proof: Proof) -> None:
     proof.wrong_tries = patient.farm.counts().connections
 
 
-def _sample_when_well(run: WholeRun, patients: Sequence[Patient], before: Sequence[Sample]) -> Sample:
+def _sample_when_well(run: ObservedRun, patients: Sequence[Patient], before: Sequence[Sample]) -> Sample:
     """Of the run now: what closes by itself has some time for it."""
     wait_until(run, lambda: all_well(run, patients), START_S, "all cameras after the faults")
     late = time.monotonic() + _QUIET_S
@@ -185,7 +187,7 @@ def _sample_when_well(run: WholeRun, patients: Sequence[Patient], before: Sequen
         time.sleep(_LOOK_S)
 
 
-def _grown(run: WholeRun, before: Sample, after: Sample) -> list[str]:
+def _grown(run: ObservedRun, before: Sample, after: Sample) -> list[str]:
     """Of all but the one that is connected to again and again."""
     but = {f"{run.name}/capture.{WRONG}"}
     return grown(before.without(but), after.without(but), memory_mb=MEMORY_MB)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from tools.live_faults.record import Look, Record, Seen, Work
+from tools.live_faults.record import CameraStatus, Record, Seen, Work
 from tools.live_faults.trial import Result
 
 LEAST_S = 10.0
@@ -49,7 +49,7 @@ def strangers_share(work: Sequence[Work], begin_s: float, end_s: float, cores: i
     return (last.strangers_s - first.strangers_s) / max(1e-9, (last.at_s - first.at_s) * cores)
 
 
-def passed_over(looks: Sequence[Look], begin_s: float, end_s: float) -> int:
+def passed_over(looks: Sequence[CameraStatus], begin_s: float, end_s: float) -> int:
     """Frames of a camera for which a newer one was taken meanwhile, or shortly before or after."""
     counts = [(one.at_s, one.drops.get("queue_full", 0)) for one in looks]
     before = max((n for at_s, n in counts if at_s <= begin_s), default=0)

@@ -12,7 +12,7 @@ How = Literal["log", "event"]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StateTold:
     """A change of a camera's state, as it was told. Events tell `lost` states and `live`."""
 
     at_s: float
@@ -32,7 +32,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class CameraStatus:
     """One camera in one answer of `camgraph status`."""
 
     at_s: float
@@ -55,10 +55,10 @@ class Record:
     """Grows; ``wall_s`` is by how much the wall clock is ahead of the monotonic one."""
 
     def __init__(self, wall_s: float) -> None:
-        self.told: list[Told] = []
+        self.told: list[StateTold] = []
         self.frames: dict[str, list[Seen]] = defaultdict(list)
-        self.looks: dict[str, Look] = {}
-        self.history: dict[str, list[Look]] = defaultdict(list)
+        self.looks: dict[str, CameraStatus] = {}
+        self.history: dict[str, list[CameraStatus]] = defaultdict(list)
         self.work: list[Work] = []
         self.restarts: dict[str, int] = {}
         self.deaths: list[str] = []
@@ -68,7 +68,7 @@ class Record:
     def log_line(self, line: Mapping[str, Any], now_s: float) -> None:
         """One line of the log."""
         if line.get("event") == "camera_state":
-            self.told.append(Told(now_s, line["camera"], "log", line["state"]))
+            self.told.append(StateTold(now_s, line["camera"], "log", line["state"]))
         elif line.get("event") == "running":
             self.running_s = now_s
         elif line.get("event") == "process_died":
@@ -78,7 +78,7 @@ class Record:
         """One line of the sink."""
         data = event["data"]
         if event["type"].startswith("camgraph.camera."):
-            self.told.append(Told(now_s, data["camera"], "event", data["state"]))
+            self.told.append(StateTold(now_s, data["camera"], "event", data["state"]))
         elif data["phase"] in ("start", "update"):
             filmed_s = datetime.fromisoformat(event["time"]).timestamp() - self._wall_s
             self.frames[data["camera"]].append(Seen(now_s, filmed_s, data["frame"]["epoch"], data["frame"]["seq"]))
@@ -87,13 +87,13 @@ class Record:
         """One answer of `camgraph status`."""
         for name, camera in status["cameras"].items():
             keys = (camera["state"], camera["losses"], camera["facts"], camera["drops_by_reason"])
-            self.looks[name] = Look(now_s, *keys)
+            self.looks[name] = CameraStatus(now_s, *keys)
             self.history[name].append(self.looks[name])
         self.restarts = {name: unit["restarts"] for name, unit in status["units"].items()}
 
-    def look(self, camera: str) -> Look:
+    def look(self, camera: str) -> CameraStatus:
         """The newest."""
-        return self.looks.get(camera, Look(0.0))
+        return self.looks.get(camera, CameraStatus(0.0))
 
     def first(self, camera: str, how: How, states: Collection[str], after_s: float) -> float | None:
         """When one of these states was told so for the first time since ``after_s``."""
@@ -132,5 +132,5 @@ class Record:
         frames = self.frames[camera]
         return next((n for n, seen in enumerate(reversed(frames)) if seen.at_s < since_s), len(frames))
 
-    def _since(self, camera: str, how: How, after_s: float) -> Iterable[Told]:
+    def _since(self, camera: str, how: How, after_s: float) -> Iterable[StateTold]:
         return (t for t in self.told if t.at_s >= after_s and t.camera == camera and t.how == how)

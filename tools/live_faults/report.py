@@ -7,20 +7,20 @@ import platform
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from tools.live_faults.cameras import CLIP, FPS
 from tools.live_faults.cases import BACK_S, CASES, DETECTED_S, Case
-from tools.live_faults.patients import CLIP, FPS
 from tools.live_faults.processes import Sample
-from tools.live_faults.proof import LEAST_PERCENT, MEMORY_MB, Proof, is_ours
+from tools.live_faults.proof import LEAST_PERCENT, MEMORY_MB, FaultProof, is_ours
 from tools.live_faults.rates import MOST_STRANGERS, Others
 
 
-def report(proof: Proof) -> str:
+def report(proof: FaultProof) -> str:
     """The whole page."""
     ill = "" if proof.others else " **No fault was tried.**"
     return "\n".join([*_head(proof), *_faults(proof), *_leaks(proof), *_passwords(proof), ill]).rstrip() + "\n"
 
 
-def _head(proof: Proof) -> list[str]:
+def _head(proof: FaultProof) -> list[str]:
     loads = ", ".join(f"{load:.1f}" for load in proof.loads)
     return [
         "# Faults of cameras, in a whole graph",
@@ -40,7 +40,7 @@ def _head(proof: Proof) -> list[str]:
     ]
 
 
-def _faults(proof: Proof) -> list[str]:
+def _faults(proof: FaultProof) -> list[str]:
     lines = [
         f"- *told*: from the fault until log, status and the event `camgraph.camera.lost` had told of it; at most "
         f"{DETECTED_S:g} s. *last state*: until the log had told the last of its states.",
@@ -63,7 +63,7 @@ def _faults(proof: Proof) -> list[str]:
     return [*lines, *[row for row in rows if row], ""]
 
 
-def _row(case: Case, proof: Proof) -> str:
+def _row(case: Case, proof: FaultProof) -> str:
     tried = [(one, share) for one, share in zip(proof.results, proof.others, strict=True) if one.case == case.name]
     found = [(one, share) for one, share in tried if not one.excused]
     if not found:
@@ -89,7 +89,7 @@ def _worst(seconds: Sequence[float | None]) -> str:
     return f"{max(known):.1f}" if known else ""
 
 
-def _leaks(proof: Proof) -> list[str]:
+def _leaks(proof: FaultProof) -> list[str]:
     rows = [_sampled("before" if n == 0 else f"after round {n}", one) for n, one in enumerate(proof.samples)]
     grown = "; ".join(proof.grown) or "no process had more descriptors or threads than before"
     return [
@@ -113,7 +113,7 @@ def _sampled(name: str, one: Sample) -> str:
     )
 
 
-def _passwords(proof: Proof) -> list[str]:
+def _passwords(proof: FaultProof) -> list[str]:
     places = ", ".join(f"{place} ({n} texts)" for place, n in sorted(proof.searched.items()))
     found = f"found: {proof.disclosed}" if proof.disclosed else "none was found"
     wrong = "never" if proof.wrong_told_s is None else f"after {proof.wrong_told_s:.1f} s"

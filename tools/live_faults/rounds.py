@@ -9,18 +9,18 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 
 from pipeline.errors import CamgraphError
+from tools.live_faults.cameras import FPS, Patient
 from tools.live_faults.cases import Case
-from tools.live_faults.patients import FPS, Patient
+from tools.live_faults.observed_run import ObservedRun
 from tools.live_faults.rates import MOST_STRANGERS, strangers_share
 from tools.live_faults.trial import STEADY_S, WELL, Result, Trial
-from tools.live_faults.whole_run import WholeRun
 
 MOST_TRIES = 3
 _LOOK_S = 0.02
 
 
-def wait_until(run: WholeRun, condition: Callable[[], bool], within_s: float, what: str) -> None:
-    """Look at the run until it is so. Raises CamgraphError where that takes longer."""
+def wait_until(run: ObservedRun, condition: Callable[[], bool], within_s: float, what: str) -> None:
+    """CameraStatus at the run until it is so. Raises CamgraphError where that takes longer."""
     late = time.monotonic() + within_s
     while not condition():
         if time.monotonic() > late:
@@ -29,7 +29,7 @@ def wait_until(run: WholeRun, condition: Callable[[], bool], within_s: float, wh
         time.sleep(_LOOK_S)
 
 
-def all_well(run: WholeRun, patients: Sequence[Patient]) -> bool:
+def all_well(run: ObservedRun, patients: Sequence[Patient]) -> bool:
     """Whether frames of all of them come, and that for a while."""
     now_s = time.monotonic()
     return all(
@@ -40,7 +40,7 @@ def all_well(run: WholeRun, patients: Sequence[Patient]) -> bool:
 
 
 def go_through(
-    run: WholeRun, cases: Sequence[Case], patients: Sequence[Patient], at_once: int, told: Callable[[Result], None]
+    run: ObservedRun, cases: Sequence[Case], patients: Sequence[Patient], at_once: int, told: Callable[[Result], None]
 ) -> list[Result]:
     """Each case once. Patients take turns; one whose turn comes takes the first case that is for its kind.
 
@@ -68,7 +68,7 @@ class _Round:
     """See `go_through`."""
 
     def __init__(
-        self, run: WholeRun, cases: list[Case], patients: list[Patient], at_once: int, executor: Executor
+        self, run: ObservedRun, cases: list[Case], patients: list[Patient], at_once: int, executor: Executor
     ) -> None:
         self.results: list[Result] = []
         self._run = run

@@ -13,9 +13,9 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tools.live_faults.cameras import FPS, Patient
 from tools.live_faults.cases import DETECTED_S, Case
-from tools.live_faults.patients import FPS, Patient
-from tools.live_faults.record import Look, Record
+from tools.live_faults.record import CameraStatus, Record
 
 Phase = Literal["waiting", "struck", "healed", "settling", "over"]
 STEADY_S, WELL = 1.5, 0.3
@@ -59,10 +59,10 @@ class Trial:
         self._act: Future[None] | None = None
         self._since_s = now_s
         self._struck_s = self._told_s = self._healed_s = self._returned_s = 0.0
-        self._before = Look(0.0)
+        self._before = CameraStatus(0.0)
 
     def turn(self, now_s: float) -> None:
-        """Look what has happened, and do what is next."""
+        """CameraStatus what has happened, and do what is next."""
         if self._act and not self._act.done():
             return
         if self._act:
@@ -84,7 +84,7 @@ class Trial:
             return
         self._before, self._struck_s = self._look, now_s
         if self.case.at_start:
-            self._before, self._struck_s = Look(0.0), self._record.running_s
+            self._before, self._struck_s = CameraStatus(0.0), self._record.running_s
         self.result.from_s = now_s
         self._enter("struck", now_s)
         self._act = self._executor.submit(self.case.strike, self.patient)
@@ -176,7 +176,7 @@ class Trial:
         return self.patient.name
 
     @property
-    def _look(self) -> Look:
+    def _look(self) -> CameraStatus:
         return self._record.look(self._name)
 
     @property

@@ -16,9 +16,9 @@ from typing import Any
 from pipeline.testing import hit
 from tools.farm import Farm
 from tools.trials.delivery import Delivered, Ledger, by_type
-from tools.trials.family import Sample, left_over, sample
-from tools.trials.mischief import Harm, Kill, harms, kills
+from tools.trials.processes import Sample, left_over, sample
 from tools.trials.run import LiveRun
+from tools.trials.schedule import Harm, Kill, harms, kills
 from tools.trials.subject import Subject, farm_cameras, write_subject
 
 _TURN_S = 0.1

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from tools.trials.family import SUPERVISOR, Sample
 from tools.trials.flatness import Bound, Flatness, judge
+from tools.trials.processes import SUPERVISOR, Sample
 from tools.trials.subject import KINDS
 
 _WARM_UP_PART = 0.25

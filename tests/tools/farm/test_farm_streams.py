@@ -70,8 +70,8 @@ def test_what_was_sent_can_be_accounted_for(camera: CameraHandle, bare: Callable
     counts = camera.wait_for(lambda now: now.frames >= before.frames + 30)
     assert (counts.clients, counts.plays - before.plays) == (1, 1)
     sent = camera.sent(newest=30)
-    assert all(later.captured_ns - earlier.captured_ns == 20_000_000 for earlier, later in pairwise(sent))
-    assert all(frame.captured_ns <= frame.sent_ns for frame in sent)
+    assert all(later.caught_ns - earlier.caught_ns == 20_000_000 for earlier, later in pairwise(sent))
+    assert all(frame.caught_ns <= frame.sent_ns for frame in sent)
     client.close()
     camera.wait_for(lambda now: now.clients == 0 and now.open_connections == 0)
 

@@ -137,8 +137,8 @@ def test_time_stamps_go_on_from_round_to_round(codec: str, b_frames: int) -> Non
     timeline = Timeline(clip, 5 * SECOND_NS)
     dues = [timeline.take() for _ in range(3 * len(clip.frames))]
     assert [due.due_ns for due in dues] == [5 * SECOND_NS + 40_000_000 * n for n in range(len(dues))]
-    assert all(due.captured_ns <= due.due_ns for due in dues)
-    captured = sorted(due.captured_ns for due in dues)
+    assert all(due.caught_ns <= due.due_ns for due in dues)
+    captured = sorted(due.caught_ns for due in dues)
     assert {later - earlier for earlier, later in pairwise(captured)} == {40_000_000}
     assert dues[0].frame.keyframe
     assert clip.delay == (2 if b_frames else 0)
@@ -152,7 +152,7 @@ def test_no_time_stamp_comes_twice_where_one_clip_follows_another() -> None:
     dues += [second.take() for _ in range(10)]
     third = second.followed_by(plain)
     dues += [third.take() for _ in range(3)]
-    stamps = [due.captured_ns for due in dues]
+    stamps = [due.caught_ns for due in dues]
     assert len(set(stamps)) == len(stamps)
     assert max(stamps[:7]) < min(stamps[7:17])
 

@@ -11,9 +11,9 @@ import pytest
 from tools.live_faults.cases import Case
 from tools.live_faults.disclosure import Disclosure
 from tools.live_faults.processes import Held, Sample, grown, sample, tree
-from tools.live_faults.proof import Proof
+from tools.live_faults.proof import FaultProof
 from tools.live_faults.rates import Others, others_of, passed_over, percent, strangers_share, window, witnesses
-from tools.live_faults.record import Look, Record, Seen, Told, Work
+from tools.live_faults.record import CameraStatus, Record, Seen, StateTold, Work
 from tools.live_faults.report import report
 from tools.live_faults.rounds import may_try_again
 from tools.live_faults.trial import Result
@@ -49,7 +49,11 @@ def test_the_worst_off_of_those_to_whom_nothing_was_done_counts() -> None:
     record = Record(0.0)
     record.frames.update({"a": [], "b": [], "c": frames(0, 49) + frames(50, 100), "d": frames(0, 100)})
     for name in "abcd":
-        record.history[name] = [Look(40.0), Look(60.0, drops={"queue_full": 7, "damaged": 99}), Look(90.0)]
+        record.history[name] = [
+            CameraStatus(40.0),
+            CameraStatus(60.0, drops={"queue_full": 7, "damaged": 99}),
+            CameraStatus(90.0),
+        ]
     record.work = [Work(second, 2.0 * second, 0.5 * second) for second in range(100)]
     cameras = list(record.frames)
     assert witnesses((46, 56), results, cameras) == {"c", "d"}
@@ -62,7 +66,7 @@ def test_the_worst_off_of_those_to_whom_nothing_was_done_counts() -> None:
 
 
 def test_what_was_passed_over_is_what_was_counted_meanwhile() -> None:
-    looks = [Look(second, drops={"queue_full": n}) for second, n in ((1.0, 2), (2.0, 3), (3.0, 8), (4.0, 9))]
+    looks = [CameraStatus(second, drops={"queue_full": n}) for second, n in ((1.0, 2), (2.0, 3), (3.0, 8), (4.0, 9))]
     assert passed_over(looks, 1.5, 2.5) == 6
     assert passed_over(looks, 0.5, 1.0) == 2
     assert passed_over(looks, 3.5, 9.0) == 1
@@ -84,8 +88,8 @@ def test_strangers_have_what_we_do_not() -> None:
 )
 def test_one_loss_is_one_event_and_one_more(states: list[str], losses: int, said: str) -> None:
     record = Record(0.0)
-    record.looks["a"] = Look(0.0, losses=losses)
-    record.told = [Told(0.0, "a", "event", state) for state in states]
+    record.looks["a"] = CameraStatus(0.0, losses=losses)
+    record.told = [StateTold(0.0, "a", "event", state) for state in states]
     assert record.unpaired("a") == said
 
 
@@ -168,8 +172,8 @@ def test_secrets_are_found_in_both_their_forms() -> None:
     assert looks.searched == {"log": 2, "status": 1}
 
 
-def proof() -> Proof:
-    found = Proof(
+def proof() -> FaultProof:
+    found = FaultProof(
         4,
         1,
         2,

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tools.live_faults.cameras import Patient
 from tools.live_faults.cases import Case
-from tools.live_faults.patients import Patient
 from tools.live_faults.record import Record
 from tools.live_faults.trial import Result, Trial
 

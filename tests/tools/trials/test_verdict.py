@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tools.trials.family import SUPERVISOR, Member, Sample
+from tools.trials.processes import SUPERVISOR, Member, Sample
 from tools.trials.subject import KINDS
 from tools.trials.verdict import Bounds, judge_samples
 

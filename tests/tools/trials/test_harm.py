@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tools.live_kills import Limits, Proof, faults_of, report
+from tools.live_kills import KillProof, Limits, faults_of, report
 from tools.trials.delivery import Delivered
-from tools.trials.killing import Count, Round, Series, is_back, newest_epoch, rates
+from tools.trials.harm import Count, Round, Series, is_back, newest_epoch, rates
 
 
 def test_a_camera_is_not_judged_by_the_rounds_in_which_its_own_capture_was_harmed() -> None:
@@ -59,11 +59,11 @@ def test_the_newest_epoch_is_that_of_the_camera_alone(tmp_path: Path) -> None:
     assert newest_epoch(events, "a") == 3
 
 
-def good() -> Proof:
+def good() -> KillProof:
     one = Series("log", [Round("log.0", 1.0, 4.0)], {"a": 0.99})
     gone = [Round("supervisor", 5.0, 0.5)]
     problem = "tracks lost what it remembered (signal 9) and began anew"
-    return Proof([one], [one], gone, gone, deaths=2, exit_status=0, problems=[problem])
+    return KillProof([one], [one], gone, gone, deaths=2, exit_status=0, problems=[problem])
 
 
 def test_a_good_proof_has_no_faults_and_its_page_says_so() -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from pipeline.testing import hit
 from tools.farm import Farm
 from tools.trials.delivery import Delivered, Ledger
-from tools.trials.family import SUPERVISOR, left_over, orphans, sample, sockets
+from tools.trials.processes import SUPERVISOR, left_over, orphans, sample, sockets
 from tools.trials.run import LiveRun, is_whole
 from tools.trials.subject import FPS, farm_cameras, write_subject
 
@@ -86,7 +86,7 @@ def rates(marks: Sequence[Mapping[str, Count]], victims: Sequence[str], *, own: 
     return found
 
 
-class Trial:
+class HarmedRun:
     """A run under a farm of cameras, to be harmed."""
 
     def __init__(self, farm: Farm, run: LiveRun, *, hang_s: float) -> None:
@@ -280,10 +280,10 @@ def causes(run: LiveRun) -> Counter[str]:
 
 
 @contextmanager
-def trial(cameras: int = 8, *, hang_s: float = 4.0) -> Iterator[Trial]:
+def harmed_run(cameras: int = 8, *, hang_s: float = 4.0) -> Iterator[HarmedRun]:
     """A run that is up, with so many live cameras."""
     with Farm(farm_cameras(cameras)) as farm, TemporaryDirectory(prefix="cgkills") as folder:
         subject = write_subject(Path(folder), f"kills{os.getpid()}", farm.cameras, hang_s=hang_s)
         with LiveRun(subject) as run:
             run.until_live()
-            yield Trial(farm, run, hang_s=hang_s)
+            yield HarmedRun(farm, run, hang_s=hang_s)

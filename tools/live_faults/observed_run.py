@@ -26,7 +26,7 @@ _CMDLINES_S = 5.0
 _END_S = 60.0
 
 
-class WholeRun:
+class ObservedRun:
     """Between `with` and its end the graph runs. `look` is to be called often."""
 
     def __init__(self, graph: Path, name: str, environment: Mapping[str, str], secrets: Sequence[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from tools.trials.mischief import FAULTS, Kill, harms, kills
+from tools.trials.schedule import FAULTS, Kill, harms, kills
 from tools.trials.subject import KINDS
 
 CAMERAS = [f"c{number}" for number in range(8)]
