@@ -1,28 +1,32 @@
 """Each kind of process killed or frozen once under live cameras; `python -m tools.live_kills` is the large version.
 
-How soon is measured there: here the bounds are generous, and what counts is that all comes back, that nothing is left,
-and that no event is lost.
+How soon, and at what rate, is measured there. Here the bounds are generous, for the machine may be busy with other
+things; what must not be is a process or a camera that does not come back, another camera that is lost or goes without
+frames for long, something left over, and a lost event.
 """
 
 from __future__ import annotations
 
-from tools.live_kills import Limits, faults_of, prove
+from tools.live_kills import Limits, faults_of, prove, report
 from tools.trials.harm import LIMIT_S, harmed_run
 
-GENEROUS = Limits(back_s=LIMIT_S, gone_s=10.0, rate=0.5)
+GENEROUS = Limits(back_s=LIMIT_S, gone_s=10.0, rate=0.3, silent_s=10.0, other=1.0)
 
 
-def test_any_process_may_die_or_freeze_under_live_cameras() -> None:
-    with harmed_run(4, hang_s=15.0) as found:
-        proof = prove(found, rounds=1, frozen=0, round_s=0.0)
-        assert faults_of(proof, GENEROUS) == []
+def test_any_process_may_die_under_live_cameras() -> None:
+    with harmed_run(4, hang_s=15.0) as run:
+        proof = prove(run, rounds=1, frozen=0, round_s=3.0, base_s=3.0)
+    assert faults_of(proof, GENEROUS) == []
+    assert proof.delivered.committed > 100
+    assert "| capture | 1 |" in report(proof, GENEROUS)
 
 
 def test_a_frozen_process_is_noticed_and_a_frozen_supervisor_blames_nobody() -> None:
-    with harmed_run(2, hang_s=4.0) as found:
-        rounds = [found.freeze("capture.c1"), found.freeze("infer.0"), found.freeze_supervisor()]
+    with harmed_run(2, hang_s=4.0) as run:
+        rounds = [run.freeze("capture.c1"), run.freeze("infer.0"), run.freeze_supervisor()]
         assert [fault for one in rounds for fault in one.faults] == []
         assert all(2.0 < one.noticed_s < LIMIT_S for one in rounds[:2])
-        _, delivered, left = found.end()
+        assert rounds[0].silent_s < 10.0, "the other camera had no frames for long"
+        _, delivered, left = run.end()
         assert delivered.good, delivered
         assert left == []

@@ -16,31 +16,37 @@ from tools.farm import Farm
 from tools.farm.gstreamer import GStreamerServer, what_is_missing
 from tools.live_faults.cameras import CLIP, FPS, USER, WRONG, Patient, kinds, settings_of
 from tools.live_faults.cases import CASES, DETECTED_S
-from tools.live_faults.graph import environment, write_graph
+from tools.live_faults.graph import environment, write_subject
+from tools.live_faults.growth import grown
 from tools.live_faults.observed_run import ObservedRun
-from tools.live_faults.processes import Sample, grown, sample
-from tools.live_faults.rates import LEAST_S, MOST_STRANGERS, Others, others_of
+from tools.live_faults.rates import LEAST_S, Base, Others, base_of, hurt, others_of
 from tools.live_faults.rounds import all_well, go_through, wait_until
 from tools.live_faults.trial import Result
+from tools.processor_time import CpuTime, cpu_time
+from tools.trials.processes import Sample, left_over, sample
 
 START_S = 120.0
 LEAST_PERCENT = 95.0
 MEMORY_MB = 16.0
 """So much more may one process have after than before: other codecs and sizes were decoded, allocators keep some."""
+BASE_S = 20.0
 _QUIET_S = 20.0
 _LOOK_S = 0.2
 
 
 @dataclass
 class FaultProof:
-    """What was found. ``others``: the worst off of the other cameras, around each of ``results``."""
+    """What was found. ``base``: before any fault; ``others``: the worst off of the other cameras, around
+    each of ``results``; ``hurt``: cameras that were lost while nothing was done to them."""
 
     cameras: int
     rounds: int
     at_once: int
     processes: str = "separate"
     results: list[Result] = field(default_factory=list)
+    base: Base | None = None
     others: list[Others] = field(default_factory=list)
+    hurt: list[str] = field(default_factory=list)
     others_began_s: float = 0.0
     wrong_told_s: float | None = None
     wrong_tries: int = 0
@@ -55,7 +61,7 @@ class FaultProof:
     broke: str = ""
     left: list[str] = field(default_factory=list)
     seconds: float = 0.0
-    loads: list[float] = field(default_factory=list)
+    work: list[CpuTime] = field(default_factory=list)
 
     @property
     def problems(self) -> list[str]:
@@ -66,6 +72,7 @@ class FaultProof:
             found += [f"{one.case} on {one.camera}: another camera had {what}" for what in _too_few(others)]
         if self.wrong_told_s is None or self.wrong_told_s > DETECTED_S:
             found.append(f"a wrong password: `unauthorised` told after {self.wrong_told_s} s")
+        found += self.hurt
         found += [f"leak: {what}" for what in self.grown]
         found += [f"a password stood in {place} ({n})" for place, n in self.disclosed.items()]
         found += [f"a process died: {what}" for what in self.died]
@@ -76,35 +83,43 @@ class FaultProof:
             found.append(f"the run ended with {self.status} and said {self.said}")
         return found
 
-
-def is_ours(others: Others) -> bool:
-    """Whether the machine was there for this run: only then a frame that was passed over is the run's fault."""
-    return others.strangers <= MOST_STRANGERS
+    @property
+    def not_judged(self) -> list[str]:
+        """What could not be held against the run, and so is not proven; [] where all was judged."""
+        reasons = [one.not_judged for one in self.others if one.not_judged]
+        told = f"the others' rate was not judged around {len(reasons)} of {len(self.others)} faults"
+        return [f"{told}: {max(reasons)}"] if reasons else []
 
 
 def _too_few(others: Others) -> Iterator[str]:
-    if is_ours(others) and others.came < LEAST_PERCENT:
-        yield f"{others.came:.1f} % of its frames"
-    if others.known < LEAST_PERCENT:
-        yield f"{others.known:.1f} % of its frames, and the rest was not counted as dropped"
+    if not others.not_judged and others.rate < LEAST_PERCENT:
+        yield f"{others.rate:.1f} % of its rate before"
+    if others.accounted < LEAST_PERCENT:
+        yield f"{others.accounted:.1f} % of its frames, and the rest was not counted as dropped"
 
 
-def prove(cameras: int, rounds: int, at_once: int, processes: str, told: Callable[[Result], None]) -> FaultProof:
-    """Go through all faults. Raises CamgraphError where the farm cannot even begin."""
+def prove(
+    cameras: int, rounds: int, at_once: int, processes: str, told: Callable[[Result], None], *, base_s: float = BASE_S
+) -> FaultProof:
+    """Go through all faults, once the rates without any were measured for ``base_s``.
+
+    Raises CamgraphError where the farm cannot even begin.
+    """
     proof, begun_s = FaultProof(cameras, rounds, at_once, processes), time.monotonic()
     password, wrong = (f"{word}/{secrets.token_hex(6)}#" for word in ("right", "wrong"))
     name = f"faults{os.getpid()}"
     with tempfile.TemporaryDirectory(prefix="camgraph-") as folder, _patients(cameras, password) as patients:
-        graph = write_graph(Path(folder), name, processes, patients)
-        with ObservedRun(graph, name, environment(password, wrong), [password, wrong]) as run:
+        subject = write_subject(Path(folder), name, processes, patients)
+        with ObservedRun(subject, environment(password, wrong), [password, wrong]) as run:
             try:
-                _go(run, patients, proof, told)
+                _go(run, patients, proof, told, base_s)
             except CamgraphError as error:
                 proof.broke = str(error)
+            proof.work = [*run.record.work, cpu_time()]
             proof.status = run.stop()
         proof.died, proof.said = run.record.deaths, run.said
         proof.disclosed, proof.searched = run.disclosure.found, dict(run.disclosure.searched)
-        proof.left = [path.name for path in Path("/dev/shm").glob(f"camgraph-*-{name}-*")]  # noqa: S108 - where they are
+        proof.left = left_over(name)
     proof.seconds = time.monotonic() - begun_s
     return proof
 
@@ -123,29 +138,34 @@ def _patients(cameras: int, password: str) -> Iterator[list[Patient]]:
         yield patients
 
 
-def _go(run: ObservedRun, patients: Sequence[Patient], proof: FaultProof, told: Callable[[Result], None]) -> None:
+def _go(
+    run: ObservedRun, patients: Sequence[Patient], proof: FaultProof, told: Callable[[Result], None], base_s: float
+) -> None:
     seen = [patient for patient in patients if patient.kind != "wrong"]
-    since_s = _begin(run, [patient for patient in seen if patient.kind != "absent"], proof)
+    proof.base = _begin(run, [patient for patient in seen if patient.kind != "absent"], proof, base_s)
     _do_rounds(run, seen, proof, told)
     end_s = time.monotonic() + LEAST_S
     wait_until(run, lambda: time.monotonic() > end_s, LEAST_S + START_S, "the time after the last fault")
     names = [patient.name for patient in seen]
     proof.unpaired = [f"{name}: {what}" for name in names if (what := run.record.unpaired(name))]
-    cores = len(os.sched_getaffinity(0))
     proof.others = [
-        others_of(one, proof.results, run.record, names, since_s=since_s, fps=FPS, cores=cores) for one in proof.results
+        others_of(one, proof.results, run.record, proof.base, cameras=names, fps=FPS) for one in proof.results
     ]
+    proof.hurt = hurt(proof.results, run.record, names)
     _look_at_wrong(run, next(patient for patient in patients if patient.kind == "wrong"), proof)
-    proof.grown = _grown(run, proof.samples[0], proof.samples[-1])
+    proof.grown = _grown(proof.samples[0], proof.samples[-1])
 
 
-def _begin(run: ObservedRun, patients: Sequence[Patient], proof: FaultProof) -> float:
-    """Wait for those who are not absent; from when on all of them are well."""
+def _begin(run: ObservedRun, patients: Sequence[Patient], proof: FaultProof, base_s: float) -> Base:
+    """Wait for those who are not absent, and measure what they bring while nothing is done to them."""
     wait_until(run, lambda: run.record.running_s > 0, START_S, "the start of the graph")
     wait_until(run, lambda: all_well(run, patients), START_S, "the cameras that are not absent")
     first_s = [run.record.frames[patient.name][0].at_s for patient in patients]
     proof.others_began_s = max(first_s) - run.record.running_s
-    return time.monotonic()
+    run.record.well_s = begin_s = time.monotonic()
+    # A second more, for what was filmed meanwhile and is still on its way.
+    wait_until(run, lambda: time.monotonic() > begin_s + base_s + 1, base_s + START_S, "the time before any fault")
+    return base_of(run.record, [patient.name for patient in patients], begin_s, begin_s + base_s)
 
 
 def _do_rounds(
@@ -160,7 +180,6 @@ def _do_rounds(
     for number in range(proof.rounds):
         turned = movable[number % len(movable) :] + movable[: number % len(movable)]
         proof.results += go_through(run, cases, turned, proof.at_once, told)
-        proof.loads.append(os.getloadavg()[0])
         proof.samples.append(_sample_when_well(run, patients, proof.samples))
 
 
@@ -181,13 +200,12 @@ def _sample_when_well(run: ObservedRun, patients: Sequence[Patient], before: Seq
     late = time.monotonic() + _QUIET_S
     while True:
         run.look()
-        now = sample(run.pid, run.name)
-        if not before or not _grown(run, before[0], now) or time.monotonic() > late:
+        now = sample(run.pid, run.subject.name)
+        if not before or not _grown(before[0], now) or time.monotonic() > late:
             return now
         time.sleep(_LOOK_S)
 
 
-def _grown(run: ObservedRun, before: Sample, after: Sample) -> list[str]:
+def _grown(before: Sample, after: Sample) -> list[str]:
     """Of all but the one that is connected to again and again."""
-    but = {f"{run.name}/capture.{WRONG}"}
-    return grown(before.without(but), after.without(but), memory_mb=MEMORY_MB)
+    return grown(before, after, memory_mb=MEMORY_MB, but=f"capture.{WRONG}")

@@ -1,20 +1,54 @@
-"""What the others noticed of a fault: their frames that came out, over those that should have. Pure.
+"""What the others noticed of a fault: their frames that came out of all stages, against their rate before. Pure.
 
 A frame belongs to the time at which it was filmed, so it does not matter when it was read here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from tools.live_faults.record import CameraStatus, Record, Seen, Work
+from tools.live_faults.record import CameraStatus, Record
 from tools.live_faults.trial import Result
+from tools.processor_time import between
+from tools.trials.frames import Seen
+from tools.trials.load import Load, load_of, why_not_judged
 
 LEAST_S = 10.0
 """Of a window: a frame more or less at its ends is then 1 %."""
-MOST_STRANGERS = 0.5
-"""Of the machine: where others work more, everything is late, and frames are passed over, whatever the cameras do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """Before any fault: each camera's frames a second that came out, and how busy the machine was."""
+
+    fps: Mapping[str, float]
+    load: Load
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """What the worst off of the witnesses had around one fault, in percent.
+
+    ``rate``: its frames that came out, of as many as before any fault. ``accounted``: with those that were counted as
+    passed over for a newer one; what is missing there is lost, and nobody said so. ``not_judged``: why ``rate`` says
+    nothing, "" where it does.
+    """
+
+    rate: float
+    accounted: float
+    load: Load
+    not_judged: str = ""
+
+
+def base_of(record: Record, cameras: Collection[str], begin_s: float, end_s: float) -> Base:
+    """Of these cameras between two moments in which nothing is done to them."""
+    seconds = end_s - begin_s
+    fps = {
+        name: sum(begin_s <= seen.filmed_s < end_s for seen in record.frames[name]) / seconds
+        for name in sorted(cameras)
+    }
+    return Base(fps, load_of(*between(record.work, begin_s, end_s)))
 
 
 def window(result: Result, since_s: float) -> tuple[float, float]:
@@ -30,7 +64,7 @@ def percent(frames: Sequence[Seen], begin_s: float, end_s: float, fps: float) ->
     A window holds one frame more or less as it happens to lie: the one that this gives too few is not missed.
     """
     came = sum(begin_s <= seen.filmed_s < end_s for seen in frames)
-    return min(100.0, 100 * came / int((end_s - begin_s) * fps))
+    return min(100.0, 100 * came / max(1, int((end_s - begin_s) * fps)))
 
 
 def witnesses(
@@ -42,13 +76,6 @@ def witnesses(
     return set(cameras) - ill
 
 
-def strangers_share(work: Sequence[Work], begin_s: float, end_s: float, cores: int) -> float:
-    """How much of the machine worked for others than us meanwhile, 0 to 1."""
-    inside = [one for one in work if begin_s - 1 <= one.at_s <= end_s + 1]
-    first, last = inside[0], inside[-1]
-    return (last.strangers_s - first.strangers_s) / max(1e-9, (last.at_s - first.at_s) * cores)
-
-
 def passed_over(looks: Sequence[CameraStatus], begin_s: float, end_s: float) -> int:
     """Frames of a camera for which a newer one was taken meanwhile, or shortly before or after."""
     counts = [(one.at_s, one.drops.get("queue_full", 0)) for one in looks]
@@ -56,34 +83,32 @@ def passed_over(looks: Sequence[CameraStatus], begin_s: float, end_s: float) -> 
     return next((n for at_s, n in counts if at_s >= end_s), counts[-1][1]) - before
 
 
-@dataclass(frozen=True, slots=True)
-class Others:
-    """What the worst off of the witnesses had of its frames, in percent. ``known``: with those for which a newer one
-    was taken, which is counted, and is what happens on a machine that has too much to do. ``strangers``: see above."""
-
-    came: float
-    known: float
-    strangers: float
-
-
 def others_of(
-    result: Result,
-    results: Sequence[Result],
-    record: Record,
-    cameras: Collection[str],
-    *,
-    since_s: float,
-    fps: float,
-    cores: int,
+    result: Result, results: Sequence[Result], record: Record, base: Base, *, cameras: Collection[str], fps: float
 ) -> Others:
-    """Around one fault. ``since_s``: from then on all ``cameras`` were well, but for what was done to them.
+    """Around one fault. ``fps``: what the cameras film, also those of which no rate before is known.
 
-    One camera must have no fault at all.
-    """  # fmt: skip
-    begin_s, end_s = window(result, since_s)
-    came, known = [], []
+    One of ``cameras`` must have no fault at all.
+    """
+    begin_s, end_s = window(result, record.well_s)
+    rates, accounted = [], []
     for name in witnesses((begin_s, end_s), results, cameras):
-        came.append(percent(record.frames[name], begin_s, end_s, fps))
+        rates.append(percent(record.frames[name], begin_s, end_s, base.fps.get(name, fps)))
         over = passed_over(record.history[name], begin_s, end_s)
-        known.append(min(100.0, came[-1] + 100 * over / int((end_s - begin_s) * fps)))
-    return Others(min(came), min(known), strangers_share(record.work, begin_s, end_s, cores))
+        came = percent(record.frames[name], begin_s, end_s, fps)
+        accounted.append(min(100.0, came + 100 * over / int((end_s - begin_s) * fps)))
+    load = load_of(*between(record.work, begin_s, end_s))
+    return Others(min(rates), min(accounted), load, why_not_judged(base.load, load))
+
+
+def hurt(results: Sequence[Result], record: Record, cameras: Collection[str], margin_s: float = 1.0) -> list[str]:
+    """Cameras that were told to be away while nothing was done to them, each in words."""
+    found = []
+    for name in sorted(cameras):
+        own = [one for one in results if one.camera == name]
+        # Before the fault of one that was absent at the start has ended, it is away because of it.
+        since_s = max([record.well_s, *(one.until_s for one in own if one.at_start)])
+        for told in record.away(name, since_s):
+            if not any(one.from_s <= told.at_s <= one.until_s + margin_s for one in own):
+                found.append(f"{name} was {told.state} while nothing was done to it")
+    return found

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Literal
 
+from tools.processor_time import CpuTime
+from tools.trials.frames import Seen, seen_in
+
 How = Literal["log", "event"]
+AWAY = frozenset({"stalled", "lost", "unauthorised", "gone"})
+"""The states of a camera that was live and is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +26,6 @@ class StateTold:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """A frame that came out at the sink ``at_s``; ``filmed_s`` is its own time. All on the same monotonic clock."""
-
-    at_s: float
-    filmed_s: float
-    epoch: int
-    seq: int
-
-
-@dataclass(frozen=True, slots=True)
 class CameraStatus:
     """One camera in one answer of `camgraph status`."""
 
@@ -42,27 +36,22 @@ class CameraStatus:
     drops: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What all cores have worked up to ``at_s``, and what of it was for somebody else, in seconds."""
-
-    at_s: float
-    all_s: float
-    strangers_s: float
-
-
 class Record:
-    """Grows; ``wall_s`` is by how much the wall clock is ahead of the monotonic one."""
+    """Grows; ``wall_s`` is by how much the wall clock is ahead of the monotonic one.
+
+    ``running_s``: when the graph was ready; ``well_s``: from when on cameras are well, but for what is done to them.
+    """
 
     def __init__(self, wall_s: float) -> None:
         self.told: list[StateTold] = []
         self.frames: dict[str, list[Seen]] = defaultdict(list)
         self.looks: dict[str, CameraStatus] = {}
         self.history: dict[str, list[CameraStatus]] = defaultdict(list)
-        self.work: list[Work] = []
+        self.work: list[CpuTime] = []
         self.restarts: dict[str, int] = {}
         self.deaths: list[str] = []
         self.running_s = 0.0
+        self.well_s = 0.0
         self._wall_s = wall_s
 
     def log_line(self, line: Mapping[str, Any], now_s: float) -> None:
@@ -79,9 +68,8 @@ class Record:
         data = event["data"]
         if event["type"].startswith("camgraph.camera."):
             self.told.append(StateTold(now_s, data["camera"], "event", data["state"]))
-        elif data["phase"] in ("start", "update"):
-            filmed_s = datetime.fromisoformat(event["time"]).timestamp() - self._wall_s
-            self.frames[data["camera"]].append(Seen(now_s, filmed_s, data["frame"]["epoch"], data["frame"]["seq"]))
+        elif found := seen_in(event, now_s, self._wall_s):
+            self.frames[found[0]].append(found[1])
 
     def status(self, status: Mapping[str, Any], now_s: float) -> None:
         """One answer of `camgraph status`."""
@@ -113,6 +101,10 @@ class Record:
     def states(self, camera: str, after_s: float) -> list[str]:
         """What the log has said since."""
         return [one.state for one in self._since(camera, "log", after_s)]
+
+    def away(self, camera: str, after_s: float) -> list[StateTold]:
+        """What the log has said since of a camera that is not live."""
+        return [told for told in self._since(camera, "log", after_s) if told.state in AWAY]
 
     def unpaired(self, camera: str) -> str:
         """What differs between losses, the events of their begin and those of their end; "" where nothing does."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -12,10 +11,13 @@ from pipeline.errors import CamgraphError
 from tools.live_faults.cameras import FPS, Patient
 from tools.live_faults.cases import Case
 from tools.live_faults.observed_run import ObservedRun
-from tools.live_faults.rates import MOST_STRANGERS, strangers_share
 from tools.live_faults.trial import STEADY_S, WELL, Result, Trial
+from tools.processor_time import between
+from tools.trials.load import Load, load_of
 
 MOST_TRIES = 3
+MUCH_OTHER = 0.5
+"""Of the cores: where other processes take more, everything is late, whatever the cameras do."""
 _LOOK_S = 0.02
 
 
@@ -44,7 +46,7 @@ def go_through(
 ) -> list[Result]:
     """Each case once. Patients take turns; one whose turn comes takes the first case that is for its kind.
 
-    What is late while the machine works for strangers is tried again, at most `MOST_TRIES` times in all.
+    What is late while other processes take much of the machine is tried again, at most `MOST_TRIES` times in all.
     """
     with ThreadPoolExecutor(at_once) as executor:
         round_ = _Round(run, list(cases), list(patients), at_once, executor)
@@ -56,12 +58,12 @@ def go_through(
     return round_.results
 
 
-def may_try_again(result: Result, case: Case, strangers: float, times: int) -> bool:
-    """Whether lateness, and nothing else wrong, says nothing: others had the machine. It is not tried for ever.
+def may_try_again(result: Result, case: Case, load: Load, times: int) -> bool:
+    """Whether lateness, and nothing else wrong, says nothing: other processes had the machine. Not tried for ever.
 
-    ``strangers``: their share; ``times``: how often it was tried again. Pure.
+    ``times``: how often it was tried again. Pure.
     """
-    return not (result.problems or case.at_start) and strangers > MOST_STRANGERS and times < MOST_TRIES - 1
+    return not (result.problems or case.at_start) and load.other > MUCH_OTHER * load.cores and times < MOST_TRIES - 1
 
 
 class _Round:
@@ -105,8 +107,8 @@ class _Round:
     def _take_late(self, result: Result) -> None:
         """What was late, and could not be otherwise, is tried again; else it is a problem."""
         tried = next(case for case in self._cases if result.case in (case.name, case.then and case.then.name))
-        share = strangers_share(self._run.record.work, result.from_s, result.until_s, len(os.sched_getaffinity(0)))
-        if may_try_again(result, tried, share, self._again[tried.name]):
+        load = load_of(*between(self._run.record.work, result.from_s, result.until_s))
+        if may_try_again(result, tried, load, self._again[tried.name]):
             self._again[tried.name] += 1
             self._left.append(tried)
             result.excused = result.late

@@ -15,7 +15,7 @@ from typing import Literal
 
 from tools.live_faults.cameras import FPS, Patient
 from tools.live_faults.cases import DETECTED_S, Case
-from tools.live_faults.record import CameraStatus, Record
+from tools.live_faults.record import AWAY, CameraStatus, Record
 
 Phase = Literal["waiting", "struck", "healed", "settling", "over"]
 STEADY_S, WELL = 1.5, 0.3
@@ -31,7 +31,7 @@ class Result:
     ``told_s``: from the fault until log, event and status had told of it; ``last_s``: until the last of its states was
     told; ``back_s``: from the camera's return until all said `live` and a frame had come out at the sink.
 
-    ``late``: what took too long; it is ``excused`` where it is tried again.
+    ``late``: what took too long; it is ``excused`` where it is tried again. ``at_start``: it was there before the run.
     """
 
     case: str
@@ -44,6 +44,7 @@ class Result:
     problems: list[str] = field(default_factory=list)
     late: list[str] = field(default_factory=list)
     excused: list[str] = field(default_factory=list)
+    at_start: bool = False
 
 
 class Trial:
@@ -52,7 +53,7 @@ class Trial:
     def __init__(self, case: Case, patient: Patient, record: Record, executor: Executor, now_s: float) -> None:
         self.case = case
         self.patient = patient
-        self.result = Result(case.name, patient.name)
+        self.result = Result(case.name, patient.name, at_start=case.at_start)
         self.phase: Phase = "waiting"
         self._record = record
         self._executor = executor
@@ -136,7 +137,8 @@ class Trial:
         states = self.case.states
         if not states:
             return self._struck_s, self._struck_s
-        first = [self._record.first(self._name, how, {states[0]}, self._struck_s) for how in ("log", "event")]
+        # Which is told first, that nothing comes or that the connection is lost, may hang on the moment.
+        first = [self._record.first(self._name, how, AWAY, self._struck_s) for how in ("log", "event")]
         first.append(self._record.shown_lost(self._name, self._before.losses, self._struck_s))
         known = [t for t in first if t is not None]
         last_s = self._record.last_of(self._name, states, self._struck_s)
@@ -144,7 +146,7 @@ class Trial:
 
     def _back(self) -> float | None:
         """When all had told that it is live, and a frame had come out; None while one has not."""
-        lost_s = self._record.first(self._name, "event", ("stalled", "lost", "unauthorised", "gone"), self._struck_s)
+        lost_s = self._record.first(self._name, "event", AWAY, self._struck_s)
         since_s = self._returned_s if lost_s is None else max(self._returned_s, lost_s)
         times = [self._record.frame_after(self._name, since_s)]
         if lost_s is not None:

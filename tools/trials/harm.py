@@ -2,88 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from pipeline.testing import hit
 from tools.farm import Farm
+from tools.processor_time import CpuTime, cpu_time
 from tools.trials.delivery import Delivered, Ledger
+from tools.trials.frames import FrameLog, longest_gap_s
+from tools.trials.load import Load, load_of
 from tools.trials.processes import SUPERVISOR, left_over, orphans, sample, sockets
+from tools.trials.rounds import Base, Count, Round, Series, is_back, lost, over, pids, rates
 from tools.trials.run import LiveRun, is_whole
-from tools.trials.subject import FPS, farm_cameras, write_subject
+from tools.trials.subject import farm_cameras, write_subject
 
 LIMIT_S = 60.0
 """So long is waited for what should take a few seconds: how long it took is judged by whoever reads."""
+LEFT_S = LIMIT_S / 6
+"""And so long for a dead supervisor's run to be gone."""
 _LOOK_S = 0.05
-_BASE_S = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """One process harmed. `noticed_s`: until a frozen one was killed; `back_s`: from the death until its successor had
-    brought something through; `faults`: what was wrong, each in a sentence."""
-
-    unit: str
-    back_s: float
-    noticed_s: float = 0.0
-    faults: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class Series:
-    """The rounds of one kind of process. `rates`: camera -> its rate over its rate when nothing was harmed, without the
-    rounds in which its own capture was."""
-
-    kind: str
-    rounds: list[Round] = field(default_factory=list)
-    rates: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """What a camera brought, `at_s`: `frames` by its capture, `through` those that were not dropped."""
-
-    at_s: float
-    frames: int
-    through: int
-
-
-def counts_of(status: Mapping[str, Any], at_s: float) -> dict[str, Count]:
-    """Of all cameras."""
-    return {
-        name: Count(at_s, camera["frames"], camera["frames"] - camera["drops"])
-        for name, camera in status["cameras"].items()
-    }
-
-
-def rates(marks: Sequence[Mapping[str, Count]], victims: Sequence[str], *, own: bool) -> dict[str, float]:
-    """Camera -> frames a second between the marks, without the rounds whose victim is the camera's capture.
-
-    `marks` has one more than there are `victims`. `own`: a dropped frame counts as missing; else only what is captured
-    counts, for while a stage that all share is away, all their frames are dropped.
-    """
-    found = {}
-    for camera in marks[0]:
-        spans = [
-            (before[camera], after[camera])
-            for (before, after), victim in zip(pairwise(marks), victims, strict=True)
-            if victim != f"capture.{camera}"
-        ]
-        seconds = sum(after.at_s - before.at_s for before, after in spans)
-        frames = sum(after.through - before.through if own else after.frames - before.frames for before, after in spans)
-        if seconds:
-            found[camera] = frames / seconds
-    return found
 
 
 class HarmedRun:
@@ -92,33 +37,53 @@ class HarmedRun:
     def __init__(self, farm: Farm, run: LiveRun, *, hang_s: float) -> None:
         self.farm = farm
         self.run = run
-        self._hang_s = hang_s
         self.ledger = Ledger(run.outbox)
-        self._base: dict[str, float] = {}
+        self.cpu: list[CpuTime] = [cpu_time()]
+        """What the processors did, as long as all of the run's processes could be seen."""
+        self.base = Base({}, {}, Load(0, 0, 1))
+        self._hang_s = hang_s
+        self._log = FrameLog(run.subject.events, time.time() - time.monotonic())
 
     # ---- the rate of an unharmed run
 
-    def measure_base(self, seconds: float = _BASE_S) -> dict[str, float]:
-        """Look for so long what each camera brings through while nothing happens."""
-        before = self._mark()
-        time.sleep(seconds)
-        self._base = rates([before, self._mark()], [""], own=True)
-        return self._base
+    def measure_base(self, seconds: float) -> Base:
+        """Look for so long what each camera brings while nothing happens."""
+        marks, begun = [self._mark()], self.cpu[-1]
+        self._rest(seconds)
+        marks.append(self._mark())
+        self.base = Base(rates(marks, [""], "processed"), rates(marks, [""], "captured"), load_of(begun, self.cpu[-1]))
+        return self.base
 
     def _mark(self) -> dict[str, Count]:
-        return counts_of(self._status(), time.monotonic())
+        self.cpu.append(cpu_time())
+        self._read()
+        cameras, now_s = self._status()["cameras"], time.monotonic()
+        return {name: Count(now_s, camera["frames"], len(self._log.frames[name])) for name, camera in cameras.items()}
 
     def _status(self) -> dict[str, Any]:
         end = time.monotonic() + LIMIT_S
         while not (status := self.run.status()):
             if time.monotonic() > end:
                 raise TimeoutError("the run does not answer")
-            time.sleep(_LOOK_S)
+            self._pause()
         return status
+
+    def _read(self) -> None:
+        self._log.read(time.monotonic())
+
+    def _pause(self) -> None:
+        """Between two looks: what has come out meanwhile is noted with its time."""
+        self._read()
+        time.sleep(_LOOK_S)
+
+    def _rest(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self._pause()
 
     # ---- rounds
 
-    def series(self, kind: str, rounds: int, harm: Callable[[str], Round], *, round_s: float = 0.0) -> Series:
+    def series(self, kind: str, rounds: int, harm: Callable[[str], Round], *, round_s: float) -> Series:
         """So many rounds on processes of one kind, in turn, and what the cameras brought meanwhile.
 
         A round takes `round_s` or longer: counts come four times a second, and rates need some time.
@@ -126,37 +91,40 @@ class HarmedRun:
         units = sorted(unit for unit in self.run.units() if unit.partition(".")[0] == kind)
         victims = [units[number % len(units)] for number in range(rounds)]
         series, marks = Series(kind), [self._mark()]
+        begun = self.cpu[-1]
         for victim in victims:
             until = time.monotonic() + round_s
             series.rounds.append(harm(victim))
-            time.sleep(max(0.0, until - time.monotonic()))
+            self._rest(until - time.monotonic())
             marks.append(self._mark())
-        found = rates(marks, victims, own=kind == "capture")
-        series.rates = {camera: rate / (self._base.get(camera) or FPS) for camera, rate in found.items()}
+        series.processed = over(rates(marks, victims, "processed"), self.base.processed)
+        series.captured = over(rates(marks, victims, "captured"), self.base.captured)
+        series.load = load_of(begun, self.cpu[-1])
         return series
 
     def kill(self, unit: str) -> Round:
         """SIGKILL, and wait until its successor has brought something through."""
         before, files = self._status(), self._files()
         epoch = self.epoch_of(unit)
+        struck_s = time.monotonic()
         hit(before["units"][unit]["pid"], signal.SIGKILL)
         back_s = self._until_back(unit, before)
-        return Round(unit, back_s, faults=tuple(self._look(unit, epoch, files)))
+        return self._looked_at(Round(unit, back_s), before, epoch, files, struck_s)
 
     def freeze(self, unit: str) -> Round:
         """SIGSTOP: it has to be noticed, killed, and started again."""
         before, files = self._status(), self._files()
         epoch = self.epoch_of(unit)
         pid, told = before["units"][unit]["pid"], len(self.run.lines("process_hangs"))
-        begun = time.monotonic()
+        struck_s = time.monotonic()
         hit(pid, signal.SIGSTOP)
         self._until(lambda: self._pid(unit) != pid, f"the frozen {unit} is killed")
-        noticed_s = time.monotonic() - begun
+        noticed_s = time.monotonic() - struck_s
         back_s = self._until_back(unit, before)
         lines = self.run.lines("process_hangs")[told:]
         blamed = [line["unit"] for line in lines]
-        wrong = [] if blamed == [unit] else [f"{unit} was frozen, and hanging was said of {blamed or 'nobody'}"]
-        return Round(unit, back_s, noticed_s, (*wrong, *self._look(unit, epoch, files)))
+        wrong = () if blamed == [unit] else (f"{unit} was frozen, and hanging was said of {blamed or 'nobody'}",)
+        return self._looked_at(Round(unit, back_s, noticed_s, faults=wrong), before, epoch, files, struck_s)
 
     def freeze_supervisor(self) -> Round:
         """SIGSTOP for longer than `hang_s`, and SIGCONT: nobody is to blame, and the work goes on meanwhile."""
@@ -164,19 +132,19 @@ class HarmedRun:
         size = self.run.subject.events.stat().st_size
         hit(self.run.pid, signal.SIGSTOP)
         try:
-            time.sleep(self._hang_s + 2)
+            self._rest(self._hang_s + 2)
             grown = self.run.subject.events.stat().st_size > size
         finally:
             hit(self.run.pid, signal.SIGCONT)
         begun = time.monotonic()
         self._until(lambda: bool(self.run.status()), "the thawed supervisor answers")
         back_s = time.monotonic() - begun
-        time.sleep(self._hang_s + 1)  # it must not blame anybody afterwards either
+        self._rest(self._hang_s + 1)  # it must not blame anybody afterwards either
         after = self._status()
         faults = [] if grown else ["no event was delivered while the supervisor was frozen"]
         if self.run.lines("process_hangs") != hung or self.run.lines("process_died") != died:
             faults.append("the thawed supervisor blamed others")
-        if _pids(before) != _pids(after):
+        if pids(before) != pids(after):
             faults.append("processes were started again")
         return Round(SUPERVISOR, back_s, faults=tuple(faults))
 
@@ -193,14 +161,16 @@ class HarmedRun:
         begun = time.monotonic()
         self.run.start()
         self.run.until_live()
-        return Round(SUPERVISOR, time.monotonic() - begun, noticed_s, tuple(f"left over: {what}" for what in left))
+        faults = tuple(f"left over: {what}" for what in left)
+        return Round(SUPERVISOR, time.monotonic() - begun, noticed_s, faults=faults)
 
     # ---- what is looked at
 
     def epoch_of(self, unit: str) -> int:
-        """The newest epoch of which an event tells, of the camera of a capture process; -1 for other processes."""
+        """The newest epoch of a frame, of the camera of a capture process; -2 for other processes."""
         kind, _, camera = unit.partition(".")
-        return newest_epoch(self.run.subject.events, camera) if kind == "capture" else -1
+        self._read()
+        return self._log.newest_epoch(camera) if kind == "capture" else -2
 
     def _files(self) -> int:
         return sockets(self.run.subject.name)
@@ -213,13 +183,22 @@ class HarmedRun:
         self._until(lambda: is_back(unit, before, self._status()), f"{unit} is back")
         return time.monotonic() - begun
 
-    def _look(self, unit: str, epoch: int, files: int) -> Iterator[str]:
-        """What is wrong once a process is back."""
+    def _looked_at(self, one: Round, before: Mapping[str, Any], epoch: int, files: int, struck_s: float) -> Round:
+        """With all that is wrong once a process is back, and how long frames were missing."""
+        faults = tuple(self._look(one.unit, before, epoch, files))
+        now_s = time.monotonic()
+        others = [camera for camera in before["cameras"] if one.unit != f"capture.{camera}"]
+        gaps = [longest_gap_s(self._log.frames[camera], struck_s, now_s) for camera in others]
+        return replace(one, silent_s=max(gaps, default=0.0), faults=(*one.faults, *faults))
+
+    def _look(self, unit: str, before: Mapping[str, Any], epoch: int, files: int) -> Iterator[str]:
         name, camera = self.run.subject.name, unit.partition(".")[2]
-        if epoch >= 0 and not self._holds(lambda: newest_epoch(self.run.subject.events, camera) > epoch):
+        if epoch >= -1 and not self._holds(lambda: self._log.newest_epoch(camera) > epoch):
             yield f"{unit}: the epoch did not grow"
         if not self._holds(lambda: is_whole(self._status())):
             yield f"{unit}: not all is live again"
+        for other in lost(unit, before, self._status()):
+            yield f"{unit}: {other} was lost as well"
         zombies = sample(self.run.pid, name).zombies
         if zombies and not self._holds(lambda: not zombies & sample(self.run.pid, name).zombies):
             yield f"{unit}: zombies {sorted(zombies)}"
@@ -232,46 +211,23 @@ class HarmedRun:
     def _holds(self, condition: Callable[[], bool]) -> bool:
         end = time.monotonic() + LIMIT_S / 4
         while not (held := condition()) and time.monotonic() < end:
-            time.sleep(_LOOK_S)
+            self._pause()
         return held
 
     def _until(self, condition: Callable[[], bool], what: str, *, may_last: bool = False) -> None:
-        end = time.monotonic() + LIMIT_S / (6 if may_last else 1)
+        end = time.monotonic() + (LEFT_S if may_last else LIMIT_S)
         while not condition():
             if time.monotonic() > end:
                 if may_last:
                     return
                 raise TimeoutError(f"{what}: not so within {LIMIT_S:g} s; {self.run.problems()[-3:]}")
-            time.sleep(_LOOK_S)
+            self._pause()
 
     def end(self) -> tuple[int, Delivered, list[str]]:
         """Stop the run in order: its exit status, what was delivered, what is left."""
         self.ledger.read()
         status = self.run.stop()
         return status, self.ledger.against(self.run.subject.events), left_over(self.run.subject.name)
-
-
-def is_back(unit: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether a successor runs and has brought something through: frames of its camera, items of its stage."""
-    kind, _, camera = unit.partition(".")
-    was, is_now = before["units"][unit], now["units"][unit]
-    if is_now["state"] != "running" or is_now["pid"] in (0, was["pid"]):
-        return False
-    if kind == "capture":
-        seen = now["cameras"][camera]
-        return bool(seen["state"] == "live" and seen["frames"] > before["cameras"][camera]["frames"])
-    return bool(now["stages"][kind]["items"] > before["stages"][kind]["items"])
-
-
-def newest_epoch(events: Path, camera: str) -> int:
-    """The highest epoch of a camera in a file of events; 0 where there is none."""
-    lines = events.read_bytes().splitlines() if events.exists() else []
-    data = [json.loads(line)["data"] for line in lines if line.endswith(b"}")]
-    return max((d["frame"]["epoch"] for d in data if d["camera"] == camera and "frame" in d), default=0)
-
-
-def _pids(status: Mapping[str, Any]) -> dict[str, int]:
-    return {name: unit["pid"] for name, unit in status["units"].items()}
 
 
 def causes(run: LiveRun) -> Counter[str]:
@@ -281,9 +237,9 @@ def causes(run: LiveRun) -> Counter[str]:
 
 @contextmanager
 def harmed_run(cameras: int = 8, *, hang_s: float = 4.0) -> Iterator[HarmedRun]:
-    """A run that is up, with so many live cameras."""
+    """A run that is up, with so many live cameras; each frame that comes out of all stages is an event."""
     with Farm(farm_cameras(cameras)) as farm, TemporaryDirectory(prefix="cgkills") as folder:
-        subject = write_subject(Path(folder), f"kills{os.getpid()}", farm.cameras, hang_s=hang_s)
+        subject = write_subject(Path(folder), f"kills{os.getpid()}", farm.cameras, hang_s=hang_s, every_frame=True)
         with LiveRun(subject) as run:
             run.until_live()
             yield HarmedRun(farm, run, hang_s=hang_s)

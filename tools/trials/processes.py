@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import time
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,20 +21,31 @@ SUPERVISOR = "supervisor"
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One process. `own_kb` is the memory that is its alone (anonymous), `rss_kb` all that it has in memory."""
+    """One process. `own_kb` is the memory that is its alone (anonymous), `rss_kb` all that it has in memory. `open`:
+    what its descriptors are -> how many, where numbers in names are an N."""
 
     pid: int
     unit: str
     rss_kb: int
     own_kb: int
     threads: int
-    descriptors: int
-    zombie: bool
+    open: Mapping[str, int]
+    zombie: bool = False
 
     @property
     def kind(self) -> str:
         """Its unit without number or camera."""
         return self.unit.partition(".")[0]
+
+    @property
+    def descriptors(self) -> int:
+        """How many it has open."""
+        return sum(self.open.values())
+
+    @property
+    def outgrown(self) -> int:
+        """Of these, segments of senders that have larger ones now: a reader keeps a few (`pipeline.mappings`)."""
+        return sum(n for what, n in self.open.items() if what.startswith(str(SHM)) and what.endswith(" (deleted)"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,26 +62,47 @@ class Sample:
         """Pids of those that are dead and not waited for."""
         return frozenset(member.pid for member in self.members if member.zombie)
 
+    @property
+    def living(self) -> tuple[Member, ...]:
+        """All others."""
+        return tuple(member for member in self.members if not member.zombie)
+
     def total(self, field: str) -> float:
         """A field of all living members, added up."""
-        return float(sum(getattr(member, field) for member in self.members if not member.zombie))
+        return float(sum(getattr(member, field) for member in self.living))
 
     def kinds(self) -> Mapping[str, list[Member]]:
         """The living by kind."""
         found: dict[str, list[Member]] = {}
-        for member in self.members:
-            if not member.zombie:
-                found.setdefault(member.kind, []).append(member)
+        for member in self.living:
+            found.setdefault(member.kind, []).append(member)
         return found
 
 
 def sample(supervisor: int, run: str) -> Sample:
     """Look at the supervisor and all below it, whatever the run itself says of them."""
-    parents = _parents()
-    pids = [supervisor, *_below(supervisor, parents)]
-    members = [member for pid in pids if (member := _member(pid, supervisor))]
+    members = [member for pid in tree(supervisor) if (member := _member(pid, supervisor))]
     sizes = [size for path in SHM.glob(_segments_of(run)) if (size := _size(path)) is not None]
     return Sample(time.monotonic(), tuple(members), sum(sizes), len(sizes))
+
+
+def tree(root: int) -> list[int]:
+    """The process and all that come from it, itself first."""
+    children: dict[int, list[int]] = defaultdict(list)
+    for pid in _pids():
+        with contextlib.suppress(OSError, IndexError):
+            # The name of a program may hold anything, also a parenthesis.
+            parent = (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]
+            children[int(parent)].append(pid)
+    found = [root]
+    for pid in found:
+        found += sorted(children[pid])
+    return found
+
+
+def command_lines(pids: Iterable[int]) -> str:
+    """All of them, one a line."""
+    return "\n".join(" ".join(_words(pid)) for pid in pids)
 
 
 def left_over(run: str) -> list[str]:
@@ -122,23 +156,6 @@ def _words(pid: int) -> list[str]:
     return [""]
 
 
-def _parents() -> dict[int, int]:
-    found = {}
-    for pid in _pids():
-        with contextlib.suppress(OSError, IndexError):
-            # The name of a program may hold anything, also a parenthesis.
-            found[pid] = int((_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
-    return found
-
-
-def _below(root: int, parents: Mapping[int, int]) -> list[int]:
-    found: list[int] = []
-    level = {root}
-    while level := {pid for pid, parent in parents.items() if parent in level}:
-        found += sorted(level)
-    return found
-
-
 def _member(pid: int, supervisor: int) -> Member | None:
     """None for one that is gone meanwhile."""
     try:
@@ -146,9 +163,17 @@ def _member(pid: int, supervisor: int) -> Member | None:
             line.split(":", 1) for line in (_PROC / str(pid) / "status").read_text().splitlines() if ":" in line
         )
         zombie = status["State"].split()[0] == "Z"
-        descriptors = 0 if zombie else len(os.listdir(_PROC / str(pid) / "fd"))  # noqa: PTH208 - only how many
     except (OSError, KeyError):
         return None
     unit = SUPERVISOR if pid == supervisor else _words(pid)[-1].rpartition("/")[2]
     rss, own, threads = (int(status.get(name, "0").split()[0]) for name in ("VmRSS", "RssAnon", "Threads"))
-    return Member(pid, unit, rss, own, threads, descriptors, zombie)
+    return Member(pid, unit, rss, own, threads, {} if zombie else _open(pid), zombie)
+
+
+def _open(pid: int) -> Mapping[str, int]:
+    found: Counter[str] = Counter()
+    with contextlib.suppress(OSError):
+        for path in (_PROC / str(pid) / "fd").iterdir():
+            with contextlib.suppress(OSError):
+                found[re.sub(r"\d+", "N", str(path.readlink()))] += 1
+    return found

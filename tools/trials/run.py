@@ -25,13 +25,20 @@ _STOP_S = 60.0
 class LiveRun:
     """From `start` to `stop`, or until it is killed. State and log lie beside the graph.
 
-    `wrapper` stands before the command (`["unshare", ...]`); `limits`: resource -> soft and hard limit from the start.
+    `wrapper` stands before the command (`["unshare", ...]`); `limits`: resource -> soft and hard limit from the start;
+    `environment`: variables beside those of this process.
     """
 
     def __init__(
-        self, subject: Subject, *, wrapper: Sequence[str] = (), limits: Mapping[int, int] | None = None
+        self,
+        subject: Subject,
+        *,
+        wrapper: Sequence[str] = (),
+        limits: Mapping[int, int] | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.subject = subject
+        self._environment = dict(environment or {})
         self._wrapper = list(wrapper)
         self._limits = dict(limits or {})
         self._process: subprocess.Popen[bytes] | None = None
@@ -69,9 +76,9 @@ class LiveRun:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own program
                 [*self._wrapper, *command],
-                stdout=subprocess.DEVNULL,
+                stdout=log,
                 stderr=log,
-                env={**os.environ, "XDG_STATE_HOME": str(self._state)},
+                env={**os.environ, "XDG_STATE_HOME": str(self._state), **self._environment},
                 preexec_fn=self._limit if self._limits else None,  # noqa: PLW1509 - one thread here
                 process_group=0,
             )

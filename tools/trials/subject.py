@@ -2,7 +2,8 @@
 
     farm camera -> capture (a process each) -> prepare -> infer -> people -> tracks -> actions -> (outbox) -> log
 
-The model finds one person in each picture, so that each camera has an incident that tells of itself once a second.
+The model finds one person in each picture, so that each camera has an incident that tells of itself: once a second, or
+with each frame.
 """
 
 from __future__ import annotations
@@ -11,32 +12,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from tools.farm import CameraHandle, CameraSettings, ClipSettings
+from tools.trials.model import SIDE, write_model
 
 FPS = 10.0
 EVENTS = "events.jsonl"
-_KEYPOINTS = 17
-_ANCHORS = 4
-_SIDE = 64
-_OPSET = 17
 
 _GRAPH = """
 version: 1
 name: {name}
 hang_s: {hang_s}
+processes: {processes}
 cameras:
 {cameras}
 stages:
   capture: {{use: capture}}
-  prepare: {{use: preprocess, from: capture, with: {{size: [64, 64]}}}}
+  prepare: {{use: preprocess, from: capture, with: {{size: [{side}, {side}]}}}}
   infer: {{use: infer, from: prepare, batch: {{max: 8}}, with: {{model: light.onnx}}}}
   people: {{use: decode_yolo_pose, from: infer}}
-  tracks: {{use: track, from: people}}
-  actions: {{use: rules, from: tracks, with: {{rules: [{{id: seen, when: score > 0.5, update: 1s}}]}}}}
-  log: {{use: sink_jsonl, from: events, with: {{path: events.jsonl}}}}
+  tracks: {{use: track, from: people, with: {{confirm_frames: 1, max_lost_s: 600}}}}
+  actions: {{use: rules, from: tracks, with: {{rules: [{rule}]}}}}
+  log: {{use: sink_jsonl, from: events, batch: {{max: 32}}, with: {{path: {events}}}}}
 """
+_EVERY_SECOND = "{id: seen, when: score > 0.01, update: 1s}"
+_EVERY_FRAME = "{id: seen, when: score > 0.01, update: 1ms, hold: 60s, gap: 60s}"
+"""Tells of each frame that comes out, also where many before it were passed over."""
 
 KINDS = ("capture", "prepare", "infer", "people", "tracks", "actions", "outbox", "log")
 """Of processes, apart from the supervisor; a unit is called `kind.number`, or `capture.camera`."""
@@ -71,49 +71,32 @@ def transport_of(number: int) -> str:
     return "udp" if number % 2 else "tcp"
 
 
-def write_subject(folder: Path, name: str, cameras: Sequence[CameraHandle], *, hang_s: float = 10.0) -> Subject:
-    """Write the graph file and the model into a folder."""
-    write_model(folder / "light.onnx")
+def write_subject(
+    folder: Path, name: str, cameras: Sequence[CameraHandle], *, hang_s: float = 10.0, every_frame: bool = False
+) -> Subject:
+    """The graph on cameras of the farm. `every_frame`: each frame that comes out is an event, else one a second."""
     listed = [
-        f'  {camera.name}: {{url: "{camera.url}", transport: {transport_of(number)}}}'
+        f'{camera.name}: {{url: "{camera.url}", transport: {transport_of(number)}}}'
         for number, camera in enumerate(cameras)
     ]
+    return write_graph(folder, name, listed, hang_s=hang_s, every_frame=every_frame)
+
+
+def write_graph(
+    folder: Path,
+    name: str,
+    cameras: Sequence[str],
+    *,
+    processes: str = "separate",
+    hang_s: float = 10.0,
+    every_frame: bool = False,
+) -> Subject:
+    """The graph file, and the model beside it. `cameras`: a line each, as under `cameras:` in the file."""
+    write_model(folder / "light.onnx")
+    text = _GRAPH.format(
+        name=name, processes=processes, hang_s=hang_s, cameras="\n".join(f"  {line}" for line in cameras), side=SIDE,
+        rule=_EVERY_FRAME if every_frame else _EVERY_SECOND, events=EVENTS,
+    )  # fmt: skip
     path = folder / "graph.yaml"
-    path.write_text(_GRAPH.format(name=name, hang_s=hang_s, cameras="\n".join(listed)))
+    path.write_text(text)
     return Subject(name, path)
-
-
-def write_model(path: Path) -> None:
-    """uint8 (n, 64, 64, 3) -> float32 (n, 56, 4), laid out as YOLO-pose: one person in the middle, whatever is seen."""
-    import onnx  # noqa: PLC0415 - heavy, and only here
-    from onnx import TensorProto, helper, numpy_helper  # noqa: PLC0415
-
-    nodes = [
-        helper.make_node("Cast", ["images"], ["floats"], to=TensorProto.FLOAT),
-        helper.make_node("ReduceMean", ["floats"], ["mean"], axes=[2, 3], keepdims=0),
-        helper.make_node("ReduceMean", ["mean"], ["level"], axes=[1], keepdims=1),
-        helper.make_node("Unsqueeze", ["level", "last"], ["column"]),
-        helper.make_node("Mul", ["column", "zero"], ["nothing"]),
-        helper.make_node("Add", ["nothing", "person"], ["output0"]),
-    ]
-    constants = [
-        numpy_helper.from_array(np.array([2], np.int64), "last"),
-        numpy_helper.from_array(np.zeros(1, np.float32), "zero"),
-        numpy_helper.from_array(_person(), "person"),
-    ]
-    rows = 5 + 3 * _KEYPOINTS
-    seen = helper.make_tensor_value_info("images", TensorProto.UINT8, ["n", _SIDE, _SIDE, 3])
-    told = helper.make_tensor_value_info("output0", TensorProto.FLOAT, ["n", rows, _ANCHORS])
-    graph = helper.make_graph(nodes, "light", [seen], [told], constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=8)
-    onnx.checker.check_model(model)
-    onnx.save(model, path)
-
-
-def _person() -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-    """(1, 5 + 3 x 17, 4): in the first anchor somebody upright, all joints seen; the others hold nobody."""
-    heads = np.zeros((1, 5 + 3 * _KEYPOINTS, _ANCHORS), np.float32)
-    heads[0, :5, 0] = (32, 32, 20, 40, 0.9)
-    joints = [(32.0, 14.0 + 2 * index, 0.9) for index in range(_KEYPOINTS)]
-    heads[0, 5:, 0] = np.array(joints, np.float32).reshape(-1)
-    return heads
