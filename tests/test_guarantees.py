@@ -6,9 +6,10 @@ import json
 
 import pytest
 
-from tools import prove
+from tools import file_runs
 from tools.assets import asset_path
-from tools.prove import Killing, Ran, Way, left_over, run_name, run_way
+from tools.file_runs import Killing, Ran, Way, run_name, run_way
+from tools.trials.processes import left_over
 
 SECONDS = 2.0
 KILLED = Way(threads=2, batch=3, throttled=True)
@@ -27,10 +28,10 @@ def reference() -> Ran:
 
 def test_the_reference_has_people_in_it_and_every_frame_that_pyav_counts(reference: Ran) -> None:
     assert reference.status == 0
-    assert reference.frames == prove.frames_by_pyav(SECONDS) == dict.fromkeys(prove.STARTS_S, 20)
+    assert reference.frames == file_runs.frames_by_pyav(SECONDS) == dict.fromkeys(file_runs.STARTS_S, 20)
     events = [json.loads(line) for line in reference.events.splitlines()]
     assert len(events) > 60
-    assert {event["data"]["camera"] for event in events} == set(prove.STARTS_S)
+    assert {event["data"]["camera"] for event in events} == set(file_runs.STARTS_S)
     assert [event["time"] for event in events] == sorted(event["time"] for event in events)
 
 
@@ -86,7 +87,7 @@ def test_what_a_stage_with_a_memory_lost_is_said(unit: str, stage: str) -> None:
 
 
 def test_nothing_is_left_of_a_run_whose_supervisor_dies_and_the_next_one_works() -> None:
-    killed = prove.kill_supervisor(SECONDS + 2)
+    killed = file_runs.kill_supervisor(SECONDS + 2)
     assert killed.left == []
     assert killed.clean_s < 5
     assert killed.kept

@@ -2,13 +2,12 @@
 
 The limit is a bare loop of `session.run` on tensors that are ready, with as many threads on one session as there are
 cores. The graph gets the same model and as many frames of four file cameras. Rounds are interleaved, and figures are
-medians of ratios taken within a round, for the machine is never quiet. `--report` writes docs/benchmarks.md.
+medians of ratios taken within a round. `--report docs/benchmarks.md` writes the tables between their marks.
 """
 
 from __future__ import annotations
 
 import os
-import platform
 import statistics
 import tempfile
 import threading
@@ -26,8 +25,13 @@ from pipeline.graph.loading import parse_graph
 from pipeline.graph.planning import plan_of
 from pipeline.paths import resolve
 from pipeline.testing import run_graph
+from tools.processor_time import CpuTime, cpu_time, others_line
+from tools.report_page import estimate, machine_line, publish, report_option, written_by
 
+TOOL = "bench_graph"
 _CAMERAS = 4
+_ROUND_S = 8.0
+"""About what one placement and its bare loop take for a second of the cameras' film."""
 _GRAPH = """
 version: 1
 name: bench{pid}
@@ -118,8 +122,8 @@ def run_once(subject: Subject, processes: str) -> dict[str, Any]:
     return status
 
 
-def measure(subject: Subject, shape: Sequence[int], rounds: int) -> dict[str, Row]:
-    """Interleaved rounds of the bare loop and of each placement."""
+def measure(subject: Subject, shape: Sequence[int], rounds: int, times: list[CpuTime]) -> dict[str, Row]:
+    """Interleaved rounds of the bare loop and of each placement; ``times`` grows with each."""
     rows = {"separate": Row(), "compact": Row()}
     for number in range(rounds):
         for name, row in rows.items():
@@ -127,19 +131,15 @@ def measure(subject: Subject, shape: Sequence[int], rounds: int) -> dict[str, Ro
             frames = sum(camera["frames"] for camera in status["cameras"].values())
             limit = bare_fps(subject, shape, frames)
             row.add(status, frames, limit, subject.threads)
+            times.append(cpu_time())
             click.echo(f"round {number + 1} {name}: {row.fps[-1]:.1f} fps, bare {limit:.1f} fps, {row.ratios[-1]:.3f}")
     return rows
 
 
-def report(subject: Subject, rows: dict[str, Row], rounds: int) -> str:
-    """docs/benchmarks.md."""
+def report(subject: Subject, rows: dict[str, Row], rounds: int, others: str) -> str:
+    """What stands between the marks of docs/benchmarks.md. ``others``: what other processes took."""
     lines = [
-        "# Benchmarks",
-        "",
-        "Written by `python -m tools.bench_graph`. A figure is the median of ratios taken within one round each,",
-        "against a bare loop of `session.run` on ready tensors (same model, same number of frames, a thread a core).",
-        "",
-        f"- {_machine()}",
+        f"- {machine_line()}, ONNX Runtime {ort.__version__}. {others}",
         f"- model `{Path(subject.model).name}`, clip `{Path(subject.clip).name}`, {_CAMERAS} file cameras, "
         f"{next(iter(rows.values())).frames} frames a run, {rounds} rounds, {subject.threads} threads",
         "",
@@ -159,13 +159,6 @@ def report(subject: Subject, rows: dict[str, Row], rounds: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _machine() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    cores = f"{len(os.sched_getaffinity(0))} cores of {names[0] if names else platform.machine()}"
-    return f"{cores}, Python {platform.python_version()}, ONNX Runtime {ort.__version__}"
-
-
 @click.command()
 @click.option("--model", default="asset:movenet-multipose.onnx", show_default=True, help="An ONNX pose model.")
 @click.option("--clip", default="asset:vtest.avi", show_default=True, help="A video, for all four cameras.")
@@ -174,7 +167,7 @@ def _machine() -> str:
 @click.option("--shape", default="1,576,768,3", show_default=True, help="Shape of the bare loop's tensor.")
 @click.option("--seconds", default=4.0, show_default=True, help="How much of the clip each camera shows.")
 @click.option("--rounds", default=3, show_default=True)
-@click.option("--report", "target", type=click.Path(path_type=Path), help="Write the report here.")
+@report_option(TOOL)
 def main(  # noqa: PLR0917 - click hands options over by name
     model: str, clip: str, size: str, decode: str, shape: str, seconds: float, rounds: int, target: Path | None
 ) -> None:
@@ -182,11 +175,11 @@ def main(  # noqa: PLR0917 - click hands options over by name
     threads = len(os.sched_getaffinity(0))
     here = Path.cwd()
     subject = Subject(str(resolve(model, here)), str(resolve(clip, here)), size, decode, seconds, threads)
-    rows = measure(subject, [int(n) for n in shape.split(",")], rounds)
-    text = report(subject, rows, rounds)
-    click.echo(text)
-    if target:
-        target.write_text(text)
+    estimate(rounds * 2 * _ROUND_S * seconds, f"{rounds} rounds, each of two placements and the bare loop")
+    times = [cpu_time()]
+    rows = measure(subject, [int(n) for n in shape.split(",")], rounds, times)
+    text = report(subject, rows, rounds, others_line(times))
+    publish(f"{written_by(TOOL, click.get_current_context().params)}\n\n{text}", target, TOOL)
 
 
 if __name__ == "__main__":

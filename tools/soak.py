@@ -1,4 +1,4 @@
-"""Soaks a live graph in faults: `python -m tools.soak`; writes docs/soak.md.
+"""Soaks a live graph in faults: `python -m tools.soak --report docs/soak.md`.
 
 Eight cameras of the farm, each kind of stage in a process of its own; every few seconds a camera fails in some way,
 every minute a process is killed. Memory, descriptors, threads and shared memory of the whole family have to stay flat.
@@ -6,57 +6,65 @@ every minute a process is killed. Memory, descriptors, threads and shared memory
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
+from tools.processor_time import others_line
+from tools.report_page import counted, estimate, machine_line, publish, report_option, written_by
 from tools.trials.flatness import Flatness
 from tools.trials.schedule import FAULTS
 from tools.trials.soaking import Plan, Soaked, soak
 from tools.trials.verdict import Bounds, Verdict, judge_samples, warm_up_s
 
+TOOL = "soak"
+_AROUND_S = 45.0
+"""About what comes before and after: the start, the return of the last camera, the end."""
 _EXPECTED = "lost what it remembered"
 """What a run says of a killed stage that has a memory, and ends with status 1 for."""
 
 
 def faults_of(soaked: Soaked, bounds: Bounds) -> tuple[Verdict, list[str]]:
     """The verdict on the samples, and all that is not as it should be, each in a sentence."""
-    verdict = judge_samples(soaked.samples, soaked.plan.seconds, bounds)
-    found = list(verdict.faults)
+    try:
+        verdict = judge_samples(soaked.samples, soaked.plan.seconds, bounds)
+    except ValueError as error:  # it broke off at once
+        verdict = Verdict({}, [str(error)])
+    found = list(verdict.faults) + ([f"after the last fault: {soaked.broke}"] if soaked.broke else [])
     if not soaked.delivered.good:
         found.append(f"events: {soaked.delivered}")
     if soaked.left:
         found.append(f"left over: {', '.join(soaked.left)}")
     found += [f"the run says: {problem}" for problem in soaked.problems if _EXPECTED not in problem]
     if (died := sum(soaked.deaths.values())) != (killed := sum(soaked.killed.values())):
-        found.append(f"{killed} processes were killed, and {died} died: {_counted(soaked.deaths)}")
-    found += [f"camera {name} brought no frame" for name, c in soaked.status["cameras"].items() if not c["frames"]]
+        found.append(f"{killed} processes were killed, and {died} died: {counted(soaked.deaths)}")
+    found += [
+        f"camera {name} brought no frame" for name, c in soaked.status.get("cameras", {}).items() if not c["frames"]
+    ]
     return verdict, found
 
 
 def report(soaked: Soaked, verdict: Verdict, faults: Sequence[str]) -> str:
-    """The page."""
-    plan, cameras = soaked.plan, soaked.status["cameras"]
+    """What stands between the marks, but for the command and the machine."""
+    plan, cameras = soaked.plan, soaked.status.get("cameras", {})
     frames = sum(camera["frames"] for camera in cameras.values())
+    back = "never" if soaked.back_s is None else f"{soaked.back_s:.1f} s"
     lines = [
-        "# Soak",
-        "",
-        f"Written by `python -m tools.soak --minutes {plan.seconds / 60:g} --cameras {plan.cameras} "
-        f"--seed {plan.seed}` on {datetime.now(UTC):%Y-%m-%d}: {_machine()}.",
-        f"Load average of the machine, which others were using as well: {_loads(soaked.loads)}.",
+        others_line(soaked.cpu),
         "",
         f"{plan.cameras} cameras of 10 fps, every other one over UDP; a fault every {plan.fault_s:g} s "
         f"({sum(soaked.faults.values())} of {len(FAULTS)} kinds), SIGKILL of a process every {plan.kill_s:g} s "
         f"({sum(soaked.killed.values())}).",
-        f"**{frames} frames**. {'; '.join(faults) if faults else 'All was as it should be.'}",
+        f"**{frames} frames** were captured.",
         "",
-        f"- Events: {soaked.delivered}. {_counted(soaked.events)}.",
-        f"- {soaked.back_s:.1f} s after the end of the last fault all cameras were live and all processes ran.",
+        "**Not all is as it should be:**" if faults else "**All of this is as it should be.**",
+        "",
+        *(f"- {fault}" for fault in faults),
+        "",
+        f"- Events: {soaked.delivered}. {counted(soaked.events)}.",
+        f"- From the end of the last fault until all cameras were live and all processes ran: {back}.",
         f"- Exit status {soaked.exit_status}: {'; '.join(soaked.problems) or 'nothing to say'}.",
         f"- Left over: {', '.join(soaked.left) or 'nothing'}.",
         "",
@@ -79,9 +87,9 @@ def report(soaked: Soaked, verdict: Verdict, faults: Sequence[str]) -> str:
         "",
         "## What was done to it",
         "",
-        f"- Faults: {_counted(soaked.faults)}.",
-        f"- Killed: {_counted(soaked.killed)}. Deaths in the log: {_counted(soaked.deaths)}.",
-        f"- States of cameras in the log: {_counted(soaked.states)}.",
+        f"- Faults: {counted(soaked.faults)}.",
+        f"- Killed: {counted(soaked.killed)}. Deaths in the log: {counted(soaked.deaths)}.",
+        f"- States of cameras in the log: {counted(soaked.states)}.",
         "",
     ]
     return "\n".join(lines)
@@ -96,35 +104,21 @@ def _flat_row(name: str, f: Flatness) -> str:
 
 
 def _camera_row(name: str, camera: Mapping[str, Any]) -> str:
-    return f"| {name} | {camera['frames']} | {_counted(camera['drops_by_reason'])} | {camera['losses']} |"
-
-
-def _counted(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {n}" for name, n in sorted(counts.items())) or "none"
-
-
-def _loads(loads: Sequence[float]) -> str:
-    ordered = sorted(loads)
-    return f"median {ordered[len(ordered) // 2]:.1f}, highest {ordered[-1]:.1f}"
-
-
-def _machine() -> str:
-    return f"{len(os.sched_getaffinity(0))} cores, {platform.machine()}, Python {platform.python_version()}"
+    return f"| {name} | {camera['frames']} | {counted(camera['drops_by_reason'])} | {camera['losses']} |"
 
 
 @click.command()
 @click.option("--minutes", default=30.0, show_default=True, help="How long; 480 is a night.")
 @click.option("--cameras", default=8, show_default=True, help="How many.")
 @click.option("--seed", default=1, show_default=True, help="Of what is done to it, and when.")
-@click.option("--report", "target", type=click.Path(path_type=Path), help="The page to write.")
+@report_option(TOOL)
 def main(minutes: float, cameras: int, seed: int, target: Path | None) -> None:
     """Soak, and say whether all stayed as it should; status 1 where it did not. The page is written in any case."""
-    soaked = soak(Plan(60 * minutes, cameras, seed))
+    estimate(60 * minutes + _AROUND_S, f"{minutes:g} min of faults, and what comes before and after")
+    soaked = soak(Plan(60 * minutes, cameras, seed), click.echo)
     verdict, faults = faults_of(soaked, Bounds())
-    page = report(soaked, verdict, faults)
-    click.echo(page)
-    if target:
-        target.write_text(page)
+    head = f"{written_by(TOOL, click.get_current_context().params)} {machine_line()}."
+    publish(f"{head} {report(soaked, verdict, faults)}", target, TOOL)
     if faults:
         raise click.ClickException("; ".join(faults))
 

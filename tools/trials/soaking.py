@@ -7,7 +7,7 @@ import signal
 import tempfile
 import time
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 
 from pipeline.testing import hit
 from tools.farm import Farm
+from tools.processor_time import CpuTime, cpu_time
 from tools.trials.delivery import Delivered, Ledger, by_type
 from tools.trials.processes import Sample, left_over, sample
 from tools.trials.run import LiveRun
@@ -22,6 +23,7 @@ from tools.trials.schedule import Harm, Kill, harms, kills
 from tools.trials.subject import Subject, farm_cameras, write_subject
 
 _TURN_S = 0.1
+_LINE_S = 60.0
 _RECOVERY_S = 90.0
 """After the last fault: one that was refused for its password is tried again each minute."""
 
@@ -40,17 +42,19 @@ class Plan:
 
 @dataclass(slots=True)
 class Soaked:
-    """What was seen. `loads`: the machine's load average with each sample; `back_s`: from the end of all faults until
-    all cameras were live; `status`: the last answer of the run, `exit_status` and `problems` its end. `states`: how
-    often its log says that a camera is in one; `deaths`: how often a process died of what."""
+    """What was seen. `cpu`: what the processors did up to each sample; `status`: the last answer of the run,
+    `exit_status` and `problems` its end. `back_s`: from the end of all faults until all cameras were live, None where
+    `broke` says why they were not. `states`: how often its log says that a camera is in one; `deaths`: how often a
+    process died of what."""
 
     plan: Plan
     samples: list[Sample] = field(default_factory=list)
-    loads: list[float] = field(default_factory=list)
+    cpu: list[CpuTime] = field(default_factory=list)
     faults: Counter[str] = field(default_factory=Counter)
     killed: Counter[str] = field(default_factory=Counter)
     status: Mapping[str, Any] = field(default_factory=dict)
-    back_s: float = 0.0
+    back_s: float | None = None
+    broke: str = ""
     exit_status: int = -1
     problems: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
@@ -60,17 +64,18 @@ class Soaked:
     deaths: Mapping[str, int] = field(default_factory=dict)
 
 
-def soak(plan: Plan) -> Soaked:
-    """Do it. Raises TimeoutError where the run does not come up, or not back after the last fault."""
+def soak(plan: Plan, told: Callable[[str], None] = lambda _: None) -> Soaked:
+    """Do it. `told` gets a line a minute. Raises TimeoutError where the run does not come up."""
     with Farm(farm_cameras(plan.cameras)) as farm, tempfile.TemporaryDirectory(prefix="cgsoak") as folder:
         subject = write_subject(Path(folder), f"soak{os.getpid()}", farm.cameras)
         with LiveRun(subject) as run:
             run.until_live()
-            return _Soak(plan, farm, subject, run).run()
+            return _Soak(plan, farm, subject, run, told).run()
 
 
 class _Soak:
-    def __init__(self, plan: Plan, farm: Farm, subject: Subject, run: LiveRun) -> None:
+    def __init__(self, plan: Plan, farm: Farm, subject: Subject, run: LiveRun, told: Callable[[str], None]) -> None:
+        self._tell = told
         self._plan, self._farm, self._subject, self._run = plan, farm, subject, run
         self._ledger = Ledger(run.outbox)
         self._soaked = Soaked(plan)
@@ -78,7 +83,7 @@ class _Soak:
         self._harms = deque(harms(names, plan.seed, every_s=plan.fault_s, until_s=plan.seconds))
         self._kills = deque(kills(plan.seed, every_s=plan.kill_s, until_s=plan.seconds))
         self._to_heal: list[Harm] = []
-        self._next_sample = 0.0
+        self._next_sample = self._next_line = 0.0
 
     def run(self) -> Soaked:
         """From the first fault to the last line of the run."""
@@ -88,6 +93,7 @@ class _Soak:
             self._harm(at_s)
             self._kill(at_s)
             self._look(at_s)
+            self._say(at_s)
             time.sleep(_TURN_S)
         return self._end()
 
@@ -121,18 +127,31 @@ class _Soak:
             return
         self._next_sample = at_s + self._plan.sample_s
         self._soaked.samples.append(sample(self._run.pid, self._subject.name))
-        self._soaked.loads.append(os.getloadavg()[0])
+        self._soaked.cpu.append(cpu_time())
         self._soaked.status = self._run.status() or self._soaked.status
         self._ledger.read()
+
+    def _say(self, at_s: float) -> None:
+        if at_s < self._next_line:
+            return
+        self._next_line = at_s + _LINE_S
+        live = sum(camera["state"] == "live" for camera in self._soaked.status.get("cameras", {}).values())
+        self._tell(
+            f"{at_s / 60:.0f} of {self._plan.seconds / 60:g} min: {live} of {self._plan.cameras} cameras live, "
+            f"{self._soaked.faults.total()} faults, {self._soaked.killed.total()} kills"
+        )
 
     def _end(self) -> Soaked:
         soaked = self._soaked
         for camera in self._farm.cameras:
             camera.heal()
-        soaked.back_s = self._run.until_live(_RECOVERY_S)
-        soaked.status = self._run.status()
+        try:
+            soaked.back_s = self._run.until_live(_RECOVERY_S)
+        except TimeoutError as error:
+            soaked.broke = str(error)
+        soaked.status = self._run.status() or soaked.status
         self._ledger.read()
-        soaked.exit_status = self._run.stop()
+        soaked.exit_status = self._run.wait(0) if self._run.has_ended else self._run.stop()
         soaked.problems = self._run.problems()
         soaked.states = Counter(line["state"] for line in self._run.lines("camera_state"))
         soaked.deaths = Counter(
