@@ -48,7 +48,7 @@ class Flatness:
 def judge(times_s: Sequence[float], values: Sequence[float], bound: Bound, *, warm_up_s: float) -> Flatness:
     """Judge what comes after the first `warm_up_s`. Raises ValueError where fewer than three points do."""
     t, v = np.asarray(times_s, np.float64), np.asarray(values, np.float64)
-    kept = t >= t[0] + warm_up_s
+    kept = t >= (times_s[0] if len(times_s) else 0.0) + warm_up_s
     t, v = t[kept], v[kept]
     if len(t) < 3:
         raise ValueError(f"flatness: expected three points or more after {warm_up_s:g} s of warm-up, got {len(t)}")

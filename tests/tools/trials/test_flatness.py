@@ -57,3 +57,5 @@ def test_the_slope_of_a_line_is_that_of_the_line_however_long_it_is(slope: float
 def test_too_little_is_said_to_be_too_little() -> None:
     with pytest.raises(ValueError, match="expected three points or more after 10 s of warm-up, got 2"):
         judge([0, 5, 10, 15], [1, 1, 1, 1], BOUND, warm_up_s=10)
+    with pytest.raises(ValueError, match="got 0"):
+        judge([], [], BOUND, warm_up_s=10)

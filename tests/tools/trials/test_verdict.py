@@ -16,7 +16,7 @@ Change = Callable[[int], object]
 
 
 def member(pid: int, unit: str, *, own_kb: int = 40_000, threads: int = 4, fds: int = 20, dead: bool = False) -> Member:
-    return Member(pid, unit, 80_000, own_kb, threads, fds, dead)
+    return Member(pid, unit, 80_000, own_kb, threads, {"socket:[N]": fds}, dead)
 
 
 def family(n: int, **changed: int) -> list[Member]:
