@@ -30,7 +30,9 @@ def test_what_is_proven_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert status == 0
     assert page.startswith("by hand\n<!--")
     assert page.endswith("-->\nby hand as well\n")
-    assert "python -m tools.prove --seconds 3 --rounds 3 --frames 2000000`" in page
+    assert "--seconds 3 " in page
+    assert "--rounds 3 " in page
+    assert "--frames 2000000" in page
     assert "**All of this is proven.**" in page
     assert "- noticed: 5" in page
 
