@@ -6,7 +6,6 @@ settings. `--report` writes the table into docs/latency.md, between its marks.
 
 from __future__ import annotations
 
-import struct
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from av.packet import Packet
 from av.video.stream import VideoStream
 
 from stages.reading.camera import Camera
+from stages.reading.live.arrivals import reported_ns
 from stages.reading.live.options import options_of
 from tools.camera_run import CameraSet
 from tools.farm.farm import CameraHandle
@@ -29,7 +29,6 @@ from tools.report_page import estimate, machine_line, p50_p99, publish, report_o
 TOOL = "parser_delay"
 _OPEN_S = 5.0
 _WARM_UP_S = 2.0
-_PRODUCER_TIME = struct.Struct("=q")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +72,6 @@ def held_ms(camera: CameraHandle, way: ReadSettings, seconds: float) -> list[flo
     begin_ns = round((until_s - seconds) * 1e9)
     pairs = [(nearest(sent, wall_ns), at_ns) for wall_ns, at_ns in came if wall_ns is not None and at_ns >= begin_ns]
     return [(at_ns - frame.sent_ns) / 1e6 for frame, at_ns in pairs if frame is not None]
-
-
-def reported_ns(packet: Packet[VideoStream]) -> int | None:
-    """When the camera caught it, by its own clock in nanoseconds since 1970; None before its first report."""
-    if not packet.has_sidedata("prft"):
-        return None
-    return int(_PRODUCER_TIME.unpack_from(bytes(packet.get_sidedata("prft")))[0]) * 1000
 
 
 def _packets(url: str, way: ReadSettings, until_s: float) -> Iterator[tuple[Packet[VideoStream], int]]:

@@ -12,7 +12,6 @@ Packets are numbered, and FFmpeg hands each number on to its picture (`opaque`),
 
 from __future__ import annotations
 
-import struct
 from collections import OrderedDict
 from collections.abc import Iterator
 from fractions import Fraction
@@ -26,15 +25,13 @@ from av.video.stream import VideoStream
 from pipeline.errors import EnvironmentProblem
 from stages.reading.camera import Camera
 from stages.reading.live import access_units, hardware
-from stages.reading.live.arrivals import Arrival
+from stages.reading.live.arrivals import Arrival, reported_ns
 from stages.reading.live.camera_reporter import CameraReporter
 from stages.reading.live.clocks import Clock, Pace, Rate, Reading, WallClock
 from stages.reading.live.ffmpeg_log import FfmpegLog
 from stages.reading.live.skipping import Level, Skipping
 from stages.reading.live.trust import MOST_HELD, Trust
 from stages.reading.timeline import Selection
-
-_PRODUCER_TIME = struct.Struct("=q")
 
 
 class Ticket(NamedTuple):
@@ -158,11 +155,8 @@ class Decoder:
         return frames
 
     def _note_times(self, arrival: Arrival) -> None:
-        reported_ns = None
-        if arrival.packet.has_sidedata("prft"):
-            data = bytes(arrival.packet.get_sidedata("prft"))
-            reported_ns = _PRODUCER_TIME.unpack_from(data)[0] * 1000
-        self._readings[self._number] = self._clock.at(reported_ns, arrival.arrived_ns, arrival.wall_ns)
+        reported = reported_ns(arrival.packet)
+        self._readings[self._number] = self._clock.at(reported, arrival.arrived_ns, arrival.wall_ns)
         if len(self._readings) > MOST_HELD:
             self._readings.popitem(last=False)
         measured = self._rate.came(arrival.arrived_ns)
