@@ -55,7 +55,7 @@ format: dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# The full matrix, faults, kills, a soak: each writes its page, between marks, whatever came out. An hour and a half, on a
+# The full matrix, faults, kills, a soak: each writes its page, between marks, whatever came out. An hour and a quarter, on a
 # machine that does nothing else. One that is not all proven does not keep the next from being tried, and fails the whole.
 prove: dev
 	$(BIN)/camgraph assets pull
