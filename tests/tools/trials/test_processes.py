@@ -73,8 +73,11 @@ def test_a_run_that_ended_must_leave_nothing(run: str) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(folder / "control"))
         assert sockets(run) == 1
-    code = "import sys; sys.stdin.read()"
-    with subprocess.Popen([sys.executable, "-c", code, "pipeline.child", f"{run}/log.0"], stdin=PIPE) as child:
+    code = "import sys; print(flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", code, "pipeline.child", f"{run}/log.0"]
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE) as child:
+        assert child.stdout
+        child.stdout.readline()
         name = segment(run, 1).name
         assert left_over(run) == [name, str(folder), f"process {child.pid} {run}/log.0"]
 
