@@ -1,4 +1,4 @@
-"""The machine short of shared memory and of descriptors: one line with a way out, the others go on, and it passes."""
+"""The machine short of shared memory, descriptors or memory: one line with a way out, others go on, and it passes."""
 
 from __future__ import annotations
 
@@ -88,5 +88,31 @@ def test_descriptors_that_run_out_delay_one_camera_and_end_nothing(subject: Subj
         assert "raise the limit (ulimit -n for open files)" in line["why"]
         resource.prlimit(run.pid, resource.RLIMIT_NOFILE, before)
         run.until_live(WITHIN_S)
+        assert run.stop() == 0
+    assert left_over(subject.name) == []
+
+
+def address_space(pid: int) -> int:
+    """Bytes that the process has mapped."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmSize"))
+
+
+def test_memory_that_runs_out_delays_one_camera_and_ends_nothing(farm: Farm, subject: Subject) -> None:
+    """Its pictures grow while its process gets no more address space."""
+    with LiveRun(subject) as run:
+        run.until_live(WITHIN_S)
+        pid = run.units()["capture.c0"]["pid"]
+        before = resource.prlimit(pid, resource.RLIMIT_AS)
+        resource.prlimit(pid, resource.RLIMIT_AS, (address_space(pid), before[1]))
+        farm.camera("c0").resize(1280, 720)
+        run.until(lambda now: away(now) == ["c0"], WITHIN_S, "it is lost")
+        assert "raise the limit (ulimit -v, or that of the container)" in run.status()["cameras"]["c0"]["why"]
+        others_go_on(run, "c0")
+        resource.prlimit(pid, resource.RLIMIT_AS, before)
+        run.until_live(WITHIN_S)
+        run.until(lambda now: now["cameras"]["c0"]["facts"]["size"] == "1280x720", WITHIN_S, "it is seen")
+        assert run.units()["capture.c0"]["pid"] == pid
+        assert run.lines("process_died") == []
         assert run.stop() == 0
     assert left_over(subject.name) == []
