@@ -114,12 +114,12 @@ def faults_of(proof: KillProof, limits: Limits) -> list[str]:
 
 def not_judged(proof: KillProof, limits: Limits) -> list[str]:
     """The series whose rates say nothing, for other processes had the machine: neither proven nor disproven."""
-    return [
-        f"not judged: the cameras' rates while {series.kind} was {how}, for {why}"
-        for how, some in (("killed", proof.killed), ("frozen", proof.frozen))
-        for series in some
-        if (why := why_not_judged(proof.base.load, series.load, limits.other))
-    ]
+    found = []
+    for how, some in (("killed", proof.killed), ("frozen", proof.frozen)):
+        whys = {series.kind: why_not_judged(proof.base.load, series.load, limits.other) for series in some}
+        if kinds := [kind for kind, why in whys.items() if why]:
+            found.append(f"not judged: the cameras' rates while {', '.join(kinds)} was {how}: {max(whys.values())}")
+    return found
 
 
 def _late(series: Series, back_s: float) -> str:
@@ -201,9 +201,9 @@ def _supervisor_killed(rounds: Sequence[Round]) -> list[str]:
     live = median_and_worst([one.back_s for one in rounds])
     left = sum(bool(one.faults) for one in rounds)
     return [
-        f"The {SUPERVISOR}, {len(rounds)} rounds: nothing was left (processes, sockets, shared memory) after {gone}; "
-        f"in {left} rounds something was left after {LEFT_S:g} s. The next run, begun at once, had all cameras live "
-        f"after {live} (median and worst)."
+        f"The {SUPERVISOR}, {len(rounds)} rounds, median and worst: until nothing was left (processes, sockets, shared "
+        f"memory) {gone}; until all cameras of the next run, begun at once, were live {live}. Rounds in which "
+        f"something was left for {LEFT_S:g} s: {left or 'none'}."
     ]
 
 

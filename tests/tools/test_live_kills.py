@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from tools import live_kills
 from tools.live_kills import KillProof, Limits, faults_of, not_judged, report
 from tools.processor_time import CpuTime
 from tools.trials.delivery import Delivered
@@ -97,8 +101,27 @@ def test_on_a_machine_that_is_not_quiet_rates_are_neither_proven_nor_disproven(b
         proof.base = replace(proof.base, load=BUSY)
     assert faults_of(proof, LIMITS) == []
     [first, *_] = not_judged(proof, LIMITS)
-    assert first == "not judged: the cameras' rates while capture was killed, for other processes took 0.90 of 2 cores"
+    assert first == "not judged: the cameras' rates while " + ("capture" if busy == "meanwhile" else "capture, log") + (
+        " was killed: other processes took 0.90 of 2 cores"
+    )
     page = report(proof, LIMITS)
     assert "**Not all is proven:**" in page
     assert "| 50.0% * | 100.0% * |" in page
     assert faults_of(proof, Limits(other=1.0)), "but whoever wants to judges them"
+
+
+@pytest.mark.parametrize(("left", "status"), [([], 0), (["process 7"], 1)])
+def test_the_page_is_written_whatever_came_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: list[str], status: int
+) -> None:
+    page = tmp_path / "kills.md"
+    page.write_text("by hand\n<!-- written by tools.live_kills: begin -->\n<!-- written by tools.live_kills: end -->\n")
+    proof = good()
+    proof.left = left
+    monkeypatch.setattr(live_kills, "harmed_run", lambda _: nullcontext())
+    monkeypatch.setattr(live_kills, "prove", lambda *_, **__: proof)
+    ran = CliRunner().invoke(live_kills.main, ["--rounds", "20", "--report", str(page)])
+    assert ran.exit_code == status
+    assert ran.output.startswith("about ")
+    assert "--rounds 20 " in page.read_text()
+    assert ("- left over: process 7" in page.read_text()) is bool(left)

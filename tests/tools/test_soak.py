@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
+
+from tools import soak
 from tools.processor_time import CpuTime
 from tools.soak import faults_of, report
 from tools.trials.delivery import Delivered
@@ -38,3 +43,15 @@ def test_deaths_that_nobody_ordered_are_found() -> None:
     made = soaked()
     made.killed, made.deaths = Counter(log=1), {"log, signal 9": 1, "infer, signal 11": 1}
     assert "1 processes were killed, and 2 died: infer, signal 11 1, log, signal 9 1" in faults_of(made, Bounds())[1]
+
+
+def test_the_page_is_written_whatever_came_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "soak.md"
+    page.write_text("by hand\n<!-- written by tools.soak: begin -->\n<!-- written by tools.soak: end -->\nmore\n")
+    monkeypatch.setattr(soak, "soak", lambda *_: soaked())
+    ran = CliRunner().invoke(soak.main, ["--minutes", "1", "--cameras", "2", "--report", str(page)])
+    assert ran.exit_code == 1
+    assert page.read_text().startswith("by hand\n<!--")
+    assert page.read_text().endswith("-->\nmore\n")
+    assert "- camera c1 brought no frame" in page.read_text()
+    assert "--minutes 1 " in page.read_text()

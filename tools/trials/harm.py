@@ -29,6 +29,7 @@ LIMIT_S = 60.0
 LEFT_S = LIMIT_S / 6
 """And so long for a dead supervisor's run to be gone."""
 _LOOK_S = 0.05
+_COUNTS_S = 1.0
 
 
 class HarmedRun:
@@ -55,10 +56,16 @@ class HarmedRun:
         return self.base
 
     def _mark(self) -> dict[str, Count]:
+        """What each camera has brought by now, just when its count has changed: counts come four times a second."""
         self.cpu.append(cpu_time())
-        self._read()
-        cameras, now_s = self._status()["cameras"], time.monotonic()
-        return {name: Count(now_s, camera["frames"], len(self._log.frames[name])) for name, camera in cameras.items()}
+        before, late, marks = self._status()["cameras"], time.monotonic() + _COUNTS_S, dict[str, Count]()
+        while len(marks) < len(before):
+            self._pause()
+            cameras, now_s = self._status()["cameras"], time.monotonic()
+            for name in cameras.keys() - marks.keys():
+                if cameras[name]["frames"] != before[name]["frames"] or now_s > late:
+                    marks[name] = Count(now_s, cameras[name]["frames"], len(self._log.frames[name]))
+        return marks
 
     def _status(self) -> dict[str, Any]:
         end = time.monotonic() + LIMIT_S
@@ -86,7 +93,7 @@ class HarmedRun:
     def series(self, kind: str, rounds: int, harm: Callable[[str], Round], *, round_s: float) -> Series:
         """So many rounds on processes of one kind, in turn, and what the cameras brought meanwhile.
 
-        A round takes `round_s` or longer: counts come four times a second, and rates need some time.
+        A round takes `round_s` or longer, for rates need some time.
         """
         units = sorted(unit for unit in self.run.units() if unit.partition(".")[0] == kind)
         victims = [units[number % len(units)] for number in range(rounds)]
