@@ -5,8 +5,11 @@
                      '------------'----------- lost ---------'
 
 From the first of the four until it is `live` again is one *loss*, whatever of the four it is meanwhile; a camera that
-cannot be reached in the first place is lost as well. A process that dies takes its cameras along, and `connecting`,
-which its successor says, ends no loss. A source that says nothing of its camera is live with its first frame.
+cannot be reached in the first place is lost as well. A process that dies takes its cameras along, but for those that
+rest, and `connecting`, which its successor says, ends no loss. A source that says nothing of its camera is live with
+its first frame.
+
+Each loss has one end: the camera is live again (a `Change`), or nobody waits for it any more (a `LossOver`).
 
 Nothing here reads a clock: times are CLOCK_MONOTONIC in ns.
 """
@@ -15,25 +18,42 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
-AWAY = frozenset({"stalled", "lost", "unauthorised", "gone"})
+from pipeline.messages import EndReason
+from pipeline.stage import AWAY, CameraState
+
+MOST_DEPARTED = 1000
+"""Of so many cameras that are gone it is known how often they were lost, those that went last."""
 _SECOND_NS = 1_000_000_000
 
 Fact = str | int | float
+LossEnd = Literal["removed", "replaced", "stopped", "end", "error"]
+"""Why nobody waits for a camera that is away: it was taken out of the run, or given other settings; the run is being
+stopped; it has ended by itself, or by a mistake."""
+
+
+class StateChange(NamedTuple):
+    """What a source says: its camera is in this state since then (CLOCK_MONOTONIC), and why."""
+
+    camera: str
+    state: CameraState
+    why: str
+    at_ns: int
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """A camera is in another state since `at_ns`, after it was `was` for `for_s`.
 
-    `loss`: not 0 where a loss begins with it, or is over; the camera's losses count from 1. `lost_s`: how long that
-    was, None where it begins.
+    `loss`: not 0 where a loss begins with it, or is over; the losses of a run count from 1, those of all cameras
+    together. `lost_s`: how long that was, None where it begins.
     """
 
     camera: str
-    state: str
+    state: CameraState
     why: str
-    was: str
+    was: CameraState | Literal["starting"]
     for_s: float
     at_ns: int
     loss: int = 0
@@ -41,10 +61,21 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class LossOver:
+    """A loss has ended without the camera's return, `lost_s` after it began."""
+
+    camera: str
+    reason: LossEnd
+    at_ns: int
+    loss: int
+    lost_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class CameraNow:
     """`state` is "" where nothing is known of it but its process. `losses`: how often it was away, now included."""
 
-    state: str = ""
+    state: CameraState | Literal[""] = ""
     why: str = ""
     since_s: float = 0.0
     losses: int = 0
@@ -53,13 +84,15 @@ class CameraNow:
 
 @dataclass(slots=True)
 class _Camera:
-    """`lost_ns`: since when the present loss, None while there is none. `over`: nothing more is heard of it."""
+    """`loss`: the number of the present loss, which began at `lost_ns`; 0 while there is none. `over`: nothing more is
+    heard of it."""
 
     since_ns: int
-    state: str = ""
+    state: CameraState | Literal[""] = ""
     why: str = ""
     losses: int = 0
-    lost_ns: int | None = None
+    loss: int = 0
+    lost_ns: int = 0
     speaks: bool = False
     was_live: bool = False
     over: bool = False
@@ -67,59 +100,81 @@ class _Camera:
 
 
 class CameraStates:
-    """All cameras of a run. Who calls it passes on each `Change`; None: there is nothing to pass on."""
+    """All cameras of a run. Who calls it passes on each `Change` and `LossOver`; None: there is nothing to pass on."""
 
     def __init__(self, cameras: Iterable[str], live: Collection[str], now_ns: int) -> None:
         self._cameras: dict[str, _Camera] = {}
+        self._departed: dict[str, _Camera] = {}
         self._live: Collection[str] = ()
+        self._losses = 0
         self._stopped = False
         self.follow(cameras, live, now_ns)
 
-    def follow(self, cameras: Iterable[str], live: Collection[str], now_ns: int) -> None:
-        """The run's cameras from now on. Of one that went and comes back the losses are counted on."""
-        wanted, self._live = tuple(cameras), frozenset(live)
-        for camera, known in self._cameras.items():
-            known.over |= camera not in wanted
-        for camera in wanted:
-            before = self._cameras.get(camera)
-            if before is None or before.over:
-                self._cameras[camera] = _Camera(now_ns, losses=before.losses if before else 0)
+    def follow(
+        self, cameras: Iterable[str], live: Collection[str], now_ns: int, wanted: Collection[str] = ()
+    ) -> list[LossOver]:
+        """The run's cameras from now on; of those that went, the `wanted` ones come again with other settings.
+
+        Of one that comes back under its name the losses are counted on.
+        """
+        here, self._live = dict.fromkeys(cameras), frozenset(live)
+        over = [self._left(camera, wanted, now_ns) for camera in list(self._cameras) if camera not in here]
+        for camera in here:
+            if camera not in self._cameras:
+                before = self._departed.pop(camera, _Camera(now_ns))
+                self._cameras[camera] = _Camera(now_ns, losses=before.losses, was_live=before.was_live)
+        return [one for one in over if one]
+
+    def _left(self, camera: str, wanted: Collection[str], now_ns: int) -> LossOver | None:
+        known = self._cameras.pop(camera)
+        self._departed[camera] = known
+        if len(self._departed) > MOST_DEPARTED:
+            del self._departed[next(iter(self._departed))]
+        return _closed(camera, known, "replaced" if camera in wanted else "removed", now_ns)
 
     # ---- what happens
 
-    def told(self, camera: str, state: str, why: str, at_ns: int) -> Change | None:
+    def told(self, camera: str, state: CameraState, why: str, at_ns: int) -> Change | None:
         """The source says how its camera is."""
         known = self._heard(camera)
         if known is None:
             return None
         known.speaks = True
-        if state == "connecting" and known.lost_ns is not None:
+        if state == "connecting" and known.loss:
             return None
-        return _moved(camera, known, state, why, at_ns)
+        return self._moved(camera, known, state, why, at_ns)
 
     def brought(self, camera: str, at_ns: int) -> Change | None:
         """A frame has come."""
         known = self._heard(camera)
         if known is None or known.speaks or camera not in self._live:
             return None
-        return _moved(camera, known, "live", "", at_ns)
+        return self._moved(camera, known, "live", "", at_ns)
 
     def died(self, camera: str, why: str, at_ns: int) -> Change | None:
         """The camera's process is dead, and will be started again."""
         known = self._heard(camera)
         if known is None or camera not in self._live:
             return None
-        return _moved(camera, known, "lost", why, at_ns)
+        return self._moved(camera, known, "lost", why, at_ns)
 
     def shows(self, camera: str, facts: Mapping[str, Fact]) -> None:
         """What is known of the camera by now, in place of what was."""
         if camera in self._cameras:
             self._cameras[camera].facts = dict(facts)
 
-    def ended(self, camera: str) -> None:
-        """The camera has ended: how it is says nothing more."""
-        if camera in self._cameras:
-            self._cameras[camera].over = True
+    def ended(self, camera: str, reason: EndReason, at_ns: int) -> LossOver | None:
+        """The camera has ended: how it is says nothing more. Of one that was `removed`, `follow` knows what for."""
+        known = self._cameras.get(camera)
+        if known is None or known.over:
+            return None
+        known.over = True
+        return None if reason == "removed" else _closed(camera, known, reason, at_ns)
+
+    def end_losses(self, at_ns: int) -> list[LossOver]:
+        """The run is being stopped: nobody waits any more for those that are away."""
+        over = [_closed(camera, known, "stopped", at_ns) for camera, known in self._cameras.items()]
+        return [one for one in over if one]
 
     def stop(self) -> None:
         """The run is stopped: a camera that goes away now is not lost."""
@@ -144,28 +199,35 @@ class CameraStates:
         return {
             camera: ": ".join(filter(None, (known.state, known.why)))
             for camera, known in self._cameras.items()
-            if known.lost_ns is not None and not known.was_live
+            if known.state in AWAY and not known.was_live
         }
 
+    def _moved(self, camera: str, known: _Camera, state: CameraState, why: str, at_ns: int) -> Change | None:
+        """Put the camera into this state; None where it is in it already."""
+        known.why = why
+        if state == known.state:
+            return None
+        at_ns = max(at_ns, known.since_ns)
+        was, for_s = known.state or "starting", _seconds(at_ns - known.since_ns)
+        known.state, known.since_ns = state, at_ns
+        known.was_live |= state == "live"
+        loss, lost_s = 0, None
+        if state in AWAY and not known.loss:
+            self._losses += 1
+            loss = known.loss = self._losses
+            known.losses, known.lost_ns = known.losses + 1, at_ns
+        elif state == "live" and known.loss:
+            loss, lost_s = known.loss, _seconds(at_ns - known.lost_ns)
+            known.loss = 0
+        return Change(camera, state, why, was, for_s, at_ns, loss, lost_s)
 
-def _moved(camera: str, known: _Camera, state: str, why: str, at_ns: int) -> Change | None:
-    """Put the camera into this state; None where it is in it already."""
-    known.why = why
-    if state == known.state:
+
+def _closed(camera: str, known: _Camera, reason: LossEnd, at_ns: int) -> LossOver | None:
+    """The end of the camera's loss, if it is lost."""
+    if not known.loss:
         return None
-    at_ns = max(at_ns, known.since_ns)
-    was, for_s = known.state or "starting", _seconds(at_ns - known.since_ns)
-    known.state, known.since_ns = state, at_ns
-    known.was_live |= state == "live"
-    loss, lost_s = 0, None
-    if state in AWAY and known.lost_ns is None:
-        known.lost_ns = at_ns
-        known.losses += 1
-        loss = known.losses
-    elif state == "live" and known.lost_ns is not None:
-        loss, lost_s = known.losses, _seconds(at_ns - known.lost_ns)
-        known.lost_ns = None
-    return Change(camera, state, why, was, for_s, at_ns, loss, lost_s)
+    loss, known.loss = known.loss, 0
+    return LossOver(camera, reason, at_ns, loss, _seconds(max(0, at_ns - known.lost_ns)))
 
 
 def _seconds(ns: int) -> float:

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection, Iterable
 
-from pipeline.camera_states import CameraNow, CameraStates, Change
+from pipeline.camera_states import CameraNow, CameraStates, Change, LossOver
+from pipeline.messages import EndReason
 from pipeline.metrics import reason_line
 from pipeline.notices import Notices
 from pipeline.plan import RunPlan, UnitPlan
@@ -26,9 +28,10 @@ class Cameras:
         self._notices = notices
         self._log = log
 
-    def follow(self, plan: RunPlan) -> None:
-        """The run has the cameras of this plan from now on."""
-        self._states.follow(plan.camera_settings, plan.live_cameras, time.monotonic_ns())
+    def follow(self, plan: RunPlan, wanted: Collection[str]) -> None:
+        """The run has the cameras of this plan from now on; of those that went, the `wanted` ones come again."""
+        now_ns = time.monotonic_ns()
+        self._tell_over(self._states.follow(plan.camera_settings, plan.live_cameras, now_ns, wanted))
         self._stage_of = _sources(plan)
 
     def heard(self, unit: UnitPlan, beat: Beat) -> None:
@@ -46,18 +49,23 @@ class Cameras:
             if name == "frames" and n and camera in unit.cameras:
                 self._tell(self._states.brought(camera, now_ns))
 
-    def died(self, unit: UnitPlan, why: str) -> None:
-        """A process is dead and will be started again."""
-        for camera in unit.cameras if unit.sources else ():
+    def died(self, unit: UnitPlan, why: str, resting: Collection[str] = ()) -> None:
+        """A process is dead and will be started again. Those of its cameras that rest lose nothing by it."""
+        for camera in [camera for camera in unit.cameras if camera not in resting] if unit.sources else ():
             self._tell(self._states.died(camera, reason_line(f"its process died: {why}"), time.monotonic_ns()))
 
-    def ended(self, camera: str) -> None:
+    def ended(self, camera: str, reason: EndReason) -> None:
         """The camera has ended."""
-        self._states.ended(camera)
+        over = self._states.ended(camera, reason, time.monotonic_ns())
+        self._tell_over([over] if over else ())
 
     def stop(self) -> None:
-        """The run is stopped. May be called from a signal handler."""
+        """The run is stopped: no camera is lost any more. May be called from a signal handler."""
         self._states.stop()
+
+    def end_losses(self) -> None:
+        """After `stop`, and while events still find a reader: nobody waits any more for cameras that are away."""
+        self._tell_over(self._states.end_losses(time.monotonic_ns()))
 
     def now(self) -> dict[str, CameraNow]:
         """How they are."""
@@ -73,7 +81,16 @@ class Cameras:
         say = self._log.info if change.state in _FINE else self._log.warning
         keys = {"camera": change.camera, "state": change.state, "was": change.was, "for_s": change.for_s}
         say("camera_state", **keys, **({"why": change.why} if change.why else {}))
-        forgotten = self._notices.camera(self._stage_of.get(change.camera, ""), change) if change.loss else 0
+        if change.loss:
+            self._note(change)
+
+    def _tell_over(self, losses: Iterable[LossOver]) -> None:
+        for loss in losses:
+            self._log.info("camera_loss_over", camera=loss.camera, reason=loss.reason, lost_s=loss.lost_s)
+            self._note(loss)
+
+    def _note(self, change: Change | LossOver) -> None:
+        forgotten = self._notices.camera(self._stage_of.get(change.camera, ""), change)
         if forgotten:
             self._log.warning("camera_events_forgotten", camera=change.camera, events=forgotten)
 

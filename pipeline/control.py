@@ -7,14 +7,18 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import structlog
 import zmq
 
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.paths import runs_folder
+from pipeline.redaction import redact_urls
 from pipeline.run_folder import has_control, running, unlink_socket
 
 _MAX_REQUEST = 1 << 24
 _ANSWER_MS = 5000
+_LONGEST_OP = 40
+_NOT_ANSWERED = "the run could not make sense of this request: is it of the camgraph that the run began with?"
 
 
 class ControlServer:
@@ -22,6 +26,7 @@ class ControlServer:
 
     def __init__(self, address: str, answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         self._answer = answer
+        self._log = structlog.get_logger()
         self.socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.ROUTER)
         self.socket.setsockopt(zmq.LINGER, 0)
         self.socket.setsockopt(zmq.MAXMSGSIZE, _MAX_REQUEST)
@@ -36,18 +41,30 @@ class ControlServer:
             except zmq.Again:
                 return
             with contextlib.suppress(zmq.ZMQError):  # whoever asked may be gone
-                self.socket.send_multipart([identity, b"", self._reply(parts[-1])], zmq.NOBLOCK)
+                self.socket.send_multipart([identity, b"", self.reply(parts[-1])], zmq.NOBLOCK)
 
-    def _reply(self, data: bytes) -> bytes:
+    def reply(self, data: bytes) -> bytes:
+        """The answer to a request. Whatever is wrong with it, or breaks in answering it, the run goes on."""
         try:
             request = json.loads(data)
-            answer = self._answer(request) if isinstance(request, dict) else {"error": "expected a JSON object"}
         except (ValueError, RecursionError):
-            answer = {"error": "expected a JSON object"}
-        return json.dumps(answer).encode()
+            request = None
+        if not isinstance(request, dict):
+            return _as_bytes({"error": "expected a request as a JSON object with `op`"})
+        try:
+            return _as_bytes(self._answer(request))
+        except Exception as bug:  # noqa: BLE001 - who asks nonsense, or a bug in the answer, must not end the run
+            self._log.exception("request_failed", op=str(request.get("op"))[:_LONGEST_OP])
+            return _as_bytes({"error": f"{_NOT_ANSWERED} ({type(bug).__name__}); its log has the details"})
 
     def close(self) -> None:
         self.socket.close(0)
+
+
+def _as_bytes(answer: dict[str, Any]) -> bytes:
+    if "error" in answer:
+        answer = {**answer, "error": redact_urls(str(answer["error"]))}
+    return json.dumps(answer).encode()
 
 
 def find_run(name: str | None) -> str:

@@ -100,8 +100,7 @@ class LocalRun:
             raise GivenUp
         self._stop_since = time.monotonic()
         self._cameras.stop()
-        for feed in self._feeds:
-            feed.stop()
+        self._wake.set()
 
     def run(self) -> Outcome:
         """Run the graph to its end."""
@@ -169,6 +168,8 @@ class LocalRun:
         """Take what the sources have, of each camera in turn, and see it through to the sinks."""
         self._wake.wait(_WAIT_S)
         self._wake.clear()
+        if self._stop_since:
+            self._stop_sources()
         taken = {feed.camera: (feed, deque(feed.take())) for feed in self._feeds}
         if not any(waiting for _, waiting in taken.values()):
             self._look()
@@ -179,6 +180,20 @@ class LocalRun:
                 if isinstance(handed.message, End):
                     self._end(feed, handed.message)
             self._look()
+        self._send_notices()
+
+    def _stop_sources(self) -> None:
+        """Let them end, after what is to be said of their cameras: behind the last one's end no sink takes anything."""
+        self._cameras.end_losses()
+        left = 0
+        while len(self._notices) != left:
+            left = len(self._notices)
+            self._send_notices()
+            self._look()
+        for feed in self._feeds:
+            feed.stop()
+
+    def _send_notices(self) -> None:
         if len(self._notices):
             self._notices.send(_Door(self._built.unit.runners[self._outbox]), time.monotonic())
 
@@ -197,7 +212,7 @@ class LocalRun:
     def _end(self, feed: SourceFeed, end: End) -> None:
         self._built.unit.end(feed.stage, Item(feed.camera, Key(end.stamp.epoch, END_SEQ, 0), end))
         self._process.ended[feed.camera] = (end.reason, end.error)
-        self._cameras.ended(feed.camera)
+        self._cameras.ended(feed.camera, end.reason)
         self._process.end_status[feed.camera] = end.status
 
     # ---- what the outside does not take now

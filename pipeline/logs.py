@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 
 from pipeline.channel import Channel
-from pipeline.redaction import redact_urls
+from pipeline.redaction import cut, redact_urls
 
 _LONGEST = 20_000
 _MOST_KEYS = 100
@@ -23,7 +23,7 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, int) and abs(value) < 1 << 63:
         return value
-    return str(value).encode(errors="replace").decode()[:_LONGEST]
+    return cut(str(value), _LONGEST).encode(errors="replace").decode()
 
 
 def _redacted(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, get_args
 
-from pipeline.redaction import redact_urls
+from pipeline.camera_states import StateChange
+from pipeline.redaction import cut, redact_urls
 from pipeline.stage import CameraState
 
 _KEPT = 256
@@ -39,9 +40,7 @@ def forget_oldest(files: dict[str, None]) -> None:
 
 def reason_line(text: str) -> str:
     """`text` on one line, without secrets, and not longer than a person reads."""
-    if len(text) > _LONGEST_LOOKED_AT:  # and not a part of its last word: it may be half an address
-        text = text[: text.rfind(" ", 0, _LONGEST_LOOKED_AT) + 1]
-    return " ".join(redact_urls(text).split())[:_LONGEST_TEXT]
+    return " ".join(redact_urls(cut(text, _LONGEST_LOOKED_AT)).split())[:_LONGEST_TEXT]
 
 
 class Counters:
@@ -50,7 +49,7 @@ class Counters:
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str]] = Counter()
         self._files: dict[str, None] = {}
-        self._camera_changes: dict[str, deque[tuple[str, str, str, int]]] = {}
+        self._camera_changes: dict[str, deque[StateChange]] = {}
         self._camera_facts: dict[str, dict[str, str | int | float]] = {}
         self._lock = threading.Lock()
 
@@ -64,27 +63,27 @@ class Counters:
         """The count so far."""
         return self._counts[name, camera]
 
-    def camera_is(self, camera: str, state: str, why: str) -> None:
+    def camera_is(self, camera: str, state: CameraState, why: str) -> None:
         """Note that a live camera is in another state. Raises ValueError for a state that there is not."""
         if state not in _STATES:
             raise ValueError(f"camera {camera} is {state!r}; expected one of {', '.join(_STATES)}")
-        change = (camera, state, reason_line(why), time.monotonic_ns())
+        change = StateChange(camera, state, reason_line(why), time.monotonic_ns())
         with self._lock:
             self._camera_changes.setdefault(camera, deque(maxlen=_KEPT_CHANGES)).append(change)
 
-    def camera_changes(self) -> list[tuple[str, str, str, int]]:
-        """(camera, state, why, monotonic ns) of each change since the last call, those of a camera in order."""
+    def camera_changes(self) -> list[StateChange]:
+        """Each change since the last call, those of a camera in order."""
         with self._lock:
             changes = [change for of_one in self._camera_changes.values() for change in of_one]
             self._camera_changes.clear()
         return changes
 
-    def keep_camera_changes(self, changes: Iterable[tuple[str, str, str, int]]) -> None:
+    def keep_camera_changes(self, changes: Iterable[StateChange]) -> None:
         """These could not be told: they come again, before what has come since."""
         with self._lock:
             newer, self._camera_changes = self._camera_changes, {}
             for change in [*changes, *(change for of_one in newer.values() for change in of_one)]:
-                self._camera_changes.setdefault(change[0], deque(maxlen=_KEPT_CHANGES)).append(change)
+                self._camera_changes.setdefault(change.camera, deque(maxlen=_KEPT_CHANGES)).append(change)
 
     def camera_shows(self, camera: str, facts: Mapping[str, Any]) -> None:
         """Note what is known of a camera: texts and numbers. Raises TypeError or ValueError for anything else."""

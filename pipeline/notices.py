@@ -1,4 +1,4 @@
-"""The supervisor's own events: a stage that remembers things has lost them, a camera is lost or back.
+"""The supervisor's own events: a stage that remembers things has lost them, a camera is lost, back, or not waited for.
 
 They go to the outbox like all events, and are handed to it again until it says that it has committed them: the outbox
 may die in between, and knows a repeated one by its id. Those of one camera's losses go one after the other, so that
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from pipeline.camera_states import Change
+from pipeline.camera_states import Change, LossOver
 from pipeline.plan import UnitPlan
 
 AGAIN_S = 1.0
@@ -82,24 +82,16 @@ class Notices:
         body = {**self._head(event_id, "camgraph.stage.restarted", camera, time.monotonic_ns()), "data": data}
         self._keep((stage, camera), _emitted(stage, event_id, event_id, body, incarnation))
 
-    def camera(self, stage: str, change: Change) -> int:
+    def camera(self, stage: str, change: Change | LossOver) -> int:
         """A loss of a camera of this source begins, or is over. How many older events were forgotten for it."""
         incident = self._digest("camera", change.camera, change.loss)
-        phase = "start" if change.lost_s is None else "end"
+        kind, phase, more = _told(change)
         event_id = self._digest("camera", change.camera, change.loss, phase)
-        kind = "camgraph.camera.lost" if phase == "start" else "camgraph.camera.back"
         body = {
             **self._head(event_id, kind, change.camera, change.at_ns),
             "datacontenttype": "application/json",
             "dataschema": CAMERA_SCHEMA,
-            "data": {
-                "incident": incident,
-                "phase": phase,
-                "camera": change.camera,
-                "state": change.state,
-                "why": change.why,
-                **({} if change.lost_s is None else {"lost_s": change.lost_s}),
-            },
+            "data": {"incident": incident, "phase": phase, "camera": change.camera, **more},
         }
         # Incarnation 0: no process has died of this, whose open incidents the outbox would have to end.
         return self._keep(("", change.camera), _emitted(stage, event_id, incident, body, incarnation=0))
@@ -165,6 +157,16 @@ class Notices:
 
     def __len__(self) -> int:
         return len(self._kept)
+
+
+def _told(change: Change | LossOver) -> tuple[str, str, dict[str, Any]]:
+    """The kind of a camera's event, its phase, and what its data says besides."""
+    if isinstance(change, LossOver):
+        return "camgraph.camera.ended", "end", {"reason": change.reason, "lost_s": change.lost_s}
+    how = {"state": change.state, "why": change.why}
+    if change.lost_s is None:
+        return "camgraph.camera.lost", "start", how
+    return "camgraph.camera.back", "end", {**how, "lost_s": change.lost_s}
 
 
 def _emitted(sender: str, event_id: str, incident: str, body: dict[str, Any], incarnation: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, EXIT_USER
+from pipeline.redaction import redact_urls
 
 _AS_INTENDED = frozenset({"queue_full", "reader_lost", "damaged"})
 """Live cameras lose such frames by their nature, a graph may ask for it, and pictures may be broken in their file."""
@@ -36,7 +37,8 @@ class Outcome:
     problems: list[str] = field(default_factory=list)
 
     def add(self, status: int, problem: str) -> None:
-        """One thing that went wrong; the first decides the exit status."""
+        """One thing that went wrong; the first decides the exit status. What is secret in it is not shown."""
+        problem = redact_urls(problem)
         if problem not in self.problems:
             self.problems.append(problem)
         if self.status == EXIT_DONE:

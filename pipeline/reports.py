@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError
 
+from pipeline.camera_states import StateChange
 from pipeline.errors import EXIT_DONE, WireError
 from pipeline.messages import EndReason, Stamp
-from pipeline.stage import CameraState
 
 
 class _Report(BaseModel):
@@ -43,8 +43,8 @@ class Beat(_Report):
     """A sign of life. Times in ns are CLOCK_MONOTONIC, 0 where there is none; ages are ms.
 
     `source_silent_since_ns`: since when a source that is to make a frame has given no sign of life;
-    `source_opening`: that source has not made one since its start. `camera_changes`: (camera, state, why, when) of each
-    change since the last beat, those of a camera in order; `camera_facts`: what is known of a camera by now.
+    `source_opening`: that source has not made one since its start. `camera_changes`: each change since the last beat,
+    those of a camera in order; `camera_facts`: what is known of a camera by now.
     """
 
     op: Literal["beat"]
@@ -61,7 +61,7 @@ class Beat(_Report):
     custody: int = 0
     slots: int = 0
     held: str = ""
-    camera_changes: list[tuple[str, CameraState, str, int]] = []
+    camera_changes: list[StateChange] = []
     camera_facts: dict[str, dict[str, str | int | FiniteFloat]] = {}
 
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -70,10 +70,10 @@ class Logger(Protocol):
     def exception(self, event: str, **keys: Any) -> Any: ...
 
 
-CameraState = Literal["connecting", "live", "stalled", "lost", "unauthorised", "gone"]
-"""How a live camera is. `connecting`: not reached yet since its process began. `live`: frames come. `stalled`: it is
-connected, and nothing comes. `lost`: not connected, and tried again. `unauthorised`: it refuses the user or the
-password (401, 403). `gone`: something answers, but has no such stream (404)."""
+AwayState = Literal["stalled", "lost", "unauthorised", "gone"]
+AWAY: frozenset[AwayState] = frozenset(get_args(AwayState))
+CameraState = Literal["connecting", "live", AwayState]
+"""How a live camera is, as its source says it; docs/operations.md has what each of them means."""
 
 
 class Context(Protocol):
@@ -236,6 +236,11 @@ class Source(Generic[S]):
     def is_live(cls, camera_settings: Any) -> bool:
         """Live sources must never wait for their readers; others never lose a frame. Decides the edges' policies."""
         return False
+
+    @classmethod
+    def still_s(cls, camera_settings: Any) -> float:
+        """For how many seconds no frame may come of a camera that is well; behind that, status shows it as stalled."""
+        return 5.0
 
     @classmethod
     def check(cls, settings: Any, base_folder: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:

@@ -41,6 +41,8 @@ from pipeline.watchdog import Watchdog
 _LOOP_MS = 100
 _KEPT_EVENTS = 50
 _LONGEST_WAIT_AFTER_STOP_S = 1.0
+_NOTICES_S = 2.0
+"""So long after a stop the sources go on at most, for the outbox to take what is to be said of their cameras."""
 
 
 class Supervisor:
@@ -138,7 +140,7 @@ class Supervisor:
         """Tell of the cameras that are there now."""
         if self.meter.plan is not plan:
             self.meter.follow(plan, self._membership.paused)
-            self._cameras.follow(plan)
+            self._cameras.follow(plan, self._membership.wanted)
 
     def _listen(self) -> None:
         if self._control.socket in self._fleet.listen(_LOOP_MS):
@@ -159,7 +161,10 @@ class Supervisor:
 
     def _look_for_end(self, now: float) -> None:
         if self._stop_since and self._running:
-            self._fleet.stop_sources()
+            self._cameras.end_losses()
+            # Behind the last camera's end no sink takes anything.
+            if not self._notices or now - self._stop_since > _NOTICES_S:
+                self._fleet.stop_sources()
         if self._all_ended() or (self._stop_since and not self._running):
             self._closing_since = now
         elif self._stop_since and now - self._stop_since > self.plan.drain_s:
@@ -181,7 +186,7 @@ class Supervisor:
                 self._cameras.heard(process.plan, report)
             case Ended():
                 process.note_end(report)
-                self._cameras.ended(report.camera)
+                self._cameras.ended(report.camera, report.reason)
             case Revised():
                 process.revision = report.number
                 self._membership.revised(report)
@@ -253,7 +258,7 @@ class Supervisor:
         elif isinstance(verdict, EndCameras):
             process.give_up(verdict.problem)
         else:
-            self._cameras.died(process.plan, process.killed_for or death.told)
+            self._cameras.died(process.plan, process.killed_for or death.told, self._membership.paused)
             for problem in self._notices.lost_by(process, death.reason) if verdict.lost else ():
                 self.outcome.add(EXIT_GAVE_UP, problem)
 

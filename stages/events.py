@@ -21,8 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from pipeline.camera_states import LossEnd
 from pipeline.messages import Event, Stamp
 from pipeline.notices import CAMERA_SCHEMA
+from pipeline.stage import AwayState
 
 SCHEMA = "urn:camgraph:event:1"
 Phase = Literal["start", "update", "end", "single"]
@@ -132,10 +134,10 @@ class CloudEvent(Part):
 class LostData(Part):
     """A live camera that was not away before is now."""
 
-    incident: Hex = Field(description="The same when it is back")
+    incident: Hex = Field(description="The same in the one event that ends it, `back` or `ended`")
     phase: Literal["start"]
     camera: str
-    state: Literal["stalled", "lost", "unauthorised", "gone"]
+    state: AwayState
     why: str = Field(description="For people; empty where nothing is to be said")
 
 
@@ -148,6 +150,20 @@ class BackData(Part):
     state: Literal["live"]
     why: str
     lost_s: float = Field(ge=0, description="For how long it was away")
+
+
+class EndedData(Part):
+    """Nobody waits any more for a camera that is away."""
+
+    incident: Hex = Field(description="The same as when it was lost")
+    phase: Literal["end"]
+    camera: str
+    reason: LossEnd = Field(
+        description="removed: it was taken out of the run; replaced: it begins anew with other settings, and what "
+        "becomes of that is told as of a new camera; stopped: the run is; end, error: it has ended by itself, or by a "
+        "mistake that the run tells of"
+    )
+    lost_s: float = Field(ge=0, description="For how long it had been away")
 
 
 class _CameraEvent(Part):
@@ -174,8 +190,15 @@ class CameraBack(_CameraEvent):
     data: BackData
 
 
-CAMERA_EVENTS: TypeAdapter[CameraLost | CameraBack] = TypeAdapter(
-    Annotated[CameraLost | CameraBack, Field(discriminator="type")]
+class CameraEnded(_CameraEvent):
+    """See `CameraLost`."""
+
+    type: Literal["camgraph.camera.ended"]
+    data: EndedData
+
+
+CAMERA_EVENTS: TypeAdapter[CameraLost | CameraBack | CameraEnded] = TypeAdapter(
+    Annotated[CameraLost | CameraBack | CameraEnded, Field(discriminator="type")]
 )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from pipeline.errors import EXIT_SIGINT, CamgraphError
+from pipeline.redaction import redact_urls
 from pipeline.scarcity import require_address_space
 
 
@@ -70,7 +71,7 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except CamgraphError as error:
-            click.echo(str(error), err=True)
+            click.echo(redact_urls(str(error)), err=True)
             ctx.exit(error.exit_status)
         except KeyboardInterrupt:
             ctx.exit(EXIT_SIGINT)

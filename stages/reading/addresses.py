@@ -1,12 +1,12 @@
-"""What the address of a camera is, how it may be shown, and what is wrong with one that was mistyped."""
+"""What the address of a camera is, and what is wrong with one that was mistyped. See also `pipeline.redaction`."""
 
 from __future__ import annotations
 
 import re
 
+from pipeline.redaction import SECRET_IN_PATH
 from pipeline.spelling import did_you_mean
 
-HIDDEN = "***"
 FILE_SCHEME = "file://"
 
 # What some build of FFmpeg opens over a network; what the one at hand lacks, it says when it connects.
@@ -17,9 +17,6 @@ PROTOCOLS = (
 )
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-# A name, or an address in brackets, then a port; "user:password" is none.
-_HOST = re.compile(r"(\[[0-9A-Fa-f:.%]*\]|[^\[\]:@]*)(:[0-9]{0,5})?")
-_SECRET_IN_PATH = re.compile(r"(?i)(user\w*|login|pass\w*|pwd|psw|token|key|secret|auth\w*)=")
 # Somebody meant an address: `rtsp:/...`, `http;\\...`, or a protocol where a folder would stand, as in `rtsp//...`;
 _BEGINS_AS_ADDRESS = re.compile(
     rf"\s*([A-Za-z][A-Za-z0-9+.-]+[:;][/\\]|({'|'.join(PROTOCOLS)})\W*[/\\]{{2}})", re.IGNORECASE
@@ -78,36 +75,10 @@ def why_no_path(text: str) -> str:
 
     It is not quoted: nobody knows which part of it is a password.
     """
-    begins, holds = _BEGINS_AS_ADDRESS.match(text), _HOLDS_ADDRESS.search(text) or _SECRET_IN_PATH.search(text)
+    begins, holds = _BEGINS_AS_ADDRESS.match(text), _HOLDS_ADDRESS.search(text) or SECRET_IN_PATH.search(text)
     if not begins and not holds:
         return ""
     return (
         "no such file, and no address either: an address has two slashes after the colon: rtsp://... "
         "(what was given is not shown: it may hold a password)"
     )
-
-
-def redact_url(url: str) -> str:
-    """The address without what may be secret: credentials, a query, `password=...` in a path.
-
-    People write passwords with `/`, `@`, `#` and `?` in them without encoding: where it is not certain which part is
-    which, only the scheme is shown. Paths of files are returned as they are.
-    """
-    match = _SCHEME.match(url)
-    if match is None:
-        return url
-    authority, rest = _cut(url[match.end() :], "/?#")
-    _, at, host = authority.rpartition("@")
-    if "@" in rest or not _HOST.fullmatch(host):
-        return match.group() + HIDDEN
-    path, query = _cut(rest, "?#")
-    secret = _SECRET_IN_PATH.search(path)
-    if secret is not None:
-        path = path[: secret.end()] + HIDDEN
-    return match.group() + (HIDDEN + at if at else "") + host + path + (query[0] + HIDDEN if query else "")
-
-
-def _cut(text: str, marks: str) -> tuple[str, str]:
-    """The text up to, and from, the first of these characters."""
-    end = min((text.index(mark) for mark in marks if mark in text), default=len(text))
-    return text[:end], text[end:]

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.camera_states import AWAY, CameraStates, Change
+from pipeline.camera_states import MOST_DEPARTED, CameraStates, Change, LossOver
+from pipeline.stage import AWAY, AwayState, CameraState
 
 S = 1_000_000_000
 LIVE_CAMERAS = ("front", "yard")
-ALL_STATES = ["connecting", "live", *sorted(AWAY)]
+ALL_STATES: list[CameraState] = ["connecting", "live", *sorted(AWAY)]
 
 
 def keeper() -> CameraStates:
     return CameraStates([*LIVE_CAMERAS, "file"], LIVE_CAMERAS, now_ns=0)
 
 
-def told(states: CameraStates, *said: str) -> list[Change | None]:
+def told(states: CameraStates, *said: CameraState) -> list[Change | None]:
     """One word a second, from 1 s on."""
     return [states.told("front", state, f"why {n}", (n + 1) * S) for n, state in enumerate(said)]
 
@@ -41,12 +44,12 @@ def test_the_same_state_again_is_no_change_but_the_newest_reason_is_kept() -> No
 
 
 @pytest.mark.parametrize("state", sorted(AWAY))
-def test_a_camera_is_lost_when_it_is_away_and_back_when_it_is_live(state: str) -> None:
+def test_a_camera_is_lost_when_it_is_away_and_back_when_it_is_live(state: AwayState) -> None:
     assert losses(told(keeper(), "live", state, "live")) == [(state, 1, None), ("live", 1, 1.0)]
 
 
 @pytest.mark.parametrize("state", sorted(AWAY))
-def test_one_that_cannot_be_reached_in_the_first_place_is_lost_as_well(state: str) -> None:
+def test_one_that_cannot_be_reached_in_the_first_place_is_lost_as_well(state: AwayState) -> None:
     assert losses(told(keeper(), "connecting", state)) == [(state, 1, None)]
     assert losses(told(keeper(), state)) == [(state, 1, None)]
 
@@ -121,7 +124,7 @@ def test_the_frames_of_a_source_that_speaks_say_nothing() -> None:
 def test_after_its_end_and_after_the_stop_no_camera_is_lost() -> None:
     states = keeper()
     told(states, "live")
-    states.ended("front")
+    states.ended("front", "end", 2 * S)
     assert told(states, "lost") == [None]
     assert states.died("front", "signal 9", 9 * S) is None
     states.brought("yard", S)
@@ -139,8 +142,25 @@ def test_of_those_that_were_never_live_is_said_how_they_are() -> None:
     states.told("yard", "lost", "cable", 2 * S)
     assert states.absent() == {"front": "unauthorised: why 0"}
     states.stop()
-    states.ended("front")
+    states.end_losses(3 * S)
+    states.ended("front", "stopped", 4 * S)
     assert states.absent() == {"front": "unauthorised: why 0"}
+
+
+def test_one_that_was_taken_out_of_the_run_is_not_among_them() -> None:
+    states = keeper()
+    told(states, "lost")
+    states.follow(["yard"], ["yard"], 5 * S)
+    assert states.absent() == {}
+
+
+def test_nor_one_that_was_live_before_it_was_given_other_settings() -> None:
+    states = keeper()
+    told(states, "live")
+    states.follow(["yard"], ["yard"], 5 * S, wanted=["front", "yard"])
+    states.follow(["front", "yard"], ["front", "yard"], 6 * S)
+    told(states, "unauthorised")
+    assert states.absent() == {}
 
 
 def test_facts_are_the_newest_and_outlive_a_death() -> None:
@@ -161,7 +181,45 @@ def test_a_camera_that_is_taken_away_and_put_back_counts_its_losses_on() -> None
     states.follow(["front", "yard", "new"], ["front", "yard", "new"], 7 * S)
     assert states.now(8 * S)["front"].state == ""
     assert losses([states.told("front", "gone", "", 9 * S)]) == [("gone", 2, None)]
+    assert states.now(9 * S)["front"].losses == 2
     assert states.now(9 * S)["new"].state == "live"
+
+
+def test_a_loss_is_over_when_its_camera_goes_or_begins_anew() -> None:
+    for wanted, reason in ((["yard"], "removed"), (["front", "yard"], "replaced")):
+        states = keeper()
+        told(states, "unauthorised")
+        assert states.ended("front", "removed", 3 * S) is None
+        over = states.follow(["yard"], ["yard"], 5 * S, wanted=wanted)
+        assert [(one.camera, one.reason, one.loss, one.lost_s) for one in over] == [("front", reason, 1, 4.0)]
+        assert states.follow(["front", "yard"], ["front", "yard"], 6 * S) == []
+        assert losses([states.told("front", "live", "", 7 * S)]) == []
+
+
+def test_a_loss_is_over_when_its_camera_ends_and_when_the_run_is_stopped() -> None:
+    states = keeper()
+    states.told("front", "lost", "", 1 * S)
+    states.told("yard", "stalled", "", 2 * S)
+    assert states.ended("front", "error", 4 * S) == LossOver("front", "error", 4 * S, 1, 3.0)
+    assert states.ended("front", "error", 5 * S) is None
+    states.stop()
+    assert states.end_losses(6 * S) == [LossOver("yard", "stopped", 6 * S, 2, 4.0)]
+    assert states.end_losses(7 * S) == []
+    assert states.ended("yard", "stopped", 8 * S) is None
+    assert states.follow([], [], 9 * S) == []
+
+
+def test_cameras_that_come_and_go_under_ever_new_names_leave_nothing_that_grows() -> None:
+    states, numbers = keeper(), set[int]()
+    for n in range(MOST_DEPARTED + 50):
+        states.follow(["front", f"new{n}"], ["front", f"new{n}"], n * S)
+        change = states.told(f"new{n}", "lost", "", n * S)
+        assert change
+        numbers.add(change.loss)
+    assert len(numbers) == MOST_DEPARTED + 50, "the number of a loss is never given again"
+    assert set(states.now(S)) == {"front", f"new{n}"}
+    states.follow([f"new{n - 1}", "new0"], [f"new{n - 1}", "new0"], n * S)
+    assert {name: camera.losses for name, camera in states.now(S).items()} == {f"new{n - 1}": 1, "new0": 0}
 
 
 def test_of_an_unknown_camera_nothing_is_heard() -> None:
@@ -171,16 +229,36 @@ def test_of_an_unknown_camera_nothing_is_heard() -> None:
     assert set(states.now(S)) == {"front", "yard", "file"}
 
 
-@given(st.lists(st.tuples(st.sampled_from([*ALL_STATES, "died"]), st.integers(-2, 9)), max_size=60))
-def test_losses_and_returns_take_turns_and_no_time_is_negative(steps: list[tuple[str, int]]) -> None:
+Happening = CameraState | Literal["died", "replaced", "ended"]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([*ALL_STATES, "died", "replaced", "ended"]), st.integers(-2, 9)), max_size=60)
+)
+def test_each_loss_has_one_end_and_no_time_is_negative(steps: list[tuple[Happening, int]]) -> None:
     states, now, phases = keeper(), 0, list[tuple[int, bool]]()
-    for state, later in steps:
+    for what, later in steps:
         now += later * S  # a child's times may go backwards
-        change = states.died("front", "", now) if state == "died" else states.told("front", state, "", now)
-        if change:
-            assert change.for_s >= 0
-            assert change.state != change.was
-        if change and change.loss:
-            assert (change.lost_s or 0) >= 0
-            phases.append((change.loss, change.lost_s is not None))
+        for change in _after(states, what, now):
+            if isinstance(change, Change):
+                assert change.for_s >= 0
+                assert change.state != change.was
+            if change.loss:
+                assert (change.lost_s or 0) >= 0
+                phases.append((change.loss, change.lost_s is not None))
+    states.stop()
+    phases += [(over.loss, True) for over in states.end_losses(now)]
     assert phases == [(1 + n // 2, n % 2 == 1) for n in range(len(phases))]
+    assert len(phases) % 2 == 0
+
+
+def _after(states: CameraStates, what: Happening, now: int) -> list[Change | LossOver]:
+    """What is told when this happens to the camera."""
+    if what == "replaced":
+        over = states.follow(["yard"], LIVE_CAMERAS, now, wanted=LIVE_CAMERAS)
+        return [*over, *states.follow(LIVE_CAMERAS, LIVE_CAMERAS, now)]
+    if what == "ended":
+        told = states.ended("front", "end", now)
+        return [told] if told else []
+    change = states.died("front", "", now) if what == "died" else states.told("front", what, "", now)
+    return [change] if change else []

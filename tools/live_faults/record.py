@@ -67,7 +67,7 @@ class Record:
         """One line of the sink."""
         data = event["data"]
         if event["type"].startswith("camgraph.camera."):
-            self.told.append(StateTold(now_s, data["camera"], "event", data["state"]))
+            self.told.append(StateTold(now_s, data["camera"], "event", data.get("state", "ended")))
         elif found := seen_in(event, now_s, self._wall_s):
             self.frames[found[0]].append(found[1])
 
@@ -108,7 +108,7 @@ class Record:
 
     def unpaired(self, camera: str) -> str:
         """What differs between losses, the events of their begin and those of their end; "" where nothing does."""
-        told = [one.state == "live" for one in self.told if one.camera == camera and one.how == "event"]
+        told = [one.state in ("live", "ended") for one in self.told if one.camera == camera and one.how == "event"]
         in_turn = all(back == bool(number % 2) for number, back in enumerate(told))
         losses = self.look(camera).losses
         if in_turn and len(told) == 2 * losses:

@@ -19,7 +19,8 @@ from pipeline.errors import UserError
 from pipeline.graph.variables import substitute
 from pipeline.names import MAX_NAME
 from pipeline.paths import ASSET_PREFIX, resolve
-from stages.reading.addresses import file_of, is_device, is_live, redact_url
+from pipeline.redaction import redact_url
+from stages.reading.addresses import file_of, is_device, is_live
 from stages.reading.inspection import path_of, what_is_wrong, why_mistyped
 from stages.reading.opening import open_video
 from stages.reading.pictures import is_album

@@ -15,9 +15,9 @@ import av
 
 from pipeline.errors import CamgraphError, UserError
 from pipeline.messages import Stamp
+from pipeline.redaction import redact_url
 from pipeline.stage import Context, Stop
 from stages.messages import Frame
-from stages.reading import addresses
 from stages.reading.camera import Camera
 from stages.reading.live import ffmpeg_log
 from stages.reading.live.attempt import Attempt
@@ -88,7 +88,7 @@ class LiveCamera:
                     yield from frames
                 return
             except av.ProtocolNotFoundError:
-                url = addresses.redact_url(self._camera.url)
+                url = redact_url(self._camera.url)
                 raise UserError(f"{url}: the FFmpeg of this installation does not open this protocol") from None
             except CamgraphError:
                 raise
@@ -104,7 +104,7 @@ class LiveCamera:
             return
         now_s = time.monotonic()
         opening_s, live_s = attempt.opening_s(now_s), attempt.live_s(now_s)
-        verdict = verdict_on(error, addresses.redact_url(self._camera.url), opening_s, self._camera.connect_s)
+        verdict = verdict_on(error, redact_url(self._camera.url), opening_s, self._camera.connect_s)
         self._reporter.is_now(*verdict)
         wait(self._retries.pause_s(verdict.state, opening_s, live_s), stop, self._reporter.alive)
 
