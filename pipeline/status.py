@@ -11,9 +11,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from pipeline.camera_states import CameraNow
+from pipeline.camera_states import MOST_DEPARTED, CameraNow
 from pipeline.plan import RunPlan, UnitPlan
+from pipeline.registry import find_stage
 from pipeline.reports import Beat, StageBeat
+from pipeline.stage import Source
 
 
 class Reporting(Protocol):
@@ -41,7 +43,6 @@ class Reporting(Protocol):
 
 
 _RATE_S = 2.0
-_STILL_S = 5.0
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -53,18 +54,31 @@ class Meter:
         self._started = time.monotonic()
         self._ages: dict[str, float] = {}
         self._last_frame: dict[str, tuple[int, float]] = {}
-        self._here_since = dict.fromkeys(plan.camera_settings, self._started)
+        self._source = find_stage(plan.source)
+        self._here_since: dict[str, float] = {}
+        self._still_limit_s: dict[str, float] = {}
         self._paused: Collection[str] = ()
         self._actions: dict[str, Counter[str]] = defaultdict(Counter)
         self._marks: list[tuple[float, dict[str, float]]] = []
         self._rates: dict[str, float] = {}
+        self.follow(plan)
 
-    def follow(self, plan: RunPlan, paused: Collection[str]) -> None:
-        """The run has the cameras of this plan from now on; these of them rest."""
-        now = time.monotonic()
+    def follow(self, plan: RunPlan) -> None:
+        """The run has the cameras of this plan from now on."""
+        now, here = time.monotonic(), plan.camera_settings
         self.plan = plan
-        self._paused = paused
-        self._here_since = {camera: self._here_since.get(camera, now) for camera in plan.camera_settings}
+        self._here_since = {camera: self._here_since.get(camera, now) for camera in here}
+        self._still_limit_s = {camera: self._still_limit_of(values) for camera, values in here.items()}
+        for known in (self._ages, self._last_frame):
+            for camera in known.keys() - here.keys():
+                del known[camera]
+        for camera in [camera for camera in self._actions if camera not in here][:-MOST_DEPARTED]:
+            del self._actions[camera]
+
+    def rest(self, cameras: Collection[str]) -> None:
+        """These rest now, and no others; to be called often, for it is until then that no frame of theirs is missed."""
+        self._paused = frozenset(cameras)
+        self._here_since.update(dict.fromkeys(self._here_since.keys() & self._paused, time.monotonic()))
 
     def note_ages(self, unit: UnitPlan, ages: dict[str, float]) -> None:
         """How old frames were when a process was done with them (ms); the last process of the graph counts."""
@@ -114,7 +128,8 @@ class Meter:
     def note_frames(self, process: Reporting) -> None:
         """Look what frames it has brought: to be called often, for that is when they are taken to have come."""
         for (name, camera), count in process.counts().items():
-            if name == "frames" and self._last_frame.get(camera, (0, 0.0))[0] != count:
+            here = camera in self._here_since
+            if name == "frames" and here and self._last_frame.get(camera, (0, 0.0))[0] != count:
                 self._last_frame[camera] = (count, time.monotonic())
 
     def _note_rates(self, totals: dict[str, float]) -> None:
@@ -156,7 +171,10 @@ class Meter:
             return _as(known.state, known.why, known.since_s)
         state = known.state or _process_state(camera, processes)
         since_s = known.since_s if known.state else None
-        if state in ("live", "running") and min(still_s, still_s if since_s is None else since_s) > _STILL_S:
+        if (
+            state in ("live", "running")
+            and min(still_s, still_s if since_s is None else since_s) > self._still_limit_s[camera]
+        ):
             return _as("stalled", f"no frame for {still_s:.0f} s", still_s)
         return _as(state, known.why, since_s)
 
@@ -166,8 +184,12 @@ class Meter:
         return time.monotonic() - max(since, self._here_since.get(camera, self._started))
 
     def _is_still(self, camera: str) -> bool:
-        """True when no frame of the camera came for a while."""
-        return self._still_s(camera) > _STILL_S
+        """True when no frame of the camera came for longer than one of its kind may be silent."""
+        return self._still_s(camera) > self._still_limit_s[camera]
+
+    def _still_limit_of(self, camera_settings: Mapping[str, Any]) -> float:
+        assert issubclass(self._source, Source)
+        return self._source.still_s(self._source.camera_type.model_validate(dict(camera_settings)))
 
     def _stages(self, processes: Sequence[Reporting]) -> dict[str, Any]:
         stages: dict[str, list[tuple[Reporting, StageBeat]]] = defaultdict(list)

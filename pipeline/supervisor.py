@@ -138,8 +138,9 @@ class Supervisor:
 
     def _take_over(self, plan: RunPlan) -> None:
         """Tell of the cameras that are there now."""
+        self.meter.rest(self._membership.paused)
         if self.meter.plan is not plan:
-            self.meter.follow(plan, self._membership.paused)
+            self.meter.follow(plan)
             self._cameras.follow(plan, self._membership.wanted)
 
     def _listen(self) -> None:

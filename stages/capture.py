@@ -20,11 +20,15 @@ from stages.messages import Frame
 from stages.reading import addresses, inspection, pixels
 from stages.reading.camera import Camera
 from stages.reading.live.live_camera import LiveCamera
+from stages.reading.live.timeouts import timeouts_of
 from stages.reading.probe import frame_bytes
 from stages.reading.recording import Recording
 from stages.reading.shots import Shot, Shots
 
 __all__ = ["Camera", "Capture"]
+
+_ON_THE_WAY_S = 2.0
+"""So long a frame may take from the camera until it is counted."""
 
 
 class Capture(Source[Settings]):
@@ -41,6 +45,11 @@ class Capture(Source[Settings]):
     @classmethod
     def is_live(cls, camera_settings: Camera) -> bool:
         return addresses.is_live(camera_settings.url)
+
+    @classmethod
+    def still_s(cls, camera_settings: Camera) -> float:
+        every_s = 1 / camera_settings.max_fps if camera_settings.max_fps else 0.0
+        return timeouts_of(camera_settings).stalled_s + every_s + _ON_THE_WAY_S
 
     @classmethod
     def check_camera(cls, camera_settings: Camera, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:

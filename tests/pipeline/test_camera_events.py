@@ -9,7 +9,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +19,17 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
+from pipeline.camera_states import StateChange
 from pipeline.cameras import Cameras
 from pipeline.control import ask
 from pipeline.errors import EnvironmentProblem
 from pipeline.graph import load_plan
 from pipeline.local import LocalRun
 from pipeline.notices import Notices
+from pipeline.plan import run_to_wire
 from pipeline.reports import Beat
 from pipeline.testing import hit, run_graph
+from stages.events import CAMERA_EVENTS
 
 GRAPH = """
 version: 1
@@ -42,11 +47,6 @@ stages:
 SECRET = "secr3t"
 Story = Iterator[Callable[[], bool]]
 """What a test does to a run, step by step; each step waits for the condition that it gives."""
-
-
-@pytest.fixture(autouse=True)
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 @pytest.fixture
@@ -104,6 +104,13 @@ class Stage:
     def process(self, unit: str) -> Any:
         return next(process for process in self.run.processes if process.plan.name == unit)
 
+    def ask(self, op: str, **values: Any) -> Callable[[], bool]:
+        """Ask the run from outside; true once it has answered."""
+        answers: list[dict[str, Any]] = []
+        name = self.run.folder.name
+        threading.Thread(target=lambda: answers.append(ask(name, op, **values)), daemon=True).start()
+        return lambda: bool(answers)
+
     def events(self) -> list[dict[str, Any]]:
         path = self.folder / "events.jsonl"
         lines = path.read_text().splitlines() if path.exists() else []
@@ -160,6 +167,79 @@ def test_what_a_camera_goes_through_is_told_once_and_in_order_whoever_dies(tmp_p
     assert SECRET not in str(logs) + str(status) + (tmp_path / "events.jsonl").read_text()
 
 
+def test_each_loss_has_one_end_also_of_cameras_that_go_or_begin_anew_whoever_dies(tmp_path: Path) -> None:
+    stage, path = Stage(tmp_path), write(tmp_path)
+    changed = tmp_path / "other.yaml"
+    changed.write_text(
+        path.read_text().replace("pace_ms: 20, live: true, state_from: f", "pace_ms: 19, live: true, state_from: f")
+    )
+    other = replace(load_plan(changed), graph=load_plan(path).graph)
+
+    def story() -> Story:
+        yield stage.is_("mute", "live")
+        stage.say("front", "unauthorised 401")
+        yield stage.is_("front", "unauthorised")
+        yield stage.has(1)
+        hit(stage.process("outbox.0").pid, signal.SIGKILL)
+        yield stage.ask("reload", plan=run_to_wire(other))
+        yield stage.has(3)  # of what it was before, and of what it is now
+        yield stage.is_("front", "unauthorised")
+
+        stage.say("yard", "live")
+        yield stage.is_("yard", "live")
+        stage.say("yard", "connecting")  # what its successor has to say for a while
+        yield stage.is_("yard", "connecting")
+        hit(stage.process("src.yard").pid, signal.SIGKILL)
+        yield stage.is_("yard", "lost")
+        yield stage.ask("remove", camera="yard")
+        yield lambda: "yard" not in stage.run.status()["cameras"]
+        hit(stage.process("outbox.0").pid, signal.SIGKILL)
+        yield stage.has(5)
+
+    outcome, status = run_graph(load_plan(path), stage.tell(story()))
+    assert stage.over
+    assert outcome.problems == ["camera front: not a frame in the whole run (unauthorised: 401)"]
+    told = [(e["subject"], e["type"].rpartition(".")[2], e["data"].get("reason")) for e in stage.events()]
+    assert [row for row in told if row[0] == "front"] == [
+        ("front", "lost", None),
+        ("front", "ended", "replaced"),
+        ("front", "lost", None),
+        ("front", "ended", "stopped"),
+    ]
+    assert [row for row in told if row[0] == "yard"] == [("yard", "lost", None), ("yard", "ended", "removed")]
+    assert len(told) == 6
+    for event in stage.events():
+        CAMERA_EVENTS.validate_python(event)
+    incidents = Counter(event["data"]["incident"] for event in stage.events())
+    assert set(incidents.values()) == {2}
+    assert status["cameras"]["front"]["losses"] == 2
+
+
+def test_the_death_of_its_process_is_no_loss_for_a_camera_that_rests(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+
+    def story() -> Story:
+        yield stage.is_("mute", "live")
+        stage.say("front", "live")
+        yield stage.is_("front", "live")
+        yield stage.ask("pause", camera="mute")
+        yield stage.is_("mute", "paused")
+        for unit in ("src.mute", "src.front"):
+            hit(stage.process(unit).pid, signal.SIGKILL)
+        yield stage.has(2)
+        yield lambda: stage.process("src.mute").incarnation == 2 and stage.process("src.mute").state == "running"
+        yield stage.ask("resume", camera="mute")
+        frames = stage.run.status()["cameras"]["mute"]["frames"]
+        yield lambda: stage.run.status()["cameras"]["mute"]["frames"] > frames
+        yield stage.is_("mute", "live")
+
+    outcome, status = run_graph(load_plan(write(tmp_path)), stage.tell(story()))
+    assert stage.over
+    assert (outcome.status, outcome.problems) == (0, [])
+    assert [event["subject"] for event in stage.events()] == ["front", "front"]
+    assert status["cameras"]["mute"]["losses"] == 0
+
+
 def _check_events(events: list[dict[str, Any]]) -> None:
     kinds = [event["type"].removeprefix("camgraph.camera.") for event in events]
     assert kinds == ["lost", "back"] * 3
@@ -169,7 +249,7 @@ def _check_events(events: list[dict[str, Any]]) -> None:
     assert len(set(incidents)) == 3
     assert [event["data"]["state"] for event in events[::2]] == ["lost", "lost", "gone"]
     whys = [event["data"]["why"] for event in events[::2]]
-    assert whys == ["no answer from rtsp://viewer:***@10.0.0.1/main", "its process died: signal 9", "404"]
+    assert whys == ["no answer from rtsp://***@10.0.0.1/main", "its process died: signal 9", "404"]
     assert all(event["data"]["lost_s"] > 0 for event in events[1::2])
     assert [event["time"] for event in events] == sorted(event["time"] for event in events)
 
@@ -210,8 +290,9 @@ def test_in_one_process_it_is_the_same(tmp_path: Path, logs: list[Any]) -> None:
     outcome = run.run()
     assert stage.over
     assert (outcome.status, outcome.problems) == (0, [])
-    told = [(event["subject"], event["type"], event["data"]["why"]) for event in stage.events()]
+    told = [(event["subject"], event["type"], event["data"].get("why")) for event in stage.events()]
     assert told[:2] == [("front", "camgraph.camera.lost", "no packet"), ("front", "camgraph.camera.back", "")]
+    assert told[2:] == [("yard", "camgraph.camera.lost", "404"), ("yard", "camgraph.camera.ended", None)]
     assert [line["state"] for line in logs if line["event"] == "camera_state" and line["camera"] == "front"] == (
         ["connecting", "live", "stalled", "live"]
     )
@@ -238,7 +319,8 @@ def test_a_run_whose_cameras_are_all_away_goes_on_and_says_so_until_it_is_interr
     assert "camgraph: camera yard: not a frame in the whole run (gone: no such stream)" in said
     assert said.count("camera_state") == 2
     kinds = [(event["type"], event["subject"]) for event in Stage(tmp_path).events()]
-    assert sorted(kinds) == [("camgraph.camera.lost", "front"), ("camgraph.camera.lost", "yard")]
+    assert sorted(kinds[:2]) == [("camgraph.camera.lost", "front"), ("camgraph.camera.lost", "yard")]
+    assert sorted(kinds[2:]) == [("camgraph.camera.ended", "front"), ("camgraph.camera.ended", "yard")]
 
 
 def _wait_for_states(run: subprocess.Popen[str], states: dict[str, str]) -> dict[str, Any]:
@@ -268,6 +350,8 @@ def test_a_run_that_is_stopped_while_a_camera_was_never_there_has_given_it_up(tm
     outcome, status = run_graph(load_plan(write(tmp_path)), stage.tell(story()))
     assert outcome.status == 1
     assert outcome.problems == ["camera yard: not a frame in the whole run (lost: no route to host)"]
+    told = [(event["subject"], event["type"]) for event in stage.events()]
+    assert told == [("yard", "camgraph.camera.lost"), ("yard", "camgraph.camera.ended")]
     assert status["cameras"]["yard"]["state"] == "stopped"
 
 
@@ -276,16 +360,17 @@ def test_what_a_process_says_of_cameras_that_are_not_its_own_is_not_believed(tmp
     cameras = Cameras(plan, Notices("run", "graph"), structlog.get_logger())
     units = {unit.name: unit for unit in plan.units}
     later = time.monotonic_ns() + 10**15
+    changes = [StateChange("yard", "lost", "", 1), StateChange("front", "live", f"a\nb rtsp://u:{SECRET}@h", later)]
     beat = Beat(
         op="beat",
-        camera_changes=[("yard", "lost", "", 1), ("front", "live", f"a\nb rtsp://u:{SECRET}@h", later)],
+        camera_changes=changes,
         camera_facts={"yard": {"codec": "x"}},
         counts=[("frames", "mute", 5)],
     )
     cameras.heard(units["emit.0"], beat)
     assert logs == []
     cameras.heard(units["src.front"], beat)
-    assert [(line["camera"], line["state"], line["why"]) for line in logs] == [("front", "live", "a b rtsp://u:***@h")]
+    assert [(line["camera"], line["state"], line["why"]) for line in logs] == [("front", "live", "a b rtsp://***@h")]
     now = cameras.now()
     assert now["front"].since_s >= 0
     assert (now["yard"].state, now["yard"].facts, now["mute"].state) == ("", {}, "")

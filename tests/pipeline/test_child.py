@@ -26,8 +26,7 @@ stages:
 
 
 @pytest.fixture
-def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+def graph(tmp_path: Path) -> Path:
     path = tmp_path / "graph.yaml"
     path.write_text(GRAPH.format(name=f"c{os.getpid()}"))
     return path

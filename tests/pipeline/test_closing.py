@@ -9,8 +9,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from pipeline.graph import load_plan
 from pipeline.supervisor import Supervisor
 from pipeline.testing import run_graph
@@ -24,11 +22,6 @@ stages:
   mid: {{use: crash, from: src, with: {settings}}}
   out: {{use: collect, from: mid, with: {{path: numbers}}}}
 """
-
-
-@pytest.fixture(autouse=True)
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 def chain(folder: Path, settings: dict[str, Any]) -> Path:

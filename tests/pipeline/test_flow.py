@@ -13,11 +13,6 @@ from pipeline.graph import load_plan
 from pipeline.testing import run_graph
 
 
-@pytest.fixture(autouse=True)
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
 def run(folder: Path, processes: str, body: str) -> dict[str, Any]:
     """Run a graph to an end without any problem; its last status."""
     folder.mkdir(exist_ok=True)

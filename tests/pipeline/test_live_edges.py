@@ -29,11 +29,6 @@ def rows(folder: Path, camera: str) -> list[int]:
     return [int(line.split()[2]) for line in lines if line.startswith(f"{camera} ")]
 
 
-@pytest.fixture(autouse=True)
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
 def test_the_newest_frame_wins_and_every_other_is_counted(tmp_path: Path) -> None:
     (tmp_path / "g.yaml").write_text(GRAPH.format(pid=os.getpid(), source="src"))
     outcome, status = run_graph(load_plan(tmp_path / "g.yaml"))

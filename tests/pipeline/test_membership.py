@@ -16,11 +16,6 @@ from pipeline.plan import run_to_wire
 from pipeline.testing import run_graph
 
 
-@pytest.fixture(autouse=True)
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
 @pytest.mark.parametrize(
     ("processes", "each", "live"), [("separate", 0, "false"), ("compact", 0, "false"), ("separate", 2, "true")]
 )

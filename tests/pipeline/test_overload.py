@@ -16,11 +16,6 @@ from pipeline.testing import run_graph
 from tools.bench_live import Camera, fair_rates
 
 
-@pytest.fixture(autouse=True)
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
 @dataclass(frozen=True, slots=True)
 class Begun:
     """A frame whose batch began at `at_ns` (monotonic)."""

@@ -64,11 +64,6 @@ def nothing_left() -> bool:
     return not segments and not (runs_folder() / name).exists()
 
 
-@pytest.fixture(autouse=True)
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], tuple[list[str], list[str]]]:
     known: dict[int, tuple[list[str], list[str]]] = {}

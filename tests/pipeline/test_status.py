@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from pipeline.camera_states import CameraNow
+from pipeline.camera_states import MOST_DEPARTED, CameraNow
 from pipeline.graph import load_plan
 from pipeline.plan import UnitPlan
+from pipeline.registry import find_stage
 from pipeline.reports import Beat
 from pipeline.status import Meter, read_event
 from tools.run_status import Status
@@ -107,13 +108,39 @@ def test_a_process_says_what_was_dropped_in_it(scene: Scene) -> None:
 def test_a_camera_that_has_just_come_or_rests_is_not_stalled(scene: Scene) -> None:
     scene.now += 60
     assert scene.camera("live", since_s=60)["state"] == "stalled"
-    scene.meter.follow(replace(scene.meter.plan, camera_settings={}), ())
-    scene.meter.follow(replace(scene.meter.plan, camera_settings={"a": {}}), ())
+    scene.meter.follow(replace(scene.meter.plan, camera_settings={}))
+    scene.meter.follow(replace(scene.meter.plan, camera_settings={"a": {"frames": 1}}))
     assert scene.camera("live", since_s=60)["state"] == "live"
     scene.now += 60
     assert scene.camera("live", since_s=60)["state"] == "stalled"
-    scene.meter.follow(scene.meter.plan, {"a"})
+    scene.meter.rest({"a"})
     assert scene.camera("live", since_s=60)["state"] == "paused"
+    scene.meter.rest(())
+    assert scene.camera("live", since_s=60)["state"] == "live"
+
+
+def test_what_its_source_says_of_its_settings_decides_how_long_it_may_be_silent(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`live` in log and events, and `stalled` in status, would be a lie of one of the two."""
+    monkeypatch.setattr(find_stage("count_source"), "still_s", lambda camera: 10.0 * camera.frames)
+    scene.meter.follow(replace(scene.meter.plan, camera_settings={"a": {"frames": 2}}))
+    scene.now += 19.5
+    assert scene.camera("live", since_s=60)["state"] == "live"
+    scene.now += 1
+    assert scene.camera("live", since_s=60)["state"] == "stalled"
+
+
+def test_of_cameras_that_come_and_go_under_ever_new_names_nothing_grows(scene: Scene) -> None:
+    plan = scene.meter.plan
+    for n in range(MOST_DEPARTED + 50):
+        name = f"c{n}"
+        scene.meter.follow(replace(plan, camera_settings={name: {"frames": 1}}))
+        scene.meter.note_event({"type": "x", "data": {"camera": name}})
+        scene.meter.note_ages(scene.capture.plan, {name: 1.0})
+    status = scene.meter.status([scene.capture], [])
+    assert list(status["cameras"]) == [name]
+    assert len(status["actions"]) == MOST_DEPARTED + 1
 
 
 def test_without_a_word_of_the_source_it_is_as_its_process_is(scene: Scene) -> None:

@@ -61,11 +61,6 @@ def numbers(folder: Path) -> list[tuple[str, int]]:
 ALL = sorted((camera, seq) for camera in "ab" for seq in range(40))
 
 
-@pytest.fixture(autouse=True)
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
 @pytest.fixture
 def logs() -> Iterator[list[Any]]:
     with capture_logs() as lines:

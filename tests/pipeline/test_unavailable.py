@@ -41,11 +41,6 @@ stages:
 """
 
 
-@pytest.fixture(autouse=True)
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
 class Away:
     """While this file is there, the sink takes nothing; it goes a while after `seen`."""
 

@@ -117,3 +117,10 @@ def test_what_makes_no_sense_is_told_with_its_place(
 def test_what_makes_sense_passes(tmp_path: Path, setting: str) -> None:
     graph = parse_graph(GRAPH.format(url="rtsp://h/a", setting=setting), "g.yaml", base_folder=tmp_path)
     assert graph.cameras["front"].live
+
+
+@pytest.mark.parametrize(
+    ("own", "limit_s"), [({}, 5), ({"max_fps": 0.1}, 15), ({"stalled_s": 60}, 62), ({"url": "http://h/a.m3u8"}, 14)]
+)
+def test_a_camera_that_is_slow_by_its_settings_may_be_silent_for_longer(own: dict[str, object], limit_s: float) -> None:
+    assert Capture.still_s(Camera.model_validate({"url": "rtsp://h/x", **own})) == limit_s

@@ -1,0 +1,13 @@
+"""What all tests of the pipeline share: runs leave nothing behind for each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events that a run could not deliver are kept for the next one of its name: not for that of another test."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))

@@ -1,0 +1,61 @@
+"""Whatever is asked over the control socket, the run goes on, and says what is wrong."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from pipeline.control import ControlServer, ask
+from pipeline.errors import UserError
+from pipeline.run_folder import RunFolder
+
+
+def answer(request: Mapping[str, Any]) -> dict[str, Any]:
+    """As a run would, with a bug."""
+    return {"filters": sorted(request["event_filters"].items())}
+
+
+@pytest.fixture
+def server() -> Iterator[ControlServer]:
+    with closing(RunFolder("asked")) as folder, closing(ControlServer(folder.control, answer)) as server:
+        yield server
+
+
+@pytest.mark.parametrize("request_bytes", [b"", b"\xff", b"3", b"[1]", b"{", b"[" * 100_000])
+def test_what_is_no_request_is_said(server: ControlServer, request_bytes: bytes) -> None:
+    assert json.loads(server.reply(request_bytes)) == {"error": "expected a request as a JSON object with `op`"}
+
+
+@pytest.mark.parametrize("filters", [{}, {"event_filters": []}, {"event_filters": {"a": 1, "b": None}}])
+def test_a_bug_in_an_answer_is_logged_and_said_and_ends_nothing(server: ControlServer, filters: dict[str, Any]) -> None:
+    with capture_logs() as lines:
+        said = json.loads(server.reply(json.dumps({"op": "reload", **filters}).encode()))
+    if filters.get("event_filters"):
+        assert said == {"filters": [["a", 1], ["b", None]]}
+        return
+    assert "is it of the camgraph that the run began with" in said["error"]
+    assert [(line["event"], line["op"]) for line in lines] == [("request_failed", "reload")]
+
+
+def test_who_asks_is_told_so(server: ControlServer) -> None:
+    """Over a real socket, and the next one is answered."""
+    errors = list[UserError]()
+
+    def asks() -> None:
+        with pytest.raises(UserError) as caught:
+            ask("asked", "reload", event_filters=[])
+        errors.append(caught.value)
+
+    for _ in range(2):
+        asking = threading.Thread(target=asks)
+        asking.start()
+        server.socket.poll(30_000)
+        server.serve()
+        asking.join(30)
+    assert len(errors) == 2
