@@ -27,6 +27,7 @@ from pipeline.deaths import Death, EndCameras, EndRun, hint_at, is_finite, judge
 from pipeline.errors import EXIT_GAVE_UP
 from pipeline.fleet import CLOSE_S, Fleet
 from pipeline.membership import Membership
+from pipeline.metrics import reason_line
 from pipeline.notices import Notices
 from pipeline.outcome import Outcome
 from pipeline.plan import RunPlan
@@ -245,7 +246,7 @@ class Supervisor:
         if process.outdated and opened:
             self._notices.lost_by(process, "other settings")  # wanted so: no fault of the run
         elif not process.outdated:
-            why = process.failure[1] if process.failure else "it died while it was opened"
+            why = reason_line(process.failure[1] if process.failure else "it died while it was opened")
             self._log.error("settings_refused", unit=process.plan.name, why=why)
             process.go_back()
             self._membership.stays(process.plan, why)

@@ -5,25 +5,27 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 from rich.console import Console
 
 from pipeline.control import ask, find_run
 from pipeline.errors import EnvironmentProblem, GraphError, UserError
 from pipeline.graph import load_plan
 from pipeline.graph.single_camera import check_camera
+from pipeline.graph.yaml_source import load
 from pipeline.plan import run_to_wire
 from tools.camera_view import render_cameras
+from tools.run_status import CameraList, Reloaded
 
 _CHANGE_S = 60.0
 """A stage that opens a model meanwhile hears of a camera only when it is open."""
 _LOOK_S = 0.1
 _PASSWORD = re.compile(r"://[^\s/?#@]*:(?!\$\{)[^\s/?#@]+@")
+_EXPECTED = "expected KEY=VALUE, such as max_fps=5; `camgraph stages capture` lists the settings of a camera"
 
 name_option = click.option("--name", help="Which run, where there are several.")
 no_wait = click.option("--no-wait", is_flag=True, help="Do not wait until it has happened.")
@@ -39,7 +41,7 @@ def cameras() -> None:
 @name_option
 def list_cameras(name: str | None) -> None:
     """Show the cameras of a run, and how they are."""
-    Console().print(render_cameras(ask(find_run(name), "cameras")))
+    Console().print(render_cameras(_cameras_of(find_run(name))))
 
 
 @cameras.command()
@@ -55,22 +57,27 @@ def add(camera: str, url: str | None, settings: tuple[str, ...], name: str | Non
     not belong into a command line. Instead of URL, `-` reads `key: value` lines from the standard input.
     """
     run = find_run(name)
-    known = ask(run, "cameras")
+    known = _cameras_of(run)
     try:
         checked = check_camera(
             camera,
             _values(url, settings),
-            source=known["source"],
-            base_folder=Path(known["base_folder"]),
-            defaults=known["defaults"],
+            source=known.source,
+            base_folder=Path(known.base_folder),
+            defaults=known.defaults,
         )
     except GraphError as error:
         raise UserError("\n".join(problem.text for problem in error.problems)) from None
     ask(run, "add", camera=camera, values=dict(checked.values))
     if url and _PASSWORD.search(url):
         click.echo("the password stood in the command line, where others can see it: write ${NAME} for it", err=True)
-    _wait(run, lambda known: camera not in known["coming"], camera, no_wait=no_wait)
-    click.echo(f"{camera} is {'on its way' if no_wait else 'there'}")
+    if no_wait:
+        click.echo(f"{camera} is on its way")
+        return
+    problems = _waited(run, lambda known: camera not in known.coming, f"{camera} is not there yet").problems
+    if camera in problems:
+        raise EnvironmentProblem(_not_taken_in(camera, problems[camera]))
+    click.echo(f"{camera} is there")
 
 
 @cameras.command()
@@ -81,7 +88,8 @@ def remove(camera: str, name: str | None, no_wait: bool) -> None:
     """Let a CAMERA of a run end; what is on the way of it still arrives."""
     run = find_run(name)
     ask(run, "remove", camera=camera)
-    _wait(run, lambda known: camera not in known["leaving"], camera, no_wait=no_wait)
+    if not no_wait:
+        _waited(run, lambda known: camera not in known.leaving, f"{camera} is not gone yet")
     click.echo(f"{camera} is {'on its way out' if no_wait else 'gone'}")
 
 
@@ -113,55 +121,93 @@ def reload(graph: Path | None, name: str | None, no_wait: bool) -> None:
     GRAPH is the file that the run was started from, if nothing is said. Cameras that were added by command stay.
     """
     run = find_run(name)
-    path = graph or Path(ask(run, "cameras")["graph_file"])
+    path = graph or Path(_cameras_of(run).graph_file)
     if path == Path():
-        raise UserError(f"the run {run} was not started from a file: name the graph file")
-    answer = ask(run, "reload", plan=run_to_wire(load_plan(path, name=run)))
-    _wait(run, lambda known: not known["busy"], run, no_wait=no_wait)
-    click.echo("\n".join(_told(answer)))
+        raise UserError(f"the run {run} was not started from a file: name the graph file, as in `camgraph reload FILE`")
+    answer = Reloaded.from_json(ask(run, "reload", plan=run_to_wire(load_plan(path, name=run))))
+    if no_wait:
+        click.echo("\n".join(_told(answer)))
+        return
+    known = _waited(run, lambda known: not known.busy, "not all of the change has happened yet")
+    refused = {unit: why for unit, why in known.refused.items() if unit in answer.restarted}
+    absent = {name: why for name, why in known.problems.items() if name in {*answer.added, *answer.changed}}
+    click.echo("\n".join(_told(answer, but={*refused, *absent})))
+    problems = [
+        f"{unit} does not open with its new settings, and goes on with those of before: {why}"
+        for unit, why in refused.items()
+    ]
+    problems += [_not_taken_in(name, why) for name, why in absent.items()]
+    if problems:
+        raise (UserError if refused else EnvironmentProblem)("\n".join(problems))
 
 
-def _told(answer: Mapping[str, Any]) -> list[str]:
-    words = {
-        "added": "comes",
-        "removed": "goes",
-        "changed": "begins anew with other settings",
-        "kept": "stays: it was added by command",
-        "restarted": "is started again",
-    }
-    told = [f"{name} {what}" for kind, what in words.items() for name in answer[kind]]
-    return told if any(answer[kind] for kind in words if kind != "kept") else ["nothing has changed"]
+def _told(answer: Reloaded, but: Collection[str] = ()) -> list[str]:
+    """What a reload does, a line each, but for what came to nothing."""
+    rows = (
+        (answer.added, "comes"),
+        (answer.removed, "goes"),
+        (answer.changed, "begins anew with other settings"),
+        (answer.kept, "stays: it was added by command"),
+        (answer.restarted, "is started again"),
+    )
+    told = [f"{name} {what}" for names, what in rows for name in names if name not in but]
+    return told if answer.changes_something else [*told, "nothing has changed"]
+
+
+def _not_taken_in(camera: str, why: str) -> str:
+    return f"{camera} was not taken in, and is not there: {why}"
+
+
+# ---- the settings of a camera
 
 
 def _values(url: str | None, settings: tuple[str, ...]) -> dict[str, Any]:
     """The settings of a camera as the user gave them."""
-    values = _yaml(sys.stdin.read(), "the standard input") if url == "-" else {"url": url} if url else {}
+    values = _given() if url == "-" else {"url": url} if url else {}
     for setting in settings:
         key, equals, value = setting.partition("=")
-        if not equals:
-            raise UserError(f"--set {key[:40]}: expected KEY=VALUE")
-        values[key] = yaml.safe_load(value)
+        if not equals or not key or not value:
+            raise UserError(f"--set {key[:40]}{equals}: {_EXPECTED}")
+        values[key] = _read(value, f"--set {key[:40]}")
     return values
 
 
-def _yaml(text: str, where: str) -> dict[str, Any]:
-    try:
-        values = yaml.safe_load(text)
-    except yaml.YAMLError:
-        values = None
+def _given() -> dict[str, Any]:
+    where = "the standard input"
+    values = _read(sys.stdin.read(), where)
     if not isinstance(values, dict):
         raise UserError(f"{where}: expected `key: value` lines, such as `url: rtsp://...`")
     return values
 
 
-def _wait(run: str, over: Callable[[Mapping[str, Any]], bool], camera: str, *, no_wait: bool) -> None:
+def _read(text: str, where: str) -> Any:
+    """What a graph file would understand by this text; variables stay. Raises UserError, which does not quote it."""
+    try:
+        source = load(text, where)
+        problems = source.problems
+    except GraphError as error:
+        problems = tuple(error.problems)
+    if problems:
+        raise UserError("\n".join(f"{where}: {problem.text}" for problem in problems))
+    return source.data
+
+
+# ---- waiting
+
+
+def _cameras_of(run: str) -> CameraList:
+    return CameraList.from_json(ask(run, "cameras"))
+
+
+def _waited(run: str, over: Callable[[CameraList], bool], not_yet: str) -> CameraList:
+    """The cameras of a run once the condition is true of them. Raises EnvironmentProblem where that takes too long."""
     until = time.monotonic() + _CHANGE_S
-    while not no_wait:
-        known = ask(run, "cameras")
-        if camera in known["problems"]:
-            raise EnvironmentProblem(f"{camera} was not taken in: {known['problems'][camera]}")
-        if over(known):
-            return
-        if time.monotonic() > until:
-            raise EnvironmentProblem(f"it has not happened within {_CHANGE_S:g} s; see: camgraph cameras list")
-        time.sleep(_LOOK_S)
+    try:
+        while not over(known := _cameras_of(run)):
+            if time.monotonic() > until:
+                raise EnvironmentProblem(f"{not_yet} after {_CHANGE_S:g} s; see: camgraph cameras list")
+            time.sleep(_LOOK_S)
+    except KeyboardInterrupt:
+        click.echo(f"{not_yet}: it goes on by itself; see: camgraph cameras list", err=True)
+        raise
+    return known

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
+from tools.run_status import CameraList, CameraStatus
 from tools.status_view import clean
 
 
-def render_cameras(known: Mapping[str, Any]) -> RenderableType:
-    """The answer to `cameras` (`pipeline.requests`): a row for each camera, also those that come and go."""
+def render_cameras(known: CameraList) -> RenderableType:
+    """A row for each camera, also those that come and go; below it what was wanted and has come to nothing."""
     table = Table(box=None, pad_edge=False)
     for column in ("camera", "state", "fps", "frames", "drops", "remark"):
         table.add_column(column, justify="right" if column in ("fps", "frames", "drops") else "left")
-    rows = {**known["cameras"], **{name: {} for name in known["coming"] if name not in known["cameras"]}}
+    rows = {**{name: CameraStatus(state="") for name in known.coming}, **known.cameras}
     for name, camera in rows.items():
-        numbers = (f"{camera.get('fps', 0):.1f}", str(camera.get("frames", 0)), str(camera.get("drops", 0)))
-        table.add_row(clean(name), clean(_state(name, camera, known)), *numbers, clean(_remark(name, camera, known)))
-    return table
+        numbers = (f"{camera.fps:.1f}", str(camera.frames), str(camera.drops))
+        texts = (clean(name), clean(_state(name, camera, known)), *numbers, clean(_remark(name, camera, known)))
+        table.add_row(*map(Text, texts))
+    problems = {name: f"{name} was not taken in: {why}" for name, why in known.problems.items()}
+    refused = {unit: f"{unit} goes on with its settings of before: {why}" for unit, why in known.refused.items()}
+    return Group(table, *(Text(clean(line), "bold red") for line in {**problems, **refused}.values()))
 
 
-def _state(name: str, camera: Mapping[str, Any], known: Mapping[str, Any]) -> str:
-    for state, names in (("leaving", "leaving"), ("coming", "coming"), ("paused", "paused")):
-        if name in known[names]:
+def _state(name: str, camera: CameraStatus, known: CameraList) -> str:
+    for state, names in (("leaving", known.leaving), ("coming", known.coming), ("paused", known.paused)):
+        if name in names:
             return state
-    return str(camera.get("state", ""))
+    return camera.state
 
 
-def _remark(name: str, camera: Mapping[str, Any], known: Mapping[str, Any]) -> str:
-    remarks = [str(camera.get("why") or camera.get("error") or "")]
-    if name in known["by_command"]:
+def _remark(name: str, camera: CameraStatus, known: CameraList) -> str:
+    remarks = [camera.why or camera.error]
+    if name in known.by_command:
         remarks.append("added by command")
     return "; ".join(remark for remark in remarks if remark)

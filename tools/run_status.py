@@ -13,7 +13,8 @@ T = TypeVar("T")
 class CameraStatus:
     """One camera now. `age_ms`: of its newest frame, None before the first; `events`: how many incidents it had.
 
-    `why` and `since_s`: of its state, where that is known; `losses`: how often it was away.
+    `why` and `since_s`: of its state, where that is known; `losses`: how often it was away; `error`: why it ended
+    early.
     """
 
     state: str = "starting"
@@ -25,6 +26,7 @@ class CameraStatus:
     drops: int = 0
     age_ms: float | None = None
     events: int = 0
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,56 @@ class Status:
             processes=int(data.get("processes", 0)),
             memory_mb=float(data.get("memory_mb", 0)),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class CameraList:
+    """The cameras of a run, and what a further one has to be like (`pipeline.requests`).
+
+    `source`: the kind of the graph's source; `defaults`: what a further camera has by itself; `graph_file`: "" where
+    there is none. `busy`: a change has not come to its end. `problems`: camera -> why it was not taken in;
+    `refused`: process -> why it does not open with its new settings.
+    """
+
+    source: str = ""
+    base_folder: str = ""
+    defaults: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    graph_file: str = ""
+    busy: bool = False
+    coming: Sequence[str] = ()
+    leaving: Sequence[str] = ()
+    paused: Sequence[str] = ()
+    by_command: Sequence[str] = ()
+    problems: Mapping[str, str] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+    cameras: Mapping[str, CameraStatus] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> CameraList:
+        """Made of a run's answer, as `Status.from_json`."""
+        cameras = {name: _made(CameraStatus, values) for name, values in data.get("cameras", {}).items()}
+        return _made(cls, {**data, "cameras": cameras})
+
+
+@dataclass(frozen=True, slots=True)
+class Reloaded:
+    """What a changed graph file changes in a run: names of cameras, and of processes that are `restarted`."""
+
+    added: Sequence[str] = ()
+    removed: Sequence[str] = ()
+    changed: Sequence[str] = ()
+    kept: Sequence[str] = ()
+    restarted: Sequence[str] = ()
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Reloaded:
+        """Made of a run's answer, as `Status.from_json`."""
+        return _made(cls, data)
+
+    @property
+    def changes_something(self) -> bool:
+        """False where the file says what is there already."""
+        return bool(self.added or self.removed or self.changed or self.restarted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
+from pipeline.stage import AWAY
 from tools.run_status import CameraStatus, EventStatus, StageStatus, Status, Summary
 
 MOST_EVENTS = 10
@@ -23,7 +24,7 @@ STATE_STYLES = {
     "running": "green",
     "done": "dim",
     "stopped": "dim",
-    **dict.fromkeys(("failed", "stalled", "lost", "unauthorised", "gone"), "bold red"),
+    **dict.fromkeys(("failed", *AWAY), "bold red"),
 }
 """Any other state (starting, connecting, waiting to be started again, ...) is a passing one: yellow."""
 OVER = ("done", "stopped")

@@ -7,12 +7,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pipeline.stage import AWAY
 from tools.processor_time import CpuTime
 from tools.trials.frames import Seen, seen_in
 
 How = Literal["log", "event"]
-AWAY = frozenset({"stalled", "lost", "unauthorised", "gone"})
-"""The states of a camera that was live and is not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pipeline.stage import AWAY
 from tools.live_faults.cameras import FPS, Patient
 from tools.live_faults.cases import DETECTED_S, Case
-from tools.live_faults.record import AWAY, CameraStatus, Record
+from tools.live_faults.record import CameraStatus, Record
 
 Phase = Literal["waiting", "struck", "healed", "settling", "over"]
 STEADY_S, WELL = 1.5, 0.3

@@ -99,5 +99,5 @@ def test_no_secret_is_drawn(parse: Parse, monkeypatch: pytest.MonkeyPatch) -> No
     text = text.replace("cameras:", 'camera_defaults: {url: "rtsp://me:hunter3@other"}\ncameras:')
     for drawn in (mermaid(parse(text, {"PW": "hunter2"})), dot(parse(text, {"PW": "hunter2"}))):
         assert not re.search("hunter|abc", drawn)
-        assert "rtsp://me:***@other" in drawn
-        assert "rtsp://me:***@host" in drawn
+        assert "rtsp://***@other" in drawn
+        assert "rtsp://***@host" in drawn

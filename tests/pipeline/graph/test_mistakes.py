@@ -351,7 +351,7 @@ def test_files_are_looked_at_even_where_other_keys_are_wrong(
     monkeypatch.setattr(CountSource, "check_camera", check_camera)
     text = RIGHT.replace("path: x}", "path: x, order: tiem}").replace("{frames: 3}", '{frames: x, fail: "${PW}"}', 1)
     assert mistakes(text, {"PW": "hunter2"}) == [
-        "4:10: cameras.front: cannot ask rtsp://me:***@host, whose password is ${PW}",
+        "4:10: cameras.front: cannot ask rtsp://***@host, whose password is ${PW}",
         "4:19: cameras.front.frames: expected a whole number, got 'x'",
         "10:58: stages.log.with.path: x: no such folder",
         "10:68: stages.log.with.order: expected one of 'arrival' or 'time', got 'tiem'; did you mean `time`?",

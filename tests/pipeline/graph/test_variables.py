@@ -61,7 +61,7 @@ def test_a_complaint_never_shows_a_value() -> None:
         assert source.redact(("other",), f"cannot open {spelling}!") == "cannot open ${PW}!"
     assert source.redact(("n",), "got 7") == "got ${N}"
     assert source.redact(("other",), "expected 7") == "expected 7"
-    assert source.shown(("url",), source.data["url"]) == "rtsp://u:***@h"
+    assert source.shown(("url",), source.data["url"]) == "rtsp://***@h"
 
 
 def test_without_an_environment_nothing_is_replaced() -> None:
