@@ -14,6 +14,7 @@ from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.paths import runs_folder
 from pipeline.redaction import redact_urls
 from pipeline.run_folder import has_control, running, unlink_socket
+from pipeline.spelling import did_you_mean
 
 _MAX_REQUEST = 1 << 24
 _ANSWER_MS = 5000
@@ -76,8 +77,16 @@ def find_run(name: str | None) -> str:
         if has_control(name):
             return name
         raise UserError(f"the run {name} has everything in one process, and no socket: see and stop it where it runs")
-    going = f"running: {', '.join(runs)}" if runs else "nothing is running"
-    raise UserError(f"no run called {name}; {going}" if name else f"which run? choose with --name; {going}")
+    if not runs:
+        raise UserError(
+            f"{f'no run called {name}: ' if name else ''}nothing is running; `camgraph run GRAPH` starts a graph"
+        )
+    going = f"running: {', '.join(runs)}"
+    raise UserError(
+        f"no run called {name}; {going}{did_you_mean(name, runs)}"
+        if name
+        else f"which run? choose with --name; {going}"
+    )
 
 
 def ask(name: str, op: str, **values: Any) -> dict[str, Any]:
@@ -91,7 +100,9 @@ def ask(name: str, op: str, **values: Any) -> dict[str, Any]:
         socket.connect(f"ipc://{runs_folder() / name}/control")
         socket.send(json.dumps({"op": op, **values}).encode())
         if not socket.poll(_ANSWER_MS):
-            raise EnvironmentProblem(f"the run {name} does not answer within {_ANSWER_MS / 1000:g} s")
+            raise EnvironmentProblem(
+                f"the run {name} does not answer within {_ANSWER_MS / 1000:g} s: try again, and see its log"
+            )
         answer = json.loads(socket.recv())
     finally:
         socket.close(0)

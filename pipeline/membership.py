@@ -20,6 +20,7 @@ from pipeline.plan import EdgePlan, GroupPlan, RunPlan, StagePlan, UnitPlan
 from pipeline.process import Process
 from pipeline.reports import Revised
 from pipeline.revision import with_cameras, with_stages
+from pipeline.spelling import did_you_mean
 from pipeline.stage import Logger
 
 
@@ -149,7 +150,7 @@ class Membership:
     def _require(self, name: str) -> None:
         if name not in self._wanted:
             known = ", ".join(sorted(self._wanted))
-            raise UserError(f"no camera called {name}; there are: {known}")
+            raise UserError(f"no camera called {name}; there are: {known}{did_you_mean(name, self._wanted)}")
 
     def _note_live(self, name: str, *, live: bool) -> None:
         (self._live.add if live else self._live.discard)(name)

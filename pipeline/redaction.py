@@ -16,7 +16,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 # The name of a protocol is as long as any is: a long word without one must not be looked through from each letter.
 _ADDRESS = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]{0,30})?://")
 # A name, or an address in brackets, then a port; "user:password" is none.
-_HOST = re.compile(r"(\[[0-9A-Fa-f:.%]*\]|[^\[\]:@]*)(:[0-9]{1,5})?")
+HOST = re.compile(r"(\[[0-9A-Fa-f:.%]*\]|[^\[\]:@]*)(:[0-9]{1,5})?")
 SECRET_IN_PATH = re.compile(r"(?i)(user\w*|login|pass\w*|pwd|psw|token|key|secret|auth\w*)=")
 _SECRET_IN_QUERY = re.compile(
     r"(?P<head>[?&][^=&\s]*(?:pass|pwd|psw|secret|token|key|auth)[^=&\s]*=)[^&\s]+", re.IGNORECASE
@@ -82,14 +82,14 @@ def _may_go_on(word: str) -> bool:
     """Whether white space may be a part of the address: there is no whole host before it."""
     authority, rest = _split(word, "/?#")
     host = authority.rpartition("@")[2].rstrip(_BEHIND)
-    return not _HOST.fullmatch(host) or (not rest and (not host or ":" in host))
+    return not HOST.fullmatch(host) or (not rest and (not host or ":" in host))
 
 
 def _without_secrets(address: str) -> str:
     """What stands behind the `://` of an address."""
     authority, rest = _split(address, "/?#")
     _, at, host = authority.rpartition("@")
-    if "@" in rest or not _HOST.fullmatch(host):
+    if "@" in rest or not HOST.fullmatch(host):
         return HIDDEN
     path, query = _split(rest, "?#")
     secret = SECRET_IN_PATH.search(path)

@@ -155,7 +155,7 @@ class Meter:
             "drops": sum(drops.values()),
             "drops_by_reason": drops,
             "skipped_by_reason": _by_reason("skipped.", camera, counts),
-            "age_ms": None if self._is_still(camera) else self._ages.get(camera),
+            "age_ms": None if camera in self._paused or self._is_still(camera) else self._ages.get(camera),
             "events": self._actions[camera].total(),
         }
 

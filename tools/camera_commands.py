@@ -121,17 +121,20 @@ def reload(graph: Path | None, name: str | None, no_wait: bool) -> None:
     GRAPH is the file that the run was started from, if nothing is said. Cameras that were added by command stay.
     """
     run = find_run(name)
-    path = graph or Path(_cameras_of(run).graph_file)
-    if path == Path():
-        raise UserError(f"the run {run} was not started from a file: name the graph file, as in `camgraph reload FILE`")
-    answer = Reloaded.from_json(ask(run, "reload", plan=run_to_wire(load_plan(path, name=run))))
+    path = graph or _graph_of(run)
+    plan = run_to_wire(load_plan(path, name=run))
+    try:
+        answer = Reloaded.from_json(ask(run, "reload", plan=plan))
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
     if no_wait:
         click.echo("\n".join(_told(answer)))
         return
     known = _waited(run, lambda known: not known.busy, "not all of the change has happened yet")
     refused = {unit: why for unit, why in known.refused.items() if unit in answer.restarted}
     absent = {name: why for name, why in known.problems.items() if name in {*answer.added, *answer.changed}}
-    click.echo("\n".join(_told(answer, but={*refused, *absent})))
+    for line in _told(answer, but={*refused, *absent}):
+        click.echo(line)
     problems = [
         f"{unit} does not open with its new settings, and goes on with those of before: {why}"
         for unit, why in refused.items()
@@ -139,6 +142,14 @@ def reload(graph: Path | None, name: str | None, no_wait: bool) -> None:
     problems += [_not_taken_in(name, why) for name, why in absent.items()]
     if problems:
         raise (UserError if refused else EnvironmentProblem)("\n".join(problems))
+
+
+def _graph_of(run: str) -> Path:
+    """The file that the run was started from. Raises UserError where it was not."""
+    file = _cameras_of(run).graph_file
+    if not file:
+        raise UserError(f"the run {run} was not started from a file: name one, as in `camgraph reload FILE`")
+    return Path(file)
 
 
 def _told(answer: Reloaded, but: Collection[str] = ()) -> list[str]:
@@ -173,22 +184,25 @@ def _values(url: str | None, settings: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _given() -> dict[str, Any]:
-    where = "the standard input"
-    values = _read(sys.stdin.read(), where)
+    where, text = "the standard input", sys.stdin.read()
+    values = _read(text, where, place=True) if text.strip() else None
     if not isinstance(values, dict):
         raise UserError(f"{where}: expected `key: value` lines, such as `url: rtsp://...`")
     return values
 
 
-def _read(text: str, where: str) -> Any:
-    """What a graph file would understand by this text; variables stay. Raises UserError, which does not quote it."""
+def _read(text: str, where: str, *, place: bool = False) -> Any:
+    """What a graph file would understand by this text; variables stay.
+
+    Raises UserError, on request with line and column. The text is not quoted: it may hold a password.
+    """
     try:
         source = load(text, where)
         problems = source.problems
     except GraphError as error:
         problems = tuple(error.problems)
     if problems:
-        raise UserError("\n".join(f"{where}: {problem.text}" for problem in problems))
+        raise UserError("\n".join(str(one) if place else f"{where}: {one.text}" for one in problems))
     return source.data
 
 

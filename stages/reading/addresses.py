@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pipeline.redaction import SECRET_IN_PATH
+from pipeline.redaction import HOST, SECRET_IN_PATH
 from pipeline.spelling import did_you_mean
 
 FILE_SCHEME = "file://"
@@ -67,6 +67,20 @@ def why_no_protocol(url: str) -> str:
         return ""
     return f"unknown protocol `{protocol}`, expected one that FFmpeg opens, such as rtsp, http or srt" + did_you_mean(
         protocol, PROTOCOLS
+    )
+
+
+def why_no_host(url: str) -> str:
+    """Why it is not known which part of a live camera's address is its host, "" where it is. Nothing is quoted."""
+    match = _SCHEME.match(url)
+    if match is None:
+        return ""
+    authority = re.split(r"[/?#]", url[match.end() :], maxsplit=1)[0]
+    if HOST.fullmatch(authority.rpartition("@")[2]):
+        return ""
+    return (
+        f"no host and port can be read behind `{match.group()}`: expected {match.group()}user:password@host:port/path; "
+        "in a user or password, / ? # @ : are written percent-encoded (what comes from a variable is so by itself)"
     )
 
 

@@ -15,7 +15,7 @@ from stages.reading.opening import is_text
 def what_is_wrong(url: str, base_folder: Path) -> str:
     """Why a camera with this address cannot be read, "" where nothing shows. A live camera is not connected to."""
     if addresses.is_live(url):
-        return addresses.why_no_protocol(url)
+        return addresses.why_no_protocol(url) or addresses.why_no_host(url)
     mistyped = why_mistyped(url, base_folder)
     if mistyped:
         return mistyped

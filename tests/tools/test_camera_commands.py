@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -25,6 +26,17 @@ stages:
   prepare: {use: preprocess, from: capture, with: {size: [64, 64]}}
   out: {use: sink_null, from: prepare}
 """
+COUNTING = """
+version: 1
+name: counting
+cameras:
+  a: {frames: 1000000, pace_ms: 20, live: true, bytes: 30000}
+  b: {frames: 1000000, pace_ms: 20, live: true, bytes: 30000}
+stages:
+  src: {use: count_source}
+  left: {use: double, from: src}
+  numbers: {use: collect, from: left, with: {path: numbers}}
+"""
 SECRET = "pass/word#1"
 LIMIT_S = 60.0
 
@@ -38,12 +50,21 @@ def camgraph(*words: str) -> list[str]:
 @pytest.fixture(scope="module")
 def command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
     """Calls `camgraph` beside a run of its own; the run's folder is the working directory."""
-    folder = tmp_path_factory.mktemp("lobby")
+    yield from _beside(tmp_path_factory.mktemp("lobby"), GRAPH)
+
+
+@pytest.fixture
+def counting(tmp_path: Path) -> Iterator[Command]:
+    """The same beside a run of cameras that only count."""
+    yield from _beside(tmp_path, COUNTING)
+
+
+def _beside(folder: Path, graph: str) -> Iterator[Command]:
     root = str(Path(__file__).parents[2])
     environ = {**os.environ, "PYTHONPATH": root, "XDG_RUNTIME_DIR": str(folder), "XDG_STATE_HOME": str(folder)}
     environ |= {"COLUMNS": "200", "DOOR": SECRET}
     folder.chmod(0o700)
-    (folder / "live.yaml").write_text(GRAPH)
+    (folder / "live.yaml").write_text(graph)
 
     def call(*words: str, given: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -114,6 +135,35 @@ def test_a_changed_file_is_taken_over(command: Command, tmp_path: Path) -> None:
     assert set(said(command("reload")).splitlines()) == {"two comes", "three goes", "prepare.0 is started again"}
 
 
+def test_settings_that_are_refused_and_cameras_that_find_no_room_are_said(counting: Command, tmp_path: Path) -> None:
+    graph = tmp_path / "live.yaml"
+    graph.write_text(COUNTING.replace("path: numbers", "path: no/such/folder"))
+    refused = counting("reload")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.startswith(
+        "numbers.0 does not open with its new settings, and goes on with those of before: "
+    )
+    assert "FileNotFoundError" in refused.stderr
+    assert "numbers.0 goes on with its settings of before" in said(counting("cameras", "list"))
+
+    third = "  c: {frames: 1000000, pace_ms: 20, live: true, bytes: 30000}\n"
+    graph.write_text(COUNTING.replace("stages:", third + "stages:").replace("path: numbers", "path: others"))
+    left = json.loads(said(counting("status", "--json")))["units"]["left.0"]["pid"]
+    before = resource.prlimit(left, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+    short = counting("reload")
+    assert (short.returncode, short.stdout) == (3, "numbers.0 is started again\n")
+    assert "c was not taken in, and is not there: no room for" in short.stderr
+    listed = said(counting("cameras", "list"))
+    assert "c was not taken in: no room for" in listed
+    assert "settings of before" not in listed
+    assert said(counting("cameras", "remove", "b")) == "b is gone\n"
+
+    resource.prlimit(left, resource.RLIMIT_FSIZE, before)
+    assert said(counting("reload")) == "b comes\nc comes\n"
+    assert "not taken in" not in said(counting("cameras", "list"))
+    assert said(counting("cameras", "remove", "c")) == "c is gone\n"
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
@@ -122,6 +172,12 @@ def test_a_changed_file_is_taken_over(command: Command, tmp_path: Path) -> None:
         ("add bad rtps://127.0.0.1/x", "did you mean `rtsps`?"),
         ("add b/d rtsp://127.0.0.1/x", "a camera cannot be called `b/d`"),
         ("add bad --set fps", "expected KEY=VALUE"),
+        ("add bad --set max_fps=", "expected KEY=VALUE"),
+        ("add bad --set url=[rtsp://me:geheim@h/x", "--set url: not YAML: "),
+        ("add bad --set url=*geheim", "--set url: not YAML: "),
+        ("add bad rtsp://h/x --set decode=on", "--set decode: `on` is a boolean to some readers of YAML"),
+        ("add bad rtsp://me:geh/eim@h/x", "percent-encoded"),
+        ("pause on", "no camera called on; there are: one, two; did you mean `one`?"),
         ("add bad --set frobs=2", "url"),
         ("add one rtsp://127.0.0.1/x", "there is a camera called one"),
         ("remove nobody", "no camera called nobody; there are: one, two"),
@@ -133,3 +189,28 @@ def test_what_cannot_be_is_said(command: Command, words: str, why: str) -> None:
     assert done.returncode == 2, done.stdout
     assert why in done.stderr
     assert "Traceback" not in done.stderr
+    assert "geh" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ("", "the standard input: expected `key: value` lines"),
+        ("hello", "the standard input: expected `key: value` lines"),
+        ("url: rtsp://h/x\nmax_fps: [geheim", "the standard input:2:"),
+        ("url: rtsp://h/x\ndecode: off", "the standard input:2:9: `off` is a boolean"),
+    ],
+)
+def test_what_is_wrong_with_settings_from_outside_is_said_with_its_place(
+    command: Command, given: str, why: str
+) -> None:
+    done = command("cameras", "add", "bad", "-", given=given)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert why in done.stderr
+    assert "geheim" not in done.stderr
+
+
+def test_where_nothing_runs_it_is_said_how_to_begin(camgraph: Callable[..., object], tmp_path: Path) -> None:
+    done = camgraph("cameras", "list", XDG_RUNTIME_DIR=str(tmp_path))
+    assert isinstance(done, subprocess.CompletedProcess)
+    assert (done.returncode, done.stderr) == (2, "nothing is running; `camgraph run GRAPH` starts a graph\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stages.reading.addresses import file_of, is_live
+from stages.reading.addresses import file_of, is_live, why_no_host
 
 
 @pytest.mark.parametrize("url", ["rtsp://h/1", "RTSPS://h", "http://h/x.mjpg", "udp://239.0.0.1:5000", "/dev/video0"])
@@ -20,3 +20,26 @@ def test_files_are_not_live(url: str) -> None:
 def test_a_file_may_be_given_as_a_url() -> None:
     assert file_of("file:///videos/a.mp4") == "/videos/a.mp4"
     assert file_of("videos/a.mp4") == "videos/a.mp4"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "rtsp://h",
+        "rtsp://u:p@h:554/x",
+        "rtsp://u:p@ss@[fe80::1]:554/x",
+        "udp://@239.0.0.1:5000",
+        "srt://:9000?mode=listener",
+        "http://h/x?mail=a@b",
+        "/dev/video0",
+        "a.mp4",
+    ],
+)
+def test_where_the_host_is_is_known(url: str) -> None:
+    assert why_no_host(url) == ""
+
+
+@pytest.mark.parametrize("url", ["rtsp://u:ge/heim@h/x", "rtsp://u:ge#heim@h", "rtsp://u:geheim", "rtsp://h:x/y"])
+def test_an_address_whose_host_is_nowhere_is_refused_without_quoting_it(url: str) -> None:
+    assert "percent-encoded" in why_no_host(url)
+    assert "geh" not in why_no_host(url)
