@@ -197,7 +197,7 @@ def test_what_cannot_be_is_said(command: Command, words: str, why: str) -> None:
     [
         ("", "the standard input: expected `key: value` lines"),
         ("hello", "the standard input: expected `key: value` lines"),
-        ("url: rtsp://h/x\nmax_fps: [geheim", "the standard input:2:"),
+        ("url: rtsp://h/x\nmax_fps: [geheim", "the standard input:3:1: not YAML"),
         ("url: rtsp://h/x\ndecode: off", "the standard input:2:9: `off` is a boolean"),
     ],
 )
