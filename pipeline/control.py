@@ -51,7 +51,7 @@ class ControlServer:
         except (ValueError, RecursionError):
             request = None
         if not isinstance(request, dict):
-            return _as_bytes({"error": "expected a request as a JSON object with `op`"})
+            return _as_bytes({"error": "expected a JSON object with `op`, the name of a request"})
         try:
             return _as_bytes(self._answer(request))
         except Exception as bug:  # noqa: BLE001 - who asks nonsense, or a bug in the answer, must not end the run

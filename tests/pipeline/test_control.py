@@ -29,7 +29,8 @@ def server() -> Iterator[ControlServer]:
 
 @pytest.mark.parametrize("request_bytes", [b"", b"\xff", b"3", b"[1]", b"{", b"[" * 100_000])
 def test_what_is_no_request_is_said(server: ControlServer, request_bytes: bytes) -> None:
-    assert json.loads(server.reply(request_bytes)) == {"error": "expected a request as a JSON object with `op`"}
+    said = json.loads(server.reply(request_bytes))
+    assert said == {"error": "expected a JSON object with `op`, the name of a request"}
 
 
 @pytest.mark.parametrize("filters", [{}, {"event_filters": []}, {"event_filters": {"a": 1, "b": None}}])
