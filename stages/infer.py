@@ -22,16 +22,12 @@ from pipeline.errors import BadItem, UserError
 from pipeline.messages import Array
 from pipeline.paths import ASSET_PREFIX
 from pipeline.stage import Context, Settings, Stage, Upstream
-from stages.inference.contracts import InputSettings, check_size, mixed_output, read_contract, reading_of, verify_model
-from stages.inference.sessions import (
-    ORT_ERRORS,
-    ProviderName,
-    find_model,
-    one_line,
-    open_session,
-    sha256_of,
-)
-from stages.inference.signatures import signature_of, signature_of_file
+from stages.inference.contracts import InputSettings, check_size, mixed_output, read_contract, reading_of
+from stages.inference.engine import ProviderName, RunFailed
+from stages.inference.model_files import find_model, sha256_of, verify_model
+from stages.inference.opening import Asked, open_model
+from stages.inference.openvino_engine import Precision
+from stages.inference.signatures import signature_of_file
 from stages.messages import Tensor
 from stages.vision.decoding.end2end import joined_rows, rows_by_image
 from stages.vision.model_contract import (
@@ -53,10 +49,15 @@ class InferSettings(Settings):
 
     model: str = Field(min_length=1, description="An ONNX file (relative to the graph file, or asset:NAME)")
     providers: tuple[ProviderName, ...] = Field(
-        ("cpu",), min_length=1, description="Where it may run, the best first: cuda, tensorrt, openvino, cpu"
+        ("cpu",),
+        min_length=1,
+        description="Where it may run, the best first: tensorrt, cuda, openvino, directml, coreml, cpu",
     )
     intra_op_threads: int = Field(
         1, ge=1, le=256, description="Threads of one run on the CPU; more of the stage's own `threads` bring more"
+    )
+    precision: Precision = Field(
+        "f32", description="In which OpenVINO calculates; bf16 is faster on processors that have it, and less exact"
     )
     max_rows: int = Field(
         32, ge=1, le=4096, description="At most so many pictures in one run of the model: frames may have many crops"
@@ -127,20 +128,22 @@ class Infer(Stage[InferSettings]):
         path = find_model(self.settings.model, self.context.base_folder)
         verify_model(path, self.settings.sha256)
         began = time.monotonic()
-        opened = open_session(path, self.settings.providers, threads=self.settings.intra_op_threads)
-        self._session = opened.session
-        signature = signature_of(opened.session)
+        asked = Asked(self.settings.providers, self.settings.intra_op_threads, self.settings.precision)
+        self._engine, passed_over = open_model(path, asked)
+        signature = self._engine.signature
         self._contract = read_contract(signature, self.settings.model, self.settings.input)
         self._mixed = mixed_output(signature)
-        self._names = [output.name for output in opened.session.get_outputs()]
+        self._names = [port.name for port in signature.outputs]
         self._nothing = {name: row[:0] for name, row in self._warm_up().items()}
-        for provider in opened.passed_over:
-            self.context.log.warning("provider_unavailable", wanted=provider, runs_on=opened.provider)
+        for provider, why in passed_over.items():
+            self.context.log.warning("provider_unavailable", wanted=provider, runs_on=self._engine.provider, why=why)
         seconds = round(time.monotonic() - began, 3)
-        self.context.log.info("model_opened", model=str(path), provider=opened.provider, seconds=seconds)
+        provider, shares = self._engine.provider, self._engine.placement.shares()
+        nodes = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
+        self.context.log.info("model_opened", model=str(path), provider=provider, nodes=nodes, seconds=seconds)
 
     def close(self) -> None:
-        self.__dict__.pop("_session", None)
+        self.__dict__.pop("_engine", None)
 
     def process(self, items: Sequence[Tensor]) -> Iterable[Tensor]:
         rows = self._rows([self._picture(item) for item in items])
@@ -193,10 +196,10 @@ class Infer(Stage[InferSettings]):
             return []
         batch = self._converter().batch(pictures)
         try:
-            outputs = self._session.run(self._names, {self._contract.name: batch})
-        except ORT_ERRORS as error:
-            raise BadItem("model_failed", one_line(error)) from None
-        each = [self._each(name, output, count) for name, output in zip(self._names, outputs, strict=True)]
+            outputs = self._engine.run({self._contract.name: batch})
+        except RunFailed as error:
+            raise BadItem("model_failed", str(error)) from None
+        each = [self._each(name, output, count) for name, output in outputs.items()]
         return [dict(zip(self._names, parts, strict=True)) for parts in zip(*each, strict=True)]
 
     def _each(self, name: str, output: Array, count: int) -> Sequence[Array]:
@@ -241,7 +244,7 @@ class Infer(Stage[InferSettings]):
 
     def _warm_up(self) -> Row:
         """A first run, so that no frame waits for what ONNX Runtime puts off until then."""
-        stated = stated_size(self._session.get_modelmeta().custom_metadata_map) or WARM_UP_SIZE
+        stated = stated_size(self._engine.signature.metadata) or WARM_UP_SIZE
         width, height = self._contract.width or stated[0], self._contract.height or stated[1]
         try:
             [row] = self._run([np.zeros((1, height, width, 3), np.uint8)])

@@ -1,14 +1,11 @@
-"""What a model wants for its pictures, and whether it is the model that is meant."""
+"""What a model wants for its pictures."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 from pydantic import Field
 
 from pipeline.errors import UserError
 from pipeline.stage import Settings
-from stages.inference.sessions import sha256_of
 from stages.vision.model_contract import ContractError, InputContract, Layout, Order, Overrides, derive_contract
 from stages.vision.recognition import Reading, Signature, Unrecognised, recognise
 
@@ -23,16 +20,6 @@ class InputSettings(Settings):
         gt=0,
         description="The model's value of a pixel is pixel * scale; by default 1/255 for floats, else 1",
     )
-
-
-def verify_model(path: Path, sha256: str | None) -> None:
-    """Refuse, with a UserError, a file of another hash than this one, if any: events name the model by it."""
-    found = sha256_of(path) if sha256 else None
-    if found != sha256:
-        raise UserError(
-            f"{path}: its sha256 is {found}, expected {sha256}: it is another model, or was changed during "
-            "the run; run the graph anew, or correct `sha256`"
-        )
 
 
 def read_contract(signature: Signature, model: str, stated: InputSettings) -> InputContract:

@@ -11,7 +11,7 @@ from pydantic import Field
 from pipeline.errors import BadItem, UserError
 from pipeline.messages import Array
 from pipeline.stage import Settings, Upstream
-from stages.inference.sessions import find_model
+from stages.inference.model_files import find_model
 from stages.inference.signatures import read_model
 from stages.messages import Tensor
 from stages.vision.decoding.detections import Detections

@@ -5,18 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-import onnxruntime as ort
-
 from pipeline.errors import UserError
-from stages.inference.sessions import inspect_model
-from stages.vision.recognition import Port, Reading, Signature, Stated, Unrecognised, recognise
-
-
-def signature_of(session: ort.InferenceSession) -> Signature:
-    """Of an open model."""
-    inputs = tuple(Port(entry.name, tuple(entry.shape), entry.type) for entry in session.get_inputs())
-    outputs = tuple(Port(entry.name, tuple(entry.shape), entry.type) for entry in session.get_outputs())
-    return Signature(inputs, outputs, dict(session.get_modelmeta().custom_metadata_map))
+from stages.inference.onnxruntime_engine import look_into
+from stages.vision.recognition import Reading, Signature, Stated, Unrecognised, recognise
 
 
 def signature_of_file(path: Path) -> Signature:
@@ -30,7 +21,7 @@ def signature_of_file(path: Path) -> Signature:
 
 @lru_cache(maxsize=16)
 def _signature(path: Path, _changed_ns: int, _size: int) -> Signature:
-    return signature_of(inspect_model(path))
+    return look_into(path)
 
 
 def read_model(path: Path, stated: Stated) -> Reading:

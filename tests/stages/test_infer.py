@@ -18,7 +18,7 @@ from pipeline.messages import Array
 from pipeline.stage import Upstream
 from pipeline.testing import HandContext, feed, opened, stamp
 from stages.infer import Infer, InferSettings
-from stages.inference.sessions import open_session
+from stages.inference.opening import Asked, open_model
 from stages.messages import Tensor
 
 NCHW = ["n", 3, "h", "w"]
@@ -247,9 +247,9 @@ def test_a_model_that_is_not_the_one_that_is_meant_is_refused(tmp_path: Path) ->
 
 def test_a_provider_that_cannot_be_had(tmp_path: Path) -> None:
     path = mirror(tmp_path / "m.onnx")
-    with pytest.raises(EnvironmentProblem, match=r"openvino.* add cpu to `providers`"):
-        inferred([], path, providers=["openvino"])
-    with opened(Infer, {"model": path.name, "providers": ["openvino", "cpu"]}, folder=tmp_path) as stage:
+    with pytest.raises(EnvironmentProblem, match=r"directml.* add cpu to `providers`"):
+        inferred([], path, providers=["directml"])
+    with opened(Infer, {"model": path.name, "providers": ["directml", "cpu"]}, folder=tmp_path) as stage:
         assert len(feed(stage, [pictures(0)])) == 1
 
 
@@ -258,11 +258,11 @@ def test_a_provider_without_its_libraries_is_not_replaced_in_silence(
 ) -> None:
     path = mirror(tmp_path / "m.onnx")
     try:
-        runs_on = open_session(path, ["cuda"], threads=1).provider
+        runs_on = open_model(path, Asked(("cuda",))).engine.provider
     except EnvironmentProblem:
-        fallback = open_session(path, ["cuda", "cpu"], threads=1)
-        assert fallback.provider == "CPUExecutionProvider"
-        assert fallback.passed_over == ("CUDAExecutionProvider",)
+        fallback = open_model(path, Asked(("cuda", "cpu")))
+        assert fallback.engine.provider == "CPUExecutionProvider"
+        assert set(fallback.passed_over) == {"cuda"}
     else:
         assert runs_on == "CUDAExecutionProvider"
     printed = capfd.readouterr()

@@ -15,9 +15,9 @@ _PROBE = """
 import sys
 from pathlib import Path
 from pipeline.errors import CamgraphError
-from stages.inference.sessions import open_session
+from stages.inference.opening import Asked, open_model
 try:
-    open_session(Path(sys.argv[1]), ("cuda",), threads=1)
+    open_model(Path(sys.argv[1]), Asked(("cuda",)))
 except CamgraphError as error:
     sys.exit(str(error))
 """

@@ -1,0 +1,66 @@
+"""What runs a model, whoever made it: ONNX Runtime with one of its providers, or OpenVINO.
+
+names of providers in a graph ──opening──> the first that really works ──> Engine
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
+
+from pipeline.messages import Array
+from stages.vision.recognition import Signature
+
+ProviderName = Literal["cpu", "cuda", "tensorrt", "openvino", "directml", "coreml"]
+
+
+class RunFailed(Exception):
+    """The model did not take this input; the text is one line of bounded length."""
+
+
+class NotToBeHad(Exception):
+    """This provider does not work on this machine, or does not take this model; the text says why."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Which provider runs how many of a model's nodes, by operator."""
+
+    nodes: Mapping[str, Counter[str]]
+    """Provider -> operator -> how many."""
+
+    def share(self, provider: str) -> float:
+        """Of the nodes that this provider runs, 0 to 1."""
+        total = sum(counted.total() for counted in self.nodes.values())
+        return self.nodes.get(provider, Counter()).total() / total if total else 0.0
+
+    def shares(self) -> dict[str, float]:
+        """Each provider's share, the largest first."""
+        return {name: self.share(name) for name in sorted(self.nodes, key=self.share, reverse=True)}
+
+
+class Engine(Protocol):
+    """A model, ready to run; `run` may be called from several threads at once."""
+
+    signature: Signature
+    provider: str
+    """Who really runs it, in its own words."""
+    placement: Placement
+
+    def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+        """All outputs by name, in the model's order; they are the caller's. Raises RunFailed."""
+        ...
+
+
+class Opened(NamedTuple):
+    """A model that runs, and what was asked for and could not be had: provider -> why."""
+
+    engine: Engine
+    passed_over: Mapping[str, str]
+
+
+def one_line(error: Exception) -> str:
+    """An engine's message, as one line of bounded length."""
+    return " ".join(str(error).split())[:300]

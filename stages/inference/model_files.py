@@ -1,0 +1,39 @@
+"""Model files: where one lies, and which one it is."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from pipeline.errors import UserError
+from pipeline.paths import ASSET_PREFIX, instead_of_file, resolve
+
+
+def find_model(text: str, base_folder: Path) -> Path:
+    """The model's file. Raises UserError where there is none."""
+    path = resolve(text, base_folder)
+    if path.is_file():
+        return path
+    if text.startswith(ASSET_PREFIX):
+        raise UserError(f"the model {text} is not on this machine ({path}); get it with `camgraph assets pull`")
+    other = instead_of_file(path)
+    raise UserError(f"{path} is {other}, expected an ONNX file" if other else f"no such model file: {path}")
+
+
+def sha256_of(path: Path) -> str:
+    """Of the file. Raises UserError where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}; expected an ONNX file") from None
+
+
+def verify_model(path: Path, sha256: str | None) -> None:
+    """Refuse, with a UserError, a file of another hash than this one, if any: events name the model by it."""
+    found = sha256_of(path) if sha256 else None
+    if found != sha256:
+        raise UserError(
+            f"{path}: its sha256 is {found}, expected {sha256}: it is another model, or was changed during "
+            "the run; run the graph anew, or correct `sha256`"
+        )

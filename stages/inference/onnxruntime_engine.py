@@ -1,0 +1,127 @@
+"""Models on ONNX Runtime, with the one provider that was asked for, or not at all.
+
+ONNX Runtime falls back to the CPU in silence: when a library is missing, when creation fails, and inside `run`. So the
+provider that really got the session is looked at, and the CPU takes nodes only where the graph lists it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import onnxruntime as ort
+from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
+
+from pipeline.errors import UserError
+from pipeline.messages import Array
+from stages.inference.engine import NotToBeHad, Placement, ProviderName, RunFailed, one_line
+from stages.vision.recognition import Port, Signature
+
+PROVIDERS: Mapping[ProviderName, str] = {
+    "cpu": "CPUExecutionProvider",
+    "cuda": "CUDAExecutionProvider",
+    "tensorrt": "TensorrtExecutionProvider",
+    "openvino": "OpenVINOExecutionProvider",
+    "directml": "DmlExecutionProvider",
+    "coreml": "CoreMLExecutionProvider",
+}
+CPU = PROVIDERS["cpu"]
+
+# ONNX Runtime's exceptions have no common base.
+ORT_ERRORS: tuple[type[Exception], ...] = tuple(
+    kind for kind in vars(ort_errors).values() if isinstance(kind, type) and issubclass(kind, Exception)
+)
+_FAILURES: tuple[type[Exception], ...] = (*ORT_ERRORS, RuntimeError, ValueError)
+
+
+class OnnxRuntimeEngine:
+    """A session; ONNX Runtime lets several threads run it at once."""
+
+    def __init__(self, session: ort.InferenceSession, provider: str) -> None:
+        self.signature = signature_of(session)
+        self.provider = provider
+        self.placement = _placement_of(session)
+        self._session = session
+        self._names = [port.name for port in self.signature.outputs]
+
+    def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+        """All outputs by name. Raises RunFailed."""
+        try:
+            outputs = self._session.run(self._names, dict(inputs))
+        except ORT_ERRORS as error:
+            raise RunFailed(one_line(error)) from None
+        return dict(zip(self._names, outputs, strict=True))
+
+
+def offered() -> set[ProviderName]:
+    """The providers that this ONNX Runtime was built with: not all of them need work."""
+    there = ort.get_available_providers()
+    return {name for name, own in PROVIDERS.items() if own in there}
+
+
+def open_with(provider: ProviderName, path: Path, *, behind: Sequence[ProviderName], threads: int) -> OnnxRuntimeEngine:
+    """The model on this provider; nodes that it does not know go to those ``behind`` it, and to no others.
+
+    Raises NotToBeHad where that does not work.
+    """
+    ort.set_default_logger_severity(4)  # what goes wrong is said once, and not in colours on stderr
+    own = PROVIDERS[provider]
+    if provider not in offered():
+        raise NotToBeHad(f"this ONNX Runtime has only {', '.join(ort.get_available_providers())}")
+    wanted = [own, *(PROVIDERS[name] for name in behind if name in offered())]
+    try:
+        session = ort.InferenceSession(str(path), _options(wanted, threads), providers=wanted, enable_fallback=0)
+    except _FAILURES as error:
+        raise NotToBeHad(one_line(error)) from None
+    runs_on = session.get_providers()[0]
+    if runs_on != own:
+        raise NotToBeHad(f"ONNX Runtime took {runs_on} instead: a library or a driver that it needs is missing")
+    return OnnxRuntimeEngine(session, runs_on)
+
+
+def _options(wanted: Sequence[str], threads: int) -> ort.SessionOptions:
+    """A session that stays within `threads`, does not spin while it waits, and does not change its provider."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.log_severity_level = 4
+    # Two processes that spin on two cores run at 0.57 of their rate.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.inter_op.allow_spinning", "0")
+    if CPU not in wanted:
+        options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    return options
+
+
+def _placement_of(session: ort.InferenceSession) -> Placement:
+    nodes: dict[str, Counter[str]] = {}
+    # Older ones do not tell.
+    told = getattr(session, "get_provider_graph_assignment_info", list)
+    for part in told():
+        nodes.setdefault(part.ep_name, Counter()).update(node.op_type for node in part.get_nodes())
+    return Placement(nodes)
+
+
+def look_into(path: Path) -> Signature:
+    """What a model says of itself, opened as fast as can be. Raises UserError where it is none."""
+    ort.set_default_logger_severity(4)
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    try:
+        session = ort.InferenceSession(str(path), options, providers=[CPU], enable_fallback=0)
+    except _FAILURES as error:
+        raise UserError(f"{path}: cannot be read as an ONNX model: {one_line(error)}") from None
+    return signature_of(session)
+
+
+def signature_of(session: ort.InferenceSession) -> Signature:
+    """Of an open model."""
+    inputs = tuple(Port(entry.name, tuple(entry.shape), entry.type) for entry in session.get_inputs())
+    outputs = tuple(Port(entry.name, tuple(entry.shape), entry.type) for entry in session.get_outputs())
+    return Signature(inputs, outputs, dict(session.get_modelmeta().custom_metadata_map))

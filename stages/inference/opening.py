@@ -1,0 +1,53 @@
+"""Opens a model on the first of the providers asked for that really works, and says why the others did not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.errors import EnvironmentProblem, UserError
+from stages.inference import onnxruntime_engine, openvino_engine
+from stages.inference.engine import Engine, NotToBeHad, Opened, ProviderName
+from stages.inference.openvino_engine import Precision
+
+_WAY_OUT = "install what is missing, or add cpu to `providers` as a fallback"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """``threads``: of one run on the CPU; ``precision``: in which OpenVINO calculates."""
+
+    providers: tuple[ProviderName, ...] = ("cpu",)
+    threads: int = 1
+    precision: Precision = "f32"
+
+
+def open_model(path: Path, asked: Asked) -> Opened:
+    """The model on the first provider that takes it.
+
+    Raises UserError where the file is no usable model, and EnvironmentProblem where none of the providers works.
+    """
+    passed_over: dict[str, str] = {}
+    for place, name in enumerate(asked.providers):
+        try:
+            return Opened(_open(name, path, asked.providers[place + 1 :], asked), passed_over)
+        except NotToBeHad as error:
+            passed_over[name] = str(error)
+    last = asked.providers[-1]
+    if last == "cpu":
+        raise UserError(f"{path}: cannot be run as an ONNX model: {passed_over[last]}")
+    raise EnvironmentProblem(f"{path}: {_none_of(passed_over)}; {_WAY_OUT}")
+
+
+def _open(name: ProviderName, path: Path, behind: Sequence[ProviderName], asked: Asked) -> Engine:
+    """OpenVINO comes from its own package, unless ONNX Runtime was built with it."""
+    if name == "openvino" and name not in onnxruntime_engine.offered():
+        signature = onnxruntime_engine.look_into(path)
+        return openvino_engine.open_openvino(path, signature, threads=asked.threads, precision=asked.precision)
+    return onnxruntime_engine.open_with(name, path, behind=behind, threads=asked.threads)
+
+
+def _none_of(passed_over: dict[str, str]) -> str:
+    reasons = "; ".join(f"{name}: {why}" for name, why in passed_over.items())
+    return f"none of the providers asked for can be had ({reasons})"
