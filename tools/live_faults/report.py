@@ -10,7 +10,7 @@ from tools.live_faults.proof import LEAST_PERCENT, MEMORY_MB, FaultProof
 from tools.live_faults.rates import Others
 from tools.live_faults.rounds import MUCH_OTHER
 from tools.processor_time import others_line
-from tools.trials.load import MOST_OTHER
+from tools.trials.load import MOST_BUSY, MOST_OTHER
 from tools.trials.processes import Sample
 
 
@@ -50,7 +50,8 @@ def _faults(proof: FaultProof) -> list[str]:
         "nobody can see the end of (half open, codec), from when the last state was told.",
         f"- *others' rate*: of the cameras to which nothing was done around the fault (10 s at least), the one with "
         "the fewest frames that came out of all stages, of as many as it had before any fault; at least "
-        f"{LEAST_PERCENT:g} %. It is judged where other processes took at most {MOST_OTHER:.0%} of the cores.",
+        f"{LEAST_PERCENT:g} %. It is judged where other processes took at most {MOST_OTHER:.0%} of the cores, before "
+        f"and meanwhile, and the machine was at most {MOST_BUSY:.0%} busy before.",
         "- *accounted for*: the frames that came out and those that status counts as `queue_full` (a newer one was "
         f"taken), of as many as were filmed; at least {LEAST_PERCENT:g} %. This is no rate: it says that nothing was "
         "lost unseen, and that no other camera lost its connection.",
