@@ -20,10 +20,10 @@ from pipeline.testing import run_graph
 from tools.farm.farm import Farm
 from tools.farm.settings import CameraSettings, ClipSettings
 from tools.processor_time import CpuTime, cpu_time, other_cores, process_cpu_s
+from tools.trials.processes import own_mb
 
 LOG = "inferred"
 """The name of the file in which a stage of `camgraph_test_stages.timing` says when it ran, in the graph's folder."""
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Inference(NamedTuple):
@@ -187,10 +187,4 @@ class _Watch:
 
     def _look(self, status: Mapping[str, Any]) -> Snapshot:
         cpu_s = time.process_time(), process_cpu_s(self._farm.pid)
-        return Snapshot(time.monotonic_ns(), status, *cpu_s, cpu_time(), _own_mb())
-
-
-def _own_mb() -> float:
-    """What this process has for itself, in megabytes."""
-    _, resident, shared, *_ = Path("/proc/self/statm").read_text().split()
-    return (int(resident) - int(shared)) * _PAGE / 1e6
+        return Snapshot(time.monotonic_ns(), status, *cpu_s, cpu_time(), own_mb(os.getpid()))

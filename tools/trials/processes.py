@@ -100,6 +100,11 @@ def tree(root: int) -> list[int]:
     return found
 
 
+def own_mb(pid: int) -> float:
+    """The memory that is a living process's alone (anonymous), in megabytes."""
+    return int(_status(pid)["RssAnon"].split()[0]) / 1000
+
+
 def command_lines(pids: Iterable[int]) -> str:
     """All of them, one a line."""
     return "\n".join(" ".join(_words(pid)) for pid in pids)
@@ -159,15 +164,18 @@ def _words(pid: int) -> list[str]:
 def _member(pid: int, supervisor: int) -> Member | None:
     """None for one that is gone meanwhile."""
     try:
-        status = dict(
-            line.split(":", 1) for line in (_PROC / str(pid) / "status").read_text().splitlines() if ":" in line
-        )
+        status = _status(pid)
         zombie = status["State"].split()[0] == "Z"
     except (OSError, KeyError):
         return None
     unit = SUPERVISOR if pid == supervisor else _words(pid)[-1].rpartition("/")[2]
     rss, own, threads = (int(status.get(name, "0").split()[0]) for name in ("VmRSS", "RssAnon", "Threads"))
     return Member(pid, unit, rss, own, threads, {} if zombie else _open(pid), zombie)
+
+
+def _status(pid: int) -> dict[str, str]:
+    lines = (_PROC / str(pid) / "status").read_text().splitlines()
+    return dict(line.split(":", 1) for line in lines if ":" in line)
 
 
 def _open(pid: int) -> Mapping[str, int]:

@@ -15,7 +15,7 @@ import pytest
 from pipeline.paths import runs_folder
 from pipeline.segments import SHM
 from tools.trials import processes
-from tools.trials.processes import SUPERVISOR, command_lines, left_over, orphans, sample, sockets, tree
+from tools.trials.processes import SUPERVISOR, command_lines, left_over, orphans, own_mb, sample, sockets, tree
 
 PARENT = "import os, sys; child = os.fork() or os._exit(0); print(child, flush=True); sys.stdin.read()"
 PIPE = subprocess.PIPE
@@ -49,6 +49,7 @@ def test_a_tree_of_real_processes_is_counted(run: str) -> None:
         assert (root.unit, root.threads, root.open["pipe:[N]"]) == (SUPERVISOR, 1, 2)
         assert root.descriptors >= 3
         assert 1000 < root.own_kb < root.rss_kb
+        assert own_mb(process.pid) == pytest.approx(root.own_kb / 1000, rel=0.2)
         assert now.total("threads") == 1
         assert set(now.kinds()) == {SUPERVISOR}
         assert command_lines([process.pid]).endswith("x/infer.0")
