@@ -43,6 +43,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
         "tools.camera_commands", "cameras", "List, add, remove or pause cameras of a running graph."
     ),
     "reload": LazyCommand("tools.camera_commands", "reload", "Take a changed graph file over into its running graph."),
+    "model": LazyCommand("tools.models.command", "model", "Look into models: what they are, and what runs them."),
     "farm": LazyCommand("tools.farm.command", "farm", "Serve clips as RTSP cameras, to try things without one."),
     "assets": LazyCommand("tools.assets", "assets", "Pull the default model and clip."),
 }

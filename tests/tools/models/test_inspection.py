@@ -1,0 +1,100 @@
+"""What is said of models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+from onnx import TensorProto, helper
+
+from pipeline.errors import UserError
+from tools.cli import main
+from tools.models.flops import flops_of
+from tools.models.inspection import inspect, lines
+
+
+def layers(path: Path) -> Path:
+    """A convolution of 3 to 8 channels with stride 2, a depthwise one, one that enlarges, and a product."""
+
+    def constant(name: str, *shape: int) -> onnx.TensorProto:
+        return helper.make_tensor(name, TensorProto.FLOAT, shape, np.zeros(shape, np.float32).ravel())
+
+    nodes = [
+        helper.make_node("Conv", ["images", "w1"], ["a"], strides=[2, 2], pads=[1, 1, 1, 1]),
+        helper.make_node("Conv", ["a", "w2"], ["b"], group=8, pads=[1, 1, 1, 1]),
+        helper.make_node("ConvTranspose", ["b", "w3"], ["c"], strides=[2, 2]),
+        helper.make_node("MatMul", ["c", "w4"], ["d"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("images", TensorProto.FLOAT, ["n", 3, "h", 16])],
+        [helper.make_tensor_value_info("d", TensorProto.FLOAT, ["n", 4, "h", 5])],
+        [constant("w1", 8, 3, 3, 3), constant("w2", 8, 1, 3, 3), constant("w3", 8, 4, 2, 2), constant("w4", 16, 5)],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def test_operations_are_counted_by_hand(tmp_path: Path) -> None:
+    model = onnx.load(str(layers(tmp_path / "m.onnx")))
+    found = flops_of(model, {"images": (1, 3, 32, 16)})
+    assert found["Conv"] == 2 * (8 * 16 * 8) * (3 * 9) + 2 * (8 * 16 * 8) * 9
+    assert found["ConvTranspose"] == 2 * (8 * 16 * 8) * (4 * 4)
+    assert found["MatMul"] == 2 * (4 * 32 * 5) * 16
+    assert flops_of(model, {"images": (2, 3, 32, 16)}).total() == 2 * found.total()
+    assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "n", "the model is left as it is"
+
+
+def test_a_real_model_is_told_in_full(test_data: Path) -> None:
+    found = inspect(test_data / "models/yolo11n-pose_640.onnx")
+    assert 7.0 < found.flops.total() / 1e9 < 8.2
+    text = "\n".join(lines(found))
+    assert "camgraph takes it for yolo_pose: 56 rows: 4 of the box, 1 of scores, 17 points of 3" in text
+    assert "float32 nchw, rgb, pixel x 0.00392157" in text
+    assert "GFLOP a picture of 640 x 640: Conv" in text
+
+
+def test_the_command_says_what_runs_it(test_data: Path) -> None:
+    path = str(test_data / "models/yolox_nano_bigisland.onnx")
+    told = CliRunner().invoke(main, ["model", "inspect", path])
+    assert told.exit_code == 0
+    assert "takes it for yolox: 3549 rows, one for each cell of 416 x 416" in told.output
+    assert "bgr, pixel x 1, 416 x 416" in told.output
+    assert "the frame in the upper left corner, padded with 114" in told.output
+    assert "runs on CPUExecutionProvider" in told.output
+    assert "CPUExecutionProvider: 100% of its nodes: Conv" in told.output
+
+
+def test_what_is_not_known_is_said(tmp_path: Path) -> None:
+    text = "\n".join(lines(inspect(layers(tmp_path / "m.onnx"), (16, 32))))
+    assert "camgraph does not know what it is: its outputs (d ['n', 4, 'h', 5])" in text
+    assert "GFLOP a picture of 16 x 32" in text
+
+
+MISTAKES = {
+    ("absent.onnx",): "no such model file",
+    ("text.onnx",): "cannot be read as an ONNX model",
+    ("m.onnx", "--size", "640"): "--size 640: expected WIDTHxHEIGHT",
+    ("m.onnx", "--providers", "gpu"): "there is no `gpu`; expected cpu, cuda",
+}
+
+
+@pytest.mark.parametrize("arguments", MISTAKES)
+def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]) -> None:
+    monkeypatch.chdir(tmp_path)
+    layers(tmp_path / "m.onnx")
+    (tmp_path / "text.onnx").write_text("no model")
+    told = CliRunner().invoke(main, ["model", "inspect", *arguments])
+    assert told.exit_code == 2
+    assert MISTAKES[arguments] in told.output
+    assert "Traceback" not in told.output
+
+
+def test_a_broken_file_is_no_model(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(b"\x08\x07\x12")
+    with pytest.raises(UserError, match="cannot be read as an ONNX model"):
+        inspect(tmp_path / "m.onnx")

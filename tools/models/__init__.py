@@ -1,0 +1,1 @@
+"""What `camgraph model` does: looks into models, and makes others of them."""

@@ -1,0 +1,167 @@
+"""What a model is, as far as its file tells."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+
+from pipeline.errors import UserError
+from stages.inference.contracts import InputSettings, read_contract
+from stages.inference.engine import Opened, ProviderName
+from stages.inference.model_files import sha256_of
+from stages.inference.opening import Asked, open_model
+from stages.inference.signatures import signature_of_file
+from stages.vision.model_contract import InputContract, stated_size
+from stages.vision.recognition import Port, Reading, Signature, Unrecognised, recognise
+from tools.models.flops import flops_of
+
+_USUAL_SIZE = (640, 640)
+_SHOWN_METADATA = 200
+"""Characters of a value."""
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """All that is shown of a model; where something cannot be said, the text says why."""
+
+    path: Path
+    sha256: str
+    file_bytes: int
+    producer: str
+    opsets: dict[str, int]
+    parameters: int
+    operators: Counter[str]
+    signature: Signature
+    contract: InputContract | str
+    reading: Reading | str
+    size: tuple[int, int]
+    flops: Counter[str]
+
+
+def inspect(path: Path, size: tuple[int, int] | None = None) -> Inspection:
+    """A look into the file; ``size`` (width, height) is of the picture for which operations are counted.
+
+    Raises UserError where it is no model.
+    """
+    signature = signature_of_file(path)
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+    except Exception as error:  # noqa: BLE001 - protobuf and onnx raise what they like at a broken file
+        raise UserError(f"{path}: cannot be read as an ONNX model: {error}") from None
+    size = size or signature.picture_size() or stated_size(signature.metadata) or _USUAL_SIZE
+    contract = _contract(path, signature)
+    return Inspection(
+        path,
+        sha256_of(path),
+        path.stat().st_size,
+        f"{model.producer_name} {model.producer_version}".strip() or "unknown",
+        {entry.domain or "ai.onnx": entry.version for entry in model.opset_import},
+        sum(_count(entry.dims) for entry in model.graph.initializer),
+        Counter(node.op_type for node in model.graph.node),
+        signature,
+        contract,
+        _reading(signature),
+        size,
+        Counter() if isinstance(contract, str) else flops_of(model, {contract.name: contract.shape(1, *size[::-1])}),
+    )
+
+
+def _count(dims: list[int]) -> int:
+    count = 1
+    for side in dims:
+        count *= side
+    return count
+
+
+def _contract(path: Path, signature: Signature) -> InputContract | str:
+    try:
+        return read_contract(signature, str(path), InputSettings())
+    except UserError as error:
+        return str(error)
+
+
+def _reading(signature: Signature) -> Reading | str:
+    try:
+        return recognise(signature)
+    except Unrecognised as error:
+        return str(error)
+
+
+def lines(found: Inspection) -> Iterator[str]:
+    """The inspection as people read it."""
+    yield f"{found.path}  {found.file_bytes / 1e6:.1f} MB  sha256 {found.sha256}"
+    opsets = ", ".join(f"{domain} {version}" for domain, version in found.opsets.items())
+    yield f"made by {found.producer}; opset {opsets}; {found.parameters / 1e6:.2f} million parameters"
+    yield from _ports("input", found.signature.inputs)
+    yield from _ports("output", found.signature.outputs)
+    yield ""
+    yield from _taken_for(found)
+    yield ""
+    yield from _calculation(found)
+    if found.signature.metadata:
+        yield ""
+        yield "metadata"
+        for key, value in found.signature.metadata.items():
+            yield f"  {key}: {value if len(value) <= _SHOWN_METADATA else value[:_SHOWN_METADATA] + ' ...'}"
+
+
+def _ports(kind: str, ports: tuple[Port, ...]) -> Iterator[str]:
+    for port in ports:
+        yield f"  {kind:<6} {port.name}  {port.onnx_type} [{', '.join(map(str, port.shape))}]"
+
+
+def _taken_for(found: Inspection) -> Iterator[str]:
+    if isinstance(found.reading, str):
+        yield f"camgraph does not know what it is: {found.reading}"
+    else:
+        reading = found.reading
+        yield f"camgraph takes it for {reading.format}: {reading.why}"
+        names = ", ".join(reading.classes[:8]) + (", ..." if len(reading.classes) > 8 else "")
+        points = (
+            f"{reading.keypoints} keypoints of {reading.point_values} values" if reading.keypoints else "no keypoints"
+        )
+        yield f"  classes: {len(reading.classes)} ({names}); {points}"
+    if isinstance(found.contract, str):
+        yield f"  its picture: {found.contract}"
+    else:
+        yield f"  its picture: {_picture(found.contract, found.reading)}"
+
+
+def _picture(contract: InputContract, reading: Reading | str) -> str:
+    batch = "any batch" if contract.batch is None else f"batches of {contract.batch}"
+    sides = f"{contract.width or 'any'} x {contract.height or 'any'}"
+    place = ""
+    if not isinstance(reading, str):
+        corner = "the upper left corner" if reading.picture.align == "corner" else "the middle"
+        place = f", the frame in {corner}, padded with {reading.picture.pad}"
+    return (
+        f"{contract.dtype} {contract.layout}, {contract.order}, pixel x {contract.scale:.6g}, {sides}, {batch}{place}"
+    )
+
+
+def _calculation(found: Inspection) -> Iterator[str]:
+    if found.flops:
+        shown = ", ".join(f"{name} {count / 1e9:.2f}" for name, count in found.flops.most_common())
+        yield f"{found.flops.total() / 1e9:.2f} GFLOP a picture of {found.size[0]} x {found.size[1]}: {shown}"
+    operators = ", ".join(f"{name} {count}" for name, count in found.operators.most_common())
+    yield f"{found.operators.total()} nodes: {operators}"
+
+
+def open_on(path: Path, providers: tuple[ProviderName, ...]) -> Opened:
+    """The model on the first of these providers. Raises UserError or EnvironmentProblem."""
+    return open_model(path, Asked(providers))
+
+
+def placement_lines(opened: Opened) -> Iterator[str]:
+    """Who runs which nodes."""
+    for name, why in opened.passed_over.items():
+        yield f"not on {name}: {why}"
+    yield f"runs on {opened.engine.provider}"
+    for provider, share in opened.engine.placement.shares().items():
+        operators = opened.engine.placement.nodes[provider]
+        shown = ", ".join(f"{name} {count}" for name, count in operators.most_common())
+        yield f"  {provider}: {share:.0%} of its nodes: {shown}"
