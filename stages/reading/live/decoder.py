@@ -29,6 +29,7 @@ from stages.reading.live.arrivals import Arrival, reported_ns
 from stages.reading.live.camera_reporter import CameraReporter
 from stages.reading.live.clocks import Clock, Pace, Rate, Reading, WallClock
 from stages.reading.live.ffmpeg_log import FfmpegLog
+from stages.reading.live.options import DECODER_OPTIONS
 from stages.reading.live.skipping import Level, Skipping
 from stages.reading.live.trust import MOST_HELD, Trust
 from stages.reading.timeline import Selection
@@ -71,6 +72,7 @@ class Decoder:
         # One thread for each camera: more cost memory and bring nothing where cameras outnumber cores.
         self._context.thread_type = "NONE"
         self._context.copy_opaque = True
+        self._context.options = DECODER_OPTIONS
         self._placed = False
         self._say_where(fallback)
         self._time_base = stream.time_base or Fraction(1, 90_000)

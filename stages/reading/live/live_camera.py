@@ -110,8 +110,12 @@ class LiveCamera:
 
     def _connection(self, attempt: Attempt, stop: Stop) -> Frames:
         """Ends when the stop comes. Raises whatever a connection fails by, or ends."""
-        lifeline = Lifeline(self._reporter, stop, self._peers(stop), timeouts_of(self._camera).stalled_s)
-        with ffmpeg_log.listening() as log, lifeline, connected(self._camera, lifeline) as connection:
+        peers, stalled_s = self._peers(stop), timeouts_of(self._camera).stalled_s
+        with (
+            ffmpeg_log.listening() as log,
+            Lifeline(self._reporter, stop, peers, stalled_s, log) as lifeline,
+            connected(self._camera, lifeline) as connection,
+        ):
             self._facts.connected(self._camera, connection.stream)
             decoder = Decoder(connection.stream, self._camera, self._reporter, log)
             for seq, picture in enumerate(self._pictures(connection, decoder, stop)):

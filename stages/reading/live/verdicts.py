@@ -53,6 +53,6 @@ def _reason(error: Exception, opening_s: float, connect_s: float) -> str:
         return f"camgraph itself failed ({type(error).__name__}): the log has the details"
     if isinstance(error, MemoryError) or getattr(error, "errno", None) in _SCARCE:
         return scarcity.in_words(error) or reason_of(error)
-    if isinstance(error, (av.ExitError, av.InvalidDataError)) and opening_s >= connect_s:
+    if isinstance(error, (av.ExitError, av.InvalidDataError, av.PermissionError)) and opening_s >= connect_s:
         return f"no usable answer within {connect_s:g} s (connect_s)"
     return reason_of(error)

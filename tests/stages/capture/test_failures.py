@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from stages.reading import pixels
-from stages.reading.live import no_picture_timeout
+from stages.reading.live import no_picture_timeout, options
 from tools.farm import CameraHandle, CameraSettings, ClipSettings, Farm
 
 Watch = Callable[..., Any]
@@ -52,6 +52,20 @@ def test_one_whose_format_nobody_here_decodes_is_lost_and_says_so(
     watching.until(lambda: camera.clients >= 2)
     assert watching.stop() < 2
     assert watching.states == ["connecting", "lost"]
+
+
+def test_pictures_that_are_too_large_are_refused_before_they_take_memory(
+    camera: CameraHandle, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(options.DECODER_OPTIONS, "max_pixels", str(320 * 192))
+    watching = watch(camera.url)
+    watching.until_frames()
+    camera.resize(640, 360)
+    watching.until_state("lost")
+    assert "can no longer be decoded" in watching.context.camera_states[-1][2]
+    assert set(watching.sizes) == {(320, 180)}
+    camera.heal()
+    watching.until_state("live")
 
 
 def test_a_bug_of_ours_costs_a_while_and_not_the_camera(

@@ -40,6 +40,19 @@ def test_the_same_line_counts_each_time() -> None:
             assert heard.take() == set()
 
 
+def test_lines_that_are_forgotten_still_count() -> None:
+    """A camera that makes FFmpeg complain without an end, and gives no packet meanwhile, costs no memory."""
+    with listening() as heard:
+        for text in ("RTP: missed 1 packets", "method DESCRIBE failed: 404 Not Found"):
+            av.logging.log(WARNING, "rtsp", text)
+        shortening = threading.Thread(target=heard.shorten)
+        shortening.start()
+        shortening.join(20)
+        assert heard.lines == 0
+        assert heard.take() == {"loss"}
+        assert heard.take() == set()
+
+
 def test_each_thread_hears_its_own(caplog: pytest.LogCaptureFixture) -> None:
     taken: dict[str, set[str]] = {}
     both = threading.Barrier(2)

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import av.logging
 import pytest
 
 from pipeline.testing import HandContext
 from stages.reading.live.camera_reporter import CameraReporter
+from stages.reading.live.ffmpeg_log import listening
 from stages.reading.live.lifeline import STOP_GRACE_S, Lifeline
 from stages.reading.live.sockets import Peer
 from stages.reading.live.verdicts import Dropped
@@ -91,6 +93,16 @@ def test_silence_after_the_connection_stands_is_a_stall_and_a_packet_ends_it(lin
         line.lifeline.heard()
         until(lambda: bool(line.context.camera_states))
     assert line.context.camera_states == [("cam", "stalled", "it is connected, and nothing came for 1 s")]
+
+
+def test_the_log_is_kept_short_while_no_packet_comes() -> None:
+    context = HandContext(Path.cwd(), Path.cwd())
+    with listening() as log:
+        with Lifeline(CameraReporter("cam", context), threading.Event(), frozenset(), 1.0, log) as lifeline:
+            with lifeline.lease(WITHIN_S):
+                av.logging.log(av.logging.WARNING, "rtsp", "RTP: missed 1 packets")
+                until(lambda: log.lines == 0)
+        assert log.take() == {"loss"}
 
 
 def test_without_another_thread_the_camera_is_tried_later(monkeypatch: pytest.MonkeyPatch) -> None:

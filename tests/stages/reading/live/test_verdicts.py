@@ -60,3 +60,6 @@ def test_what_took_all_its_time_is_a_time_out() -> None:
     error = av.InvalidDataError(1, "Invalid data found when processing input", URL)
     assert verdict(error).why.endswith("Invalid data found when processing input")
     assert verdict(error, spent_s=3.01).why.endswith("no usable answer within 3 s (connect_s)")
+    # What FFmpeg makes of a description that goes on and on.
+    endless = av.PermissionError(1, "Operation not permitted", URL)
+    assert verdict(endless, spent_s=3.01).why.endswith("no usable answer within 3 s (connect_s)")
