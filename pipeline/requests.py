@@ -143,8 +143,8 @@ class Requests:
             ) from None
         if not same_structure(self._membership.plan, wanted):
             raise UserError(
-                "stages, or what is between them, are others than in the run: only cameras and the settings of stages "
-                "can change while it goes on; stop it and start it again"
+                f"{_what_differs(self._membership.plan, wanted)} than in the run: only cameras and the settings of "
+                "stages can change while it goes on; stop it and start it again"
             )
         members, before = self._membership, self._membership.plan
         self._by_command -= wanted.camera_settings.keys()
@@ -170,6 +170,16 @@ def _first_mistake(error: ValidationError) -> str:
     """Where a camera's settings are wrong, and why: without the value, which may hold a password."""
     mistake = error.errors(include_input=False, include_url=False)[0]
     return redact_urls(f"{'.'.join(map(str, mistake['loc'])) or 'the settings together'}: {mistake['msg']}")
+
+
+def _what_differs(before: RunPlan, after: RunPlan) -> str:
+    """What of the structure of two plans is another."""
+    old, new = (
+        {stage.name for unit in plan.units for stage in unit.stages if stage.use != "outbox"}
+        for plan in (before, after)
+    )
+    differ = [f"{name} (new)" for name in sorted(new - old)] + [f"{name} (gone)" for name in sorted(old - new)]
+    return f"the stages are others ({', '.join(differ)})" if differ else "stages are joined or placed in another way"
 
 
 def _changed_stages(before: RunPlan, after: RunPlan) -> dict[str, StagePlan]:

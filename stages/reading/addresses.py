@@ -79,8 +79,9 @@ def why_no_host(url: str) -> str:
     if HOST.fullmatch(authority.rpartition("@")[2]):
         return ""
     return (
-        f"no host and port can be read behind `{match.group()}`: expected {match.group()}user:password@host:port/path; "
-        "in a user or password, / ? # @ : are written percent-encoded (what comes from a variable is so by itself)"
+        f"no host can be read in this {scheme_of(url)} address: expected host:port/path behind its slashes, and where "
+        "the camera asks for them user:password@ before that; in these, / ? # @ : are written percent-encoded (what "
+        "comes from a variable is so by itself)"
     )
 
 

@@ -29,7 +29,8 @@ class Camera(CameraSettings):
         min_length=1,
         repr=False,
         description="A video file, a folder of pictures or a picture (relative to the graph file, or asset:NAME), "
-        "an address such as rtsp://user:password@host/path, or /dev/video0",
+        "an address such as rtsp://host:554/path (with user:password@ before the host where the camera asks for them), "
+        "or /dev/video0",
     )
     transport: Literal["tcp", "udp"] = Field(
         "tcp",

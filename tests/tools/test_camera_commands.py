@@ -135,6 +135,20 @@ def test_a_changed_file_is_taken_over(command: Command, tmp_path: Path) -> None:
     assert set(said(command("reload")).splitlines()) == {"two comes", "three goes", "prepare.0 is started again"}
 
 
+def test_a_file_with_another_structure_is_refused_and_named(command: Command, tmp_path: Path) -> None:
+    other = tmp_path / "other.yaml"
+    for new, why in (
+        (GRAPH + "  more: {use: sink_null, from: prepare}\n", "the stages are others (more (new)) than in the run"),
+        (GRAPH.replace("  out:", "  last:"), "the stages are others (last (new), out (gone)) than in the run"),
+        (GRAPH.replace("sink_null,", "sink_null, workers: 2,"), "stages are joined or placed in another way than in"),
+    ):
+        other.write_text(new)
+        done = command("reload", str(other))
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"{other}: {why}")
+    assert command("reload", ".").stderr.startswith(".: ")
+
+
 def test_settings_that_are_refused_and_cameras_that_find_no_room_are_said(counting: Command, tmp_path: Path) -> None:
     graph = tmp_path / "live.yaml"
     graph.write_text(COUNTING.replace("path: numbers", "path: no/such/folder"))
