@@ -103,6 +103,8 @@ class Builder:
                 stages[plan.name] = stage_class(settings, self._context(plan))
         sources = [self.source(camera) for camera in self._plan.cameras] if self._plan.sources else []
         outbox = next((stage for stage in stages.values() if isinstance(stage, Outbox)), None)
+        if outbox:
+            outbox.expects_more = self._plan.expects_more
         return Built(Unit(self._plan, self._runners(stages), self._log), sources, outbox)
 
     def _context(self, plan: StagePlan, pulse: Pulse | None = None) -> StageContext:

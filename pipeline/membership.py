@@ -19,7 +19,7 @@ from pipeline.fleet import Fleet
 from pipeline.plan import EdgePlan, GroupPlan, RunPlan, StagePlan, UnitPlan
 from pipeline.process import Process
 from pipeline.reports import Revised
-from pipeline.revision import with_cameras, with_stages
+from pipeline.revision import expecting, with_cameras, with_stages
 from pipeline.spelling import did_you_mean
 from pipeline.stage import Logger
 
@@ -69,8 +69,9 @@ class Membership:
 
     @property
     def differs(self) -> bool:
-        """True while other cameras are wanted than are there, or one that is there is on its way out."""
-        return self._wanted != self.plan.camera_settings or bool(self._asked_to_leave)
+        """True while other cameras are wanted than are there, or expected, or one that is there is on its way out."""
+        as_wanted = self._wanted == self.plan.camera_settings and not self.plan.expects_more
+        return not as_wanted or bool(self._asked_to_leave)
 
     @property
     def leaving(self) -> list[str]:
@@ -177,7 +178,7 @@ class Membership:
         here = self.plan.camera_settings
         left = {camera for camera in leaving if self._has_left(camera)}
         self._joining = tuple(name for name in self._wanted if name not in here)
-        if left or self._joining:
+        if left or self._joining or self.plan.expects_more:
             cameras = {name: values for name, values in here.items() if name not in left}
             self._revise({**cameras, **{name: self._wanted[name] for name in self._joining}})
 
@@ -202,7 +203,8 @@ class Membership:
 
     def _revise(self, cameras: Mapping[str, Mapping[str, Any]]) -> None:
         self._under_way = True
-        self.plan = with_cameras(self.plan, cameras, self._live, origin=self._origin)
+        plan = with_cameras(self.plan, cameras, self._live, origin=self._origin)
+        self.plan = expecting(plan, more=not self._wanted.keys() <= cameras.keys())
         self._fleet.revise(self.plan)
 
     def _settle(self) -> None:

@@ -58,6 +58,7 @@ class Outbox(Stage[OutboxSettings]):
     """Keeps events until every sink that wants them has them.
 
     `committed`: the bodies of events that nobody has been told of yet. `unnoted`: why a delivery cannot be noted.
+    `expects_more`: cameras are about to come, see `UnitPlan`.
     """
 
     settings_type = OutboxSettings
@@ -70,10 +71,9 @@ class Outbox(Stage[OutboxSettings]):
         self._deliveries: Deliveries
         self._judged: dict[tuple[str, str], int] = dict.fromkeys(self._places(), _NEVER)
         self._ended: set[str] = set()
-        self._note_again_at = 0.0
-        self.unnoted = ""
-        self._lost = LostIncidents()
-        self._old = OldEvents()
+        self._note_again_at, self.unnoted = 0.0, ""
+        self.expects_more = False
+        self._lost, self._old = LostIncidents(), OldEvents()
         self._refused: set[tuple[str, str]] = set()
         self.committed: list[bytes] = []
 
@@ -255,8 +255,8 @@ class Outbox(Stage[OutboxSettings]):
 
     @property
     def all_ended(self) -> bool:
-        """True when all cameras have ended. Where there are none, others are about to come."""
-        return bool(self.context.cameras) and self._ended.issuperset(self.context.cameras)
+        """True when all cameras have ended, and no others are about to come, as they are where there are none."""
+        return bool(self.context.cameras) and not self.expects_more and self._ended.issuperset(self.context.cameras)
 
     # ---- handing out
 

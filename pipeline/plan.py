@@ -84,6 +84,7 @@ class UnitPlan:
     `senders`: edge name -> names of the units that may send on it, for the edges that come in.
     `priorities`: camera -> its weight where not all frames can be taken; 1 for those that are not named.
     `sources`: names of the stages (0 or 1, more when everything is one process) that are sources.
+    `expects_more`: of the outbox: cameras are about to come, so the end of all that are there is not that of the run.
     """
 
     name: str
@@ -95,6 +96,7 @@ class UnitPlan:
     sources: tuple[str, ...] = ()
     senders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     priorities: Mapping[str, int] = field(default_factory=dict)
+    expects_more: bool = False
 
     @property
     def incoming(self) -> tuple[EdgePlan, ...]:
@@ -172,6 +174,11 @@ class RunPlan:
         return next(stage.use for stage in unit.stages if stage.name in unit.sources)
 
     @property
+    def expects_more(self) -> bool:
+        """True where its outbox waits for cameras that are about to come."""
+        return any(unit.expects_more for unit in self.units)
+
+    @property
     def edges_drop(self) -> bool:
         """True where a frame may be dropped on its way because the graph says so."""
         return any(edge.policy != "block" for unit in self.units for edge in unit.edges)
@@ -210,4 +217,5 @@ def from_wire(data: Mapping[str, Any]) -> UnitPlan:
         sources=tuple(data["sources"]),
         senders={edge: tuple(units) for edge, units in data["senders"].items()},
         priorities=data["priorities"],
+        expects_more=data["expects_more"],
     )

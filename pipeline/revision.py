@@ -46,6 +46,17 @@ def with_cameras(
     )
 
 
+def expecting(plan: RunPlan, *, more: bool) -> RunPlan:
+    """The plan in which the outbox knows whether `more` cameras are about to come."""
+    return replace(
+        plan,
+        units=tuple(
+            replace(unit, expects_more=more) if any(stage.use == "outbox" for stage in unit.stages) else unit
+            for unit in plan.units
+        ),
+    )
+
+
 def with_stages(plan: RunPlan, stages: Mapping[str, StagePlan]) -> RunPlan:
     """The plan with these in the place of those of the same name."""
     return replace(

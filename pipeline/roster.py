@@ -36,7 +36,8 @@ def revise(
     """
     before, plan = unit.plan, boot.unit
     coming = [camera for camera in plan.cameras if camera not in before.cameras]
-    if coming and any(isinstance(r.stage, Outbox) and r.stage.all_ended for r in unit.runners.values()):
+    outboxes = [runner.stage for runner in unit.runners.values() if isinstance(runner.stage, Outbox)]
+    if coming and any(outbox.all_ended for outbox in outboxes):
         return "the run is at its end"
     try:
         ring.resize(slots_of(plan))
@@ -46,6 +47,8 @@ def revise(
     if inlet:
         inlet.revise(plan)
     unit.revise(plan)
+    for outbox in outboxes:
+        outbox.expects_more = plan.expects_more
     sources.keep_only(plan.cameras)
     for camera in coming if plan.sources else ():
         sources.add(new_feed(boot, camera))

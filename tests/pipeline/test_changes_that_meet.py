@@ -179,11 +179,31 @@ def test_the_only_camera_gets_other_settings_while_its_process_waits_to_be_start
         run.kill("src.a")
         run.until(lambda _: run.ask("status")["units"]["src.a"]["state"] == "waiting")
         reload(run, write(tmp_path, {"a": {**ENDLESS, "bytes": 100}}))
-        run.moves("a", by=50)
+        run.moves("a", by=400)
         assert run.ask("cameras")["cameras"]["a"]["error"] == ""
 
     run_with(path, talk)
     assert len(lives(tmp_path)["a"]) == 2
+    assert all_whole(tmp_path, 3)
+    seqs = {name: {int(line.split()[2]) for line in (tmp_path / name).read_text().splitlines()} for name in FILES}
+    assert seqs["timed"] == {seq for seq in seqs["numbers"] if seq % 6 == 0}
+
+
+@pytest.mark.parametrize("processes", ["separate", "compact"])
+def test_the_last_camera_that_has_not_ended_gets_other_settings(tmp_path: Path, processes: str) -> None:
+    over = {**ENDLESS, "frames": 31}
+    path = write(tmp_path, {"a": over, "b": ENDLESS}, processes=processes)
+
+    def talk(run: Talk) -> None:
+        run.moves("b")
+        run.until(lambda known: known["cameras"]["a"]["state"] == "done")
+        reload(run, write(tmp_path, {"a": over, "b": {**ENDLESS, "bytes": 100}}, processes=processes))
+        run.moves("b", by=400)
+        assert run.ask("cameras")["problems"] == {}
+
+    run_with(path, talk)
+    found = lives(tmp_path)
+    assert [len(found[camera]) for camera in "ab"] == [1, 2]
     assert all_whole(tmp_path, 3)
     seqs = {name: {int(line.split()[2]) for line in (tmp_path / name).read_text().splitlines()} for name in FILES}
     assert seqs["timed"] == {seq for seq in seqs["numbers"] if seq % 6 == 0}

@@ -27,7 +27,8 @@ camera_defaults: {{frames: 5}}
 cameras: {{a: {{}}, b: {{}}}}
 stages:
   src: {{use: count_source}}
-  out: {{use: collect, from: src, with: {{path: numbers}}}}
+  emit: {{use: emit, from: src}}
+  out: {{use: collect_events, from: emit, with: {{path: events}}}}
 """
 
 
@@ -109,3 +110,29 @@ def test_settings_that_are_refused_are_named_without_their_values(run: Asked) ->
     assert answer["error"].startswith("camera c: frames: ")
     assert answer["error"].endswith("; expected the settings of `count_source`")
     assert "secr3t" not in answer["error"]
+
+
+def test_the_outbox_expects_a_camera_that_comes_again_and_no_longer_when_it_does_not(run: Asked) -> None:
+    run.reload(camera_settings={"a": run.plan.camera_settings["a"], "b": {"frames": 9}})
+    run.members.turn(stopping=False)
+    assert list(run.members.plan.camera_settings) == ["a"]
+    assert run.members.plan.expects_more
+    run.ask("remove", camera="b")
+    assert run.members.differs
+    for _ in range(3):
+        run.members.turn(stopping=False)
+    assert list(run.members.plan.camera_settings) == ["a"]
+    assert not run.members.plan.expects_more
+    assert not run.members.differs
+
+
+def test_a_camera_that_is_not_wanted_any_more_when_it_would_come_does_not(run: Asked) -> None:
+    run.ask("add", camera="c", values={})
+    run.members.turn(stopping=False)
+    assert list(run.members.joining) == ["c"]
+    run.ask("remove", camera="c")
+    for _ in range(3):
+        run.members.turn(stopping=False)
+    assert list(run.members.plan.camera_settings) == ["a", "b"]
+    assert run.members.leaving == []
+    assert not run.members.differs
