@@ -13,10 +13,10 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from pipeline.errors import BadItem, UserError
 from pipeline.messages import Array
@@ -27,8 +27,10 @@ from stages.inference.engine import ProviderName, RunFailed
 from stages.inference.model_files import find_model, sha256_of, verify_model
 from stages.inference.opening import Asked, open_model
 from stages.inference.openvino_engine import Precision
+from stages.inference.options import ProviderOptions
 from stages.inference.signatures import signature_of_file
 from stages.messages import Tensor
+from stages.vision.batching import runs_of
 from stages.vision.decoding.end2end import joined_rows, rows_by_image
 from stages.vision.model_contract import (
     Converter,
@@ -62,12 +64,25 @@ class InferSettings(Settings):
     max_rows: int = Field(
         32, ge=1, le=4096, description="At most so many pictures in one run of the model: frames may have many crops"
     )
+    batch_sizes: tuple[Annotated[int, Field(ge=1, le=4096)], ...] = Field(
+        (),
+        description="Pictures of one run, ascending: what comes is filled up to the next of these, where each new "
+        "number is expensive (TensorRT, CUDA graphs); by default any number",
+    )
+    options: ProviderOptions = Field(ProviderOptions(), description="What providers are told, by their names")
     sha256: str | None = Field(
         None,
         pattern="^[0-9a-f]{64}$",
         description="Of the model's file: any other is refused; by default what it is when the run starts",
     )
     input: InputSettings = Field(InputSettings(), description="What the model's input is, where it does not say so")
+
+    @field_validator("batch_sizes")
+    @classmethod
+    def _ascend(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        if list(sizes) != sorted(set(sizes)):
+            raise ValueError(f"expected different sizes in ascending order, got {', '.join(map(str, sizes))}")
+        return sizes
 
 
 class Infer(Stage[InferSettings]):
@@ -128,11 +143,14 @@ class Infer(Stage[InferSettings]):
         path = find_model(self.settings.model, self.context.base_folder)
         verify_model(path, self.settings.sha256)
         began = time.monotonic()
-        asked = Asked(self.settings.providers, self.settings.intra_op_threads, self.settings.precision)
+        s = self.settings
+        options = {name: s.options.of(name, self.context.base_folder) for name in s.providers}
+        asked = Asked(s.providers, s.intra_op_threads, s.precision, options)
         self._engine, passed_over = open_model(path, asked)
         signature = self._engine.signature
         self._contract = read_contract(signature, self.settings.model, self.settings.input)
         self._mixed = mixed_output(signature)
+        self._sizes = (self._contract.batch,) if self._contract.batch else self.settings.batch_sizes
         self._names = [port.name for port in signature.outputs]
         self._nothing = {name: row[:0] for name, row in self._warm_up().items()}
         for provider, why in passed_over.items():
@@ -180,15 +198,16 @@ class Infer(Stage[InferSettings]):
         return results
 
     def _run(self, pictures: Sequence[Array]) -> Iterator[Row]:
-        """The rows of pictures of one size, in order; a static batch is filled up with its last row and cut."""
-        step = self._contract.batch
-        if step is None and sum(map(len, pictures)) <= self.settings.max_rows:
+        """The rows of pictures of one size, in order; a run that is too small is filled up with its last row."""
+        rows = sum(map(len, pictures))
+        runs = list(runs_of(rows, most=self.settings.max_rows, sizes=self._sizes))
+        if len(runs) == 1 and runs[0].rows == rows:
             yield from self._run_once(pictures)
             return
         singles = [picture[i : i + 1] for picture in pictures for i in range(len(picture))]
-        for part in chunked(singles, step or self.settings.max_rows):
-            missing = step - len(part) if step else 0
-            yield from self._run_once([*part, *[part[-1]] * missing])[: len(part)]
+        for run in runs:
+            own = singles[run.first : run.first + run.own]
+            yield from self._run_once([*own, *[own[-1]] * (run.rows - run.own)])[: run.own]
 
     def _run_once(self, pictures: Sequence[Array]) -> list[Row]:
         count = sum(len(picture) for picture in pictures)
@@ -254,8 +273,3 @@ class Infer(Stage[InferSettings]):
 
     def _say(self, text: str) -> str:
         return f"stage {self.context.stage}: {text}"
-
-
-def chunked(values: Sequence[Array], size: int) -> Iterator[Sequence[Array]]:
-    """In pieces of ``size``; the last may be shorter."""
-    return (values[at : at + size] for at in range(0, len(values), size))

@@ -60,18 +60,21 @@ def offered() -> set[ProviderName]:
     return {name for name, own in PROVIDERS.items() if own in there}
 
 
-def open_with(provider: ProviderName, path: Path, *, behind: Sequence[ProviderName], threads: int) -> OnnxRuntimeEngine:
-    """The model on this provider; nodes that it does not know go to those ``behind`` it, and to no others.
+def open_with(wanted: Mapping[ProviderName, Mapping[str, str]], path: Path, *, threads: int) -> OnnxRuntimeEngine:
+    """The model on the first of these providers, each with its options.
 
-    Raises NotToBeHad where that does not work.
+    Nodes that it does not know go to the others, and to no others. Raises NotToBeHad where that does not work.
     """
     ort.set_default_logger_severity(4)  # what goes wrong is said once, and not in colours on stderr
-    own = PROVIDERS[provider]
-    if provider not in offered():
+    there = offered()
+    first = next(iter(wanted))
+    if first not in there:
         raise NotToBeHad(f"this ONNX Runtime has only {', '.join(ort.get_available_providers())}")
-    wanted = [own, *(PROVIDERS[name] for name in behind if name in offered())]
+    own = PROVIDERS[first]
+    providers = [(PROVIDERS[name], dict(options)) for name, options in wanted.items() if name in there]
+    settings = _options([name for name, _ in providers], threads)
     try:
-        session = ort.InferenceSession(str(path), _options(wanted, threads), providers=wanted, enable_fallback=0)
+        session = ort.InferenceSession(str(path), settings, providers=providers, enable_fallback=0)
     except _FAILURES as error:
         raise NotToBeHad(one_line(error)) from None
     runs_on = session.get_providers()[0]

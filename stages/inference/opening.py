@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.errors import EnvironmentProblem, UserError
@@ -21,6 +21,8 @@ class Asked:
     providers: tuple[ProviderName, ...] = ("cpu",)
     threads: int = 1
     precision: Precision = "f32"
+    options: Mapping[ProviderName, Mapping[str, str]] = field(default_factory=dict)
+    """What each provider of ONNX Runtime is told."""
 
 
 def open_model(path: Path, asked: Asked) -> Opened:
@@ -45,7 +47,8 @@ def _open(name: ProviderName, path: Path, behind: Sequence[ProviderName], asked:
     if name == "openvino" and name not in onnxruntime_engine.offered():
         signature = onnxruntime_engine.look_into(path)
         return openvino_engine.open_openvino(path, signature, threads=asked.threads, precision=asked.precision)
-    return onnxruntime_engine.open_with(name, path, behind=behind, threads=asked.threads)
+    wanted = {each: asked.options.get(each, {}) for each in (name, *behind)}
+    return onnxruntime_engine.open_with(wanted, path, threads=asked.threads)
 
 
 def _none_of(passed_over: dict[str, str]) -> str:

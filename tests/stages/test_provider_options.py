@@ -1,0 +1,87 @@
+"""What providers are told, in ONNX Runtime's words. No GPU runs: what is asked of ONNX Runtime is looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from stages.infer import InferSettings
+from stages.inference import onnxruntime_engine
+from stages.inference.engine import NotToBeHad
+from stages.inference.options import ProviderOptions, bytes_of
+
+
+def told(provider: Any, folder: Path, **options: Any) -> dict[str, str]:
+    return dict(ProviderOptions.model_validate({provider: options}).of(provider, folder))
+
+
+def test_options_are_texts_in_the_words_of_onnxruntime(tmp_path: Path) -> None:
+    cuda = {"device_id": 1, "gpu_mem_limit": "2GB", "use_tf32": False, "cudnn_conv_algo_search": "HEURISTIC"}
+    assert told("cuda", tmp_path, **cuda) == {
+        "device_id": "1",
+        "gpu_mem_limit": "2000000000",
+        "use_tf32": "0",
+        "cudnn_conv_algo_search": "HEURISTIC",
+    }
+    tensorrt = told("tensorrt", tmp_path, trt_engine_cache_enable=True, trt_engine_cache_path="engines")
+    assert tensorrt == {"trt_engine_cache_enable": "1", "trt_engine_cache_path": str(tmp_path / "engines")}
+    assert told("cuda", tmp_path) == dict(ProviderOptions().of("cpu", tmp_path)) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("2GB", 2_000_000_000), ("1.5 MiB", 1_572_864), ("512", 512), ("3 kb", 3000), (7, 7)]
+)
+def test_sizes(text: object, value: int) -> None:
+    assert bytes_of(text) == value
+
+
+WRONG: list[dict[str, Any]] = [
+    {"cuda": {"gpu_mem_limit": "much"}},
+    {"cuda": {"gpu_mem_limit": 0}},
+    {"cuda": {"gpu_mem_limt": "2GB"}},
+    {"cuda": {"device_id": -1}},
+    {"cuda": {"arena_extend_strategy": "kNever"}},
+    {"tensorrt": {"trt_builder_optimization_level": 9}},
+    {"rocm": {}},
+]
+
+
+@pytest.mark.parametrize("options", WRONG, ids=str)
+def test_what_a_provider_does_not_know_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        InferSettings.model_validate({"model": "m.onnx", "options": options})
+
+
+@pytest.mark.parametrize("sizes", [[4, 2], [2, 2], [0, 1]])
+def test_batch_sizes_ascend(sizes: list[int]) -> None:
+    with pytest.raises(ValidationError):
+        InferSettings.model_validate({"model": "m.onnx", "batch_sizes": sizes})
+
+
+class Refused(RuntimeError):
+    """What the session below raises when it has been asked for."""
+
+
+@pytest.mark.parametrize("listed", [("cuda",), ("cuda", "cpu"), ("tensorrt", "cuda", "cpu")])
+def test_what_onnxruntime_is_asked_for(monkeypatch: pytest.MonkeyPatch, listed: tuple[Any, ...]) -> None:
+    asked: list[Any] = []
+
+    def session(path: str, settings: Any, providers: Any, enable_fallback: int) -> None:
+        asked.append((settings, providers, enable_fallback))
+        raise Refused("no GPU")
+
+    ort = onnxruntime_engine.ort
+    monkeypatch.setattr(ort, "InferenceSession", session)
+    monkeypatch.setattr(ort, "get_available_providers", lambda: [onnxruntime_engine.PROVIDERS[name] for name in listed])
+    options = {name: ({"device_id": "1"} if name != "cpu" else {}) for name in listed}
+    with pytest.raises(NotToBeHad, match="no GPU"):
+        onnxruntime_engine.open_with(options, Path("m.onnx"), threads=3)
+    [(settings, providers, fallback)] = asked
+    assert providers == [(onnxruntime_engine.PROVIDERS[name], dict(options[name])) for name in listed]
+    assert fallback == 0
+    assert settings.intra_op_num_threads == 3
+    strict = settings.get_session_config_entry("session.disable_cpu_ep_fallback") if "cpu" not in listed else "1"
+    assert strict == "1"
