@@ -70,13 +70,28 @@ def _description(name: str, kind: AnyStage) -> Iterator[str]:
 
 def _fields(title: str, model: type[BaseModel]) -> Iterator[str]:
     schema = schema_of(model)
-    words = described(schema, ())
     yield ""
-    yield f"{title}:" if words else f"{title}: no settings"
-    for key, about in words.items():
-        yield f"  {key}: {_bounds(schema['properties'][key], key in schema.get('required', ()))}"
-        if about:
-            yield f"      {about}"
+    yield f"{title}:" if described(schema, ()) else f"{title}: no settings"
+    yield from _keys(schema, schema, "  ")
+
+
+def _keys(root: dict[str, Any], part: dict[str, Any], indent: str) -> Iterator[str]:
+    """Each setting with its kind and its description; settings of their own below it."""
+    for key, field in part.get("properties", {}).items():
+        below = _settings_below(root, field)
+        kind = "its own settings" if below else _bounds(field, key in part.get("required", ()))
+        yield f"{indent}{key}: {kind}"
+        if field.get("description"):
+            yield f"{indent}    {field['description']}"
+        if below:
+            yield from _keys(root, below, indent + "  ")
+
+
+def _settings_below(root: dict[str, Any], field: dict[str, Any]) -> dict[str, Any] | None:
+    """The schema of a setting that holds settings; None for any other."""
+    name = str(field.get("$ref", "")).rpartition("/")[2]
+    found: dict[str, Any] = root.get("$defs", {}).get(name, {})
+    return found if "properties" in found else None
 
 
 def _bounds(field: dict[str, Any], required: bool) -> str:

@@ -102,6 +102,13 @@ def test_one_stage_is_described() -> None:
     assert "cameras:\n  priority: integer >= 1, <= 100 (default 1)" in run("stages", "count_source")[1]
 
 
+def test_settings_of_settings_stand_below_them() -> None:
+    told = run("stages", "infer")[1]
+    assert "  options: its own settings\n" in told
+    assert "    cuda: its own settings\n" in told
+    assert "      gpu_mem_limit: integer or null (default nothing)\n" in told
+
+
 def test_a_mistyped_stage_is_the_users_mistake() -> None:
     assert run("stages", "duoble") == (2, "", "no stage is called `duoble`; did you mean `double`?\n")
 
