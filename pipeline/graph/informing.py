@@ -8,6 +8,7 @@ What somebody wrote stays.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -78,6 +79,7 @@ def _asked(node: Node, ask: Callable[[type[Stage[Any]], Any], Mapping[str, Any]]
 def _with(node: Node, found: Mapping[str, Any]) -> Node:
     if not found or node.stage is None:
         return node
-    values = {**(node.entry.with_ or {}), **found}
+    # As a file would have them: a plan is compared with one that was read again.
+    values = {**(node.entry.with_ or {}), **json.loads(json.dumps(found))}
     settings = node.stage.settings_type.model_validate(values)
     return replace(node, entry=node.entry.model_copy(update={"with_": values}), settings=settings)

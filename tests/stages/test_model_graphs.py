@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from pipeline.errors import GraphError
+from pipeline.graph import load_plan
 from pipeline.graph.loading import Graph, parse_graph
+from pipeline.plan import run_from_wire, run_to_wire
 
 GRAPH = """version: 1
 cameras:
@@ -102,3 +105,14 @@ def test_a_model_that_nobody_knows(folder: Path) -> None:
     assert "g.yaml:8:12: stages.people: " in said
     assert "its metadata says task `segment`" in said
     assert "are not those of `format: yolox`" in mistakes(folder, model="pose.onnx", decode=", with: {format: yolox}")
+
+
+@pytest.mark.parametrize("processes", ["separate", "compact"])
+def test_the_plan_is_the_same_when_it_has_travelled(folder: Path, processes: str) -> None:
+    """It is compared with one that a command sent: what nobody changed must not begin anew at a reload."""
+    text = GRAPH.format(model="pose.onnx", prepare="", decode="", more="").replace(
+        "cameras:", f"processes: {processes}\ncameras:"
+    )
+    (folder / "g.yaml").write_text(text)
+    plan = load_plan(folder / "g.yaml")
+    assert run_from_wire(json.loads(json.dumps(run_to_wire(plan)))) == plan
