@@ -24,7 +24,7 @@ from pipeline.paths import ASSET_PREFIX
 from pipeline.stage import Context, Settings, Stage, Upstream
 from stages.inference.contracts import InputSettings, check_size, mixed_output, read_contract, reading_of
 from stages.inference.engine import ProviderName, RunFailed
-from stages.inference.model_files import find_model, sha256_of, verify_model
+from stages.inference.model_files import find_libraries, find_model, sha256_of, verify_model
 from stages.inference.opening import Asked, open_model
 from stages.inference.openvino_engine import Precision
 from stages.inference.options import ProviderOptions
@@ -36,6 +36,7 @@ from stages.vision.model_contract import (
     Converter,
     stated_size,
 )
+from stages.vision.recognition import Signature
 
 IMAGE = "image"
 # Below this a copy into the message is cheaper than a slot.
@@ -70,6 +71,9 @@ class InferSettings(Settings):
         "number is expensive (TensorRT, CUDA graphs); by default any number",
     )
     options: ProviderOptions = Field(ProviderOptions(), description="What providers are told, by their names")
+    custom_ops: tuple[str, ...] = Field(
+        (), description="Shared libraries with operators that the model brings: their code runs in this process"
+    )
     sha256: str | None = Field(
         None,
         pattern="^[0-9a-f]{64}$",
@@ -102,14 +106,14 @@ class Infer(Stage[InferSettings]):
     def check(cls, settings: InferSettings, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
         try:
             path = find_model(settings.model, base_folder)
-            read_contract(signature_of_file(path), settings.model, settings.input)
+            read_contract(signature_of(path, settings, base_folder), settings.model, settings.input)
             verify_model(path, settings.sha256)
         except UserError as error:
             yield ("model",), str(error)
 
     @classmethod
     def wants(cls, settings: InferSettings, base_folder: Path) -> Mapping[str, Any]:
-        signature = signature_of_file(find_model(settings.model, base_folder))
+        signature = signature_of(find_model(settings.model, base_folder), settings, base_folder)
         reading = reading_of(signature)
         size = signature.picture_size() or stated_size(signature.metadata)
         found: dict[str, Any] = {} if size is None else {"size": size}
@@ -122,13 +126,12 @@ class Infer(Stage[InferSettings]):
         path = find_model(settings.model, base_folder)
         pictures = [(name, said["picture"]["size"]) for name, said in upstream.stages.items() if "picture" in said]
         if pictures:
-            check_size(
-                read_contract(signature_of_file(path), settings.model, settings.input), settings.model, *pictures[-1]
-            )
+            signature = signature_of(path, settings, base_folder)
+            check_size(read_contract(signature, settings.model, settings.input), settings.model, *pictures[-1])
         return {} if settings.sha256 else {"sha256": sha256_of(path)}
 
     @classmethod
-    def describe(cls, settings: InferSettings) -> Mapping[str, Mapping[str, str]]:
+    def describe(cls, settings: InferSettings) -> Mapping[str, Mapping[str, Any]]:
         """`model`: its name and hash; its provider only where it is the only one, for of several the best that works
         is taken when the model is opened.
         """
@@ -137,7 +140,7 @@ class Infer(Stage[InferSettings]):
             model["sha256"] = settings.sha256
         if len(set(settings.providers)) == 1:
             model["provider"] = settings.providers[0]
-        return {"model": model, "model_file": {"path": settings.model}}
+        return {"model": model, "model_file": {"path": settings.model, "custom_ops": settings.custom_ops}}
 
     def open(self) -> None:
         path = find_model(self.settings.model, self.context.base_folder)
@@ -145,7 +148,8 @@ class Infer(Stage[InferSettings]):
         began = time.monotonic()
         s = self.settings
         options = {name: s.options.of(name, self.context.base_folder) for name in s.providers}
-        asked = Asked(s.providers, s.intra_op_threads, s.precision, options)
+        libraries = find_libraries(s.custom_ops, self.context.base_folder)
+        asked = Asked(s.providers, s.intra_op_threads, s.precision, options, libraries)
         self._engine, passed_over = open_model(path, asked)
         signature = self._engine.signature
         self._contract = read_contract(signature, self.settings.model, self.settings.input)
@@ -273,3 +277,8 @@ class Infer(Stage[InferSettings]):
 
     def _say(self, text: str) -> str:
         return f"stage {self.context.stage}: {text}"
+
+
+def signature_of(path: Path, settings: InferSettings, base_folder: Path) -> Signature:
+    """What the model says of itself. Raises UserError where it is none, or one that must not be opened."""
+    return signature_of_file(path, find_libraries(settings.custom_ops, base_folder))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 from pipeline.errors import UserError
@@ -18,6 +19,15 @@ def find_model(text: str, base_folder: Path) -> Path:
         raise UserError(f"the model {text} is not on this machine ({path}); get it with `camgraph assets pull`")
     other = instead_of_file(path)
     raise UserError(f"{path} is {other}, expected an ONNX file" if other else f"no such model file: {path}")
+
+
+def find_libraries(names: Iterable[str], base_folder: Path) -> tuple[Path, ...]:
+    """Shared libraries with operators. Raises UserError where one is missing."""
+    found = tuple(resolve(name, base_folder) for name in names)
+    missing = [str(path) for path in found if not path.is_file()]
+    if missing:
+        raise UserError(f"no such library of operators: {', '.join(missing)}")
+    return found
 
 
 def sha256_of(path: Path) -> str:

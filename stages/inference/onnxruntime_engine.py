@@ -60,10 +60,13 @@ def offered() -> set[ProviderName]:
     return {name for name, own in PROVIDERS.items() if own in there}
 
 
-def open_with(wanted: Mapping[ProviderName, Mapping[str, str]], path: Path, *, threads: int) -> OnnxRuntimeEngine:
+def open_with(
+    wanted: Mapping[ProviderName, Mapping[str, str]], path: Path, *, threads: int, libraries: Sequence[Path] = ()
+) -> OnnxRuntimeEngine:
     """The model on the first of these providers, each with its options.
 
-    Nodes that it does not know go to the others, and to no others. Raises NotToBeHad where that does not work.
+    Nodes that it does not know go to the others, and to no others; ``libraries`` have operators of the model's own.
+    Raises NotToBeHad where that does not work.
     """
     ort.set_default_logger_severity(4)  # what goes wrong is said once, and not in colours on stderr
     there = offered()
@@ -74,6 +77,7 @@ def open_with(wanted: Mapping[ProviderName, Mapping[str, str]], path: Path, *, t
     providers = [(PROVIDERS[name], dict(options)) for name, options in wanted.items() if name in there]
     settings = _options([name for name, _ in providers], threads)
     try:
+        _register(settings, libraries)
         session = ort.InferenceSession(str(path), settings, providers=providers, enable_fallback=0)
     except _FAILURES as error:
         raise NotToBeHad(one_line(error)) from None
@@ -109,7 +113,12 @@ def _placement_of(session: ort.InferenceSession) -> Placement:
     return Placement(nodes)
 
 
-def look_into(path: Path) -> Signature:
+def _register(options: ort.SessionOptions, libraries: Sequence[Path]) -> None:
+    for library in libraries:
+        options.register_custom_ops_library(str(library))
+
+
+def look_into(path: Path, libraries: Sequence[Path] = ()) -> Signature:
     """What a model says of itself, opened as fast as can be. Raises UserError where it is none."""
     ort.set_default_logger_severity(4)
     options = ort.SessionOptions()
@@ -117,6 +126,7 @@ def look_into(path: Path) -> Signature:
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
     try:
+        _register(options, libraries)
         session = ort.InferenceSession(str(path), options, providers=[CPU], enable_fallback=0)
     except _FAILURES as error:
         raise UserError(f"{path}: cannot be read as an ONNX model: {one_line(error)}") from None

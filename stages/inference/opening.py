@@ -23,6 +23,8 @@ class Asked:
     precision: Precision = "f32"
     options: Mapping[ProviderName, Mapping[str, str]] = field(default_factory=dict)
     """What each provider of ONNX Runtime is told."""
+    libraries: tuple[Path, ...] = ()
+    """With operators of the model's own, for ONNX Runtime."""
 
 
 def open_model(path: Path, asked: Asked) -> Opened:
@@ -45,10 +47,10 @@ def open_model(path: Path, asked: Asked) -> Opened:
 def _open(name: ProviderName, path: Path, behind: Sequence[ProviderName], asked: Asked) -> Engine:
     """OpenVINO comes from its own package, unless ONNX Runtime was built with it."""
     if name == "openvino" and name not in onnxruntime_engine.offered():
-        signature = onnxruntime_engine.look_into(path)
+        signature = onnxruntime_engine.look_into(path, asked.libraries)
         return openvino_engine.open_openvino(path, signature, threads=asked.threads, precision=asked.precision)
     wanted = {each: asked.options.get(each, {}) for each in (name, *behind)}
-    return onnxruntime_engine.open_with(wanted, path, threads=asked.threads)
+    return onnxruntime_engine.open_with(wanted, path, threads=asked.threads, libraries=asked.libraries)
 
 
 def _none_of(passed_over: dict[str, str]) -> str:

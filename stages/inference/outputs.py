@@ -11,7 +11,7 @@ from pydantic import Field
 from pipeline.errors import BadItem, UserError
 from pipeline.messages import Array
 from pipeline.stage import Settings, Upstream
-from stages.inference.model_files import find_model
+from stages.inference.model_files import find_libraries, find_model
 from stages.inference.signatures import read_model
 from stages.messages import Tensor
 from stages.vision.decoding.detections import Detections
@@ -53,11 +53,12 @@ class ModelBefore(NamedTuple):
 
 def model_before(upstream: Upstream, base_folder: Path, stated: Stated) -> ModelBefore | None:
     """None where none stands there. Raises UserError where it cannot be said what it is."""
-    files = [said["model_file"]["path"] for said in upstream.stages.values() if "model_file" in said]
+    files = [said["model_file"] for said in upstream.stages.values() if "model_file" in said]
     if not files:
         return None
-    path = find_model(files[-1], base_folder)
-    return ModelBefore(path, read_model(path, stated))
+    path = find_model(files[-1]["path"], base_folder)
+    libraries = find_libraries(files[-1]["custom_ops"], base_folder)
+    return ModelBefore(path, read_model(path, stated, libraries))
 
 
 class OutputReader:

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import onnx
-
 from pipeline.errors import UserError
 from stages.inference.contracts import InputSettings, read_contract
 from stages.inference.engine import Opened, ProviderName
 from stages.inference.model_files import sha256_of
+from stages.inference.model_safety import checked_model
 from stages.inference.opening import Asked, open_model
 from stages.inference.signatures import signature_of_file
 from stages.vision.model_contract import InputContract, stated_size
@@ -48,10 +47,7 @@ def inspect(path: Path, size: tuple[int, int] | None = None) -> Inspection:
     Raises UserError where it is no model.
     """
     signature = signature_of_file(path)
-    try:
-        model = onnx.load(str(path), load_external_data=False)
-    except Exception as error:  # noqa: BLE001 - protobuf and onnx raise what they like at a broken file
-        raise UserError(f"{path}: cannot be read as an ONNX model: {error}") from None
+    model = checked_model(path)
     size = size or signature.picture_size() or stated_size(signature.metadata) or _USUAL_SIZE
     contract = _contract(path, signature)
     return Inspection(
