@@ -5,7 +5,6 @@ mailboxes --gatherer--> batch --[pool, or the loop]--> rows --unit--> outlet --a
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from pipeline.context import Collector
@@ -65,7 +64,6 @@ class Intake:
         )
         blocking = all(edge.policy == "block" for edge in unit.plan.incoming)
         self._batches_a_turn = _BATCHES_A_TURN if blocking else 1
-        self._ages: dict[str, float] = {}
 
     def take(self) -> bool:
         """Take what there is and may be taken; True when there may be more."""
@@ -129,13 +127,8 @@ class Intake:
         self._inlet.done(item)
         if isinstance(item.payload, End):
             self._on_end(item)
-        elif item.stamp.captured_ns:
-            self._ages[item.camera] = (time.monotonic_ns() - item.stamp.captured_ns) / 1e6
-
-    def ages(self) -> dict[str, float]:
-        """Camera -> how old its last frame was when it was done (ms), of those done since the last call."""
-        ages, self._ages = self._ages, {}
-        return ages
+        elif not item.is_mark:
+            self._unit.frame_done(item.stamp)
 
     def wait_ms(self) -> int:
         """How much longer a batch that is not full waits for more items; 0 when it does not."""

@@ -206,7 +206,8 @@ class LocalRun:
             items.append(Item(feed.camera, Key(stamp.epoch, stamp.seq, 0), handed.message))
             self._process.counters.add("frames", feed.camera)
         self._built.unit.spread(row[0][0].stage, items, [[handed.message] for _, handed in row])
-        for feed, _ in row:
+        for feed, handed in row:
+            self._built.unit.frame_done(handed.message.stamp)
             feed.give_back()
 
     def _end(self, feed: SourceFeed, end: End) -> None:
@@ -246,6 +247,7 @@ class LocalRun:
                 self.events.append(event)
             outbox.committed.clear()
         self._note_cameras()
+        self.meter.note_ages(self._process.plan.name, unit.ages_ms())
         stages = {name: StageBeat(**runner.times.snapshot()) for name, runner in unit.runners.items()}
         files = self._process.counters.files
         self._process.beat = Beat(op="beat", stages=stages, files=files, held=self._hold.waits_for)

@@ -17,6 +17,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from pipeline.messages import Event
+
 DROPPING_AT_WORK = 2
 """How many frames of one live camera a process works on at once."""
 
@@ -107,6 +109,13 @@ class UnitPlan:
     def outgoing(self) -> tuple[EdgePlan, ...]:
         own = {stage.name for stage in self.stages}
         return tuple(e for e in self.edges if not e.inner and e.sender in own)
+
+    @property
+    def ends_frames(self) -> bool:
+        """True where frames come, and go on to no other process: all that leaves it, if anything, is events."""
+        own = {stage.name for stage in self.stages}
+        takes_frames = any(edge.reader in own and edge.type != Event.TYPE for edge in self.edges)
+        return takes_frames and all(edge.type == Event.TYPE for edge in self.outgoing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,7 @@ class Sources:
     def _frame_done(self, feed: SourceFeed, frame: _Frame) -> None:
         feed.give_back()
         frame.done = True
+        self._unit.frame_done(frame.stamp)
         frames = self._on_the_way[feed.camera]
         while frames and frames[0].done:
             self.frames_done[feed.camera] = frames.popleft().stamp

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from pipeline.camera_states import MOST_DEPARTED, CameraNow
+from pipeline.frame_ages import FrameAges
 from pipeline.plan import RunPlan, UnitPlan
 from pipeline.registry import find_stage
 from pipeline.reports import Beat, StageBeat
@@ -52,7 +53,7 @@ class Meter:
     def __init__(self, plan: RunPlan) -> None:
         self.plan = plan
         self._started = time.monotonic()
-        self._ages: dict[str, float] = {}
+        self._ages = FrameAges()
         self._last_frame: dict[str, tuple[int, float]] = {}
         self._source = find_stage(plan.source)
         self._here_since: dict[str, float] = {}
@@ -69,9 +70,8 @@ class Meter:
         self.plan = plan
         self._here_since = {camera: self._here_since.get(camera, now) for camera in here}
         self._still_limit_s = {camera: self._still_limit_of(values) for camera, values in here.items()}
-        for known in (self._ages, self._last_frame):
-            for camera in known.keys() - here.keys():
-                del known[camera]
+        self._ages.keep(here)
+        self._last_frame = {camera: last for camera, last in self._last_frame.items() if camera in here}
         for camera in [camera for camera in self._actions if camera not in here][:-MOST_DEPARTED]:
             del self._actions[camera]
 
@@ -80,10 +80,9 @@ class Meter:
         self._paused = frozenset(cameras)
         self._here_since.update(dict.fromkeys(self._here_since.keys() & self._paused, time.monotonic()))
 
-    def note_ages(self, unit: UnitPlan, ages: dict[str, float]) -> None:
-        """How old frames were when a process was done with them (ms); the last process of the graph counts."""
-        if not unit.outgoing or any(stage.use == "outbox" for stage in unit.stages):
-            self._ages.update(ages)
+    def note_ages(self, process: str, ages_ms: Mapping[str, float]) -> None:
+        """Camera -> how old its newest frame was when it ended in this process."""
+        self._ages.note(process, ages_ms, time.monotonic())
 
     def note_event(self, event: Mapping[str, Any]) -> None:
         """An event has been committed, which `read_event` has read."""
@@ -155,7 +154,7 @@ class Meter:
             "drops": sum(drops.values()),
             "drops_by_reason": drops,
             "skipped_by_reason": _by_reason("skipped.", camera, counts),
-            "age_ms": None if camera in self._paused or self._is_still(camera) else self._ages.get(camera),
+            "age_ms": self._age_ms(camera),
             "events": self._actions[camera].total(),
         }
 
@@ -183,9 +182,10 @@ class Meter:
         _, since = self._last_frame.get(camera, (0, 0.0))
         return time.monotonic() - max(since, self._here_since.get(camera, self._started))
 
-    def _is_still(self, camera: str) -> bool:
-        """True when no frame of the camera came for longer than one of its kind may be silent."""
-        return self._still_s(camera) > self._still_limit_s[camera]
+    def _age_ms(self, camera: str) -> float | None:
+        """None where it is paused, or where no frame of it has come, or ended, for too long."""
+        still = camera in self._paused or self._still_s(camera) > self._still_limit_s[camera]
+        return None if still else self._ages.of(camera, time.monotonic(), self._still_limit_s[camera])
 
     def _still_limit_of(self, camera_settings: Mapping[str, Any]) -> float:
         assert issubclass(self._source, Source)

@@ -183,7 +183,7 @@ class Supervisor:
                 self._ready(process, report.endpoint)
             case Beat():
                 process.note_beat(report)
-                self.meter.note_ages(process.plan, report.ages)
+                self.meter.note_ages(process.plan.name, report.ages)
                 self.meter.note_frames(process)
                 self._cameras.heard(process.plan, report)
             case Ended():

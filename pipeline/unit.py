@@ -7,6 +7,7 @@ Knows nothing of sockets or shared memory. With `processes: one` the unit is the
 
 from __future__ import annotations
 
+import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from pipeline.errors import CamgraphError
 from pipeline.items import END_SEQ, Item, Key
 from pipeline.join import Join, merged_key
-from pipeline.messages import End, Message, Tombstone
+from pipeline.messages import End, Message, Stamp, Tombstone
 from pipeline.plan import EdgePlan, UnitPlan
 from pipeline.runner import BUGS, Runner, ends_the_run
 from pipeline.stage import Logger
@@ -57,6 +58,8 @@ class Unit:
         self._joins: dict[tuple[str, str], Join[Message]] = {}
         self._ends: Counter[tuple[str, str]] = Counter()
         self._opened: list[str] = []
+        self._ends_frames = plan.ends_frames
+        self._ages_ms: dict[str, float] = {}
 
     @property
     def head(self) -> Runner:
@@ -177,6 +180,18 @@ class Unit:
             for one in join.matched()
             if one.kind != "end"
         ]
+
+    # ---- ages
+
+    def frame_done(self, stamp: Stamp) -> None:
+        """All that was made of this frame in here is done."""
+        if self._ends_frames and stamp.captured_ns:
+            self._ages_ms[stamp.camera] = (time.monotonic_ns() - stamp.captured_ns) / 1e6
+
+    def ages_ms(self) -> dict[str, float]:
+        """Camera -> how old the newest frame was when it was done, of those that ended here since the last call."""
+        ages_ms, self._ages_ms = self._ages_ms, {}
+        return ages_ms
 
     # ---- ends
 

@@ -68,7 +68,7 @@ class Vitals:
             source_opening=silence.opening,
             stages={name: runner.times.snapshot() for name, runner in self._unit.runners.items()},
             counts=self._counters.snapshot(),
-            ages=self._intake.ages() if self._intake else {},
+            ages=self._unit.ages_ms(),
             files=self._counters.files,
             frames_done=self._sources.frames_done,
             cpu_s=time.process_time() - self._cpu_before,

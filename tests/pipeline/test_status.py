@@ -137,7 +137,7 @@ def test_of_cameras_that_come_and_go_under_ever_new_names_nothing_grows(scene: S
         name = f"c{n}"
         scene.meter.follow(replace(plan, camera_settings={name: {"frames": 1}}))
         scene.meter.note_event({"type": "x", "data": {"camera": name}})
-        scene.meter.note_ages(scene.capture.plan, {name: 1.0})
+        scene.meter.note_ages(scene.capture.plan.name, {name: 1.0})
     status = scene.meter.status([scene.capture], [])
     assert list(status["cameras"]) == [name]
     assert len(status["actions"]) == MOST_DEPARTED + 1
