@@ -1,0 +1,59 @@
+"""How far two models agree."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pipeline.testing import stamp
+from stages.messages import People
+from tools.models.agreement import COCO_SPREADS, Agreement, oks_of, pairs
+
+
+def people(*boxes: tuple[float, ...], shift: float = 0.0, sure: float = 0.9) -> People:
+    box = np.array(boxes, np.float32).reshape(-1, 4)
+    keypoints = np.zeros((len(box), 17, 3), np.float32)
+    keypoints[..., :2] = (box[:, None, :2] + box[:, None, 2:]) / 2 + shift
+    keypoints[..., 2] = sure
+    return People(stamp(), box, np.ones(len(box), np.float32), keypoints, (640, 480), np.zeros(len(box), np.int64))
+
+
+LEFT, RIGHT, OFF = (0, 0, 100, 200), (300, 0, 400, 200), (500, 100, 600, 300)
+
+
+def test_the_same_is_the_same() -> None:
+    found = Agreement()
+    found.add(people(LEFT, RIGHT), people(RIGHT, LEFT))
+    found.add(people(), people())
+    assert (found.recall, found.precision, found.f1, found.mean_oks) == (1, 1, 1, 1)
+    assert (found.frames, found.both, max(found.distances)) == (2, 2, 0)
+
+
+def test_who_is_missing_and_who_is_too_many() -> None:
+    found = Agreement()
+    found.add(people(LEFT, RIGHT), people(RIGHT, OFF, (0, 0, 20, 20)))
+    assert (found.first, found.other, found.both) == (2, 3, 1)
+    assert (found.recall, found.precision, found.f1) == (0.5, pytest.approx(1 / 3), 0.4)
+
+
+def test_a_box_is_matched_once() -> None:
+    same = np.array([LEFT, LEFT], np.float32)
+    assert pairs(same, same[:1]) == [(0, 0)]
+    assert pairs(same, np.empty((0, 4), np.float32)) == []
+
+
+def test_joints_apart_are_less_alike_and_unsure_ones_do_not_count() -> None:
+    near, far, unsure = Agreement(), Agreement(), Agreement()
+    near.add(people(LEFT), people(LEFT, shift=2))
+    far.add(people(LEFT), people(LEFT, shift=20))
+    unsure.add(people(LEFT, sure=0.2), people(LEFT, shift=20))
+    assert 0 < far.mean_oks < near.mean_oks < 1
+    assert near.distances[0] == pytest.approx(np.sqrt(8) / np.sqrt(100 * 200))
+    assert (unsure.mean_oks, unsure.oks) == (1, [])
+
+
+def test_oks_is_that_of_coco() -> None:
+    apart = np.full(17, 3.0, np.float32)
+    expected = np.exp(-(3.0**2) / (2 * 5000 * (2 * COCO_SPREADS) ** 2))
+    np.testing.assert_allclose(oks_of(apart, 5000), expected)
+    assert oks_of(np.zeros(5, np.float32), 100).tolist() == [1] * 5
