@@ -45,6 +45,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "reload": LazyCommand("tools.camera_commands", "reload", "Take a changed graph file over into its running graph."),
     "model": LazyCommand("tools.models.command", "model", "Look into models: what they are, and what runs them."),
     "farm": LazyCommand("tools.farm.command", "farm", "Serve clips as RTSP cameras, to try things without one."),
+    "doctor": LazyCommand("tools.doctor.command", "doctor", "Is this machine fit, and what mends it?"),
     "assets": LazyCommand("tools.assets", "assets", "Pull the default model and clip."),
 }
 

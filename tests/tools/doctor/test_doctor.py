@@ -1,0 +1,95 @@
+"""What the doctor says of a machine."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tools.cli import main
+from tools.doctor import machine, packages, providers
+from tools.doctor.finding import Finding, worst
+
+
+def only(findings: Any) -> Finding:
+    [finding] = findings
+    assert isinstance(finding, Finding)
+    return finding
+
+
+def test_this_machine_is_fit() -> None:
+    told = CliRunner().invoke(main, ["doctor", "--json"])
+    assert told.exit_code == 0, told.output
+    found = {one["what"]: one for one in json.loads(told.output)}
+    assert found["provider cpu"]["state"] == "ok"
+    assert {found[what]["state"] for what in ("python", "onnxruntime", "decoders")} == {"ok"}
+    assert {"shared memory", "descriptors", "memory", "processors", "gpu", "port"} <= set(found)
+
+
+def distribution(name: str) -> Any:
+    return SimpleNamespace(metadata={"Name": name}, version="1.27")
+
+
+def test_a_double_runtime_is_wrong_and_a_plugin_is_none() -> None:
+    one = [distribution("onnxruntime-gpu"), distribution("onnxruntime_ep_openvino"), distribution("onnx")]
+    assert only(packages.look_at_runtimes(one)).state == "ok"
+    two = only(packages.look_at_runtimes([*one, distribution("onnxruntime")]))
+    assert (two.state, "installed more than once" in two.found) == ("wrong", True)
+    assert two.cure == "pip uninstall -y onnxruntime onnxruntime-gpu && pip install onnxruntime-gpu"
+    assert only(packages.look_at_runtimes([])).state == "wrong"
+
+
+def test_a_requirement_that_is_not_met(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packages, "requires", lambda _: ["numpy>=999", "no-such-package>=1", "pytest; extra == 'dev'"])
+    finding = only(packages.look_at_requirements("numpy"))
+    assert finding.state == "wrong"
+    assert "expected >=999; no-such-package is missing" in finding.found
+
+
+def test_shared_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = SimpleNamespace(f_bavail=10, f_frsize=2**20, f_blocks=64)
+    assert only(machine.look_at_shared_memory(tmp_path / "absent")).state == "wrong"
+    monkeypatch.setattr(machine.os, "statvfs", lambda _: small)
+    finding = only(machine.look_at_shared_memory(tmp_path))
+    assert (finding.state, "--shm-size" in finding.cure) == ("warning", True)
+    assert finding.found.startswith("10 of 64 MiB free")
+
+
+@pytest.mark.parametrize(("limits", "state"), [((1024, 1024), "warning"), ((1024, 1 << 20), "ok"), ((8192, -1), "ok")])
+def test_descriptors(limits: tuple[int, int], state: str) -> None:
+    assert only(machine.look_at_descriptors(limits)).state == state
+
+
+def test_memory_and_processors() -> None:
+    assert only(machine.look_at_memory("MemTotal: 9 kB\nMemAvailable: 1048576 kB\n")).state == "warning"
+    assert only(machine.look_at_memory("MemAvailable: 9048576 kB\n")).state == "ok"
+    assert "VNNI (fast int8), bf16" not in only(machine.look_at_processors("flags : sse2")).found
+    assert "VNNI (fast int8), bf16" in only(machine.look_at_processors("flags : avx512_vnni avx512_bf16")).found
+
+
+def test_a_port_that_is_taken() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        taken = only(machine.look_at_port(port, "camgraph farm"))
+        assert (taken.state, "camgraph farm needs it" in taken.cure) == ("warning", True)
+    assert only(machine.look_at_port(port, "camgraph farm")).state == "ok"
+
+
+def test_a_provider_that_only_claims_to_work_is_named() -> None:
+    found = list(providers.look_at_providers(lambda name: "" if name == "openvino" else f"no {name}"))
+    by_name = {finding.what: finding for finding in found}
+    assert by_name["provider cpu"].state == "wrong"
+    assert by_name["provider openvino"].found == "runs a model"
+    assert by_name["provider cuda"].found == "not to be had here (no cuda)"
+    assert "provider directml" not in by_name, "of another system"
+
+
+def test_the_worst_finding_decides() -> None:
+    assert worst([Finding("ok", "a", "b"), Finding("warning", "a", "b")]) == "warning"
+    assert worst([Finding("wrong", "a", "b"), Finding("warning", "a", "b")]) == "wrong"
+    assert worst([]) == "ok"
