@@ -80,11 +80,23 @@ def open_with(
         _register(settings, libraries)
         session = ort.InferenceSession(str(path), settings, providers=providers, enable_fallback=0)
     except _FAILURES as error:
-        raise NotToBeHad(one_line(error)) from None
+        raise NotToBeHad(_reason(error)) from None
     runs_on = session.get_providers()[0]
     if runs_on != own:
         raise NotToBeHad(f"ONNX Runtime took {runs_on} instead: a library or a driver that it needs is missing")
     return OnnxRuntimeEngine(session, runs_on)
+
+
+def _reason(error: Exception) -> str:
+    """Why there is no session; what ONNX Runtime says of a missing library is about something else."""
+    text = str(error)
+    if "fallback to CPU EP has been explicitly disabled" in text:
+        return (
+            "it cannot run all of the model here: a library, a driver or a device is missing, or it lacks an operator"
+        )
+    if "Please install TensorRT libraries" in text:
+        return "the libraries of TensorRT are missing"
+    return one_line(error)
 
 
 def _options(wanted: Sequence[str], threads: int) -> ort.SessionOptions:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import av
+from av.codec.codec import UnknownCodecError
 
 from stages.reading.live.hardware import why_no_cuda
 from tools.doctor.finding import Finding
@@ -38,6 +39,6 @@ def look_at_hardware() -> Iterator[Finding]:
 def _has(name: str, mode: str) -> bool:
     try:
         av.Codec(name, mode)  # type: ignore[arg-type]
-    except av.codec.UnknownCodecError:
+    except UnknownCodecError:
         return False
     return True

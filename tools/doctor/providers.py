@@ -32,7 +32,8 @@ with tempfile.TemporaryDirectory() as folder:
         engine.run({"x": numpy.eye(4, dtype=numpy.float32)})
         print(engine.provider)
     except CamgraphError as error:
-        sys.exit(str(error).partition("(")[2].partition(");")[0] or str(error))
+        told = str(error).partition(f"({sys.argv[1]}: ")[2].partition("); ")[0]
+        sys.exit(told or str(error))
 """
 _CURES: dict[ProviderName, str] = {
     "cuda": "pip install 'onnxruntime-gpu[cuda,cudnn]', and a driver for CUDA 13",
