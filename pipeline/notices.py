@@ -21,6 +21,8 @@ from pipeline.plan import UnitPlan
 AGAIN_S = 1.0
 MOST_KEPT = 32
 """So many events of one camera (or one stage and camera) are kept at most."""
+CAMERA_TYPES = "camgraph.camera."
+"""How the types of events of cameras begin."""
 CAMERA_SCHEMA = "urn:camgraph:camera:1"
 
 

@@ -145,12 +145,13 @@ class CameraSummary:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A run at its end. `files`: what it wrote."""
+    """A run at its end. `files`: what it wrote; `untaken`: so many of the events no sink of the graph takes."""
 
     graph: str = ""
     duration_s: float = 0.0
     cameras: Mapping[str, CameraSummary] = field(default_factory=dict)
     files: Sequence[str] = ()
+    untaken: int = 0
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Summary:
@@ -160,6 +161,7 @@ class Summary:
             duration_s=float(data.get("duration_s", 0)),
             cameras={name: _made(CameraSummary, values) for name, values in data.get("cameras", {}).items()},
             files=tuple(map(str, data.get("files", ()))),
+            untaken=int(data.get("untaken", 0)),
         )
 
 

@@ -17,6 +17,7 @@ from rich.console import Console
 
 from pipeline.errors import EXIT_SIGINT, EnvironmentProblem
 from pipeline.logs import log_to_stderr
+from pipeline.notices import CAMERA_TYPES
 from pipeline.outcome import Outcome
 from pipeline.plan import RunPlan
 from pipeline.scarcity import in_words
@@ -77,7 +78,7 @@ def run_plan(plan: RunPlan, *, json_logs: bool = False, quiet: bool = False, cal
             status = run.status()
     with suppress(OSError):
         if not plain:
-            console.print(render_summary(Summary.from_json(_summary(status))))
+            console.print(render_summary(Summary.from_json(_summary(status, plan))))
         for problem in outcome.problems:
             click.echo(f"camgraph: {problem}", err=True)
     return EXIT_SIGINT if signals.interrupted else outcome.status
@@ -148,7 +149,19 @@ def _name_taken(name: str) -> AbstractContextManager[object]:
     return closing(RunFolder(name))
 
 
-def _summary(status: Mapping[str, Any]) -> dict[str, Any]:
+def _summary(status: Mapping[str, Any], plan: RunPlan) -> dict[str, Any]:
     cameras = {name: {**c, "events": status["actions"].get(name, {})} for name, c in status["cameras"].items()}
     files = [path for path in status["files"] if Path(path).exists()]  # not one that was taken away meanwhile
-    return {"graph": status["graph"], "duration_s": status["uptime_s"], "cameras": cameras, "files": files}
+    takes_all = any(not makers for makers in plan.event_filters.values())
+    return {
+        "graph": status["graph"],
+        "duration_s": status["uptime_s"],
+        "cameras": cameras,
+        "files": files,
+        "untaken": 0 if takes_all else _camera_events(status["actions"]),
+    }
+
+
+def _camera_events(actions: Mapping[str, Mapping[str, int]]) -> int:
+    """How many are of cameras: no stage makes them, and only sinks that take all events get them."""
+    return sum(n for of_one in actions.values() for name, n in of_one.items() if name.startswith(CAMERA_TYPES))

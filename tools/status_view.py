@@ -55,7 +55,8 @@ def render_summary(summary: Summary) -> RenderableType:
     last = f"{clean(summary.graph)}: {frames} frames in {clock(summary.duration_s)} ({rate:.1f} fps), "
     files = [Text(f"  {clean(path)}", overflow="fold") for path in summary.files]
     written = [Text("written:"), *files] if files else []
-    return Group(table, *errors, *written, Text(last + counted(events_total, "event"), "bold"))
+    untaken = f", {summary.untaken} of them in no sink: one with `from: events` takes all" if summary.untaken else ""
+    return Group(table, *errors, *written, Text(last + counted(events_total, "event") + untaken, "bold"))
 
 
 def headline(status: Status) -> list[str]:

@@ -247,6 +247,13 @@ def test_the_summary_names_frames_drops_events_and_files() -> None:
     assert "\x1b" not in text
 
 
+def test_the_summary_says_how_many_of_its_events_are_nowhere_to_be_read() -> None:
+    data = {"graph": "demo", "cameras": {"front": {"events": {"camgraph.camera.lost": 2, "enter": 1}}}}
+    assert shown(render_summary(Summary.from_json(data))).rstrip().endswith("3 events")
+    text = shown(render_summary(Summary.from_json({**data, "untaken": 2})))
+    assert "3 events, 2 of them in no sink: one with `from: events` takes all" in " ".join(text.split())
+
+
 SCRIPT = """
 import sys
 sys.path.insert(0, sys.argv[1])

@@ -270,6 +270,30 @@ def test_a_live_camera_is_watched_until_interrupted_and_its_password_is_shown_no
     assert not (runs_folder() / name).exists()
 
 
+@pytest.mark.parametrize("processes", [(), ("--single-process",)])
+def test_a_camera_that_is_not_there_is_an_event_where_events_are_asked_for(
+    pulled_model, tmp_path: Path, name, processes: tuple[str, ...]
+) -> None:
+    command = [sys.executable, "-m", "tools.cli", "watch", "http://127.0.0.1:1/x", "--events", "w.jsonl", *processes]
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+    written = tmp_path / "w.jsonl"
+    with (tmp_path / "said").open("w") as said:
+        child = subprocess.Popen([*command, "--name", name], cwd=tmp_path, env=environment, stderr=said, stdout=said)
+        try:
+            until = time.monotonic() + 60
+            while time.monotonic() < until and not (written.exists() and written.read_text()):
+                assert child.poll() is None, (tmp_path / "said").read_text()
+                time.sleep(0.1)
+            child.send_signal(signal.SIGINT)
+            assert child.wait(timeout=60) == 130
+        finally:
+            child.kill()
+            child.wait()
+    types = [json.loads(line)["type"] for line in written.read_text().splitlines()]
+    assert types == ["camgraph.camera.lost", "camgraph.camera.ended"]
+    assert "in no sink" not in (tmp_path / "said").read_text()
+
+
 def wait_for_frames(camgraph: Any, run: str, count: int) -> dict[str, Any]:
     """The run's status, once its camera has given so many frames."""
     until = time.monotonic() + 60

@@ -76,7 +76,9 @@ def _stages(watch: Watch) -> Iterator[str]:
     yield "  people:  {use: decode, from: infer, group: model}"
     yield "  tracks:  {use: track, from: people}"
     yield f"  actions: {{use: rules, from: tracks, with: {{file: {_quoted(_escaped(watch.rules))}}}}}"
-    yield f"  log:     {{use: sink_jsonl, from: actions, with: {{{log}}}}}"
+    # A live camera's loss and return are events too; those of files are the same bytes whatever befalls the run.
+    events = "events" if any(camera.live for camera in watch.cameras) else "actions"
+    yield f"  log:     {{use: sink_jsonl, from: {events}, with: {{{log}}}}}"
     if watch.videos is not None:
         path = _quoted(_escaped(watch.videos) + "/{camera}.mp4")
         yield f"  videos:  {{use: sink_video, from: {{frames: capture, tracks: tracks}}, with: {{path: {path}}}}}"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,12 @@ def test_all_that_can_be_asked_for() -> None:
     assert stages["infer"]["with"] == {"model": "/m.onnx", "providers": ["cuda", "cpu"]}
     assert stages["log"]["with"] == {"path": "e", "mode": "replace"}
     assert stages["videos"]["with"] == {"path": "v/{camera}.mp4"}
+
+
+@pytest.mark.parametrize(("live", "wanted"), [(True, "events"), (False, "actions")])
+def test_the_loss_of_a_live_camera_is_written_and_files_have_what_the_rules_see_alone(live: bool, wanted: str) -> None:
+    text = graph_text(watch(cameras=[replace(CAMERA, live=live)]))
+    assert yaml.safe_load(text)["stages"]["log"]["from"] == wanted
 
 
 @pytest.mark.parametrize("why", ["", "as asked for"])
