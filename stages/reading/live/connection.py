@@ -80,8 +80,9 @@ class Connection:
         packet = self._read()
         if stop.is_set():
             return None
-        if packet is None or time.monotonic() - began > self._timeouts.give_up_s:
-            raise Dropped(f"nothing came for {self._timeouts.give_up_s:g} s")
+        took_s = time.monotonic() - began
+        if packet is None or took_s > self._timeouts.give_up_s:
+            raise Dropped(why_no_packet(took_s, self._timeouts.give_up_s))
         self._lifeline.heard()
         return packet
 
@@ -113,6 +114,17 @@ class Connection:
             return False
         wait_s = self._pacer.wait_s(float(packet.dts * self.stream.time_base), time.monotonic())
         return wait(wait_s, stop, self._lifeline.alive)
+
+
+def why_no_packet(took_s: float, give_up_s: float) -> str:
+    """What a read says of its camera that timed out after ``took_s``.
+
+    The time-out of connecting is kept by FFmpeg: where it has passed in the middle of a packet, the first read ends at
+    once, whatever comes.
+    """
+    if took_s >= give_up_s / 2:
+        return f"nothing came for {give_up_s:g} s"
+    return "it sends, and not one picture of it was complete within the time to connect (connect_s)"
 
 
 @contextmanager

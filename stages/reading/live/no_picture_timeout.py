@@ -12,6 +12,7 @@ LONGEST_S = 30.0
 """Without a picture, where none need have been refused: cameras exist that send a keyframe in 20 s."""
 
 _AGAIN = "opened again, in case its codec has changed"
+_NEVER = "opened again; not one picture has come since it was opened"
 
 
 class NoPictureTimeout:
@@ -24,10 +25,12 @@ class NoPictureTimeout:
         self._longest_s = max(LONGEST_S, 3 / max_fps if max_fps else 0.0)
         self._picture_s = now_s
         self._refused_s: float | None = None
+        self._any = False
 
     def picture(self, now_s: float) -> None:
         """A picture came."""
         self._picture_s = now_s
+        self._any = True
 
     def why_over(self, refused: int, now_s: float) -> str:
         """Why the connection is given up, "" while it is not.
@@ -37,7 +40,11 @@ class NoPictureTimeout:
         if not refused:
             self._refused_s = None
             over = now_s - self._picture_s > self._longest_s
-            return f"it sends, and no picture came of it for {self._longest_s:g} s: {_AGAIN}" if over else ""
+            return f"it sends, and no picture came of it for {self._longest_s:g} s: {self._then()}" if over else ""
         self._refused_s = now_s if self._refused_s is None else self._refused_s
         over = refused >= MOST_REFUSED or now_s - self._refused_s > LONGEST_REFUSED_S
-        return f"what it sends can no longer be decoded: {_AGAIN}" if over else ""
+        what = "what it sends can no longer be decoded" if self._any else "nothing that it sends can be decoded"
+        return f"{what}: {self._then()}" if over else ""
+
+    def _then(self) -> str:
+        return _AGAIN if self._any else _NEVER

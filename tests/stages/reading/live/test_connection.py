@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from pipeline.testing import HandContext
 from stages.reading.camera import Camera
 from stages.reading.live import lifeline
 from stages.reading.live.camera_reporter import CameraReporter
-from stages.reading.live.connection import Connection, connected
+from stages.reading.live.connection import Connection, connected, why_no_packet
 from stages.reading.live.lifeline import Lifeline
 from stages.reading.live.verdicts import Dropped
 from tools.farm import CameraSettings, ClipSettings, Farm
@@ -31,9 +32,9 @@ def farm() -> Iterator[Farm]:
 
 
 @contextmanager
-def opened(url: str, context: HandContext, stop: threading.Event) -> Iterator[Connection]:
+def opened(url: str, context: HandContext, stop: threading.Event, connect_s: float = 3.0) -> Iterator[Connection]:
     with Lifeline(CameraReporter("cam", context), stop, frozenset(), 10.0) as line:
-        with connected(Camera(url=url), line) as connection:
+        with connected(Camera(url=url, connect_s=connect_s), line) as connection:
             yield connection
 
 
@@ -67,3 +68,42 @@ def test_what_cannot_be_shown_is_dropped_with_its_reason(
     with opened(camera.url, HandContext(tmp_path, tmp_path), threading.Event()) as connection:
         with pytest.raises(Dropped, match=words):
             assert connection.stream
+
+
+ENDLESS = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: multipart/x-mixed-replace; boundary=x\r\n\r\n"
+    b"--x\r\nContent-Type: image/jpeg\r\nContent-Length: 2000000000\r\n\r\n"
+)
+
+
+@pytest.fixture
+def endless_picture() -> Iterator[str]:
+    """The address of a camera that sends one picture, and does not come to its end."""
+    over = threading.Event()
+
+    def serve(listener: socket.socket) -> None:
+        client, _ = listener.accept()
+        with client, suppress(OSError):
+            client.recv(4096)
+            client.sendall(ENDLESS)
+            while not over.wait(0.01):
+                client.sendall(bytes(20_000))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/x.mjpg"
+        over.set()
+        thread.join(10)
+
+
+def test_one_that_sends_all_the_time_is_not_said_to_be_silent(endless_picture: str, tmp_path: Path) -> None:
+    """FFmpeg's time-out of connecting passes within its first packet, and ends what is read next."""
+    stop = threading.Event()
+    with opened(endless_picture, HandContext(tmp_path, tmp_path), stop, connect_s=0.5) as connection:
+        with pytest.raises(Dropped, match="it sends, and not one picture of it was complete"):
+            list(connection.packets(stop))
+
+
+def test_silence_is_said_with_its_length() -> None:
+    assert why_no_packet(11.0, 11.0) == "nothing came for 11 s"
