@@ -8,6 +8,7 @@ from pipeline.redaction import HOST, SECRET_IN_PATH
 from pipeline.spelling import did_you_mean
 
 FILE_SCHEME = "file://"
+_EXPECTED = "host:port/path behind its slashes, and where the camera asks for them user:password@ before that"
 
 # What some build of FFmpeg opens over a network; what the one at hand lacks, it says when it connects.
 PROTOCOLS = (
@@ -16,6 +17,9 @@ PROTOCOLS = (
     *("ftp", "sftp", "gopher", "gophers", "icecast", "whip", "ipfs", "ipns", "amqp", "zmq", "smb", "unix"),
 )
 
+_CALLED = frozenset({"rtsp", "rtsps", "http", "https", "rtmp", "rtmps", "ftp", "sftp"})
+"""Here camgraph calls the camera; by others, such as udp and srt, it may call us, and its host is left out."""
+_MOST_PORT = 65_535
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 # Somebody meant an address: `rtsp:/...`, `http;\\...`, or a protocol where a folder would stand, as in `rtsp//...`;
 _BEGINS_AS_ADDRESS = re.compile(
@@ -71,18 +75,26 @@ def why_no_protocol(url: str) -> str:
 
 
 def why_no_host(url: str) -> str:
-    """Why it is not known which part of a live camera's address is its host, "" where it is. Nothing is quoted."""
+    """Why it is not known at which host and port a live camera is, "" where it is.
+
+    Nothing is quoted: a port may be a password before a host that was forgotten.
+    """
     match = _SCHEME.match(url)
     if match is None:
         return ""
     authority = re.split(r"[/?#]", url[match.end() :], maxsplit=1)[0]
-    if HOST.fullmatch(authority.rpartition("@")[2]):
-        return ""
-    return (
-        f"no host can be read in this {scheme_of(url)} address: expected host:port/path behind its slashes, and where "
-        "the camera asks for them user:password@ before that; in these, / ? # @ : are written percent-encoded (what "
-        "comes from a variable is so by itself)"
-    )
+    match = HOST.fullmatch(authority.rpartition("@")[2])
+    if match is None:
+        return (
+            f"no host can be read in this {scheme_of(url)} address: expected {_EXPECTED}; in these, / ? # @ : are "
+            "written percent-encoded (%2F %3F %23 %40 %3A; what comes from a variable is so by itself)"
+        )
+    host, port = match.groups()
+    if not host and scheme_of(url).rpartition("+")[2] in _CALLED:
+        return f"no host stands in this {scheme_of(url)} address: expected {_EXPECTED}"
+    if port and not 0 < int(port[1:]) <= _MOST_PORT:
+        return f"the port in this {scheme_of(url)} address is out of range: expected 1 to {_MOST_PORT}"
+    return ""
 
 
 def why_no_path(text: str) -> str:

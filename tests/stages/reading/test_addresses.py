@@ -41,5 +41,28 @@ def test_where_the_host_is_is_known(url: str) -> None:
 
 @pytest.mark.parametrize("url", ["rtsp://u:ge/heim@h/x", "rtsp://u:ge#heim@h", "rtsp://u:geheim", "rtsp://h:x/y"])
 def test_an_address_whose_host_is_nowhere_is_refused_without_quoting_it(url: str) -> None:
-    assert "percent-encoded" in why_no_host(url)
+    assert "percent-encoded (%2F " in why_no_host(url)
     assert "geh" not in why_no_host(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["rtsp://", "RTSP://:554/x", "https://u:geheim@/x", "hls+http:///x.m3u8", "rtsp://u:p@:80"]
+)
+def test_a_camera_that_is_called_has_a_host(url: str) -> None:
+    assert "no host stands in this" in why_no_host(url)
+    assert "geh" not in why_no_host(url)
+
+
+@pytest.mark.parametrize("url", ["udp://:1234", "udp://@:1234", "srt://:9000?mode=listener", "tcp://:7000?listen"])
+def test_one_that_calls_us_needs_none(url: str) -> None:
+    assert why_no_host(url) == ""
+
+
+@pytest.mark.parametrize(
+    ("port", "fits"), [("1", True), ("65535", True), ("65536", False), ("99999", False), ("0", False)]
+)
+def test_a_port_is_one_and_is_not_quoted_where_it_is_none(port: str, fits: bool) -> None:
+    problem = why_no_host(f"rtsp://u:p@127.0.0.1:{port}/x")
+    assert (problem == "") == fits
+    assert fits or "out of range: expected 1 to 65535" in problem
+    assert port == "0" or port not in problem.replace("65535", "")
