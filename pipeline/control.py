@@ -17,6 +17,8 @@ from pipeline.run_folder import has_control, running, unlink_socket
 from pipeline.spelling import did_you_mean
 
 _MAX_REQUEST = 1 << 24
+_MOST_WAITING = 8
+"""Of one client; who asks waits for the answer before the next question."""
 _ANSWER_MS = 5000
 _LONGEST_OP = 40
 _NOT_ANSWERED = "the run could not make sense of this request: is it of the camgraph that the run began with?"
@@ -31,6 +33,7 @@ class ControlServer:
         self.socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.ROUTER)
         self.socket.setsockopt(zmq.LINGER, 0)
         self.socket.setsockopt(zmq.MAXMSGSIZE, _MAX_REQUEST)
+        self.socket.setsockopt(zmq.RCVHWM, _MOST_WAITING)
         unlink_socket(address)
         self.socket.bind(address)
 

@@ -149,7 +149,7 @@ class _Teller:
         elif first.kind == "missing":
             self.report.add(place, f"{at}{self._missing(first)}", at_key=True)
         elif first.key == "[key]":
-            text = f"{dotted(place[:-1])}: expected {_expected(first)}, got `{first.path[-1]}`"
+            text = f"{dotted(place[:-1])}: expected {_expected(first)}, got `{_short(str(first.path[-1]))}`"
             self.report.add(place, text, at_key=True)
         elif first.kind in ("value_error", "assertion_error"):
             text = str(first.error.get("ctx", {}).get("error", first.error["msg"]))
@@ -227,5 +227,8 @@ def shown(value: Any) -> str:
         return "`key: value` lines"
     if isinstance(value, list):
         return f"a list of {len(value)}"
-    text = repr(value)
+    return _short(repr(value))
+
+
+def _short(text: str) -> str:
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."

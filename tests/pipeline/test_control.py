@@ -9,6 +9,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+import zmq
 from structlog.testing import capture_logs
 
 from pipeline.control import ControlServer, ask
@@ -60,3 +61,17 @@ def test_who_asks_is_told_so(server: ControlServer) -> None:
         server.serve()
         asking.join(30)
     assert len(errors) == 2
+
+
+def test_of_a_flood_only_a_little_is_kept(server: ControlServer) -> None:
+    """Nobody serves meanwhile: what the sender still gets rid of is in this process, or on its way."""
+    context = zmq.Context.instance()
+    with closing(context.socket(zmq.DEALER)) as flood:
+        flood.setsockopt(zmq.LINGER, 0)
+        flood.setsockopt(zmq.SNDHWM, 1)
+        flood.connect(server.socket.getsockopt_string(zmq.LAST_ENDPOINT))
+        taken = 0
+        while taken < 100 and flood.poll(500, zmq.POLLOUT):
+            flood.send_multipart([b"", b"a" * (1 << 20)])
+            taken += 1
+    assert taken < 30

@@ -85,7 +85,8 @@ def _cameras(options: dict[str, Any]) -> list[CameraSettings]:
         ]
     except ValidationError as error:
         first = error.errors()[0]
-        raise UserError(f"camgraph farm: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        wanted = first["msg"].replace("Input should be", "must be")
+        raise UserError(f"camgraph farm: {'.'.join(map(str, first['loc']))}: {wanted}, got {first['input']}") from None
 
 
 def _sides(size: str | None) -> tuple[int | None, int | None]:

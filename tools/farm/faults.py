@@ -31,9 +31,22 @@ class Kind:
     about: str
     counts: bool = False
 
+    @property
+    def expected(self) -> str:
+        """What has to stand there, in words."""
+        bounds = f" from {self.fits.low:g} to {self.fits.high:g}" if isinstance(self.fits, _Number) else ""
+        return f"{self.argument or 'no argument'}{bounds}"
 
-def _number(low: float, high: float) -> Callable[[str], bool]:
-    return lambda value: bool(re.fullmatch(r"-?\d+(\.\d+)?", value)) and low <= float(value) <= high
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """Fits a number within bounds."""
+
+    low: float
+    high: float
+
+    def __call__(self, value: str) -> bool:
+        return bool(re.fullmatch(r"-?\d+(\.\d+)?", value)) and self.low <= float(value) <= self.high
 
 
 def _one_of(*words: str) -> Callable[[str], bool]:
@@ -46,7 +59,7 @@ def _size(value: str) -> bool:
 
 
 _NOTHING = _one_of("")
-_PERCENT = _number(0, 100)
+_PERCENT = _Number(0, 100)
 _STAMPS = _one_of("constant", "duplicate")
 _YEAR_S = 366 * 86_400
 
@@ -55,20 +68,20 @@ KINDS: Mapping[FaultName, Kind] = {
     "silence": Kind("", _NOTHING, "Connections are accepted, nothing is answered; packets of open ones go on."),
     "answer": Kind("401|404|503", _one_of("401", "404", "503"), "All requests but OPTIONS are answered with it."),
     "stall": Kind("", _NOTHING, "No more packets; the connection stays and is answered.", counts=True),
-    "hold": Kind("SECONDS", _number(0, 3600), "Over TCP all comes late by so much, from the middle of a packet on."),
+    "hold": Kind("SECONDS", _Number(0, 3600), "Over TCP all comes late by so much, from the middle of a packet on."),
     "cut": Kind("fin|rst", _one_of("fin", "rst"), "The connections end, in order or with a reset.", counts=True),
-    "reboot": Kind("SECONDS", _number(0, 3600), "Reset, refusing for so long, then back as if just switched on."),
+    "reboot": Kind("SECONDS", _Number(0, 3600), "Reset, refusing for so long, then back as if just switched on."),
     "half_open": Kind("", _NOTHING, "The open connections are forgotten without a word; new ones work.", counts=True),
     "drop": Kind("PERCENT", _PERCENT, "So many UDP packets are lost.", counts=True),
     "reorder": Kind("PERCENT", _PERCENT, "So many UDP packets arrive behind later ones.", counts=True),
     "corrupt": Kind("PERCENT", _PERCENT, "In so many packets, bytes are changed.", counts=True),
     "resize": Kind("WIDTHxHEIGHT", _size, "The stream changes its resolution, without a word.", counts=True),
     "codec": Kind("h264|h265", _one_of("h264", "h265"), "The stream changes its codec, without a word.", counts=True),
-    "jump": Kind("SECONDS", _number(-_YEAR_S, _YEAR_S), "Time stamps jump, forward or back.", counts=True),
-    "wrap": Kind("SECONDS", _number(0, 3600), "Time stamps of new clients pass 2**32 after so long."),
+    "jump": Kind("SECONDS", _Number(-_YEAR_S, _YEAR_S), "Time stamps jump, forward or back.", counts=True),
+    "wrap": Kind("SECONDS", _Number(0, 3600), "Time stamps of new clients pass 2**32 after so long."),
     "timestamps": Kind("constant|duplicate", _STAMPS, "They stand still, or come twice.", counts=True),
-    "clock": Kind("SECONDS", _number(-_YEAR_S, _YEAR_S), "Sender reports are wrong by so much."),
-    "fps": Kind("FPS", _number(0.01, 1000), "The SDP gives this rate, whatever is sent."),
+    "clock": Kind("SECONDS", _Number(-_YEAR_S, _YEAR_S), "Sender reports are wrong by so much."),
+    "fps": Kind("FPS", _Number(0.01, 1000), "The SDP gives this rate, whatever is sent."),
 }  # fmt: skip
 
 
@@ -85,7 +98,7 @@ class Fault(Frozen):
     def _belongs_together(self) -> Fault:
         kind = KINDS[self.name]
         if not kind.fits(self.value):
-            raise ValueError(f"{self.name}: expected {kind.argument or 'no argument'}, got `{self.value}`")
+            raise ValueError(f"{self.name}: expected {kind.expected}, got `{self.value}`")
         if self.waits and not kind.counts:
             raise ValueError(f"{self.name}: it cannot wait for packets or frames")
         return self

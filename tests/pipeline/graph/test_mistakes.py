@@ -282,6 +282,14 @@ def test_a_right_graph_has_no_mistakes(mistakes: Mistakes) -> None:
             ["10:3: stages: expected a name of letters, digits, `_` and `-` (at most 40 characters), got `a.b`"],
         ),
         (
+            "  log:",
+            f"  {'x' * 500}:",
+            [
+                "10:3: stages: expected a name of letters, digits, `_` and `-` (at most 40 characters), "
+                f"got `{'x' * 60}...`"
+            ],
+        ),
+        (
             "  log: {use: collect_events, from: actions, with: {path: x}}\n",
             "",
             ["9:3: stages.actions: nobody reads its Event: name it in the `from` of a stage, or remove it"],

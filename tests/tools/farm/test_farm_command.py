@@ -84,7 +84,8 @@ def test_nothing_is_left_of_a_closed_farm() -> None:
     [
         (["nowhere.mp4"], "nowhere.mp4: expected a video, got no such file"),
         (["--size", "big"], "--size big: expected WIDTHxHEIGHT, such as 1280x720"),
-        (["--size", "321x180"], "camgraph farm: width: Input should be a multiple of 2"),
+        (["--size", "321x180"], "camgraph farm: width: must be a multiple of 2, got 321"),
+        (["--fps", "0"], "camgraph farm: fps: must be greater than 0, got 0.0"),
         (["--fault", "nap@3"], "there is no fault `nap`"),
         (["--fault", "cam9=stall@3"], "farm: there is no camera `cam9`; there are cam1"),
     ],

@@ -39,8 +39,8 @@ def test_faults_can_be_written(text: str, fault: ScheduledFault) -> None:
     [
         ("stall", "expected [CAMERA=]NAME[:ARG]@SECONDS[+DURATION], such as drop:5@10+20"),
         ("stal@5", "there is no fault `stal`; there are refuse, silence"),
-        ("drop@5", "drop: expected PERCENT, got ``"),
-        ("drop:101@5", "drop: expected PERCENT, got `101`"),
+        ("drop@5", "drop: expected PERCENT from 0 to 100, got ``"),
+        ("drop:101@5", "drop: expected PERCENT from 0 to 100, got `101`"),
         ("stall:3@5", "stall: expected no argument, got `3`"),
         ("answer:402@5", "answer: expected 401|404|503, got `402`"),
         ("resize:320x181@5", "resize: expected WIDTHxHEIGHT, got `320x181`"),
