@@ -40,14 +40,17 @@ class Dispatch:
 
     def turn(self) -> None:
         """Tell the supervisor what was committed, note what is delivered, hand the sinks what they have room for."""
-        for body in self._outbox.committed:
-            self._channel.send("event", body=body)
-        self._outbox.committed.clear()
+        self._tell_committed()
         self._outbox.try_to_note(time.monotonic())
         for edge in self._plan.outgoing:
             self._hand_out(edge)
             if edge.reader not in self._ended and self._outbox.all_ended:
                 self._end(edge)
+
+    def _tell_committed(self) -> None:
+        for body in self._outbox.committed:
+            self._channel.send("event", body=body)
+        self._outbox.committed.clear()
 
     @property
     def waits_for(self) -> str:
@@ -75,6 +78,7 @@ class Dispatch:
         It comes again until the supervisor has heard that it is committed, and must not end what was opened since.
         """
         if self._outbox.knows(values["id"]):
+            self._tell_committed()  # it may be among them, and is counted when it is first told
             self._channel.send("event", body=values["body"], again=True)
             return
         stamp = Stamp(values["camera"], 0, 0, values["time_ns"], 0, 0)

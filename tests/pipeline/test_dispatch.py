@@ -99,6 +99,12 @@ class Joined:
         self.channel.close()
         self._theirs.close()
 
+    def reports(self) -> list[tuple[bytes, bool]]:
+        """What the supervisor has heard of events: the body, and whether it was committed before."""
+        self.channel.flush()
+        supervisor = Channel(self._theirs)
+        return [(report["body"], report.get("again", False)) for report in supervisor.receive()]
+
 
 @pytest.fixture
 def joined(tmp_path: Path) -> Iterator[Joined]:
@@ -145,3 +151,12 @@ def test_what_many_acknowledge_at_once_costs_few_transactions(joined: Joined) ->
     assert statements.count("COMMIT") < 200 / 2
     joined.outbox.end("cam")
     until(lambda: joined.turn() or joined.has_ended)
+
+
+def test_an_event_that_comes_again_before_it_was_told_is_told_as_new_first(joined: Joined) -> None:
+    """The supervisor counts what is new, and of what was committed before only what it has not heard of."""
+    told = {"sender": "capture", "camera": "cam", "id": "x", "incident": "i", "phase": "single", "incarnation": 0}
+    for _ in range(2):
+        joined.dispatch.emit({**told, "time_ns": 0, "body": b"{}"})
+    joined.turn()
+    assert joined.reports() == [(b"{}", False), (b"{}", True)]
