@@ -72,6 +72,15 @@ class LossOver:
 
 
 @dataclass(frozen=True, slots=True)
+class Over:
+    """A camera has ended, after it was `was` for `for_s`; `loss`: where it was lost."""
+
+    was: CameraState | Literal["starting"]
+    for_s: float
+    loss: LossOver | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CameraNow:
     """`state` is "" where nothing is known of it but its process. `losses`: how often it was away, now included."""
 
@@ -85,9 +94,11 @@ class CameraNow:
 @dataclass(slots=True)
 class _Camera:
     """`loss`: the number of the present loss, which began at `lost_ns`; 0 while there is none. `over`: nothing more is
-    heard of it."""
+    heard of it. `frames`: how many its process had counted when it was heard last; None where those of a camera of the
+    same name that went before are among them, and it is not known how many."""
 
     since_ns: int
+    came_ns: int
     state: CameraState | Literal[""] = ""
     why: str = ""
     losses: int = 0
@@ -96,6 +107,7 @@ class _Camera:
     speaks: bool = False
     was_live: bool = False
     over: bool = False
+    frames: int | None = 0
     facts: Mapping[str, Fact] = field(default_factory=dict)
 
 
@@ -121,8 +133,7 @@ class CameraStates:
         over = [self._left(camera, wanted, now_ns) for camera in list(self._cameras) if camera not in here]
         for camera in here:
             if camera not in self._cameras:
-                before = self._departed.pop(camera, _Camera(now_ns))
-                self._cameras[camera] = _Camera(now_ns, losses=before.losses, was_live=before.was_live)
+                self._cameras[camera] = _successor(self._departed.pop(camera, None), now_ns)
         return [one for one in over if one]
 
     def _left(self, camera: str, wanted: Collection[str], now_ns: int) -> LossOver | None:
@@ -135,19 +146,22 @@ class CameraStates:
     # ---- what happens
 
     def told(self, camera: str, state: CameraState, why: str, at_ns: int) -> Change | None:
-        """The source says how its camera is."""
+        """The source says how its camera is. What was said before the camera came is about its namesake before it."""
         known = self._heard(camera)
-        if known is None:
+        if known is None or at_ns < known.came_ns:
             return None
         known.speaks = True
         if state == "connecting" and known.loss:
             return None
         return self._moved(camera, known, state, why, at_ns)
 
-    def brought(self, camera: str, at_ns: int) -> Change | None:
-        """A frame has come."""
+    def brought(self, camera: str, frames: int, at_ns: int) -> Change | None:
+        """Its process has counted so many frames, in all."""
         known = self._heard(camera)
         if known is None or known.speaks or camera not in self._live:
+            return None
+        before, known.frames = known.frames, frames
+        if before is None or frames == before:
             return None
         return self._moved(camera, known, "live", "", at_ns)
 
@@ -156,6 +170,7 @@ class CameraStates:
         known = self._heard(camera)
         if known is None or camera not in self._live:
             return None
+        known.frames = 0
         return self._moved(camera, known, "lost", why, at_ns)
 
     def shows(self, camera: str, facts: Mapping[str, Fact]) -> None:
@@ -163,13 +178,17 @@ class CameraStates:
         if camera in self._cameras:
             self._cameras[camera].facts = dict(facts)
 
-    def ended(self, camera: str, reason: EndReason, at_ns: int) -> LossOver | None:
-        """The camera has ended: how it is says nothing more. Of one that was `removed`, `follow` knows what for."""
+    def ended(self, camera: str, reason: EndReason, at_ns: int) -> Over | None:
+        """The camera has ended: how it is says nothing more. None where that is no news.
+
+        The loss of one that was `removed` goes on until `follow`, which knows what for.
+        """
         known = self._cameras.get(camera)
         if known is None or known.over:
             return None
         known.over = True
-        return None if reason == "removed" else _closed(camera, known, reason, at_ns)
+        loss = None if reason == "removed" else _closed(camera, known, reason, at_ns)
+        return Over(known.state or "starting", _seconds(max(0, at_ns - known.since_ns)), loss)
 
     def end_losses(self, at_ns: int) -> list[LossOver]:
         """The run is being stopped: nobody waits any more for those that are away."""
@@ -220,6 +239,13 @@ class CameraStates:
             loss, lost_s = known.loss, _seconds(at_ns - known.lost_ns)
             known.loss = 0
         return Change(camera, state, why, was, for_s, at_ns, loss, lost_s)
+
+
+def _successor(before: _Camera | None, now_ns: int) -> _Camera:
+    """A camera that has just come; `before`: the one of its name that went."""
+    if before is None:
+        return _Camera(now_ns, now_ns)
+    return _Camera(now_ns, now_ns, losses=before.losses, was_live=before.was_live, frames=None)
 
 
 def _closed(camera: str, known: _Camera, reason: LossEnd, at_ns: int) -> LossOver | None:

@@ -46,18 +46,25 @@ class Cameras:
             if camera in beat.camera_facts:
                 self._states.shows(camera, beat.camera_facts[camera])
         for name, camera, n in beat.counts:
-            if name == "frames" and n and camera in unit.cameras:
-                self._tell(self._states.brought(camera, now_ns))
+            if name == "frames" and camera in unit.cameras:
+                self._tell(self._states.brought(camera, n, now_ns))
 
     def died(self, unit: UnitPlan, why: str, resting: Collection[str] = ()) -> None:
         """A process is dead and will be started again. Those of its cameras that rest lose nothing by it."""
         for camera in [camera for camera in unit.cameras if camera not in resting] if unit.sources else ():
             self._tell(self._states.died(camera, reason_line(f"its process died: {why}"), time.monotonic_ns()))
 
-    def ended(self, camera: str, reason: EndReason) -> None:
-        """The camera has ended."""
+    def ended(self, camera: str, reason: EndReason, error: str = "") -> None:
+        """The camera has ended; `error`: by which mistake."""
         over = self._states.ended(camera, reason, time.monotonic_ns())
-        self._tell_over([over] if over else ())
+        if over is None:
+            return
+        keys = {"camera": camera, "was": over.was, "for_s": over.for_s}
+        if reason == "error":
+            self._log.error("camera_state", state="failed", why=reason_line(error), **keys)
+        elif reason == "end":
+            self._log.info("camera_state", state="done", **keys)
+        self._tell_over([over.loss] if over.loss else ())
 
     def stop(self) -> None:
         """The run is stopped: no camera is lost any more. May be called from a signal handler."""

@@ -109,6 +109,8 @@ class LocalRun:
             self._feeds = [self._feed(*source) for source in self._built.sources]
             try:
                 self._built.unit.open()
+                self.meter.rest((), waiting=self.plan.camera_settings)
+                self.meter.rest(())
                 for feed in self._feeds:
                     feed.start(None)
                 while len(self._process.ended) < len(self._feeds):
@@ -213,7 +215,7 @@ class LocalRun:
     def _end(self, feed: SourceFeed, end: End) -> None:
         self._built.unit.end(feed.stage, Item(feed.camera, Key(end.stamp.epoch, END_SEQ, 0), end))
         self._process.ended[feed.camera] = (end.reason, end.error)
-        self._cameras.ended(feed.camera, end.reason)
+        self._cameras.ended(feed.camera, end.reason, end.error)
         self._process.end_status[feed.camera] = end.status
 
     # ---- what the outside does not take now

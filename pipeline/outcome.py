@@ -62,9 +62,12 @@ class Outcome:
             self.add(status, error if error.startswith(f"camera {camera}:") else f"camera {camera}: {error}")
 
     def add_absent(self, absent: Mapping[str, str], ended: Mapping[str, tuple[str, str]]) -> None:
-        """Live cameras that were away for the whole run: camera -> how, and why. Of one that failed that is said."""
+        """Live cameras that were away for the whole run: camera -> how, and why.
+
+        Of one that failed that is said; one that was taken out of the run is missed by nobody.
+        """
         for camera, how in absent.items():
-            if ended.get(camera, ("",))[0] != "error":
+            if ended.get(camera, ("",))[0] not in ("error", "removed"):
                 self.add(EXIT_GAVE_UP, f"camera {camera}: not a frame in the whole run ({how})")
 
     def add_losses(self, counts: Mapping[tuple[str, str], int], *, edges_drop: bool = False) -> None:

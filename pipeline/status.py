@@ -11,8 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from pipeline.camera_states import MOST_DEPARTED, CameraNow
+from pipeline.camera_states import CameraNow
 from pipeline.frame_ages import FrameAges
+from pipeline.incidents import Incidents, in_short, totals
 from pipeline.plan import RunPlan, UnitPlan
 from pipeline.registry import find_stage
 from pipeline.reports import Beat, StageBeat
@@ -59,7 +60,8 @@ class Meter:
         self._here_since: dict[str, float] = {}
         self._still_limit_s: dict[str, float] = {}
         self._paused: Collection[str] = ()
-        self._actions: dict[str, Counter[str]] = defaultdict(Counter)
+        self._waiting: Collection[str] = ()
+        self._incidents = Incidents()
         self._marks: list[tuple[float, dict[str, float]]] = []
         self._rates: dict[str, float] = {}
         self.follow(plan)
@@ -72,13 +74,16 @@ class Meter:
         self._still_limit_s = {camera: self._still_limit_of(values) for camera, values in here.items()}
         self._ages.keep(here)
         self._last_frame = {camera: last for camera, last in self._last_frame.items() if camera in here}
-        for camera in [camera for camera in self._actions if camera not in here][:-MOST_DEPARTED]:
-            del self._actions[camera]
+        self._incidents.forget_all_but(here)
 
-    def rest(self, cameras: Collection[str]) -> None:
-        """These rest now, and no others; to be called often, for it is until then that no frame of theirs is missed."""
-        self._paused = frozenset(cameras)
-        self._here_since.update(dict.fromkeys(self._here_since.keys() & self._paused, time.monotonic()))
+    def rest(self, paused: Collection[str], waiting: Collection[str] = ()) -> None:
+        """These rest now, and no others; the sources of those `waiting` may not begin yet.
+
+        To be called often, for it is until then that no frame of theirs is missed.
+        """
+        self._paused, self._waiting = frozenset(paused), frozenset(waiting)
+        silent = self._here_since.keys() & (self._paused | self._waiting)
+        self._here_since.update(dict.fromkeys(silent, time.monotonic()))
 
     def note_ages(self, process: str, ages_ms: Mapping[str, float]) -> None:
         """Camera -> how old its newest frame was when it ended in this process."""
@@ -86,10 +91,7 @@ class Meter:
 
     def note_event(self, event: Mapping[str, Any]) -> None:
         """An event has been committed, which `read_event` has read."""
-        data = event["data"]
-        camera = str(data.get("camera", event.get("subject", "")))
-        if data.get("phase") not in ("update", "end"):
-            self._actions[camera][str(data.get("action", event.get("type", "")))] += 1
+        self._incidents.note(event)
 
     def status(
         self,
@@ -115,8 +117,9 @@ class Meter:
                 c: self._camera(c, processes, counts, known.get(c, CameraNow())) for c in self.plan.camera_settings
             },
             "stages": self._stages(processes),
-            "events": [_short(event) for event in events[-10:]],
-            "actions": {camera: dict(actions) for camera, actions in self._actions.items()},
+            "events": [in_short(event) for event in events[-10:]],
+            "actions": self._incidents.actions,
+            "totals": totals(counts, self._incidents),
             "counts": sorted([name, camera, n] for (name, camera), n in counts.items()),
             "files": list(dict.fromkeys(file for p in processes for file in p.beat.files)),
             "processes": sum(1 for p in processes if p.pid),
@@ -138,7 +141,7 @@ class Meter:
             self._marks.pop(0)
         then, before = self._marks[0]
         if now > then:
-            self._rates = {name: (total - before.get(name, 0)) / (now - then) for name, total in totals.items()}
+            self._rates = {name: (total - before.get(name, total)) / (now - then) for name, total in totals.items()}
 
     def _camera(
         self, camera: str, processes: Sequence[Reporting], counts: Counter[tuple[str, str]], known: CameraNow
@@ -155,7 +158,7 @@ class Meter:
             "drops_by_reason": drops,
             "skipped_by_reason": _by_reason("skipped.", camera, counts),
             "age_ms": self._age_ms(camera),
-            "events": self._actions[camera].total(),
+            "events": self._incidents.of(camera),
         }
 
     def _state(self, camera: str, processes: Sequence[Reporting], known: CameraNow) -> dict[str, Any]:
@@ -169,6 +172,8 @@ class Meter:
         if known.state and known.state != "live":
             return _as(known.state, known.why, known.since_s)
         state = known.state or _process_state(camera, processes)
+        if camera in self._waiting and state == "running":
+            return _as("starting")
         since_s = known.since_s if known.state else None
         if (
             state in ("live", "running")
@@ -275,20 +280,6 @@ def _process_state(camera: str, processes: Sequence[Reporting]) -> str:
 def _mean(values: list[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return round(sum(known) / len(known), 3) if known else None
-
-
-def _short(event: dict[str, Any]) -> dict[str, Any]:
-    """What is shown of an event; what stages of others put into theirs is shown as far as it has our form."""
-    data = event["data"]
-    people = data.get("people")
-    known = [one.get("track_id") for one in people if isinstance(one, dict)] if isinstance(people, list) else []
-    return {
-        "time": str(event.get("time", "")),
-        "camera": str(data.get("camera", "")),
-        "action": str(data.get("action", event.get("type", ""))),
-        "phase": str(data.get("phase", "")),
-        "people": [track_id for track_id in known if isinstance(track_id, int)],
-    }
 
 
 def _memory(pid: int) -> int:

@@ -101,7 +101,10 @@ class Supervisor:
     def status(self) -> dict[str, Any]:
         """The state of the run as plain values."""
         status = self.meter.status(list(self.processes), list(self.events), self._cameras.now(), self._fleet.departed)
-        return {**status, "worked_s": round(self.worked_s, 3)}
+        cameras = status["cameras"]
+        # One that was given other settings has come after all others, and has its place in the graph file still.
+        ordered = {name: cameras[name] for name in self._membership.wanted if name in cameras}
+        return {**status, "cameras": {**ordered, **cameras}, "worked_s": round(self.worked_s, 3)}
 
     # ---- the loop
 
@@ -133,13 +136,14 @@ class Supervisor:
         if self._running and not self._closing_since:
             self._membership.turn(stopping=bool(self._stop_since))
             self._take_over(self.plan)
+        waiting = self._membership.joining if self._running else self.plan.camera_settings
+        self.meter.rest(self._membership.paused, waiting)
         if self._tell and now >= self._next_tell:
             self._next_tell = now + _LOOP_MS / 1000
             self._tell(self)
 
     def _take_over(self, plan: RunPlan) -> None:
         """Tell of the cameras that are there now."""
-        self.meter.rest(self._membership.paused)
         if self.meter.plan is not plan:
             self.meter.follow(plan)
             self._cameras.follow(plan, self._membership.wanted)
@@ -188,7 +192,7 @@ class Supervisor:
                 self._cameras.heard(process.plan, report)
             case Ended():
                 process.note_end(report)
-                self._cameras.ended(report.camera, report.reason)
+                self._cameras.ended(report.camera, report.reason, report.error)
             case Revised():
                 process.revision = report.number
                 self._membership.revised(report)

@@ -374,3 +374,25 @@ def test_what_a_process_says_of_cameras_that_are_not_its_own_is_not_believed(tmp
     now = cameras.now()
     assert now["front"].since_s >= 0
     assert (now["yard"].state, now["yard"].facts, now["mute"].state) == ("", {}, "")
+
+
+def test_the_failure_of_a_camera_is_a_line_of_the_log_with_its_reason_and_told_once(
+    tmp_path: Path, logs: list[Any]
+) -> None:
+    plan = load_plan(write(tmp_path))
+    cameras = Cameras(plan, Notices("run", "graph"), structlog.get_logger())
+    units = {unit.name: unit for unit in plan.units}
+    now_ns = time.monotonic_ns()
+    cameras.heard(units["src.front"], Beat(op="beat", camera_changes=[StateChange("front", "lost", "cable", now_ns)]))
+    for _ in range(2):  # each process says it with which its last word goes
+        cameras.ended("front", "error", f"no decoder\nfor rtsp://u:{SECRET}@h")
+        cameras.ended("yard", "end")
+        cameras.ended("mute", "stopped")
+    told = [(line["log_level"], line.get("state"), line.get("was"), line.get("why", "")) for line in logs]
+    assert told == [
+        ("warning", "lost", "starting", "cable"),
+        ("error", "failed", "lost", "no decoder for rtsp://***@h"),
+        ("info", None, None, ""),
+        ("info", "done", "starting", ""),
+    ]
+    assert [line["event"] for line in logs][2] == "camera_loss_over"

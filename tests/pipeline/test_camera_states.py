@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.camera_states import MOST_DEPARTED, CameraStates, Change, LossOver
+from pipeline.camera_states import MOST_DEPARTED, CameraStates, Change, LossOver, Over
 from pipeline.stage import AWAY, AwayState, CameraState
 
 S = 1_000_000_000
@@ -106,18 +106,18 @@ def test_the_death_of_a_file_s_process_is_no_loss() -> None:
 def test_a_source_that_says_nothing_is_live_with_a_frame_and_lost_with_its_process() -> None:
     states = keeper()
     assert states.now(S)["yard"].state == ""
-    first, again = states.brought("yard", S), states.brought("yard", 2 * S)
+    first, again = states.brought("yard", 1, S), states.brought("yard", 2, 2 * S)
     assert first
     assert (first.state, first.loss, again) == ("live", 0, None)
-    lost, back = states.died("yard", "signal 9", 3 * S), states.brought("yard", 5 * S)
+    lost, back = states.died("yard", "signal 9", 3 * S), states.brought("yard", 2, 5 * S)
     assert losses([lost, back]) == [("lost", 1, None), ("live", 1, 2.0)]
-    assert states.brought("file", S) is None
+    assert states.brought("file", 1, S) is None
 
 
 def test_the_frames_of_a_source_that_speaks_say_nothing() -> None:
     states = keeper()
     told(states, "live", "stalled")
-    assert states.brought("front", 5 * S) is None
+    assert states.brought("front", 9, 5 * S) is None
     assert states.now(6 * S)["front"].state == "stalled"
 
 
@@ -127,7 +127,7 @@ def test_after_its_end_and_after_the_stop_no_camera_is_lost() -> None:
     states.ended("front", "end", 2 * S)
     assert told(states, "lost") == [None]
     assert states.died("front", "signal 9", 9 * S) is None
-    states.brought("yard", S)
+    states.brought("yard", 1, S)
     states.stop()
     assert states.died("yard", "signal 9", 9 * S) is None
     assert states.now(9 * S)["yard"].state == "live"
@@ -159,8 +159,42 @@ def test_nor_one_that_was_live_before_it_was_given_other_settings() -> None:
     told(states, "live")
     states.follow(["yard"], ["yard"], 5 * S, wanted=["front", "yard"])
     states.follow(["front", "yard"], ["front", "yard"], 6 * S)
-    told(states, "unauthorised")
+    assert states.told("front", "unauthorised", "401", 7 * S)
     assert states.absent() == {}
+
+
+def begun_anew() -> CameraStates:
+    """`front` has other settings since 6 s."""
+    states = keeper()
+    states.follow(["yard"], LIVE_CAMERAS, 5 * S, wanted=LIVE_CAMERAS)
+    states.follow(LIVE_CAMERAS, LIVE_CAMERAS, 6 * S)
+    return states
+
+
+def test_what_was_said_before_a_camera_came_is_about_its_namesake_that_went() -> None:
+    states = begun_anew()
+    assert states.told("front", "live", "", 6 * S - 1) is None
+    assert states.told("front", "lost", "cable", 5 * S) is None
+    assert states.now(6 * S)["front"].state == ""
+    change = states.told("front", "connecting", "", 6 * S)
+    assert change
+    assert (change.state, change.was) == ("connecting", "starting")
+
+
+def test_the_frames_of_a_namesake_that_went_make_no_camera_live() -> None:
+    states = begun_anew()
+    assert states.brought("front", 120, 6 * S) is None, "the last word of the process that it had before"
+    assert states.brought("front", 120, 7 * S) is None
+    change = states.brought("front", 121, 8 * S)
+    assert change
+    assert change.state == "live"
+
+
+def test_the_frames_of_its_next_process_are_its_own() -> None:
+    states = begun_anew()
+    states.brought("front", 120, 6 * S)
+    states.died("front", "signal 9", 7 * S)
+    assert losses([states.brought("front", 3, 8 * S)]) == [("live", 1, 1.0)]
 
 
 def test_facts_are_the_newest_and_outlive_a_death() -> None:
@@ -177,7 +211,7 @@ def test_a_camera_that_is_taken_away_and_put_back_counts_its_losses_on() -> None
     told(states, "live", "lost")
     states.follow(["yard", "new"], ["yard", "new"], 5 * S)
     assert states.told("front", "live", "", 6 * S) is None
-    assert states.brought("new", 6 * S)
+    assert states.brought("new", 1, 6 * S)
     states.follow(["front", "yard", "new"], ["front", "yard", "new"], 7 * S)
     assert states.now(8 * S)["front"].state == ""
     assert losses([states.told("front", "gone", "", 9 * S)]) == [("gone", 2, None)]
@@ -189,7 +223,7 @@ def test_a_loss_is_over_when_its_camera_goes_or_begins_anew() -> None:
     for wanted, reason in ((["yard"], "removed"), (["front", "yard"], "replaced")):
         states = keeper()
         told(states, "unauthorised")
-        assert states.ended("front", "removed", 3 * S) is None
+        assert states.ended("front", "removed", 3 * S) == Over("unauthorised", 2.0)
         over = states.follow(["yard"], ["yard"], 5 * S, wanted=wanted)
         assert [(one.camera, one.reason, one.loss, one.lost_s) for one in over] == [("front", reason, 1, 4.0)]
         assert states.follow(["front", "yard"], ["front", "yard"], 6 * S) == []
@@ -200,12 +234,13 @@ def test_a_loss_is_over_when_its_camera_ends_and_when_the_run_is_stopped() -> No
     states = keeper()
     states.told("front", "lost", "", 1 * S)
     states.told("yard", "stalled", "", 2 * S)
-    assert states.ended("front", "error", 4 * S) == LossOver("front", "error", 4 * S, 1, 3.0)
+    loss = LossOver("front", "error", 4 * S, 1, 3.0)
+    assert states.ended("front", "error", 4 * S) == Over("lost", 3.0, loss)
     assert states.ended("front", "error", 5 * S) is None
     states.stop()
     assert states.end_losses(6 * S) == [LossOver("yard", "stopped", 6 * S, 2, 4.0)]
     assert states.end_losses(7 * S) == []
-    assert states.ended("yard", "stopped", 8 * S) is None
+    assert states.ended("yard", "stopped", 8 * S) == Over("stalled", 6.0)
     assert states.follow([], [], 9 * S) == []
 
 
@@ -259,6 +294,6 @@ def _after(states: CameraStates, what: Happening, now: int) -> list[Change | Los
         return [*over, *states.follow(LIVE_CAMERAS, LIVE_CAMERAS, now)]
     if what == "ended":
         told = states.ended("front", "end", now)
-        return [told] if told else []
+        return [told.loss] if told and told.loss else []
     change = states.died("front", "", now) if what == "died" else states.told("front", what, "", now)
     return [change] if change else []

@@ -63,6 +63,13 @@ def test_what_the_graph_or_a_live_camera_drops_is_as_it_should_be() -> None:
     assert (outcome.status, outcome.problems) == (0, [])
 
 
+def test_a_camera_that_was_taken_out_of_the_run_is_missed_by_nobody() -> None:
+    outcome = Outcome()
+    outcome.add_absent({"typo": "lost: no such host"}, {"typo": ("removed", "")})
+    assert outcome.problems == []
+    assert outcome.status == 0
+
+
 def test_a_live_camera_that_was_away_for_the_whole_run_was_given_up() -> None:
     outcome = Outcome()
     absent = {"front": "unauthorised: wrong password", "yard": "lost"}

@@ -182,3 +182,40 @@ def test_a_camera_that_comes_back_is_no_incident_of_its_own(scene: Scene) -> Non
         event = {"type": f"camgraph.camera.{kind}", "subject": "a", "data": {"camera": "a", "phase": phase}}
         scene.meter.note_event(event)
     assert scene.camera()["events"] == 1
+
+
+def test_the_totals_of_a_run_never_fall_when_a_camera_goes(scene: Scene) -> None:
+    for phase in ("start", "update", "end"):
+        scene.meter.note_event({"type": "x", "data": {"camera": "a", "phase": phase}})
+    scene.frame(1)
+    before = scene.meter.status([scene.capture], [])["totals"]
+    assert before == {"frames": 1, "drops": 2, "events": 1, "committed": 3}
+    scene.meter.follow(replace(scene.meter.plan, camera_settings={}))
+    assert scene.meter.status([], [], departed=scene.capture.counts())["totals"] == before
+
+
+def test_a_camera_that_comes_back_brings_no_rate_of_its_earlier_frames(scene: Scene) -> None:
+    scene.capture.frames = 10_000
+    plan = scene.meter.plan
+    scene.meter.follow(replace(plan, camera_settings={}))
+    for _ in range(2):
+        scene.now += 1
+        scene.meter.status([scene.capture], [])
+    scene.meter.follow(plan)
+    for _ in range(4):
+        scene.now += 0.25
+        assert scene.meter.status([scene.capture], [])["cameras"]["a"]["fps"] < 10
+
+
+def test_a_camera_whose_source_may_not_begin_yet_is_starting_however_long_the_rest_takes_to_open(scene: Scene) -> None:
+    scene.meter.rest((), waiting=["a"])
+    scene.now += 60
+    assert scene.camera()["state"] == "starting"
+    scene.capture.state = "waiting"
+    assert scene.camera()["state"] == "waiting"
+    scene.capture.state = "running"
+    scene.meter.rest((), waiting=["a"])
+    scene.meter.rest(())
+    assert scene.camera()["state"] == "running"
+    scene.now += 6
+    assert scene.camera()["state"] == "stalled"
