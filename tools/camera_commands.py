@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from pipeline.control import ask, find_run
 from pipeline.errors import EnvironmentProblem, GraphError, UserError
@@ -19,6 +18,7 @@ from pipeline.graph.single_camera import check_camera
 from pipeline.graph.yaml_source import load
 from pipeline.plan import run_to_wire
 from tools.camera_view import render_cameras
+from tools.live_table import console_of_output
 from tools.run_status import CameraList, Reloaded
 
 _CHANGE_S = 60.0
@@ -41,7 +41,7 @@ def cameras() -> None:
 @name_option
 def list_cameras(name: str | None) -> None:
     """Show the cameras of a run, and how they are."""
-    Console().print(render_cameras(_cameras_of(find_run(name))))
+    console_of_output().print(render_cameras(_cameras_of(find_run(name))))
 
 
 @cameras.command()

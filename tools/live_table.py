@@ -26,6 +26,7 @@ __all__ = [
     "PlainLines",
     "Status",
     "Summary",
+    "console_of_output",
     "new_events",
     "open_display",
     "render",
@@ -33,7 +34,9 @@ __all__ = [
 ]
 
 REFRESH_S = 0.25
+_UNLIMITED = 100_000
 PLAIN_LINE_S = 5.0
+LONGEST_BETWEEN_LINES_S = 60.0
 
 
 class Display(Protocol):
@@ -73,7 +76,10 @@ class LiveTable:
 
 
 class PlainLines:
-    """A line every five seconds, and one for each event that begins. No control characters."""
+    """A line every five seconds, later every minute, and one for each event that begins. No control characters.
+
+    What is written in a day is to stay small: a run in the background goes on for months.
+    """
 
     def __init__(self, console: Console, now_s: Callable[[], float]) -> None:
         self._console = console
@@ -88,12 +94,23 @@ class PlainLines:
                 self._write(f"event  {event_text(event)}")
         self._seen = status.events
         if self._now_s() >= self._due_s:
-            self._due_s = self._now_s() + PLAIN_LINE_S
+            self._due_s = self._now_s() + line_every_s(status.uptime_s)
             self._write("status " + "  ".join([*headline(status), *troubles(status)]))
 
     def _write(self, line: str) -> None:
         self._console.file.write(line + "\n")
         self._console.file.flush()
+
+
+def line_every_s(uptime_s: float) -> float:
+    """How long to wait for the next line: 5 s in the first minute, 60 s from the twelfth on."""
+    return min(LONGEST_BETWEEN_LINES_S, max(PLAIN_LINE_S, uptime_s / 12))
+
+
+def console_of_output() -> Console:
+    """The standard output: a terminal as large as it is, and without limits what somebody else reads."""
+    console = Console()
+    return console if console.is_terminal else Console(width=_UNLIMITED, height=_UNLIMITED)
 
 
 def new_events(before: Sequence[EventStatus], now: Sequence[EventStatus]) -> Sequence[EventStatus]:

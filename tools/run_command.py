@@ -7,13 +7,12 @@ import sys
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from pipeline.control import ask, find_run
 from pipeline.errors import EnvironmentProblem
 from pipeline.graph import load_graph, plan_of
 from pipeline.graph.memory import in_words, memory_need
-from tools.live_table import render
+from tools.live_table import console_of_output, render
 from tools.run_status import Status
 from tools.running import run_plan
 
@@ -41,7 +40,7 @@ def status(name: str | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(answer, indent=2))
     else:
-        Console().print(render(Status.from_json(answer)))
+        console_of_output().print(render(Status.from_json(answer)))
 
 
 @click.command()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
@@ -27,6 +27,10 @@ class CameraStatus:
     age_ms: float | None = None
     events: int = 0
     error: str = ""
+
+    @property
+    def incidents(self) -> int:
+        return self.events
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,25 @@ class EventStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class Totals:
+    """Of all cameras of a run, also those that went. `events`: incidents; `committed`: with their updates and ends."""
+
+    frames: int = 0
+    drops: int = 0
+    events: int = 0
+    committed: int = 0
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], cameras: Iterable[CameraStatus | CameraSummary]) -> Totals:
+        """Made of a run's answer; a run that says nothing of it has the cameras that it shows, and no others."""
+        if isinstance(data.get("totals"), Mapping):
+            return _made(cls, data["totals"])
+        rows = [(one.frames, one.drops, one.incidents) for one in cameras]
+        frames, drops, events = (sum(column) for column in zip(*rows, strict=True)) if rows else (0, 0, 0)
+        return cls(frames, drops, events, events)
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """A running graph now. `events`: the last ones, oldest first."""
 
@@ -65,14 +88,16 @@ class Status:
     events: Sequence[EventStatus] = ()
     processes: int = 0
     memory_mb: float = 0.0
+    totals: Totals = Totals()
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Status:
         """Made of a run's answer. Keys of a newer run are passed over, those that an older one lacks have defaults."""
+        cameras = {name: _made(CameraStatus, values) for name, values in data.get("cameras", {}).items()}
         return cls(
             graph=str(data.get("graph", "")),
             uptime_s=float(data.get("uptime_s", 0)),
-            cameras={name: _made(CameraStatus, values) for name, values in data.get("cameras", {}).items()},
+            cameras=cameras,
             stages={name: _made(StageStatus, values) for name, values in data.get("stages", {}).items()},
             events=tuple(
                 _made(EventStatus, {**event, "people": tuple(event.get("people", ()))})
@@ -80,6 +105,7 @@ class Status:
             ),
             processes=int(data.get("processes", 0)),
             memory_mb=float(data.get("memory_mb", 0)),
+            totals=Totals.from_json(data, cameras.values()),
         )
 
 
@@ -142,26 +168,38 @@ class CameraSummary:
     events: Mapping[str, int] = field(default_factory=dict)
     error: str = ""
 
+    @property
+    def incidents(self) -> int:
+        return sum(self.events.values())
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A run at its end. `files`: what it wrote; `untaken`: so many of the events no sink of the graph takes."""
+    """A run at its end. `files`: what it wrote; `untaken`: so many of the events no sink of the graph takes.
+
+    `departed`: cameras that went before the end, taken together.
+    """
 
     graph: str = ""
     duration_s: float = 0.0
     cameras: Mapping[str, CameraSummary] = field(default_factory=dict)
     files: Sequence[str] = ()
     untaken: int = 0
+    departed: CameraSummary | None = None
+    totals: Totals = Totals()
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Summary:
         """Made of plain values, as `Status.from_json`."""
+        cameras = {name: _made(CameraSummary, values) for name, values in data.get("cameras", {}).items()}
         return cls(
             graph=str(data.get("graph", "")),
             duration_s=float(data.get("duration_s", 0)),
-            cameras={name: _made(CameraSummary, values) for name, values in data.get("cameras", {}).items()},
+            cameras=cameras,
             files=tuple(map(str, data.get("files", ()))),
             untaken=int(data.get("untaken", 0)),
+            departed=_made(CameraSummary, data["departed"]) if data.get("departed") else None,
+            totals=Totals.from_json(data, cameras.values()),
         )
 
 

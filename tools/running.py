@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -157,6 +158,8 @@ def _summary(status: Mapping[str, Any], plan: RunPlan) -> dict[str, Any]:
         "graph": status["graph"],
         "duration_s": status["uptime_s"],
         "cameras": cameras,
+        "departed": _departed(status),
+        "totals": status["totals"],
         "files": files,
         "untaken": 0 if takes_all else _camera_events(status["actions"]),
     }
@@ -165,3 +168,14 @@ def _summary(status: Mapping[str, Any], plan: RunPlan) -> dict[str, Any]:
 def _camera_events(actions: Mapping[str, Mapping[str, int]]) -> int:
     """How many are of cameras: no stage makes them, and only sinks that take all events get them."""
     return sum(n for of_one in actions.values() for name, n in of_one.items() if name.startswith(CAMERA_TYPES))
+
+
+def _departed(status: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What those have left together that are no cameras of the run any more; None where none of them left anything."""
+    here = {"", *status["cameras"]}
+    left = [(name, n) for name, camera, n in status["counts"] if camera not in here]
+    frames = sum(n for name, n in left if name == "frames")
+    drops = sum(n for name, n in left if name.startswith("dropped."))
+    actions = (Counter(actions) for camera, actions in status["actions"].items() if camera not in here)
+    events = sum(actions, Counter[str]())
+    return {"frames": frames, "drops": drops, "events": dict(events)} if frames or drops or events else None

@@ -29,8 +29,8 @@ STATE_STYLES = {
 """Any other state (starting, connecting, waiting to be started again, ...) is a passing one: yellow."""
 OVER = ("done", "stopped")
 ORDINARY = ("live", "running", *OVER)
-LONGEST_WHY = 60
-"""On a plain line, where each camera in trouble has its own."""
+MOST_IN_TROUBLE = 5
+"""So many are named on a plain line."""
 
 
 def render(status: Status) -> RenderableType:
@@ -39,9 +39,10 @@ def render(status: Status) -> RenderableType:
 
 
 def render_summary(summary: Summary) -> RenderableType:
-    """What a run leaves: per camera frames, drops and events by action; the files; how long it took."""
+    """What a run leaves: frames, drops and events by action of each camera (those that went together); files; time."""
     table = _table(("camera", "left"), ("frames", "right"), ("drops", "right"), ("events", "left"))
-    for name, camera in summary.cameras.items():
+    gone = {"(removed)": summary.departed} if summary.departed else {}
+    for name, camera in {**summary.cameras, **gone}.items():
         events = ", ".join(f"{clean(action)} {count}" for action, count in sorted(camera.events.items())) or "none"
         _add(table, clean(name), str(camera.frames), _drops(camera.drops), events)
     errors = [
@@ -49,14 +50,20 @@ def render_summary(summary: Summary) -> RenderableType:
         for name, camera in summary.cameras.items()
         if camera.error
     ]
-    frames = sum(camera.frames for camera in summary.cameras.values())
-    events_total = sum(sum(camera.events.values()) for camera in summary.cameras.values())
-    rate = frames / summary.duration_s if summary.duration_s > 0 else 0.0
-    last = f"{clean(summary.graph)}: {frames} frames in {clock(summary.duration_s)} ({rate:.1f} fps), "
+    total = summary.totals
+    rate = total.frames / summary.duration_s if summary.duration_s > 0 else 0.0
+    last = f"{clean(summary.graph)}: {total.frames} frames in {clock(summary.duration_s)} ({rate:.1f} fps), "
     files = [Text(f"  {clean(path)}", overflow="fold") for path in summary.files]
     written = [Text("written:"), *files] if files else []
     untaken = f", {summary.untaken} of them in no sink: one with `from: events` takes all" if summary.untaken else ""
-    return Group(table, *errors, *written, Text(last + counted(events_total, "event") + untaken, "bold"))
+    told = _with_ends(total.events, total.committed) + untaken
+    return Group(table, *errors, *written, Text(last + told, "bold"))
+
+
+def _with_ends(begun: int, committed: int) -> str:
+    """So many that somebody who counts the lines of a file finds them again."""
+    told = counted(begun, "event")
+    return f"{told} ({committed} with updates and ends)" if committed > begun else told
 
 
 def headline(status: Status) -> list[str]:
@@ -66,18 +73,20 @@ def headline(status: Status) -> list[str]:
         clean(status.graph),
         clock(status.uptime_s),
         f"{sum(camera.fps for camera in cameras):.1f} fps",
-        counted(sum(camera.frames for camera in cameras), "frame"),
-        counted(sum(camera.drops for camera in cameras), "drop"),
-        counted(sum(camera.events for camera in cameras), "event"),
+        counted(status.totals.frames, "frame"),
+        counted(status.totals.drops, "drop"),
+        counted(status.totals.events, "event"),
         f"{status.memory_mb:.0f} MB",
     ]
 
 
 def troubles(status: Status) -> list[str]:
-    """The cameras that neither run nor have ended, and the oldest picture of those that run."""
-    bad = [f"{clean(name)} {_trouble(camera)}" for name, camera in status.cameras.items() if _in_trouble(camera)]
+    """The first cameras that neither run nor have ended (the log has why), and the oldest picture of those that run."""
+    bad = [f"{clean(name)} {_state(camera)}" for name, camera in status.cameras.items() if _in_trouble(camera)]
+    more = [f"and {len(bad) - MOST_IN_TROUBLE} more"] if len(bad) > MOST_IN_TROUBLE else []
     ages = [camera.age_ms for camera in status.cameras.values() if camera.age_ms is not None and not _is_over(camera)]
-    return [*([f"age {max(ages):.0f} ms"] if ages else []), *([f"({', '.join(bad)})"] if bad else [])]
+    told = ", ".join([*bad[:MOST_IN_TROUBLE], *more])
+    return [*([f"age {max(ages):.0f} ms"] if ages else []), *([f"({told})"] if bad else [])]
 
 
 def event_text(event: EventStatus) -> str:
@@ -276,10 +285,6 @@ def _state(camera: CameraStatus) -> str:
 
 def _state_style(camera: CameraStatus) -> str:
     return STATE_STYLES.get(camera.state, "yellow")
-
-
-def _trouble(camera: CameraStatus) -> str:
-    return f"{_state(camera)} {clean(camera.why)[:LONGEST_WHY]}".rstrip()
 
 
 def _age(camera: CameraStatus) -> Text:

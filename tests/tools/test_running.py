@@ -56,6 +56,39 @@ stages:
 def test_a_loss_that_only_the_log_has_is_not_passed_off_as_written(tmp_path: Path, wanted: str, untaken: int) -> None:
     (tmp_path / "g.yaml").write_text(EVENTS.format(wanted=wanted))
     actions = {"a": {"camgraph.camera.lost": 2, "enter": 5, "camgraph.stage.restarted": 1}}
-    status = {"graph": "e", "uptime_s": 1.0, "cameras": {"a": {}}, "files": [], "actions": actions}
+    status = {
+        "graph": "e",
+        "uptime_s": 1.0,
+        "cameras": {"a": {}},
+        "files": [],
+        "actions": actions,
+        "counts": [],
+        "totals": {},
+    }
     summary = _summary(status, load_plan(tmp_path / "g.yaml"))
     assert (summary["untaken"], summary["cameras"]["a"]["events"]["enter"]) == (untaken, 5)
+
+
+def test_cameras_that_went_have_their_share_of_the_summary(tmp_path: Path) -> None:
+    """What they and the others have is together what the run has."""
+    status = {
+        "graph": "g",
+        "uptime_s": 3.0,
+        "files": [],
+        "cameras": {"here": {"frames": 5, "drops": 1, "events": 1}},
+        "actions": {"here": {"enter": 1}, "one": {"enter": 2, "lost": 1}, "two": {"lost": 1}},
+        "counts": [
+            ["frames", "here", 5],
+            ["frames", "one", 7],
+            ["dropped.stale", "two", 2],
+            ["skipped.rate", "one", 9],
+            ["dropped.wire", "", 4],
+        ],
+        "totals": {"frames": 12, "drops": 7, "events": 5, "committed": 8},
+    }
+    (tmp_path / "g.yaml").write_text(GRAPH.format(processes="one"))
+    plan = load_plan(tmp_path / "g.yaml")
+    summary = _summary(status, plan)
+    assert summary["departed"] == {"frames": 7, "drops": 2, "events": {"enter": 2, "lost": 2}}
+    assert summary["totals"]["events"] == 5
+    assert _summary({**status, "actions": {}, "counts": []}, plan)["departed"] is None
