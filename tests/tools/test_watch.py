@@ -166,11 +166,11 @@ def test_mistakes_are_told_before_anything_runs(
     assert not (tmp_path / "events.jsonl").exists()
 
 
-def test_a_model_that_finds_no_people_is_refused(camgraph, test_data: Path) -> None:
+def test_a_model_that_finds_no_keypoints_is_refused(camgraph, test_data: Path) -> None:
     clip, model = test_data / "videos" / "intel_asl_yes.mkv", test_data / "models" / "yolox_nano_bigisland.onnx"
     done = camgraph("watch", clip, "--model", model)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"{model}: cannot be watched with: its output is output [1, 3549, 85]")
+    assert done.stderr.startswith(f"{model}: it finds no keypoints (yolox: 3549 rows, one for each cell of 416 x 416")
 
 
 def test_another_pose_model_and_the_rules_that_camgraph_brings(camgraph, test_data: Path, tmp_path: Path, name) -> None:
