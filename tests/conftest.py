@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,11 @@ from hypothesis import settings
 # How long an example takes says nothing on a loaded machine.
 settings.register_profile("camgraph", deadline=None)
 settings.load_profile("camgraph")
+
+# In the background of a script, or under nohup, these are ignored, and what is started here would ignore them as well.
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, handler)
 
 ROOT = Path(__file__).resolve().parent.parent
 

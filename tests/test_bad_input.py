@@ -337,12 +337,21 @@ def test_a_signal_lets_what_is_on_the_way_arrive(place: Place, number: int, stat
     graph = place.folder / "graph.yaml"
     graph.write_text(graph.read_text().replace("{url: good.mp4}", "{url: good.mp4, loop: true, realtime: true}"))
     command = [sys.executable, "-m", "tools.cli", "run", "graph.yaml", "--quiet"]
-    process = subprocess.Popen(command, cwd=place.folder, env=place.environment, stderr=subprocess.PIPE, text=True)
-    late = time.monotonic() + 100
-    while sum(place.events().values()) < 10 and time.monotonic() < late:
-        time.sleep(0.05)
-    process.send_signal(number)
-    _, said = process.communicate(timeout=100)
+    process = subprocess.Popen(
+        command,
+        cwd=place.folder,
+        env=place.environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        late = time.monotonic() + 100
+        while sum(place.events().values()) < 10 and time.monotonic() < late:
+            time.sleep(0.05)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=100)
+    finally:
+        process.kill()
     assert (process.returncode, said) == (status, "")
     assert sum(place.events().values()) >= 10
 
