@@ -282,7 +282,7 @@ def test_random_graphs_come_to_their_end_with_the_same_results(
     def run(how: str, during: Callable[[Supervisor], None] | None) -> dict[str, list[str]]:
         folder = tmp_path_factory.mktemp("random")
         head = f"version: 1\nname: t{os.getpid()}\nprocesses: {how}\n"
-        cameras = "cameras: {a: {frames: 60, bytes: 20000, pace_ms: 3}, b: {frames: 30, pace_ms: 6}}\n"
+        cameras = "cameras: {a: {frames: 60, bytes: 20000, pace_ms: 12}, b: {frames: 30, pace_ms: 24}}\n"
         (folder / "graph.yaml").write_text(f"{head}{cameras}stages:\n{stages}\n")
         plan = load_plan(folder / "graph.yaml")
         outcome, _ = run_graph(plan, during)

@@ -8,8 +8,10 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -47,21 +49,30 @@ def camgraph(*words: str) -> list[str]:
     return [sys.executable, "-m", "tools.cli", *words]
 
 
+@contextmanager
+def short_folder() -> Iterator[str]:
+    """For sockets: pytest's own folders are too long for them when it runs several workers, and then all share one."""
+    with tempfile.TemporaryDirectory(prefix="cgc", dir="/tmp") as folder:
+        yield folder
+
+
 @pytest.fixture(scope="module")
 def command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
     """Calls `camgraph` beside a run of its own; the run's folder is the working directory."""
-    yield from _beside(tmp_path_factory.mktemp("lobby"), GRAPH)
+    with short_folder() as runtime:
+        yield from _beside(tmp_path_factory.mktemp("lobby"), runtime, GRAPH)
 
 
 @pytest.fixture
 def counting(tmp_path: Path) -> Iterator[Command]:
     """The same beside a run of cameras that only count."""
-    yield from _beside(tmp_path, COUNTING)
+    with short_folder() as runtime:
+        yield from _beside(tmp_path, runtime, COUNTING)
 
 
-def _beside(folder: Path, graph: str) -> Iterator[Command]:
+def _beside(folder: Path, runtime: str, graph: str) -> Iterator[Command]:
     root = str(Path(__file__).parents[2])
-    environ = {**os.environ, "PYTHONPATH": root, "XDG_RUNTIME_DIR": str(folder), "XDG_STATE_HOME": str(folder)}
+    environ = {**os.environ, "PYTHONPATH": root, "XDG_RUNTIME_DIR": runtime, "XDG_STATE_HOME": str(folder)}
     environ |= {"COLUMNS": "200", "DOOR": SECRET}
     folder.chmod(0o700)
     (folder / "live.yaml").write_text(graph)
@@ -224,7 +235,8 @@ def test_what_is_wrong_with_settings_from_outside_is_said_with_its_place(
     assert "geheim" not in done.stderr
 
 
-def test_where_nothing_runs_it_is_said_how_to_begin(camgraph: Callable[..., object], tmp_path: Path) -> None:
-    done = camgraph("cameras", "list", XDG_RUNTIME_DIR=str(tmp_path))
+def test_where_nothing_runs_it_is_said_how_to_begin(camgraph: Callable[..., object]) -> None:
+    with short_folder() as runtime:
+        done = camgraph("cameras", "list", XDG_RUNTIME_DIR=runtime)
     assert isinstance(done, subprocess.CompletedProcess)
     assert (done.returncode, done.stderr) == (2, "nothing is running; `camgraph run GRAPH` starts a graph\n")
