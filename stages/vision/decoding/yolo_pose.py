@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.vision.decoding.nms import nms
+from stages.vision.decoding.yolo_heads import decode_yolo_heads
 
 F32 = NDArray[np.float32]
 
@@ -59,15 +60,9 @@ def _is_rows(side: int, keypoints: int | None) -> bool:
 
 
 def decode_yolo_pose(heads: F32, *, min_score: float) -> Candidates:
-    """The candidates that score at least ``min_score``, by anchor. ``heads`` is (5 + 3K, A), see the module.
-
-    The score row is looked at first: of 8400 anchors all but a few are dropped unread.
-    """
-    passed = np.flatnonzero(heads[4] >= min_score)
-    taken = np.ascontiguousarray(heads[:, passed].T, np.float32)
-    half = taken[:, 2:4] / 2
-    boxes = np.concatenate([taken[:, :2] - half, taken[:, :2] + half], axis=1)
-    return Candidates(boxes, taken[:, 4], taken[:, 5:].reshape(len(taken), (len(heads) - 5) // 3, 3))
+    """The candidates that score at least ``min_score``, by anchor. ``heads`` is (5 + 3K, A), see the module."""
+    found = decode_yolo_heads(heads, classes=1, min_score=min_score)
+    return Candidates(found.boxes_xyxy, found.scores, found.keypoints)
 
 
 def people_of(heads: F32, *, min_score: float, iou: float, most: int) -> Candidates:
