@@ -3,15 +3,16 @@
     log: {use: sink_jsonl, from: actions, with: {path: events.jsonl}}
 
 Events are on the disk before the outbox forgets them. Delivery is at least once: a reader tells a repeated event by its
-`id`. What this process had written before it was killed is read back when it is started again, and not written twice;
-that cannot be done for standard output, and not across a rotation.
+`id`. What comes again because the outbox died is not written twice, nor what this process had written before it was
+killed, which is read back when it is started again; that cannot be done for standard output, and not across a rotation.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,6 +27,8 @@ from stages.writing.line_file import LineFile, LineStream, is_device
 STANDARD_OUTPUT = "-"
 READ_BACK = 16 << 20
 """Bytes of the run's lines that are read after a restart: far more than can be between file and outbox."""
+KNOWN = 50_000
+"""So many events are known again by their ids: far more, too, than an outbox can have handed out and not noted."""
 
 
 class SinkJsonlSettings(Settings):
@@ -50,7 +53,8 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
     def __init__(self, settings: SinkJsonlSettings, context: Context) -> None:
         super().__init__(settings, context)
         self._out: LineFile | LineStream | None = None
-        self._written: set[str] = set()
+        self._written: dict[str, None] = {}
+        """The ids of the last events that are in the file, the oldest first."""
 
     def open(self) -> None:
         if self.settings.path == STANDARD_OUTPUT:
@@ -69,7 +73,13 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
             self._out.append(b"".join(event.body + b"\n" for event in events))
         for event in items:
             self.context.count("repeated" if event.id in self._written else "written", event.stamp.camera)
+        self._remember(event.id for event in events)
         return ()
+
+    def _remember(self, ids: Iterable[str]) -> None:
+        self._written.update(dict.fromkeys(ids))
+        for old in list(itertools.islice(self._written, max(0, len(self._written) - KNOWN))):
+            del self._written[old]
 
     def close(self) -> None:
         if self._out is not None:
@@ -80,7 +90,7 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
         started = self._read_start() if self.context.incarnation > 1 else None
         if started is not None:
             inode, offset = started
-            self._written = _ids(file.tail(offset if file.inode == inode else 0, READ_BACK))
+            self._remember(_ids(file.tail(offset if file.inode == inode else 0, READ_BACK)))
         else:
             if self.settings.mode == "replace":
                 file.empty()
@@ -109,10 +119,8 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
             raise EnvironmentProblem(f"{self._start_file}: cannot write the state: {error.strerror}") from error
 
 
-def _ids(lines: Iterable[bytes]) -> set[str]:
+def _ids(lines: Iterable[bytes]) -> Iterator[str]:
     """The ids of the events in these lines; other lines in the file are none of ours."""
-    ids = set()
     for line in lines:
         with contextlib.suppress(ValueError, KeyError, TypeError):
-            ids.add(str(json.loads(line)["id"]))
-    return ids
+            yield str(json.loads(line)["id"])

@@ -62,6 +62,13 @@ def test_replace_starts_with_an_empty_file_but_not_after_a_restart(tmp_path) -> 
     assert ids(tmp_path / "events.jsonl") == ["e3", "e4"]
 
 
+def test_what_a_new_outbox_hands_over_again_is_not_written_twice(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("stages.sink_jsonl.KNOWN", 3)
+    counts = write(tmp_path, [*events(1, 2, 3), *events(2, 3, 4)], batch=2)
+    assert ids(tmp_path / "events.jsonl") == ["e1", "e2", "e3", "e4"]
+    assert counts == {("written", "cam"): 4, ("repeated", "cam"): 2}
+
+
 def test_a_restart_writes_nothing_twice_and_says_so(tmp_path) -> None:
     write(tmp_path, events(1, 2, 3))
     counts = write(tmp_path, events(2, 3, 4), incarnation=2)
