@@ -1,92 +1,39 @@
 """Runs an ONNX model on pictures of many cameras at once.
 
-    items of one call        a@640x640  b@640x640  c@768x576  d@640x640
-    one run for each size    [a b d]    [c]                                 a model of static batch: in steps of it
-    one Tensor for each item a  b  c  d                                     its own rows, fit and owner
+    items of one call  ──stages.inference.batches──>  rows of each  ──>  one Tensor each: its own rows, fit and owner
 
 What comes out for an item does not depend on what it shared a batch with.
 """
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from pydantic import Field, field_validator
 
 from pipeline.errors import BadItem, UserError
 from pipeline.messages import Array
 from pipeline.paths import ASSET_PREFIX
-from pipeline.stage import Context, Settings, Stage, Upstream
-from stages.inference.contracts import InputSettings, check_size, mixed_output, read_contract, reading_of
-from stages.inference.engine import ProviderName, RunFailed
+from pipeline.stage import Stage, Upstream
+from stages.inference.batches import BatchRuns, Row
+from stages.inference.contracts import check_size, read_contract, reading_of
+from stages.inference.infer_settings import InferSettings
 from stages.inference.model_files import find_libraries, find_model, sha256_of, verify_model
 from stages.inference.opening import Asked, open_model
-from stages.inference.openvino_engine import Precision
-from stages.inference.options import ProviderOptions
 from stages.inference.signatures import signature_of_file
 from stages.messages import Tensor
-from stages.vision.batching import runs_of
-from stages.vision.decoding.end2end import joined_rows, rows_by_image
-from stages.vision.model_contract import (
-    Converter,
-    stated_size,
-)
+from stages.vision.model_contract import stated_size
 from stages.vision.recognition import Signature
+
+__all__ = ["Infer", "InferSettings"]
 
 IMAGE = "image"
 # Below this a copy into the message is cheaper than a slot.
 LARGE_BYTES = 64 * 1024
 WARM_UP_SIZE = (256, 256)
-
-Row = dict[str, Array]
-"""The model's outputs for one picture, each with a leading axis of 1."""
-
-
-class InferSettings(Settings):
-    """Which model, and where it runs."""
-
-    model: str = Field(min_length=1, description="An ONNX file (relative to the graph file, or asset:NAME)")
-    providers: tuple[ProviderName, ...] = Field(
-        ("cpu",),
-        min_length=1,
-        description="Where it may run, the best first: tensorrt, cuda, openvino, directml, coreml, cpu",
-    )
-    intra_op_threads: int = Field(
-        1, ge=1, le=256, description="Threads of one run on the CPU; more of the stage's own `threads` bring more"
-    )
-    precision: Precision = Field(
-        "f32", description="In which OpenVINO calculates; bf16 is faster on processors that have it, and less exact"
-    )
-    max_rows: int = Field(
-        32, ge=1, le=4096, description="At most so many pictures in one run of the model: frames may have many crops"
-    )
-    batch_sizes: tuple[Annotated[int, Field(ge=1, le=4096)], ...] = Field(
-        (),
-        description="Pictures of one run, ascending: what comes is filled up to the next of these, where each new "
-        "number is expensive (TensorRT, CUDA graphs); by default any number",
-    )
-    options: ProviderOptions = Field(ProviderOptions(), description="What providers are told, by their names")
-    custom_ops: tuple[str, ...] = Field(
-        (), description="Shared libraries with operators that the model brings: their code runs in this process"
-    )
-    sha256: str | None = Field(
-        None,
-        pattern="^[0-9a-f]{64}$",
-        description="Of the model's file: any other is refused; by default what it is when the run starts",
-    )
-    input: InputSettings = Field(InputSettings(), description="What the model's input is, where it does not say so")
-
-    @field_validator("batch_sizes")
-    @classmethod
-    def _ascend(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        if list(sizes) != sorted(set(sizes)):
-            raise ValueError(f"expected different sizes in ascending order, got {', '.join(map(str, sizes))}")
-        return sizes
 
 
 class Infer(Stage[InferSettings]):
@@ -97,10 +44,6 @@ class Infer(Stage[InferSettings]):
     outputs = (Tensor,)
     own_thread = True
     thread_safe = True
-
-    def __init__(self, settings: InferSettings, context: Context) -> None:
-        super().__init__(settings, context)
-        self._threads = threading.local()
 
     @classmethod
     def check(cls, settings: InferSettings, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
@@ -153,9 +96,8 @@ class Infer(Stage[InferSettings]):
         self._engine, passed_over = open_model(path, asked)
         signature = self._engine.signature
         self._contract = read_contract(signature, self.settings.model, self.settings.input)
-        self._mixed = mixed_output(signature)
-        self._sizes = (self._contract.batch,) if self._contract.batch else self.settings.batch_sizes
-        self._names = [port.name for port in signature.outputs]
+        sizes = (self._contract.batch,) if self._contract.batch else self.settings.batch_sizes
+        self._runs = BatchRuns(self._engine, self._contract, sizes=sizes, most=self.settings.max_rows)
         self._nothing = {name: row[:0] for name, row in self._warm_up().items()}
         for provider, why in passed_over.items():
             self.context.log.warning("provider_unavailable", wanted=provider, runs_on=self._engine.provider, why=why)
@@ -165,10 +107,15 @@ class Infer(Stage[InferSettings]):
         self.context.log.info("model_opened", model=str(path), provider=provider, nodes=nodes, seconds=seconds)
 
     def close(self) -> None:
+        self.__dict__.pop("_runs", None)
         self.__dict__.pop("_engine", None)
 
     def process(self, items: Sequence[Tensor]) -> Iterable[Tensor]:
-        rows = self._rows([self._picture(item) for item in items])
+        pictures = [self._picture(item) for item in items]
+        try:
+            rows = self._runs.rows(pictures)
+        except UserError as error:
+            raise UserError(self._say(str(error))) from None
         return [self._result(item, own) for item, own in zip(items, rows, strict=True)]
 
     def _picture(self, item: Tensor) -> Array:
@@ -189,57 +136,6 @@ class Infer(Stage[InferSettings]):
             )
         return picture
 
-    def _rows(self, pictures: Sequence[Array]) -> list[list[Row]]:
-        """What the model says of each row of each item: pictures of one size share runs."""
-        results: list[list[Row]] = [[] for _ in pictures]
-        groups: dict[tuple[int, ...], list[int]] = {}
-        for index, picture in enumerate(pictures):
-            groups.setdefault(picture.shape[1:3], []).append(index)
-        for indexes in groups.values():
-            owners = [index for index in indexes for _ in range(len(pictures[index]))]
-            for index, row in zip(owners, self._run([pictures[index] for index in indexes]), strict=True):
-                results[index].append(row)
-        return results
-
-    def _run(self, pictures: Sequence[Array]) -> Iterator[Row]:
-        """The rows of pictures of one size, in order; a run that is too small is filled up with its last row."""
-        rows = sum(map(len, pictures))
-        runs = list(runs_of(rows, most=self.settings.max_rows, sizes=self._sizes))
-        if len(runs) == 1 and runs[0].rows == rows:
-            yield from self._run_once(pictures)
-            return
-        singles = [picture[i : i + 1] for picture in pictures for i in range(len(picture))]
-        for run in runs:
-            own = singles[run.first : run.first + run.own]
-            yield from self._run_once([*own, *[own[-1]] * (run.rows - run.own)])[: run.own]
-
-    def _run_once(self, pictures: Sequence[Array]) -> list[Row]:
-        count = sum(len(picture) for picture in pictures)
-        if count == 0:
-            return []
-        batch = self._converter().batch(pictures)
-        try:
-            outputs = self._engine.run({self._contract.name: batch})
-        except RunFailed as error:
-            raise BadItem("model_failed", str(error)) from None
-        each = [self._each(name, output, count) for name, output in outputs.items()]
-        return [dict(zip(self._names, parts, strict=True)) for parts in zip(*each, strict=True)]
-
-    def _each(self, name: str, output: Array, count: int) -> Sequence[Array]:
-        """What an output says of each of ``count`` pictures, with a leading axis of 1."""
-        if name == self._mixed:
-            return rows_by_image(output, count)
-        if output.ndim == 0 or len(output) != count:
-            raise UserError(self._say(f"output `{name}` is {output.shape} for {count} pictures: no axis for them"))
-        return [output[index : index + 1] for index in range(count)]
-
-    def _converter(self) -> Converter:
-        """This thread's own: it holds a buffer."""
-        converter: Converter | None = getattr(self._threads, "converter", None)
-        if converter is None:
-            converter = self._threads.converter = Converter(self._contract)
-        return converter
-
     def _result(self, item: Tensor, rows: Sequence[Row]) -> Tensor:
         """One item's message. Raises BadItem where a value is not finite: nothing behind could judge it."""
         outputs: Mapping[str, Array] = rows[0] if len(rows) == 1 else self._joined(rows)
@@ -249,12 +145,7 @@ class Infer(Stage[InferSettings]):
         return Tensor(item.stamp, self._placed(outputs), item.fit, item.frame_size, item.picture_size, item.owner)
 
     def _joined(self, rows: Sequence[Row]) -> Row:
-        if not rows:
-            return self._nothing
-        return {name: self._stacked(name, [row[name] for row in rows]) for name in self._names}
-
-    def _stacked(self, name: str, parts: list[Array]) -> Array:
-        return joined_rows(parts) if name == self._mixed else np.concatenate(parts)
+        return self._runs.joined(rows) if rows else self._nothing
 
     def _placed(self, outputs: Mapping[str, Array]) -> Mapping[str, Array]:
         """Large outputs where the next stage reads them, small ones as they are."""
@@ -270,7 +161,9 @@ class Infer(Stage[InferSettings]):
         stated = stated_size(self._engine.signature.metadata) or WARM_UP_SIZE
         width, height = self._contract.width or stated[0], self._contract.height or stated[1]
         try:
-            [row] = self._run([np.zeros((1, height, width, 3), np.uint8)])
+            [[row]] = self._runs.rows([np.zeros((1, height, width, 3), np.uint8)])
+        except UserError as error:
+            raise UserError(self._say(str(error))) from None
         except BadItem as error:
             raise UserError(self._say(f"{self.settings.model} does not run on a picture: {error}")) from None
         return row

@@ -1,0 +1,103 @@
+"""Runs a model on the pictures of many items.
+
+items of one call        a@640x640  b@640x640  c@768x576  d@640x640
+one run for each size    [a b d]    [c]                                 a model of static batch: in steps of it
+rows of each item        a  b  c  d
+
+What comes out for a picture does not depend on what it shared a run with.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from pipeline.errors import BadItem, UserError
+from pipeline.messages import Array
+from stages.inference.contracts import mixed_output
+from stages.inference.engine import Engine, RunFailed
+from stages.vision.batching import runs_of
+from stages.vision.decoding.end2end import joined_rows, rows_by_image
+from stages.vision.model_contract import Converter, InputContract
+
+Row = dict[str, Array]
+"""The model's outputs for one picture, each with a leading axis of 1."""
+
+
+class BatchRuns:
+    """An engine for pictures, uint8 RGB (n, H, W, 3); several threads may use it at once.
+
+    ``sizes``: the only numbers of pictures that a run may have, ascending; empty for any up to ``most``.
+    """
+
+    def __init__(self, engine: Engine, contract: InputContract, *, sizes: Sequence[int], most: int) -> None:
+        self._engine = engine
+        self._contract = contract
+        self._sizes = sizes
+        self._most = most
+        self._mixed = mixed_output(engine.signature)
+        self._names = [port.name for port in engine.signature.outputs]
+        self._threads = threading.local()
+
+    def rows(self, pictures: Sequence[Array]) -> list[list[Row]]:
+        """What the model says of each picture of each item: those of one size share runs.
+
+        Raises BadItem where the model does not take them, UserError where its outputs have no axis of pictures.
+        """
+        results: list[list[Row]] = [[] for _ in pictures]
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for index, picture in enumerate(pictures):
+            groups.setdefault(picture.shape[1:3], []).append(index)
+        for indexes in groups.values():
+            owners = [index for index in indexes for _ in range(len(pictures[index]))]
+            for index, row in zip(owners, self._run([pictures[index] for index in indexes]), strict=True):
+                results[index].append(row)
+        return results
+
+    def joined(self, rows: Sequence[Row]) -> Row:
+        """One or more rows as arrays of so many."""
+        return {name: self._stacked(name, [row[name] for row in rows]) for name in self._names}
+
+    def _stacked(self, name: str, parts: list[Array]) -> Array:
+        return joined_rows(parts) if name == self._mixed else np.concatenate(parts)
+
+    def _run(self, pictures: Sequence[Array]) -> Iterator[Row]:
+        """The rows of pictures of one size, in order; a run that is too small is filled up with its last row."""
+        rows = sum(map(len, pictures))
+        runs = list(runs_of(rows, most=self._most, sizes=self._sizes))
+        if len(runs) == 1 and runs[0].rows == rows:
+            yield from self._run_once(pictures)
+            return
+        singles = [picture[i : i + 1] for picture in pictures for i in range(len(picture))]
+        for run in runs:
+            own = singles[run.first : run.first + run.own]
+            yield from self._run_once([*own, *[own[-1]] * (run.rows - run.own)])[: run.own]
+
+    def _run_once(self, pictures: Sequence[Array]) -> list[Row]:
+        count = sum(len(picture) for picture in pictures)
+        if count == 0:
+            return []
+        batch = self._converter().batch(pictures)
+        try:
+            outputs = self._engine.run({self._contract.name: batch})
+        except RunFailed as error:
+            raise BadItem("model_failed", str(error)) from None
+        each = [self._each(name, output, count) for name, output in outputs.items()]
+        return [dict(zip(self._names, parts, strict=True)) for parts in zip(*each, strict=True)]
+
+    def _each(self, name: str, output: Array, count: int) -> Sequence[Array]:
+        """What an output says of each of ``count`` pictures, with a leading axis of 1."""
+        if name == self._mixed:
+            return rows_by_image(output, count)
+        if output.ndim == 0 or len(output) != count:
+            raise UserError(f"output `{name}` is {output.shape} for {count} pictures: no axis for them")
+        return [output[index : index + 1] for index in range(count)]
+
+    def _converter(self) -> Converter:
+        """This thread's own: it holds a buffer."""
+        converter: Converter | None = getattr(self._threads, "converter", None)
+        if converter is None:
+            converter = self._threads.converter = Converter(self._contract)
+        return converter

@@ -1,0 +1,55 @@
+"""What a graph says of a model that is to run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from pipeline.stage import Settings
+from stages.inference.contracts import InputSettings
+from stages.inference.engine import ProviderName
+from stages.inference.openvino_engine import Precision
+from stages.inference.options import ProviderOptions
+
+
+class InferSettings(Settings):
+    """Which model, and where it runs."""
+
+    model: str = Field(min_length=1, description="An ONNX file (relative to the graph file, or asset:NAME)")
+    providers: tuple[ProviderName, ...] = Field(
+        ("cpu",),
+        min_length=1,
+        description="Where it may run, the best first: tensorrt, cuda, openvino, directml, coreml, cpu",
+    )
+    intra_op_threads: int = Field(
+        1, ge=1, le=256, description="Threads of one run on the CPU; more of the stage's own `threads` bring more"
+    )
+    precision: Precision = Field(
+        "f32", description="In which OpenVINO calculates; bf16 is faster on processors that have it, and less exact"
+    )
+    max_rows: int = Field(
+        32, ge=1, le=4096, description="At most so many pictures in one run of the model: frames may have many crops"
+    )
+    batch_sizes: tuple[Annotated[int, Field(ge=1, le=4096)], ...] = Field(
+        (),
+        description="Pictures of one run, ascending: what comes is filled up to the next of these, where each new "
+        "number is expensive (TensorRT, CUDA graphs); by default any number",
+    )
+    options: ProviderOptions = Field(ProviderOptions(), description="What providers are told, by their names")
+    custom_ops: tuple[str, ...] = Field(
+        (), description="Shared libraries with operators that the model brings: their code runs in this process"
+    )
+    sha256: str | None = Field(
+        None,
+        pattern="^[0-9a-f]{64}$",
+        description="Of the model's file: any other is refused; by default what it is when the run starts",
+    )
+    input: InputSettings = Field(InputSettings(), description="What the model's input is, where it does not say so")
+
+    @field_validator("batch_sizes")
+    @classmethod
+    def _ascend(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        if list(sizes) != sorted(set(sizes)):
+            raise ValueError(f"expected different sizes in ascending order, got {', '.join(map(str, sizes))}")
+        return sizes
