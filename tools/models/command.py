@@ -12,6 +12,7 @@ import structlog
 from pipeline.errors import EXIT_GAVE_UP, UserError
 from stages.inference.engine import ProviderName
 from stages.inference.model_files import find_model
+from tools.models.bench_command import bench
 
 
 @click.group()
@@ -132,3 +133,6 @@ def _names(text: str) -> tuple[ProviderName, ...]:
         if name not in get_args(ProviderName):
             raise UserError(f"--providers {text}: there is no `{name}`; expected {', '.join(get_args(ProviderName))}")
     return cast("tuple[ProviderName, ...]", names)
+
+
+model.add_command(bench)
