@@ -14,6 +14,7 @@ import signal
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -89,8 +90,9 @@ def work(job: Job, line: Connection) -> None:
             line.send(bench.taken(shot))
     except (CamgraphError, RunFailed) as error:
         provider = isinstance(error, EnvironmentProblem)
-        line.send(Failed(_reason(str(error), job.configuration.provider), provider=provider))
-    except EOFError:
+        with suppress(OSError):  # the parent is gone, or has heard of it from another worker
+            line.send(Failed(_reason(str(error), job.configuration.provider), provider=provider))
+    except (EOFError, OSError):
         return
 
 
