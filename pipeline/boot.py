@@ -120,6 +120,8 @@ class Builder:
             collector=self._collector,
             allocate=self._allocate if plan.name in self._leaving else None,
             pulse=pulse,
+            worker=self._plan.worker,
+            threads=plan.threads,
         )
 
     def source(self, camera: str) -> tuple[Source[Any], Pulse]:

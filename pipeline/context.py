@@ -112,10 +112,14 @@ class StageContext:
         collector: Collector | None = None,
         allocate: Allocate | None = None,
         pulse: Pulse | None = None,
+        worker: int = 0,
+        threads: int = 1,
     ) -> None:
         self.stage = stage
         self.graph = graph
         self.cameras = cameras
+        self.worker = worker
+        self.threads = threads
         self.incarnation = incarnation
         self.state_folder = state_folder
         self.base_folder = base_folder

@@ -101,6 +101,12 @@ class UnitPlan:
     expects_more: bool = False
 
     @property
+    def worker(self) -> int:
+        """Which of the processes of the same stages it is, from 0; 0 for the process of one camera."""
+        number = self.name.rpartition(".")[2]
+        return int(number) if number.isascii() and number.isdigit() else 0
+
+    @property
     def incoming(self) -> tuple[EdgePlan, ...]:
         own = {stage.name for stage in self.stages}
         return tuple(e for e in self.edges if not e.inner and e.reader in own)

@@ -85,6 +85,10 @@ class Context(Protocol):
     """The graph's name: the `site` of its events."""
     cameras: tuple[str, ...]
     """The cameras whose items this instance may see."""
+    worker: int
+    """Which of the processes of its stage this one is, from 0."""
+    threads: int
+    """In how many threads `process` may be called at once."""
     incarnation: int
     """1 at the start of a run; grows when the process had to be started again."""
     state_folder: Path
@@ -192,6 +196,11 @@ class Stage(Generic[S]):
     @classmethod
     def large_messages(cls, settings: Any) -> int:
         """The most messages with arrays over 16 kB that it makes of one item: so much shared memory is set aside."""
+        return 1
+
+    @classmethod
+    def least_workers(cls, settings: Any) -> int:
+        """With fewer processes, something that the settings name would lie idle: `check` refuses that."""
         return 1
 
     def open(self) -> None:

@@ -44,6 +44,8 @@ class HandContext:
     stage: str = "stage"
     graph: str = "test"
     cameras: tuple[str, ...] = ("cam",)
+    worker: int = 0
+    threads: int = 1
     incarnation: int = 1
     log: Logger = field(default_factory=structlog.get_logger)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)

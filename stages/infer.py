@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -18,14 +19,17 @@ from pipeline.errors import BadItem, UserError
 from pipeline.messages import Array
 from pipeline.paths import ASSET_PREFIX
 from pipeline.stage import Stage, Upstream
+from stages.inference.automatic import choose_once
 from stages.inference.batches import BatchRuns, Row
 from stages.inference.contracts import check_size, read_contract, reading_of
+from stages.inference.devices import device_of, device_problems, on_device
+from stages.inference.engine import ProviderName
 from stages.inference.infer_settings import InferSettings
 from stages.inference.model_files import find_libraries, find_model, sha256_of, verify_model
 from stages.inference.opening import Asked, open_model
 from stages.inference.signatures import signature_of_file
 from stages.messages import Tensor
-from stages.vision.model_contract import stated_size
+from stages.vision.model_contract import InputContract, stated_size
 from stages.vision.recognition import Signature
 
 __all__ = ["Infer", "InferSettings"]
@@ -53,6 +57,12 @@ class Infer(Stage[InferSettings]):
             verify_model(path, settings.sha256)
         except UserError as error:
             yield ("model",), str(error)
+        given = settings.options.model_dump(exclude_none=True)
+        yield from device_problems(settings.devices, settings.providers, given)
+
+    @classmethod
+    def least_workers(cls, settings: InferSettings) -> int:
+        return max(1, len(settings.devices))
 
     @classmethod
     def wants(cls, settings: InferSettings, base_folder: Path) -> Mapping[str, Any]:
@@ -81,7 +91,7 @@ class Infer(Stage[InferSettings]):
         model = {"name": Path(settings.model.removeprefix(ASSET_PREFIX)).name}
         if settings.sha256:
             model["sha256"] = settings.sha256
-        if len(set(settings.providers)) == 1:
+        if len(set(settings.providers) - {"auto"}) == 1:
             model["provider"] = settings.providers[0]
         return {"model": model, "model_file": {"path": settings.model, "custom_ops": settings.custom_ops}}
 
@@ -89,22 +99,45 @@ class Infer(Stage[InferSettings]):
         path = find_model(self.settings.model, self.context.base_folder)
         verify_model(path, self.settings.sha256)
         began = time.monotonic()
-        s = self.settings
-        options = {name: s.options.of(name, self.context.base_folder) for name in s.providers}
-        libraries = find_libraries(s.custom_ops, self.context.base_folder)
-        asked = Asked(s.providers, s.intra_op_threads, s.precision, options, libraries)
+        asked, not_chosen = self._asked(path)
         self._engine, passed_over = open_model(path, asked)
         signature = self._engine.signature
         self._contract = read_contract(signature, self.settings.model, self.settings.input)
         sizes = (self._contract.batch,) if self._contract.batch else self.settings.batch_sizes
         self._runs = BatchRuns(self._engine, self._contract, sizes=sizes, most=self.settings.max_rows)
         self._nothing = {name: row[:0] for name, row in self._warm_up().items()}
-        for provider, why in passed_over.items():
+        for provider, why in {**not_chosen, **passed_over}.items():
             self.context.log.warning("provider_unavailable", wanted=provider, runs_on=self._engine.provider, why=why)
-        seconds = round(time.monotonic() - began, 3)
-        provider, shares = self._engine.provider, self._engine.placement.shares()
-        nodes = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
-        self.context.log.info("model_opened", model=str(path), provider=provider, nodes=nodes, seconds=seconds)
+        self._say_what_was_opened(path, round(time.monotonic() - began, 3))
+
+    def _asked(self, path: Path) -> tuple[Asked, Mapping[str, str]]:
+        """How the model is to be opened, and which providers have been tried in vain: provider -> why."""
+        s, folder = self.settings, self.context.base_folder
+        device = device_of(s.devices, self.context.worker)
+        options = {name: on_device(s.options.of(name, folder), name, device) for name in get_args(ProviderName)}
+        names = tuple(name for name in s.providers if name != "auto")
+        asked = Asked(names, s.intra_op_threads, s.precision, options, find_libraries(s.custom_ops, folder))
+        if names:
+            return asked, {}
+        file = self.context.state_folder / f"provider.{self.context.worker}.json"
+        choice = choose_once(file, path, asked, self._black(path))
+        return replace(asked, providers=choice.providers), choice.passed_over
+
+    def _black(self, path: Path) -> Mapping[str, Array]:
+        """The model's input for black pictures."""
+        signature = signature_of(path, self.settings, self.context.base_folder)
+        contract = read_contract(signature, self.settings.model, self.settings.input)
+        rows = contract.batch or min(self.settings.batch_sizes, default=1)
+        width, height = _first_size(contract, signature)
+        return {contract.name: np.zeros(contract.shape(rows, height, width), contract.dtype)}
+
+    def _say_what_was_opened(self, path: Path, seconds: float) -> None:
+        nodes = ", ".join(f"{name} {share:.0%}" for name, share in self._engine.placement.shares().items())
+        facts: dict[str, Any] = {"provider": self._engine.provider, "nodes": nodes, "seconds": seconds}
+        device = device_of(self.settings.devices, self.context.worker)
+        if device is not None:
+            facts |= {"worker": self.context.worker, "device": device}
+        self.context.log.info("model_opened", model=str(path), **facts)
 
     def close(self) -> None:
         self.__dict__.pop("_runs", None)
@@ -158,8 +191,7 @@ class Infer(Stage[InferSettings]):
 
     def _warm_up(self) -> Row:
         """A first run, so that no frame waits for what ONNX Runtime puts off until then."""
-        stated = stated_size(self._engine.signature.metadata) or WARM_UP_SIZE
-        width, height = self._contract.width or stated[0], self._contract.height or stated[1]
+        width, height = _first_size(self._contract, self._engine.signature)
         try:
             [[row]] = self._runs.rows([np.zeros((1, height, width, 3), np.uint8)])
         except UserError as error:
@@ -170,6 +202,12 @@ class Infer(Stage[InferSettings]):
 
     def _say(self, text: str) -> str:
         return f"stage {self.context.stage}: {text}"
+
+
+def _first_size(contract: InputContract, signature: Signature) -> tuple[int, int]:
+    """Width and height of a picture to begin with."""
+    stated = stated_size(signature.metadata) or WARM_UP_SIZE
+    return contract.width or stated[0], contract.height or stated[1]
 
 
 def signature_of(path: Path, settings: InferSettings, base_folder: Path) -> Signature:

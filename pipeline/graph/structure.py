@@ -92,6 +92,10 @@ def _check_stage(node: Node, report: Report) -> None:
     if node.entry.threads > 1 and not node.stage.thread_safe:
         text = f"{name}.threads: {node.entry.use} is not safe in several threads: expected 1; use `workers` instead"
         report.add((*node.path, "threads"), text)
+    least = node.stage.least_workers(node.settings) if node.settings is not None else 1
+    if (node.entry.workers or 1) < least:
+        text = f"{name}.workers: its settings are for {least} processes, got {node.entry.workers or 1}: write {least}"
+        report.add((*node.path, "workers"), text)
     if node.entry.batch and node.entry.batch.wait_ms and node.entry.batch.max == 1:
         text = f"{name}.batch.wait_ms: nothing waits for a batch of one: set `max` to 2 or more, or remove `wait_ms`"
         report.add((*node.path, "batch", "wait_ms"), text)

@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator
 
 from pipeline.stage import Settings
 from stages.inference.contracts import InputSettings
 from stages.inference.engine import ProviderName
 from stages.inference.openvino_engine import Precision
-from stages.inference.options import ProviderOptions
+from stages.inference.options import Device, ProviderOptions
+
+Wanted = Literal["auto"] | ProviderName
+_NAMES = list(get_args(ProviderName))
+
+
+def _listed(value: object) -> object:
+    return ("auto",) if value == "auto" else value
+
+
+Providers = Annotated[
+    tuple[Wanted, ...],
+    BeforeValidator(_listed),
+    WithJsonSchema({"anyOf": [{"const": "auto"}, {"type": "array", "items": {"enum": _NAMES}, "minItems": 1}]}),
+]
+"""`auto`, or names."""
 
 
 class InferSettings(Settings):
     """Which model, and where it runs."""
 
     model: str = Field(min_length=1, description="An ONNX file (relative to the graph file, or asset:NAME)")
-    providers: tuple[ProviderName, ...] = Field(
+    providers: Providers = Field(
         ("cpu",),
         min_length=1,
-        description="Where it may run, the best first: tensorrt, cuda, openvino, directml, coreml, cpu",
+        description="Where it may run, the best first: tensorrt, cuda, openvino, directml, coreml, cpu; auto: the best "
+        "that works on this machine",
+    )
+    devices: tuple[Device, ...] = Field(
+        (), description="GPUs by their numbers: worker after worker gets one, and with the workers the cameras"
     )
     intra_op_threads: int = Field(
         1, ge=1, le=256, description="Threads of one run on the CPU; more of the stage's own `threads` bring more"
@@ -46,6 +65,20 @@ class InferSettings(Settings):
         description="Of the model's file: any other is refused; by default what it is when the run starts",
     )
     input: InputSettings = Field(InputSettings(), description="What the model's input is, where it does not say so")
+
+    @field_validator("providers")
+    @classmethod
+    def _auto_stands_alone(cls, names: tuple[Wanted, ...]) -> tuple[Wanted, ...]:
+        if "auto" in names and len(names) > 1:
+            raise ValueError("expected auto alone, or names of providers")
+        return names
+
+    @field_validator("devices")
+    @classmethod
+    def _differ(cls, devices: tuple[int, ...]) -> tuple[int, ...]:
+        if len(set(devices)) < len(devices):
+            raise ValueError("expected different numbers: each GPU once")
+        return devices
 
     @field_validator("batch_sizes")
     @classmethod

@@ -1,0 +1,33 @@
+"""Small findings of one machine that are kept in a file: what was asked, and what was found."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+Key = Mapping[str, Any]
+"""What was asked, as JSON values: another key, another finding."""
+
+
+def recall(file: Path, key: Key) -> Mapping[str, Any] | None:
+    """What was found for just this key; None where nothing was, or the file cannot be understood."""
+    try:
+        kept = json.loads(file.read_text())
+        found = kept["found"] if kept["key"] == json.loads(json.dumps(key)) else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def keep(file: Path, key: Key, found: Mapping[str, Any]) -> None:
+    """Keep a finding in the place of the last one. A disk that does not take it costs only another measurement."""
+    part = file.with_name(f"{file.name}.{os.getpid()}.part")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(json.dumps({"key": key, "found": found}, indent=1))
+        part.replace(file)
+    except OSError:
+        part.unlink(missing_ok=True)
