@@ -53,6 +53,10 @@ class OnnxRuntimeEngine:
             raise RunFailed(one_line(error)) from None
         return dict(zip(self._names, outputs, strict=True))
 
+    def end_profile(self) -> Path:
+        """The file with the profile of all runs, if it was opened for one."""
+        return Path(self._session.end_profiling())
+
 
 def offered() -> set[ProviderName]:
     """The providers that this ONNX Runtime was built with: not all of them need work."""
@@ -61,11 +65,17 @@ def offered() -> set[ProviderName]:
 
 
 def open_with(
-    wanted: Mapping[ProviderName, Mapping[str, str]], path: Path, *, threads: int, libraries: Sequence[Path] = ()
+    wanted: Mapping[ProviderName, Mapping[str, str]],
+    path: Path,
+    *,
+    threads: int,
+    libraries: Sequence[Path] = (),
+    profile: Path | None = None,
 ) -> OnnxRuntimeEngine:
     """The model on the first of these providers, each with its options.
 
     Nodes that it does not know go to the others, and to no others; ``libraries`` have operators of the model's own.
+    With ``profile``, the beginning of a file's name, ONNX Runtime notes what each run does, until `end_profile`.
     Raises NotToBeHad where that does not work.
     """
     ort.set_default_logger_severity(4)  # what goes wrong is said once, and not in colours on stderr
@@ -76,6 +86,8 @@ def open_with(
     own = PROVIDERS[first]
     providers = [(PROVIDERS[name], dict(options)) for name, options in wanted.items() if name in there]
     settings = _options([name for name, _ in providers], threads)
+    if profile is not None:
+        settings.enable_profiling, settings.profile_file_prefix = True, str(profile)
     try:
         _register(settings, libraries)
         session = ort.InferenceSession(str(path), settings, providers=providers, enable_fallback=0)

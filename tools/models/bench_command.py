@@ -97,7 +97,7 @@ def _measured(file: str, options: dict[str, Any]) -> Record:
     from tools.models.bench_record import Record  # noqa: PLC0415
 
     model = find_model(file, Path.cwd())
-    pictures = bench_pictures.pictures_of(model, options["sources"], _sides(options["size"]))
+    pictures = bench_pictures.pictures_of(model, options["sources"], sides(options["size"]))
     watch = bench_machine.Watch()
     with tempfile.TemporaryDirectory() as folder:
         jobs = _jobs(model, pictures, options, Path(folder))
@@ -143,11 +143,12 @@ def _jobs(model: Path, pictures: Pictures, options: dict[str, Any], folder: Path
             model, one, Asked((one.provider,), one.split.intra_op, options["precision"]),
             pictures.contract.name, folder / "pictures.npy",
         )
-        for one in bench_grid.grid(_providers(options["providers"]), batches, splits)
+        for one in bench_grid.grid(provider_names(options["providers"]), batches, splits)
     ]  # fmt: skip
 
 
-def _providers(text: str | None) -> Sequence[ProviderName]:
+def provider_names(text: str | None) -> Sequence[ProviderName]:
+    """Those in a list with commas, or all. Raises UserError where there is no such provider."""
     from stages.inference.engine import ProviderName  # noqa: PLC0415
     from stages.inference.onnxruntime_engine import PROVIDERS  # noqa: PLC0415
 
@@ -158,7 +159,8 @@ def _providers(text: str | None) -> Sequence[ProviderName]:
     return cast("Sequence[ProviderName]", names)
 
 
-def _sides(text: str | None) -> tuple[int, int] | None:
+def sides(text: str | None) -> tuple[int, int] | None:
+    """(width, height) of WIDTHxHEIGHT. Raises UserError where it is something else."""
     if text is None:
         return None
     width, _, height = text.partition("x")

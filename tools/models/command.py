@@ -13,6 +13,7 @@ from pipeline.errors import EXIT_GAVE_UP, UserError
 from stages.inference.engine import ProviderName
 from stages.inference.model_files import find_model
 from tools.models.bench_command import bench
+from tools.models.profile_command import profile_model
 
 
 @click.group()
@@ -136,3 +137,4 @@ def _names(text: str) -> tuple[ProviderName, ...]:
 
 
 model.add_command(bench)
+model.add_command(profile_model)

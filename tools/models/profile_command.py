@@ -1,0 +1,91 @@
+"""`camgraph model profile`: where the time of a run goes, as ONNX Runtime itself tells it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.errors import UserError
+from tools.models.bench_command import provider_names, sides
+from tools.plots import require_matplotlib
+
+if TYPE_CHECKING:
+    from tools.models.bench_record import Machine
+    from tools.models.profile_run import Profiled
+
+_file = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command("profile")
+@click.argument("file")
+@click.option(
+    "--providers", default="cpu", show_default=True, help="Who may run it, the best first, with commas: cuda,cpu."
+)
+@click.option("--batch", type=click.IntRange(1, 4096), default=1, show_default=True, help="Pictures of one run.")
+@click.option("--intra-op", type=click.IntRange(1, 256), default=1, show_default=True, help="Threads of one run.")
+@click.option("--frames", "sources", multiple=True, help="Videos or pictures to run it on; by default random ones.")
+@click.option("--size", metavar="WIDTHxHEIGHT", help="Of random pictures, where the model takes any.")
+@click.option("--runs", type=click.IntRange(1, 1000), default=20, show_default=True, help="At most, after a warm-up.")
+@click.option("--seconds", type=click.FloatRange(0, 3600), default=30.0, show_default=True, help="No new run after it.")
+@click.option("--nodes", type=click.IntRange(0, 10_000), default=15, show_default=True, help="The heaviest, to show.")
+@click.option("--json", "saved", type=_file, help="Save the figures here.")
+@click.option("--plot", "picture", type=_file, help="Draw them into this PNG file.")
+@click.option("--trace", type=_file, help="Keep ONNX Runtime's own file here: Perfetto (ui.perfetto.dev) shows it.")
+def profile_model(file: str, **options: Any) -> None:
+    """Say where the time of the model FILE (or asset:NAME) goes: by provider, by operator, by node, with its memory."""
+    from stages.inference.model_files import find_model  # noqa: PLC0415 - with it comes ONNX Runtime
+    from tools.models import bench_machine, bench_pictures, bench_worker, profile_run, profile_table  # noqa: PLC0415
+
+    if options["picture"]:
+        require_matplotlib()
+    model = find_model(file, Path.cwd())
+    providers = tuple(provider_names(options["providers"]))
+    pictures = bench_pictures.pictures_of(model, options["sources"], sides(options["size"]))
+    rows = pictures.contract.batch or options["batch"]
+    [batch, *_] = bench_worker.batches(pictures.rows, rows)
+    watch = bench_machine.Watch()
+    wanted = profile_run.Wanted(providers, options["intra_op"], options["runs"], options["seconds"])
+    done = profile_run.profile(model, {pictures.contract.name: batch}, wanted)
+    watch.look()
+    machine = watch.machine()
+    title = f"{model.name}, {rows} x {pictures.size[0]} x {pictures.size[1]} ({pictures.source})"
+    head = [*bench_machine.lines(machine), f"{title}, {options['intra_op']} threads a run"]
+    click.echo("\n".join(f"- {line}" for line in head))
+    click.echo("\n".join(profile_table.lines(done.profile, done.runs_on, options["nodes"])))
+    _keep(done, title, machine, options)
+
+
+def _keep(done: Profiled, title: str, machine: Machine, options: dict[str, Any]) -> None:
+    """The files that were asked for."""
+    if options["saved"]:
+        _write(options["saved"], json.dumps(_as_json(done, title, machine), indent=1) + "\n")
+    if options["trace"]:
+        _write(options["trace"], done.trace)
+    if options["picture"]:
+        from tools.models.profile_plot import plot  # noqa: PLC0415
+
+        plot(done.profile, f"{title} on {done.runs_on}: {done.profile.run_ms:.1f} ms a run", options["picture"])
+
+
+def _as_json(done: Profiled, title: str, machine: Machine) -> dict[str, Any]:
+    return {
+        "kind": "camgraph model profile",
+        "version": 1,
+        "what": title,
+        "machine": machine.model_dump(),
+        "runs_on": done.runs_on,
+        "by_provider": [asdict(group) for group in done.profile.by_provider()],
+        "by_operator": [asdict(group) for group in done.profile.by_operator()],
+        **asdict(done.profile),
+    }
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
