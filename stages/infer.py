@@ -22,7 +22,7 @@ from pipeline.stage import Stage, Upstream
 from stages.inference.automatic import choose_once
 from stages.inference.batches import BatchRuns, Row
 from stages.inference.contracts import check_size, read_contract, reading_of
-from stages.inference.devices import device_of, device_problems, on_device
+from stages.inference.devices import device_of, on_device
 from stages.inference.engine import ProviderName
 from stages.inference.infer_settings import InferSettings
 from stages.inference.model_files import find_libraries, find_model, sha256_of, verify_model
@@ -57,8 +57,7 @@ class Infer(Stage[InferSettings]):
             verify_model(path, settings.sha256)
         except UserError as error:
             yield ("model",), str(error)
-        given = settings.options.model_dump(exclude_none=True)
-        yield from device_problems(settings.devices, settings.providers, given)
+        yield from settings.problems()
 
     @classmethod
     def least_workers(cls, settings: InferSettings) -> int:
@@ -105,7 +104,7 @@ class Infer(Stage[InferSettings]):
         self._contract = read_contract(signature, self.settings.model, self.settings.input)
         sizes = (self._contract.batch,) if self._contract.batch else self.settings.batch_sizes
         self._runs = BatchRuns(self._engine, self._contract, sizes=sizes, most=self.settings.max_rows)
-        self._nothing = {name: row[:0] for name, row in self._warm_up().items()}
+        self._nothing = {name: row[:0] for name, row in self._warm_up(sizes).items()}
         for provider, why in {**not_chosen, **passed_over}.items():
             self.context.log.warning("provider_unavailable", wanted=provider, runs_on=self._engine.provider, why=why)
         self._say_what_was_opened(path, round(time.monotonic() - began, 3))
@@ -116,7 +115,9 @@ class Infer(Stage[InferSettings]):
         device = device_of(s.devices, self.context.worker)
         options = {name: on_device(s.options.of(name, folder), name, device) for name in get_args(ProviderName)}
         names = tuple(name for name in s.providers if name != "auto")
-        asked = Asked(names, s.intra_op_threads, s.precision, options, find_libraries(s.custom_ops, folder))
+        asked = Asked(
+            names, s.intra_op_threads, s.precision, options, find_libraries(s.custom_ops, folder), s.io_binding
+        )
         if names:
             return asked, {}
         file = self.context.state_folder / f"provider.{self.context.worker}.json"
@@ -189,16 +190,17 @@ class Infer(Stage[InferSettings]):
             np.copyto(placed[name], output)
         return placed
 
-    def _warm_up(self) -> Row:
-        """A first run, so that no frame waits for what ONNX Runtime puts off until then."""
+    def _warm_up(self, sizes: Sequence[int]) -> Row:
+        """First runs, so that no frame waits for what providers put off until then (TensorRT its engines)."""
         width, height = _first_size(self._contract, self._engine.signature)
         try:
-            [[row]] = self._runs.rows([np.zeros((1, height, width, 3), np.uint8)])
+            for count in sizes or (1,):
+                [rows] = self._runs.rows([np.zeros((count, height, width, 3), np.uint8)])
         except UserError as error:
             raise UserError(self._say(str(error))) from None
         except BadItem as error:
             raise UserError(self._say(f"{self.settings.model} does not run on a picture: {error}")) from None
-        return row
+        return rows[0]
 
     def _say(self, text: str) -> str:
         return f"stage {self.context.stage}: {text}"

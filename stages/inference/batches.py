@@ -18,6 +18,7 @@ from pipeline.errors import BadItem, UserError
 from pipeline.messages import Array
 from stages.inference.contracts import mixed_output
 from stages.inference.engine import Engine, RunFailed
+from stages.inference.pinned import TakesFromHost, plain_array
 from stages.vision.batching import runs_of
 from stages.vision.decoding.end2end import joined_rows, rows_by_image
 from stages.vision.model_contract import Converter, InputContract
@@ -39,6 +40,7 @@ class BatchRuns:
         self._most = most
         self._mixed = mixed_output(engine.signature)
         self._names = [port.name for port in engine.signature.outputs]
+        self._new_array = engine.new_array if isinstance(engine, TakesFromHost) else plain_array
         self._threads = threading.local()
 
     def rows(self, pictures: Sequence[Array]) -> list[list[Row]]:
@@ -99,5 +101,5 @@ class BatchRuns:
         """This thread's own: it holds a buffer."""
         converter: Converter | None = getattr(self._threads, "converter", None)
         if converter is None:
-            converter = self._threads.converter = Converter(self._contract)
+            converter = self._threads.converter = Converter(self._contract, self._new_array)
         return converter

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator
 
 from pipeline.stage import Settings
 from stages.inference.contracts import InputSettings
+from stages.inference.devices import device_problems
 from stages.inference.engine import ProviderName
 from stages.inference.openvino_engine import Precision
-from stages.inference.options import Device, ProviderOptions
+from stages.inference.options import RECORDING, Device, ProviderOptions
 
 Wanted = Literal["auto"] | ProviderName
 _NAMES = list(get_args(ProviderName))
@@ -55,6 +57,9 @@ class InferSettings(Settings):
         description="Pictures of one run, ascending: what comes is filled up to the next of these, where each new "
         "number is expensive (TensorRT, CUDA graphs); by default any number",
     )
+    io_binding: bool = Field(
+        True, description="Whether inputs and outputs lie in buffers that stay on the GPU (cuda, tensorrt)"
+    )
     options: ProviderOptions = Field(ProviderOptions(), description="What providers are told, by their names")
     custom_ops: tuple[str, ...] = Field(
         (), description="Shared libraries with operators that the model brings: their code runs in this process"
@@ -86,3 +91,11 @@ class InferSettings(Settings):
         if list(sizes) != sorted(set(sizes)):
             raise ValueError(f"expected different sizes in ascending order, got {', '.join(map(str, sizes))}")
         return sizes
+
+    def problems(self) -> Iterable[tuple[tuple[str, ...], str]]:
+        """What does not go together: ((path of the key), text)."""
+        given = self.options.model_dump(exclude_none=True)
+        yield from device_problems(self.devices, self.providers, given)
+        for provider, switch in RECORDING.items():
+            if not self.io_binding and given.get(provider, {}).get(switch):
+                yield ("io_binding",), f"`{switch}` needs buffers that stay on the GPU: remove one of the two"

@@ -15,7 +15,10 @@ from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 
 from pipeline.errors import UserError
 from pipeline.messages import Array
+from stages.inference.bindings import BoundRuns, Place
 from stages.inference.engine import NotToBeHad, Placement, ProviderName, RunFailed, one_line
+from stages.inference.options import RECORDING
+from stages.inference.pinned import NewArray, pinned_arrays, plain_array
 from stages.vision.recognition import Port, Signature
 
 PROVIDERS: Mapping[ProviderName, str] = {
@@ -27,29 +30,45 @@ PROVIDERS: Mapping[ProviderName, str] = {
     "coreml": "CoreMLExecutionProvider",
 }
 CPU = PROVIDERS["cpu"]
+_ON_CUDA: tuple[ProviderName, ...] = ("cuda", "tensorrt")
 
 # ONNX Runtime's exceptions have no common base.
 ORT_ERRORS: tuple[type[Exception], ...] = tuple(
     kind for kind in vars(ort_errors).values() if isinstance(kind, type) and issubclass(kind, Exception)
 )
+_RUN_FAILURES: tuple[type[Exception], ...] = (*ORT_ERRORS, RuntimeError)
 _FAILURES: tuple[type[Exception], ...] = (*ORT_ERRORS, RuntimeError, ValueError)
 
 
 class OnnxRuntimeEngine:
-    """A session; ONNX Runtime lets several threads run it at once."""
+    """A session; ONNX Runtime lets several threads run it at once.
 
-    def __init__(self, session: ort.InferenceSession, provider: str) -> None:
+    ``bound``: its runs in buffers of the device, None where arrays are handed over. ``new_array`` makes arrays for its
+    inputs: they need not come from there, it only saves a copy.
+    """
+
+    def __init__(
+        self,
+        session: ort.InferenceSession,
+        provider: str,
+        bound: BoundRuns | None = None,
+        new_array: NewArray = plain_array,
+    ) -> None:
         self.signature = signature_of(session)
         self.provider = provider
         self.placement = _placement_of(session)
+        self.new_array = new_array
         self._session = session
+        self._bound = bound
         self._names = [port.name for port in self.signature.outputs]
 
     def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         """All outputs by name. Raises RunFailed."""
         try:
+            if self._bound:
+                return self._bound.run(inputs)
             outputs = self._session.run(self._names, dict(inputs))
-        except ORT_ERRORS as error:
+        except _RUN_FAILURES as error:
             raise RunFailed(one_line(error)) from None
         return dict(zip(self._names, outputs, strict=True))
 
@@ -71,11 +90,13 @@ def open_with(
     threads: int,
     libraries: Sequence[Path] = (),
     profile: Path | None = None,
+    bound: bool = True,
 ) -> OnnxRuntimeEngine:
     """The model on the first of these providers, each with its options.
 
     Nodes that it does not know go to the others, and to no others; ``libraries`` have operators of the model's own.
     With ``profile``, the beginning of a file's name, ONNX Runtime notes what each run does, until `end_profile`.
+    ``bound``: on NVIDIA's GPUs, inputs and outputs lie in buffers that stay there.
     Raises NotToBeHad where that does not work.
     """
     ort.set_default_logger_severity(4)  # what goes wrong is said once, and not in colours on stderr
@@ -96,7 +117,16 @@ def open_with(
     runs_on = session.get_providers()[0]
     if runs_on != own:
         raise NotToBeHad(f"ONNX Runtime took {runs_on} instead: a library or a driver that it needs is missing")
-    return OnnxRuntimeEngine(session, runs_on)
+    if not (bound and first in _ON_CUDA):
+        return OnnxRuntimeEngine(session, runs_on)
+    place, graphs = on_cuda(first, wanted[first])
+    return OnnxRuntimeEngine(session, runs_on, BoundRuns(session, place, graphs=graphs), pinned_arrays())
+
+
+def on_cuda(provider: ProviderName, options: Mapping[str, str]) -> tuple[Place, bool]:
+    """Where the buffers of a session lie, and whether its runs are recorded, by what the provider is told."""
+    recording = options.get(RECORDING[provider], "0")
+    return Place("cuda", int(options.get("device_id", "0"))), recording == "1"
 
 
 def _reason(error: Exception) -> str:

@@ -25,6 +25,8 @@ class Asked:
     """What each provider of ONNX Runtime is told."""
     libraries: tuple[Path, ...] = ()
     """With operators of the model's own, for ONNX Runtime."""
+    bound: bool = True
+    """On NVIDIA's GPUs, inputs and outputs lie in buffers that stay there."""
 
 
 def open_model(path: Path, asked: Asked) -> Opened:
@@ -50,7 +52,9 @@ def _open(name: ProviderName, path: Path, behind: Sequence[ProviderName], asked:
         signature = onnxruntime_engine.look_into(path, asked.libraries)
         return openvino_engine.open_openvino(path, signature, threads=asked.threads, precision=asked.precision)
     wanted = {each: asked.options.get(each, {}) for each in (name, *behind)}
-    return onnxruntime_engine.open_with(wanted, path, threads=asked.threads, libraries=asked.libraries)
+    return onnxruntime_engine.open_with(
+        wanted, path, threads=asked.threads, libraries=asked.libraries, bound=asked.bound
+    )
 
 
 def _none_of(passed_over: dict[str, str]) -> str:

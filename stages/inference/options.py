@@ -37,6 +37,10 @@ Bytes = Annotated[int, BeforeValidator(bytes_of), Field(gt=0)]
 Device = Annotated[int, Field(ge=0, le=1023)]
 
 
+RECORDING: Mapping[str, str] = {"cuda": "enable_cuda_graph", "tensorrt": "trt_cuda_graph_enable"}
+"""The switches that have runs recorded as CUDA graphs."""
+
+
 class CudaOptions(Settings):
     """Of ONNX Runtime's CUDA provider."""
 
@@ -60,7 +64,8 @@ class CudaOptions(Settings):
     prefer_nhwc: bool | None = Field(default=None, description="Whether convolutions run with channels last")
     enable_cuda_graph: bool | None = Field(
         default=None,
-        description="Whether runs are recorded and replayed: for pictures of one size, and one entry in `batch_sizes`",
+        description="Whether runs are recorded and replayed, one recording for each size of pictures and each of "
+        "`batch_sizes`; runs then come one after the other",
     )
 
 

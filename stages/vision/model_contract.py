@@ -10,7 +10,7 @@ Pictures come as uint8 RGB (n, H, W, 3).
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -120,14 +120,18 @@ def stated_size(metadata: Mapping[str, str]) -> tuple[int, int] | None:
 
 
 class Converter:
-    """Writes pictures as a model wants them. One for each thread: it keeps a buffer."""
+    """Writes pictures as a model wants them. One for each thread: it keeps a buffer.
 
-    def __init__(self, contract: InputContract) -> None:
+    ``new_array`` makes it, flat: (elements, dtype) -> array.
+    """
+
+    def __init__(self, contract: InputContract, new_array: Callable[[int, str], NDArray[Any]] = np.empty) -> None:
         self.contract = contract
+        self._new_array = new_array
         # 256 products once instead of one for each pixel: as fast as multiplying, and correctly rounded.
         self._table = (np.arange(256) * contract.scale).astype(np.float32)
         self._is_plain = contract.scale == 1.0 and not contract.dtype.startswith("float")
-        self._buffer: NDArray[Any] = np.empty(0, contract.dtype)
+        self._buffer = new_array(0, contract.dtype)
 
     def batch(self, pictures: Sequence[U8]) -> NDArray[Any]:
         """The model's input for these pictures, each (n, H, W, 3) of one size; valid until the next call."""
@@ -146,7 +150,7 @@ class Converter:
         """An array of this shape in the kept buffer, which grows to the largest that was asked for."""
         size = int(np.prod(shape))
         if self._buffer.size < size:
-            self._buffer = np.empty(size, self.contract.dtype)
+            self._buffer = self._new_array(size, self.contract.dtype)
         return self._buffer[:size].reshape(shape)
 
     def _write(self, image: U8, out: NDArray[Any]) -> None:

@@ -82,6 +82,11 @@ def test_what_does_not_go_together(model: Path) -> None:
     assert place == ("devices",)
     assert "none of the providers runs on a GPU" in text
     assert problems(folder, devices=[0], providers="auto") == []
+    recorded = {"providers": ["cuda"], "io_binding": False, "options": {"cuda": {"enable_cuda_graph": True}}}
+    [(place, text)] = problems(folder, **recorded)
+    assert place == ("io_binding",)
+    assert "`enable_cuda_graph` needs buffers that stay" in text
+    assert problems(folder, **{**recorded, "io_binding": True}) == []
     with pytest.raises(ValidationError, match="each GPU once"):
         InferSettings.model_validate({"model": "m.onnx", "devices": [1, 1]})
 
