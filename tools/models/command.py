@@ -14,12 +14,16 @@ from stages.inference.engine import ProviderName
 from stages.inference.model_files import find_model
 from tools.models.bench_command import bench
 from tools.models.profile_command import profile_model
+from tools.models.prepare_command import prepare
 
 
 @click.group()
 def model() -> None:
     """Look into models, make lighter ones, and compare them."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+
+
+model.add_command(prepare)
 
 
 @model.command()

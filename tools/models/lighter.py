@@ -26,7 +26,7 @@ def halve(model: Path, out: Path) -> None:
     """The model with weights and arithmetic in float16; its inputs and outputs stay as they are."""
     from onnxruntime.transformers.float16 import convert_float_to_float16  # noqa: PLC0415 - takes a while
 
-    converted = convert_float_to_float16(_whole(model), keep_io_types=True, disable_shape_infer=False)
+    converted = convert_float_to_float16(whole_model(model), keep_io_types=True, disable_shape_infer=False)
     _save(converted, model, out)
 
 
@@ -34,12 +34,12 @@ def quantize(model: Path, out: Path, inputs: Iterator[dict[str, NDArray[Any]]], 
     """The model in eight bits, calibrated on ``inputs``; how many nodes stayed in float by their position."""
     from onnxruntime import quantization  # noqa: PLC0415 - takes a while
 
-    kept = head_nodes(_whole(model).graph, float_head)
+    kept = head_nodes(whole_model(model).graph, float_head)
     with tempfile.TemporaryDirectory() as folder:
         named = _named(model, Path(folder))
         quantization.quantize_static(
             str(named),
-            str(_new(out)),
+            str(new_file(out)),
             _Reader(inputs),
             quant_format=quantization.QuantFormat.QDQ,
             activation_type=quantization.QuantType.QUInt8,
@@ -55,11 +55,11 @@ def quantize_dynamic(model: Path, out: Path, *, float_head: int) -> int:
     """The model with weights in eight bits and ranges that are found in each run; as `quantize`."""
     from onnxruntime import quantization  # noqa: PLC0415 - takes a while
 
-    kept = head_nodes(_whole(model).graph, float_head)
+    kept = head_nodes(whole_model(model).graph, float_head)
     with tempfile.TemporaryDirectory() as folder:
         named = _named(model, Path(folder))
         quantization.quantize_dynamic(
-            str(named), str(_new(out)), weight_type=quantization.QuantType.QUInt8, nodes_to_exclude=kept
+            str(named), str(new_file(out)), weight_type=quantization.QuantType.QUInt8, nodes_to_exclude=kept
         )
     _keep_metadata(model, out)
     return len(kept)
@@ -93,11 +93,11 @@ class _Reader:
 def _named(model: Path, folder: Path) -> Path:
     """A copy whose nodes have names: by these they are left out."""
     named = folder / "named.onnx"
-    onnx.save(_whole(model), str(named))
+    onnx.save(whole_model(model), str(named))
     return named
 
 
-def _whole(model: Path) -> onnx.ModelProto:
+def whole_model(model: Path) -> onnx.ModelProto:
     """The model with its weights, and a name for each node. Raises UserError where it is none."""
     checked_model(model)
     whole = onnx.load(str(model))
@@ -106,14 +106,15 @@ def _whole(model: Path) -> onnx.ModelProto:
     return whole
 
 
-def _new(out: Path) -> Path:
+def new_file(out: Path) -> Path:
+    """A file that can be written. Raises UserError where its folder is none."""
     if not out.parent.is_dir():
         raise UserError(f"{out}: {out.parent} is no folder")
     return out
 
 
 def _save(made: onnx.ModelProto, model: Path, out: Path) -> None:
-    onnx.save(made, str(_new(out)))
+    onnx.save(made, str(new_file(out)))
     _keep_metadata(model, out)
 
 

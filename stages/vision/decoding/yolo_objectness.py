@@ -22,7 +22,7 @@ from stages.vision.decoding.detections import Detections, xyxy_of
 F32 = NDArray[np.float32]
 
 STRIDES = (8, 16, 32)
-_MAX_LOGARITHM = 20.0
+MAX_LOGARITHM = 20.0
 """A side of e**20 cells is none: beyond it `exp` would only overflow."""
 
 
@@ -35,10 +35,10 @@ def decode_yolo_objectness(rows: F32, *, min_score: float) -> Detections:
 def decode_yolox(rows: F32, *, size: tuple[int, int], min_score: float) -> Detections:
     """The candidates of YOLOX for pictures of ``size`` (width, height), multiples of 32: ``rows`` is (A, 5 + C)."""
     passed, scores, kinds = _passed(rows, min_score)
-    cells = _cells(*size)[passed]
+    cells = cells_as_rows(*size)[passed]
     boxes = rows[passed, :4].astype(np.float32)
     boxes[:, :2] += cells[:, :2]
-    boxes[:, 2:] = np.exp(np.minimum(boxes[:, 2:], np.float32(_MAX_LOGARITHM)))
+    boxes[:, 2:] = np.exp(np.minimum(boxes[:, 2:], np.float32(MAX_LOGARITHM)))
     return Detections(xyxy_of(boxes * cells[:, 2:]), scores, kinds, _no_points(len(passed)))
 
 
@@ -58,8 +58,8 @@ def _passed(rows: F32, min_score: float) -> tuple[NDArray[np.int64], F32, NDArra
 
 
 @lru_cache(maxsize=8)
-def _cells(width: int, height: int) -> F32:
-    """(cells, 3): x and y in units of the cell, and its stride in pixels."""
+def cells_as_rows(width: int, height: int) -> F32:
+    """(cells, 3): x and y in units of the cell, and its stride in pixels. Shared: do not write to it."""
     grids = []
     for stride in STRIDES:
         y, x = np.mgrid[: height // stride, : width // stride].reshape(2, -1)

@@ -14,7 +14,8 @@
     (B, 6, 56)   (1, 1, 17, 3)                          movenet_people, movenet_single
     (B, C)                                              classes
 
-Where two readings fit, or none, nobody guesses: the graph says `format`.
+What `camgraph model prepare` wrote into the metadata counts before the shapes (`prepared`). Where two readings fit, or
+none, nobody guesses: the graph says `format`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dataclasses import replace
 
 from stages.vision.recognition.classifiers import read_classifier
 from stages.vision.recognition.pose_models import read_counted, read_movenet, read_nas_flat, read_rtmo
+from stages.vision.recognition.prepared import prepared_format, prepared_picture
 from stages.vision.recognition.reading import FORMATS, Format, Picture, Reading, Stated
 from stages.vision.recognition.signature import Port, Signature
 from stages.vision.recognition.yolo import read_end2end, read_heads, read_objectness, read_v7_rows
@@ -50,11 +52,14 @@ class Unrecognised(ValueError):
 
 def recognise(signature: Signature, stated: Stated = _NOTHING_STATED) -> Reading:
     """What the model is. Raises Unrecognised where nothing fits, where several readings do, or not the stated one."""
+    if stated.format is None:
+        stated = stated._replace(format=prepared_format(signature))
     found = [reading for read in _READERS if (reading := read(signature, stated)) is not None]
     if stated.format is not None:
         found = [reading for reading in found if reading.format == stated.format]
     if len(found) == 1:
-        return _named(found[0], stated)
+        reading = found[0]
+        return _named(replace(reading, picture=prepared_picture(signature) or reading.picture), stated)
     raise Unrecognised(_text(signature, stated, found))
 
 

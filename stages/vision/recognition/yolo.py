@@ -84,7 +84,8 @@ def read_end2end(signature: Signature, stated: Stated) -> Reading | None:
     port = signature.only_output(3)
     if port is None or not isinstance(port.shape[1], int) or not isinstance(port.shape[2], int):
         return None
-    if signature.picture_size() is not None and any(map(signature.may_be_cells, port.shape[1:])):
+    anchors = signature.picture_size() is not None and any(map(signature.may_be_cells, port.shape[1:]))
+    if anchors and stated.format != "yolo_end2end":
         return None
     points, values = _points_behind(signature, stated, port.shape[2])
     if port.shape[2] != 6 + points * values or signature.task not in (None, "pose", "detect"):
@@ -126,7 +127,8 @@ def read_v7_rows(signature: Signature, stated: Stated) -> Reading | None:
     port, picture = signature.only_output(2), signature.picture_port()
     if port is None or picture is None or isinstance(port.shape[0], int) or port.shape[1] != 7:
         return None
-    if picture.onnx_type == "tensor(uint8)" or port.shape[0] == picture.shape[0]:
+    pixels = picture.onnx_type == "tensor(uint8)" and stated.format != "yolo_v7_rows"
+    if pixels or port.shape[0] == picture.shape[0]:
         return None
     why = "rows of image, box, class, score"
     return Reading("yolo_v7_rows", why, (port.name,), COCO_CLASSES, size=signature.picture_size())

@@ -1,0 +1,35 @@
+"""What `camgraph model prepare` did to a model, as it wrote it into the metadata. Values are Python literals.
+
+camgraph.picture       {'order': 'rgb', 'scale': 1.0, 'align': 'corner', 'pad': 114}    how its picture is wanted now
+camgraph.format        yolo_end2end                                                     what its outputs are now
+camgraph.suppression   {'min_score': 0.3, 'iou': 0.5, 'most': 100}                      done in the graph
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from stages.vision.recognition.reading import FORMATS, Format, Picture
+from stages.vision.recognition.signature import Signature
+
+PICTURE = "camgraph.picture"
+FORMAT = "camgraph.format"
+SUPPRESSION = "camgraph.suppression"
+
+
+def prepared_format(signature: Signature) -> Format | None:
+    """The format that was written down; None where there is none that is known."""
+    name = signature.metadata.get(FORMAT)
+    return cast("Format", name) if name in FORMATS else None
+
+
+def prepared_picture(signature: Signature) -> Picture | None:
+    """How the picture is wanted; None where that was not written down, or is nonsense."""
+    said = signature.literal(PICTURE)
+    if not isinstance(said, dict) or set(said) != {"order", "scale", "align", "pad"}:
+        return None
+    order, scale, align, pad = (said[key] for key in ("order", "scale", "align", "pad"))
+    sensible = order in ("rgb", "bgr") and align in ("centre", "corner") and isinstance(pad, int) and 0 <= pad <= 255
+    if not sensible or not isinstance(scale, float) or not scale > 0:
+        return None
+    return Picture(order, scale, align, pad)

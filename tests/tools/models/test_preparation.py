@@ -1,0 +1,147 @@
+"""Models that were prepared: what they say of themselves, and that they find the same people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from click.testing import CliRunner, Result
+from onnx import TensorProto, helper
+
+from stages.inference.contracts import InputSettings, read_contract
+from stages.inference.signatures import signature_of_file
+from stages.vision.recognition import recognise
+from tools.cli import main
+from tools.models.chain import Chain, frames_of
+
+
+def pose(path: Path, *, opset: int = 17, batch: int | str = "batch", rows: int = 56) -> Path:
+    """A picture of 64 x 64 -> (batch, rows, 84), which depend on the picture."""
+    rng = np.random.default_rng(0)
+    weights = rng.normal(0, 0.3, (rows, 3, 8, 8)).astype(np.float32)
+    value = helper.make_tensor_value_info
+    shape = helper.make_tensor("shape", TensorProto.INT64, [3], [0, rows, 64])
+    pads = helper.make_tensor("pads", TensorProto.INT64, [6], [0, 0, 0, 0, 0, 20])
+    nodes = [
+        helper.make_node("Conv", ["images", "w"], ["cells"], strides=[8, 8]),
+        helper.make_node("Reshape", ["cells", "shape"], ["flat"]),
+        helper.make_node("Pad", ["flat", "pads"], ["out"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [value("images", TensorProto.FLOAT, [batch, 3, 64, 64])],
+        [value("out", TensorProto.FLOAT, [batch, rows, 84])],
+        [helper.make_tensor("w", TensorProto.FLOAT, weights.shape, weights.ravel()), shape, pads],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    if rows == 56:
+        helper.set_model_props(
+            model, {"task": "pose", "kpt_shape": "[17, 3]", "names": "{0: 'person'}", "stride": "32"}
+        )
+    onnx.save(model, path)
+    return path
+
+
+def camgraph(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["model", *map(str, arguments)])
+
+
+def test_metadata_and_open_batches_are_kept_and_what_was_folded_is_written_down(tmp_path: Path) -> None:
+    told = camgraph("prepare", pose(tmp_path / "m.onnx"), tmp_path / "rows.onnx", "--nms", "--most", 20, "--iou", 0.4)
+    assert told.exit_code == 0, told.output
+    assert "in the graph pixels / 255, as float32 nchw" in told.output
+    assert "camgraph takes it for yolo_end2end: 20 rows of box, score, class and 17 points of 3" in told.output
+    signature = signature_of_file(tmp_path / "rows.onnx")
+    [picture], [rows] = signature.inputs, signature.outputs
+    assert (picture.name, picture.shape, picture.onnx_type) == ("images", ("batch", 64, 64, 3), "tensor(uint8)")
+    assert rows.shape == ("batch", 20, 57)
+    kept = {key: signature.metadata[key] for key in ("task", "kpt_shape", "names", "stride")}
+    assert kept == {"task": "pose", "kpt_shape": "[17, 3]", "names": "{0: 'person'}", "stride": "32"}
+    assert signature.metadata["camgraph.suppression"] == "{'min_score': 0.3, 'iou': 0.4, 'most': 20}"
+    assert read_contract(signature, "m", InputSettings()).takes_pixels_as_they_are
+
+
+def test_any_batch_gives_the_same_bits(tmp_path: Path) -> None:
+    camgraph("prepare", pose(tmp_path / "m.onnx"), tmp_path / "pixels.onnx")
+    sessions = [ort.InferenceSession(str(tmp_path / name)) for name in ("m.onnx", "pixels.onnx")]
+    pixels = np.random.default_rng(1).integers(0, 256, (3, 64, 64, 3), np.uint8)
+    floats = np.ascontiguousarray((pixels.transpose(0, 3, 1, 2) / 255).astype(np.float32))
+    [wanted], [found] = (
+        one.run(None, {"images": given}) for one, given in zip(sessions, (floats, pixels), strict=True)
+    )
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_suppression_may_be_folded_later(tmp_path: Path) -> None:
+    camgraph("prepare", pose(tmp_path / "m.onnx"), tmp_path / "pixels.onnx")
+    assert camgraph("prepare", tmp_path / "pixels.onnx", tmp_path / "rows.onnx", "--nms").exit_code == 0
+    assert recognise(signature_of_file(tmp_path / "rows.onnx")).format == "yolo_end2end"
+
+
+def test_as_many_rows_as_anchors_are_rows_still(tmp_path: Path) -> None:
+    told = camgraph("prepare", pose(tmp_path / "m.onnx"), tmp_path / "rows.onnx", "--nms", "--most", 84)
+    assert "takes it for yolo_end2end: 84 rows" in told.output
+
+
+@pytest.mark.parametrize(
+    ("name", "clip", "exact"),
+    [
+        pytest.param("yolo11n-pose_640.onnx", "opencv4nodejs_people.mp4", True, marks=pytest.mark.slow),
+        ("yolox_nano_bigisland.onnx", "opencv4nodejs_people.mp4", False),
+    ],
+)
+def test_real_models_find_the_same_people(test_data: Path, tmp_path: Path, name: str, clip: str, exact: bool) -> None:
+    model = test_data / "models" / name
+    for out, options in (("pixels.onnx", []), ("rows.onnx", ["--nms"])):
+        assert camgraph("prepare", model, tmp_path / out, *options).exit_code == 0
+    found = []
+    for path in (model, tmp_path / "pixels.onnx", tmp_path / "rows.onnx"):
+        with Chain(path) as chain:
+            frames = list(frames_of([str(test_data / "videos" / clip)], 2))
+            found.append([chain.people(chain.inferred(chain.prepared(frame))) for frame in frames])
+    first, *others = found
+    assert sum(map(len, first)) > 3
+    for other in others:
+        for mine, theirs in zip(first, other, strict=True):
+            for one, two in (
+                (mine.boxes, theirs.boxes),
+                (mine.scores, theirs.scores),
+                (mine.keypoints, theirs.keypoints),
+            ):
+                np.testing.assert_allclose(two, one, rtol=0 if exact else 1e-5, atol=0 if exact else 1e-3)
+
+
+MISTAKES = {
+    ("folded.onnx", "o.onnx"): "it takes uint8 RGB pictures as they are: there is nothing to fold, except by --nms",
+    ("rows.onnx", "o.onnx", "--nms"): "it is yolo_end2end",
+    ("old.onnx", "o.onnx", "--nms"): "its opset is 9; expected 11 or later",
+    ("unknown.onnx", "o.onnx", "--nms"): "--nms needs to know what the model is: its outputs (out ['batch', 30, 84])",
+    ("m.onnx", "o.onnx", "--nms", "--format", "yolov8"): "--format yolov8: expected one of yolo_pose",
+    ("m.onnx", "o.onnx", "--format", "yolox"): "are not those of `format: yolox`",
+    ("m.onnx", "o.onnx", "--layout", "nhwc"): "that is not the layout nhwc",
+    ("m.onnx", "o.onnx", "--mean", "1,2"): "--mean 1,2: expected three numbers",
+    ("m.onnx", "o.onnx", "--std", "1,0,1"): "cannot be divided by 0",
+    ("m.onnx", "nowhere/o.onnx"): "nowhere is no folder",
+    ("absent.onnx", "o.onnx"): "no such model file",
+}
+
+
+@pytest.mark.parametrize("arguments", MISTAKES)
+def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]) -> None:
+    monkeypatch.chdir(tmp_path)
+    pose(tmp_path / "m.onnx")
+    pose(tmp_path / "unknown.onnx", rows=30)
+    old = onnx.load(str(pose(tmp_path / "old.onnx")))
+    old.opset_import[0].version = 9
+    old.graph.node[2].CopyFrom(helper.make_node("Pad", ["flat"], ["out"], pads=[0, 0, 0, 0, 0, 20]))
+    onnx.save(old, tmp_path / "old.onnx")
+    camgraph("prepare", "m.onnx", "folded.onnx")
+    camgraph("prepare", "m.onnx", "rows.onnx", "--nms")
+    told = camgraph("prepare", *arguments)
+    assert told.exit_code == 2, told.output
+    assert MISTAKES[arguments] in told.output
+    assert "Traceback" not in told.output
