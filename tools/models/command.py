@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import cast, get_args
 
 import click
 import structlog
 
-from pipeline.errors import EXIT_GAVE_UP, UserError
-from stages.inference.engine import ProviderName
+from pipeline.errors import UserError
 from stages.inference.model_files import find_model
 from tools.models.bench_command import bench
 from tools.models.profile_command import profile_model
+from tools.models.compare_command import compare
 from tools.models.prepare_command import prepare
+from tools.models.provider_names import provider_names
 
 
 @click.group()
 def model() -> None:
     """Look into models, make lighter ones, and compare them."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-
-
-model.add_command(prepare)
 
 
 @model.command()
@@ -41,12 +38,9 @@ def inspect(file: str, size: str | None, providers: str) -> None:
     found = inspection.inspect(path, _sides(size))
     click.echo("\n".join(inspection.lines(found)))
     click.echo()
-    click.echo("\n".join(inspection.placement_lines(inspection.open_on(path, _names(providers)))))
+    click.echo("\n".join(inspection.placement_lines(inspection.open_on(path, provider_names(providers)))))
 
 
-frames_option = click.option(
-    "--frames", "sources", multiple=True, required=True, help="A video, a folder of pictures, a picture; repeatable."
-)
 head_option = click.option(
     "--float-head",
     type=click.IntRange(0, 50),
@@ -92,37 +86,6 @@ def quantize(file: str, out: Path, *, sources: tuple[str, ...], count: int, dyna
     click.echo(f"written: {out}  {out.stat().st_size / 1e6:.1f} MB; {kept} nodes of the head stay in float")
 
 
-@model.command()
-@click.argument("files", nargs=-1, required=True)
-@frames_option
-@click.option("--count", type=click.IntRange(10, 100_000), default=500, show_default=True, help="Frames of these.")
-@click.option(
-    "--least",
-    type=click.FloatRange(0, 1),
-    default=0.95,
-    show_default=True,
-    help="How much of what the first model finds the others must find, in people (F1) and joints (OKS).",
-)
-@click.option("--providers", default="cpu", show_default=True, help="Who may run them, the best first, with commas.")
-@click.pass_context
-def compare(
-    ctx: click.Context, *, files: tuple[str, ...], sources: tuple[str, ...], count: int, least: float, providers: str
-) -> None:
-    """Run the models FILES on the same frames, and say how far they agree with the first, and how fast they are.
-
-    Exit status 1 where one lost more than is allowed.
-    """
-    from tools.models import comparison  # noqa: PLC0415 - with it comes ONNX Runtime
-
-    if len(files) < 2:
-        raise UserError("expected two models or more; the first is what the others are compared with")
-    paths = [find_model(file, Path.cwd()) for file in files]
-    compared = comparison.compare(paths, sources, count, providers=_names(providers))
-    click.echo("\n".join(comparison.table(compared, least)))
-    if not all(comparison.is_blessed(one, least) for one in compared[1:]):
-        ctx.exit(EXIT_GAVE_UP)
-
-
 def _sides(text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
@@ -132,13 +95,7 @@ def _sides(text: str | None) -> tuple[int, int] | None:
     return int(width), int(height)
 
 
-def _names(text: str) -> tuple[ProviderName, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    for name in names:
-        if name not in get_args(ProviderName):
-            raise UserError(f"--providers {text}: there is no `{name}`; expected {', '.join(get_args(ProviderName))}")
-    return cast("tuple[ProviderName, ...]", names)
-
-
 model.add_command(bench)
 model.add_command(profile_model)
+model.add_command(prepare)
+model.add_command(compare)

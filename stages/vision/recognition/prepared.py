@@ -7,8 +7,6 @@ camgraph.suppression   {'min_score': 0.3, 'iou': 0.5, 'most': 100}              
 
 from __future__ import annotations
 
-from typing import cast
-
 from stages.vision.recognition.reading import FORMATS, Format, Picture
 from stages.vision.recognition.signature import Signature
 
@@ -19,8 +17,7 @@ SUPPRESSION = "camgraph.suppression"
 
 def prepared_format(signature: Signature) -> Format | None:
     """The format that was written down; None where there is none that is known."""
-    name = signature.metadata.get(FORMAT)
-    return cast("Format", name) if name in FORMATS else None
+    return next((name for name in FORMATS if name == signature.metadata.get(FORMAT)), None)
 
 
 def prepared_picture(signature: Signature) -> Picture | None:

@@ -1,0 +1,62 @@
+"""How much memory a model takes: the peak of a process of its own, which opens it and runs it a few times.
+
+`python -m tools.models.memory '{"model": "pose.onnx", ...}'` prints the peak in bytes; settings are those of `infer`.
+The kernel's own high-water mark is read (VmHWM), which begins anew with the program; that of `getrusage` would begin
+with the memory of whoever started it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.errors import EnvironmentProblem
+from pipeline.testing import stamp
+from stages.messages import Frame
+from tools.models.chain import Chain
+
+_RUNS = 3
+_LIMIT_S = 600.0
+
+
+def peak_bytes(model: Path, **settings: Any) -> int:
+    """Of a process that opens the model and runs it, Python and its libraries included; a GPU's memory is not.
+
+    Raises EnvironmentProblem where the process failed.
+    """
+    given = json.dumps({**settings, "model": str(model)})
+    done = subprocess.run(  # noqa: S603 - this program itself
+        [sys.executable, "-m", "tools.models.memory", given],
+        capture_output=True,
+        text=True,
+        timeout=_LIMIT_S,
+        check=False,
+    )
+    if done.returncode:
+        raise EnvironmentProblem(f"{model}: its memory could not be measured: {done.stderr.strip()[-500:]}")
+    return int(done.stdout.split()[-1])
+
+
+def high_water_bytes() -> int:
+    """Of this process until now."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    [line] = [line for line in lines if line.startswith("VmHWM:")]
+    return int(line.split()[1]) * 1024
+
+
+def _run(settings: dict[str, Any]) -> None:
+    model = Path(settings.pop("model"))
+    with Chain(model, **settings) as chain:
+        prepared = chain.prepared(Frame(stamp(), np.zeros((480, 640, 3), np.uint8), 640, 480))
+        for _ in range(_RUNS):
+            chain.people(chain.inferred(prepared))
+
+
+if __name__ == "__main__":
+    _run(json.loads(sys.argv[1]))
+    sys.stdout.write(f"{high_water_bytes()}\n")
