@@ -62,8 +62,6 @@ def compare(
     ``settings`` are of `infer`. Raises UserError where a model or a source cannot be read.
     """
     compared = [Compared(model) for model in models]
-    for one in compared:
-        one.peak_bytes = peak_bytes(one.model, **settings)
     pictures = [] if truth is None else [str(path) for path in truth.paths.values()]
     with ExitStack() as stack:
         chains = [stack.enter_context(Chain(model, **settings)) for model in models]
@@ -71,6 +69,7 @@ def compare(
         rates = runs_a_second(chains, [chain.prepared(last) for chain in chains])
         for one, chain, rate in zip(compared, chains, rates, strict=True):
             one.runs_a_second = rate
+            one.peak_bytes = peak_bytes(one.model, **settings)
             one.precision = None if truth is None else precision_of(chain, truth)
     return compared
 

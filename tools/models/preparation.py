@@ -111,7 +111,7 @@ def _is_turned(output: onnx.ValueInfoProto, reading: Reading) -> bool:
         return True
     rows = columns(reading) - 2 + len(reading.classes)
     sides = [side.dim_value for side in output.type.tensor_type.shape.dim]
-    return sides[1] != rows and sides[2] == rows
+    return bool(sides[1] != rows and sides[2] == rows)
 
 
 def _told(contract: InputContract, scaling: Scaling, normalisation: Normalisation) -> str:

@@ -48,7 +48,9 @@ def _asked(options: dict[str, Any]) -> Asked:
     """What the options ask for. Raises UserError where one is none."""
     from stages.inference.contracts import InputSettings  # noqa: PLC0415
     from stages.vision.recognition import FORMATS, Stated  # noqa: PLC0415
-    from tools.models.preparation import Asked, Normalisation, Suppression  # noqa: PLC0415
+    from tools.models.pixel_folding import Normalisation  # noqa: PLC0415
+    from tools.models.preparation import Asked  # noqa: PLC0415
+    from tools.models.suppression_folding import Suppression  # noqa: PLC0415
 
     if options["format"] not in (None, *FORMATS):
         raise UserError(f"--format {options['format']}: expected one of {', '.join(FORMATS)}")
