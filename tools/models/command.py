@@ -11,9 +11,9 @@ import structlog
 from pipeline.errors import UserError
 from stages.inference.model_files import find_model
 from tools.models.bench_command import bench
-from tools.models.profile_command import profile_model
 from tools.models.compare_command import compare
 from tools.models.prepare_command import prepare
+from tools.models.profile_command import profile_model
 from tools.models.provider_names import provider_names
 
 
