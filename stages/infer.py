@@ -19,15 +19,18 @@ from pipeline.errors import BadItem, UserError
 from pipeline.messages import Array
 from pipeline.paths import ASSET_PREFIX
 from pipeline.stage import Stage, Upstream
+from stages.inference import onnxruntime_engine
 from stages.inference.automatic import choose_once
 from stages.inference.batches import BatchRuns, Row
 from stages.inference.contracts import check_size, read_contract, reading_of
 from stages.inference.devices import device_of, on_device
-from stages.inference.engine import ProviderName
+from stages.inference.engine import Engine, ProviderName
 from stages.inference.infer_settings import InferSettings
 from stages.inference.model_files import find_libraries, find_model, sha256_of, verify_model
 from stages.inference.opening import Asked, open_model
 from stages.inference.signatures import signature_of_file
+from stages.inference.tuner import Task, tuned
+from stages.inference.tuning import rows_worth_trying
 from stages.messages import Tensor
 from stages.vision.model_contract import InputContract, stated_size
 from stages.vision.recognition import Signature
@@ -103,7 +106,8 @@ class Infer(Stage[InferSettings]):
         signature = self._engine.signature
         self._contract = read_contract(signature, self.settings.model, self.settings.input)
         sizes = (self._contract.batch,) if self._contract.batch else self.settings.batch_sizes
-        self._runs = BatchRuns(self._engine, self._contract, sizes=sizes, most=self.settings.max_rows)
+        most = self._tuned(path, asked, sizes, time.monotonic() - began) if self.settings.tune else None
+        self._runs = BatchRuns(self._engine, self._contract, sizes=sizes, most=most or self.settings.max_rows)
         self._nothing = {name: row[:0] for name, row in self._warm_up(sizes).items()}
         for provider, why in {**not_chosen, **passed_over}.items():
             self.context.log.warning("provider_unavailable", wanted=provider, runs_on=self._engine.provider, why=why)
@@ -123,6 +127,29 @@ class Infer(Stage[InferSettings]):
         file = self.context.state_folder / f"provider.{self.context.worker}.json"
         choice = choose_once(file, path, asked, self._black(path))
         return replace(asked, providers=choice.providers), choice.passed_over
+
+    def _tuned(self, path: Path, asked: Asked, sizes: Sequence[int], open_s: float) -> int | None:
+        """The engine becomes the fastest on this CPU; the most pictures that a run should have, None for any number."""
+        if self._engine.provider != onnxruntime_engine.CPU:
+            self.context.log.info("model_not_tuned", why=f"{self._engine.provider} runs it, and only the CPU is tuned")
+            return None
+        s, contract, usual = self.settings, self._contract, self._engine
+        width, height = _first_size(contract, usual.signature)
+
+        def engine(threads: int) -> Engine:
+            on_cpu = replace(asked, providers=("cpu",), threads=threads)
+            return usual if threads == asked.threads else open_model(path, on_cpu).engine
+
+        def pictures(rows: int) -> Mapping[str, Array]:
+            return {contract.name: np.zeros(contract.shape(rows, height, width), contract.dtype)}
+
+        sha256 = s.sha256 or sha256_of(path)
+        key = {"model": sha256, "picture": [width, height], "onnxruntime": onnxruntime_engine.version()}
+        rows = rows_worth_trying(sizes, s.max_rows)
+        task = Task(key, engine, open_s, pictures, self.context.threads, rows)
+        found = tuned(task, self.context.log, first_start=self.context.incarnation == 1)
+        self._engine = engine(found.threads)
+        return found.rows
 
     def _black(self, path: Path) -> Mapping[str, Array]:
         """The model's input for black pictures."""

@@ -46,6 +46,11 @@ class InferSettings(Settings):
     intra_op_threads: int = Field(
         1, ge=1, le=256, description="Threads of one run on the CPU; more of the stage's own `threads` bring more"
     )
+    tune: Literal["auto"] | None = Field(
+        None,
+        description="auto: on the CPU, threads and pictures of a run are measured at the first start on this machine, "
+        "within seconds, and remembered; by default `intra_op_threads`, and as many pictures as come",
+    )
     precision: Precision = Field(
         "f32", description="In which OpenVINO calculates; bf16 is faster on processors that have it, and less exact"
     )
@@ -96,6 +101,8 @@ class InferSettings(Settings):
         """What does not go together: ((path of the key), text)."""
         given = self.options.model_dump(exclude_none=True)
         yield from device_problems(self.devices, self.providers, given)
+        if self.tune and self.intra_op_threads != 1:
+            yield ("tune",), "`intra_op_threads` says already how many threads a run has: remove one of the two"
         for provider, switch in RECORDING.items():
             if not self.io_binding and given.get(provider, {}).get(switch):
                 yield ("io_binding",), f"`{switch}` needs buffers that stay on the GPU: remove one of the two"

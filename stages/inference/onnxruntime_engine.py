@@ -77,6 +77,11 @@ class OnnxRuntimeEngine:
         return Path(self._session.end_profiling())
 
 
+def version() -> str:
+    """Of ONNX Runtime."""
+    return str(ort.__version__)
+
+
 def offered() -> set[ProviderName]:
     """The providers that this ONNX Runtime was built with: not all of them need work."""
     there = ort.get_available_providers()
