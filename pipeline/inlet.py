@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 import zmq
 
+from pipeline.answers import Answers
 from pipeline.errors import WireError
 from pipeline.items import Item
 from pipeline.lane import Lane, Received
@@ -25,7 +26,7 @@ from pipeline.mappings import MappedSegment, Mappings, SegmentGone
 from pipeline.messages import Message
 from pipeline.metrics import Counters
 from pipeline.plan import UnitPlan
-from pipeline.protocol import AGAIN, ATTACH, DATA, HELLO, SIGNAL, Head, Sender, Signals, packed_hello
+from pipeline.protocol import AGAIN, ATTACH, DATA, HELLO, SIGNAL, Head, Sender, packed_hello
 from pipeline.refusals import Refusals
 from pipeline.run_folder import unlink_socket
 from pipeline.stage import Logger
@@ -75,15 +76,15 @@ class Inlet:
         self._counters = counters
         self._log = log
         self._refusals = Refusals(counters, log)
+        self._answers = Answers()
         self._mailboxes = Mailboxes(
             plan.incoming,
             accepted,
-            Gone(counters, self._finish, self._refuse),
+            Gone(counters, self._answers.finish, self._refuse),
             priorities=plan.priorities,
             successor=successor,
         )
         self._peers: dict[bytes, _Peer] = {}
-        self._signals: dict[bytes, Signals] = {}
 
     def revise(self, plan: UnitPlan) -> None:
         """From now on these may send; of a camera that is no longer in the plan everything is done, and forgotten."""
@@ -91,7 +92,7 @@ class Inlet:
         units = {unit for units in self._senders.values() for unit in units}
         for identity in [identity for identity, peer in self._peers.items() if peer.sender.unit not in units]:
             del self._peers[identity]
-            self._signals.pop(identity, None)
+            self._answers.close(identity)
         self._mailboxes.keep_only(plan.cameras, plan.priorities)
 
     # ---- receiving
@@ -130,11 +131,12 @@ class Inlet:
         if identity in known:
             raise WireError(f"{sender.unit} attaches twice on one connection; expected a routing id for each")
         peer = self._peers[identity] = _Peer(sender)
+        self._answers.open(identity)
         for other, before in known.items():
             if before.incarnation == sender.incarnation:
                 peer.gone |= self._peers[other].gone
             del self._peers[other]
-            self._signals.pop(other, None)
+            self._answers.close(other)
         finished = [(lane.edge.name, lane.camera, lane.finished) for lane in self._mailboxes.lanes]
         done = [(edge, camera, stamp) for edge, camera, stamp in finished if stamp]
         self._send(identity, HELLO, packed_hello(done))
@@ -158,7 +160,7 @@ class Inlet:
             self._take_in(identity, peer, head, parts[2])
         except WireError:
             # Refused for good: sent again it would be no better.
-            self._signal(identity, head.n, free=True, done=True)
+            self._answers.say(identity, head.n, free=True, done=True)
             raise
 
     def _take_in(self, identity: bytes, peer: _Peer, head: Head, body: bytes) -> None:
@@ -180,7 +182,7 @@ class Inlet:
             self._mailboxes.put(received)
         else:
             self._counters.add("dropped.stale", lane.camera)
-            self._signal(identity, head.n, free=True, done=True)
+            self._answers.say(identity, head.n, free=True, done=True)
 
     def _segment_gone(self, identity: bytes, peer: _Peer, header: Header, error: SegmentGone) -> None:
         """Gone with its sender, as a rule, whose successor will say the message again: nothing may overtake it.
@@ -201,11 +203,11 @@ class Inlet:
         self._counters.add("repeated", lane.camera)
         first = lane.unfinished.get(head.key)
         if first is None:
-            self._signal(identity, head.n, free=True, done=True)
+            self._answers.say(identity, head.n, free=True, done=True)
             return
         first.origins.append((identity, head.n))
         if first.freed:
-            self._signal(identity, head.n, free=True)
+            self._answers.say(identity, head.n, free=True)
 
     # ---- taking
 
@@ -229,55 +231,31 @@ class Inlet:
 
     def free(self, item: Item) -> None:
         """The item's memory is no longer read."""
-        for received in _received(item):
-            if not received.freed:
-                received.freed = True
-                for identity, n in received.origins:
-                    self._signal(identity, n, free=True)
+        self._answers.free(item)
 
     def done(self, item: Item) -> None:
         """All that was made of the item is done."""
-        for received in _received(item):
-            self._finish(received)
+        self._answers.done(item)
 
-    def _finish(self, received: Received) -> None:
-        """Free and done in one: its senders forget it."""
-        received.lane.unfinished.pop(received.key, None)
-        for identity, n in received.origins:
-            self._signal(identity, n, free=not received.freed, done=True)
-        received.freed = True
+    def trying(self, item: Item) -> None:
+        """Say, before it is processed alone, that the item is: should this process die of it, its senders know."""
+        self._answers.trying(item)
+        self.flush()
+
+    def survived(self, item: Item) -> None:
+        """Say that this process did not die of the item."""
+        self._answers.survived(item)
 
     def _refuse(self, row: Sequence[Received], error: WireError) -> None:
         edge, camera = row[0].lane.edge, row[0].lane.camera
         self._refusals.add(error, sender=edge.sender, counted="dropped.wire", camera=camera)
         for received in row:
-            self._finish(received)
-
-    def trying(self, item: Item) -> None:
-        """Say, before it is processed alone, that the item is: should this process die of it, its senders know."""
-        for received in _received(item):
-            for identity, n in received.origins:
-                self._signal(identity, n, tried=True)
-        self.flush()
-
-    def survived(self, item: Item) -> None:
-        """Say that this process did not die of the item."""
-        for received in _received(item):
-            for identity, _ in received.origins:
-                self._signal(identity, 0, tried=True)
-
-    def _signal(self, identity: bytes, n: int, *, free: bool = False, done: bool = False, tried: bool = False) -> None:
-        if identity in self._peers:
-            signals = self._signals.setdefault(identity, Signals([], [], []))
-            for wanted, numbers in zip((free, done, tried), signals, strict=True):
-                if wanted:
-                    numbers.append(n)
+            self._answers.finish(received)
 
     def flush(self) -> None:
         """Send the signals that have come together."""
-        for identity, signals in self._signals.items():
+        for identity, signals in self._answers.take():
             self._send(identity, SIGNAL, signals.packed())
-        self._signals.clear()
 
     def _send(self, identity: bytes, kind: bytes, body: bytes) -> None:
         # A peer that is gone needs no signal: its successor attaches anew.
@@ -292,8 +270,3 @@ class Inlet:
 
 def _mapping(header: Header, mappings: Mappings) -> MappedSegment | None:
     return mappings.get(header.descriptor.segment) if header.descriptor else None
-
-
-def _received(item: Item) -> list[Received]:
-    """The messages that an item was made of, as this side knows them."""
-    return [received for received in item.received if isinstance(received, Received)]
