@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pipeline.items import Key
 from pipeline.metrics import Counters
 from pipeline.plan import EdgePlan
-from pipeline.protocol import Signals
+from pipeline.protocol import Passed, Signals
 from pipeline.slots import Slot
 
 _MOST_WAITING = 64
@@ -67,6 +67,12 @@ class Queue:
     camera: str
     credits: int
     waiting: deque[Delivery] = field(default_factory=deque)
+    passed: Key | None = None
+    """Whatever has a key up to this one is done or in custody."""
+
+    def pass_by(self, key: Key) -> None:
+        """All up to this key has been submitted, or is done."""
+        self.passed = max(self.passed or key, key)
 
     @property
     def blocked(self) -> bool:
@@ -138,6 +144,13 @@ class Custody:
             self._pump(queue)
         return len(self._sent)
 
+    def passed(self) -> list[Passed]:
+        """What a reader has to know that may not know it, of the edges that lose nothing."""
+        last = {id(delivery.queue): delivery.key for delivery in self._sent.values()}
+        last |= {id(queue): queue.waiting[-1].key for queue in self._queues if queue.waiting}
+        queues = [queue for queue in self._queues if queue.edge.policy == "block"]
+        return [Passed(q.edge.name, q.camera, q.passed, last.get(id(q))) for q in queues if q.passed]
+
     def _put_back(self, delivery: Delivery, *, same_reader: bool) -> None:
         queue = delivery.queue
         if same_reader or queue.edge.policy == "block" or delivery.is_mark:
@@ -153,6 +166,7 @@ class Custody:
     def submit(self, delivery: Delivery) -> None:
         """Send as soon as there is a credit."""
         delivery.queue.waiting.append(delivery)
+        delivery.queue.pass_by(delivery.key)
         self._pump(delivery.queue)
         if delivery.queue.edge.policy != "block":
             self._thin(delivery.queue)

@@ -3,6 +3,9 @@
 On graphs that must not lose a frame the thread takes a place in the camera's window before each frame and the loop
 gives it back when all that was made of the frame is done: so a slow graph slows the source. A live source never waits;
 the loop takes what there is, and an older frame that it has not taken gives way to a newer one.
+
+What one reader had of a dead predecessor, another may not have had: a source that loses nothing is not stopped before
+it has sent again all that any of them had (`owed`).
 """
 
 from __future__ import annotations
@@ -74,6 +77,7 @@ class SourceFeed:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._last: Stamp | None = None
+        self._owed: Stamp | None = None
         self._ending: EndReason | None = None
         self._paused = False
         self._resting = False
@@ -88,8 +92,15 @@ class SourceFeed:
         since_ns = self._pulse.silent_since_ns
         return Silence(since_ns, self._opening) if since_ns else Silence()
 
-    def start(self, resume: Stamp | None, gave_up: str = "") -> None:
-        """Begin, after the frame `resume` if there is one; with `gave_up`, only tell that the camera ends, and why."""
+    def start(self, resume: Stamp | None, gave_up: str = "", owed: Stamp | None = None) -> None:
+        """Begin, after the frame `resume` if there is one; with `gave_up`, only tell that the camera ends, and why.
+
+        `owed`: the last frame that a reader has had already.
+        """
+        self._last = resume
+        self._owed = None if self.live else owed or self._owed
+        if self._owes:
+            self._stop.clear()
         name = f"source {self.camera}"
         self._thread = threading.Thread(target=self._run, args=(resume, gave_up), name=name, daemon=True)
         self._thread.start()
@@ -97,19 +108,33 @@ class SourceFeed:
     def stop(self, reason: EndReason = "stopped") -> None:
         """Ask the source to end; its end comes through `take` like everything else.
 
-        One that has not begun says it when it is started, and is never asked for a frame.
+        One that has not begun says it when it is started, and is asked for no frame but those that it owes.
         """
         with self._lock:
             first, self._ending = not self._ending, self._ending or reason
             resting = self._resting
-        self._stop.set()
+        self._stop_unless_owing()
         if first and resting:
             self._hand(Handed(self._end(reason)))
 
     def pause(self) -> None:
         """Ask the source to end for now, without a last word."""
         self._paused = True
+        self._stop_unless_owing()
+
+    def abandon(self) -> None:
+        """The process closes: whatever is owed, nothing more is wanted."""
+        self.stop()
         self._stop.set()
+
+    def _stop_unless_owing(self) -> None:
+        if not self._owes:
+            self._stop.set()
+
+    @property
+    def _owes(self) -> bool:
+        """True until all is sent that some reader has had, and another perhaps not."""
+        return self._owed is not None and (self._last is None or self._last.place < self._owed.place)
 
     def go_on(self) -> None:
         """After a pause: begin again behind the last frame, as soon as the source has ended (see `attend`)."""
@@ -143,7 +168,6 @@ class SourceFeed:
     # ---- in the thread
 
     def _run(self, resume: Stamp | None, gave_up: str) -> None:
-        self._last = resume
         end = self._end("error", gave_up, EXIT_GAVE_UP) if gave_up else self._until_end(resume)
         with self._lock:
             self._resting = resting = end.reason == "stopped" and not self._ending
@@ -192,6 +216,8 @@ class SourceFeed:
                 raise TypeError(f"made {type(message).__name__}, which is not among its declared outputs")
             self._last, self._opening = message.stamp, False
             self._hand(Handed(message, slots))
+            if self._ending or self._paused:
+                self._stop_unless_owing()
 
     def _begin(self, resume: Stamp | None) -> Iterator[Message]:
         with self._pulse.asked():

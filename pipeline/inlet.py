@@ -18,7 +18,7 @@ import zmq
 
 from pipeline.answers import Answers
 from pipeline.errors import WireError
-from pipeline.items import Item
+from pipeline.items import Item, Key
 from pipeline.lane import Lane, Received
 from pipeline.mailbox import Gone
 from pipeline.mailboxes import Mailboxes, Room
@@ -26,7 +26,7 @@ from pipeline.mappings import MappedSegment, Mappings, SegmentGone
 from pipeline.messages import Message
 from pipeline.metrics import Counters
 from pipeline.plan import UnitPlan
-from pipeline.protocol import AGAIN, ATTACH, DATA, HELLO, SIGNAL, Head, Sender, packed_hello
+from pipeline.protocol import AGAIN, ATTACH, DATA, HELLO, PASSED, SIGNAL, Head, Known, Sender, packed_hello, read_passed
 from pipeline.refusals import Refusals
 from pipeline.run_folder import unlink_socket
 from pipeline.stage import Logger
@@ -116,7 +116,10 @@ class Inlet:
         elif identity in self._peers:
             peer = self._peers[identity]
             try:
-                self._data(identity, peer, parts)
+                if parts[:1] == [PASSED] and len(parts) == 2:
+                    self._pass_by(peer, parts[1])
+                else:
+                    self._data(identity, peer, parts)
             except WireError as error:
                 self._refusals.add(error, sender=peer.sender.unit, counted="dropped.wire")
 
@@ -137,9 +140,10 @@ class Inlet:
                 peer.gone |= self._peers[other].gone
             del self._peers[other]
             self._answers.close(other)
-        finished = [(lane.edge.name, lane.camera, lane.finished) for lane in self._mailboxes.lanes]
-        done = [(edge, camera, stamp) for edge, camera, stamp in finished if stamp]
-        self._send(identity, HELLO, packed_hello(done))
+        lanes = [lane for lane in self._mailboxes.lanes if sender.unit in self._senders.get(lane.edge.name, ())]
+        seen = [(lane, lane.last_stamp) for lane in lanes]
+        hello = [Known(lane.edge.name, lane.camera, lane.finished, last) for lane, last in seen if last]
+        self._send(identity, HELLO, packed_hello(hello))
 
     def _known(self) -> str:
         return ", ".join(sorted({unit for units in self._senders.values() for unit in units}))
@@ -163,10 +167,18 @@ class Inlet:
             self._answers.say(identity, head.n, free=True, done=True)
             raise
 
+    def _pass_by(self, peer: _Peer, body: bytes) -> None:
+        for passed in read_passed(body):
+            self._check_edge(peer, passed.edge)
+            self._mailboxes.pass_by(passed)
+
+    def _check_edge(self, peer: _Peer, edge: str) -> None:
+        if peer.sender.unit not in self._senders.get(edge, ()):
+            raise WireError(f"a message of {peer.sender.unit} on {edge!r}, which is no edge from there to here")
+
     def _take_in(self, identity: bytes, peer: _Peer, head: Head, body: bytes) -> None:
         """Put a message into its mailbox, unless it is not new, or its memory is gone."""
-        if peer.sender.unit not in self._senders.get(head.edge, ()):
-            raise WireError(f"a message of {peer.sender.unit} on {head.edge!r}, which is no edge from there to here")
+        self._check_edge(peer, head.edge)
         lane = self._mailboxes.lane(head.edge, head.camera)
         if lane.knows(head.key):
             self._repeated(identity, lane, head)
@@ -226,6 +238,10 @@ class Inlet:
     def take(self, most: int, room: Room) -> list[Item]:
         """As `Mailboxes.take`."""
         return self._mailboxes.take(most, room)
+
+    def take_passed(self) -> list[tuple[str, Key]]:
+        """As `Mailboxes.take_passed`."""
+        return self._mailboxes.take_passed()
 
     # ---- signals
 

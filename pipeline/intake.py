@@ -44,6 +44,7 @@ class Intake:
     ) -> None:
         self._unit = unit
         self._inlet = inlet
+        self._outlet = outlet
         self._submission = submission
         self._collector = collector
         self._counters = counters
@@ -64,6 +65,13 @@ class Intake:
         )
         blocking = all(edge.policy == "block" for edge in unit.plan.incoming)
         self._batches_a_turn = _BATCHES_A_TURN if blocking else 1
+
+    def turn(self) -> bool:
+        """Send on what is finished, or else take more; True when there may be more to do."""
+        # Finishing takes its time: what has come meanwhile is heard before more is taken.
+        busy = self.finish() or self.take()
+        self._pass_on()
+        return busy
 
     def take(self) -> bool:
         """Take what there is and may be taken; True when there may be more."""
@@ -91,6 +99,12 @@ class Intake:
                 raise batch.error
             self._finish(batch)
         return bool(finished)
+
+    def _pass_on(self) -> None:
+        """Where senders have said what is done, tell the readers, once all is submitted that was taken before."""
+        if self._pool is None or self._pool.empty:
+            for camera, key in self._inlet.take_passed():
+                self._outlet.pass_by(camera, self._unit.passed(key))
 
     def _work(self, batch: Batch) -> None:
         """Run the first stage on a batch; in a thread of the pool, or in the loop."""

@@ -4,7 +4,7 @@ A join has one lane a port, each in order:
 
     frames   7  8  9  10            all lanes have 7        -> (7, 7)
     tracks   7     9                8 has no partner        -> dropped, `unpaired`
-                                    9                       -> (9, 9); 10 waits
+                                    9                       -> (9, 9); 10 waits, unless tracks is silent up to it
 
 A tombstone counts as the partner that says "nothing": the others of its key are dropped as `empty`. The end of a camera
 comes out when every lane has it at its head.
@@ -23,6 +23,8 @@ from pipeline.messages import Event, Stamp, Tombstone
 from pipeline.plan import EdgePlan
 
 T = TypeVar("T")
+IsSilent = Callable[[str, Key], bool]
+"""Whether nothing more comes on the lane of this port with a key up to this one."""
 
 
 class Matched(NamedTuple, Generic[T]):
@@ -57,18 +59,21 @@ class Join(Generic[T]):
     def __len__(self) -> int:
         return sum(len(lane) for lane in self._lanes.values())
 
-    def matched(self) -> Iterator[Matched[T]]:
-        """All that is settled by now, in order."""
-        while all(self._lanes.values()):
-            low = min(lane[0][0] for lane in self._lanes.values())
-            row = {port: lane.popleft()[1] for port, lane in self._lanes.items() if lane[0][0] == low}
-            yield Matched(self._kind(row), low, row)
+    def matched(self, is_silent: IsSilent = lambda port, key: False) -> Iterator[Matched[T]]:
+        """All that is settled by now, in order: no lane without a message waits for one, unless it `is_silent`."""
+        while waiting := [lane[0][0] for lane in self._lanes.values() if lane]:
+            low = min(waiting)
+            silent = [port for port, lane in self._lanes.items() if not lane]
+            if not all(is_silent(port, low) for port in silent):
+                return
+            row = {port: lane.popleft()[1] for port, lane in self._lanes.items() if lane and lane[0][0] == low}
+            yield Matched(self._kind(row, len(silent)), low, row)
 
-    def _kind(self, row: dict[str, T]) -> Literal["joined", "empty", "unpaired", "end"]:
+    def _kind(self, row: dict[str, T], silent: int) -> Literal["joined", "empty", "unpaired", "end"]:
+        if len(row) + silent == len(self._lanes) and any(self._is_end(value) for value in row.values()):
+            return "end"
         if len(row) < len(self._lanes):
             return "unpaired"
-        if any(self._is_end(value) for value in row.values()):
-            return "end"
         return "empty" if any(self._is_tombstone(value) for value in row.values()) else "joined"
 
 

@@ -70,6 +70,10 @@ class Lane:
     first_key: Key | None = None
     last_key: Key | None = None
     last_stamp: Stamp | None = None
+    passed: Key | None = None
+    """Whatever has a key up to this one and does not come is done, as its sender says."""
+    again: Key | None = None
+    """The last of them that comes, again or for the first time."""
     unfinished: dict[Key, Received] = field(default_factory=dict)
 
     def put(self, received: Received) -> None:
@@ -84,9 +88,24 @@ class Lane:
         """True where the message with this key has come before."""
         return self.last_key is not None and key <= self.last_key
 
-    def begins_behind(self, key: Key) -> bool:
-        """True where the first message that came is a later one than that with this key would be."""
-        return self.first_key is not None and key < self.first_key
+    def pass_by(self, key: Key, again: Key | None) -> None:
+        """Its sender says what is done; what an earlier one has said stays true."""
+        self.passed = max(self.passed or key, key)
+        self.again = max((known for known in (self.again, again) if known), default=None)
+
+    @property
+    def has_all_again(self) -> bool:
+        """True where all has come that its sender has announced."""
+        return self.again is None or (self.last_key is not None and self.again <= self.last_key)
+
+    def is_silent(self, key: Key) -> bool:
+        """True where nothing more comes with a key up to this one."""
+        return self.passed is not None and key <= self.passed and self.has_all_again
+
+    def was_done(self, key: Key) -> bool:
+        """True where a message with this key, which has not come, was done before this process began."""
+        before = self.first_key is not None and key < self.first_key
+        return before or (self.passed is not None and key <= self.passed)
 
     @property
     def finished(self) -> Stamp | None:

@@ -10,12 +10,12 @@ is taken, and of the rows of a join only the newest are kept. Merges and joins a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from pipeline.errors import WireError
-from pipeline.items import Item
+from pipeline.items import Item, Key
 from pipeline.join import Join, Matched, merged_in_order, merged_key
 from pipeline.lane import Lane, Received
 from pipeline.messages import Tombstone
@@ -58,6 +58,18 @@ class Mailbox:
         victim = lane.overflow()
         if victim:
             self._drop(lane.edge, [victim])
+
+    def settle(self) -> None:
+        """A sender has said what is done: who waited for that need not wait."""
+        if self._join is not None:
+            self._join_all(self._join)
+
+    def passed(self) -> Key | None:
+        """Up to which key all is taken, or was done before, where that is more than what was taken tells."""
+        keys = [lane.passed and merged_key(lane.passed, lane.edge, self._edges) for lane in self.lanes]
+        known = [key for key in keys if key]
+        whole = len(known) == len(self._edges) and all(lane.has_all_again for lane in self.lanes)
+        return min(known) if whole and not self.waiting else None
 
     def _drop(self, edge: EdgePlan, row: Sequence[Received]) -> None:
         self._gone.counters.add(edge.overflow, self._camera)
@@ -112,9 +124,17 @@ class Mailbox:
         if len(self._edges) == 1:
             return self.lanes[0] if self.lanes[0].unread else None
         lanes = [lane for lane in self.lanes if lane.unread]
-        if not lanes or (self._in_order and len(lanes) < len(self._edges)):
+        if not lanes:
+            return None
+        lowest = min(lanes, key=lambda lane: (lane.unread[0].key, self._edges.index(lane.edge)))
+        if self._in_order and not self._all_others_are_silent(lanes, lowest.unread[0].key):
             return None  # what comes late on the other lane may belong before
-        return min(lanes, key=lambda lane: (lane.unread[0].key, self._edges.index(lane.edge)))
+        return lowest
+
+    def _all_others_are_silent(self, lanes: Collection[Lane], key: Key) -> bool:
+        """True where nothing comes with a key up to this one but on these lanes."""
+        others = [lane for lane in self.lanes if lane not in lanes]
+        return len(self.lanes) == len(self._edges) and all(lane.is_silent(key) for lane in others)
 
     def _merge_next(self) -> bool:
         """Move the lowest message to `ready`, unless it cannot be believed; False where none can be moved yet."""
@@ -136,11 +156,10 @@ class Mailbox:
 
     def _merge_ends(self) -> bool:
         """A camera has ended when all of its lanes have."""
-        ends = [lane.unread[0] for lane in self.lanes if lane.unread and lane.unread[0].is_end]
-        if len(ends) < len(self._edges):
+        ended = [lane for lane in self.lanes if lane.unread and lane.unread[0].is_end]
+        if not self._all_others_are_silent(ended, ended[0].unread[0].key):
             return False
-        for lane in self.lanes:
-            lane.unread.popleft()
+        ends = [lane.unread.popleft() for lane in ended]
         self._append(ends, partial(self._ended, ends))
         return True
 
@@ -155,7 +174,7 @@ class Mailbox:
             while lane.unread:
                 received = lane.unread.popleft()
                 join.push(lane.edge.port, received.key, received)
-        for matched in join.matched():
+        for matched in join.matched(self._is_silent):
             self._append(list(matched.row.values()), partial(self._joined, matched))
             if self._drops:
                 self._drop_rows()
@@ -190,7 +209,10 @@ class Mailbox:
     def _was_done(self, matched: Matched[Received]) -> bool:
         """True where a partner is missing because its sender had heard that the row was done; others had not yet."""
         missing = [lane for lane in self.lanes if lane.edge.port not in matched.row]
-        return self._successor and any(lane.begins_behind(matched.key) for lane in missing)
+        return self._successor and any(lane.was_done(matched.key) for lane in missing)
+
+    def _is_silent(self, port: str, key: Key) -> bool:
+        return any(lane.is_silent(key) for lane in self.lanes if lane.edge.port == port)
 
     def _append(self, row: Sequence[Received], make: Callable[[], Item]) -> None:
         """Put what `make` builds of `row` behind what is ready; what cannot be built is refused."""

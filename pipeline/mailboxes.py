@@ -11,11 +11,12 @@ import heapq
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from pipeline.items import Item
+from pipeline.items import Item, Key
 from pipeline.lane import Lane, Received
 from pipeline.mailbox import Gone, Mailbox
 from pipeline.messages import MARKS, Message
 from pipeline.plan import EdgePlan
+from pipeline.protocol import Passed
 from pipeline.shares import Rank, Shares
 from pipeline.wire import types_for
 
@@ -50,6 +51,7 @@ class Mailboxes:
         self._shares = Shares(priorities or {})
         self._lanes: dict[tuple[str, str], Lane] = {}
         self._mailboxes: dict[str, Mailbox] = {}
+        self._passed: set[str] = set()
         self._since: dict[str, float] = {}
         """Camera -> since when it has had something to take, without a break; in the order of that."""
 
@@ -72,10 +74,25 @@ class Mailboxes:
     def put(self, received: Received) -> None:
         """A message that is new on its lane; on edges that drop, another one may have to go."""
         camera = received.lane.camera
-        mailbox = self._mailboxes[camera]
-        mailbox.put(received)
-        if camera not in self._since and not mailbox.empty:
+        self._mailboxes[camera].put(received)
+        self._settled(camera)
+
+    def pass_by(self, passed: Passed) -> None:
+        """A sender says what is done and does not come: who waited for that need not wait."""
+        self.lane(passed.edge, passed.camera).pass_by(passed.key, passed.again)
+        self._mailboxes[passed.camera].settle()
+        self._settled(passed.camera)
+        self._passed.add(passed.camera)
+
+    def _settled(self, camera: str) -> None:
+        if camera not in self._since and not self._mailboxes[camera].empty:
             self._since[camera] = self._clock()
+
+    def take_passed(self) -> list[tuple[str, Key]]:
+        """Cameras of which all is taken up to a key that their senders have passed; each is told once."""
+        told = [(camera, key) for camera in self._passed if (key := self._mailboxes[camera].passed())]
+        self._passed.difference_update(camera for camera, _ in told)
+        return told
 
     def waiting(self) -> int:
         """Messages not yet taken."""
@@ -88,6 +105,7 @@ class Mailboxes:
             for lane in self._mailboxes.pop(camera).lanes:
                 del self._lanes[lane.edge.name, camera]
             self._since.pop(camera, None)
+            self._passed.discard(camera)
             self._shares.forget(camera)
 
     # ---- taking

@@ -43,6 +43,11 @@ class Stamp(NamedTuple):
     time_base: tuple[int, int] = (1, 1_000_000_000)
     clock: Clock = ""
 
+    @property
+    def place(self) -> tuple[int, int]:
+        """In its camera's order."""
+        return self.epoch, self.seq
+
     @classmethod
     def from_wire(cls, values: Any) -> Stamp:
         """A stamp out of the list that msgpack makes of it. Raises ValueError or TypeError where it is none."""

@@ -21,7 +21,19 @@ from pipeline.items import Key
 from pipeline.messages import MARKS, End, Message, Stamp
 from pipeline.metrics import Counters
 from pipeline.plan import EdgePlan
-from pipeline.protocol import AGAIN, DATA, HELLO, SIGNAL, Head, Sender, Signals, read_hello
+from pipeline.protocol import (
+    AGAIN,
+    DATA,
+    HELLO,
+    PASSED,
+    SIGNAL,
+    Head,
+    Known,
+    Sender,
+    Signals,
+    packed_passed,
+    read_hello,
+)
 from pipeline.refusals import Refusals
 from pipeline.slots import SlotRing
 from pipeline.stage import Logger
@@ -68,7 +80,7 @@ class Outlet:
         self._links: dict[str, _Link] = {}
         self._by_camera: dict[str, list[Queue]] = {}
         self._routes: dict[tuple[str, str], tuple[_Link, Queue]] = {}
-        self._done: dict[tuple[str, str], Stamp] = {}
+        self._known: dict[tuple[str, str], Known] = {}
         self._edges = edges
         self._counters = counters
         self.revise(routes)
@@ -90,7 +102,7 @@ class Outlet:
     def _drop(self, place: tuple[str, str]) -> None:
         link, queue = self._routes.pop(place)
         link.custody.drop(queue)
-        self._done.pop(place, None)
+        self._known.pop(place, None)
         self._by_camera[place[1]].remove(queue)
         if not self._by_camera[place[1]]:
             del self._by_camera[place[1]]
@@ -129,22 +141,28 @@ class Outlet:
         return all(link.custody.attached for link in self._links.values())
 
     def _hello(self, link: _Link, connection: Connection, body: bytes) -> None:
-        done = {(edge, camera): stamp for edge, camera, stamp in read_hello(body)}
+        known = {(row.edge, row.camera): row for row in read_hello(body)}
         for place in [place for place, (other, _) in self._routes.items() if other is link]:
-            self._done.pop(place, None)
-            if place in done:
-                self._done[place] = done[place]
+            self._known.pop(place, None)
+            if place in known:
+                self._known[place] = known[place]
         same_reader = link.greeted == link.endpoint
         link.greeted = link.endpoint
         again = link.custody.begin(partial(_send, connection), same_reader=same_reader)
+        _tell_passed(link)
         if same_reader:
             self._log.warning("attached_again", reader=link.unit, messages=again)
 
     def done_by_all(self, camera: str) -> Stamp | None:
         """The frame of a camera up to which every reader is done, None where one of them has finished none."""
-        stamps = [self._done.get(place) for place in self._routes if place[1] == camera]
-        known = [stamp for stamp in stamps if stamp is not None]
-        return min(known, key=lambda stamp: stamp[1:3]) if known and len(known) == len(stamps) else None
+        known = [self._known.get(place) for place in self._routes if place[1] == camera]
+        done = [row.done for row in known if row is not None and row.done is not None]
+        return min(done, key=lambda stamp: stamp.place) if done and len(done) == len(known) else None
+
+    def seen_by_any(self, camera: str) -> Stamp | None:
+        """The last frame of a camera that any reader had when it said hello."""
+        seen = [row.seen for (_, other), row in self._known.items() if other == camera]
+        return max(seen, key=lambda stamp: stamp.place, default=None)
 
     # ---- sending
 
@@ -170,6 +188,18 @@ class Outlet:
             link.custody.submit(Delivery(queue, key, encoded.body, encoded.slot, counted, isinstance(message, MARKS)))
         if encoded.slot:
             self._ring.release(encoded.slot)
+
+    def pass_by(self, camera: str, keys: Mapping[str, Key]) -> None:
+        """All of a camera that has keys up to these, by edge, has been submitted or was done before: the readers hear.
+
+        Only one that took a dead process's place has to be told: others see it from what comes.
+        """
+        places = [self._routes[edge, camera] for edge in keys if (edge, camera) in self._routes]
+        for _, queue in places:
+            queue.pass_by(keys[queue.edge.name])
+        for link in {id(link): link for link, _ in places}.values():
+            if link.custody.attached:
+                _tell_passed(link)
 
     # ---- hearing
 
@@ -229,6 +259,12 @@ class Outlet:
         """Close the connections; what is in custody stays unsaid."""
         for link in self._links.values():
             self._detach(link)
+
+
+def _tell_passed(link: _Link) -> None:
+    passed = link.custody.passed()
+    if link.connection is not None and passed:
+        link.connection.send(PASSED, packed_passed(passed))
 
 
 def _send(connection: Connection, n: int, delivery: Delivery) -> None:

@@ -2,7 +2,8 @@
 
     sender                                        reader
       |------ A  attach ------------------------->|    its first word on a connection
-      |<----- H  hello: stamp up to which all is done, of each (edge, camera)
+      |<----- H  hello: of each (edge, camera) the stamp up to which all is done, and that of the last one seen
+      |------ P  passed: of each (edge, camera) the key up to which all is done that does not come now
       |------ D  n, edge, camera, key, deaths, tries | message
       |<----- S  [free n...], [done n...], [tried n | 0: survived...]
       |<----- G  again: attach anew, this connection is no longer believed
@@ -24,10 +25,28 @@ from pipeline.items import Key
 from pipeline.messages import Stamp
 from pipeline.wire import pack, unpack
 
-ATTACH, HELLO, DATA, SIGNAL, AGAIN = b"A", b"H", b"D", b"S", b"G"
+ATTACH, HELLO, PASSED, DATA, SIGNAL, AGAIN = b"A", b"H", b"P", b"D", b"S", b"G"
 
-Done = tuple[str, str, Stamp]
-"""Edge, camera, and the stamp of the last message up to which all are done."""
+
+class Known(NamedTuple):
+    """What a reader knows of an edge and camera: up to `done` all is done, `seen` is the last that has come."""
+
+    edge: str
+    camera: str
+    done: Stamp | None
+    seen: Stamp
+
+
+class Passed(NamedTuple):
+    """What a sender says of an edge and camera, to a reader that may not know it.
+
+    Whatever has a key up to `key` and does not come is done. `again` is the key of the last of them that comes.
+    """
+
+    edge: str
+    camera: str
+    key: Key
+    again: Key | None
 
 
 class Sender(NamedTuple):
@@ -105,21 +124,45 @@ class Signals(NamedTuple):
         return cls(freed, done, tried)
 
 
-def packed_hello(done: Iterable[Done]) -> bytes:
+def packed_hello(known: Iterable[Known]) -> bytes:
     """A reader's answer to an attach, as it travels."""
-    return pack(list(done))
+    return pack(list(known))
 
 
-def read_hello(body: bytes) -> list[Done]:
+def read_hello(body: bytes) -> list[Known]:
     """The inverse of `packed_hello`. Raises WireError."""
     rows = unpack(body)
     try:
-        done = [(edge, camera, Stamp.from_wire(stamp)) for edge, camera, stamp in rows]
+        known = [Known(edge, camera, _stamp(done), Stamp.from_wire(seen)) for edge, camera, done, seen in rows]
     except (ValueError, TypeError) as error:
-        raise WireError(f"a hello {rows!r:.100}; expected rows of edge, camera, stamp: {error}") from None
-    if not isinstance(rows, list) or not all(_are(str, row[:2]) for row in done):
+        raise WireError(f"a hello {rows!r:.100}; expected rows of edge, camera, two stamps: {error}") from None
+    if not isinstance(rows, list) or not all(_are(str, row[:2]) for row in known):
         raise WireError(f"a hello {rows!r:.100}; expected a list of rows that begin with the names of edge and camera")
-    return done
+    return known
+
+
+def packed_passed(passed: Iterable[Passed]) -> bytes:
+    """What a sender says of what is done, as it travels."""
+    return pack(list(passed))
+
+
+def read_passed(body: bytes) -> list[Passed]:
+    """The inverse of `packed_passed`. Raises WireError."""
+    rows = unpack(body)
+    try:
+        passed = [
+            Passed(edge, camera, Key(*key), None if again is None else Key(*again)) for edge, camera, key, again in rows
+        ]
+    except (ValueError, TypeError):
+        raise WireError(f"what is passed: {rows!r:.100}; expected rows of edge, camera, two keys") from None
+    keys = [number for row in passed for number in (*row.key, *(row.again or ()))]
+    if not (isinstance(rows, list) and _are(int, keys) and all(_are(str, row[:2]) for row in passed)):
+        raise WireError(f"what is passed: {rows!r:.100}; expected a list of rows of two names and two keys")
+    return passed
+
+
+def _stamp(values: Any) -> Stamp | None:
+    return None if values is None else Stamp.from_wire(values)
 
 
 def _are(wanted: type[Any], values: Iterable[Any]) -> bool:

@@ -14,6 +14,9 @@ from pipeline.metrics import Counters
 from pipeline.submission import Submission
 from pipeline.unit import Unit
 
+StampOf = Callable[[str], Stamp | None]
+"""Camera -> one of its frames."""
+
 
 @dataclass(slots=True)
 class _Frame:
@@ -57,11 +60,14 @@ class Sources:
         """All readers have a plan with these cameras: they may start."""
         self._allowed.update(cameras)
 
-    def start(self, resume_of: Callable[[str], Stamp | None], gave_up: str) -> None:
-        """Start those that may and have not; `resume_of(camera)` says behind which frame to go on."""
+    def start(self, resume_of: StampOf, owed_of: StampOf, gave_up: str) -> None:
+        """Start those that may and have not.
+
+        `resume_of(camera)` says behind which frame to go on, `owed_of(camera)` up to which some reader has had all.
+        """
         for camera, feed in self._feeds.items():
             if camera in self._allowed and not feed.started:
-                feed.start(resume_of(camera), gave_up)
+                feed.start(resume_of(camera), gave_up, owed_of(camera))
 
     def add(self, feed: SourceFeed) -> None:
         """One more camera, which may not start yet."""
@@ -120,6 +126,11 @@ class Sources:
         """Ask all to end; their ends come as everything else does."""
         for feed in self._feeds.values():
             feed.stop()
+
+    def abandon(self) -> None:
+        """The process closes: nothing more is wanted of them."""
+        for feed in self._feeds.values():
+            feed.abandon()
 
     def join(self, timeout_s: float) -> None:
         """Wait for their threads, but not for ever."""

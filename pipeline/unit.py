@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pipeline.errors import CamgraphError
-from pipeline.items import END_SEQ, Item, Key
+from pipeline.items import END_SEQ, MOST_PARTS, Item, Key
 from pipeline.join import Join, merged_key
 from pipeline.messages import End, Message, Stamp, Tombstone
 from pipeline.plan import EdgePlan, UnitPlan
@@ -180,6 +180,19 @@ class Unit:
             for one in join.matched()
             if one.kind != "end"
         ]
+
+    def passed(self, key: Key) -> dict[str, Key]:
+        """By edge that leaves: up to which key all was made of what was taken up to `key`.
+
+        Only where the way there is a chain: behind a merge or a join in here nobody has to be told.
+        """
+        last: dict[str, Key] = {self.order[0]: key}
+        for name in self.order[1:]:
+            before = [edge.sender for edge in self._in[name] if edge.inner]
+            if len(before) == 1 and before[0] in last:
+                last[name] = last[before[0]].made(MOST_PARTS - 1)
+        outer = [edge for name in last for edge in self._out[name] if not edge.inner]
+        return {edge.name: last[edge.sender].made(MOST_PARTS - 1) for edge in outer}
 
     # ---- ages
 

@@ -213,10 +213,9 @@ class Worker:
     def _turn(self) -> bool:
         """One round of everything; True when there is more to do without anything happening."""
         if self._outlet.attached:
-            self._sources.start(self._resume_of, self._boot.gave_up)
+            self._sources.start(self._resume_of, self._outlet.seen_by_any, self._boot.gave_up)
         self._sources.take()
-        # Finishing takes its time: what has come meanwhile is heard before more is taken.
-        busy = (self._intake.finish() or self._intake.take()) if self._intake else False
+        busy = self._intake.turn() if self._intake else False
         self._say()
         return busy
 
@@ -274,7 +273,7 @@ class Worker:
     def _resume_of(self, camera: str) -> Stamp | None:
         """Behind which frame to go on: what the readers are done with, or an earlier incarnation knew to be done."""
         known = [stamp for stamp in (self._outlet.done_by_all(camera), self._boot.resume_of(camera)) if stamp]
-        return max(known, key=lambda stamp: stamp[1:3], default=None)
+        return max(known, key=lambda stamp: stamp.place, default=None)
 
     def _camera_ended(self, item: Item) -> None:
         end = item.payload
@@ -284,7 +283,7 @@ class Worker:
     def _close(self) -> list[CamgraphError]:
         """Close everything; what went wrong in the stages that could not be."""
         self._closing.set()
-        self._sources.stop()
+        self._sources.abandon()
         failures: list[CamgraphError] = []
         if self._intake is None or self._intake.close(_JOIN_S):
             failures = self._unit.close()

@@ -198,6 +198,52 @@ def test_a_source_that_is_to_end_before_it_begins_says_so_behind_its_last_frame_
     assert asked == []
 
 
+@pytest.mark.parametrize("ask", [SourceFeed.stop, SourceFeed.pause])
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_source_is_not_stopped_before_it_has_sent_what_a_reader_had_of_its_predecessor(
+    tmp_path: Path, ask: Callable[[SourceFeed], None], begun: bool
+) -> None:
+    gate = threading.Event()
+
+    def script(source: Scripted, stop: Stop) -> Iterator[Message]:
+        for seq in range(3, 9):
+            if seq > 3:
+                gate.wait(10)
+            if stop.is_set():
+                return
+            yield Message(stamp(seq))
+
+    feed = fed(tmp_path, script, begun=False)
+    if begun:
+        feed.start(stamp(2), owed=stamp(5))
+        until(feed.take)
+        ask(feed)
+    else:
+        ask(feed)
+        feed.start(stamp(2), owed=stamp(5))
+    gate.set()
+    feed.join(10)
+    assert [handed.message.stamp.seq for handed in feed.take()][-2:] == ([5, 5] if ask is SourceFeed.stop else [4, 5])
+
+
+def test_a_live_source_owes_nothing(tmp_path: Path) -> None:
+    feed = fed(tmp_path, lambda source, stop: iter([Message(stamp(0))]), live=True, begun=False)
+    feed.stop()
+    feed.start(None, owed=stamp(5))
+    assert the_end(feed).stamp.seq == 0
+
+
+def test_what_is_owed_is_not_waited_for_where_the_process_closes(tmp_path: Path) -> None:
+    def script(source: Scripted, stop: Stop) -> Iterator[Message]:
+        yield Message(stamp(0))
+        stop.wait(10)
+
+    feed = fed(tmp_path, script, begun=False)
+    feed.start(None, owed=stamp(5))
+    feed.abandon()
+    assert the_end(feed).reason == "stopped"
+
+
 class Interrupted:
     """A lock: whenever a source's thread has let go of it, somebody else does something before it goes on."""
 

@@ -173,7 +173,7 @@ def test_numbers_of_an_earlier_connection_are_not_mixed_up(reader: Reader) -> No
     reader.inlet.free(items[2])
     second = reader.sender("left.0#1#2", attached=False)
     kind, body = reader.hear(second)
-    assert (kind, read_hello(body)) == (HELLO, [(LEFT.name, "a", stamp(0, "a"))])
+    assert (kind, read_hello(body)) == (HELLO, [(LEFT.name, "a", stamp(0, "a"), stamp(2, "a"))])
     second.send_multipart(note(1, 1))
     second.send_multipart(note(2, 2))
     assert reader.signals(second) == ([2], [], [])

@@ -13,9 +13,10 @@ from pipeline.items import Item, Key
 from pipeline.lane import Received
 from pipeline.mailbox import Gone
 from pipeline.mailboxes import Mailboxes
-from pipeline.messages import Message, Tombstone
+from pipeline.messages import End, Message, Tombstone
 from pipeline.metrics import Counters
 from pipeline.plan import EdgePlan
+from pipeline.protocol import Passed
 from pipeline.testing import stamp
 from pipeline.wire import Header
 
@@ -27,10 +28,14 @@ class Note(Message):
 
 LEFT = EdgePlan("left", "both", "left", "note", "block", 8)
 RIGHT = EdgePlan("right", "both", "right", "note", "block", 8)
+UPPER = EdgePlan("upper", "model", "", "note", "block", 8)
+LOWER = EdgePlan("lower", "model", "", "note", "block", 8)
 LIVE_LEFT = EdgePlan("left", "both", "left", "note", "drop_oldest", 5)
 LIVE_RIGHT = EdgePlan("right", "both", "right", "note", "drop_oldest", 1)
 FILE = EdgePlan("src", "model", "", "note", "block", 4)
 LIVE = EdgePlan("src", "model", "", "note", "drop_oldest", 1)
+
+END = 1 << 60
 
 
 class Reader:
@@ -59,6 +64,11 @@ class Reader:
             header = Header(kind, stamp(seq, camera), {} if kind == "note" else fields, None, [])
             origin = [(f"{edge.sender}.0#1#1".encode(), seq)]
             self.mailboxes.put(Received(lane, Key(0, seq, 0), header, None, origin))
+
+    def passes(self, edge: EdgePlan, seq: int, again: int | None = None) -> None:
+        """The sender on this edge says up to where all is done."""
+        key = None if again is None else Key(0, again, 0)
+        self.mailboxes.pass_by(Passed(edge.name, "a", Key(0, seq, 0), key))
 
     def batch(self, most: int, room: int = 100) -> list[tuple[str, int]]:
         return [(item.camera, item.key.seq) for item in self.mailboxes.take(most, lambda _: room)]
@@ -98,6 +108,59 @@ def test_what_is_missing_behind_that_is_a_loss_for_a_successor_too() -> None:
     joined.put(RIGHT, [1, 3])
     assert joined.rows() == [(1, "both"), (2, "nothing unpaired"), (3, "both")]
     assert joined.counters.get("dropped.unpaired", "a") == 1
+
+
+@pytest.mark.parametrize(("late", "early"), [(LEFT, RIGHT), (RIGHT, LEFT)])
+def test_a_successor_does_not_wait_for_what_was_done_where_nothing_else_comes(late: EdgePlan, early: EdgePlan) -> None:
+    joined = Reader(LEFT, RIGHT, successor=True)
+    joined.put(late, [1, 2, 3])
+    assert joined.rows() == []
+    joined.passes(early, 2)
+    assert joined.rows() == [(1, "nothing "), (2, "nothing ")]
+    joined.put(early, [3])
+    assert joined.rows() == [(3, "both")]
+    assert joined.counters.get("dropped.unpaired", "a") == 0
+
+
+def test_a_successor_waits_for_what_is_said_to_come_again() -> None:
+    joined = Reader(LEFT, RIGHT, successor=True)
+    joined.put(LEFT, [1, 2, 3])
+    joined.passes(RIGHT, 3, again=2)
+    assert joined.rows() == []
+    joined.put(RIGHT, [2])
+    assert joined.rows() == [(1, "nothing "), (2, "both"), (3, "nothing ")]
+
+
+def test_a_camera_ends_for_a_successor_where_its_end_was_done_on_the_other_edge() -> None:
+    joined = Reader(LEFT, RIGHT, successor=True)
+    joined.put(LEFT, [END], kind="end")
+    joined.passes(RIGHT, END)
+    [item] = joined.mailboxes.take(1, lambda _: 1)
+    assert isinstance(item.payload, End)
+
+
+@pytest.mark.parametrize(("late", "early"), [(UPPER, LOWER), (LOWER, UPPER)])
+def test_a_merge_does_not_wait_for_what_was_done(late: EdgePlan, early: EdgePlan) -> None:
+    merged = Reader(UPPER, LOWER, successor=True)
+    merged.put(late, [1, 2])
+    assert merged.batch(9) == []
+    merged.passes(early, 2)
+    assert merged.batch(9) == [("a", 1), ("a", 2)]
+    merged.passes(late, END)
+    merged.put(early, [END], kind="end")
+    [item] = merged.mailboxes.take(1, lambda _: 1)
+    assert isinstance(item.payload, End)
+
+
+def test_what_was_passed_is_told_once_all_is_taken_that_comes_again() -> None:
+    joined = Reader(LEFT, RIGHT, successor=True)
+    joined.passes(LEFT, 5)
+    joined.passes(RIGHT, 4, again=3)
+    assert joined.mailboxes.take_passed() == []
+    joined.put(RIGHT, [3])
+    assert joined.rows() == [(3, "nothing ")]
+    assert joined.mailboxes.take_passed() == [("a", Key(0, 4, 0))]
+    assert joined.mailboxes.take_passed() == []
 
 
 # ---- live: what waits gives way to what is newer

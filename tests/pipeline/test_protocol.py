@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from pipeline.errors import WireError
 from pipeline.items import Key
-from pipeline.protocol import Head, Sender, Signals, packed_hello, read_hello
+from pipeline.protocol import Head, Known, Passed, Sender, Signals, packed_hello, packed_passed, read_hello, read_passed
 from pipeline.testing import stamp
 from pipeline.wire import pack
 
 numbers = st.integers(0, 1 << 62)
 texts = st.text(max_size=20)
-READERS: list[Callable[[bytes], Any]] = [Head.read, Signals.read, read_hello]
+READERS: list[Callable[[bytes], Any]] = [Head.read, Signals.read, read_hello, read_passed]
 
 
 @given(st.text(max_size=20), st.integers(0, 999), st.integers(0, 999))
@@ -48,8 +48,13 @@ def test_signals_come_back(freed: list[int], done: list[int], tried: list[int]) 
 
 
 def test_a_hello_comes_back() -> None:
-    done = [("src>model", "a", stamp(3, "a")), ("src>model", "b", stamp(0, "b"))]
-    assert read_hello(packed_hello(done)) == done
+    known = [Known("src>model", "a", stamp(3, "a"), stamp(5, "a")), Known("src>model", "b", None, stamp(0, "b"))]
+    assert read_hello(packed_hello(known)) == known
+
+
+def test_what_is_passed_comes_back() -> None:
+    passed = [Passed("src>model", "a", Key(0, 9, 1), Key(0, 7, 0)), Passed("src>model", "b", Key(1, 0, 0), None)]
+    assert read_passed(packed_passed(passed)) == passed
 
 
 @pytest.mark.parametrize("read", READERS)
@@ -86,10 +91,16 @@ def test_well_formed_nonsense_is_refused(read: Callable[[bytes], Any], value: An
         (Signals.read, [[1], [2]]),
         (Signals.read, [[1], [2], 3]),
         (Signals.read, [[1], ["2"], [[]]]),
-        (read_hello, [["e", "c", [1, 2, 3]]]),
-        (read_hello, [["e", "c", ["a", 0, "0", 0, 0, 0, None, [1, 10]]]]),
-        (read_hello, [["e", 5, list(stamp())]]),
+        (read_hello, [["e", "c", None, [1, 2, 3]]]),
+        (read_hello, [["e", "c", list(stamp()), None]]),
+        (read_hello, [["e", "c", None, ["a", 0, "0", 0, 0, 0, None, [1, 10]]]]),
+        (read_hello, [["e", 5, None, list(stamp())]]),
         (read_hello, {"e": "c"}),
+        (read_passed, [["e", "c", [0, 1, 2]]]),
+        (read_passed, [["e", "c", [0, 1], None]]),
+        (read_passed, [["e", "c", [0, 1, "2"], None]]),
+        (read_passed, [["e", "c", [0, 1, 2], []]]),
+        (read_passed, [["e", 5, [0, 1, 2], [0, 1, 2]]]),
     ],
 )
 def test_what_is_nearly_right_is_refused(read: Callable[[bytes], Any], value: Any) -> None:

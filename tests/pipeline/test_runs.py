@@ -132,6 +132,10 @@ class Harm:
         [["thin.0"], ["timed.0"]],
         [["left.0", "model.0", "both.0"]],
         [["src.a", "left.0"]],
+        # What was done is not known to the source's successor, and comes again on one side of the join alone.
+        [["src.a", "both.0"]],
+        [["src.a", "thin.0", "both.0"]],
+        [["src.a", "left.0", "model.0", "thin.0", "both.0", "numbers.0"]],
     ],
     ids=str,
 )
@@ -139,7 +143,7 @@ def test_nothing_is_lost_through_the_death_of_stateless_processes(
     tmp_path: Path, expected: Any, victims: list[list[str]]
 ) -> None:
     harm = Harm(*victims)
-    outcome, status = run_graph(load_plan(write(tmp_path, frames=300, pace_ms=4)), harm)
+    outcome, status = run_graph(load_plan(write(tmp_path, frames=300, pace_ms=8)), harm)
     killed = {name for group in victims for name in group}
     assert set(harm.done) == killed
     assert (outcome.status, outcome.problems) == (0, [])
