@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from pipeline.control import ask
 from pipeline.graph import load_plan
 from pipeline.paths import runs_folder
+from pipeline.process import Process
 from pipeline.supervisor import Supervisor
 from pipeline.testing import hit, run_graph
 
@@ -104,7 +105,7 @@ class Harm:
     """Sends a signal to processes once some frames have gone through; says whether it did.
 
     Those of one group get it at the same time, those of the next when all before are running again. `unheard_s`: and
-    not before so long after the last of what they have told.
+    not before so long after the first of them has told of frames.
     """
 
     def __init__(
@@ -113,22 +114,27 @@ class Harm:
         self.number, self.after, self.unheard_s = number, after, unheard_s
         self.done: dict[str, int] = {}
         self._left = list(groups)
-        self._heard = (0, 0.0)
+        self._heard = (-1, 0.0)
 
     def __call__(self, supervisor: Supervisor) -> None:
         frames = sum(
             n for process in supervisor.processes for (name, _), n in process.counts().items() if name == "frames"
         )
-        if frames != self._heard[0]:
-            self._heard = frames, time.monotonic()
-        if time.monotonic() < self._heard[1] + self.unheard_s:
-            return
         processes = {process.plan.name: process for process in supervisor.processes}
+        if not processes or (self._left and self._heard_of(processes[self._left[0][0]])):
+            return
         back = all(processes[name].state == "running" and processes[name].pid != pid for name, pid in self.done.items())
         if self._left and frames > self.after and back and all(processes[name].pid for name in self._left[0]):
             for name in self._left.pop(0):
                 self.done[name] = processes[name].pid
                 hit(processes[name].pid, self.number)
+
+    def _heard_of(self, process: Process) -> bool:
+        """Whether it has told of frames just now."""
+        frames = sum(n for (name, _), n in process.counts().items() if name == "frames")
+        if frames != self._heard[0]:
+            self._heard = frames, time.monotonic()
+        return time.monotonic() < self._heard[1] + self.unheard_s
 
 
 @pytest.mark.parametrize(
@@ -169,6 +175,25 @@ def test_nobody_waits_for_the_partners_of_what_was_done(tmp_path: Path, expected
     assert set(harm.done) == set(victims)
     assert (outcome.status, outcome.problems) == (0, [])
     assert results(tmp_path) == expected(300)
+
+
+def test_a_stop_in_the_moment_of_a_death_cuts_between_frames_and_not_through_one(tmp_path: Path, expected: Any) -> None:
+    harm = Harm(["src.a"], unheard_s=0.1)
+
+    def kill_and_stop(supervisor: Supervisor) -> None:
+        harm(supervisor)
+        if harm.done:
+            supervisor.stop()
+
+    outcome, status = run_graph(load_plan(write(tmp_path, frames=300, pace_ms=8)), kill_and_stop)
+    assert harm.done
+    assert (outcome.status, outcome.problems) == (0, [])
+    assert status["cameras"]["a"]["drops"] == 0
+    got, whole = (
+        [line for line in found if line.startswith("a ")] for found in (lines(tmp_path / "numbers"), expected(300)[0])
+    )
+    assert 0 < len(got) < len(whole)
+    assert got == sorted(whole, key=lambda line: int(line.split()[2]))[: len(got)]
 
 
 def test_what_a_stateful_stage_lost_is_said(tmp_path: Path, expected: Any) -> None:
