@@ -110,4 +110,4 @@ class Deliveries:
 def _event(row: Any) -> tuple[int, Event]:
     number, event_id, incident, phase, body, camera, epoch, seq, time_ns = row
     stamp = Stamp(camera, epoch, min(seq, 1 << 53), time_ns, 0, 0)
-    return number, Event(stamp, event_id.rpartition(" ")[2], incident, phase, body)
+    return number, Event(stamp, event_id, incident, phase, body)

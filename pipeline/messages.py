@@ -133,8 +133,9 @@ class Tombstone(Message):
 class Event(Message):
     """An event as the pipeline knows it: an id, what it belongs to, and bytes.
 
-    `id` is the same for the same thing in every run. `incident` groups the start, updates and end of one
-    happening; `phase` lets the outbox end what its producer left open. `body` is one line of JSON, without the newline.
+    `id` is the same for the same thing in every run. What an earlier run has left comes to sinks as another event: its
+    `id` is `before N ID`, and its body what it was. `incident` groups the start, updates and end of one happening;
+    `phase` lets the outbox end what its producer left open. `body` is one line of JSON, without the newline.
     """
 
     TYPE: ClassVar[str] = "event"
@@ -143,6 +144,11 @@ class Event(Message):
     incident: str = ""
     phase: Literal["start", "update", "end", "single"] = "single"
     body: bytes = b""
+
+    @property
+    def own_id(self) -> str:
+        """As it stands in the body."""
+        return self.id.rpartition(" ")[2]
 
     def fields(self) -> Fields:
         return {"id": self.id, "incident": self.incident, "phase": self.phase, "body": self.body}

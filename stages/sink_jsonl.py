@@ -53,8 +53,9 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
     def __init__(self, settings: SinkJsonlSettings, context: Context) -> None:
         super().__init__(settings, context)
         self._out: LineFile | LineStream | None = None
+        self._read_back: frozenset[str] = frozenset()
         self._written: dict[str, None] = {}
-        """The ids of the last events that are in the file, the oldest first."""
+        """The ids of the last events that this process has written, the oldest first."""
 
     def open(self) -> None:
         if self.settings.path == STANDARD_OUTPUT:
@@ -65,19 +66,22 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
 
     def process(self, items: Sequence[Any]) -> Iterable[Message]:
         """Raises EnvironmentProblem when the disk fails: then none of `items` is in the file."""
-        events: list[Event] = [event for event in items if event.id not in self._written]
+        events: list[Event] = [event for event in items if not self._knows(event)]
         if isinstance(self._out, LineFile) and self._out.follow():
             self._remember_start(self._out, 0)
         if events:
             assert self._out is not None
             self._out.append(b"".join(event.body + b"\n" for event in events))
         for event in items:
-            self.context.count("repeated" if event.id in self._written else "written", event.stamp.camera)
-        self._remember(event.id for event in events)
+            self.context.count("repeated" if self._knows(event) else "written", event.stamp.camera)
+        self._remember(events)
         return ()
 
-    def _remember(self, ids: Iterable[str]) -> None:
-        self._written.update(dict.fromkeys(ids))
+    def _knows(self, event: Event) -> bool:
+        return event.id in self._written or event.own_id in self._read_back
+
+    def _remember(self, events: Iterable[Event]) -> None:
+        self._written.update(dict.fromkeys(event.id for event in events))
         for old in list(itertools.islice(self._written, max(0, len(self._written) - KNOWN))):
             del self._written[old]
 
@@ -90,13 +94,13 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
         started = self._read_start() if self.context.incarnation > 1 else None
         if started is not None:
             inode, offset = started
-            self._remember(_ids(file.tail(offset if file.inode == inode else 0, READ_BACK)))
+            self._read_back = frozenset(_ids(file.tail(offset if file.inode == inode else 0, READ_BACK)))
         else:
             if self.settings.mode == "replace":
                 file.empty()
             self._remember_start(file, file.size)
         self.context.wrote(path)
-        self.context.log.info("events_file", path=str(path), cut_bytes=file.cut_bytes, written=len(self._written))
+        self.context.log.info("events_file", path=str(path), cut_bytes=file.cut_bytes, written=len(self._read_back))
         return file
 
     @property

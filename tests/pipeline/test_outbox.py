@@ -100,7 +100,7 @@ def test_the_next_run_delivers_what_an_earlier_one_left_and_ids_may_come_again(t
     first.close()
     second = make(tmp_path, run=2)
     second.accept([event(1)])
-    assert names(second.pull("log", 10)) == ["cam-1", "cam-1"]
+    assert names(second.pull("log", 10)) == ["before 1 cam-1", "cam-1"]
     assert names(second.pull("alarm", 10)) == ["cam-1"]
     second.close()
 

@@ -137,6 +137,18 @@ class Harm:
         return time.monotonic() < self._heard[1] + self.unheard_s
 
 
+class StopOnce:
+    """A second stop would give up what is on its way."""
+
+    def __init__(self) -> None:
+        self._done = False
+
+    def __call__(self, supervisor: Supervisor, *, when: bool) -> None:
+        if when and not self._done:
+            self._done = True
+            supervisor.stop()
+
+
 @pytest.mark.parametrize(
     "victims",
     [
@@ -178,12 +190,11 @@ def test_nobody_waits_for_the_partners_of_what_was_done(tmp_path: Path, expected
 
 
 def test_a_stop_in_the_moment_of_a_death_cuts_between_frames_and_not_through_one(tmp_path: Path, expected: Any) -> None:
-    harm = Harm(["src.a"], unheard_s=0.1)
+    harm, stop = Harm(["src.a"], unheard_s=0.1), StopOnce()
 
     def kill_and_stop(supervisor: Supervisor) -> None:
         harm(supervisor)
-        if harm.done:
-            supervisor.stop()
+        stop(supervisor, when=bool(harm.done))
 
     outcome, status = run_graph(load_plan(write(tmp_path, frames=300, pace_ms=8)), kill_and_stop)
     assert harm.done
@@ -226,11 +237,12 @@ def test_a_frozen_process_is_treated_as_dead(tmp_path: Path, expected: Any) -> N
 
 
 def test_a_stop_lets_what_is_on_the_way_arrive(tmp_path: Path) -> None:
-    def stop(supervisor: Supervisor) -> None:
-        if supervisor.status()["cameras"]["a"]["frames"] > 20:
-            supervisor.stop()
+    stop = StopOnce()
 
-    outcome, status = run_graph(load_plan(write(tmp_path, frames=100_000, pace_ms=4)), stop)
+    def once_it_runs(supervisor: Supervisor) -> None:
+        stop(supervisor, when=supervisor.status()["cameras"]["a"]["frames"] > 20)
+
+    outcome, status = run_graph(load_plan(write(tmp_path, frames=100_000, pace_ms=4)), once_it_runs)
     assert (outcome.status, outcome.problems) == (0, [])
     assert status["cameras"]["a"]["state"] == "stopped"
     seen = [int(line.split()[2]) for line in lines(tmp_path / "numbers") if line.startswith("a")]

@@ -141,10 +141,12 @@ def test_a_stop_does_not_wait_for_a_process_that_waits_to_be_started_again(
 ) -> None:
     monkeypatch.setattr(Restarts, "died", lambda *_, **__: 60.0)
     killed: list[int] = []
+    stopped: list[bool] = []
 
     def harm(supervisor: Supervisor) -> None:
         mid, frames = by_name(supervisor)["mid.0"], supervisor.status()["cameras"]["a"]["frames"]
-        if killed and mid.state == "waiting":
+        if killed and mid.state == "waiting" and not stopped:
+            stopped.append(True)
             supervisor.stop()
         elif not killed and frames > 5:
             killed.append(mid.pid)

@@ -69,6 +69,15 @@ def test_what_a_new_outbox_hands_over_again_is_not_written_twice(tmp_path, monke
     assert counts == {("written", "cam"): 4, ("repeated", "cam"): 2}
 
 
+def test_what_an_earlier_run_has_left_is_another_event_though_it_has_the_same_id_in_it(tmp_path) -> None:
+    left = Event(stamp(1), "before 7 e1", body=event(1).body)
+    counts = write(tmp_path, [left, event(1), left, event(1)], batch=2)
+    assert ids(tmp_path / "events.jsonl") == ["e1", "e1"]
+    assert counts[("repeated", "cam")] == 2
+    write(tmp_path, [left, event(1)], incarnation=2)
+    assert ids(tmp_path / "events.jsonl") == ["e1", "e1"]
+
+
 def test_a_restart_writes_nothing_twice_and_says_so(tmp_path) -> None:
     write(tmp_path, events(1, 2, 3))
     counts = write(tmp_path, events(2, 3, 4), incarnation=2)
