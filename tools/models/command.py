@@ -12,6 +12,8 @@ from pipeline.errors import UserError
 from stages.inference.model_files import find_model
 from tools.models.bench_command import bench
 from tools.models.compare_command import compare
+from tools.models.export_command import export
+from tools.models.picture_size import sides
 from tools.models.prepare_command import prepare
 from tools.models.profile_command import profile_model
 from tools.models.provider_names import provider_names
@@ -35,7 +37,7 @@ def inspect(file: str, size: str | None, providers: str) -> None:
     from tools.models import inspection  # noqa: PLC0415
 
     path = find_model(file, Path.cwd())
-    found = inspection.inspect(path, _sides(size))
+    found = inspection.inspect(path, None if size is None else sides(size))
     click.echo("\n".join(inspection.lines(found)))
     click.echo()
     click.echo("\n".join(inspection.placement_lines(inspection.open_on(path, provider_names(providers)))))
@@ -86,16 +88,8 @@ def quantize(file: str, out: Path, *, sources: tuple[str, ...], count: int, dyna
     click.echo(f"written: {out}  {out.stat().st_size / 1e6:.1f} MB; {kept} nodes of the head stay in float")
 
 
-def _sides(text: str | None) -> tuple[int, int] | None:
-    if text is None:
-        return None
-    width, _, height = text.partition("x")
-    if not (width.isdecimal() and height.isdecimal() and int(width) and int(height)):
-        raise UserError(f"--size {text}: expected WIDTHxHEIGHT, such as 640x480")
-    return int(width), int(height)
-
-
 model.add_command(bench)
 model.add_command(profile_model)
 model.add_command(prepare)
 model.add_command(compare)
+model.add_command(export)

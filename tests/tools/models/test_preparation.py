@@ -76,6 +76,21 @@ def test_any_batch_gives_the_same_bits(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, wanted)
 
 
+def test_sides_that_are_open_stay_open(tmp_path: Path) -> None:
+    """As Ultralytics exports with `dynamic=True`."""
+    model = onnx.load(str(pose(tmp_path / "m.onnx")))
+    for port, names in (
+        (model.graph.input[0], ("batch", "", "h", "w")),
+        (model.graph.output[0], ("batch", "", "anchors")),
+    ):
+        for side, name in zip(port.type.tensor_type.shape.dim, names, strict=True):
+            side.dim_param = name or side.dim_param
+    onnx.save(model, tmp_path / "open.onnx")
+    told = camgraph("prepare", tmp_path / "open.onnx", tmp_path / "rows.onnx", "--nms", "--most", 9)
+    assert "takes it for yolo_end2end: 9 rows" in told.output
+    assert signature_of_file(tmp_path / "rows.onnx").inputs[0].shape == ("batch", "h", "w", 3)
+
+
 def test_suppression_may_be_folded_later(tmp_path: Path) -> None:
     camgraph("prepare", pose(tmp_path / "m.onnx"), tmp_path / "pixels.onnx")
     assert camgraph("prepare", tmp_path / "pixels.onnx", tmp_path / "rows.onnx", "--nms").exit_code == 0
