@@ -240,8 +240,8 @@ def _people(verdict: Verdict) -> list[events.Person]:
 
 def _zones(rules: RuleSet | None, ready: ReadyRule, verdict: Verdict) -> list[str]:
     assert rules is not None
-    around = rules.surroundings(verdict.picture.moment.camera, verdict.picture.size)
-    return zones_with({name: around.zones[name] for name in ready.zones}, verdict.picture, verdict.rows)
+    own = rules.zones_of(ready, verdict.picture.moment.camera, verdict.picture.size)
+    return zones_with(own, verdict.picture, verdict.rows)
 
 
 def _evidence(verdict: Verdict) -> dict[str, Any]:

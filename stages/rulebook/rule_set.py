@@ -21,7 +21,7 @@ from stages.events import digest
 from stages.rulebook.rule_file import LineDefinition, RuleDefinition, RuleFile, duration_ns, for_camera
 from stages.vision.rules.condition import Condition, Scope, compile_condition
 from stages.vision.rules.expression import ExpressionError
-from stages.vision.rules.geometry import Line, Surroundings, in_pixels, zone_of
+from stages.vision.rules.geometry import Line, Surroundings, Zone, in_pixels, zone_of
 from stages.vision.rules.incidents import Timing
 from stages.vision.rules.judge import Rule
 
@@ -65,6 +65,10 @@ class RuleSet:
             and all(for_camera(self.file.zones[name], camera) for name in ready.zones)
             and all(for_camera(self.file.lines[name], camera) for name in ready.lines)
         ]
+
+    def zones_of(self, ready: ReadyRule, camera: str, size: tuple[int, int]) -> dict[str, Zone]:
+        """The zones that this rule uses, for frames of (width, height) of a camera."""
+        return {name: zone_of(in_pixels(for_camera(self.file.zones[name], camera), size)) for name in ready.zones}
 
     def surroundings(self, camera: str, size: tuple[int, int]) -> Surroundings:
         """The zones and lines of a camera that its rules use, for frames of (width, height)."""
