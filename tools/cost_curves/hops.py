@@ -1,0 +1,155 @@
+"""What one hop costs: a message from a stage in one process to a stage in another.
+
+    apart      src │ make │ look │ end        each in a process of its own
+    together   src │ make   look   end        the last three are one process
+
+    processor time apart - together = two hops: make -> look, with the payload, and look -> end, with next to none
+
+With a payload of 16 bytes both are small ones, and cost half of the difference each; a large one costs what is left.
+`look` reads all bytes of the payload in both placements, but apart they have to come from another core's cache.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+import click
+import numpy as np
+
+from pipeline.graph.loading import parse_graph
+from pipeline.graph.planning import plan_of
+from pipeline.mappings import Mappings
+from pipeline.slots import SlotRing
+from pipeline.testing import run_graph, stamp
+from pipeline.wire import encode, new_arrays, read_arrays, read_header
+from stages.messages import Tensor
+
+SIZES = {"16 bytes": 16, "5 kB": 5000, "640 x 640 x 3": 640 * 640 * 3, "1280 x 720 x 3": 1280 * 720 * 3}
+_SMALL = 16
+_GRAPH = """
+version: 1
+name: hops{pid}
+processes: {processes}
+cameras: {{c: {{frames: {frames}, bytes: 16}}}}
+stages:
+  src: {{use: count_source}}
+  make: {{use: double, from: src, with: {{bytes: {size}}}}}
+  look: {{use: thin, from: make, with: {{every: 1}}}}
+  end: {{use: sink_null, from: look}}
+"""
+
+
+@dataclass(slots=True)
+class Hop:
+    """One size of payload: the two hops' processor time in microseconds a message, a value a round."""
+
+    name: str
+    size: int
+    two_us: list[float] = field(default_factory=list)
+
+    @property
+    def both_us(self) -> float:
+        """The median of the rounds; never below 0, which noise could make of it."""
+        return max(0.0, median(self.two_us))
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What `pipeline.wire` does with a picture of one size. Times in microseconds, of one message.
+
+    ``message``: bytes that travel through the socket; ``copied``: bytes of the picture that were copied within shared
+    memory or into it: where it was made in a slot, and where it was made elsewhere.
+    """
+
+    name: str
+    message: int
+    copied: tuple[int, int]
+    encode_us: tuple[float, float]
+    read_us: float
+
+
+def measure(hops: Sequence[Hop], rounds: int, frames: int) -> None:
+    """Fill in the hops: real runs, in turns."""
+    for _ in range(rounds):
+        for hop in hops:
+            hop.two_us.append(cpu_us("separate", hop.size, frames) - cpu_us("compact", hop.size, frames))
+
+
+def cpu_us(processes: str, size: int, frames: int) -> float:
+    """Processor time of all processes for a message, from when they were ready."""
+    text = _GRAPH.format(pid=os.getpid(), processes=processes, frames=frames, size=size)
+    with tempfile.TemporaryDirectory() as folder:
+        plan = plan_of(parse_graph(text, "hops.yaml", base_folder=Path(folder)))
+    outcome, status = run_graph(plan, limit_s=300)
+    if outcome.status:
+        raise click.ClickException("; ".join(outcome.problems))
+    return 1e6 * sum(float(unit["cpu_s"]) for unit in status["units"].values()) / frames
+
+
+def one_hop_us(hops: Sequence[Hop]) -> dict[str, float]:
+    """Size -> what one hop with it costs, by the figures of all. One of them must be that of 16 bytes. Pure."""
+    small = next(hop.both_us / 2 for hop in hops if hop.size == _SMALL)
+    return {hop.name: small if hop.size == _SMALL else max(0.0, hop.both_us - small) for hop in hops}
+
+
+def copied(name: str, shape: tuple[int, int, int], times: int) -> Copied:
+    """What is copied of a picture of this shape on a hop, and how long wrapping and unwrapping its message takes."""
+    ring = SlotRing(f"camgraph-curves{os.getpid()}", 4)
+    mappings = Mappings()
+    try:
+        slot, arrays = new_arrays(ring, {"image": ((1, *shape), "|u1")})
+        arrays["image"][...] = 7
+        there, elsewhere = _tensor(arrays["image"]), _tensor(np.full((1, *shape), 7, np.uint8))
+        in_place = _encoded(there, ring, times)
+        body = in_place[1]
+        read_us = _timed(lambda: _read(body, mappings), times)
+        made = _encoded(elsewhere, ring, times)
+        ring.release(slot)
+        size = int(np.prod(shape))
+        copies = (0 if in_place[2] == slot.descriptor else size, size if made[2] != slot.descriptor else 0)
+        return Copied(name, len(body), copies, (in_place[0], made[0]), read_us)
+    finally:
+        ring.close()
+
+
+def _tensor(image: np.ndarray) -> Tensor:
+    height, width = image.shape[1:3]
+    return Tensor(stamp(), {"image": image}, np.ones((1, 4), np.float32), (width, height), (width, height))
+
+
+def _encoded(tensor: Tensor, ring: SlotRing, times: int) -> tuple[float, bytes, object]:
+    """Microseconds, the message, and where its picture lies."""
+    found = encode(tensor, ring)
+    assert found.slot is not None
+    place = found.slot.descriptor
+    ring.release(found.slot)
+
+    def once() -> None:
+        again = encode(tensor, ring)
+        assert again.slot is not None
+        ring.release(again.slot)
+
+    return _timed(once, times), found.body, place
+
+
+def _read(body: bytes, mappings: Mappings) -> None:
+    header = read_header(body, {Tensor.TYPE: Tensor})
+    assert header.descriptor is not None
+    Tensor.build(header.stamp, header.fields, read_arrays(header, mappings.get(header.descriptor.segment)))
+
+
+def _timed(work: object, times: int) -> float:
+    """The median in microseconds."""
+    assert callable(work)
+    spent = []
+    for _ in range(times):
+        began = time.perf_counter_ns()
+        work()
+        spent.append((time.perf_counter_ns() - began) / 1e3)
+    return median(spent)
