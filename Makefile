@@ -66,11 +66,13 @@ prove: dev
 	$(BIN)/python -m tools.soak --report docs/soak.md || failed="$$failed soak"; \
 	if [ -n "$$failed" ]; then echo "not all is proven:$$failed"; exit 1; fi
 
-# The whole graph against the bare loop, how cost grows, how fresh live frames are, from the light to the event, many cameras on few
-# cores: each writes its page, between marks. A quarter of an hour.
+# The whole graph against the bare loop, beside others who do the same, how cost grows, how fresh live frames are, from the
+# light to the event, many cameras on few cores: each writes its page, between marks. Half an hour; the first time, peers
+# are installed.
 bench: dev
 	$(BIN)/camgraph assets pull
 	$(BIN)/python -m tools.bench_graph --report docs/benchmarks.md
+	$(BIN)/python -m tools.bench_peers --report docs/benchmarks.md --json docs/peers.json
 	$(BIN)/python -m tools.cost_curves --report docs/benchmarks.md
 	$(BIN)/python -m tools.bench_live --report docs/live.md
 	$(BIN)/python -m tools.parser_delay --report docs/latency.md

@@ -1,0 +1,100 @@
+"""The benchmark beside others: a short real run of those who need no installation, on a model that costs nothing."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import pytest
+from click.testing import CliRunner
+
+from tools import bench_peers
+from tools.farm.pattern import picture
+from tools.peers.clip import write_clip
+from tools.peers.contestants import BARE, PEERS
+from tools.peers.graph import answer_of
+from tools.peers.plot import draw
+
+COMPACT, LOOP = "camgraph, compact", "OpenCV + ONNX Runtime loop"
+
+
+@pytest.fixture
+def clip(tmp_path: Path) -> Path:
+    """Five pictures."""
+    path = tmp_path / "five.mp4"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=25)
+        stream.width, stream.height, stream.pix_fmt = 160, 120, "yuv420p"
+        for number in range(5):
+            frame = av.VideoFrame.from_ndarray(picture(number, 160, 120), "gray8").reformat(format="yuv420p")
+            frame.pts, frame.time_base = number, Fraction(1, 25)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    return path
+
+
+def test_bare_loop_camgraph_and_the_plain_loop_do_the_same_work(two_people: Path, clip: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- written by tools.bench_peers: begin -->\n<!-- written by tools.bench_peers: end -->\n")
+    figures = tmp_path / "figures.json"
+    ran = CliRunner().invoke(
+        bench_peers.main,
+        [
+            "--model", str(two_people), "--clip", str(clip), "--frames", "16", "--count", "2", "--rounds", "1",
+            "--picture", "160", "120", "--size", "64", "64", "--only", COMPACT, "--only", LOOP,
+            "--json", str(figures), "--report", str(page),
+        ],
+        catch_exceptions=False,
+    )  # fmt: skip
+    assert ran.exit_code == 0, ran.output
+    rows = {row["name"]: row for row in json.loads(figures.read_text())["rows"]}
+    assert list(rows) == [BARE, COMPACT, LOOP]
+    assert all(row["lost"] == 0 and row["fps"] > 0 and row["peak_mb"] > 10 for row in rows.values())
+    assert rows[COMPACT]["people"] == rows[LOOP]["people"] == [16, 16]
+    assert rows[COMPACT]["p50_ms"] > 0
+    assert f"| 2 | {LOOP} | " in page.read_text()
+
+
+def test_whoever_cannot_be_run_is_left_out_by_name(
+    two_people: Path, clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    options = ["--model", str(two_people), "--clip", str(clip), "--frames", "8", "--count", "1", "--rounds", "1"]
+    absent = [word for name in PEERS for word in ("--only", name)]
+    ran = CliRunner().invoke(
+        bench_peers.main, [*options, "--size", "64", "64", "--no-install", *absent], catch_exceptions=False
+    )
+    assert ran.exit_code == 0, ran.output
+    assert all(f"- {name} did not take part: " in ran.output for name in PEERS)
+    assert "| 1 | bare loop | 1.000 |" in ran.output
+
+
+def test_without_a_model_nothing_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAMGRAPH_TEST_DATA", str(tmp_path))
+    ran = CliRunner().invoke(bench_peers.main, [], catch_exceptions=False)
+    assert ran.exit_code == 0
+    assert "no YOLO-pose model" in ran.output
+
+
+def test_clips_have_the_wanted_frames_whatever_the_length_of_the_video(clip: Path, tmp_path: Path) -> None:
+    made = tmp_path / "made.mp4"
+    write_clip(clip, made, 13, (320, 240))
+    with av.open(str(made)) as container:
+        pictures = list(container.decode(video=0))
+    assert [(one.width, one.height) for one in pictures] == [(320, 240)] * 13
+
+
+def test_the_tally_of_a_graph_is_read_by_camera() -> None:
+    answer = answer_of("c1 3 1000 2000000\nc0 1 5000000000 500000\nc1 4 3000 0\n", 3, 2.0)
+    assert (answer.begun_ns, answer.ended_ns) == (3 * 10**9, 5 * 10**9)
+    assert (answer.frames, answer.people) == ([1, 2, 0], [1, 7, 0])
+    assert answer.latencies_ms == [2.0, 0.5, 0.0]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="matplotlib is not installed")
+def test_a_plot_is_a_picture(tmp_path: Path) -> None:
+    draw([], tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,85 @@
+"""What a contestant is asked to do, and what it answers. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The same for all. ``clips``: a video file for each camera, with ``frames`` frames each; ``size``: width and
+    height of the model's picture; ``threads``: cores that there are.
+    """
+
+    model: str
+    clips: Sequence[str]
+    frames: int
+    size: tuple[int, int]
+    min_score: float
+    iou: float
+    threads: int
+
+    @property
+    def cameras(self) -> int:
+        """How many."""
+        return len(self.clips)
+
+    @property
+    def all_frames(self) -> int:
+        """Of all cameras."""
+        return self.frames * self.cameras
+
+    def to_json(self) -> str:
+        """As it stands on a command line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Job:
+        """The way back."""
+        values = json.loads(text)
+        return cls(**{**values, "size": tuple(values["size"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a contestant did. The model was loaded and had run once at ``begun_ns``, and no clip was open; the last
+    result was there at ``ended_ns`` (both CLOCK_MONOTONIC). ``frames`` and ``people``: results, and people in them, of
+    each camera; ``latencies_ms``: of frames, from decoded to result, where it is known; ``versions``: of packages.
+    """
+
+    begun_ns: int
+    ended_ns: int
+    frames: Sequence[int]
+    people: Sequence[int]
+    latencies_ms: Sequence[float] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        """It took so long."""
+        return (self.ended_ns - self.begun_ns) / 1e9
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_output(cls, output: str) -> Answer:
+        """From all that a program has written: its last line that is an object. Raises ValueError."""
+        for line in reversed(output.splitlines()):
+            if line.startswith("{"):
+                return cls._from_object(json.loads(line))
+        raise ValueError("it gave no answer")
+
+    @classmethod
+    def _from_object(cls, values: Mapping[str, Any]) -> Answer:
+        try:
+            answer = cls(**values)
+        except TypeError as error:
+            raise ValueError(f"its answer is none: {error}") from None
+        if answer.ended_ns <= answer.begun_ns:
+            raise ValueError("it ended before it began")
+        return answer

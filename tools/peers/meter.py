@@ -1,0 +1,104 @@
+"""A program that is run and watched from outside: what it wrote, its processor time and memory with all below it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.peers.environments import NotToBeHad
+from tools.processor_time import tree_cpu_s
+from tools.trials.processes import tree
+
+_EVERY_S = 0.2
+_MEMORY_EVERY = 4
+"""Memory is looked at each fourth time only: the kernel walks through all pages for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """`cpu_s`: (monotonic seconds, processor time of the tree until then), in order; `peak_mb`: the highest sum of the
+    proportional set sizes (a page that several share is divided among them).
+    """
+
+    output: str
+    cpu_s: Sequence[tuple[float, float]]
+    peak_mb: float
+
+    def cpu_between(self, begin_s: float, end_s: float) -> float:
+        """Processor seconds that the tree used between two moments, in line between looks."""
+        return _at(self.cpu_s, end_s) - _at(self.cpu_s, begin_s)
+
+
+def _at(looks: Sequence[tuple[float, float]], moment_s: float) -> float:
+    """The value at a moment, interpolated; the nearest outside."""
+    after = bisect_left(looks, (moment_s,))
+    if after in (0, len(looks)):
+        return looks[min(after, len(looks) - 1)][1]
+    (begin, low), (end, high) = looks[after - 1], looks[after]
+    return low + (high - low) * (moment_s - begin) / (end - begin)
+
+
+def watch(command: Sequence[str], *, limit_s: float, environment: Mapping[str, str] | None = None) -> Watched:
+    """Run a program to its end; it is killed with its group where it takes too long. Raises NotToBeHad for both."""
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(  # noqa: S603 - our own command
+            command, stdout=output, stderr=errors, stdin=subprocess.DEVNULL, start_new_session=True,
+            env={**os.environ, **(environment or {})},
+        )  # fmt: skip
+        try:
+            looks, peak_mb = _look(process, time.monotonic() + limit_s)
+        finally:
+            _end(process)
+        output.seek(0)
+        errors.seek(0)
+        if process.returncode:
+            raise NotToBeHad(_why(process.returncode, limit_s, errors.read()))
+        return Watched(output.read(), looks, peak_mb)
+
+
+def _look(process: subprocess.Popen[bytes], late_s: float) -> tuple[list[tuple[float, float]], float]:
+    looks: list[tuple[float, float]] = []
+    peak_mb = 0.0
+    while process.poll() is None and time.monotonic() < late_s:
+        if len(looks) % _MEMORY_EVERY == 0:
+            peak_mb = max(peak_mb, tree_mb(process.pid))
+        looks.append((time.monotonic(), tree_cpu_s(process.pid)))
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_EVERY_S)
+    return looks, peak_mb
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Where it has not ended by itself."""
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _why(status: int, limit_s: float, errors: str) -> str:
+    if status == -signal.SIGKILL:
+        return f"not over after {limit_s:g} s, or killed"
+    lines = [line for line in errors.splitlines() if line.strip()]
+    return f"ended with status {status}: {lines[-1].strip() if lines else 'without a word'}"
+
+
+def tree_mb(root: int) -> float:
+    """Proportional set size of a process and all below it, in megabytes; who is gone meanwhile counts nothing."""
+    return sum(_pss_kb(pid) for pid in tree(root)) / 1000
+
+
+def _pss_kb(pid: int) -> int:
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1])
+    return 0

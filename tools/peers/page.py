@@ -1,0 +1,40 @@
+"""Figures as tables for the page. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tools.peers.contestants import BARE
+from tools.peers.figures import Mark, Row, disagreeing
+
+_HEAD = (
+    "| cameras | who | throughput / bare loop | lowest, highest | frames/s | CPU ms a frame | cores kept busy "
+    "| memory, MB | decoded to result p50, p95 (ms) | people a clip | frames lost |"
+)
+
+
+def tables(rows: Sequence[Row], marks: Sequence[Mark], marks_cameras: int, left_out: Mapping[str, str]) -> str:
+    """All that stands below the description of the run."""
+    lines = [_HEAD, "|" + "---|" * 11, *map(_line, rows), ""]
+    lines += [f"- {sentence}" for sentence in disagreeing(rows)]
+    lines += [f"- {name} did not take part: {why}" for name, why in left_out.items()]
+    lines += ["", f"Marks, with {marks_cameras} cameras; ours is the faster placing:", ""]
+    lines += ["| mark | wanted | measured | |", "|---|---|---|---|"]
+    lines += [
+        f"| {one.what} | {one.sign} {one.wanted:g} | {_or_dash(one.got, '.3f')} | {one.verdict} |" for one in marks
+    ]
+    return "\n".join(lines).replace("\n\n\n", "\n\n")
+
+
+def _line(row: Row) -> str:
+    spread = "-" if row.lowest is None else f"{row.lowest:.3f}, {row.highest:.3f}"
+    ages = "-" if row.p50_ms is None else f"{row.p50_ms:.0f}, {row.p95_ms:.0f}"
+    people = "-" if row.name == BARE else " to ".join(str(n) for n in sorted(set(row.people)))
+    return (
+        f"| {row.cameras} | {row.name} | {_or_dash(row.ratio, '.3f')} | {spread} | {row.fps:.1f} | {row.cpu_ms:.1f} "
+        f"| {row.busy:.2f} | {row.peak_mb:.0f} | {ages} | {people} | {row.lost} |"
+    )
+
+
+def _or_dash(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
