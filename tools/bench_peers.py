@@ -29,7 +29,8 @@ from tools.peers.figures import Row, Run, marks_of, rows_of, run_of
 from tools.peers.job import Answer, Job
 from tools.peers.meter import watch
 from tools.peers.page import tables
-from tools.peers.plot import draw
+from tools.peers.plot import plot as plot_rows
+from tools.plots import require_matplotlib
 from tools.processor_time import CpuTime, cpu_time, others_line
 from tools.report_page import estimate, machine_line, publish, report_option, written_by
 
@@ -206,6 +207,8 @@ def main(  # noqa: PLR0917 - click hands options over by name
     if model_file is None or clip_file is None:
         click.echo("left out: no YOLO-pose model and clip here: give --model and --clip, or set CAMGRAPH_TEST_DATA")
         return
+    if plot:
+        require_matplotlib()
     light = min(counts, key=lambda count: abs(count - 4))
     subject = Subject(model_file, clip_file, frames, counts, picture, size, min_score, iou, light)
     names = [name for name in NAMES if not onlys or name in (BARE, *onlys)]
@@ -216,7 +219,7 @@ def main(  # noqa: PLR0917 - click hands options over by name
     if json_file:
         json_file.write_text(as_json(subject, findings, rows))
     if plot:
-        draw(rows, plot)
+        plot_rows(rows, plot)
     text = report(subject, findings, rows, rounds)
     options = {name: value for name, value in click.get_current_context().params.items() if name not in _NO_MATTER}
     publish(f"{written_by(TOOL, options)}\n\n{text}", target, TOOL)

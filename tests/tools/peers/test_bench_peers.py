@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -15,8 +14,10 @@ from tools import bench_peers
 from tools.farm.pattern import picture
 from tools.peers.clip import write_clip
 from tools.peers.contestants import BARE, PEERS
+from tools.peers.figures import Row
 from tools.peers.graph import answer_of
-from tools.peers.plot import draw
+from tools.peers.plot import plot
+from tools.plots import has_matplotlib
 
 COMPACT, LOOP = "camgraph, compact", "OpenCV + ONNX Runtime loop"
 
@@ -94,7 +95,12 @@ def test_the_tally_of_a_graph_is_read_by_camera() -> None:
     assert answer.latencies_ms == [2.0, 0.5, 0.0]
 
 
-@pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="matplotlib is not installed")
+@pytest.mark.skipif(not has_matplotlib(), reason="matplotlib is not installed")
 def test_a_plot_is_a_picture(tmp_path: Path) -> None:
-    draw([], tmp_path / "plot.png")
+    rows = [
+        Row(name, cameras, 0.9, 0.8, 1.0, 20.0, 0.9, 50.0, 100.0, None, None, (3, 3), 0)
+        for name in (BARE, COMPACT, LOOP)
+        for cameras in (1, 4)
+    ]
+    plot(rows, tmp_path / "plot.png")
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
