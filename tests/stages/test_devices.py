@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from pydantic import ValidationError
 from structlog.testing import capture_logs
 
 from pipeline.errors import GraphError
-from pipeline.graph import parse_graph
-from pipeline.testing import opened
+from pipeline.graph import parse_graph, plan_of
+from pipeline.testing import opened, run_graph
 from stages.infer import Infer, InferSettings
 from stages.inference import onnxruntime_engine
 from stages.inference.devices import device_of, on_device
@@ -109,3 +110,16 @@ def test_a_device_without_a_worker_is_a_mistake(model: Path) -> None:
     with pytest.raises(GraphError) as caught:
         parse_graph(GRAPH.replace("WORKERS", "threads: 2"), "g.yaml", base_folder=model.parent)
     assert "stages.infer.workers: its settings are for 2 processes, got 1: write 2" in str(caught.value)
+
+
+def test_workers_of_a_run_say_where_they_run(model: Path, make_clip: Callable[..., Path]) -> None:
+    for name in ("a.mp4", "b.mp4"):
+        make_clip(name, frames=3)
+    text = GRAPH.replace("WORKERS", "workers: 2") + "  end: {use: sink_null, from: infer}\n"
+    with capture_logs() as logs:
+        outcome, status = run_graph(plan_of(parse_graph(text, "g.yaml", base_folder=model.parent)))
+    assert outcome.status == 0, status
+    assert sorted((line["worker"], line["device"]) for line in logs if line["event"] == "model_opened") == [
+        (0, 0),
+        (1, 1),
+    ]

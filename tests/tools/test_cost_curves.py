@@ -50,8 +50,8 @@ def test_a_small_hop_is_half_of_two_and_a_large_one_is_what_is_left() -> None:
 
 
 def test_a_picture_made_in_a_slot_is_not_copied() -> None:
-    found = hops.copied("small", (64, 64, 3), 5)
-    assert found.copied == (0, 64 * 64 * 3)
+    found = hops.copied("small", (256, 256, 3), 5)
+    assert found.copied == (0, 256 * 256 * 3)
     assert found.message < 400
     assert min(*found.encode_us, found.read_us) > 0
 
