@@ -15,7 +15,14 @@ import numpy as np
 
 from pipeline.errors import UserError
 from pipeline.stage import Ports, Stage, Upstream
-from stages.inference.outputs import OutputReader, OutputSettings, model_before
+from stages.inference.outputs import (
+    ModelBefore,
+    OutputReader,
+    OutputSettings,
+    model_before,
+    served_model,
+    server_before,
+)
 from stages.messages import People, Tensor
 from stages.vision.decoding.formats import Asked
 from stages.vision.letterbox import keypoints_to_frame
@@ -35,22 +42,15 @@ class AddKeypoints(Stage[OutputSettings]):
 
     @classmethod
     def follow(cls, settings: OutputSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
-        found = model_before(upstream, base_folder, Stated(settings.format, settings.keypoints))
-        if found is None:
-            return {}
-        path, reading = found
-        if not reading.keypoints:
-            raise UserError(f"{path} finds no keypoints ({reading.format}: {reading.why})")
-        return {
-            "format": reading.format,
-            "outputs": settings.outputs or reading.outputs,
-            "keypoints": reading.keypoints,
-            "point_values": reading.point_values,
-        }
+        found = model_before(upstream, base_folder, _stated(settings))
+        return server_before(upstream, settings.server) if found is None else _followed(settings, found)
 
     def open(self) -> None:
         """Raises UserError where a setting is missing that no model says."""
         s = self.settings
+        if s.server:
+            found = served_model(s.server, self.context.base_folder, _stated(s))
+            s = s.model_copy(update=dict(_followed(s, found)))
         # The best one, however sure the model is: that somebody is there, the first model has said.
         asked = Asked(keypoints=s.keypoints or 0, point_values=s.point_values or 3, min_score=0.0, most=1)
         self._reader = OutputReader(s, self.context.stage, asked)
@@ -67,3 +67,20 @@ class AddKeypoints(Stage[OutputSettings]):
                 keypoints[owner] = keypoints_to_frame(found, crops.fit[row])[0]
         skeleton = self.settings.skeleton_of(number)
         return People(people.stamp, people.boxes, people.scores, keypoints, people.frame_size, people.classes, skeleton)
+
+
+def _stated(settings: OutputSettings) -> Stated:
+    return Stated(settings.format, settings.keypoints)
+
+
+def _followed(settings: OutputSettings, found: ModelBefore) -> Mapping[str, Any]:
+    """The settings that follow from a model. Raises UserError where it finds no keypoints."""
+    name, reading = found
+    if not reading.keypoints:
+        raise UserError(f"{name} finds no keypoints ({reading.format}: {reading.why})")
+    return {
+        "format": reading.format,
+        "outputs": settings.outputs or reading.outputs,
+        "keypoints": reading.keypoints,
+        "point_values": reading.point_values,
+    }

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from pipeline.errors import UserError
-from pipeline.stage import Settings, Stage, Upstream
-from stages.inference.outputs import model_before
+from pipeline.stage import Stage, Upstream
+from stages.inference.outputs import BehindModel, ModelBefore, model_before, served_model, server_before
 from stages.messages import Labels, Tensor
 from stages.vision.probabilities import Activation, probabilities
 from stages.vision.recognition import Stated
 
 
-class ClassifySettings(Settings):
+class ClassifySettings(BehindModel):
     """How the model's numbers are read; by default all of it is read from the model."""
 
     activation: Activation | Literal["auto"] = Field(
@@ -45,10 +45,15 @@ class Classify(Stage[ClassifySettings]):
 
     @classmethod
     def follow(cls, settings: ClassifySettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
-        found = model_before(upstream, base_folder, Stated("classes", classes=settings.class_names))
-        if found is None:
-            return {}
-        return {"class_names": found.reading.classes, "output": settings.output or found.reading.outputs[0]}
+        found = model_before(upstream, base_folder, _stated(settings))
+        return server_before(upstream, settings.server) if found is None else _followed(settings, found)
+
+    def open(self) -> None:
+        """Raises UserError where a server's model is no classifier, EnvironmentProblem where it cannot be asked."""
+        s = self.settings
+        if s.server:
+            found = served_model(s.server, self.context.base_folder, _stated(s))
+            self.settings = s.model_copy(update=dict(_followed(s, found)))
 
     def process(self, items: Sequence[Tensor]) -> Iterable[Labels]:
         return (self._labels(item) for item in items)
@@ -70,3 +75,11 @@ class Classify(Stage[ClassifySettings]):
 
     def _say(self, text: str) -> str:
         return f"stage {self.context.stage}: {text}"
+
+
+def _stated(settings: ClassifySettings) -> Stated:
+    return Stated("classes", classes=settings.class_names)
+
+
+def _followed(settings: ClassifySettings, found: ModelBefore) -> Mapping[str, Any]:
+    return {"class_names": found.reading.classes, "output": settings.output or found.reading.outputs[0]}

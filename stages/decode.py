@@ -15,7 +15,14 @@ from pydantic import Field
 
 from pipeline.errors import UserError
 from pipeline.stage import Stage, Upstream
-from stages.inference.outputs import OutputReader, OutputSettings, model_before
+from stages.inference.outputs import (
+    ModelBefore,
+    OutputReader,
+    OutputSettings,
+    model_before,
+    served_model,
+    server_before,
+)
 from stages.messages import People, Tensor
 from stages.vision.decoding.detections import Detections
 from stages.vision.decoding.formats import Asked
@@ -63,24 +70,15 @@ class Decode(Stage[DecodeSettings]):
 
     @classmethod
     def follow(cls, settings: DecodeSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
-        stated = Stated(settings.format, settings.keypoints, settings.class_names)
-        found = model_before(upstream, base_folder, stated)
-        if found is None:
-            return {}
-        path, reading = found
-        if reading.format == "classes":
-            raise UserError(f"{path} is a classifier ({reading.why}): put `classify` behind it")
-        return {
-            "format": reading.format,
-            "outputs": settings.outputs or reading.outputs,
-            "class_names": reading.classes,
-            "keypoints": reading.keypoints,
-            "point_values": reading.point_values,
-        }
+        found = model_before(upstream, base_folder, _stated(settings))
+        return server_before(upstream, settings.server) if found is None else _followed(settings, found)
 
     def open(self) -> None:
         """Raises UserError where a setting is missing that no model says, or names a class that there is not."""
         s = self.settings
+        if s.server:
+            found = served_model(s.server, self.context.base_folder, _stated(s))
+            s = s.model_copy(update=dict(_followed(s, found)))
         names = s.class_names or (PERSON,)
         self._kept = self._numbers_kept(names)
         min_score, iou = _USUAL.get(s.format or "", (0.3, 0.5))
@@ -132,3 +130,21 @@ class Decode(Stage[DecodeSettings]):
 
     def _say(self, text: str) -> str:
         return f"stage {self.context.stage}: {text}"
+
+
+def _stated(settings: DecodeSettings) -> Stated:
+    return Stated(settings.format, settings.keypoints, settings.class_names)
+
+
+def _followed(settings: DecodeSettings, found: ModelBefore) -> Mapping[str, Any]:
+    """The settings that follow from a model. Raises UserError where it is a classifier."""
+    name, reading = found
+    if reading.format == "classes":
+        raise UserError(f"{name} is a classifier ({reading.why}): put `classify` behind it")
+    return {
+        "format": reading.format,
+        "outputs": settings.outputs or reading.outputs,
+        "class_names": reading.classes,
+        "keypoints": reading.keypoints,
+        "point_values": reading.point_values,
+    }

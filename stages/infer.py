@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from pipeline.errors import BadItem, UserError
+from pipeline.errors import BadItem, EnvironmentProblem, Unavailable, UserError
 from pipeline.messages import Array
 from pipeline.paths import ASSET_PREFIX
 from pipeline.stage import Stage, Upstream
@@ -24,10 +24,12 @@ from stages.inference.automatic import choose_once
 from stages.inference.batches import BatchRuns, Row
 from stages.inference.contracts import check_size, read_contract, reading_of
 from stages.inference.devices import device_of, on_device
-from stages.inference.engine import Engine, ProviderName
+from stages.inference.engine import Engine, Opened, ProviderName
 from stages.inference.infer_settings import InferSettings
 from stages.inference.model_files import find_libraries, find_model, sha256_of, verify_model
 from stages.inference.opening import Asked, open_model
+from stages.inference.served_models import open_served
+from stages.inference.server_settings import ServerSettings
 from stages.inference.signatures import signature_of_file
 from stages.inference.tuner import Task, tuned
 from stages.inference.tuning import rows_worth_trying
@@ -54,9 +56,12 @@ class Infer(Stage[InferSettings]):
 
     @classmethod
     def check(cls, settings: InferSettings, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
+        if settings.server:
+            yield from settings.server_problems(settings.server, base_folder)
+            return
         try:
-            path = find_model(settings.model, base_folder)
-            read_contract(signature_of(path, settings, base_folder), settings.model, settings.input)
+            path = find_model(settings.file, base_folder)
+            read_contract(signature_of(path, settings, base_folder), settings.file, settings.input)
             verify_model(path, settings.sha256)
         except UserError as error:
             yield ("model",), str(error)
@@ -68,7 +73,9 @@ class Infer(Stage[InferSettings]):
 
     @classmethod
     def wants(cls, settings: InferSettings, base_folder: Path) -> Mapping[str, Any]:
-        signature = signature_of(find_model(settings.model, base_folder), settings, base_folder)
+        if settings.server:
+            return {}
+        signature = signature_of(find_model(settings.file, base_folder), settings, base_folder)
         reading = reading_of(signature)
         size = signature.picture_size() or stated_size(signature.metadata)
         found: dict[str, Any] = {} if size is None else {"size": size}
@@ -78,40 +85,58 @@ class Infer(Stage[InferSettings]):
 
     @classmethod
     def follow(cls, settings: InferSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, str]:
-        path = find_model(settings.model, base_folder)
+        if settings.server:
+            return {}
+        path = find_model(settings.file, base_folder)
         pictures = [(name, said["picture"]["size"]) for name, said in upstream.stages.items() if "picture" in said]
         if pictures:
             signature = signature_of(path, settings, base_folder)
-            check_size(read_contract(signature, settings.model, settings.input), settings.model, *pictures[-1])
+            check_size(read_contract(signature, settings.file, settings.input), settings.file, *pictures[-1])
         return {} if settings.sha256 else {"sha256": sha256_of(path)}
 
     @classmethod
     def describe(cls, settings: InferSettings) -> Mapping[str, Mapping[str, Any]]:
         """`model`: its name and hash; its provider only where it is the only one, for of several the best that works
-        is taken when the model is opened.
+        is taken when the model is opened. Of a model on a server nothing more is known before.
         """
-        model = {"name": Path(settings.model.removeprefix(ASSET_PREFIX)).name}
+        if settings.server:
+            return {"model": {"name": settings.server.shown_model}, "model_server": settings.server.plain()}
+        model = {"name": Path(settings.file.removeprefix(ASSET_PREFIX)).name}
         if settings.sha256:
             model["sha256"] = settings.sha256
         if len(set(settings.providers) - {"auto"}) == 1:
             model["provider"] = settings.providers[0]
-        return {"model": model, "model_file": {"path": settings.model, "custom_ops": settings.custom_ops}}
+        return {"model": model, "model_file": {"path": settings.file, "custom_ops": settings.custom_ops}}
 
     def open(self) -> None:
-        path = find_model(self.settings.model, self.context.base_folder)
-        verify_model(path, self.settings.sha256)
         began = time.monotonic()
-        asked, not_chosen = self._asked(path)
-        self._engine, passed_over = open_model(path, asked)
+        s = self.settings
+        self._engine, passed_over = self._open_server(s.server) if s.server else self._open_file(s.file)
         signature = self._engine.signature
-        self._contract = read_contract(signature, self.settings.model, self.settings.input)
-        sizes = (self._contract.batch,) if self._contract.batch else self.settings.batch_sizes
-        most = self._tuned(path, asked, sizes, time.monotonic() - began) if self.settings.tune else None
-        self._runs = BatchRuns(self._engine, self._contract, sizes=sizes, most=most or self.settings.max_rows)
+        self._contract = read_contract(signature, s.shown_model, s.input)
+        sizes = (self._contract.batch,) if self._contract.batch else s.batch_sizes
+        fastest = self._tuned(*self._found, sizes, time.monotonic() - began) if s.tune else None
+        most = min(fastest or s.max_rows, self._engine.most_rows or s.max_rows)
+        if sizes and sizes[-1] > (self._engine.most_rows or sizes[-1]):
+            raise UserError(
+                self._say(f"{s.shown_model} takes at most {most} pictures at once, got batches of {sizes[-1]}")
+            )
+        self._runs = BatchRuns(self._engine, self._contract, sizes=sizes, most=most)
         self._nothing = {name: row[:0] for name, row in self._warm_up(sizes).items()}
-        for provider, why in {**not_chosen, **passed_over}.items():
+        for provider, why in passed_over.items():
             self.context.log.warning("provider_unavailable", wanted=provider, runs_on=self._engine.provider, why=why)
-        self._say_what_was_opened(path, round(time.monotonic() - began, 3))
+        self._say_what_was_opened(round(time.monotonic() - began, 3))
+
+    def _open_server(self, server: ServerSettings) -> Opened:
+        return Opened(open_served(server, self.context.base_folder), {})
+
+    def _open_file(self, name: str) -> Opened:
+        path = find_model(name, self.context.base_folder)
+        verify_model(path, self.settings.sha256)
+        asked, not_chosen = self._asked(path)
+        self._found = path, asked
+        engine, passed_over = open_model(path, asked)
+        return Opened(engine, {**not_chosen, **passed_over})
 
     def _asked(self, path: Path) -> tuple[Asked, Mapping[str, str]]:
         """How the model is to be opened, and which providers have been tried in vain: provider -> why."""
@@ -154,18 +179,18 @@ class Infer(Stage[InferSettings]):
     def _black(self, path: Path) -> Mapping[str, Array]:
         """The model's input for black pictures."""
         signature = signature_of(path, self.settings, self.context.base_folder)
-        contract = read_contract(signature, self.settings.model, self.settings.input)
+        contract = read_contract(signature, self.settings.file, self.settings.input)
         rows = contract.batch or min(self.settings.batch_sizes, default=1)
         width, height = _first_size(contract, signature)
         return {contract.name: np.zeros(contract.shape(rows, height, width), contract.dtype)}
 
-    def _say_what_was_opened(self, path: Path, seconds: float) -> None:
+    def _say_what_was_opened(self, seconds: float) -> None:
         nodes = ", ".join(f"{name} {share:.0%}" for name, share in self._engine.placement.shares().items())
         facts: dict[str, Any] = {"provider": self._engine.provider, "nodes": nodes, "seconds": seconds}
         device = device_of(self.settings.devices, self.context.worker)
         if device is not None:
             facts |= {"worker": self.context.worker, "device": device}
-        self.context.log.info("model_opened", model=str(path), **facts)
+        self.context.log.info("model_opened", model=self.settings.shown_model, **facts)
 
     def close(self) -> None:
         self.__dict__.pop("_runs", None)
@@ -191,7 +216,7 @@ class Infer(Stage[InferSettings]):
             wanted = f"{self._contract.width or 'any'} x {self._contract.height or 'any'}"
             raise UserError(
                 self._say(
-                    f"{self.settings.model} takes pictures of {wanted} (width x height), got {width} x {height}; "
+                    f"{self.settings.shown_model} takes pictures of {wanted} (width x height), got {width} x {height}; "
                     f"set `size` of the preprocess stage to what the model takes"
                 )
             )
@@ -225,8 +250,10 @@ class Infer(Stage[InferSettings]):
                 [rows] = self._runs.rows([np.zeros((count, height, width, 3), np.uint8)])
         except UserError as error:
             raise UserError(self._say(str(error))) from None
+        except Unavailable as error:
+            raise EnvironmentProblem(self._say(str(error))) from None
         except BadItem as error:
-            raise UserError(self._say(f"{self.settings.model} does not run on a picture: {error}")) from None
+            raise UserError(self._say(f"{self.settings.shown_model} does not run on a picture: {error}")) from None
         return rows[0]
 
     def _say(self, text: str) -> str:

@@ -48,9 +48,14 @@ class Engine(Protocol):
     provider: str
     """Who really runs it, in its own words."""
     placement: Placement
+    most_rows: int | None
+    """The most pictures of one run, where that is bounded and does not show in the signature."""
 
     def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
-        """All outputs by name, in the model's order; they are the caller's. Raises RunFailed."""
+        """All outputs by name, in the model's order; they are the caller's, to read.
+
+        Raises RunFailed; an engine on another machine also Unavailable.
+        """
         ...
 
 

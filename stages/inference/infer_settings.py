@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated, Literal, get_args
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from pipeline.stage import Settings
 from stages.inference.contracts import InputSettings
@@ -13,6 +14,8 @@ from stages.inference.devices import device_problems
 from stages.inference.engine import ProviderName
 from stages.inference.openvino_engine import Precision
 from stages.inference.options import RECORDING, Device, ProviderOptions
+from stages.inference.served_models import MISSING, is_installed
+from stages.inference.server_settings import ServerSettings
 
 Wanted = Literal["auto"] | ProviderName
 _NAMES = list(get_args(ProviderName))
@@ -29,11 +32,28 @@ Providers = Annotated[
 ]
 """`auto`, or names."""
 
+_OF_THIS_MACHINE = (
+    "providers",
+    "devices",
+    "intra_op_threads",
+    "precision",
+    "options",
+    "io_binding",
+    "tune",
+    "custom_ops",
+    "sha256",
+)
+
 
 class InferSettings(Settings):
     """Which model, and where it runs."""
 
-    model: str = Field(min_length=1, description="An ONNX file (relative to the graph file, or asset:NAME)")
+    model: str | None = Field(
+        None, min_length=1, description="An ONNX file (relative to the graph file, or asset:NAME)"
+    )
+    server: ServerSettings | None = Field(
+        None, description="Instead of `model`: a model on an inference server, which may be another machine"
+    )
     providers: Providers = Field(
         ("cpu",),
         min_length=1,
@@ -106,3 +126,34 @@ class InferSettings(Settings):
         for provider, switch in RECORDING.items():
             if not self.io_binding and given.get(provider, {}).get(switch):
                 yield ("io_binding",), f"`{switch}` needs buffers that stay on the GPU: remove one of the two"
+
+    @model_validator(mode="after")
+    def _one_model(self) -> Self:
+        if (self.model is None) == (self.server is None):
+            got = "neither" if self.model is None else "both"
+            raise ValueError(f"expected either `model` (a file) or `server` (a model on a server), got {got}")
+        return self
+
+    @property
+    def file(self) -> str:
+        """The model's file; only where it is none on a server."""
+        assert self.model is not None
+        return self.model
+
+    @property
+    def shown_model(self) -> str:
+        """The model, for people."""
+        return str(self.server) if self.server else self.file
+
+    def server_problems(self, server: ServerSettings, base_folder: Path) -> Iterator[tuple[tuple[str, ...], str]]:
+        """What is wrong with the settings for a server, which is not asked: ((path of the key), text)."""
+        if not is_installed():
+            yield ("server",), MISSING
+        for path, text in server.problems(base_folder):
+            yield ("server", *path), text
+        for key in _OF_THIS_MACHINE:
+            if key in self.model_fields_set:
+                yield (
+                    (key,),
+                    f"`{key}` is for models that run on this machine, and `server` decides it itself: remove it",
+                )

@@ -56,6 +56,7 @@ class OnnxRuntimeEngine:
     ) -> None:
         self.signature = signature_of(session)
         self.provider = provider
+        self.most_rows: int | None = None
         self.placement = _placement_of(session)
         self.new_array = new_array
         self._session = session

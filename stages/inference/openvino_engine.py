@@ -31,6 +31,7 @@ class OpenVinoEngine:
         self.signature = signature
         self.provider = f"OpenVINO {precision}"
         self.placement = _placement_of(compiled)
+        self.most_rows: int | None = None
         self._compiled = compiled
         self._names = [port.name for port in signature.outputs]
         self._threads = threading.local()

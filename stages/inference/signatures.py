@@ -31,7 +31,12 @@ def _signature(path: Path, _changed_ns: int, _size: int, libraries: tuple[Path, 
 
 def read_model(path: Path, stated: Stated, libraries: tuple[Path, ...] = ()) -> Reading:
     """What a model file is. Raises UserError where that cannot be said."""
+    return read_signature(signature_of_file(path, libraries), str(path), stated)
+
+
+def read_signature(signature: Signature, name: str, stated: Stated) -> Reading:
+    """What the model of this signature is; ``name`` is its in errors. Raises UserError where that cannot be said."""
     try:
-        return recognise(signature_of_file(path, libraries), stated)
+        return recognise(signature, stated)
     except Unrecognised as error:
-        raise UserError(f"{path}: {error}") from None
+        raise UserError(f"{name}: {error}") from None
