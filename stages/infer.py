@@ -100,7 +100,11 @@ class Infer(Stage[InferSettings]):
         is taken when the model is opened. Of a model on a server nothing more is known before.
         """
         if settings.server:
-            return {"model": {"name": settings.server.shown_model}, "model_server": settings.server.plain()}
+            return {
+                "model": {"name": settings.server.shown_model},
+                "model_server": settings.server.plain(),
+                "not_known": f"what {settings.server} takes and gives, for the server is not asked by `check`",
+            }
         model = {"name": Path(settings.file.removeprefix(ASSET_PREFIX)).name}
         if settings.sha256:
             model["sha256"] = settings.sha256

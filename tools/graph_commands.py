@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -27,6 +28,8 @@ def check(graph_file: Path) -> None:
     """
     graph = load_graph(graph_file)
     click.echo(_summary(graph))
+    for line in _not_known(graph):
+        click.echo(line)
     need = memory_need(graph)
     for line in in_words(need):
         click.echo(line)
@@ -34,6 +37,14 @@ def check(graph_file: Path) -> None:
         raise EnvironmentProblem(
             f"{SHARED_MEMORY} is too small: make it larger (docker: --shm-size), or use fewer or smaller cameras"
         )
+
+
+def _not_known(graph: Graph) -> Iterator[str]:
+    """What shows only when the graph runs, as its stages say it."""
+    for node in graph.completed.nodes:
+        said = node.stage.describe(node.settings) if node.stage else {}
+        if "not_known" in said:
+            yield f"{node.name}: not known before the run: {said['not_known']}"
 
 
 def _summary(graph: Graph) -> str:

@@ -88,6 +88,10 @@ class Served:
     def url(self) -> str:
         return f"127.0.0.1:{self._spec['port']}"
 
+    @property
+    def runs(self) -> bool:
+        return self._process is not None
+
     def start(self) -> None:
         self._spec_path.write_text(json.dumps({**self._spec, "models": self.models}))
         self._process = subprocess.Popen(
