@@ -95,7 +95,7 @@ class Infer(Stage[InferSettings]):
         return {} if settings.sha256 else {"sha256": sha256_of(path)}
 
     @classmethod
-    def describe(cls, settings: InferSettings) -> Mapping[str, Mapping[str, Any]]:
+    def describe(cls, settings: InferSettings) -> Mapping[str, Any]:
         """`model`: its name and hash; its provider only where it is the only one, for of several the best that works
         is taken when the model is opened. Of a model on a server nothing more is known before.
         """
