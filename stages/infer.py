@@ -119,7 +119,7 @@ class Infer(Stage[InferSettings]):
         signature = self._engine.signature
         self._contract = read_contract(signature, s.shown_model, s.input)
         sizes = (self._contract.batch,) if self._contract.batch else s.batch_sizes
-        fastest = self._tuned(*self._found, sizes, time.monotonic() - began) if s.tune else None
+        fastest = self._tuned(sizes, time.monotonic() - began) if s.tune else None
         most = min(fastest or s.max_rows, self._engine.most_rows or s.max_rows)
         if sizes and sizes[-1] > (self._engine.most_rows or sizes[-1]):
             raise UserError(
@@ -157,8 +157,9 @@ class Infer(Stage[InferSettings]):
         choice = choose_once(file, path, asked, self._black(path))
         return replace(asked, providers=choice.providers), choice.passed_over
 
-    def _tuned(self, path: Path, asked: Asked, sizes: Sequence[int], open_s: float) -> int | None:
+    def _tuned(self, sizes: Sequence[int], open_s: float) -> int | None:
         """The engine becomes the fastest on this CPU; the most pictures that a run should have, None for any number."""
+        path, asked = self._found
         if self._engine.provider != onnxruntime_engine.CPU:
             self.context.log.info("model_not_tuned", why=f"{self._engine.provider} runs it, and only the CPU is tuned")
             return None
