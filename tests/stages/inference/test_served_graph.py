@@ -17,14 +17,15 @@ from click.testing import CliRunner
 
 from pipeline.errors import GraphError
 from pipeline.graph import load_plan
-from pipeline.local import LocalRun
+from pipeline.supervisor import Supervisor
+from pipeline.testing import run_graph
 from tools.graph_commands import check
 
 FRAMES = 30
 GRAPH = """
 version: 1
 name: served{pid}
-processes: one
+processes: {processes}
 hang_s: 60
 cameras: {{a: {{url: a.mp4}}, b: {{url: b.mp4}}}}
 stages:
@@ -51,14 +52,13 @@ def clips(tmp_path: Path) -> None:
             container.mux(stream.encode())
 
 
-def events(folder: Path, model: str, during: Callable[[LocalRun], None] | None = None) -> list[str]:
+def events(folder: Path, model: str, processes: str = "one", during: Callable[[Any], None] | None = None) -> list[str]:
     """Of a run of the graph, but for the name and hash of the model; nothing may be lost or dropped."""
     graph = folder / "graph.yaml"
-    graph.write_text(GRAPH.format(pid=os.getpid(), model=model))
+    graph.write_text(GRAPH.format(pid=os.getpid(), processes=processes, model=model))
     written = folder / "events.jsonl"
     written.unlink(missing_ok=True)
-    run = LocalRun(load_plan(graph), during) if during else LocalRun(load_plan(graph))
-    outcome, status = run.run(), run.status()
+    outcome, status = run_graph(load_plan(graph), during)
     assert (outcome.status, outcome.problems) == (0, [])
     assert [camera["drops"] for camera in status["cameras"].values()] == [0, 0]
     return [without_model(line) for line in written.read_text().splitlines()]
@@ -78,7 +78,7 @@ class Restarting:
         self._written = written
         self.held = ""
 
-    def __call__(self, run: LocalRun) -> None:
+    def __call__(self, run: Supervisor) -> None:
         if self._server.runs:
             if not self.held and self._written.exists() and self._written.stat().st_size:
                 self._server.kill()
@@ -100,7 +100,7 @@ def test_a_graph_says_the_same_by_file_and_by_server_also_one_that_dies_in_betwe
     assert events(tmp_path, by_server) == local
     server.goes_wrong(delay_s=0.05)
     restarting = Restarting(server, tmp_path / "events.jsonl")
-    assert events(tmp_path, by_server, restarting) == local
+    assert events(tmp_path, by_server, "separate", restarting) == local
     assert restarting.held.startswith(f"infer: model pose on {server.url}: ")
     assert restarting.held.endswith("; frames wait for it")
 
@@ -140,5 +140,5 @@ def test_a_graph_is_checked_without_its_server(tmp_path: Path, monkeypatch: pyte
 
 def planned(folder: Path, model: str) -> Any:
     graph = folder / "graph.yaml"
-    graph.write_text(GRAPH.format(pid=os.getpid(), model=model))
+    graph.write_text(GRAPH.format(pid=os.getpid(), processes="one", model=model))
     return load_plan(graph)
