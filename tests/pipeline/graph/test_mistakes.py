@@ -424,7 +424,7 @@ def test_garbage_is_refused_with_places(tmp_path: Path, data: Any) -> None:
     _parsed_or_refused(data, tmp_path)
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, 60), _values), min_size=1, max_size=3))
 def test_a_graph_with_garbage_in_it_is_refused_with_places(tmp_path: Path, changes: list[tuple[int, Any]]) -> None:
     data = yaml.safe_load(RIGHT)

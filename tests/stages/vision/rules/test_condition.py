@@ -299,7 +299,7 @@ conditions = st.recursive(
 coordinates = st.sampled_from([NAN, 0.0, 5.0, 10.0, 49.0, 50.0, 60.0])
 
 
-@settings(max_examples=600)
+@settings(max_examples=300)
 @given(conditions, st.lists(coordinates, min_size=17, max_size=17), st.lists(coordinates, min_size=17, max_size=17))
 def test_same_as_the_interpreter(text: str, xs: list[float], ys: list[float]) -> None:
     k = [v for x, y in zip(xs, ys, strict=True) for v in ((NAN, NAN) if math.isnan(x + y) else (x, y))]

@@ -173,7 +173,7 @@ timings = st.builds(
 )
 
 
-@settings(max_examples=1500)
+@settings(max_examples=600)
 @given(frames_of, timings, st.integers(0, 12))
 def test_same_as_the_reference(steps: list[tuple[int, tuple[bool | None, bool]]], rule: Timing, gap: int) -> None:
     time, frames = 0, []
