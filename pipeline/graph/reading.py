@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -33,14 +34,17 @@ def validated(model: type[M], data: Any, report: Report, origin: Callable[[Path]
     So the checks that come after see all that is right, and nothing has to be mended before they can tell more.
     """
     data = copy.deepcopy(data)
-    for repair in range(_ROUNDS):
+    for attempt in range(_ROUNDS):
         try:
             return model.model_validate(data)
         except ValidationError as error:
-            if repair == 0:
+            if attempt == 0:
                 explain(error, model, data, report, origin)
-            for details in error.errors(include_url=False, include_input=False):
-                _repair(data, details["loc"], missing=details["type"] == "missing")
+            found = error.errors(include_url=False, include_input=False)
+            # All are looked for before any is made: a value that may be of several types is wrong several times.
+            repairs = [_repair(data, one["loc"], missing=one["type"] == "missing") for one in found]
+            for repair in repairs:
+                repair()
     return None
 
 
@@ -52,13 +56,12 @@ def read_graph_file(report: Report) -> GraphFile | None:
     return validated(GraphFile, report.source.data, report)
 
 
-def _repair(data: Any, loc: tuple[int | str, ...], *, missing: bool) -> None:
-    """Take out the innermost key that an error is about, or put a placeholder in for one that is missing."""
+def _repair(data: Any, loc: tuple[int | str, ...], *, missing: bool) -> Callable[[], object]:
+    """Takes out the innermost key that an error is about, or puts a placeholder in for one that is missing."""
     holder, spot = data, None
     for part in loc:
         if isinstance(holder, dict) and part in holder:
             spot, holder = (holder, part), holder[part]
     if missing and isinstance(holder, dict) and loc[-1] in _PLACEHOLDERS:
-        holder[loc[-1]] = copy.copy(_PLACEHOLDERS[str(loc[-1])])
-    elif spot:
-        spot[0].pop(spot[1], None)
+        return partial(holder.__setitem__, loc[-1], copy.copy(_PLACEHOLDERS[str(loc[-1])]))
+    return partial(spot[0].pop, spot[1], None) if spot else lambda: None
