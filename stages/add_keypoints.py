@@ -8,28 +8,21 @@ people  boxes, scores       stay            crops  row r, owner n: the best pose
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from pipeline.errors import UserError
-from pipeline.stage import Ports, Stage, Upstream
-from stages.inference.outputs import (
-    ModelBefore,
-    OutputReader,
-    OutputSettings,
-    model_before,
-    served_model,
-    server_before,
-)
+from pipeline.stage import Ports
+from stages.inference.behind_model import BehindModel, ModelBefore
+from stages.inference.outputs import OutputReader, OutputSettings
 from stages.messages import People, Tensor
 from stages.vision.decoding.formats import Asked
 from stages.vision.letterbox import keypoints_to_frame
 from stages.vision.recognition import Stated
 
 
-class AddKeypoints(Stage[OutputSettings]):
+class AddKeypoints(BehindModel[OutputSettings]):
     """People and the Tensor of a model on their crops -> People with keypoints.
 
     Who has no crop, or in whose crop nobody is, has keypoints of confidence 0.
@@ -41,16 +34,24 @@ class AddKeypoints(Stage[OutputSettings]):
     thread_safe = True
 
     @classmethod
-    def follow(cls, settings: OutputSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
-        found = model_before(upstream, base_folder, _stated(settings))
-        return server_before(upstream, settings.server) if found is None else _followed(settings, found)
+    def stated(cls, settings: OutputSettings) -> Stated:
+        return Stated(settings.format, settings.keypoints)
+
+    @classmethod
+    def followed(cls, settings: OutputSettings, found: ModelBefore) -> Mapping[str, Any]:
+        name, reading = found
+        if not reading.keypoints:
+            raise UserError(f"{name} finds no keypoints ({reading.format}: {reading.why})")
+        return {
+            "format": reading.format,
+            "outputs": settings.outputs or reading.outputs,
+            "keypoints": reading.keypoints,
+            "point_values": reading.point_values,
+        }
 
     def open(self) -> None:
         """Raises UserError where a setting is missing that no model says."""
-        s = self.settings
-        if s.server:
-            found = served_model(s.server, self.context.base_folder, _stated(s))
-            s = s.model_copy(update=dict(_followed(s, found)))
+        s = self.known_settings()
         # The best one, however sure the model is: that somebody is there, the first model has said.
         asked = Asked(keypoints=s.keypoints or 0, point_values=s.point_values or 3, min_score=0.0, most=1)
         self._reader = OutputReader(s, self.context.stage, asked)
@@ -67,20 +68,3 @@ class AddKeypoints(Stage[OutputSettings]):
                 keypoints[owner] = keypoints_to_frame(found, crops.fit[row])[0]
         skeleton = self.settings.skeleton_of(number)
         return People(people.stamp, people.boxes, people.scores, keypoints, people.frame_size, people.classes, skeleton)
-
-
-def _stated(settings: OutputSettings) -> Stated:
-    return Stated(settings.format, settings.keypoints)
-
-
-def _followed(settings: OutputSettings, found: ModelBefore) -> Mapping[str, Any]:
-    """The settings that follow from a model. Raises UserError where it finds no keypoints."""
-    name, reading = found
-    if not reading.keypoints:
-        raise UserError(f"{name} finds no keypoints ({reading.format}: {reading.why})")
-    return {
-        "format": reading.format,
-        "outputs": settings.outputs or reading.outputs,
-        "keypoints": reading.keypoints,
-        "point_values": reading.point_values,
-    }

@@ -6,7 +6,6 @@ kinds: {use: classify, from: infer}          n rows, owner -1 (the frame) or 0 t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -14,14 +13,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from pipeline.errors import UserError
-from pipeline.stage import Stage, Upstream
-from stages.inference.outputs import BehindModel, ModelBefore, model_before, served_model, server_before
+from stages.inference.behind_model import BehindModel, BehindModelSettings, ModelBefore
 from stages.messages import Labels, Tensor
 from stages.vision.probabilities import Activation, probabilities
 from stages.vision.recognition import Stated
 
 
-class ClassifySettings(BehindModel):
+class ClassifySettings(BehindModelSettings):
     """How the model's numbers are read; by default all of it is read from the model."""
 
     activation: Activation | Literal["auto"] = Field(
@@ -35,7 +33,7 @@ class ClassifySettings(BehindModel):
     )
 
 
-class Classify(Stage[ClassifySettings]):
+class Classify(BehindModel[ClassifySettings]):
     """Tensor (the output of a classifier) -> Labels."""
 
     settings_type = ClassifySettings
@@ -44,16 +42,15 @@ class Classify(Stage[ClassifySettings]):
     thread_safe = True
 
     @classmethod
-    def follow(cls, settings: ClassifySettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
-        found = model_before(upstream, base_folder, _stated(settings))
-        return server_before(upstream, settings.server) if found is None else _followed(settings, found)
+    def stated(cls, settings: ClassifySettings) -> Stated:
+        return Stated("classes", classes=settings.class_names)
+
+    @classmethod
+    def followed(cls, settings: ClassifySettings, found: ModelBefore) -> Mapping[str, Any]:
+        return {"class_names": found.reading.classes, "output": settings.output or found.reading.outputs[0]}
 
     def open(self) -> None:
-        """Raises UserError where a server's model is no classifier, EnvironmentProblem where it cannot be asked."""
-        s = self.settings
-        if s.server:
-            found = served_model(s.server, self.context.base_folder, _stated(s))
-            self.settings = s.model_copy(update=dict(_followed(s, found)))
+        self.settings = self.known_settings()
 
     def process(self, items: Sequence[Tensor]) -> Iterable[Labels]:
         return (self._labels(item) for item in items)
@@ -75,11 +72,3 @@ class Classify(Stage[ClassifySettings]):
 
     def _say(self, text: str) -> str:
         return f"stage {self.context.stage}: {text}"
-
-
-def _stated(settings: ClassifySettings) -> Stated:
-    return Stated("classes", classes=settings.class_names)
-
-
-def _followed(settings: ClassifySettings, found: ModelBefore) -> Mapping[str, Any]:
-    return {"class_names": found.reading.classes, "output": settings.output or found.reading.outputs[0]}

@@ -6,7 +6,6 @@ infer  describe -> its model's file ──> decode.follow reads it -> format, ou
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -14,15 +13,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from pipeline.errors import UserError
-from pipeline.stage import Stage, Upstream
-from stages.inference.outputs import (
-    ModelBefore,
-    OutputReader,
-    OutputSettings,
-    model_before,
-    served_model,
-    server_before,
-)
+from stages.inference.behind_model import BehindModel, ModelBefore
+from stages.inference.outputs import OutputReader, OutputSettings
 from stages.messages import People, Tensor
 from stages.vision.decoding.detections import Detections
 from stages.vision.decoding.formats import Asked
@@ -60,7 +52,7 @@ class DecodeSettings(OutputSettings):
     )
 
 
-class Decode(Stage[DecodeSettings]):
+class Decode(BehindModel[DecodeSettings]):
     """Tensor (the outputs of a model) -> People: boxes and keypoints in frame pixels, best first."""
 
     settings_type = DecodeSettings
@@ -69,16 +61,25 @@ class Decode(Stage[DecodeSettings]):
     thread_safe = True
 
     @classmethod
-    def follow(cls, settings: DecodeSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
-        found = model_before(upstream, base_folder, _stated(settings))
-        return server_before(upstream, settings.server) if found is None else _followed(settings, found)
+    def stated(cls, settings: DecodeSettings) -> Stated:
+        return Stated(settings.format, settings.keypoints, settings.class_names)
+
+    @classmethod
+    def followed(cls, settings: DecodeSettings, found: ModelBefore) -> Mapping[str, Any]:
+        name, reading = found
+        if reading.format == "classes":
+            raise UserError(f"{name} is a classifier ({reading.why}): put `classify` behind it")
+        return {
+            "format": reading.format,
+            "outputs": settings.outputs or reading.outputs,
+            "class_names": reading.classes,
+            "keypoints": reading.keypoints,
+            "point_values": reading.point_values,
+        }
 
     def open(self) -> None:
         """Raises UserError where a setting is missing that no model says, or names a class that there is not."""
-        s = self.settings
-        if s.server:
-            found = served_model(s.server, self.context.base_folder, _stated(s))
-            s = s.model_copy(update=dict(_followed(s, found)))
+        s = self.known_settings()
         names = s.class_names or (PERSON,)
         self._kept = self._numbers_kept(names)
         min_score, iou = _USUAL.get(s.format or "", (0.3, 0.5))
@@ -130,21 +131,3 @@ class Decode(Stage[DecodeSettings]):
 
     def _say(self, text: str) -> str:
         return f"stage {self.context.stage}: {text}"
-
-
-def _stated(settings: DecodeSettings) -> Stated:
-    return Stated(settings.format, settings.keypoints, settings.class_names)
-
-
-def _followed(settings: DecodeSettings, found: ModelBefore) -> Mapping[str, Any]:
-    """The settings that follow from a model. Raises UserError where it is a classifier."""
-    name, reading = found
-    if reading.format == "classes":
-        raise UserError(f"{name} is a classifier ({reading.why}): put `classify` behind it")
-    return {
-        "format": reading.format,
-        "outputs": settings.outputs or reading.outputs,
-        "class_names": reading.classes,
-        "keypoints": reading.keypoints,
-        "point_values": reading.point_values,
-    }

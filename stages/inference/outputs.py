@@ -1,38 +1,23 @@
-"""What the stages behind a model share: what the model is, and its outputs row by row."""
+"""What the stages behind a model that finds people share: its outputs, row by row."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Literal
 
 from pydantic import Field
 
 from pipeline.errors import BadItem, UserError
 from pipeline.messages import Array
-from pipeline.stage import Settings, Upstream
-from stages.inference.model_files import find_libraries, find_model
-from stages.inference.served_models import signature_of_served
-from stages.inference.server_settings import ServerSettings
-from stages.inference.signatures import read_model, read_signature
+from stages.inference.behind_model import BehindModelSettings
 from stages.messages import Tensor
 from stages.vision.decoding.detections import Detections
 from stages.vision.decoding.formats import Asked, detections_of
 from stages.vision.decoding.movenet_multipose import NotFinite
-from stages.vision.recognition import Format, Reading, Stated
+from stages.vision.recognition import Format
 
 
-class BehindModel(Settings):
-    """What each stage behind a model is told of it."""
-
-    server: ServerSettings | None = Field(
-        None,
-        description="The server that runs the model, which is asked what the model is when the stage opens; by default "
-        "that of the `infer` before it",
-    )
-
-
-class OutputSettings(BehindModel):
+class OutputSettings(BehindModelSettings):
     """How a model says what it sees: all of it is read from the model, where one stands before the stage."""
 
     skeleton: str = Field(
@@ -54,40 +39,6 @@ class OutputSettings(BehindModel):
         if self.skeleton != "auto":
             return self.skeleton
         return "coco-17" if keypoints == 17 else f"kpts-{keypoints}"
-
-
-class ModelBefore(NamedTuple):
-    """The nearest model before a stage, and what it is."""
-
-    name: str
-    reading: Reading
-
-
-def model_before(upstream: Upstream, base_folder: Path, stated: Stated) -> ModelBefore | None:
-    """None where none stands there, or one on a server. Raises UserError where it cannot be said what it is."""
-    said = _said_before(upstream)
-    if "model_file" not in said:
-        return None
-    path = find_model(said["model_file"]["path"], base_folder)
-    libraries = find_libraries(said["model_file"]["custom_ops"], base_folder)
-    return ModelBefore(str(path), read_model(path, stated, libraries))
-
-
-def server_before(upstream: Upstream, stated: ServerSettings | None) -> Mapping[str, Any]:
-    """The setting `server` of a stage whose nearest model is on one, where none is ``stated``; it is not asked."""
-    said = _said_before(upstream)
-    return {"server": said["model_server"]} if "model_server" in said and stated is None else {}
-
-
-def served_model(server: ServerSettings, base_folder: Path, stated: Stated) -> ModelBefore:
-    """The model on a server, which is asked. Raises UserError as `model_before`, and EnvironmentProblem."""
-    return ModelBefore(str(server), read_signature(signature_of_served(server, base_folder), str(server), stated))
-
-
-def _said_before(upstream: Upstream) -> Mapping[str, Any]:
-    """By the nearest model before a stage."""
-    models = [said for said in upstream.stages.values() if "model_file" in said or "model_server" in said]
-    return models[-1] if models else {}
 
 
 class OutputReader:
