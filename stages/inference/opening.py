@@ -14,6 +14,14 @@ from stages.inference.openvino_engine import Precision
 _WAY_OUT = "install what is missing, or add cpu to `providers` as a fallback"
 
 
+class NoProvider(EnvironmentProblem):
+    """None of those asked for works; ``why``: provider -> what it said."""
+
+    def __init__(self, path: Path, why: Mapping[str, str]) -> None:
+        super().__init__(f"{path}: {_none_of(why)}; {_WAY_OUT}")
+        self.why = why
+
+
 @dataclass(frozen=True)
 class Asked:
     """``threads``: of one run on the CPU; ``precision``: in which OpenVINO calculates."""
@@ -32,7 +40,7 @@ class Asked:
 def open_model(path: Path, asked: Asked) -> Opened:
     """The model on the first provider that takes it.
 
-    Raises UserError where the file is no usable model, and EnvironmentProblem where none of the providers works.
+    Raises UserError where the file is no usable model, and NoProvider where none of the providers works.
     """
     passed_over: dict[str, str] = {}
     for place, name in enumerate(asked.providers):
@@ -43,7 +51,7 @@ def open_model(path: Path, asked: Asked) -> Opened:
     last = asked.providers[-1]
     if last == "cpu":
         raise UserError(f"{path}: cannot be run as an ONNX model: {passed_over[last]}")
-    raise EnvironmentProblem(f"{path}: {_none_of(passed_over)}; {_WAY_OUT}")
+    raise NoProvider(path, passed_over)
 
 
 def _open(name: ProviderName, path: Path, behind: Sequence[ProviderName], asked: Asked) -> Engine:
@@ -57,6 +65,6 @@ def _open(name: ProviderName, path: Path, behind: Sequence[ProviderName], asked:
     )
 
 
-def _none_of(passed_over: dict[str, str]) -> str:
+def _none_of(passed_over: Mapping[str, str]) -> str:
     reasons = "; ".join(f"{name}: {why}" for name, why in passed_over.items())
     return f"none of the providers asked for can be had ({reasons})"

@@ -21,7 +21,7 @@ import numpy as np
 from pipeline.errors import CamgraphError
 from pipeline.messages import Array
 from stages.inference.engine import RunFailed
-from stages.inference.opening import Asked, open_model
+from stages.inference.opening import Asked, NoProvider, open_model
 
 LIMIT_S = 40
 """Longer than CUDA takes to start, and two of them within the time that a stage has to open."""
@@ -48,6 +48,8 @@ def answer_of(outputs: Mapping[str, Array]) -> Answer:
 
 def try_in_process(path: Path, asked: Asked, inputs: Inputs, limit_s: float = LIMIT_S) -> Trial:
     """Open the model on the first provider of ``asked``, and run it on zeros of these shapes; it never raises for that.
+
+    Without ``inputs`` it is only opened.
 
     After ``limit_s`` it is ended; it ends itself where nobody waits for it any more.
     """
@@ -77,7 +79,10 @@ def tried(path: Path, asked: Asked, inputs: Inputs) -> Trial:
         engine, passed_over = open_model(path, asked)
         if passed_over:
             return Trial(passed_over[asked.providers[0]])
-        outputs = engine.run({name: np.zeros(shape, dtype) for name, (dtype, shape) in inputs.items()})
+        zeros = {name: np.zeros(shape, dtype) for name, (dtype, shape) in inputs.items()}
+        outputs = engine.run(zeros) if zeros else {}
+    except NoProvider as error:
+        return Trial(error.why[asked.providers[0]])
     except (CamgraphError, RunFailed) as error:
         return Trial(str(error))
     share = sum(part for name, part in engine.placement.shares().items() if name != "CPUExecutionProvider")

@@ -3,38 +3,21 @@
 from __future__ import annotations
 
 import subprocess
-import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import get_args
 
+import onnx
+from onnx import TensorProto, helper
+
 from stages.inference.engine import ProviderName
+from stages.inference.opening import Asked
+from stages.inference.trial import try_in_process
 from tools.doctor.finding import Finding
 
 _TRY_S = 60.0
 _DRIVER = Path("/proc/driver/nvidia/version")
-_TRY = """
-import sys, tempfile
-from pathlib import Path
-import onnx
-from onnx import TensorProto, helper
-from pipeline.errors import CamgraphError
-from stages.inference.opening import Asked, open_model
-value = helper.make_tensor_value_info
-nodes = [helper.make_node("MatMul", ["x", "x"], ["z"]), helper.make_node("Relu", ["z"], ["y"])]
-graph = helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, [4, 4])], [value("y", TensorProto.FLOAT, [4, 4])])
-model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-with tempfile.TemporaryDirectory() as folder:
-    onnx.save(model, folder + "/m.onnx")
-    try:
-        import numpy
-        engine = open_model(Path(folder) / "m.onnx", Asked((sys.argv[1],))).engine
-        engine.run({"x": numpy.eye(4, dtype=numpy.float32)})
-        print(engine.provider)
-    except CamgraphError as error:
-        told = str(error).partition(f"({sys.argv[1]}: ")[2].partition("); ")[0]
-        sys.exit(told or str(error))
-"""
 _CURES: dict[ProviderName, str] = {
     "cuda": "pip install 'onnxruntime-gpu[cuda,cudnn]', and a driver for CUDA 13",
     "tensorrt": "install TensorRT 10 (libnvinfer.so.10) and put it on LD_LIBRARY_PATH",
@@ -58,15 +41,18 @@ def look_at_providers(why_not: Try | None = None) -> Iterator[Finding]:
 
 
 def _tried(name: ProviderName) -> str:
-    try:
-        done = subprocess.run(  # noqa: S603 - this Python
-            [sys.executable, "-c", _TRY, name], capture_output=True, text=True, timeout=_TRY_S, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return f"it did not answer within {_TRY_S:.0f} s"
-    if done.returncode == 0:
-        return ""
-    return (done.stderr.strip().splitlines() or [f"it died of signal {-done.returncode}"])[-1]
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder) / "two_nodes.onnx"
+        onnx.save(_two_nodes(), model)
+        return try_in_process(model, Asked((name,)), {"x": ("float32", (4, 4))}, _TRY_S).failure
+
+
+def _two_nodes() -> onnx.ModelProto:
+    value = helper.make_tensor_value_info
+    nodes = [helper.make_node("MatMul", ["x", "x"], ["z"]), helper.make_node("Relu", ["z"], ["y"])]
+    ends = [value("x", TensorProto.FLOAT, [4, 4])], [value("y", TensorProto.FLOAT, [4, 4])]
+    graph = helper.make_graph(nodes, "g", *ends)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
 def look_at_gpu(driver: Path = _DRIVER) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -143,20 +143,16 @@ def _jobs(model: Path, pictures: Pictures, options: dict[str, Any], folder: Path
             model, one, Asked((one.provider,), one.split.intra_op, options["precision"]),
             pictures.contract.name, folder / "pictures.npy",
         )
-        for one in bench_grid.grid(provider_names(options["providers"]), batches, splits)
+        for one in bench_grid.grid(_providers(options["providers"]), batches, splits)
     ]  # fmt: skip
 
 
-def provider_names(text: str | None) -> Sequence[ProviderName]:
+def _providers(text: str | None) -> Sequence[ProviderName]:
     """Those in a list with commas, or all. Raises UserError where there is no such provider."""
-    from stages.inference.engine import ProviderName  # noqa: PLC0415
     from stages.inference.onnxruntime_engine import PROVIDERS  # noqa: PLC0415
+    from tools.models.provider_names import provider_names  # noqa: PLC0415
 
-    names = [name.strip() for name in text.split(",")] if text else list(PROVIDERS)
-    for name in names:
-        if name not in get_args(ProviderName):
-            raise UserError(f"--providers {text}: there is no `{name}`; expected {', '.join(get_args(ProviderName))}")
-    return cast("Sequence[ProviderName]", names)
+    return provider_names(text) if text else list(PROVIDERS)
 
 
 def sides(text: str | None) -> tuple[int, int] | None:

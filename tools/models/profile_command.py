@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.errors import UserError
-from tools.models.bench_command import provider_names, sides
+from tools.models.bench_command import sides
+from tools.models.provider_names import provider_names
 from tools.plots import require_matplotlib
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def profile_model(file: str, **options: Any) -> None:
     if options["picture"]:
         require_matplotlib()
     model = find_model(file, Path.cwd())
-    providers = tuple(provider_names(options["providers"]))
+    providers = provider_names(options["providers"])
     pictures = bench_pictures.pictures_of(model, options["sources"], sides(options["size"]))
     rows = pictures.contract.batch or options["batch"]
     [batch, *_] = bench_worker.batches(pictures.rows, rows)

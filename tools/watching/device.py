@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+Try = Callable[[Path], str]
+"""Why a GPU does not run a model; "" where it does."""
 
 _DRIVERS = (Path("/dev/nvidiactl"), Path("/dev/dxg"))
 _MOST_THREADS = 64
 _PROBE_S = 120.0
-_PROBE = """
-import sys
-from pathlib import Path
-from pipeline.errors import CamgraphError
-from stages.inference.opening import Asked, open_model
-try:
-    open_model(Path(sys.argv[1]), Asked(("cuda",)))
-except CamgraphError as error:
-    sys.exit(str(error))
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +25,8 @@ class Device:
     why_not: str = ""
 
 
-def find_device(model: Path) -> Device:
-    """The GPU where one runs this model, else all cores of the CPU.
+def find_device(model: Path, attempt: Try | None = None) -> Device:
+    """The GPU where one opens this model (tried in another process), else all cores of the CPU.
 
     On a CPU a thread for each core with single frames was faster than batches; on a GPU two threads keep it busy while
     batches are gathered.
@@ -42,18 +34,14 @@ def find_device(model: Path) -> Device:
     cpu = Device(("cpu",), 1, min(len(os.sched_getaffinity(0)), _MOST_THREADS))
     if not any(driver.exists() for driver in _DRIVERS) or not model.is_file():
         return cpu
-    problem = _why_no_gpu(model)
+    problem = (attempt or _why_not)(model)
     if problem:
         return Device(cpu.providers, cpu.batch, cpu.threads, problem)
     return Device(("cuda", "cpu"), 8, 2)
 
 
-def _why_no_gpu(model: Path) -> str:
-    """Tried in a process of its own: what CUDA once has, it keeps until the process ends."""
-    try:
-        tried = subprocess.run(  # noqa: S603 - this Python
-            [sys.executable, "-c", _PROBE, str(model)], capture_output=True, text=True, timeout=_PROBE_S, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return f"opening the model on it took longer than {_PROBE_S:.0f} s"
-    return "" if tried.returncode == 0 else (tried.stderr.strip().splitlines() or ["it failed"])[-1]
+def _why_not(model: Path) -> str:
+    from stages.inference.opening import Asked  # noqa: PLC0415 - takes long, and most machines have no GPU
+    from stages.inference.trial import try_in_process  # noqa: PLC0415
+
+    return try_in_process(model, Asked(("cuda",)), {}, _PROBE_S).failure

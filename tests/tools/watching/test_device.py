@@ -33,15 +33,7 @@ def test_a_gpu_that_cannot_run_the_model_is_told_of(model: Path, monkeypatch: py
 
 def test_a_gpu_that_runs_the_model_gets_batches(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "_DRIVERS", (model,))
-    monkeypatch.setattr(device, "_PROBE", "import sys; assert sys.argv[1].endswith('m.onnx')")
-    assert find_device(model) == Device(("cuda", "cpu"), 8, 2)
-
-
-def test_an_attempt_that_takes_too_long_is_given_up(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "_DRIVERS", (model,))
-    monkeypatch.setattr(device, "_PROBE", "import time; time.sleep(60)")
-    monkeypatch.setattr(device, "_PROBE_S", 0.2)
-    assert find_device(model).why_not == "opening the model on it took longer than 0 s"
+    assert find_device(model, lambda _: "") == Device(("cuda", "cpu"), 8, 2)
 
 
 def test_a_model_that_is_not_there_yet_is_not_tried(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
