@@ -21,10 +21,11 @@ from pipeline.paths import ASSET_PREFIX
 from pipeline.stage import Stage, Upstream
 from stages.inference import onnxruntime_engine
 from stages.inference.automatic import choose_once
-from stages.inference.batches import BatchRuns, Row
+from stages.inference.batches import BatchRuns, Given, Row
 from stages.inference.contracts import check_size, read_contract, reading_of
 from stages.inference.devices import device_of, on_device
 from stages.inference.engine import Engine, Opened, ProviderName
+from stages.inference.feeds import FeedError, Feeds, read_feeds
 from stages.inference.infer_settings import InferSettings
 from stages.inference.model_files import find_libraries, find_model, sha256_of, verify_model
 from stages.inference.opening import Asked, open_model
@@ -61,8 +62,10 @@ class Infer(Stage[InferSettings]):
             return
         try:
             path = find_model(settings.file, base_folder)
-            read_contract(signature_of(path, settings, base_folder), settings.file, settings.input)
+            inputs_of(signature_of(path, settings, base_folder), settings)
             verify_model(path, settings.sha256)
+        except FeedError as error:
+            yield ("feeds", error.name), str(error)
         except UserError as error:
             yield ("model",), str(error)
         yield from settings.problems()
@@ -91,7 +94,7 @@ class Infer(Stage[InferSettings]):
         pictures = [(name, said["picture"]["size"]) for name, said in upstream.stages.items() if "picture" in said]
         if pictures:
             signature = signature_of(path, settings, base_folder)
-            check_size(read_contract(signature, settings.file, settings.input), settings.file, *pictures[-1])
+            check_size(inputs_of(signature, settings)[0], settings.file, *pictures[-1])
         return {} if settings.sha256 else {"sha256": sha256_of(path)}
 
     @classmethod
@@ -117,7 +120,7 @@ class Infer(Stage[InferSettings]):
         s = self.settings
         self._engine, passed_over = self._open_server(s.server) if s.server else self._open_file(s.file)
         signature = self._engine.signature
-        self._contract = read_contract(signature, s.shown_model, s.input)
+        self._contract, self._feeds = inputs_of(signature, s)
         sizes = (self._contract.batch,) if self._contract.batch else s.batch_sizes
         fastest = self._tuned(sizes, time.monotonic() - began) if s.tune else None
         most = min(fastest or s.max_rows, self._engine.most_rows or s.max_rows)
@@ -125,7 +128,7 @@ class Infer(Stage[InferSettings]):
             raise UserError(
                 self._say(f"{s.shown_model} takes at most {most} pictures at once, got batches of {sizes[-1]}")
             )
-        self._runs = BatchRuns(self._engine, self._contract, sizes=sizes, most=most)
+        self._runs = BatchRuns(self._engine, self._contract, self._feeds, sizes=sizes, most=most)
         self._nothing = {name: row[:0] for name, row in self._warm_up(sizes).items()}
         for provider, why in passed_over.items():
             self.context.log.warning("provider_unavailable", wanted=provider, runs_on=self._engine.provider, why=why)
@@ -163,15 +166,15 @@ class Infer(Stage[InferSettings]):
         if self._engine.provider != onnxruntime_engine.CPU:
             self.context.log.info("model_not_tuned", why=f"{self._engine.provider} runs it, and only the CPU is tuned")
             return None
-        s, contract, usual = self.settings, self._contract, self._engine
-        width, height = _first_size(contract, usual.signature)
+        s, usual = self.settings, self._engine
+        width, height = size = _first_size(self._contract, usual.signature)
 
         def engine(threads: int) -> Engine:
             on_cpu = replace(asked, providers=("cpu",), threads=threads)
             return usual if threads == asked.threads else open_model(path, on_cpu).engine
 
         def pictures(rows: int) -> Mapping[str, Array]:
-            return {contract.name: np.zeros(contract.shape(rows, height, width), contract.dtype)}
+            return _black(self._contract, self._feeds, rows, size)
 
         sha256 = s.sha256 or sha256_of(path)
         key = {"model": sha256, "picture": [width, height], "onnxruntime": onnxruntime_engine.version()}
@@ -182,12 +185,11 @@ class Infer(Stage[InferSettings]):
         return found.rows
 
     def _black(self, path: Path) -> Mapping[str, Array]:
-        """The model's input for black pictures."""
+        """The model's inputs for black pictures."""
         signature = signature_of(path, self.settings, self.context.base_folder)
-        contract = read_contract(signature, self.settings.file, self.settings.input)
+        contract, feeds = inputs_of(signature, self.settings)
         rows = contract.batch or min(self.settings.batch_sizes, default=1)
-        width, height = _first_size(contract, signature)
-        return {contract.name: np.zeros(contract.shape(rows, height, width), contract.dtype)}
+        return _black(contract, feeds, rows, _first_size(contract, signature))
 
     def _say_what_was_opened(self, seconds: float) -> None:
         nodes = ", ".join(f"{name} {share:.0%}" for name, share in self._engine.placement.shares().items())
@@ -204,7 +206,8 @@ class Infer(Stage[InferSettings]):
     def process(self, items: Sequence[Tensor]) -> Iterable[Tensor]:
         pictures = [self._picture(item) for item in items]
         try:
-            rows = self._runs.rows(pictures)
+            given = [Given(picture, self._feeds.of_item(item)) for item, picture in zip(items, pictures, strict=True)]
+            rows = self._runs.rows(given)
         except UserError as error:
             raise UserError(self._say(str(error))) from None
         return [self._result(item, own) for item, own in zip(items, rows, strict=True)]
@@ -249,10 +252,11 @@ class Infer(Stage[InferSettings]):
 
     def _warm_up(self, sizes: Sequence[int]) -> Row:
         """First runs, so that no frame waits for what providers put off until then (TensorRT its engines)."""
-        width, height = _first_size(self._contract, self._engine.signature)
+        width, height = size = _first_size(self._contract, self._engine.signature)
         try:
             for count in sizes or (1,):
-                [rows] = self._runs.rows([np.zeros((count, height, width, 3), np.uint8)])
+                black = Given(np.zeros((count, height, width, 3), np.uint8), self._feeds.of_black(count, size))
+                [rows] = self._runs.rows([black])
         except UserError as error:
             raise UserError(self._say(str(error))) from None
         except Unavailable as error:
@@ -269,6 +273,18 @@ def _first_size(contract: InputContract, signature: Signature) -> tuple[int, int
     """Width and height of a picture to begin with."""
     stated = stated_size(signature.metadata) or WARM_UP_SIZE
     return contract.width or stated[0], contract.height or stated[1]
+
+
+def _black(contract: InputContract, feeds: Feeds, rows: int, size: tuple[int, int]) -> Mapping[str, Array]:
+    """A model's inputs for so many black pictures of this size (width, height)."""
+    picture = np.zeros(contract.shape(rows, size[1], size[0]), contract.dtype)
+    return {contract.name: picture, **feeds.of_black(rows, size), **feeds.of_run(rows)}
+
+
+def inputs_of(signature: Signature, settings: InferSettings) -> tuple[InputContract, Feeds]:
+    """What the model wants for its pictures, and what fills its other inputs. Raises UserError."""
+    contract = read_contract(signature, settings.shown_model, settings.input, settings.feeds)
+    return read_feeds(signature, contract, settings.shown_model, settings.feeds)
 
 
 def signature_of(path: Path, settings: InferSettings, base_folder: Path) -> Signature:

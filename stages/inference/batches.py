@@ -10,7 +10,8 @@ What comes out for a picture does not depend on what it shared a run with.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from pipeline.errors import BadItem, UserError
 from pipeline.messages import Array
 from stages.inference.contracts import mixed_output
 from stages.inference.engine import Engine, RunFailed
+from stages.inference.feeds import NO_FEEDS, Feeds
 from stages.inference.pinned import TakesFromHost, plain_array
 from stages.vision.batching import runs_of
 from stages.vision.decoding.end2end import joined_rows, rows_by_image
@@ -27,15 +29,34 @@ Row = dict[str, Array]
 """The model's outputs for one picture, each with a leading axis of 1."""
 
 
+@dataclass(frozen=True)
+class Given:
+    """Of one item: pictures, uint8 RGB (n, H, W, 3), and by their names rows for the model's other inputs."""
+
+    pictures: Array
+    beside: Mapping[str, Array] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+    def each(self) -> Iterator[Given]:
+        """Its pictures one by one."""
+        for i in range(len(self)):
+            yield Given(self.pictures[i : i + 1], {name: rows[i : i + 1] for name, rows in self.beside.items()})
+
+
 class BatchRuns:
-    """An engine for pictures, uint8 RGB (n, H, W, 3); several threads may use it at once.
+    """An engine for pictures of many items; several threads may use it at once.
 
     ``sizes``: the only numbers of pictures that a run may have, ascending; empty for any up to ``most``.
     """
 
-    def __init__(self, engine: Engine, contract: InputContract, *, sizes: Sequence[int], most: int) -> None:
+    def __init__(
+        self, engine: Engine, contract: InputContract, feeds: Feeds = NO_FEEDS, *, sizes: Sequence[int], most: int
+    ) -> None:
         self._engine = engine
         self._contract = contract
+        self._feeds = feeds
         self._sizes = sizes
         self._most = most
         self._mixed = mixed_output(engine.signature)
@@ -43,18 +64,18 @@ class BatchRuns:
         self._new_array = engine.new_array if isinstance(engine, TakesFromHost) else plain_array
         self._threads = threading.local()
 
-    def rows(self, pictures: Sequence[Array]) -> list[list[Row]]:
+    def rows(self, items: Sequence[Given]) -> list[list[Row]]:
         """What the model says of each picture of each item: those of one size share runs.
 
         Raises BadItem where the model does not take them, UserError where its outputs have no axis of pictures.
         """
-        results: list[list[Row]] = [[] for _ in pictures]
+        results: list[list[Row]] = [[] for _ in items]
         groups: dict[tuple[int, ...], list[int]] = {}
-        for index, picture in enumerate(pictures):
-            groups.setdefault(picture.shape[1:3], []).append(index)
+        for index, item in enumerate(items):
+            groups.setdefault(item.pictures.shape[1:3], []).append(index)
         for indexes in groups.values():
-            owners = [index for index in indexes for _ in range(len(pictures[index]))]
-            for index, row in zip(owners, self._run([pictures[index] for index in indexes]), strict=True):
+            owners = [index for index in indexes for _ in range(len(items[index]))]
+            for index, row in zip(owners, self._run([items[index] for index in indexes]), strict=True):
                 results[index].append(row)
         return results
 
@@ -65,25 +86,27 @@ class BatchRuns:
     def _stacked(self, name: str, parts: list[Array]) -> Array:
         return joined_rows(parts) if name == self._mixed else np.concatenate(parts)
 
-    def _run(self, pictures: Sequence[Array]) -> Iterator[Row]:
+    def _run(self, items: Sequence[Given]) -> Iterator[Row]:
         """The rows of pictures of one size, in order; a run that is too small is filled up with its last row."""
-        rows = sum(map(len, pictures))
+        rows = sum(map(len, items))
         runs = list(runs_of(rows, most=self._most, sizes=self._sizes))
         if len(runs) == 1 and runs[0].rows == rows:
-            yield from self._run_once(pictures)
+            yield from self._run_once(items)
             return
-        singles = [picture[i : i + 1] for picture in pictures for i in range(len(picture))]
+        singles = [single for item in items for single in item.each()]
         for run in runs:
             own = singles[run.first : run.first + run.own]
             yield from self._run_once([*own, *[own[-1]] * (run.rows - run.own)])[: run.own]
 
-    def _run_once(self, pictures: Sequence[Array]) -> list[Row]:
-        count = sum(len(picture) for picture in pictures)
+    def _run_once(self, items: Sequence[Given]) -> list[Row]:
+        count = sum(map(len, items))
         if count == 0:
             return []
-        batch = self._converter().batch(pictures)
+        inputs = {self._contract.name: self._converter().batch([item.pictures for item in items])}
+        for name in items[0].beside:
+            inputs[name] = np.concatenate([item.beside[name] for item in items])
         try:
-            outputs = self._engine.run({self._contract.name: batch})
+            outputs = self._engine.run(inputs | self._feeds.of_run(count))
         except RunFailed as error:
             raise BadItem("model_failed", str(error)) from None
         each = [self._each(name, output, count) for name, output in outputs.items()]

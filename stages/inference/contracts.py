@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from pydantic import Field
 
 from pipeline.errors import UserError
 from pipeline.stage import Settings
+from stages.inference.feeds import Feed, picture_input
 from stages.vision.model_contract import ContractError, InputContract, Layout, Order, Overrides, derive_contract
 from stages.vision.recognition import Reading, Signature, Unrecognised, recognise
+
+NOTHING_ELSE: Mapping[str, Feed] = MappingProxyType({})
 
 
 class InputSettings(Settings):
@@ -22,16 +28,16 @@ class InputSettings(Settings):
     )
 
 
-def read_contract(signature: Signature, model: str, stated: InputSettings) -> InputContract:
+def read_contract(
+    signature: Signature, model: str, stated: InputSettings, feeds: Mapping[str, Feed] = NOTHING_ELSE
+) -> InputContract:
     """What a model wants for its pictures: what the settings say, else what its kind wants. Raises UserError."""
-    if len(signature.inputs) != 1:
-        names = ", ".join(entry.name for entry in signature.inputs)
-        raise UserError(f"{model}: expected a model with one input, a picture; this one has: {names}")
+    port = picture_input(signature, model, feeds)
     usual = reading_of(signature)
     order, scale = (usual.picture.order, usual.picture.scale) if usual else (None, None)
     overrides = Overrides(stated.layout, stated.order or order, stated.scale if stated.scale is not None else scale)
     try:
-        return derive_contract(*signature.inputs[0], overrides)
+        return derive_contract(*port, overrides)
     except ContractError as error:
         raise UserError(f"{model}: {error}") from None
 

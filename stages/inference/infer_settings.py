@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self, get_args
 
@@ -12,6 +12,7 @@ from pipeline.stage import Settings
 from stages.inference.contracts import InputSettings
 from stages.inference.devices import device_problems
 from stages.inference.engine import ProviderName
+from stages.inference.feeds import Feed
 from stages.inference.openvino_engine import Precision
 from stages.inference.options import RECORDING, Device, ProviderOptions
 from stages.inference.served_models import MISSING, is_installed
@@ -95,6 +96,11 @@ class InferSettings(Settings):
         description="Of the model's file: any other is refused; by default what it is when the run starts",
     )
     input: InputSettings = Field(InputSettings(), description="What the model's input is, where it does not say so")
+    feeds: Mapping[str, Feed] = Field(
+        {},
+        description="What fills inputs beside the picture's, by their names: numbers, a size or scale of each picture, "
+        "or an array that a stage before puts beside it",
+    )
 
     @field_validator("providers")
     @classmethod

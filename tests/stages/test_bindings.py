@@ -21,7 +21,7 @@ from onnx import TensorProto, helper
 
 from pipeline.messages import Array
 from stages.inference import bindings, onnxruntime_engine, pinned
-from stages.inference.batches import BatchRuns
+from stages.inference.batches import BatchRuns, Given
 from stages.inference.bindings import MOST_SETS, NO_GRAPH, BoundRuns, BoundSet, Place
 from stages.inference.engine import RunFailed
 from stages.inference.onnxruntime_engine import OnnxRuntimeEngine, on_cuda
@@ -195,7 +195,7 @@ def test_pictures_of_many_cameras_in_buckets(fixed: Recorder, made: list[BoundSe
     contract = InputContract("images", "nchw", "float32", "rgb", 1 / 255, None, None, None)
     pictures = [np.random.default_rng(i).integers(0, 256, (1, 8, 8, 3), dtype=np.uint8) for i in range(7)]
     engine = OnnxRuntimeEngine(fixed._session, "cpu", BoundRuns(fixed._session, CPU))
-    rows = BatchRuns(engine, contract, sizes=(1, 2, 4), most=32).rows(pictures)
+    rows = BatchRuns(engine, contract, sizes=(1, 2, 4), most=32).rows([Given(picture) for picture in pictures])
     for picture, [row] in zip(pictures, rows, strict=True):
         np.testing.assert_array_equal(row["out"], (picture.transpose(0, 3, 1, 2) / 255).astype(np.float32))
     assert len(made) == 1, "7 pictures are two runs of a bucket of 4"
@@ -344,5 +344,5 @@ def test_batches_are_written_where_the_engine_wants_them(session: ort.InferenceS
     engine = OnnxRuntimeEngine(session, "cpu", None, new_array)
     contract = InputContract("images", "nchw", "float32", "rgb", 1 / 255, None, None, None)
     with pytest.raises(Exception, match="no axis for them"):
-        BatchRuns(engine, contract, sizes=(), most=8).rows([np.zeros((2, 8, 8, 3), np.uint8)])
+        BatchRuns(engine, contract, sizes=(), most=8).rows([Given(np.zeros((2, 8, 8, 3), np.uint8))])
     assert asked[-1] == (2 * 3 * 8 * 8, "float32")

@@ -226,7 +226,7 @@ def test_checking_a_model(tmp_path: Path) -> None:
         "text.onnx": "cannot be read as an ONNX model",
         "empty.onnx": "cannot be read as an ONNX model",
         "grey.onnx": "neither the second nor the last axis is 3",
-        "two.onnx": "this one has: images, more",
+        "two.onnx": "expected one input that takes the picture",
     }.items():
         [problem] = problems(tmp_path, model=name)
         assert text in problem
