@@ -73,6 +73,7 @@ prove: dev
 bench: dev
 	$(BIN)/camgraph assets pull
 	$(BIN)/python -m tools.bench_graph --report docs/benchmarks.md
+	$(BIN)/python -m tools.bench_runtime --report docs/benchmarks.md
 	$(BIN)/python -m tools.bench_peers --report docs/benchmarks.md --json docs/peers.json --plot docs/pictures/peers.png
 	$(BIN)/python -m tools.cost_curves --report docs/benchmarks.md
 	$(BIN)/python -m tools.bench_live --report docs/live.md

@@ -67,8 +67,8 @@ def test_a_page_without_marks_is_refused_before_anything_is_measured(tmp_path: P
     ("tool", "page"),
     [
         ("prove", "proof"), ("live_faults", "live_faults"), ("live_kills", "live_kills"), ("soak", "soak"),
-        ("bench_graph", "benchmarks"), ("bench_live", "live"), ("bench_latency", "latency"),
-        ("parser_delay", "latency"), ("bench_cameras", "many_cameras"),
+        ("bench_graph", "benchmarks"), ("bench_runtime", "benchmarks"), ("bench_live", "live"),
+        ("bench_latency", "latency"), ("parser_delay", "latency"), ("bench_cameras", "many_cameras"),
     ],
 )  # fmt: skip
 def test_every_page_has_the_place_for_what_its_tool_writes(tool: str, page: str) -> None:

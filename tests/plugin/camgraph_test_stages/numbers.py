@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import ClassVar
 
 from pydantic import Field
@@ -20,6 +22,7 @@ class NullModelSettings(Settings):
 
     cost_ms: float = Field(0.0, ge=0, description="What one batch takes.")
     spin: bool = Field(False, description="Keep the processor busy meanwhile, instead of sleeping.")
+    one_device: bool = Field(False, description="Batches take their time one after the other, whatever the threads.")
     log: str = Field("", description="A file: `begun_ns camera epoch seq captured_ns` for each item; empty: none.")
 
 
@@ -32,12 +35,16 @@ class NullModel(Stage[NullModelSettings]):
     own_thread = True
     thread_safe = True
 
+    def open(self) -> None:
+        self._device = threading.Lock()
+
     def process(self, items: Sequence[Number]) -> Iterable[Message]:
         until = time.perf_counter() + self.settings.cost_ms / 1e3
         if self.settings.log:
             self._tell(items, time.monotonic_ns())
         if not self.settings.spin and self.settings.cost_ms:
-            time.sleep(self.settings.cost_ms / 1e3)
+            with self._device if self.settings.one_device else nullcontext():
+                time.sleep(self.settings.cost_ms / 1e3)
         for item in items:
             item.verify()
             yield item.with_value(item.value)
