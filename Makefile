@@ -28,6 +28,7 @@ TEST_JOBS ?= 3
 PYTEST    := -m pytest -n $(TEST_JOBS) --dist worksteal
 test: dev
 	$(BIN)/camgraph assets pull
+	$(BIN)/camgraph assets pull movenet-lightning.onnx movenet-thunder.onnx
 	$(BIN)/python $(PYTEST)
 
 # The other Pythons that are declared, where they can be had (on the PATH, or by pyenv).

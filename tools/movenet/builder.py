@@ -8,7 +8,7 @@ convolution takes the factor into its kernel, so that normalising the input cost
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,12 +39,14 @@ class Affine:
 class Builder:
     """The model so far. Keys of `values` and `channels` are names of TensorFlow nodes.
 
-    `new_names`: TensorFlow node -> the name that its value has in the model, where it is not its own.
+    `new_names`: TensorFlow node -> the name that its value has in the model, where it is not its own. `size`: (rows,
+    columns) of the pictures, where the graph takes no others.
     """
 
     graph: Graph
     input_name: str
     new_names: Mapping[str, str]
+    size: tuple[int, int] | None = None
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     initializers: dict[str, onnx.TensorProto] = field(default_factory=dict)
     values: dict[str, str | Affine] = field(default_factory=dict)
@@ -96,14 +98,18 @@ class Builder:
         value = self.values[name]
         return value if isinstance(value, Affine) else Affine(value, np.ones((1, 1, 1, 1)), np.zeros((1, 1, 1, 1)))
 
-    def model(self, name: str, metadata: Mapping[str, str]) -> onnx.ModelProto:
-        """The model: one input [batch, height, width, 3] uint8, the outputs [batch, channels, rows, columns]."""
-        made = [
+    def pictures(self) -> list[onnx.ValueInfoProto]:
+        """The values with new names as outputs [batch, channels, rows, columns]."""
+        return [
             helper.make_tensor_value_info(new, TensorProto.FLOAT, ["batch", self.channels[old], "rows", "columns"])
             for old, new in self.new_names.items()
         ]
-        pictures = helper.make_tensor_value_info(self.input_name, TensorProto.UINT8, ["batch", "height", "width", 3])
-        graph = helper.make_graph(self.nodes, name, [pictures], made, list(self.initializers.values()))
+
+    def model(self, name: str, metadata: Mapping[str, str], outputs: Sequence[onnx.ValueInfoProto]) -> onnx.ModelProto:
+        """The model: one input [batch, height, width, 3] uint8, and these outputs."""
+        shape = ["batch", *(self.size or ("height", "width")), 3]
+        pictures = helper.make_tensor_value_info(self.input_name, TensorProto.UINT8, shape)
+        graph = helper.make_graph(self.nodes, name, [pictures], outputs, list(self.initializers.values()))
         model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)])
         model.producer_name, model.producer_version = PRODUCER, PRODUCER_VERSION
         helper.set_model_props(model, dict(sorted(metadata.items())))

@@ -17,16 +17,27 @@ def convert(
     """The part of `graph` that the nodes `outputs` (new name -> name in the graph) need, as a checked model.
 
     The input is [batch, height, width, 3] uint8; outputs are [batch, channels, rows, columns] float32. Raises
-    ConversionError where an output is missing or an operation is not known.
+    ConversionError as `convert_part`.
     """
-    builder = Builder(graph, input_name, {old: new for new, old in outputs.items()})
+    builder = convert_part(graph, input_name=input_name, outputs=outputs)
+    return builder.model(name, metadata, builder.pictures())
+
+
+def convert_part(
+    graph: Graph, *, input_name: str, outputs: Mapping[str, str], size: tuple[int, int] | None = None
+) -> Builder:
+    """The same, to go on building with. ``size``: (rows, columns) of the pictures of a graph that takes no others.
+
+    Raises ConversionError where an output is missing or an operation is not known.
+    """
+    builder = Builder(graph, input_name, {old: new for new, old in outputs.items()}, size)
     for node in in_order(graph, outputs.values()):
         if node.op not in OPERATIONS:
             raise ConversionError(f"{node}: operation not known; known are {', '.join(sorted(OPERATIONS))}")
         OPERATIONS[node.op](builder, node)
     for old in outputs.values():
         builder.picture(old)
-    return builder.model(name, metadata)
+    return builder
 
 
 def in_order(graph: Graph, ends: Iterable[str]) -> list[Node]:

@@ -32,6 +32,21 @@ def cast(builder: Builder, node: Node) -> None:
     builder.set(node, builder.values[source], builder.channels[source])
 
 
+def batch_of_one(builder: Builder, node: Node) -> None:
+    """Takes a batch of one apart, or makes one: here any batch stays what it is."""
+    source = node.inputs[0]
+    match node.op:
+        case "ExpandDims":
+            axes: tuple[int, ...] = (int(builder.weight(node, 1)),)
+        case "Squeeze":
+            axes = node.numbers("squeeze_dims", ())
+        case _:
+            axes = (node.number("axis"),)
+    if axes != (0,):
+        raise ConversionError(f"{node}: expected the axis 0, which is that of the pictures, got {axes}")
+    builder.set(node, builder.values[source], builder.channels[source])
+
+
 def arithmetic(builder: Builder, node: Node) -> None:
     """A picture plus, minus or times a constant, or the sum of two pictures."""
     left, right = node.inputs
@@ -136,9 +151,13 @@ def resize_bilinear(builder: Builder, node: Node) -> None:
 
 
 def _growth(builder: Builder, node: Node) -> tuple[int, ...]:
-    """(rows, columns) of Mul(StridedSlice(Shape(input), [1], [3], [1]), [rows, columns])."""
+    """(rows, columns) of Mul(StridedSlice(Shape(input), [1], [3], [1]), [rows, columns]), or of a size of its own."""
     source, name = node.inputs
     nodes = builder.graph.nodes
+    if builder.size and builder.is_weight(name):
+        wanted, own = builder.weight(node, 1).tolist(), _size_of(builder, source)
+        if all(after % before == 0 for after, before in zip(wanted, own, strict=True)):
+            return tuple(after // before for after, before in zip(wanted, own, strict=True))
     match nodes.get(name):
         case Node(op="Mul", inputs=(sliced, _)) as product:
             growth = builder.weight(product, 1)
@@ -146,6 +165,18 @@ def _growth(builder: Builder, node: Node) -> tuple[int, ...]:
             if slicing and slicing.op == "StridedSlice" and _is_size_of(builder, slicing, source):
                 return tuple(int(factor) for factor in growth)
     raise ConversionError(f"{node}: expected the size to be the input's own size times a constant, got {name}")
+
+
+def _size_of(builder: Builder, name: str) -> tuple[int, ...]:
+    """(rows, columns) of a picture, in a graph whose pictures have one size."""
+    node = builder.graph.nodes[name]
+    if node.op == "Placeholder":
+        return builder.size or ()
+    if node.op == "ResizeBilinear":
+        return tuple(builder.weight(node, 1).tolist())
+    before = _size_of(builder, node.inputs[0])
+    strides = node.numbers("strides", _ONES)[1:3]
+    return tuple(-(-side // stride) for side, stride in zip(before, strides, strict=True))
 
 
 def _is_size_of(builder: Builder, slicing: Node, source: str) -> bool:
@@ -165,11 +196,14 @@ OPERATIONS: dict[str, Callable[[Builder, Node], None]] = {
     "AddV2": arithmetic,
     "Cast": cast,
     "DepthwiseConv2dNative": depthwise_convolution,
+    "ExpandDims": batch_of_one,
     "FusedDepthwiseConv2dNative": depthwise_convolution,
     "Mul": arithmetic,
     "Placeholder": placeholder,
     "ResizeBilinear": resize_bilinear,
     "Sigmoid": sigmoid,
+    "Squeeze": batch_of_one,
     "Sub": arithmetic,
+    "Unpack": batch_of_one,
     "_FusedConv2D": convolution,
 }

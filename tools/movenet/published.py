@@ -1,6 +1,6 @@
-"""The decoder that MultiPose was published with, run node by node in numpy: slow, and what ours is compared with.
+"""The decoder that a MoveNet was published with, run node by node in numpy: slow, and what ours is compared with.
 
-It takes the heads of one picture and gives six people, as the TF.js model itself would. Each operation has
+It takes the heads of one picture and gives what the TF.js model itself would. Each operation has
 one entry in `_OPERATIONS`, written after TensorFlow's definition of it.
 """
 
@@ -24,12 +24,13 @@ RESULT = "Identity"
 _CASTS = {"DT_FLOAT": np.float32, "DT_INT32": np.int32}
 
 
-def published_decoder(graph: Graph, heads: Mapping[str, Array]) -> Array:
-    """What the graph makes of one picture's heads, each (channels, rows, columns): (6, 56) float32.
+def published_decoder(graph: Graph, heads: Mapping[str, Array], names: Mapping[str, str] = HEADS) -> Array:
+    """What the graph makes of one picture's heads, each (channels, rows, columns), ``names`` being their nodes.
 
-    A row is 17 x (y, x, confidence), then ymin, xmin, ymax, xmax as fractions of the picture, then the score.
+    MultiPose: (6, 56) float32, a row is 17 x (y, x, confidence), then ymin, xmin, ymax, xmax as fractions of the
+    picture, then the score. Lightning and Thunder: (1, 17, 3), y, x, confidence.
     """
-    known: dict[str, Value] = {name: heads[head].transpose(1, 2, 0)[None] for head, name in HEADS.items()}
+    known: dict[str, Value] = {name: heads[head].transpose(1, 2, 0)[None] for head, name in names.items()}
     known.update(graph.weights)
     return np.asarray(_value(graph, known, RESULT)[0])
 
@@ -127,6 +128,7 @@ _OPERATIONS: Mapping[str, Callable[..., Value]] = {
     "Shape": _plain(lambda array: _int32(array.shape)),
     "Size": _plain(lambda array: _int32(array.size)),
     "Split": lambda node, axis, array: tuple(np.split(array, node.number("num_split"), axis=int(axis))),
+    "Sqrt": _plain(np.sqrt),
     "SquaredDifference": _plain(lambda left, right: np.square(left - right)),
     "Squeeze": lambda node, array: np.squeeze(array, axis=node.numbers("squeeze_dims", ())),
     "StridedSlice": _strided_slice,

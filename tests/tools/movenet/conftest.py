@@ -80,10 +80,21 @@ def draft():
     return Drafted()
 
 
+def published(name: str) -> tuple[bytes, bytes]:
+    """Topology and weights of a MoveNet as published; the test is skipped where they were not pulled."""
+    paths = [asset_folder() / f"movenet-{name}.{ending}" for ending in ("json", "bin")]
+    if not all(path.is_file() for path in paths):
+        pytest.skip(f"no published {name} in {asset_folder()} (run: camgraph assets pull movenet-{name}.onnx)")
+    return paths[0].read_bytes(), paths[1].read_bytes()
+
+
 @pytest.fixture(scope="session")
 def multipose_files() -> tuple[bytes, bytes]:
-    """Topology and weights of MultiPose as published; the test is skipped where they were not pulled."""
-    paths = [asset_folder() / f"movenet-multipose.{ending}" for ending in ("json", "bin")]
-    if not all(path.is_file() for path in paths):
-        pytest.skip(f"no published MultiPose in {asset_folder()} (run: camgraph assets pull movenet-multipose.onnx)")
-    return paths[0].read_bytes(), paths[1].read_bytes()
+    return published("multipose")
+
+
+@pytest.fixture(scope="session", params=[("lightning", 192), ("thunder", 256)], ids=lambda param: param[0])
+def single_files(request: pytest.FixtureRequest) -> tuple[str, int, tuple[bytes, bytes]]:
+    """Name, side of the picture, and topology and weights."""
+    name, side = request.param
+    return name, side, published(name)
