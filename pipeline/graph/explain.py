@@ -84,6 +84,12 @@ def explain(error: ValidationError, model: type[BaseModel], data: Any, report: R
     return [one.path for one in found]
 
 
+def plainly(error: ValidationError, data: Any) -> str:
+    """The first thing that pydantic found, for values that stand in no file."""
+    first = _locate(data, error.errors(include_url=False)[0])
+    return f"{dotted(first.path)}: expected {_expected(first)}, got {shown(_value_at(data, first.path))}"
+
+
 def _locate(data: Any, error: ErrorDetails) -> _Found:
     path: Path = ()
     union: Path | None = None

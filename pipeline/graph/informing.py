@@ -14,8 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from pipeline.errors import UserError
 from pipeline.graph.arrows import Arrow
+from pipeline.graph.explain import plainly
 from pipeline.graph.nodes import Node
 from pipeline.graph.report import Report, dotted
 from pipeline.graph.structure import order_of
@@ -56,12 +59,12 @@ def _adapted(node: Node, nodes: Mapping[str, Node], arrows: Sequence[Arrow], bas
                     "give each of them its own stage, or write the setting",
                 )
             wanting.setdefault(key, reader.name)
-    return _with(node, found)
+    return _with(node, found, report)
 
 
 def _following(node: Node, base_folder: Path, upstream: Upstream, report: Report) -> Node:
     found = _asked(node, lambda stage, settings: stage.follow(settings, base_folder, upstream), report)
-    return _with(node, found)
+    return _with(node, found, report)
 
 
 def _asked(node: Node, ask: Callable[[type[Stage[Any]], Any], Mapping[str, Any]], report: Report) -> Mapping[str, Any]:
@@ -76,10 +79,19 @@ def _asked(node: Node, ask: Callable[[type[Stage[Any]], Any], Mapping[str, Any]]
         return {}
 
 
-def _with(node: Node, found: Mapping[str, Any]) -> Node:
+def _with(node: Node, found: Mapping[str, Any], report: Report) -> Node:
+    """With these settings; unchanged, and reported, where it does not take them."""
     if not found or node.stage is None:
         return node
     # As a file would have them: a plan is compared with one that was read again.
     values = {**(node.entry.with_ or {}), **json.loads(json.dumps(found))}
-    settings = node.stage.settings_type.model_validate(values)
+    try:
+        settings = node.stage.settings_type.model_validate(values)
+    except ValidationError as error:
+        report.add(
+            node.path,
+            f"{dotted(node.path)}: what follows from the stages beside it is nothing that it can do ("
+            f"{plainly(error, values)}): write the setting, or choose another model",
+        )
+        return node
     return replace(node, entry=node.entry.model_copy(update={"with_": values}), settings=settings)

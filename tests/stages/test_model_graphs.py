@@ -116,3 +116,11 @@ def test_the_plan_is_the_same_when_it_has_travelled(folder: Path, processes: str
     (folder / "g.yaml").write_text(text)
     plan = load_plan(folder / "g.yaml")
     assert run_from_wire(json.loads(json.dumps(run_to_wire(plan)))) == plan
+
+
+@pytest.mark.parametrize("picture", [[1, 3, 12, 12], [1, 3, 9000, 9000]])
+def test_a_picture_that_no_stage_makes_is_a_mistake(folder: Path, picture: list[Any]) -> None:
+    model(folder / "odd.onnx", picture, [1, 56, 4200])
+    found = mistakes(folder, model="odd.onnx")
+    assert "g.yaml:6:" in found
+    assert "stages.prepare: what follows from the stages beside it is nothing that it can do (size" in found
