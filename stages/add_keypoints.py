@@ -54,7 +54,7 @@ class AddKeypoints(BehindModel[OutputSettings]):
         s = self.known_settings()
         # The best one, however sure the model is: that somebody is there, the first model has said.
         asked = Asked(keypoints=s.keypoints or 0, point_values=s.point_values or 3, min_score=0.0, most=1)
-        self._reader = OutputReader(s, self.context.stage, asked)
+        self._reader = OutputReader(s, self.context, asked)
 
     def process(self, items: Sequence[Mapping[str, Any]]) -> Iterable[People]:
         return (self._posed(item["people"], item["crops"]) for item in items)

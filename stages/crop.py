@@ -20,14 +20,14 @@ from stages.messages import Frame, People, Tensor
 from stages.vision.cropping import crop_bgr, crop_fits, crop_i420
 
 IMAGE = "image"
-Side = Annotated[int, Field(ge=16, le=2048, multiple_of=2)]
+Side = Annotated[int, Field(ge=16, le=2048)]
 
 
 class CropSettings(Settings):
     """How large the pictures are, and of whom they are made."""
 
     size: tuple[Side, Side] = Field(
-        (192, 192), description="Width and height in pixels, even; by default what the model behind it wants"
+        (192, 192), description="Width and height in pixels; by default what the model behind it wants"
     )
     margin: float = Field(
         1.25, ge=0.5, le=4, description="The side of what is shown, by the side of the person's box; 1 is the box alone"

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from pipeline.errors import UserError
@@ -81,19 +80,19 @@ class Decode(BehindModel[DecodeSettings]):
         """Raises UserError where a setting is missing that no model says, or names a class that there is not."""
         s = self.known_settings()
         names = s.class_names or (PERSON,)
-        self._kept = self._numbers_kept(names)
         min_score, iou = _USUAL.get(s.format or "", (0.3, 0.5))
         asked = Asked(
             classes=len(names),
+            kept=self._numbers_kept(names),
             keypoints=s.keypoints or 0,
             point_values=s.point_values or 3,
             min_score=min_score if s.min_score is None else s.min_score,
             iou=iou if s.iou is None else s.iou,
             most=s.max_people,
         )
-        self._reader = OutputReader(s, self.context.stage, asked)
+        self._reader = OutputReader(s, self.context, asked)
 
-    def _numbers_kept(self, names: Sequence[str]) -> NDArray[np.int64] | None:
+    def _numbers_kept(self, names: Sequence[str]) -> tuple[int, ...] | None:
         """The numbers of the classes that are kept; None for all of them."""
         wanted = self.settings.classes
         if wanted is None:
@@ -103,7 +102,7 @@ class Decode(BehindModel[DecodeSettings]):
         unknown = [name for name in wanted if name not in names]
         if unknown:
             raise UserError(self._say(f"the model knows no class {', '.join(unknown)}; it knows {', '.join(names)}"))
-        return np.array([number for number, name in enumerate(names) if name in wanted], np.int64)
+        return tuple(number for number, name in enumerate(names) if name in wanted)
 
     def process(self, items: Sequence[Tensor]) -> Iterable[People]:
         return (self._people(item) for item in items)
@@ -118,8 +117,6 @@ class Decode(BehindModel[DecodeSettings]):
     def _row(self, item: Tensor, row: int) -> Detections:
         """What is in one of the frame's pictures, in frame pixels. A box in the padding alone is nothing."""
         found = self._reader.detections(item, row)
-        if self._kept is not None:
-            found = found.take(np.isin(found.classes, self._kept))
         fit = item.fit[row]
         boxes = boxes_to_frame(found.boxes_xyxy.astype(np.float32), fit, item.frame_size)
         inside = (boxes[:, 2] > boxes[:, 0]) & (boxes[:, 3] > boxes[:, 1])

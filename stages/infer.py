@@ -22,28 +22,26 @@ from pipeline.stage import Stage, Upstream
 from stages.inference import onnxruntime_engine
 from stages.inference.automatic import choose_once
 from stages.inference.batches import BatchRuns, Given, Row
-from stages.inference.contracts import check_size, read_contract, reading_of
+from stages.inference.contracts import check_size, reading_of
 from stages.inference.devices import device_of, on_device
 from stages.inference.engine import Engine, Opened, ProviderName
-from stages.inference.feeds import FeedError, Feeds, read_feeds
+from stages.inference.feeds import FeedError
 from stages.inference.infer_settings import InferSettings
 from stages.inference.model_files import find_libraries, find_model, sha256_of, verify_model
+from stages.inference.model_inputs import black, first_size, inputs_of, signature_of
 from stages.inference.opening import Asked, open_model
 from stages.inference.served_models import open_served
 from stages.inference.server_settings import ServerSettings
-from stages.inference.signatures import signature_of_file
 from stages.inference.tuner import Task, tuned
 from stages.inference.tuning import rows_worth_trying
 from stages.messages import Tensor
-from stages.vision.model_contract import InputContract, stated_size
-from stages.vision.recognition import Signature
+from stages.vision.model_contract import stated_size
 
 __all__ = ["Infer", "InferSettings"]
 
 IMAGE = "image"
 # Below this a copy into the message is cheaper than a slot.
 LARGE_BYTES = 64 * 1024
-WARM_UP_SIZE = (256, 256)
 
 
 class Infer(Stage[InferSettings]):
@@ -152,7 +150,13 @@ class Infer(Stage[InferSettings]):
         options = {name: on_device(s.options.of(name, folder), name, device) for name in get_args(ProviderName)}
         names = tuple(name for name in s.providers if name != "auto")
         asked = Asked(
-            names, s.intra_op_threads, s.precision, options, find_libraries(s.custom_ops, folder), s.io_binding
+            names,
+            s.intra_op_threads,
+            s.precision,
+            options,
+            find_libraries(s.custom_ops, folder),
+            s.io_binding,
+            self.context.threads,
         )
         if names:
             return asked, {}
@@ -167,14 +171,14 @@ class Infer(Stage[InferSettings]):
             self.context.log.info("model_not_tuned", why=f"{self._engine.provider} runs it, and only the CPU is tuned")
             return None
         s, usual = self.settings, self._engine
-        width, height = size = _first_size(self._contract, usual.signature)
+        width, height = size = first_size(self._contract, usual.signature)
 
         def engine(threads: int) -> Engine:
             on_cpu = replace(asked, providers=("cpu",), threads=threads)
             return usual if threads == asked.threads else open_model(path, on_cpu).engine
 
         def pictures(rows: int) -> Mapping[str, Array]:
-            return _black(self._contract, self._feeds, rows, size)
+            return black(self._contract, self._feeds, rows, size)
 
         sha256 = s.sha256 or sha256_of(path)
         key = {"model": sha256, "picture": [width, height], "onnxruntime": onnxruntime_engine.version()}
@@ -189,15 +193,22 @@ class Infer(Stage[InferSettings]):
         signature = signature_of(path, self.settings, self.context.base_folder)
         contract, feeds = inputs_of(signature, self.settings)
         rows = contract.batch or min(self.settings.batch_sizes, default=1)
-        return _black(contract, feeds, rows, _first_size(contract, signature))
+        return black(contract, feeds, rows, first_size(contract, signature))
 
     def _say_what_was_opened(self, seconds: float) -> None:
         nodes = ", ".join(f"{name} {share:.0%}" for name, share in self._engine.placement.shares().items())
         facts: dict[str, Any] = {"provider": self._engine.provider, "nodes": nodes, "seconds": seconds}
         device = device_of(self.settings.devices, self.context.worker)
         if device is not None:
-            facts |= {"worker": self.context.worker, "device": device}
+            there = self._engine.provider in onnxruntime_engine.with_devices()
+            facts |= {"worker": self.context.worker, "device" if there else "device_wanted": device}
         self.context.log.info("model_opened", model=self.settings.shown_model, **facts)
+        if self.settings.precision != "f32" and not self._engine.provider.startswith("OpenVINO"):
+            self.context.log.warning(
+                "precision_not_used",
+                wanted=self.settings.precision,
+                why=f"{self._engine.provider} runs the model, and only OpenVINO calculates in a precision of choice",
+            )
 
     def close(self) -> None:
         self.__dict__.pop("_runs", None)
@@ -252,11 +263,11 @@ class Infer(Stage[InferSettings]):
 
     def _warm_up(self, sizes: Sequence[int]) -> Row:
         """First runs, so that no frame waits for what providers put off until then (TensorRT its engines)."""
-        width, height = size = _first_size(self._contract, self._engine.signature)
+        width, height = size = first_size(self._contract, self._engine.signature)
         try:
             for count in sizes or (1,):
-                black = Given(np.zeros((count, height, width, 3), np.uint8), self._feeds.of_black(count, size))
-                [rows] = self._runs.rows([black])
+                nobody = Given(np.zeros((count, height, width, 3), np.uint8), self._feeds.of_black(count, size))
+                [rows] = self._runs.rows([nobody])
         except UserError as error:
             raise UserError(self._say(str(error))) from None
         except Unavailable as error:
@@ -267,26 +278,3 @@ class Infer(Stage[InferSettings]):
 
     def _say(self, text: str) -> str:
         return f"stage {self.context.stage}: {text}"
-
-
-def _first_size(contract: InputContract, signature: Signature) -> tuple[int, int]:
-    """Width and height of a picture to begin with."""
-    stated = stated_size(signature.metadata) or WARM_UP_SIZE
-    return contract.width or stated[0], contract.height or stated[1]
-
-
-def _black(contract: InputContract, feeds: Feeds, rows: int, size: tuple[int, int]) -> Mapping[str, Array]:
-    """A model's inputs for so many black pictures of this size (width, height)."""
-    picture = np.zeros(contract.shape(rows, size[1], size[0]), contract.dtype)
-    return {contract.name: picture, **feeds.of_black(rows, size), **feeds.of_run(rows)}
-
-
-def inputs_of(signature: Signature, settings: InferSettings) -> tuple[InputContract, Feeds]:
-    """What the model wants for its pictures, and what fills its other inputs. Raises UserError."""
-    contract = read_contract(signature, settings.shown_model, settings.input, settings.feeds)
-    return read_feeds(signature, contract, settings.shown_model, settings.feeds)
-
-
-def signature_of(path: Path, settings: InferSettings, base_folder: Path) -> Signature:
-    """What the model says of itself. Raises UserError where it is none, or one that must not be opened."""
-    return signature_of_file(path, find_libraries(settings.custom_ops, base_folder))

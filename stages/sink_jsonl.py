@@ -27,7 +27,7 @@ from stages.writing.line_file import LineFile, LineStream, is_device
 STANDARD_OUTPUT = "-"
 READ_BACK = 16 << 20
 """Bytes of the run's lines that are read after a restart: far more than can be between file and outbox."""
-KNOWN = 50_000
+KNOWN = 20_000
 """So many events are known again by their ids: far more, too, than an outbox can have handed out and not noted."""
 
 

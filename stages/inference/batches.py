@@ -115,7 +115,10 @@ class BatchRuns:
     def _each(self, name: str, output: Array, count: int) -> Sequence[Array]:
         """What an output says of each of ``count`` pictures, with a leading axis of 1."""
         if name == self._mixed:
-            return rows_by_image(output, count)
+            try:
+                return rows_by_image(output, count)
+            except ValueError as error:
+                raise BadItem("nonfinite", f"output `{name}`: {error}") from None
         if output.ndim == 0 or len(output) != count:
             raise UserError(f"output `{name}` is {output.shape} for {count} pictures: no axis for them")
         return [output[index : index + 1] for index in range(count)]

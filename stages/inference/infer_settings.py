@@ -127,6 +127,11 @@ class InferSettings(Settings):
         """What does not go together: ((path of the key), text)."""
         given = self.options.model_dump(exclude_none=True)
         yield from device_problems(self.devices, self.providers, given)
+        if self.precision != "f32" and not {"openvino", "auto"}.intersection(self.providers):
+            yield (
+                ("precision",),
+                "only OpenVINO calculates in a precision of choice: name it in `providers`, or remove this",
+            )
         if self.tune and self.intra_op_threads != 1:
             yield ("tune",), "`intra_op_threads` says already how many threads a run has: remove one of the two"
         for provider, switch in RECORDING.items():

@@ -16,6 +16,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 from pipeline.errors import UserError
 from pipeline.messages import Array
 from stages.inference.bindings import BoundRuns, Place
+from stages.inference.devices import ON_DEVICES
 from stages.inference.engine import NotToBeHad, Placement, ProviderName, RunFailed, one_line
 from stages.inference.options import RECORDING
 from stages.inference.pinned import NewArray, pinned_arrays, plain_array
@@ -81,6 +82,11 @@ class OnnxRuntimeEngine:
 def version() -> str:
     """Of ONNX Runtime."""
     return str(ort.__version__)
+
+
+def with_devices() -> frozenset[str]:
+    """ONNX Runtime's names of the providers that run on one of several devices."""
+    return frozenset(PROVIDERS[name] for name in ON_DEVICES)
 
 
 def offered() -> set[ProviderName]:

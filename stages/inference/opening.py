@@ -35,6 +35,8 @@ class Asked:
     """With operators of the model's own, for ONNX Runtime."""
     bound: bool = True
     """On NVIDIA's GPUs, inputs and outputs lie in buffers that stay there."""
+    at_once: int = 1
+    """How many runs there will be at the same time, which OpenVINO wants to know."""
 
 
 def open_model(path: Path, asked: Asked) -> Opened:
@@ -58,7 +60,9 @@ def _open(name: ProviderName, path: Path, behind: Sequence[ProviderName], asked:
     """OpenVINO comes from its own package, unless ONNX Runtime was built with it."""
     if name == "openvino" and name not in onnxruntime_engine.offered():
         signature = onnxruntime_engine.look_into(path, asked.libraries)
-        return openvino_engine.open_openvino(path, signature, threads=asked.threads, precision=asked.precision)
+        return openvino_engine.open_openvino(
+            path, signature, threads=asked.threads, at_once=asked.at_once, precision=asked.precision
+        )
     wanted = {each: asked.options.get(each, {}) for each in (name, *behind)}
     return onnxruntime_engine.open_with(
         wanted, path, threads=asked.threads, libraries=asked.libraries, bound=asked.bound

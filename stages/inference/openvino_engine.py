@@ -58,16 +58,22 @@ def is_installed() -> bool:
     return find_spec("openvino") is not None
 
 
-def open_openvino(path: Path, signature: Signature, *, threads: int, precision: Precision) -> OpenVinoEngine:
-    """The model on OpenVINO's CPU device. Raises NotToBeHad where it is not installed or does not take the model."""
+def open_openvino(
+    path: Path, signature: Signature, *, threads: int, at_once: int, precision: Precision
+) -> OpenVinoEngine:
+    """The model on OpenVINO's CPU device, for so many runs at once of so many threads each.
+
+    Raises NotToBeHad where it is not installed or does not take the model.
+    """
     if not is_installed():
         raise NotToBeHad("the package openvino is not installed; get it with `pip install camgraph[openvino]`")
     import openvino  # noqa: PLC0415 - an extra, and it takes a while
 
     config = {
         "INFERENCE_PRECISION_HINT": precision,
-        "INFERENCE_NUM_THREADS": threads,
-        "NUM_STREAMS": 1,
+        # Runs beyond the number of streams wait for one, and all streams share the threads.
+        "INFERENCE_NUM_THREADS": threads * at_once,
+        "NUM_STREAMS": at_once,
         # Threads that are bound to cores are in the way of the other processes.
         "ENABLE_CPU_PINNING": False,
     }

@@ -44,8 +44,8 @@ def crop_bgr(bgr: U8, fit: F32, out: U8, grey: int) -> None:
 
 
 def crop_i420(i420: U8, fit: F32, out: U8, grey: int) -> None:
-    """As ``crop_bgr``, from I420 (see `yuv`); ``out`` has even sides."""
-    height, width = out.shape[:2]
+    """As ``crop_bgr``, from I420 (see `yuv`)."""
+    height, width = (side + side % 2 for side in out.shape[:2])
     small = np.empty((height * 3 // 2, width), np.uint8)
     half = np.array([fit[0], fit[1], fit[2] / 2, fit[3] / 2], np.float32)
     # Limited range: 16 to 235 stand for 0 to 255.
@@ -55,7 +55,11 @@ def crop_i420(i420: U8, fit: F32, out: U8, grey: int) -> None:
     shown_luma[...] = _shown(luma, fit, (width, height), (luma_grey,))
     shown_u[...] = _shown(u, half, (width // 2, height // 2), (_GREY_CHROMA,))
     shown_v[...] = _shown(v, half, (width // 2, height // 2), (_GREY_CHROMA,))
-    cv2.cvtColor(small, cv2.COLOR_YUV2RGB_I420, dst=out)
+    if out.shape[:2] == (height, width):
+        cv2.cvtColor(small, cv2.COLOR_YUV2RGB_I420, dst=out)
+    else:
+        # I420 has even sides: one more row or column is drawn, and left out.
+        out[...] = cv2.cvtColor(small, cv2.COLOR_YUV2RGB_I420)[: out.shape[0], : out.shape[1]]
 
 
 def _shown(plane: U8, fit: F32, size: Size, border: tuple[int, ...]) -> U8:

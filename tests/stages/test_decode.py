@@ -52,6 +52,25 @@ def test_people_lie_in_the_frame(tmp_path: Path) -> None:
     assert len(decoded(tensor(person(300, 60, 50, 100, 0.9)), tmp_path, **POSE)) == 0
 
 
+def test_who_is_nowhere_is_left_out_and_counted(tmp_path: Path) -> None:
+    """Outputs are finite, and what they come to is not, or lies far out of any picture."""
+    far = person(500, 340, 50, 100, 0.7)
+    far[5] = 1e9
+    item = tensor(person(100, 340, 50, 100, 0.9), person(3e38, 340, 3e38, 100, 0.8), far)
+    with opened(Decode, POSE, folder=tmp_path, stage="people") as stage:
+        [people] = feed(stage, [item])
+        counts = dict(stage.context.counts)  # type: ignore[attr-defined]
+    assert isinstance(people, People)
+    assert people.scores.tolist() == [pytest.approx(0.9)]
+    assert counts == {("skipped.nonfinite", "cam"): 2}
+
+
+def test_scores_and_confidences_are_never_above_one(tmp_path: Path) -> None:
+    people = decoded(tensor([*person(100, 340, 50, 100, 1.5)[:5], *([100, 340, 7.0] * 17)]), tmp_path, **POSE)
+    assert people.scores.tolist() == [1]
+    assert people.keypoints[0, :, 2].tolist() == [1] * 17
+
+
 @pytest.mark.parametrize("rows", [0, 1])
 def test_nobody_is_a_message_too(tmp_path: Path, rows: int) -> None:
     people = decoded(tensor(rows=rows), tmp_path, **POSE)

@@ -66,7 +66,7 @@ def test_each_worker_asks_for_its_own_device(model: Path, monkeypatch: pytest.Mo
         "cpu": {},
     }
     [line] = [line for line in logs if line["event"] == "model_opened"]
-    assert (line["worker"], line["device"], line["provider"]) == (worker, int(device), "CPUExecutionProvider")
+    assert (line["worker"], line["device_wanted"], line["provider"]) == (worker, int(device), "CPUExecutionProvider")
 
 
 def problems(folder: Path, **settings: Any) -> list[tuple[tuple[str, ...], str]]:
@@ -119,7 +119,7 @@ def test_workers_of_a_run_say_where_they_run(model: Path, make_clip: Callable[..
     with capture_logs() as logs:
         outcome, status = run_graph(plan_of(parse_graph(text, "g.yaml", base_folder=model.parent)))
     assert outcome.status == 0, status
-    assert sorted((line["worker"], line["device"]) for line in logs if line["event"] == "model_opened") == [
+    assert sorted((line["worker"], line["device_wanted"]) for line in logs if line["event"] == "model_opened") == [
         (0, 0),
         (1, 1),
     ]

@@ -15,6 +15,7 @@ from pipeline.errors import EnvironmentProblem, UserError
 from stages.inference import openvino_engine
 from stages.inference.engine import Engine, Placement, RunFailed
 from stages.inference.opening import Asked, open_model
+from stages.inference.tuner import usable_cores
 
 needs_openvino = pytest.mark.skipif(not openvino_engine.is_installed(), reason="openvino is not installed")
 
@@ -95,6 +96,14 @@ def test_what_openvino_gave_stays_and_threads_do_not_disturb_each_other(model: P
 def test_openvino_says_in_which_precision_nodes_run(model: Path) -> None:
     assert opened(model, "openvino").placement.share("OpenVINO f32") > 0.5
     assert opened(model, "openvino", precision="bf16").provider == "OpenVINO bf16"
+
+
+@needs_openvino
+def test_openvino_has_a_stream_for_each_run_at_once(model: Path) -> None:
+    """As far as there are cores: OpenVINO makes no more of them."""
+    for at_once in (1, 2):
+        compiled = opened(model, "openvino", at_once=at_once)._compiled  # type: ignore[attr-defined]
+        assert compiled.get_property("NUM_STREAMS") == min(at_once, usable_cores())
 
 
 @needs_openvino

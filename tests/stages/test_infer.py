@@ -12,12 +12,14 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from pydantic import ValidationError
+from structlog.testing import capture_logs
 
 from pipeline.errors import BadItem, EnvironmentProblem, UserError
 from pipeline.messages import Array
 from pipeline.stage import Upstream
 from pipeline.testing import HandContext, feed, opened, stamp
 from stages.infer import Infer, InferSettings
+from stages.inference import openvino_engine
 from stages.inference.opening import Asked, open_model
 from stages.messages import Tensor
 
@@ -295,3 +297,21 @@ def test_bits_do_not_depend_on_the_batch(test_data: Path, model: str, size: tupl
         for one, other in zip(alone, inferred(items, path, **settings), strict=True):
             for name, array in one.arrays_by_name.items():
                 assert np.array_equal(array, other.arrays_by_name[name]), f"{name} with {settings}"
+
+
+def test_a_precision_that_nobody_calculates_in_is_a_mistake(tmp_path: Path) -> None:
+    mirror(tmp_path / "m.onnx")
+    settings = InferSettings.model_validate({"model": "m.onnx", "precision": "bf16", "providers": ["cpu"]})
+    [(path, text)] = Infer.check(settings, tmp_path)
+    assert path == ("precision",)
+    assert "only OpenVINO" in text
+
+
+def test_a_precision_that_is_not_used_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openvino_engine, "is_installed", lambda: False)
+    mirror(tmp_path / "m.onnx")
+    settings = {"model": "m.onnx", "precision": "bf16", "providers": ["openvino", "cpu"]}
+    with capture_logs() as logs, opened(Infer, settings, folder=tmp_path):
+        pass
+    [line] = [line for line in logs if line["event"] == "precision_not_used"]
+    assert (line["wanted"], line["why"].split()[0]) == ("bf16", "CPUExecutionProvider")

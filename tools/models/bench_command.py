@@ -140,7 +140,7 @@ def _jobs(model: Path, pictures: Pictures, options: dict[str, Any], folder: Path
     batches = bench_grid.fitting_batches(options["batches"], pictures.contract.batch)
     return [
         bench_worker.Job(
-            model, one, Asked((one.provider,), one.split.intra_op, options["precision"]),
+            model, one, Asked((one.provider,), one.split.intra_op, options["precision"], at_once=one.split.threads),
             pictures.contract.name, folder / "pictures.npy",
         )
         for one in bench_grid.grid(_providers(options["providers"]), batches, splits)

@@ -79,8 +79,13 @@ def decode_rtmo(dets: F32, keypoints: F32, *, min_score: float) -> Detections:
 
 
 def rows_by_image(rows: F32, images: int) -> list[F32]:
-    """The rows of each image, where all stand in one array (n, C) with the image's number first: (1, n_i, C) each."""
+    """The rows of each image, where all stand in one array (n, C) with the image's number first: (1, n_i, C) each.
+
+    Raises ValueError where a row is of no image.
+    """
     numbers = np.rint(rows[:, 0])
+    if not ((numbers >= 0) & (numbers < images)).all():
+        raise ValueError(f"a row is of none of the {images} images")
     return [rows[numbers == image][None] for image in range(images)]
 
 

@@ -19,9 +19,14 @@ Outputs = Sequence[NDArray[Any]]
 
 @dataclass(frozen=True)
 class Asked:
-    """What to read, and which of it to keep. ``classes``: how many the model has; ``iou``: more of it is an overlap."""
+    """What to read, and which of it to keep.
+
+    ``classes``: how many the model has; ``kept``: the numbers of those that are wanted, None for all; ``iou``: more of
+    it is an overlap; ``most``: at most so many of what is wanted.
+    """
 
     classes: int = 1
+    kept: tuple[int, ...] | None = None
     keypoints: int = 17
     point_values: int = 3
     min_score: float = 0.3
@@ -35,67 +40,64 @@ def detections_of(format_name: str, outputs: Outputs, size: tuple[int, int], ask
     ``outputs`` are those of one picture, in the order that `recognition` names them. Raises ValueError where their
     shapes are not those of the format.
     """
-    return _READERS[format_name](outputs, size, asked)
+    found = _READERS[format_name](outputs, size, asked)
+    if asked.kept is not None:
+        found = found.take(np.isin(found.classes, asked.kept))
+    if format_name in _OVERLAPPING:
+        return best(found, iou=asked.iou, most=asked.most)
+    return highest(found, most=asked.most)
 
 
 def _yolo(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     points = asked.keypoints * asked.point_values
     heads = upright(outputs[0], 4 + asked.classes + points)
-    found = decode_yolo_heads(heads, classes=asked.classes, point_values=asked.point_values, min_score=asked.min_score)
-    return best(found, iou=asked.iou, most=asked.most)
+    return decode_yolo_heads(heads, classes=asked.classes, point_values=asked.point_values, min_score=asked.min_score)
 
 
 def _objectness(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     rows = _shaped(outputs[0], (None, 5 + asked.classes))
-    found = yolo_objectness.decode_yolo_objectness(rows, min_score=asked.min_score)
-    return best(found, iou=asked.iou, most=asked.most)
+    return yolo_objectness.decode_yolo_objectness(rows, min_score=asked.min_score)
 
 
 def _yolox(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     rows = _shaped(outputs[0], (yolo_objectness.cells_of(*size), 5 + asked.classes))
-    found = yolo_objectness.decode_yolox(rows, size=size, min_score=asked.min_score)
-    return best(found, iou=asked.iou, most=asked.most)
+    return yolo_objectness.decode_yolox(rows, size=size, min_score=asked.min_score)
 
 
 def _end2end(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     rows = _shaped(outputs[0], (None, 6 + asked.keypoints * asked.point_values))
-    found = end2end.decode_yolo_end2end(rows, point_values=asked.point_values, min_score=asked.min_score)
-    return highest(found, most=asked.most)
+    return end2end.decode_yolo_end2end(rows, point_values=asked.point_values, min_score=asked.min_score)
 
 
 def _v7_rows(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
-    found = end2end.decode_yolo_v7_rows(_shaped(outputs[0], (None, 7)), min_score=asked.min_score)
-    return highest(found, most=asked.most)
+    return end2end.decode_yolo_v7_rows(_shaped(outputs[0], (None, 7)), min_score=asked.min_score)
 
 
 def _nas_flat(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     rows = _shaped(outputs[0], (None, 6 + 3 * asked.keypoints))
-    return highest(end2end.decode_nas_pose_flat(rows, min_score=asked.min_score), most=asked.most)
+    return end2end.decode_nas_pose_flat(rows, min_score=asked.min_score)
 
 
 def _nas_batch(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     count, boxes, scores, joints = outputs
     _shaped(joints, (len(scores), asked.keypoints, 3))
-    found = end2end.decode_nas_pose_batch(
+    return end2end.decode_nas_pose_batch(
         count, _shaped(boxes, (len(scores), 4)), scores, joints, min_score=asked.min_score
     )
-    return highest(found, most=asked.most)
 
 
 def _efficient_nms(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     count, boxes, scores, classes = outputs
     _shaped(classes, (len(scores),))
-    found = end2end.decode_efficient_nms(
+    return end2end.decode_efficient_nms(
         count, _shaped(boxes, (len(scores), 4)), scores, classes, min_score=asked.min_score
     )
-    return highest(found, most=asked.most)
 
 
 def _rtmo(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     dets, points = outputs
     _shaped(points, (len(dets), asked.keypoints, 3))
-    found = end2end.decode_rtmo(_shaped(dets, (None, 5)), points, min_score=asked.min_score)
-    return highest(found, most=asked.most)
+    return end2end.decode_rtmo(_shaped(dets, (None, 5)), points, min_score=asked.min_score)
 
 
 def _multipose(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
@@ -106,8 +108,7 @@ def _multipose(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detecti
 
 def _movenet_people(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     rows = _shaped(outputs[0], (None, 56))
-    found = movenet_rows.decode_movenet_people(rows, size=size, min_score=asked.min_score)
-    return best(found, iou=asked.iou, most=asked.most)
+    return movenet_rows.decode_movenet_people(rows, size=size, min_score=asked.min_score)
 
 
 def _movenet_single(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
@@ -141,3 +142,7 @@ _READERS: Mapping[str, Callable[[Outputs, tuple[int, int], Asked], Detections]] 
     "movenet_people": _movenet_people,
     "movenet_single": _movenet_single,
 }
+"""All that scores at least ``min_score``."""
+
+_OVERLAPPING = frozenset({"yolo", "yolo_pose", "yolo_objectness", "yolox", "movenet_people"})
+"""Those whose models leave it to us to suppress what overlaps."""

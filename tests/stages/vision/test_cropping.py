@@ -68,11 +68,12 @@ def test_the_colours_of_the_frame_are_where_the_fit_says(box: tuple[float, ...])
     assert inside.any()
 
 
+@pytest.mark.parametrize("size", [(96, 64), (97, 64), (96, 65), (97, 65)])
 @pytest.mark.parametrize("box", [(40, 30, 120, 150), (-30, -20, 60, 90)])
-def test_planes_give_the_same_picture(box: tuple[float, ...]) -> None:
+def test_planes_give_the_same_picture(box: tuple[float, ...], size: tuple[int, int]) -> None:
     frame = scene()
-    [fit] = crop_fits(np.array([box], np.float32), (96, 64), 1.25)
-    straight, by_planes = np.empty((64, 96, 3), np.uint8), np.empty((64, 96, 3), np.uint8)
+    [fit] = crop_fits(np.array([box], np.float32), size, 1.25)
+    straight, by_planes = np.empty((*size[::-1], 3), np.uint8), np.empty((*size[::-1], 3), np.uint8)
     i420 = cv2.cvtColor(frame, cv2.COLOR_BGR2YUV_I420)
     crop_bgr(cv2.cvtColor(i420, cv2.COLOR_YUV2BGR_I420), fit, straight, 114)
     crop_i420(i420, fit, by_planes, 114)

@@ -93,6 +93,26 @@ def test_rows_of_several_images_are_told_apart() -> None:
     assert joined_rows(parts)[:, :, 1].tolist() == [[11, -1], [10, 12], [-1, -1], [13, -1]]
 
 
+def test_a_row_of_no_image_is_refused() -> None:
+    for number in (np.nan, -1, 2, np.inf):
+        with pytest.raises(ValueError, match="none of the 2 images"):
+            rows_by_image(np.array([[0, 10], [number, 11]], F32), 2)
+
+
+def test_what_is_not_wanted_takes_no_place() -> None:
+    """Three chairs that score higher than the one person."""
+    rows = np.array(
+        [[0, 0, 9, 9, 0.9, 1], [50, 0, 59, 9, 0.8, 1], [90, 0, 99, 9, 0.7, 1], [200, 0, 209, 9, 0.4, 0]], F32
+    )
+    found = detections_of("yolo_end2end", [rows], (640, 640), Asked(classes=2, kept=(0,), keypoints=0, most=1))
+    assert found.classes.tolist() == [0]
+    heads = np.zeros((6, 4), F32)
+    heads[:4] = [[5, 55, 95, 205], [5, 5, 5, 5], [9, 9, 9, 9], [9, 9, 9, 9]]
+    heads[4:] = [[0, 0, 0, 0.4], [0.9, 0.8, 0.7, 0]]
+    found = detections_of("yolo", [heads], (640, 640), Asked(classes=2, kept=(0,), keypoints=0, most=1))
+    assert (found.classes.tolist(), found.boxes_xyxy[:, 0].tolist()) == ([0], [200.5])
+
+
 WRONG = {
     "yolo_pose": [np.zeros((57, 8400), F32)],
     "yolox": [np.zeros((8400, 6), F32)],

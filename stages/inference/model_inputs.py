@@ -1,0 +1,42 @@
+"""What the `infer` stage gives its model, by its settings and by what the model says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.messages import Array
+from stages.inference.contracts import read_contract
+from stages.inference.feeds import Feeds, read_feeds
+from stages.inference.infer_settings import InferSettings
+from stages.inference.model_files import find_libraries
+from stages.inference.signatures import signature_of_file
+from stages.vision.model_contract import InputContract, stated_size
+from stages.vision.recognition import Signature
+
+WARM_UP_SIZE = (256, 256)
+
+
+def first_size(contract: InputContract, signature: Signature) -> tuple[int, int]:
+    """Width and height of a picture to begin with."""
+    stated = stated_size(signature.metadata) or WARM_UP_SIZE
+    return contract.width or stated[0], contract.height or stated[1]
+
+
+def black(contract: InputContract, feeds: Feeds, rows: int, size: tuple[int, int]) -> Mapping[str, Array]:
+    """A model's inputs for so many black pictures of this size (width, height)."""
+    picture = np.zeros(contract.shape(rows, size[1], size[0]), contract.dtype)
+    return {contract.name: picture, **feeds.of_black(rows, size), **feeds.of_run(rows)}
+
+
+def inputs_of(signature: Signature, settings: InferSettings) -> tuple[InputContract, Feeds]:
+    """What the model wants for its pictures, and what fills its other inputs. Raises UserError."""
+    contract = read_contract(signature, settings.shown_model, settings.input, settings.feeds)
+    return read_feeds(signature, contract, settings.shown_model, settings.feeds)
+
+
+def signature_of(path: Path, settings: InferSettings, base_folder: Path) -> Signature:
+    """What the model says of itself. Raises UserError where it is none, or one that must not be opened."""
+    return signature_of_file(path, find_libraries(settings.custom_ops, base_folder))
