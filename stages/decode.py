@@ -15,7 +15,7 @@ from pipeline.errors import UserError
 from stages.inference.behind_model import BehindModel, ModelBefore
 from stages.inference.outputs import OutputReader, OutputSettings
 from stages.messages import People, Tensor
-from stages.vision.decoding.detections import Detections
+from stages.vision.decoding.detections import Detections, highest
 from stages.vision.decoding.formats import Asked
 from stages.vision.letterbox import boxes_to_frame, keypoints_to_frame
 from stages.vision.recognition import Stated
@@ -109,8 +109,8 @@ class Decode(BehindModel[DecodeSettings]):
 
     def _people(self, item: Tensor) -> People:
         rows = [self._row(item, row) for row in range(item.rows)]
-        rows = rows or [self._nothing()]
-        boxes, scores, classes, keypoints = (np.concatenate(arrays) for arrays in zip(*rows, strict=True))
+        found = rows[0] if len(rows) == 1 else self._together(rows)
+        boxes, scores, classes, keypoints = found
         skeleton = self.settings.skeleton_of(keypoints.shape[1])
         return People(item.stamp, boxes, scores, keypoints, item.frame_size, classes, skeleton)
 
@@ -121,6 +121,11 @@ class Decode(BehindModel[DecodeSettings]):
         boxes = boxes_to_frame(found.boxes_xyxy.astype(np.float32), fit, item.frame_size)
         inside = (boxes[:, 2] > boxes[:, 0]) & (boxes[:, 3] > boxes[:, 1])
         return found._replace(boxes_xyxy=boxes, keypoints=keypoints_to_frame(found.keypoints, fit)).take(inside)
+
+    def _together(self, rows: Sequence[Detections]) -> Detections:
+        """Of all pictures of a frame, the best first, and no more than of one."""
+        parts = zip(*rows or [self._nothing()], strict=True)
+        return highest(Detections(*(np.concatenate(arrays) for arrays in parts)), most=self.settings.max_people)
 
     def _nothing(self) -> Detections:
         points = np.empty((0, self._reader.asked.keypoints, 3), np.float32)

@@ -43,7 +43,7 @@ _NOBODY = Poses(np.empty((0, 4), np.float32), np.empty(0, np.float32), np.empty(
 class DecodeMovenetMultipose(Stage[DecodeMovenetMultiposeSettings]):
     """Tensor with MultiPose's six heads -> People in frame pixels.
 
-    Raises BadItem `not_multipose` where outputs are missing or have other shapes, and `not_finite`.
+    Raises BadItem `not_multipose` where outputs are missing or have other shapes, and `nonfinite`.
     """
 
     settings_type = DecodeMovenetMultiposeSettings
@@ -68,7 +68,7 @@ class DecodeMovenetMultipose(Stage[DecodeMovenetMultiposeSettings]):
                 heads, min_score=s.min_score, iou=s.iou, min_keypoint=s.min_keypoint, max_people=s.max_people
             )
         except NotFinite as error:
-            raise BadItem("not_finite", str(error)) from error
+            raise BadItem("nonfinite", str(error)) from error
         except ValueError as error:
             raise BadItem("not_multipose", f"the model's outputs are not those of MultiPose: {error}") from error
         fit = item.fit[row]

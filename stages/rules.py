@@ -84,7 +84,7 @@ class _Camera:
 class Rules(Stage[RulesSettings]):
     """Tracks -> Events: start, update and end of incidents, or `single` for rules that are told `once`.
 
-    An incident that runs when a camera ends, or begins a new epoch, is ended then. Raises BadItem `not_finite`.
+    An incident that runs when a camera ends, or begins a new epoch, is ended then. Raises BadItem `nonfinite`.
     Joints are known in the order coco-17; of other skeletons conditions about joints stay unknown: that is logged once.
     """
 
@@ -123,7 +123,7 @@ class Rules(Stage[RulesSettings]):
         # All are looked at before any is remembered: after a BadItem the runtime hands them in again one by one.
         for item in items:
             if not (np.isfinite(item.boxes).all() and np.isfinite(item.scores).all()):
-                raise BadItem("not_finite", "a box or score of a person is no number")
+                raise BadItem("nonfinite", "a box or score of a person is no number")
         return [event for item in items for event in self._judge(item)]
 
     def finish(self, camera: str, end: End) -> Iterable[Message]:

@@ -60,7 +60,7 @@ class Track(Stage[TrackSettings]):
 
     Tracks that are not seen in a frame are not in its output: what comes out was measured, never guessed. The ids of a
     camera count up from 1, through all epochs; a process that had to be started again begins a million higher, so
-    that no id comes twice in a run. A new epoch forgets the tracks. Raises BadItem `not_finite`.
+    that no id comes twice in a run. A new epoch forgets the tracks. Raises BadItem `nonfinite`.
     """
 
     settings_type = TrackSettings
@@ -81,7 +81,7 @@ class Track(Stage[TrackSettings]):
         # All are looked at before any is remembered: after a BadItem the runtime hands them in again one by one.
         for item in items:
             if not (np.isfinite(item.boxes).all() and np.isfinite(item.scores).all()):
-                raise BadItem("not_finite", "a box or score of a person is no number")
+                raise BadItem("nonfinite", "a box or score of a person is no number")
         return [self._follow(item) for item in items]
 
     def finish(self, camera: str, end: End) -> Iterable[Message]:

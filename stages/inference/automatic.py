@@ -1,7 +1,7 @@
 """`providers: auto`: the best provider that really works here, for this model.
 
 tensorrt, cuda, directml, coreml, openvino     each tried in a process of its own, with one picture
-                 │ the first whose answer has the shape of the CPU's
+                 │ the first whose answer has the shape of the CPU's, and openvino only where it is faster than that
                  v
            that one, and the CPU for nodes that it does not know; the CPU alone where there is none
 """
@@ -13,11 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from pipeline.errors import UserError
 from pipeline.messages import Array
 from stages.inference import onnxruntime_engine, openvino_engine
-from stages.inference.engine import ProviderName
+from stages.inference.engine import ProviderName, RunFailed
 from stages.inference.kept import keep, recall
 from stages.inference.opening import Asked, open_model
+from stages.inference.rates import RIVALS, look
 from stages.inference.trial import Answer, Inputs, Trial, answer_of, try_in_process
 
 BEST_FIRST: tuple[ProviderName, ...] = ("tensorrt", "cuda", "directml", "coreml", "openvino")
@@ -39,15 +41,26 @@ def candidates(offered: Collection[ProviderName], *, has_openvino: bool) -> tupl
 
 
 def choose(path: Path, asked: Asked, inputs: Mapping[str, Array], attempt: Try = try_in_process) -> Choice:
-    """The providers for this model, by trying. Raises UserError where not even the CPU runs it."""
+    """The providers for this model, by trying. Raises UserError where not even the CPU runs it.
+
+    Rates are those of ``asked.at_once`` runs at the same time.
+    """
     names = candidates(onnxruntime_engine.offered(), has_openvino=openvino_engine.is_installed())
     if not names:
         return Choice(("cpu",), {})
-    expected = answer_of(open_model(path, replace(asked, providers=("cpu",))).engine.run(inputs))
+    on_cpu = open_model(path, replace(asked, providers=("cpu",))).engine
+    try:
+        expected = answer_of(on_cpu.run(inputs))
+        to_beat = look(on_cpu, inputs, asked.at_once) if set(names).intersection(RIVALS) else 0.0
+    except RunFailed as error:
+        raise UserError(f"{path}: it does not run on a black picture: {error}") from None
     shapes = {name: (array.dtype.name, array.shape) for name, array in inputs.items()}
     passed_over: dict[str, str] = {}
     for name in names:
-        why = why_not(attempt(path, replace(asked, providers=(name, "cpu")), shapes), expected)
+        trial = attempt(path, replace(asked, providers=(name, "cpu")), shapes)
+        why = why_not(trial, expected)
+        if not why and name in RIVALS and trial.rate <= to_beat:
+            why = f"slower than ONNX Runtime's own on this CPU: {trial.rate:.1f} and {to_beat:.1f} runs/s"
         if not why:
             return Choice((name, "cpu"), passed_over)
         passed_over[name] = why

@@ -65,6 +65,7 @@ class BoundSet:
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """The outputs by name, which are the caller's: the next run does not touch them."""
         for name, array in inputs.items():
+            # A CPU takes rows that lie apart as well; no GPU was there to ask.
             self._inputs[name].update_inplace(np.ascontiguousarray(array))
         if self._fixed:
             return self._outputs_of_run(self._graph)

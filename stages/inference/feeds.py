@@ -232,9 +232,10 @@ def _array_of(item: Tensor, port: Port, name: str) -> Array:
     if array is None:
         there = ", ".join(item.arrays_by_name)
         raise UserError(f"nothing fills `{port.name}`: expected an array `{name}`, {expected}, got {there}")
-    if array.dtype.name != DTYPES[port.onnx_type] or not _fits(array.shape[1:], port.shape[1:]):
+    fits = len(array) == item.rows and _fits(array.shape[1:], port.shape[1:])
+    if array.dtype.name != DTYPES[port.onnx_type] or not fits:
         raise UserError(
-            f"the array `{name}` does not fit into `{port.name}`: expected {expected}, "
+            f"the array `{name}` does not fit into `{port.name}`: expected {expected} for n = {item.rows} pictures, "
             f"got {array.dtype.name} {array.shape}"
         )
     return array

@@ -132,6 +132,8 @@ class InferSettings(Settings):
                 ("precision",),
                 "only OpenVINO calculates in a precision of choice: name it in `providers`, or remove this",
             )
+        if self.batch_sizes and "max_rows" in self.model_fields_set and self.batch_sizes[-1] > self.max_rows:
+            yield ("max_rows",), f"`batch_sizes` has {self.batch_sizes[-1]}, which is more: remove one of the two"
         if self.tune and self.intra_op_threads != 1:
             yield ("tune",), "`intra_op_threads` says already how many threads a run has: remove one of the two"
         for provider, switch in RECORDING.items():

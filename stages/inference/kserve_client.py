@@ -65,7 +65,8 @@ class ServerClient:
             return getattr(client, method)(*args, headers=self._headers, client_timeout=timeout_s, **named)
         except InferenceServerException as error:
             code = (error.status() or "").removeprefix("StatusCode.")
-            text = self._without_secrets(one_line(Exception(error.message())))
+            # Before it is made shorter: a part of a secret would not be known as one.
+            text = one_line(Exception(self._without_secrets(str(error.message()))))
         if code not in _AWAY or _TOO_LARGE in text:
             raise Refused(code, text)
         self._throw_away()

@@ -112,7 +112,10 @@ def _array(output: Any, raw: bytes | None) -> Array:
     expected = prod(shape) * np.dtype(kind.dtype).itemsize
     if len(raw) != expected:
         raise NoTensor(f"output `{output.name}`: expected {expected} bytes for its shape {shape}, got {len(raw)}")
-    return np.frombuffer(raw, kind.dtype).reshape(shape)
+    try:
+        return np.frombuffer(raw, kind.dtype).reshape(shape)
+    except ValueError as error:
+        raise NoTensor(f"output `{output.name}`: no array has the shape {shape}: {error}") from None
 
 
 def _as_bytes(output: Any, kind: _Kind) -> bytes:

@@ -8,6 +8,9 @@ from pathlib import Path
 
 from pipeline.errors import UserError
 from pipeline.paths import ASSET_PREFIX, instead_of_file, resolve
+from stages.inference.model_safety import weight_files
+
+_PIECE = 1 << 20
 
 
 def find_model(text: str, base_folder: Path) -> Path:
@@ -31,12 +34,19 @@ def find_libraries(names: Iterable[str], base_folder: Path) -> tuple[Path, ...]:
 
 
 def sha256_of(path: Path) -> str:
-    """Of the file. Raises UserError where it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}; expected an ONNX file") from None
+    """Of the file, and where its weights lie in files beside it, of these too, one after the other by name.
+
+    Raises UserError where one cannot be read.
+    """
+    digest = hashlib.sha256()
+    for part in (path, *weight_files(path)):
+        try:
+            with part.open("rb") as file:
+                while piece := file.read(_PIECE):
+                    digest.update(piece)
+        except OSError as error:
+            raise UserError(f"{part}: cannot be read: {error.strerror}; expected an ONNX file") from None
+    return digest.hexdigest()
 
 
 def verify_model(path: Path, sha256: str | None) -> None:
@@ -44,6 +54,6 @@ def verify_model(path: Path, sha256: str | None) -> None:
     found = sha256_of(path) if sha256 else None
     if found != sha256:
         raise UserError(
-            f"{path}: its sha256 is {found}, expected {sha256}: it is another model, or was changed during "
-            "the run; run the graph anew, or correct `sha256`"
+            f"{path}: its sha256 is {found}, expected {sha256}: it is another model, or has been changed since; "
+            "run the graph anew, or correct `sha256`"
         )

@@ -68,7 +68,7 @@ class OutputReader:
             with np.errstate(over="ignore", invalid="ignore"):
                 found = detections_of(self._format, outputs, item.picture_size, self.asked)
         except NotFinite as error:
-            raise BadItem("not_finite", str(error)) from error
+            raise BadItem("nonfinite", str(error)) from error
         except ValueError as error:
             text = f"stage {self._context.stage}: these are no outputs of format {self._format}: {error}"
             raise UserError(text) from None

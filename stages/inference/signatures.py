@@ -5,10 +5,19 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
+from onnx import ModelProto, TensorProto, ValueInfoProto
+
 from pipeline.errors import UserError
 from stages.inference.model_safety import checked_model
 from stages.inference.onnxruntime_engine import look_into
-from stages.vision.recognition import Reading, Signature, Stated, Unrecognised, recognise
+from stages.vision.recognition import Port, Reading, Signature, Stated, Unrecognised, recognise
+
+_NUMBERS = frozenset(
+    f"tensor({name})"
+    for name in (
+        "float", "float16", "double", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    )
+)  # fmt: skip
 
 
 def signature_of_file(path: Path, libraries: tuple[Path, ...] = ()) -> Signature:
@@ -25,8 +34,32 @@ def signature_of_file(path: Path, libraries: tuple[Path, ...] = ()) -> Signature
 
 @lru_cache(maxsize=16)
 def _signature(path: Path, _changed_ns: int, _size: int, libraries: tuple[Path, ...]) -> Signature:
-    checked_model(path, custom_ops=bool(libraries))
-    return look_into(path, libraries)
+    model = checked_model(path, custom_ops=bool(libraries))
+    # Without opening it: looking at a model runs no code of its libraries.
+    signature = _declared(model) if libraries else look_into(path)
+    for port in signature.outputs:
+        if port.onnx_type not in _NUMBERS:
+            raise UserError(
+                f"{path}: output `{port.name}` is {port.onnx_type or 'of no type'}; expected tensors of numbers: "
+                "export the model without it"
+            )
+    return signature
+
+
+def _declared(model: ModelProto) -> Signature:
+    """What the file itself states: sides that only running it would show are open."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    inputs = tuple(_port(value) for value in model.graph.input if value.name not in weights)
+    outputs = tuple(_port(value) for value in model.graph.output)
+    return Signature(inputs, outputs, {entry.key: entry.value for entry in model.metadata_props})
+
+
+def _port(value: ValueInfoProto) -> Port:
+    tensor = value.type.tensor_type
+    name = TensorProto.DataType.Name(tensor.elem_type).lower()
+    sides = tuple(side.dim_value if side.HasField("dim_value") else side.dim_param or None for side in tensor.shape.dim)
+    kind = f"tensor({name})" if value.type.HasField("tensor_type") else str(value.type.WhichOneof("value"))
+    return Port(value.name, sides, kind)
 
 
 def read_model(path: Path, stated: Stated, libraries: tuple[Path, ...] = ()) -> Reading:

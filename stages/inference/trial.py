@@ -22,6 +22,7 @@ from pipeline.errors import CamgraphError
 from pipeline.messages import Array
 from stages.inference.engine import RunFailed
 from stages.inference.opening import Asked, NoProvider, open_model
+from stages.inference.rates import RIVALS, look
 
 LIMIT_S = 40
 """Longer than CUDA takes to start, and two of them within the time that a stage has to open."""
@@ -34,11 +35,15 @@ Answer = Mapping[str, tuple[str, tuple[int, ...]]]
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of it: a failure, or an answer. ``share``: of the model's nodes, what was not left to the CPU."""
+    """What came of it: a failure, or an answer.
+
+    ``share``: of the model's nodes, what was not left to the CPU; ``rate``: runs a second, of the CPU's rivals.
+    """
 
     failure: str = ""
     answer: Answer = field(default_factory=dict)
     share: float = 0.0
+    rate: float = 0.0
 
 
 def answer_of(outputs: Mapping[str, Array]) -> Answer:
@@ -70,7 +75,7 @@ def try_in_process(path: Path, asked: Asked, inputs: Inputs, limit_s: float = LI
 
 def _understood(told: Mapping[str, Any]) -> Trial:
     answer = {name: (dtype, tuple(shape)) for name, (dtype, shape) in told["answer"].items()}
-    return Trial(told["failure"], answer, told["share"])
+    return Trial(told["failure"], answer, told["share"], told["rate"])
 
 
 def tried(path: Path, asked: Asked, inputs: Inputs) -> Trial:
@@ -81,12 +86,13 @@ def tried(path: Path, asked: Asked, inputs: Inputs) -> Trial:
             return Trial(passed_over[asked.providers[0]])
         zeros = {name: np.zeros(shape, dtype) for name, (dtype, shape) in inputs.items()}
         outputs = engine.run(zeros) if zeros else {}
+        rate = look(engine, zeros, asked.at_once) if zeros and asked.providers[0] in RIVALS else 0.0
     except NoProvider as error:
         return Trial(error.why[asked.providers[0]])
     except (CamgraphError, RunFailed) as error:
         return Trial(str(error))
     share = sum(part for name, part in engine.placement.shares().items() if name != "CPUExecutionProvider")
-    return Trial("", answer_of(outputs), share)
+    return Trial("", answer_of(outputs), share, rate)
 
 
 def main() -> None:

@@ -24,6 +24,7 @@ from pipeline.paths import asset_folder
 from pipeline.stage import Logger
 from stages.inference.engine import Engine
 from stages.inference.kept import Key, keep, recall
+from stages.inference.rates import runs_per_s
 from stages.inference.tuning import Run, Tuned, best_of, candidates, told
 
 LIMIT_S = 4.0
@@ -110,24 +111,10 @@ def rates_of(task: Task, runs: Sequence[Run], limit_s: float) -> dict[Run, float
                 inputs = task.inputs(run.rows)
                 if run not in rates:
                     engine.run(inputs)  # what is put off until the first run
-                rates[run] = max(rates.get(run, 0.0), _rate(engine, inputs, run.rows, task.at_once, pool))
+                rate = run.rows * runs_per_s(engine, inputs, task.at_once, _SLICE_S, pool)
+                rates[run] = max(rates.get(run, 0.0), rate)
                 picture_s = picture_s or 1 / rates[run]
     return rates
-
-
-def _rate(engine: Engine, inputs: Mapping[str, Array], rows: int, at_once: int, pool: ThreadPoolExecutor) -> float:
-    """Pictures per second of so many threads that run the model again and again for a moment."""
-    began = time.monotonic()
-
-    def again(_: int) -> int:
-        done = 0
-        while not done or time.monotonic() < began + _SLICE_S:
-            engine.run(inputs)
-            done += 1
-        return done
-
-    done = sum(pool.map(again, range(at_once)))
-    return done * rows / (time.monotonic() - began)
 
 
 class OtherWork:

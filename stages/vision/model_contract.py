@@ -30,6 +30,9 @@ DTYPES: Mapping[str, str] = {
 }
 """ONNX Runtime's names of the types that a picture may have."""
 
+_SENSIBLE = range(16, 8193)
+"""Sides of a picture, in pixels."""
+
 
 class ContractError(ValueError):
     """The input is none that a picture fits into, or cannot be understood from what the model says."""
@@ -109,13 +112,13 @@ def _layout(stated: str, sides: Sequence[int | None], wanted: Layout | None) -> 
 
 
 def stated_size(metadata: Mapping[str, str]) -> tuple[int, int] | None:
-    """(width, height) by the metadata that Ultralytics writes (`imgsz`, "[height, width]"); None without one."""
+    """(width, height) by the metadata that Ultralytics writes (`imgsz`, "[height, width]"); None where it is none."""
     try:
         value = ast.literal_eval(metadata.get("imgsz", ""))
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
-    if isinstance(value, (list, tuple)) and len(value) == 2 and all(isinstance(side, int) for side in value):
-        return value[1], value[0]
+    if isinstance(value, (list, tuple)) and len(value) == 2 and all(type(side) is int for side in value):
+        return (value[1], value[0]) if all(side in _SENSIBLE for side in value) else None
     return None
 
 

@@ -240,6 +240,15 @@ def test_each_bucket_has_its_own_recording_at_fixed_addresses(fixed: Recorder) -
         assert len({tuple(addresses) for graph, addresses in fixed.runs if graph == number}) == 1
 
 
+def test_what_a_recording_gave_out_stays_as_it_is(fixed: Recorder) -> None:
+    """It writes to the same addresses each time."""
+    runs = BoundRuns(fixed, CPU, graphs=True)  # type: ignore[arg-type]
+    given = [batch(seed, 2) for seed in range(5)]
+    outputs = [runs.run(inputs) for inputs in given]
+    for inputs, output in zip(given, outputs, strict=True):
+        assert_same(output, {"out": inputs["images"]})
+
+
 def test_recordings_are_bounded(fixed: Recorder) -> None:
     runs = BoundRuns(fixed, CPU, graphs=True)  # type: ignore[arg-type]
     for rows in range(1, MOST_SETS + 4):

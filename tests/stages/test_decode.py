@@ -82,6 +82,11 @@ def test_people_of_several_crops_are_one_message(tmp_path: Path) -> None:
     assert len(decoded(tensor(person(100, 340, 50, 100, 0.9), rows=3), tmp_path, **POSE)) == 3
 
 
+def test_a_frame_of_several_pictures_has_no_more_people_than_one(tmp_path: Path) -> None:
+    item = tensor(person(100, 340, 50, 100, 0.9), person(500, 340, 50, 100, 0.5), rows=3)
+    assert decoded(item, tmp_path, **POSE, max_people=4).scores.tolist() == pytest.approx([0.9, 0.9, 0.9, 0.5])
+
+
 def things(tmp_path: Path, **settings: Any) -> list[int]:
     rows = np.zeros((1, 3, 6), np.float32)
     for kind in range(3):

@@ -88,7 +88,7 @@ def test_numbers_that_are_none_cost_the_frame(tmp_path):
     broken.arrays_by_name["box_scale"][0, :, 12, 16] = np.nan
     with pytest.raises(BadItem, match="finite") as caught:
         decoded([broken], tmp_path)
-    assert caught.value.reason == "not_finite"
+    assert caught.value.reason == "nonfinite"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from pipeline.errors import UserError
 from stages.infer import Infer, InferSettings
+from stages.inference.model_files import sha256_of, verify_model
 from stages.inference.model_safety import checked_model
 
 
@@ -67,6 +69,92 @@ def test_weights_beside_the_model_are_read(tmp_path: Path) -> None:
     (tmp_path / "m.weights").write_bytes(bytes(12))
     assert len(checked_model(model).graph.node) == 1
     assert list(Infer.check(InferSettings(model="m.onnx"), tmp_path)) == []
+
+
+@pytest.mark.parametrize("location", ["a\0b", "x" * 5000])
+def test_a_location_that_is_no_name_of_a_file_is_refused(tmp_path: Path, location: str) -> None:
+    with pytest.raises(UserError, match="expected a file in the model's own folder"):
+        checked_model(save(tmp_path / "m.onnx", location))
+
+
+def test_weights_of_a_graph_within_the_graph_are_looked_at(tmp_path: Path) -> None:
+    model = onnx.load(str(save(tmp_path / "m.onnx", inside=True)))
+    branch = model.graph.node[0].attribute[0].g
+    weights = branch.initializer.add()
+    weights.CopyFrom(numpy_helper.from_array(np.zeros(3, np.float32), "hidden"))
+    weights.ClearField("raw_data")
+    weights.data_location = TensorProto.EXTERNAL
+    entry = weights.external_data.add()
+    entry.key, entry.value = "location", "../secret"
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(UserError, match=r"`hidden` lie in `\.\./secret`"):
+        checked_model(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("suffix", [".json", ".onnxtxt", ".textproto"])
+def test_a_suffix_says_nothing_of_what_is_in_a_file(tmp_path: Path, suffix: str) -> None:
+    assert len(checked_model(save(tmp_path / f"m{suffix}")).graph.node) == 1
+    (tmp_path / f"no{suffix}").write_text("no model")
+    with pytest.raises(UserError, match="cannot be read as an ONNX model"):
+        checked_model(tmp_path / f"no{suffix}")
+
+
+@pytest.mark.parametrize(
+    ("sides", "dims", "text"),
+    [
+        (
+            ["n", 3, 1_000_000, 1_000_000],
+            [1, 3, 1, 1],
+            r"`images` has sides of \[3, 1000000, 1000000\]; expected at most",
+        ),
+        ([100_000_000, 3, 640, 640], [1, 3, 1, 1], "`images` has sides of"),
+        (["n", 3, "h", "w"], [10**9, 10**9], r"`weights` say that they are \[1000000000, 1000000000\], and \d+ bytes"),
+    ],
+)
+def test_sizes_beyond_all_sense_are_refused(tmp_path: Path, sides: list[Any], dims: list[int], text: str) -> None:
+    model = onnx.load(str(save(tmp_path / "m.onnx")))
+    model.graph.input[0].CopyFrom(helper.make_tensor_value_info("images", TensorProto.FLOAT, sides))
+    del model.graph.initializer[0].dims[:]
+    model.graph.initializer[0].dims.extend(dims)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(UserError, match=text):
+        checked_model(tmp_path / "m.onnx")
+
+
+def test_the_hash_of_a_model_is_that_of_its_weights_too(tmp_path: Path) -> None:
+    plain = save(tmp_path / "plain.onnx")
+    assert sha256_of(plain) == hashlib.sha256(plain.read_bytes()).hexdigest()
+    model = save(tmp_path / "m.onnx", "m.weights")
+    (tmp_path / "m.weights").write_bytes(bytes(12))
+    pinned = sha256_of(model)
+    verify_model(model, pinned)
+    (tmp_path / "m.weights").write_bytes(bytes(11) + b"\1")
+    with pytest.raises(UserError, match="it is another model, or has been changed since"):
+        verify_model(model, pinned)
+
+
+def outputs_of(path: Path, value: onnx.ValueInfoProto, node: onnx.NodeProto) -> Path:
+    images = helper.make_tensor_value_info("images", TensorProto.FLOAT, ["n", 3, "h", "w"])
+    graph = helper.make_graph([node], "g", [images], [value])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def test_outputs_that_are_no_numbers_are_refused_when_the_graph_is_checked(tmp_path: Path) -> None:
+    parts = helper.make_tensor_sequence_value_info("parts", TensorProto.FLOAT, None)
+    outputs_of(tmp_path / "parts.onnx", parts, helper.make_node("SplitToSequence", ["images"], ["parts"], axis=1))
+    words = helper.make_tensor_value_info("words", TensorProto.STRING, ["n", 3, "h", "w"])
+    outputs_of(tmp_path / "words.onnx", words, helper.make_node("Cast", ["images"], ["words"], to=TensorProto.STRING))
+    for name, kind in (("parts", "seq"), ("words", "string")):
+        [(_, problem)] = Infer.check(InferSettings(model=f"{name}.onnx"), tmp_path)
+        assert f"output `{name}` is {kind}" in problem.replace("tensor(", "")
+
+
+def test_looking_at_a_model_runs_none_of_its_libraries(tmp_path: Path) -> None:
+    """A library that would not even load."""
+    save(tmp_path / "m.onnx", domain="evil.corp")
+    (tmp_path / "ops.so").write_bytes(b"no library")
+    assert list(Infer.check(InferSettings(model="m.onnx", custom_ops=("ops.so",)), tmp_path)) == []
 
 
 def test_operators_that_nobody_knows_need_a_library_that_is_named(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 from pydantic import ValidationError
 from structlog.testing import capture_logs
 
+from pipeline.errors import UserError
 from pipeline.testing import feed, opened, stamp
 from stages.infer import Infer, InferSettings
 from stages.inference import automatic, onnxruntime_engine, openvino_engine, trial
@@ -72,7 +73,7 @@ def test_the_first_that_works_is_taken(
     def attempt(path: Path, wanted: Asked, inputs: trial.Inputs) -> Trial:
         asked.append(wanted.providers)
         assert (path, dict(inputs)) == (model, SHAPES)
-        return Trial("", ANSWER, 1.0) if wanted.providers[0] in works else Trial("it is broken")
+        return Trial("", ANSWER, 1.0, rate=1e9) if wanted.providers[0] in works else Trial("it is broken")
 
     monkeypatch.setattr(onnxruntime_engine, "offered", lambda: {"cpu", "cuda", "tensorrt"})
     monkeypatch.setattr(openvino_engine, "is_installed", lambda: True)
@@ -80,6 +81,26 @@ def test_the_first_that_works_is_taken(
     assert choice.providers == taken
     assert dict(choice.passed_over) == dict.fromkeys(passed_over, "it is broken")
     assert asked == [(name, "cpu") for name in [*passed_over, *taken[:-1]]]
+
+
+def test_openvino_is_taken_only_where_it_is_faster(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onnxruntime_engine, "offered", lambda: {"cpu"})
+    monkeypatch.setattr(openvino_engine, "is_installed", lambda: True)
+    for rate, taken in ((1e9, ("openvino", "cpu")), (1e-9, ("cpu",))):
+        choice = choose(model, Asked(at_once=2), INPUTS, lambda *_, rate=rate: Trial("", ANSWER, 1.0, rate))
+        assert choice.providers == taken
+    assert choice.passed_over["openvino"].startswith("slower than ONNX Runtime's own on this CPU: 0.0 and ")
+
+
+@pytest.mark.skipif(not openvino_engine.is_installed(), reason="openvino is not installed")
+def test_the_rate_of_openvino_is_measured_where_it_runs(model: Path) -> None:
+    assert try_in_process(model, Asked(("openvino", "cpu"), at_once=2), SHAPES).rate > 0
+
+
+def test_a_model_that_runs_nowhere_is_the_users_mistake(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openvino_engine, "is_installed", lambda: True)
+    with pytest.raises(UserError, match="it does not run on a black picture: "):
+        choose(model, Asked(), {"images": np.zeros((1, 3, 8, 8), np.float64)})
 
 
 def test_a_trial_is_a_real_run_in_another_process(model: Path) -> None:

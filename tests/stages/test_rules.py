@@ -175,7 +175,7 @@ def test_a_bad_item_leaves_nothing_behind(tmp_path: Path) -> None:
     bad = tracks(1, [(7, 150.0, 200.0)])
     bad.boxes[0, 0] = np.inf
     with opened(Rules, IN_DOOR, folder=tmp_path) as stage:
-        with pytest.raises(BadItem, match="not_finite"):
+        with pytest.raises(BadItem, match="nonfinite"):
             list(stage.process([tracks(0, [(7, 150.0, 200.0)]), bad]))
         assert len(feed(stage, [tracks(0, [(7, 150.0, 200.0)])])) == 1
 

@@ -64,7 +64,7 @@ def test_a_bad_item_leaves_nothing_behind(tmp_path: Path) -> None:
     bad = people(1)
     bad.boxes[0, 0] = np.nan
     with opened(Track, {"confirm_frames": 3}, folder=tmp_path) as stage:
-        with pytest.raises(BadItem, match="not_finite"):
+        with pytest.raises(BadItem, match="nonfinite"):
             list(stage.process([people(0), bad, people(2)]))
         assert ids(feed(stage, [people(0), people(2)])) == [[], []]
 

@@ -66,5 +66,5 @@ class Signature:
         """A value of the metadata that was written as a Python literal; None where there is none."""
         try:
             return ast.literal_eval(self.metadata.get(key, ""))
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             return None

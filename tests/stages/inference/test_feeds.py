@@ -180,7 +180,8 @@ def test_an_array_that_does_not_come_or_fit_is_named(tmp_path: Path) -> None:
     ):
         run(path, [item(0)], feeds=feeds)
     with pytest.raises(
-        UserError, match=r"does not fit into `template`: expected float32 \(n, 2\), got float64 \(1, 2\)"
+        UserError,
+        match=r"does not fit into `template`: expected float32 \(n, 2\) for n = 1 pictures, got float64 \(1, 2\)",
     ):
         run(path, [item(0, patch=np.zeros((1, 2)))], feeds=feeds)
 

@@ -117,5 +117,9 @@ def test_an_answer_that_contradicts_itself_is_refused() -> None:
     ]:
         with pytest.raises(NoTensor, match=text):
             read(response, stated)
+    endless = sent(np.zeros((0, 3), np.float32))
+    endless.outputs[0].shape[:] = [0, 2**62, 2**62]
+    with pytest.raises(NoTensor, match="no array has the shape"):
+        read(endless, port(FLOATS, None, None, None))
     with pytest.raises(NoTensor, match="a value is too large for UINT8"):
         read(large, port(np.uint8([0]), None, 3))

@@ -273,6 +273,8 @@ def test_a_token_goes_to_the_server_and_nowhere_else(
     assert outputs(settings, tmp_path)
     for token, text in [
         ("falsch-17", "does not let us in: not the token that it should be: Bearer \\*\\*\\*; name the variable"),
+        # So long that the server's answer is made shorter within it.
+        ("falsch" * 60, "does not let us in: not the token that it should be: Bearer \\*\\*\\*; name the variable"),
         ("falsch-17\nx", "the value of TRITON_TOKEN holds characters that no header may have"),
         ("", "the environment variable TRITON_TOKEN is not set; it is to hold the server's token"),
     ]:
