@@ -203,6 +203,11 @@ class Stage(Generic[S]):
         """With fewer processes, something that the settings name would lie idle: `check` refuses that."""
         return 1
 
+    @classmethod
+    def usual_threads(cls, settings: Any, workers: int) -> int:
+        """Threads of each of so many processes, where the graph does not say how many."""
+        return 1
+
     def open(self) -> None:
         """Get what is needed (a model, a file). Raises UserError or EnvironmentProblem; may take seconds."""
 

@@ -32,8 +32,8 @@ from stages.inference.model_inputs import black, first_size, inputs_of, signatur
 from stages.inference.opening import Asked, open_model
 from stages.inference.served_models import open_served
 from stages.inference.server_settings import ServerSettings
-from stages.inference.tuner import Task, tuned
-from stages.inference.tuning import rows_worth_trying
+from stages.inference.tuner import Task, tuned, usable_cores
+from stages.inference.tuning import Tuned, rows_worth_trying
 from stages.messages import Tensor
 from stages.vision.model_contract import stated_size
 
@@ -42,6 +42,7 @@ __all__ = ["Infer", "InferSettings"]
 IMAGE = "image"
 # Below this a copy into the message is cheaper than a slot.
 LARGE_BYTES = 64 * 1024
+_MOST_TUNED = 16
 
 
 class Infer(Stage[InferSettings]):
@@ -71,6 +72,11 @@ class Infer(Stage[InferSettings]):
     @classmethod
     def least_workers(cls, settings: InferSettings) -> int:
         return max(1, len(settings.devices))
+
+    @classmethod
+    def usual_threads(cls, settings: InferSettings, workers: int) -> int:
+        """With `tune: auto` as many as could be worth it: which of them run the model at once is measured."""
+        return max(1, min(_MOST_TUNED, usable_cores() // workers)) if settings.tune and not settings.server else 1
 
     @classmethod
     def wants(cls, settings: InferSettings, base_folder: Path) -> Mapping[str, Any]:
@@ -120,13 +126,15 @@ class Infer(Stage[InferSettings]):
         signature = self._engine.signature
         self._contract, self._feeds = inputs_of(signature, s)
         sizes = (self._contract.batch,) if self._contract.batch else s.batch_sizes
-        fastest = self._tuned(sizes, time.monotonic() - began) if s.tune else None
-        most = min(fastest or s.max_rows, self._engine.most_rows or s.max_rows)
+        fastest = self._tuned(sizes, time.monotonic() - began) if s.tune else Tuned()
+        most = min(fastest.rows or s.max_rows, self._engine.most_rows or s.max_rows)
         if sizes and sizes[-1] > (self._engine.most_rows or sizes[-1]):
             raise UserError(
                 self._say(f"{s.shown_model} takes at most {most} pictures at once, got batches of {sizes[-1]}")
             )
-        self._runs = BatchRuns(self._engine, self._contract, self._feeds, sizes=sizes, most=most)
+        self._runs = BatchRuns(
+            self._engine, self._contract, self._feeds, sizes=sizes, most=most, at_once=fastest.at_once
+        )
         self._nothing = {name: row[:0] for name, row in self._warm_up(sizes).items()}
         for provider, why in passed_over.items():
             self.context.log.warning("provider_unavailable", wanted=provider, runs_on=self._engine.provider, why=why)
@@ -164,12 +172,12 @@ class Infer(Stage[InferSettings]):
         choice = choose_once(file, path, asked, self._black(path))
         return replace(asked, providers=choice.providers), choice.passed_over
 
-    def _tuned(self, sizes: Sequence[int], open_s: float) -> int | None:
-        """The engine becomes the fastest on this CPU; the most pictures that a run should have, None for any number."""
+    def _tuned(self, sizes: Sequence[int], open_s: float) -> Tuned:
+        """The engine becomes the fastest on this CPU; how it is to be run."""
         path, asked = self._found
         if self._engine.provider != onnxruntime_engine.CPU:
             self.context.log.info("model_not_tuned", why=f"{self._engine.provider} runs it, and only the CPU is tuned")
-            return None
+            return Tuned()
         s, usual = self.settings, self._engine
         width, height = size = first_size(self._contract, usual.signature)
 
@@ -186,7 +194,7 @@ class Infer(Stage[InferSettings]):
         task = Task(key, engine, open_s, pictures, self.context.threads, rows)
         found = tuned(task, self.context.log, first_start=self.context.incarnation == 1)
         self._engine = engine(found.threads)
-        return found.rows
+        return found
 
     def _black(self, path: Path) -> Mapping[str, Array]:
         """The model's inputs for black pictures."""

@@ -31,7 +31,7 @@ def frames_at_work(node: Node, cameras_of_worker: int) -> int:
     ceil((threads + 1) x batch.max / cameras of one worker).
     """
     batch = node.entry.batch.max if node.entry.batch else 1
-    return ceil((node.entry.threads + 1) * batch / max(1, cameras_of_worker))
+    return ceil((node.threads + 1) * batch / max(1, cameras_of_worker))
 
 
 def cameras_of_worker(node: Node, cameras: int) -> int:

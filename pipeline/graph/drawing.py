@@ -91,7 +91,7 @@ def _label(node: Node, graph: Graph) -> str:
 def _busy(node: Node) -> str:
     entry = node.entry
     words = [f"batch {entry.batch.max}"] if entry.batch else []
-    words += [f"{entry.threads} threads"] if entry.threads > 1 else []
+    words += [f"{node.threads} threads"] if node.threads > 1 else []
     return f"\n{', '.join(words)}" if words else ""
 
 

@@ -68,6 +68,13 @@ class Node:
         return self.kind.outputs if self.kind else ()
 
     @property
+    def threads(self) -> int:
+        """Of each process: those that are written, else those that the stage wants."""
+        if "threads" in self.entry.model_fields_set or self.stage is None or self.settings is None:
+            return self.entry.threads
+        return self.stage.usual_threads(self.settings, self.entry.workers or 1)
+
+    @property
     def takes_events(self) -> bool:
         """True for event sinks: they read from the outbox, whatever stands under `from`."""
         wanted = self.ports.get("")

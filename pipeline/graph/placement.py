@@ -96,7 +96,7 @@ def obstacle(node: Node, senders: Sequence[tuple[str, str]], copies: Copies) -> 
         return f"it reads from {len(senders)} stages, and a member of a group reads from one"
     if senders[0][1]:
         return "it is a join"
-    if node.entry.threads > 1 or (node.stage and node.stage.own_thread):
+    if node.threads > 1 or (node.stage and node.stage.own_thread):
         return "it has threads of its own, which only the first stage of a group can have"
     return _other_copies(node, copies)
 

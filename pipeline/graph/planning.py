@@ -116,6 +116,6 @@ def _stage(node: Node) -> StagePlan:
         settings=node.entry.with_ or {},
         batch_max=batch.max if batch else 1,
         wait_ms=batch.wait_ms if batch else 0.0,
-        threads=node.entry.threads,
+        threads=node.threads,
         large_messages=node.stage.large_messages(node.settings) if node.stage else 1,
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -48,11 +49,19 @@ class Given:
 class BatchRuns:
     """An engine for pictures of many items; several threads may use it at once.
 
-    ``sizes``: the only numbers of pictures that a run may have, ascending; empty for any up to ``most``.
+    ``sizes``: the only numbers of pictures that a run may have, ascending; empty for any up to ``most``. ``at_once``:
+    no more threads than that run the model at the same time, None for all.
     """
 
     def __init__(
-        self, engine: Engine, contract: InputContract, feeds: Feeds = NO_FEEDS, *, sizes: Sequence[int], most: int
+        self,
+        engine: Engine,
+        contract: InputContract,
+        feeds: Feeds = NO_FEEDS,
+        *,
+        sizes: Sequence[int],
+        most: int,
+        at_once: int | None = None,
     ) -> None:
         self._engine = engine
         self._contract = contract
@@ -63,6 +72,7 @@ class BatchRuns:
         self._names = [port.name for port in engine.signature.outputs]
         self._new_array = engine.new_array if isinstance(engine, TakesFromHost) else plain_array
         self._threads = threading.local()
+        self._turns = threading.Semaphore(at_once) if at_once else nullcontext()
 
     def rows(self, items: Sequence[Given]) -> list[list[Row]]:
         """What the model says of each picture of each item: those of one size share runs.
@@ -106,7 +116,8 @@ class BatchRuns:
         for name in items[0].beside:
             inputs[name] = np.concatenate([item.beside[name] for item in items])
         try:
-            outputs = self._engine.run(inputs | self._feeds.of_run(count))
+            with self._turns:
+                outputs = self._engine.run(inputs | self._feeds.of_run(count))
         except RunFailed as error:
             raise BadItem("model_failed", str(error)) from None
         each = [self._each(name, output, count) for name, output in outputs.items()]

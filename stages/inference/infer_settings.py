@@ -69,8 +69,9 @@ class InferSettings(Settings):
     )
     tune: Literal["auto"] | None = Field(
         None,
-        description="auto: on the CPU, threads and pictures of a run are measured at the first start on this machine, "
-        "within seconds, and remembered; by default `intra_op_threads`, and as many pictures as come",
+        description="auto: on the CPU, runs at once (up to the stage's `threads`, by default one for each core), their "
+        "threads and their pictures are measured at the first start on this machine, within seconds, and kept; by "
+        "default `threads`, `intra_op_threads`, and as many pictures as come",
     )
     precision: Precision = Field(
         "f32", description="In which OpenVINO calculates; bf16 is faster on processors that have it, and less exact"

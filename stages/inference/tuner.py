@@ -58,7 +58,14 @@ class Task:
     @property
     def whole_key(self) -> dict[str, Any]:
         """With the machine, by its name, and what of it is measured."""
-        return {**self.key, "at_once": self.at_once, "rows": [*self.rows], "cores": usable_cores(), "host": node()}
+        return {
+            **self.key,
+            "at_once": self.at_once,
+            "rows": [*self.rows],
+            "cores": usable_cores(),
+            "host": node(),
+            "form": 2,
+        }
 
 
 def usable_cores() -> int:
@@ -71,8 +78,8 @@ def tuned(task: Task, log: Logger, *, first_start: bool, limit_s: float = LIMIT_
     file = _file_of(task.whole_key)
     with _alone(file, limit_s):
         if known := recall(file, task.whole_key):
-            log.info("model_tuned", threads=known["threads"], rows=known["rows"], remembered=True)
-            return Tuned(known["threads"], known["rows"])
+            log.info("model_tuned", **known, remembered=True)
+            return Tuned(**known)
         if not first_start:
             log.warning("model_not_tuned", why="other stages run already; it is measured at the next start of a run")
             return Tuned()
@@ -85,8 +92,13 @@ def _measured_now(task: Task, file: Path, log: Logger, limit_s: float) -> Tuned:
     rates = rates_of(task, candidates(usable_cores(), task.at_once, task.rows), limit_s)
     found = best_of(rates)
     busy = round(others.cores(), 1)
-    facts = {"threads": found.threads, "rows": found.rows, "tried": told(rates)}
-    log.info("model_tuned", **facts, seconds=round(time.monotonic() - began, 1), remembered=False)
+    log.info(
+        "model_tuned",
+        **found._asdict(),
+        tried=told(rates),
+        seconds=round(time.monotonic() - began, 1),
+        remembered=False,
+    )
     if busy > _QUIET * usable_cores():
         log.warning("tuned_beside_others", cores_of_others=busy, why="not kept: measured again at the next start")
     elif len(rates) > 1:
@@ -103,7 +115,7 @@ def rates_of(task: Task, runs: Sequence[Run], limit_s: float) -> dict[Run, float
     with ThreadPoolExecutor(task.at_once) as pool:
         for number in range(_ROUNDS):
             for run in runs:
-                needed = max(_SLICE_S, task.at_once * run.rows * picture_s) * (1 if number else 2)
+                needed = max(_SLICE_S, run.at_once * run.rows * picture_s) * (1 if number else 2)
                 needed += 0 if run.threads in engines else task.open_s
                 if rates and time.monotonic() + needed > ends:
                     continue
@@ -111,7 +123,7 @@ def rates_of(task: Task, runs: Sequence[Run], limit_s: float) -> dict[Run, float
                 inputs = task.inputs(run.rows)
                 if run not in rates:
                     engine.run(inputs)  # what is put off until the first run
-                rate = run.rows * runs_per_s(engine, inputs, task.at_once, _SLICE_S, pool)
+                rate = run.rows * runs_per_s(engine, inputs, run.at_once, _SLICE_S, pool)
                 rates[run] = max(rates.get(run, 0.0), rate)
                 picture_s = picture_s or 1 / rates[run]
     return rates

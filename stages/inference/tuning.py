@@ -1,9 +1,10 @@
-"""How many threads and pictures a run on the CPU should have: what is worth measuring, and what follows from it. Pure.
+"""How many runs at once, threads and pictures the CPU should have: what is worth measuring, and what follows. Pure.
 
-    threads of the stage: 2, cores: 8      threads of a run  1, 2, 4
-                                           pictures of a run 1, 2, 4, 8
+    threads of the stage: 2, cores: 8      runs at once       2               1
+                                           threads of a run   1, 2, 4         8
+                                           pictures of a run  1, 2, 4, 8      1, 8
 
-The bits of the outputs depend on neither, on ONNX Runtime's CPU provider; only the time does.
+The bits of the outputs depend on none of it, on ONNX Runtime's CPU provider; only the time does.
 """
 
 from __future__ import annotations
@@ -16,20 +17,24 @@ _MARGIN = 1.05
 
 
 class Run(NamedTuple):
-    """Of one run of the model: threads, and pictures."""
+    """Of one run of the model: threads, and pictures; and how many there are at once."""
 
     threads: int
     rows: int
+    at_once: int = 1
 
     def __str__(self) -> str:
-        return f"{self.threads} x {self.rows}"
+        return f"{self.at_once} x {self.threads} x {self.rows}"
 
 
 class Tuned(NamedTuple):
-    """What is to be used. ``rows``: at most so many pictures in a run, None where nothing speaks against many."""
+    """What is to be used. ``rows``: at most so many pictures in a run, None where nothing speaks against many;
+    ``at_once``: fewer runs than the stage has threads, None where each of them may run the model.
+    """
 
     threads: int = 1
     rows: int | None = None
+    at_once: int | None = None
 
 
 def rows_worth_trying(sizes: Sequence[int], most: int) -> tuple[int, ...]:
@@ -40,28 +45,39 @@ def rows_worth_trying(sizes: Sequence[int], most: int) -> tuple[int, ...]:
 def candidates(cores: int, at_once: int, rows: Sequence[int]) -> tuple[Run, ...]:
     """What is worth measuring, the likeliest first.
 
-    ``at_once``: runs at the same time, one for each thread of the stage; ``rows``: pictures of a run, ascending.
+    ``at_once``: at most so many runs, one for each thread of the stage; ``rows``: pictures of a run, ascending.
     """
+    ends = (rows[0], rows[-1])
     share = max(1, cores // at_once)
+    first = [Run(each, count, at_once) for each in (1, share) for count in ends]
+    fewer = [
+        Run(max(1, cores // runs), count, runs)
+        for runs in sorted({1, max(1, at_once // 2)} - {at_once})
+        for count in ends
+    ]
     threads = sorted({1, min(2, share), max(1, share // 2), share})
-    runs = [Run(each, count) for each in threads for count in rows]
-    first = [Run(1, rows[0]), Run(1, rows[-1]), Run(share, rows[0]), Run(share, rows[-1])]
-    return tuple(dict.fromkeys([*first, *runs]))
+    others = [Run(each, count, at_once) for each in threads for count in rows]
+    return tuple(dict.fromkeys([*first, *fewer, *others]))
 
 
 def best_of(rates: Mapping[Run, float]) -> Tuned:
-    """The fastest by pictures per second; where it is hardly faster, one thread and as many pictures as there are."""
-    usual = max((run for run in rates if run.threads == 1), default=None)
+    """The fastest by pictures per second.
+
+    Where it is hardly faster: all runs at once, one thread each, and as many pictures as there are.
+    """
+    most = max((run.at_once for run in rates), default=1)
+    usual = max((run for run in rates if run.threads == 1 and run.at_once == most), default=None)
     if usual is None:
         return Tuned()
     best = max(rates, key=lambda run: rates[run])
     if rates[best] < _MARGIN * rates[usual]:
         return Tuned()
     compared = {run.rows for run in rates}
-    return Tuned(best.threads, best.rows if best.rows < max(compared) else None)
+    rows = best.rows if best.rows < max(compared) else None
+    return Tuned(best.threads, rows, best.at_once if best.at_once < most else None)
 
 
 def told(rates: Mapping[Run, float]) -> str:
-    """What was tried, as threads x pictures, with its rate over that of the first: for people."""
+    """What was tried, as runs at once x threads x pictures, with its rate over that of the first: for people."""
     first = next(iter(rates.values()), 1.0)
     return ", ".join(f"{run} {rate / first:.2f}" for run, rate in rates.items())

@@ -21,32 +21,39 @@ from onnx import TensorProto, helper
 from structlog import get_logger
 from structlog.testing import capture_logs
 
+from pipeline.graph.loading import parse_graph
+from pipeline.graph.planning import plan_of
 from pipeline.messages import Array
 from pipeline.testing import feed, opened, stamp
 from stages.infer import Infer, InferSettings
 from stages.inference import tuner
+from stages.inference.batches import BatchRuns, Given
 from stages.inference.engine import Placement
 from stages.inference.tuner import OtherWork, Task, rates_of, tuned
 from stages.inference.tuning import Run, Tuned, best_of, candidates, rows_worth_trying, told
 from stages.messages import Tensor
-from stages.vision.recognition import Signature
+from stages.vision.model_contract import InputContract
+from stages.vision.recognition import Port, Signature
 
 # --- what is worth measuring, and what follows from it
 
 
 def test_candidates_share_the_cores() -> None:
-    assert candidates(2, 2, (1, 2)) == (Run(1, 1), Run(1, 2))
-    assert candidates(8, 2, (1, 8)) == tuple(Run(t, r) for t, r in [(1, 1), (1, 8), (4, 1), (4, 8), (2, 1), (2, 8)])
-    assert candidates(1, 4, (1,)) == (Run(1, 1),)
+    assert candidates(2, 2, (1, 2)) == (Run(1, 1, 2), Run(1, 2, 2), Run(2, 1, 1), Run(2, 2, 1))
+    two = [Run(t, r, 2) for t, r in [(1, 1), (1, 8), (4, 1), (4, 8)]]
+    assert candidates(8, 2, (1, 8)) == (*two, Run(8, 1, 1), Run(8, 8, 1), Run(2, 1, 2), Run(2, 8, 2))
+    assert candidates(1, 1, (1,)) == (Run(1, 1, 1),)
+    assert {run.at_once for run in candidates(16, 16, (1,))} == {16, 8, 1}
 
 
 @given(st.integers(1, 128), st.integers(1, 16), st.sampled_from([(1,), (4,), (1, 2, 4, 8)]))
 def test_candidates_are_few_and_fit(cores: int, at_once: int, rows: tuple[int, ...]) -> None:
     found = candidates(cores, at_once, rows)
-    assert len(found) == len(set(found)) <= 4 * len(rows)
-    assert all(run.threads == 1 or run.threads * at_once <= cores for run in found)
+    assert len(found) == len(set(found)) <= 4 * len(rows) + 4
+    assert all(run.threads == 1 or run.threads * run.at_once <= cores for run in found)
+    assert all(1 <= run.at_once <= at_once for run in found)
     assert {run.rows for run in found} == set(rows)
-    assert found[0] == Run(1, rows[0])
+    assert found[0] == Run(1, rows[0], at_once)
 
 
 def test_sizes_that_are_fixed_are_no_question() -> None:
@@ -66,6 +73,8 @@ def test_sizes_that_are_fixed_are_no_question() -> None:
         ({Run(1, 1): 10.0, Run(4, 1): 20.0}, Tuned(4)),
         ({Run(1, 1): 10.0, Run(1, 8): 9.0, Run(4, 1): 11.0, Run(4, 8): 20.0}, Tuned(4)),
         ({Run(1, 1): 10.0, Run(1, 8): 9.0, Run(2, 2): 11.0, Run(4, 8): 10.5}, Tuned(2, 2)),
+        ({Run(1, 1, 4): 10.0, Run(4, 1, 1): 12.0}, Tuned(4, None, 1)),
+        ({Run(1, 1, 4): 10.0, Run(2, 1, 2): 10.4, Run(4, 1, 1): 9.0}, Tuned()),
     ],
 )
 def test_what_is_hardly_faster_is_not_taken(rates: dict[Run, float], best: Tuned) -> None:
@@ -73,7 +82,7 @@ def test_what_is_hardly_faster_is_not_taken(rates: dict[Run, float], best: Tuned
 
 
 def test_what_was_tried_is_told_as_ratios() -> None:
-    assert told({Run(1, 1): 8.0, Run(2, 8): 10.0}) == "1 x 1 1.00, 2 x 8 1.25"
+    assert told({Run(1, 1): 8.0, Run(2, 8): 10.0}) == "1 x 1 x 1 1.00, 1 x 2 x 8 1.25"
     assert told({}) == ""
 
 
@@ -164,7 +173,7 @@ def test_what_was_measured_is_remembered(cache: Path) -> None:
     best, [line] = found(made)
     assert best == Tuned(2)
     assert (line["event"], line["threads"], line["remembered"]) == ("model_tuned", 2, False)
-    assert line["tried"].startswith("1 x 1 1.00, 2 x 1 ")
+    assert line["tried"].startswith("1 x 1 x 1 1.00, 1 x 2 x 1 ")
     measured = runs.total()
     again, [line] = found(made)
     assert (again, line["remembered"], runs.total()) == (best, True, measured)
@@ -262,7 +271,7 @@ def outputs(model: Path, **settings: Any) -> list[Array]:
         return [message.arrays_by_name["out"] for message in feed(stage, items, batch=5) if isinstance(message, Tensor)]
 
 
-@pytest.mark.parametrize("best", [Tuned(), Tuned(1, 1), Tuned(2, 2), Tuned(2, None)])
+@pytest.mark.parametrize("best", [Tuned(), Tuned(1, 1), Tuned(2, 2), Tuned(2, None), Tuned(2, None, 1)])
 def test_outputs_do_not_depend_on_what_was_chosen(model: Path, monkeypatch: pytest.MonkeyPatch, best: Tuned) -> None:
     monkeypatch.setattr("stages.infer.tuned", lambda *_, **__: best)
     for one, other in zip(outputs(model), outputs(model, tune="auto"), strict=True):
@@ -279,6 +288,60 @@ def test_a_stage_is_tuned_for_real_within_its_time(model: Path, cache: Path) -> 
     with capture_logs() as logs:
         outputs(model, tune="auto")
     assert [line["remembered"] for line in logs if line["event"] == "model_tuned"] == [True]
+
+
+def threads_of(folder: Path, rest: str) -> int:
+    text = f"""
+version: 1
+name: tuned
+cameras: {{a: {{url: "{folder}/a.mp4"}}, b: {{url: "{folder}/b.mp4"}}}}
+stages:
+  capture: {{use: capture}}
+  prepare: {{use: preprocess, from: capture}}
+  infer: {{use: infer, from: prepare, {rest}}}
+  end: {{use: sink_null, from: infer}}
+"""
+    plan = plan_of(parse_graph(text, "g.yaml", base_folder=folder))
+    [stage] = {stage.threads: stage for unit in plan.units for stage in unit.stages if stage.name == "infer"}.values()
+    return stage.threads
+
+
+def test_a_stage_that_is_tuned_has_a_thread_for_each_core(
+    model: Path, make_clip: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.mp4", "b.mp4"):
+        make_clip(name, frames=2)
+    monkeypatch.setattr("stages.infer.usable_cores", lambda: 6)
+    assert threads_of(model.parent, "with: {model: m.onnx}") == 1
+    assert threads_of(model.parent, "with: {model: m.onnx, tune: auto}") == 6
+    assert threads_of(model.parent, "workers: 2, with: {model: m.onnx, tune: auto}") == 3
+    assert threads_of(model.parent, "threads: 2, with: {model: m.onnx, tune: auto}") == 2
+
+
+def test_no_more_runs_at_once_than_were_found_best(model: Path) -> None:
+    running, most = 0, 0
+    lock = threading.Lock()
+
+    class Slow(Sleeper):
+        def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+            nonlocal running, most
+            with lock:
+                running += 1
+                most = max(most, running)
+            self.waiting.wait(0.02)
+            with lock:
+                running -= 1
+            return {"out": np.zeros((1, 1), np.float32)}
+
+    contract = InputContract("images", "nchw", "float32", "rgb", 1 / 255, None, None, None)
+    signature = Signature((), (Port("out", (1, 1), "tensor(float)"),), {})
+    picture = Given(np.zeros((1, 4, 4, 3), np.uint8))
+    for at_once, expected in ((1, 1), (None, 4)):
+        most = 0
+        runs = BatchRuns(Slow(0, Counter(), signature=signature), contract, sizes=(), most=1, at_once=at_once)
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda _, runs=runs: runs.rows([picture]), range(12)))
+        assert most == 1 if expected == 1 else most > 1
 
 
 def test_two_ways_of_saying_it_are_a_mistake(model: Path) -> None:
