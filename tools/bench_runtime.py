@@ -45,7 +45,7 @@ stages:
   prepare: {{use: preprocess, from: capture, with: {{size: [640, 640]}}}}
   people: {{use: null_pose, from: prepare, threads: 2, with: {{log: /dev/null}}}}
   tracks: {{use: track, from: people}}
-  actions: {{use: rules, from: tracks, with: {{rules: [{{name: stays, when: age >= 1s}}]}}}}
+  actions: {{use: rules, from: tracks, with: {{rules: [{{id: stays, when: age >= 1s}}]}}}}
   end: {{use: sink_null, from: actions}}
 """
 _CAPTURE_ALONE = """
