@@ -59,13 +59,20 @@ def _to_even(i420: U8, size: Size, out: U8) -> None:
         small = np.empty((height * 3 // 2, width), np.uint8)
         luma, u, v = planes(small)
         big_luma, big_u, big_v = planes(i420)
-        # cv2 writes into a dst of the right shape, also where its rows lie apart.
-        cv2.resize(big_luma, size, dst=luma[: size[1], : size[0]], interpolation=cv2.INTER_LINEAR)
+        _resize(big_luma, luma[: size[1], : size[0]])
         luma[:, size[0] :] = luma[:, size[0] - 1 : size[0]]
         luma[size[1] :] = luma[size[1] - 1 : size[1]]
         for large, plane in ((big_u, u), (big_v, v)):
-            cv2.resize(large, plane.shape[::-1], dst=plane, interpolation=cv2.INTER_LINEAR)
+            _resize(large, plane)
     cv2.cvtColor(small, cv2.COLOR_YUV2RGB_I420, dst=out)
+
+
+def _resize(plane: U8, out: U8) -> None:
+    """Bilinear, into ``out``, whose rows may lie apart."""
+    rows, columns = out.shape
+    # At half the size the mean of each four pixels is the same, bit for bit, and twice as fast.
+    way = cv2.INTER_AREA if plane.shape == (2 * rows, 2 * columns) else cv2.INTER_LINEAR
+    cv2.resize(plane, (columns, rows), dst=out, interpolation=way)
 
 
 def bgr_to_rgb(bgr: U8, size: Size, out: U8) -> None:

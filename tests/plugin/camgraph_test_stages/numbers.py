@@ -6,7 +6,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from typing import ClassVar
 
 from pydantic import Field
@@ -22,7 +21,9 @@ class NullModelSettings(Settings):
 
     cost_ms: float = Field(0.0, ge=0, description="What one batch takes.")
     spin: bool = Field(False, description="Keep the processor busy meanwhile, instead of sleeping.")
-    one_device: bool = Field(False, description="Batches take their time one after the other, whatever the threads.")
+    one_device: bool = Field(
+        False, description="As a GPU does: batches of all threads queue up, and take their time one after the other."
+    )
     log: str = Field("", description="A file: `begun_ns camera epoch seq captured_ns` for each item; empty: none.")
 
 
@@ -36,20 +37,29 @@ class NullModel(Stage[NullModelSettings]):
     thread_safe = True
 
     def open(self) -> None:
-        self._device = threading.Lock()
+        self._queue = threading.Lock()
+        self._free_at = 0.0
 
     def process(self, items: Sequence[Number]) -> Iterable[Message]:
         until = time.perf_counter() + self.settings.cost_ms / 1e3
         if self.settings.log:
             self._tell(items, time.monotonic_ns())
         if not self.settings.spin and self.settings.cost_ms:
-            with self._device if self.settings.one_device else nullcontext():
-                time.sleep(self.settings.cost_ms / 1e3)
+            time.sleep(max(0.0, self._queued_until() - time.perf_counter()))
         for item in items:
             item.verify()
             yield item.with_value(item.value)
         while self.settings.spin and time.perf_counter() < until:
             pass
+
+    def _queued_until(self) -> float:
+        """When a batch that comes now is done (seconds of the performance counter)."""
+        cost_s, now = self.settings.cost_ms / 1e3, time.perf_counter()
+        if not self.settings.one_device:
+            return now + cost_s
+        with self._queue:
+            self._free_at = max(now, self._free_at) + cost_s
+            return self._free_at
 
     def _tell(self, items: Sequence[Number], begun_ns: int) -> None:
         rows = [f"{begun_ns} {s.camera} {s.epoch} {s.seq} {s.captured_ns}\n" for s in (item.stamp for item in items)]

@@ -46,6 +46,18 @@ def test_close_to_converting_first_and_resizing_then(size: tuple[int, int], mean
     assert np.quantile(difference, 0.999) < 30
 
 
+@given(st.integers(2, 60), st.integers(2, 60), st.integers(0, 99))
+def test_half_the_size_has_the_bits_of_bilinear(width: int, height: int, seed: int) -> None:
+    size = (2 * width, 2 * height)
+    pixels = np.random.default_rng(seed).integers(0, 256, (6 * height, 4 * width), np.uint8)
+    out = np.empty((*size[::-1], 3), np.uint8)
+    i420_to_rgb(pixels, size, out)
+    small = np.empty((3 * height, 2 * width), np.uint8)
+    for plane, large in zip(planes(small), planes(pixels), strict=True):
+        plane[...] = cv2.resize(large, plane.shape[::-1], interpolation=cv2.INTER_LINEAR)
+    np.testing.assert_array_equal(out, cv2.cvtColor(small, cv2.COLOR_YUV2RGB_I420))
+
+
 def test_the_same_size_is_the_plain_conversion() -> None:
     pixels = i420(64, 48)
     out = np.empty((48, 64, 3), np.uint8)
