@@ -56,7 +56,7 @@ def main(target: Path | None, **options: Any) -> None:
 
 def _about_s(options: dict[str, Any]) -> float:
     points = {name: len(options[name]) for name in ("cameras", "people", "rules")}
-    points["hops"] = len(hops.SIZES) * 2 * options["rounds"] // 2
+    points["hops"] = len(hops.SIZES) * options["rounds"]
     return sum(_ABOUT_S[name] * points[name] for name in options["curves"])
 
 
