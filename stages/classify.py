@@ -15,6 +15,7 @@ from pydantic import Field
 from pipeline.errors import UserError
 from stages.inference.behind_model import BehindModel, BehindModelSettings, ModelBefore
 from stages.messages import Labels, Tensor
+from stages.vision.foreign_text import shown
 from stages.vision.probabilities import Activation, probabilities
 from stages.vision.recognition import Stated
 
@@ -66,8 +67,10 @@ class Classify(BehindModel[ClassifySettings]):
         name = self.settings.output or next(iter(item.arrays_by_name), "")
         rows = item.arrays_by_name.get(name)
         if rows is None or rows.ndim != 2:
-            there = ", ".join(f"{key} {list(array.shape)}" for key, array in item.arrays_by_name.items()) or "none"
-            raise UserError(self._say(f"expected an output `{name}` of (rows, classes), got {there}"))
+            there = (
+                ", ".join(f"{shown(key)} {list(array.shape)}" for key, array in item.arrays_by_name.items()) or "none"
+            )
+            raise UserError(self._say(f"expected an output `{shown(name)}` of (rows, classes), got {there}"))
         return np.asarray(rows, np.float32)
 
     def _say(self, text: str) -> str:

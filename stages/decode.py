@@ -17,6 +17,7 @@ from stages.inference.outputs import OutputReader, OutputSettings
 from stages.messages import People, Tensor
 from stages.vision.decoding.detections import Detections, highest
 from stages.vision.decoding.formats import Asked
+from stages.vision.foreign_text import shown
 from stages.vision.letterbox import boxes_to_frame, keypoints_to_frame
 from stages.vision.recognition import Stated
 
@@ -101,7 +102,9 @@ class Decode(BehindModel[DecodeSettings]):
             return None
         unknown = [name for name in wanted if name not in names]
         if unknown:
-            raise UserError(self._say(f"the model knows no class {', '.join(unknown)}; it knows {', '.join(names)}"))
+            raise UserError(
+                self._say(f"the model knows no class {', '.join(unknown)}; it knows {', '.join(map(shown, names))}")
+            )
         return tuple(number for number, name in enumerate(names) if name in wanted)
 
     def process(self, items: Sequence[Tensor]) -> Iterable[People]:

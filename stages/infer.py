@@ -35,6 +35,7 @@ from stages.inference.server_settings import ServerSettings
 from stages.inference.tuner import Task, tuned, usable_cores
 from stages.inference.tuning import Tuned, rows_worth_trying
 from stages.messages import Tensor
+from stages.vision.foreign_text import shown
 from stages.vision.model_contract import stated_size
 
 __all__ = ["Infer", "InferSettings"]
@@ -254,7 +255,7 @@ class Infer(Stage[InferSettings]):
         outputs: Mapping[str, Array] = rows[0] if len(rows) == 1 else self._joined(rows)
         for name, output in outputs.items():
             if output.dtype.kind == "f" and not np.isfinite(output).all():
-                raise BadItem("nonfinite", f"output `{name}` holds a value that is no number")
+                raise BadItem("nonfinite", f"output `{shown(name)}` holds a value that is no number")
         return Tensor(item.stamp, self._placed(outputs), item.fit, item.frame_size, item.picture_size, item.owner)
 
     def _joined(self, rows: Sequence[Row]) -> Row:

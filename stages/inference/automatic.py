@@ -21,6 +21,7 @@ from stages.inference.kept import keep, recall
 from stages.inference.opening import Asked, open_model
 from stages.inference.rates import RIVALS, look
 from stages.inference.trial import Answer, Inputs, Trial, answer_of, try_in_process
+from stages.vision.foreign_text import shown
 
 BEST_FIRST: tuple[ProviderName, ...] = ("tensorrt", "cuda", "directml", "coreml", "openvino")
 """The CPU comes behind them all."""
@@ -87,5 +88,5 @@ def why_not(trial: Trial, expected: Answer) -> str:
         got = trial.answer.get(name)
         if got != (dtype, shape):
             said = f"{got[0]} {list(got[1])}" if got else "nothing"
-            return f"output `{name}` is {said}, and {dtype} {list(shape)} on the CPU"
+            return f"output `{shown(name)}` is {said}, and {dtype} {list(shape)} on the CPU"
     return ""

@@ -24,6 +24,7 @@ from stages.inference.feeds import NO_FEEDS, Feeds
 from stages.inference.pinned import TakesFromHost, plain_array
 from stages.vision.batching import runs_of
 from stages.vision.decoding.end2end import joined_rows, rows_by_image
+from stages.vision.foreign_text import shown
 from stages.vision.model_contract import Converter, InputContract
 
 Row = dict[str, Array]
@@ -129,9 +130,9 @@ class BatchRuns:
             try:
                 return rows_by_image(output, count)
             except ValueError as error:
-                raise BadItem("nonfinite", f"output `{name}`: {error}") from None
+                raise BadItem("nonfinite", f"output `{shown(name)}`: {error}") from None
         if output.ndim == 0 or len(output) != count:
-            raise UserError(f"output `{name}` is {output.shape} for {count} pictures: no axis for them")
+            raise UserError(f"output `{shown(name)}` is {output.shape} for {count} pictures: no axis for them")
         return [output[index : index + 1] for index in range(count)]
 
     def _converter(self) -> Converter:

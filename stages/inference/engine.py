@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 from pipeline.messages import Array
+from stages.vision.foreign_text import shown
 from stages.vision.recognition import Signature
 
 ProviderName = Literal["cpu", "cuda", "tensorrt", "openvino", "directml", "coreml"]
@@ -67,5 +68,5 @@ class Opened(NamedTuple):
 
 
 def one_line(error: Exception) -> str:
-    """An engine's message, as one line of bounded length."""
-    return " ".join(str(error).split())[:300]
+    """An engine's message, as one line of bounded length: names in it are the model's."""
+    return shown(" ".join(str(error).split())[:300])

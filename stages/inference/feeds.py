@@ -18,6 +18,7 @@ from pipeline.errors import UserError
 from pipeline.messages import Array
 from pipeline.stage import Settings
 from stages.messages import Tensor
+from stages.vision.foreign_text import shown
 from stages.vision.model_contract import InputContract
 from stages.vision.recognition import Port, Signature
 
@@ -125,20 +126,20 @@ def picture_input(signature: Signature, model: str, feeds: Mapping[str, Feed]) -
     """The input that takes the pictures. Raises UserError where that cannot be said, FeedError where one is not fed."""
     for name in feeds:
         if name not in {port.name for port in signature.inputs}:
-            raise FeedError(name, f"{model} has no input `{name}`; it has: {_shown(signature.inputs)}")
+            raise FeedError(name, f"{model} has no input `{name}`; it has: {_named(signature.inputs)}")
     rest = [port for port in signature.inputs if port.name not in feeds]
     stated = [port for port in signature.inputs if feeds.get(port.name) == PICTURE]
     taken = stated or [port for port in rest if len(port.shape) == 4] or rest
     if len(taken) != 1:
         raise UserError(
-            f"{model}: expected one input that takes the picture, this model has: {_shown(signature.inputs)}; "
+            f"{model}: expected one input that takes the picture, this model has: {_named(signature.inputs)}; "
             "say in `feeds` of `infer` what fills the others"
         )
     for port in rest:
         if port != taken[0]:
             raise FeedError(
                 port.name,
-                f"nothing fills the input {_shown([port])} of {model}: say in `feeds` of `infer` what does, "
+                f"nothing fills the input {_named([port])} of {model}: say in `feeds` of `infer` what does, "
                 f"numbers, {{array: NAME}} or one of {', '.join(_FACTS)}",
             )
     return taken[0]
@@ -170,7 +171,7 @@ def read_feeds(
                 repeated[port.name] = values[np.newaxis]
             contract = _with_batch(contract, port)
         except ValueError as error:
-            raise FeedError(port.name, f"{_shown([port])} of {model}: {error}") from None
+            raise FeedError(port.name, f"{_named([port])} of {model}: {error}") from None
     return contract, Feeds(facts, arrays, constants, repeated)
 
 
@@ -228,18 +229,19 @@ def _nothing(port: Port, rows: int) -> Array:
 
 def _array_of(item: Tensor, port: Port, name: str) -> Array:
     array = item.arrays_by_name.get(name)
-    expected = f"{DTYPES[port.onnx_type]} (n, {', '.join(map(str, port.shape[1:]))})"
+    expected = f"{DTYPES[port.onnx_type]} (n, {shown(', '.join(map(str, port.shape[1:])))})"
     if array is None:
         there = ", ".join(item.arrays_by_name)
-        raise UserError(f"nothing fills `{port.name}`: expected an array `{name}`, {expected}, got {there}")
+        raise UserError(f"nothing fills `{shown(port.name)}`: expected an array `{name}`, {expected}, got {there}")
     fits = len(array) == item.rows and _fits(array.shape[1:], port.shape[1:])
     if array.dtype.name != DTYPES[port.onnx_type] or not fits:
         raise UserError(
-            f"the array `{name}` does not fit into `{port.name}`: expected {expected} for n = {item.rows} pictures, "
+            f"the array `{name}` does not fit into `{shown(port.name)}`: expected {expected} for n = {item.rows} "
+            "pictures, "
             f"got {array.dtype.name} {array.shape}"
         )
     return array
 
 
-def _shown(ports: Sequence[Port]) -> str:
-    return ", ".join(f"`{port.name}` ({port.onnx_type} {list(port.shape)})" for port in ports)
+def _named(ports: Sequence[Port]) -> str:
+    return ", ".join(f"`{shown(port.name)}` ({port.onnx_type} {list(port.shape)})" for port in ports)

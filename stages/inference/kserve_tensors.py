@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from pipeline.messages import Array
+from stages.vision.foreign_text import shown
 from stages.vision.recognition import Port
 
 
@@ -81,7 +82,7 @@ def arrays_of(outputs: Sequence[Any], raw: Sequence[bytes], ports: Iterable[Port
     arrays = {}
     for port in ports:
         if port.name not in places:
-            raise NoTensor(f"expected an output `{port.name}`, got {', '.join(places) or 'none'}")
+            raise NoTensor(f"expected an output `{port.name}`, got {', '.join(map(shown, places)) or 'none'}")
         place = places[port.name]
         _agree(outputs[place], port)
         arrays[port.name] = _array(outputs[place], raw[place] if raw else None)
@@ -98,7 +99,7 @@ def _agree(output: Described, port: Port) -> None:
     if not fits or output.datatype != expected:
         stated = ", ".join("any" if side is None else str(side) for side in port.shape)
         raise NoTensor(
-            f"output `{port.name}`: expected {expected} [{stated}], "
+            f"output `{shown(port.name)}`: expected {expected} [{stated}], "
             f"got {output.datatype or 'no type'} [{', '.join(map(str, got))}]"
         )
 

@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from pipeline.errors import UserError
+from stages.vision.foreign_text import shown
 
 MAX_BYTES = 2 * 1024**3
 """Protobuf's own limit; larger models keep their weights in files beside them."""
@@ -65,7 +66,7 @@ def _loaded(path: Path) -> ModelProto:
 def _location(path: Path, tensor: TensorProto) -> Path:
     """A file of weights lies in the model's folder, or below it."""
     location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
-    said = f"{path}: weights `{tensor.name}` lie in `{location[:_SHOWN]}`"
+    said = f"{path}: weights `{shown(tensor.name)}` lie in `{shown(location[:_SHOWN])}`"
     place = PurePosixPath(location)
     try:
         target = (path.parent / place).resolve()
@@ -90,12 +91,13 @@ def _check_sizes(path: Path, model: ModelProto, stored_bytes: int) -> None:
     for value in (*model.graph.input, *model.graph.output):
         sides = [side.dim_value for side in value.type.tensor_type.shape.dim if side.HasField("dim_value")]
         if any(side < 0 for side in sides) or prod(sides) > MAX_VALUES:
-            raise UserError(f"{path}: `{value.name}` has sides of {sides}; expected at most {MAX_VALUES} values in all")
+            name = shown(value.name)
+            raise UserError(f"{path}: `{name}` has sides of {sides}; expected at most {MAX_VALUES} values in all")
     for tensor in (tensor for graph in _graphs(model.graph) for tensor in graph.initializer):
         # The smallest types store two values in a byte.
         if any(side < 0 for side in tensor.dims) or prod(tensor.dims) > 2 * stored_bytes:
             raise UserError(
-                f"{path}: weights `{tensor.name}` say that they are {list(tensor.dims)}, and "
+                f"{path}: weights `{shown(tensor.name)}` say that they are {list(tensor.dims)}, and "
                 f"{stored_bytes} bytes are stored in all: the file is damaged"
             )
 
@@ -105,8 +107,8 @@ def _check_domains(path: Path, model: ModelProto) -> None:
     unknown = sorted({node.domain for node in _nodes(model.graph)} - _KNOWN_DOMAINS - own)
     if unknown:
         raise UserError(
-            f"{path}: it has operators of {', '.join(unknown)}, which ONNX Runtime does not know: name the library "
-            "that has them in `custom_ops`"
+            f"{path}: it has operators of {', '.join(map(shown, unknown))}, which ONNX Runtime does not know: name the "
+            "library that has them in `custom_ops`"
         )
 
 

@@ -17,6 +17,7 @@ from stages.messages import Tensor
 from stages.vision.decoding.detections import Detections
 from stages.vision.decoding.formats import Asked, detections_of
 from stages.vision.decoding.movenet_multipose import NotFinite
+from stages.vision.foreign_text import shown
 from stages.vision.recognition import Format
 
 _FARTHEST = 1e6
@@ -84,10 +85,9 @@ class OutputReader:
         names = self._names or tuple(item.arrays_by_name)[:1]
         missing = [name for name in names if name not in item.arrays_by_name]
         if missing:
-            there = ", ".join(item.arrays_by_name) or "none"
-            raise UserError(
-                f"stage {self._context.stage}: the model has no output {', '.join(missing)}; it has: {there}"
-            )
+            there = ", ".join(map(shown, item.arrays_by_name)) or "none"
+            lacking = ", ".join(map(shown, missing))
+            raise UserError(f"stage {self._context.stage}: the model has no output {lacking}; it has: {there}")
         return [item.arrays_by_name[name] for name in names]
 
 

@@ -10,6 +10,7 @@ from onnx import ModelProto, TensorProto, ValueInfoProto
 from pipeline.errors import UserError
 from stages.inference.model_safety import checked_model
 from stages.inference.onnxruntime_engine import look_into
+from stages.vision.foreign_text import shown
 from stages.vision.recognition import Port, Reading, Signature, Stated, Unrecognised, recognise
 
 _NUMBERS = frozenset(
@@ -40,8 +41,8 @@ def _signature(path: Path, _changed_ns: int, _size: int, libraries: tuple[Path, 
     for port in signature.outputs:
         if port.onnx_type not in _NUMBERS:
             raise UserError(
-                f"{path}: output `{port.name}` is {port.onnx_type or 'of no type'}; expected tensors of numbers: "
-                "export the model without it"
+                f"{path}: output `{shown(port.name)}` is {port.onnx_type or 'of no type'}; expected tensors of "
+                "numbers: export the model without it"
             )
     return signature
 

@@ -18,6 +18,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from stages.vision.foreign_text import shown
+
 Layout = Literal["nchw", "nhwc"]
 Order = Literal["rgb", "bgr"]
 U8 = NDArray[np.uint8]
@@ -82,7 +84,7 @@ def derive_contract(
     Floats are taken to be in [0, 1] and the order to be RGB, where `overrides` does not say otherwise: that does not
     show in a model. Raises ContractError.
     """
-    stated = f"input `{name}` is {onnx_type} {list(shape)}"
+    stated = f"input `{shown(name)}` is {onnx_type} {list(shape)}"
     if onnx_type not in DTYPES:
         raise ContractError(f"{stated}; expected one of {', '.join(DTYPES)}")
     if len(shape) != 4:

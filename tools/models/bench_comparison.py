@@ -8,6 +8,7 @@ from typing import Literal
 
 from scipy.stats import mannwhitneyu
 
+from stages.vision.foreign_text import shown
 from tools.models.bench_machine import disturbance
 from tools.models.bench_record import Measured, Record
 
@@ -49,7 +50,11 @@ def compare(before: Record, after: Record) -> list[Compared]:
 
 
 def lines(before: Record, after: Record) -> Iterator[str]:
-    """The comparison as people read it."""
+    """The comparison as people read it. Saved runs may hold anybody's words."""
+    return map(shown, _lines(before, after))
+
+
+def _lines(before: Record, after: Record) -> Iterator[str]:
     for name, record in (("before", before), ("after", after)):
         machine = record.machine
         yield (

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
+from stages.vision.foreign_text import shown
 from tools.models.bench_grid import cost_per_1000
 from tools.models.bench_machine import lines as machine_lines
 from tools.models.bench_record import Measured, Record
 
 
 def lines(record: Record, price_per_hour: float | None = None) -> Iterator[str]:
-    """The whole run; with a price, what 1,000 frames cost."""
+    """The whole run; with a price, what 1,000 frames cost. A saved run may hold anybody's words."""
+    return map(shown, _lines(record, price_per_hour))
+
+
+def _lines(record: Record, price_per_hour: float | None) -> Iterator[str]:
     yield from (f"- {line}" for line in machine_lines(record.machine))
     width, height = record.size
     yield f"- {record.model}, pictures of {width} x {height} ({record.pictures}), {record.precision}; {record.at}"

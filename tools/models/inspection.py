@@ -14,6 +14,7 @@ from stages.inference.model_files import sha256_of
 from stages.inference.model_safety import checked_model
 from stages.inference.opening import Asked, open_model
 from stages.inference.signatures import signature_of_file
+from stages.vision.foreign_text import shown
 from stages.vision.model_contract import InputContract, stated_size
 from stages.vision.recognition import Port, Reading, Signature, Unrecognised, recognise
 from tools.models.flops import flops_of
@@ -88,7 +89,11 @@ def _reading(signature: Signature) -> Reading | str:
 
 
 def lines(found: Inspection) -> Iterator[str]:
-    """The inspection as people read it."""
+    """The inspection as people read it; most of it are words of whoever made the model."""
+    return map(shown, _lines(found))
+
+
+def _lines(found: Inspection) -> Iterator[str]:
     yield f"{found.path}  {found.file_bytes / 1e6:.1f} MB  sha256 {found.sha256}"
     opsets = ", ".join(f"{domain} {version}" for domain, version in found.opsets.items())
     yield f"made by {found.producer}; opset {opsets}; {found.parameters / 1e6:.2f} million parameters"
@@ -154,6 +159,10 @@ def open_on(path: Path, providers: tuple[ProviderName, ...]) -> Opened:
 
 def placement_lines(opened: Opened) -> Iterator[str]:
     """Who runs which nodes."""
+    return map(shown, _placement_lines(opened))
+
+
+def _placement_lines(opened: Opened) -> Iterator[str]:
     for name, why in opened.passed_over.items():
         yield f"not on {name}: {why}"
     yield f"runs on {opened.engine.provider}"

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from stages.vision.foreign_text import shown
 from tools.models.profile_events import Group, Profile
 
 _ASYNCHRONOUS = ("CUDAExecutionProvider", "TensorrtExecutionProvider", "DmlExecutionProvider")
 
 
 def lines(profile: Profile, runs_on: str, most_nodes: int) -> Iterator[str]:
-    """Sums, then tables by provider and by operator, then the heaviest nodes."""
+    """Sums, then tables by provider and by operator, then the heaviest nodes; their names are the model's words."""
+    return map(shown, _lines(profile, runs_on, most_nodes))
+
+
+def _lines(profile: Profile, runs_on: str, most_nodes: int) -> Iterator[str]:
     outside_ms = max(0.0, profile.run_ms - profile.node_ms)
     yield f"- runs on {runs_on}; opened in {profile.loading_ms:.0f} ms"
     yield (

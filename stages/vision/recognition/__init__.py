@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from stages.vision.foreign_text import shown
 from stages.vision.recognition.classifiers import read_classifier
 from stages.vision.recognition.pose_models import read_counted, read_movenet, read_nas_flat, read_rtmo
 from stages.vision.recognition.prepared import prepared_format, prepared_picture
@@ -64,14 +65,14 @@ def recognise(signature: Signature, stated: Stated = _NOTHING_STATED) -> Reading
 
 
 def _text(signature: Signature, stated: Stated, found: Sequence[Reading]) -> str:
-    outputs = ", ".join(f"{port.name} {list(port.shape)}" for port in signature.outputs)
+    outputs = ", ".join(f"{shown(port.name)} {list(port.shape)}" for port in signature.outputs)
     if found:
         return (
             f"its outputs ({outputs}) can be read as {' or as '.join(_said(one) for one in found)}; say which: `format`"
         )
     if stated.format is not None:
         return f"its outputs ({outputs}) are not those of `format: {stated.format}`; leave it out to have it read"
-    task = signature.metadata.get("task", "")
+    task = shown(signature.metadata.get("task", ""))
     known = f" (its metadata says task `{task}`)" if task else ""
     return f"its outputs ({outputs}){known} are of no known format; known are {', '.join(FORMATS)}"
 

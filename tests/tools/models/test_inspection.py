@@ -69,6 +69,27 @@ def test_the_command_says_what_runs_it(test_data: Path) -> None:
     assert "CPUExecutionProvider: 100% of its nodes: Conv" in told.output
 
 
+def test_words_of_a_model_move_no_cursor(tmp_path: Path) -> None:
+    """Names of values, operators and classes, and metadata; in what is told, and in errors."""
+    model = onnx.load(str(layers(tmp_path / "m.onnx")))
+    evil = "\x1b[2J\x1b]0;title\x07"
+    model.producer_name = f"maker{evil}"
+    model.graph.node[-1].output[0] = model.graph.output[0].name = f"d{evil}"
+    helper.set_model_props(model, {f"key{evil}": f"value{evil}", "task": f"pose{evil}"})
+    onnx.save(model, tmp_path / "m.onnx")
+    told = CliRunner().invoke(main, ["model", "inspect", str(tmp_path / "m.onnx")])
+    assert told.exit_code == 0, told.output
+    assert told.output.replace("\n", "").isprintable()
+    for words in (r"maker\x1b[2J", r"output d\x1b[2J", r"key\x1b[2J", r"task `pose\x1b[2J", r"its outputs (d\x1b[2J"):
+        assert words in told.output
+    refused = CliRunner().invoke(
+        main, ["model", "prepare", "--nms", str(tmp_path / "m.onnx"), str(tmp_path / "o.onnx")]
+    )
+    assert refused.exit_code == 2
+    assert refused.output.replace("\n", "").isprintable()
+    assert r"d\x1b[2J" in refused.output
+
+
 def test_what_is_not_known_is_said(tmp_path: Path) -> None:
     text = "\n".join(lines(inspect(layers(tmp_path / "m.onnx"), (16, 32))))
     assert "camgraph does not know what it is: its outputs (d ['n', 4, 'h', 5])" in text

@@ -1,0 +1,29 @@
+"""Text that somebody else wrote."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stages.vision.foreign_text import shown
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("person (größer, 人)", "person (größer, 人)"),
+        ("per\x1b[31mson\x07", r"per\x1b[31mson\x07"),
+        ("a\nb\tc\x00", r"a\nb\tc\x00"),
+        ("\x9b2J\u202egnp.exe\u2028", r"\x9b2J\u202egnp.exe\u2028"),
+        ("\ud800", r"\ud800"),
+    ],
+)
+def test_what_does_not_print_is_escaped(text: str, expected: str) -> None:
+    assert shown(text) == expected
+
+
+@given(st.text())
+def test_what_is_shown_prints(text: str) -> None:
+    assert shown(text).isprintable()
+    assert shown(shown(text)) == shown(text)
