@@ -12,13 +12,20 @@ from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.errors import EnvironmentProblem, UserError
+from stages.reading.pictures import is_picture
 from tools.pose_accuracy.estimators import U8, Estimator
 
 KEYPOINTS = 17
 # COCO's own ratio of a person's outline to the box, as other evaluations of boxes without outlines take it.
 AREA_OF_BOX = 0.53
+_BOX_COLUMNS = 5
+_COLUMNS = _BOX_COLUMNS + 3 * KEYPOINTS
+_LABELS = (
+    f"expected {_COLUMNS} numbers a line: class, centre x and y, width, height, then {KEYPOINTS} x (x, y, visibility)"
+)
 
 
 class Precision(NamedTuple):
@@ -64,22 +71,48 @@ def coco_truth(folder: Path) -> Truth:
 
 
 def yolo_truth(folder: Path) -> Truth:
-    """Pictures with labels as YOLO keeps them: class, cx, cy, w, h, 17 x (x, y, visibility), in fractions."""
-    paths = dict(enumerate(sorted(folder.glob("images/*/*.jpg")), start=1))
+    """Pictures with labels as YOLO keeps them: class, cx, cy, w, h, 17 x (x, y, visibility), in fractions.
+
+    On a picture without labels is nobody. Raises UserError where a file holds other labels, or no picture.
+    """
+    paths = dict(enumerate(sorted(filter(is_picture, folder.glob("images/*/*"))), start=1))
     annotations: list[dict[str, Any]] = []
     images = []
     for image_id, path in paths.items():
         height, width = read_picture(path).shape[:2]
         images.append({"id": image_id, "width": width, "height": height, "file_name": path.name})
-        labels = folder / "labels" / path.parent.name / f"{path.stem}.txt"
-        for line in labels.read_text().splitlines():
-            values = np.array(line.split(), float)
+        for values in _labels(folder / "labels" / path.parent.name / f"{path.stem}.txt"):
             annotations.append({"id": len(annotations) + 1, "image_id": image_id, **_person(values, width, height)})
     categories = [{"id": 1, "name": "person"}]
     return Truth("coco8-pose", paths, {"images": images, "annotations": annotations, "categories": categories})
 
 
-def _person(values: Any, width: int, height: int) -> dict[str, Any]:
+def _labels(file: Path) -> Iterator[NDArray[np.float64]]:
+    """The numbers of each line; none where there is no file. Raises UserError where one is none of a person."""
+    try:
+        lines = file.read_text().splitlines() if file.exists() else []
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{file}: cannot be read ({type(error).__name__}): {_LABELS}") from None
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            yield _label(line, f"{file}:{number}")
+
+
+def _label(line: str, place: str) -> NDArray[np.float64]:
+    """(56,). Raises UserError where the line holds something else."""
+    try:
+        values = np.array(line.split(), float)
+    except ValueError:
+        raise UserError(f"{place}: got what is no number; {_LABELS}") from None
+    if len(values) != _COLUMNS:
+        boxes = ": these are boxes without keypoints" if len(values) == _BOX_COLUMNS else ""
+        raise UserError(f"{place}: got {len(values)} numbers{boxes}; {_LABELS}")
+    if not np.isfinite(values).all():
+        raise UserError(f"{place}: got a number that is not finite; {_LABELS}")
+    return values
+
+
+def _person(values: NDArray[np.float64], width: int, height: int) -> dict[str, Any]:
     cx, cy, w, h = values[1:5] * (width, height, width, height)
     keypoints = values[5:].reshape(KEYPOINTS, 3) * (width, height, 1)
     return {

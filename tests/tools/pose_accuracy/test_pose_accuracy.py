@@ -61,6 +61,39 @@ def test_nobody_found_is_no_precision(truth):
     assert precision(truth, lambda bgr: nobody) == (0, 0, 0, 0)
 
 
+def test_nobody_is_on_a_picture_without_labels(truth, tmp_path):
+    """As YOLO has it for backgrounds; an empty file says the same."""
+    for name in ("c", "d"):
+        cv2.imwrite(str(tmp_path / "images" / "val" / f"{name}.png"), np.zeros((100, 200, 3), np.uint8))
+    (tmp_path / "labels" / "val" / "d.txt").write_text("\n")
+    more = yolo_truth(tmp_path)
+    assert [path.name for path in more.paths.values()] == ["a.jpg", "b.jpg", "c.png", "d.png"]
+    assert more.people == truth.people == 3
+    assert precision(more, answering(more, lambda keypoints: keypoints)).ap == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("line", "got"),
+    [
+        ("0 0.5 0.5 0.1 0.1", "got 5 numbers: these are boxes without keypoints; expected 56 numbers a line"),
+        ("0 0.5", "got 2 numbers; expected 56"),
+        ("0 person", "got what is no number; expected 56"),
+        ("0 0.5 0.5 nan 0.1" + " 0.5" * 51, "got a number that is not finite; expected 56"),
+    ],
+)
+def test_labels_that_are_none_of_people_are_named(truth, tmp_path, line, got):
+    labels = tmp_path / "labels" / "val" / "b.txt"
+    labels.write_text(f"{labels.read_text()}\n{line}\n")
+    with pytest.raises(UserError, match=rf"b\.txt:2: {got}"):
+        yolo_truth(tmp_path)
+
+
+def test_labels_that_are_no_text_are_named(truth, tmp_path):
+    (tmp_path / "labels" / "val" / "b.txt").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UserError, match=r"b\.txt: cannot be read \(UnicodeDecodeError\): expected 56 numbers"):
+        yolo_truth(tmp_path)
+
+
 def test_a_file_that_is_no_picture_is_named(truth):
     truth.paths[1].write_bytes(b"no picture")
     with pytest.raises(UserError, match=r"a\.jpg: expected a picture"):
