@@ -7,9 +7,11 @@ head       nodes from which an output is reached over fewer than `float_head` co
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,28 +20,36 @@ from numpy.typing import NDArray
 
 from pipeline.errors import UserError
 from stages.inference.model_safety import checked_model
+from tools.models.model_output import written
 
 _CONVOLUTIONS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 
 
 def halve(model: Path, out: Path) -> None:
-    """The model with weights and arithmetic in float16; its inputs and outputs stay as they are."""
+    """The model with weights and arithmetic in float16; its inputs and outputs stay as they are.
+
+    Raises UserError, as the others here, where it is no model, or cannot be written.
+    """
     from onnxruntime.transformers.float16 import convert_float_to_float16  # noqa: PLC0415 - takes a while
 
-    converted = convert_float_to_float16(whole_model(model), keep_io_types=True, disable_shape_infer=False)
-    _save(converted, model, out)
+    with written(model, out) as part:
+        whole = whole_model(model)
+        converted = convert_float_to_float16(whole, keep_io_types=True, disable_shape_infer=False)
+        onnx.save(converted, str(part), format="protobuf")
+        _keep_metadata(whole, part)
 
 
 def quantize(model: Path, out: Path, inputs: Iterator[dict[str, NDArray[Any]]], *, float_head: int) -> int:
-    """The model in eight bits, calibrated on ``inputs``; how many nodes stayed in float by their position."""
+    """The model in eight bits, calibrated on ``inputs``; how many nodes stayed in float by their position.
+
+    Raises UserError where nothing in it could be quantized.
+    """
     from onnxruntime import quantization  # noqa: PLC0415 - takes a while
 
-    kept = head_nodes(whole_model(model).graph, float_head)
-    with tempfile.TemporaryDirectory() as folder:
-        named = _named(model, Path(folder))
+    with _quantizing(model, out, float_head) as (named, part, kept):
         quantization.quantize_static(
             str(named),
-            str(new_file(out)),
+            str(part),
             _Reader(inputs),
             quant_format=quantization.QuantFormat.QDQ,
             activation_type=quantization.QuantType.QUInt8,
@@ -47,7 +57,6 @@ def quantize(model: Path, out: Path, inputs: Iterator[dict[str, NDArray[Any]]], 
             per_channel=True,
             nodes_to_exclude=kept,
         )
-    _keep_metadata(model, out)
     return len(kept)
 
 
@@ -55,14 +64,46 @@ def quantize_dynamic(model: Path, out: Path, *, float_head: int) -> int:
     """The model with weights in eight bits and ranges that are found in each run; as `quantize`."""
     from onnxruntime import quantization  # noqa: PLC0415 - takes a while
 
-    kept = head_nodes(whole_model(model).graph, float_head)
-    with tempfile.TemporaryDirectory() as folder:
-        named = _named(model, Path(folder))
+    with _quantizing(model, out, float_head) as (named, part, kept):
         quantization.quantize_dynamic(
-            str(named), str(new_file(out)), weight_type=quantization.QuantType.QUInt8, nodes_to_exclude=kept
+            str(named), str(part), weight_type=quantization.QuantType.QUInt8, nodes_to_exclude=kept
         )
-    _keep_metadata(model, out)
     return len(kept)
+
+
+@contextmanager
+def _quantizing(model: Path, out: Path, float_head: int) -> Iterator[tuple[Path, Path, list[str]]]:
+    """A copy of the model whose nodes have names, the file to write to, and the names of those that stay in float."""
+    whole = whole_model(model)
+    kept = head_nodes(whole.graph, float_head)
+    with written(model, out) as part, tempfile.TemporaryDirectory() as folder:
+        named = Path(folder) / "named.onnx"
+        onnx.save(whole, str(named))
+        with _without_advice():
+            yield named, part, kept
+        _keep_metadata(whole, part)
+        if not quantized_nodes(onnx.load(str(part), format="protobuf").graph) - quantized_nodes(whole.graph):
+            raise UserError(
+                f"{model}: nothing in it was quantized, and nothing is written: {len(kept)} of its "
+                f"{len(whole.graph.node)} nodes stay in float as its head (--float-head), and no other has weights or "
+                "values that fit into eight bits"
+            )
+
+
+@contextmanager
+def _without_advice() -> Iterator[None]:
+    """ONNX Runtime's advice to prepare the model first is for its developers, and not repeated to people."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+def quantized_nodes(graph: onnx.GraphProto) -> int:
+    """How many nodes of a graph calculate with eight bits, or go from and to them."""
+    return sum("Quantize" in node.op_type or node.op_type.endswith("Integer") for node in graph.node)
 
 
 def head_nodes(graph: onnx.GraphProto, convolutions: int) -> list[str]:
@@ -90,38 +131,18 @@ class _Reader:
         return next(self._inputs, None)
 
 
-def _named(model: Path, folder: Path) -> Path:
-    """A copy whose nodes have names: by these they are left out."""
-    named = folder / "named.onnx"
-    onnx.save(whole_model(model), str(named))
-    return named
-
-
 def whole_model(model: Path) -> onnx.ModelProto:
     """The model with its weights, and a name for each node. Raises UserError where it is none."""
     checked_model(model)
-    whole = onnx.load(str(model))
+    whole = onnx.load(str(model), format="protobuf")
     for number, node in enumerate(whole.graph.node):
         node.name = node.name or f"{node.op_type}_{number}"
     return whole
 
 
-def new_file(out: Path) -> Path:
-    """A file that can be written. Raises UserError where its folder is none."""
-    if not out.parent.is_dir():
-        raise UserError(f"{out}: {out.parent} is no folder")
-    return out
-
-
-def _save(made: onnx.ModelProto, model: Path, out: Path) -> None:
-    onnx.save(made, str(new_file(out)))
-    _keep_metadata(model, out)
-
-
-def _keep_metadata(model: Path, out: Path) -> None:
+def _keep_metadata(whole: onnx.ModelProto, part: Path) -> None:
     """What the model says of itself (classes, keypoints) stays true, and is kept."""
-    metadata = {entry.key: entry.value for entry in onnx.load(str(model), load_external_data=False).metadata_props}
-    made = onnx.load(str(out))
-    known = {entry.key: entry.value for entry in made.metadata_props}
-    onnx.helper.set_model_props(made, {**known, **metadata})
-    onnx.save(made, str(out))
+    made = onnx.load(str(part), format="protobuf")
+    said = {entry.key: entry.value for entry in (*made.metadata_props, *whole.metadata_props)}
+    onnx.helper.set_model_props(made, said)
+    onnx.save(made, str(part), format="protobuf")

@@ -16,7 +16,8 @@ from stages.vision.model_contract import InputContract
 from stages.vision.recognition import Reading, Signature, Stated, Unrecognised, recognise
 from stages.vision.recognition.prepared import FORMAT, PICTURE, SUPPRESSION
 from stages.vision.recognition.reading import Picture
-from tools.models.lighter import new_file, whole_model
+from tools.models.lighter import whole_model
+from tools.models.model_output import written
 from tools.models.node_writer import NodeWriter
 from tools.models.pixel_folding import NOTHING_NORMALISED, Normalisation, Scaling, fold_pixels
 from tools.models.suppression_folding import FOLDABLE, LEAST_OPSET, Suppression, columns, fold_suppression
@@ -52,7 +53,8 @@ def prepare(model: Path, out: Path, asked: Asked) -> list[str]:
     if pixels:
         told.append(_told(contract, fold_pixels(made.graph, contract, asked.normalisation), asked.normalisation))
     helper.set_model_props(made, _metadata(made, signature, reading, asked.suppression))
-    onnx.save(made, str(new_file(out)))
+    with written(model, out) as part:
+        onnx.save(made, str(part), format="protobuf")
     return told
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import cv2
 import numpy as np
 import onnx
 import onnxruntime as ort
@@ -11,8 +12,10 @@ import pytest
 from click.testing import CliRunner, Result
 from onnx import TensorProto, helper
 
+from pipeline.errors import UserError
 from tools.cli import main
 from tools.models.lighter import halve, head_nodes, quantize_dynamic
+from tools.models.model_output import written
 
 CROWD = "videos/opencv4nodejs_people.mp4"
 
@@ -83,6 +86,68 @@ def camgraph(*arguments: object) -> Result:
     return CliRunner().invoke(main, ["model", *map(str, arguments)])
 
 
+@pytest.mark.parametrize("command", [("fp16",), ("quantize", "--dynamic"), ("prepare",)])
+@pytest.mark.parametrize("name", ["m.onnx", "./m.onnx", "link.onnx", "hard.onnx"])
+def test_a_model_is_not_written_over_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = network(tmp_path / "m.onnx").read_bytes()
+    (tmp_path / "link.onnx").symlink_to("m.onnx")
+    (tmp_path / "hard.onnx").hardlink_to("m.onnx")
+    told = camgraph(*command, "m.onnx", name)
+    assert told.exit_code == 2
+    assert "is the model itself, which would be lost" in told.output
+    assert (tmp_path / "m.onnx").read_bytes() == before
+
+
+def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
+    model, out = network(tmp_path / "m.onnx"), tmp_path / "out.onnx"
+    out.write_bytes(b"what was there before")
+    with pytest.raises(
+        UserError, match=r"m\.onnx: what was made of it does not load, and was not kept: cannot be read"
+    ):
+        with written(model, out) as part:
+            part.write_bytes(b"no model")
+    with pytest.raises(ZeroDivisionError), written(model, out) as part:
+        part.write_bytes(model.read_bytes()[: 1 // 0])
+    assert out.read_bytes() == b"what was there before"
+    with written(model, out) as part:
+        part.write_bytes(model.read_bytes())
+    assert out.read_bytes() == model.read_bytes()
+    assert {path.name for path in tmp_path.iterdir()} == {"m.onnx", "out.onnx"}
+
+
+def test_a_folder_that_takes_no_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "out.onnx.part").mkdir()
+    told = camgraph("fp16", network(tmp_path / "m.onnx"), tmp_path / "out.onnx")
+    assert told.exit_code == 2
+    assert "out.onnx: cannot be written: " in told.output
+
+
+@pytest.mark.parametrize("way", [["--dynamic"], ["--frames", "p.png"]])
+def test_a_model_in_which_nothing_was_quantized_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cv2.imwrite("p.png", np.zeros((16, 16, 3), np.uint8))
+    told = camgraph("quantize", network(tmp_path / "m.onnx"), "out.onnx", *way, "--float-head", 2)
+    assert told.exit_code == 2
+    assert "m.onnx: nothing in it was quantized, and nothing is written: 5 of its 5 nodes stay in float" in told.output
+    assert not (tmp_path / "out.onnx").exists()
+
+
+@pytest.mark.parametrize("way", [["--dynamic"], ["--frames", "p.png"]])
+def test_advice_for_developers_is_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, way: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cv2.imwrite("p.png", np.zeros((16, 16, 3), np.uint8))
+    told = camgraph("quantize", network(tmp_path / "m.onnx"), "out.onnx", *way)
+    assert told.exit_code == 0, told.output
+    assert caplog.text == ""
+
+
 @pytest.mark.slow
 def test_a_quantized_pose_model_finds_the_people_of_the_first(test_data: Path, tmp_path: Path) -> None:
     model, clip, out = test_data / "models/yolo11n-pose_640.onnx", test_data / CROWD, tmp_path / "int8.onnx"
@@ -90,13 +155,14 @@ def test_a_quantized_pose_model_finds_the_people_of_the_first(test_data: Path, t
     assert told.exit_code == 0, told.output
     assert "nodes of the head stay in float" in told.output
     assert out.stat().st_size < 0.45 * model.stat().st_size
-    good = camgraph("compare", model, out, "--frames", clip, "--count", 3, "--least", 0.7)
+    asked = ["--frames", clip, "--count", 3]
+    good = camgraph("compare", model, out, *asked, "--least", 0.7, "--least-frames", 3)
     assert good.exit_code == 0, good.output
     assert "| int8.onnx |" in good.output
     assert "good |" in good.output
-    strict = camgraph("compare", model, out, "--frames", clip, "--count", 1, "--least", 1.0)
+    strict = camgraph("compare", model, out, *asked, "--least", 1.0)
     assert strict.exit_code == 1
-    assert "**below 1**" in strict.output
+    assert " below 1**" in strict.output
 
 
 @pytest.mark.parametrize(
