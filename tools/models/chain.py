@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -14,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import UserError
-from pipeline.stage import Settings, Upstream
-from pipeline.testing import HandContext, opened
-from stages.capture import Camera, Capture
+from pipeline.stage import Upstream
+from pipeline.testing import opened
 from stages.decode import Decode, DecodeSettings
 from stages.infer import Infer, InferSettings
 from stages.inference.contracts import InputSettings, read_contract
@@ -24,19 +21,7 @@ from stages.inference.signatures import signature_of_file
 from stages.messages import Frame, People, Tensor
 from stages.preprocess import Preprocess
 from stages.vision.model_contract import Converter
-
-
-def frames_of(sources: Sequence[str], count: int, max_fps: float | None = None) -> Iterator[Frame]:
-    """At most ``count`` frames of videos, folders of pictures or pictures, as many of each as it takes.
-
-    Raises UserError where one cannot be read, or where there is none.
-    """
-    share = -(-count // max(len(sources), 1))
-    here = Path.cwd()
-    for source in sources:
-        camera = Camera.model_validate({"url": source, "max_fps": max_fps})
-        capture = Capture(Settings(), "frames", camera, HandContext(here, here))
-        yield from islice(capture.frames(threading.Event(), None), share)
+from tools.models.frames import frames_of
 
 
 class Chain:

@@ -15,7 +15,8 @@ from stages.inference.contracts import InputSettings, read_contract
 from stages.inference.signatures import signature_of_file
 from stages.vision.recognition import recognise
 from tools.cli import main
-from tools.models.chain import Chain, frames_of
+from tools.models.chain import Chain
+from tools.models.frames import frames_of
 
 
 def pose(path: Path, *, opset: int = 17, batch: int | str = "batch", rows: int = 56) -> Path:
