@@ -2,7 +2,8 @@
 
 FILE of COCO     images (id, file_name) and annotations with 17 keypoints; the pictures lie beside it, or in a folder
                  that is named
-FOLDER of YOLO   images/*/*.jpg and labels/*/*.txt: class, cx, cy, w, h, 17 x (x, y, visibility), in fractions
+FOLDER of YOLO   images/*/*.jpg and labels/*/*.txt: class, cx, cy, w, h, 17 x (x, y, visibility), in fractions;
+                 pictures without a file of labels show nobody
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.errors import BadItem, EnvironmentProblem, UserError
 from pipeline.testing import stamp
 from stages.inference.signatures import read_model
 from stages.messages import Frame
@@ -23,6 +24,7 @@ from tools.models.chain import Chain
 from tools.pose_accuracy.estimators import U8, Estimator, Found
 from tools.pose_accuracy.truth import KEYPOINTS, Precision, Truth, precision, yolo_truth
 
+_NOBODY = Found(np.empty((0, 4), np.float32), np.empty(0, np.float32), np.empty((0, KEYPOINTS, 3), np.float32))
 _WANTED = "expected a file of COCO's keypoints (person_keypoints_val2017.json), or a folder with images and labels"
 
 
@@ -78,7 +80,11 @@ def precision_of(chain: Chain, truth: Truth) -> Precision | None:
 def _estimator(chain: Chain) -> Estimator:
     def estimate(bgr: U8) -> Found:
         height, width = bgr.shape[:2]
-        found = chain.people(chain.inferred(chain.prepared(Frame(stamp(), np.ascontiguousarray(bgr), width, height))))
+        prepared = chain.prepared(Frame(stamp(), np.ascontiguousarray(bgr), width, height))
+        try:
+            found = chain.people(chain.inferred(prepared))
+        except BadItem:  # a graph would drop the frame
+            return _NOBODY
         return Found(found.boxes, found.scores, found.keypoints)
 
     return estimate

@@ -3,7 +3,9 @@
 Somebody whom the first model finds is found again where the other one has a box over it (intersection over union of at
 least 0.5); each box is matched once, the best of the first model first. Keypoints of matched people are compared by
 OKS, the measure of COCO: for each joint exp(-d**2 / (2 * area * k**2)), here over joints that the first model is sure
-of.
+of. Their confidences agree where both models are sure of the same joints: F1, as of people.
+
+What was never there to be compared has no figure: it is None, not 1.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ F32 = NDArray[np.float32]
 
 SAME_BOX = 0.5
 SURE = 0.5
-"""Joints of the first model below it are not compared."""
+"""A model is sure of joints of this confidence. Of the first model's, others are not compared by their places."""
 COCO_SPREADS = np.array([0.026, *np.repeat([0.025, 0.035, 0.079, 0.072, 0.062, 0.107, 0.087, 0.089], 2)])
 """COCO's sigmas, of which k is the double. Source: its evaluation code."""
 _USUAL_SPREAD = 0.06
@@ -27,36 +29,46 @@ _USUAL_SPREAD = 0.06
 
 @dataclass
 class Agreement:
-    """Counted over frames: people of the first model, of the other, in both; of these the OKS and the distances."""
+    """Counted over frames: people of the first model, of the other, in both; of these the OKS and the distances.
+
+    ``sure_*``: joints of people in both that the first model is sure of, the other one, and both of them.
+    """
 
     frames: int = 0
     first: int = 0
     other: int = 0
     both: int = 0
+    sure_first: int = 0
+    sure_other: int = 0
+    sure_both: int = 0
     oks: list[float] = field(default_factory=list)
     distances: list[float] = field(default_factory=list)
     """Of joints, in the square root of the box's area."""
 
     @property
-    def recall(self) -> float:
-        """Of the first model's people, how many the other finds; 1 where there are none."""
-        return self.both / self.first if self.first else 1.0
+    def recall(self) -> float | None:
+        """Of the first model's people, how many the other finds."""
+        return self.both / self.first if self.first else None
 
     @property
-    def precision(self) -> float:
-        """Of the other model's people, how many the first has; 1 where there are none."""
-        return self.both / self.other if self.other else 1.0
+    def precision(self) -> float | None:
+        """Of the other model's people, how many the first has."""
+        return self.both / self.other if self.other else None
 
     @property
-    def f1(self) -> float:
+    def f1(self) -> float | None:
         """The harmonic mean of the two."""
-        total = self.first + self.other
-        return 2 * self.both / total if total else 1.0
+        return _f1(self.both, self.first, self.other)
 
     @property
-    def mean_oks(self) -> float:
-        """Of matched people with joints to compare; 1 where there are none."""
-        return float(np.mean(self.oks)) if self.oks else 1.0
+    def mean_oks(self) -> float | None:
+        """Of people in both with joints to compare."""
+        return float(np.mean(self.oks)) if self.oks else None
+
+    @property
+    def confidences(self) -> float | None:
+        """How far the two are sure of the same joints of people in both."""
+        return _f1(self.sure_both, self.sure_first, self.sure_other)
 
     def add(self, first: People, other: People) -> None:
         """One frame more."""
@@ -71,7 +83,10 @@ class Agreement:
         mine, theirs = first.keypoints[one], other.keypoints[two]
         if mine.shape != theirs.shape or not len(mine):
             return
-        sure = mine[:, 2] >= SURE
+        sure, sure_too = mine[:, 2] >= SURE, theirs[:, 2] >= SURE
+        self.sure_first += int(sure.sum())
+        self.sure_other += int(sure_too.sum())
+        self.sure_both += int((sure & sure_too).sum())
         x1, y1, x2, y2 = first.boxes[one]
         area = float((x2 - x1) * (y2 - y1))
         if not sure.any() or area <= 0:
@@ -79,6 +94,10 @@ class Agreement:
         apart = np.hypot(*(mine[:, :2] - theirs[:, :2]).T)
         self.oks.append(float(oks_of(apart, area)[sure].mean()))
         self.distances += (apart[sure] / np.sqrt(area)).tolist()
+
+
+def _f1(both: int, first: int, other: int) -> float | None:
+    return 2 * both / (first + other) if first + other else None
 
 
 def oks_of(apart: F32, area: float) -> NDArray[np.float64]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.errors import EXIT_GAVE_UP, EXIT_SIGINT, UserError
+from pipeline.errors import EXIT_GAVE_UP, EXIT_SIGINT
+from tools.models.picture_size import stated_sides
 from tools.plots import require_matplotlib
 
 if TYPE_CHECKING:
@@ -93,17 +94,18 @@ def _compare(before: Record, after: Record) -> None:
 
 def _measured(file: str, options: dict[str, Any]) -> Record:
     from stages.inference.model_files import find_model, sha256_of  # noqa: PLC0415
+    from stages.vision.foreign_text import shown  # noqa: PLC0415
     from tools.models import bench_machine, bench_pictures, bench_rounds  # noqa: PLC0415
     from tools.models.bench_record import Record  # noqa: PLC0415
 
     model = find_model(file, Path.cwd())
-    pictures = bench_pictures.pictures_of(model, options["sources"], sides(options["size"]))
+    pictures = bench_pictures.pictures_of(model, options["sources"], stated_sides(options["size"]))
     watch = bench_machine.Watch()
     with tempfile.TemporaryDirectory() as folder:
         jobs = _jobs(model, pictures, options, Path(folder))
         click.echo(f"{len(jobs)} configurations, {options['rounds']} rounds; opening them ...", err=True)
         plan = bench_rounds.Plan(jobs, options["rounds"], options["seconds"], options["open_seconds"])
-        rounds = bench_rounds.Rounds(plan, lambda text: click.echo(text, err=True))
+        rounds = bench_rounds.Rounds(plan, lambda text: click.echo(shown(text), err=True))
         interrupted = _run(rounds, watch)
     return Record(
         at=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", model=model.name, sha256=sha256_of(model), size=pictures.size,
@@ -153,13 +155,3 @@ def _providers(text: str | None) -> Sequence[ProviderName]:
     from tools.models.provider_names import provider_names  # noqa: PLC0415
 
     return provider_names(text) if text else list(PROVIDERS)
-
-
-def sides(text: str | None) -> tuple[int, int] | None:
-    """(width, height) of WIDTHxHEIGHT. Raises UserError where it is something else."""
-    if text is None:
-        return None
-    width, _, height = text.partition("x")
-    if not (width.isdecimal() and height.isdecimal() and int(width) and int(height)):
-        raise UserError(f"--size {text}: expected WIDTHxHEIGHT, such as 640x480")
-    return int(width), int(height)

@@ -13,7 +13,7 @@ from stages.inference.model_files import find_model
 from tools.models.bench_command import bench
 from tools.models.compare_command import compare
 from tools.models.export_command import export
-from tools.models.picture_size import sides
+from tools.models.picture_size import stated_sides
 from tools.models.prepare_command import prepare
 from tools.models.profile_command import profile_model
 from tools.models.provider_names import provider_names
@@ -37,7 +37,7 @@ def inspect(file: str, size: str | None, providers: str) -> None:
     from tools.models import inspection  # noqa: PLC0415
 
     path = find_model(file, Path.cwd())
-    found = inspection.inspect(path, None if size is None else sides(size))
+    found = inspection.inspect(path, stated_sides(size))
     click.echo("\n".join(inspection.lines(found)))
     click.echo()
     click.echo("\n".join(inspection.placement_lines(inspection.open_on(path, provider_names(providers)))))
@@ -68,11 +68,17 @@ def fp16(file: str, out: Path) -> None:
 @click.argument("file")
 @out_argument
 @click.option("--frames", "sources", multiple=True, help="What it is calibrated on: videos or pictures; repeatable.")
-@click.option("--count", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Frames of these.")
+@click.option(
+    "--count",
+    type=click.IntRange(1, 10_000),
+    default=100,
+    show_default=True,
+    help="Frames of all of these together, spread over them.",
+)
 @click.option("--dynamic", is_flag=True, help="Ranges are found in each run: no frames are needed, and it is slower.")
 @head_option
 def quantize(file: str, out: Path, *, sources: tuple[str, ...], count: int, dynamic: bool, float_head: int) -> None:
-    """Write the model FILE to OUT in eight bits: a quarter of the size, faster on CPUs with VNNI, less exact.
+    """Write the model FILE to OUT in eight bits: a third of the size, faster on CPUs with VNNI, less exact.
 
     Look with `camgraph model compare` at what was lost.
     """

@@ -25,14 +25,25 @@ from tools.models.provider_names import provider_names
     "--pictures", type=click.Path(path_type=Path), help="The folder of COCO's pictures, if not beside the JSON."
 )
 @click.option(
-    "--count", type=click.IntRange(1, 100_000), default=500, show_default=True, help="Frames, and labelled pictures."
+    "--count",
+    type=click.IntRange(1, 100_000),
+    default=500,
+    show_default=True,
+    help="Frames of all sources together, spread over them, and labelled pictures.",
 )
 @click.option(
     "--least",
     type=click.FloatRange(0, 1),
     default=0.95,
     show_default=True,
-    help="How much of what the first model finds the others must find, in people (F1) and joints (OKS).",
+    help="How far the others must agree with the first: in people (F1), joints (OKS) and their confidences (F1).",
+)
+@click.option(
+    "--least-frames",
+    type=click.IntRange(1, 100_000),
+    default=500,
+    show_default=True,
+    help="Without AP: of fewer frames than this nothing good is said.",
 )
 @click.option(
     "--most-lost",
@@ -52,14 +63,16 @@ def compare(
     pictures: Path | None,
     count: int,
     least: float,
+    least_frames: int,
     most_lost: float,
     providers: str,
 ) -> None:
     """Run the models FILES on the same frames: how far they agree with the first, how right they are, what they take.
 
-    Exit status 1 where one lost more than is allowed.
+    Exit status 1 where one lost more than is allowed, or where too little was seen to say that it did not.
     """
-    from tools.models import accuracy, comparison, comparison_table  # noqa: PLC0415 - with them comes ONNX Runtime
+    # With them comes ONNX Runtime.
+    from tools.models import accuracy, comparison, comparison_table, verdict  # noqa: PLC0415
 
     if len(files) < 2:
         raise UserError("expected two models or more; the first is what the others are compared with")
@@ -67,8 +80,8 @@ def compare(
         raise UserError("expected --frames with what your cameras see, or --labels with pictures that are labelled")
     truth = None if labels is None else accuracy.read_labels(labels, pictures, count)
     paths = [find_model(file, Path.cwd()) for file in files]
-    limits = comparison.Limits(least, most_lost)
+    limits = verdict.Limits(least, most_lost, least_frames)
     compared = comparison.compare(paths, sources, count, truth=truth, providers=provider_names(providers))
     click.echo("\n".join(comparison_table.table(compared, limits)))
-    if not all(comparison.is_blessed(one, compared[0], limits) for one in compared[1:]):
+    if not all(verdict.is_blessed(one, compared[0], limits) for one in compared[1:]):
         ctx.exit(EXIT_GAVE_UP)

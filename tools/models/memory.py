@@ -10,33 +10,43 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pipeline.errors import EnvironmentProblem
+from pipeline.errors import EXIT_ENVIRONMENT, EXIT_USER, BadItem, CamgraphError, EnvironmentProblem, UserError
 from pipeline.testing import stamp
 from stages.messages import Frame
 from tools.models.chain import Chain
 
 _RUNS = 3
-_LIMIT_S = 600.0
+LIMIT_S = 600.0
+"""For opening it and running it."""
 
 
 def peak_bytes(model: Path, **settings: Any) -> int:
     """Of a process that opens the model and runs it, Python and its libraries included; a GPU's memory is not.
 
-    Raises EnvironmentProblem where the process failed.
+    Raises UserError where the model cannot be opened, EnvironmentProblem where the process failed or did not end.
     """
     given = json.dumps({**settings, "model": str(model)})
-    done = subprocess.run(  # noqa: S603 - this program itself
-        [sys.executable, "-m", "tools.models.memory", given],
-        capture_output=True,
-        text=True,
-        timeout=_LIMIT_S,
-        check=False,
-    )
+    try:
+        done = subprocess.run(  # noqa: S603 - this program itself
+            [sys.executable, "-m", "tools.models.memory", given],
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise EnvironmentProblem(
+            f"{model}: a process that opens it and runs it {_RUNS} times did not end within {LIMIT_S:g} s: "
+            "does this model ever answer?"
+        ) from None
+    if done.returncode in (EXIT_USER, EXIT_ENVIRONMENT):
+        raise (UserError if done.returncode == EXIT_USER else EnvironmentProblem)(done.stderr.strip())
     if done.returncode:
         raise EnvironmentProblem(f"{model}: its memory could not be measured: {done.stderr.strip()[-500:]}")
     return int(done.stdout.split()[-1])
@@ -54,9 +64,14 @@ def _run(settings: dict[str, Any]) -> None:
     with Chain(model, **settings) as chain:
         prepared = chain.prepared(Frame(stamp(), np.zeros((480, 640, 3), np.uint8), 640, 480))
         for _ in range(_RUNS):
-            chain.people(chain.inferred(prepared))
+            with suppress(BadItem):  # what it answered took its memory all the same
+                chain.people(chain.inferred(prepared))
 
 
 if __name__ == "__main__":
-    _run(json.loads(sys.argv[1]))
+    try:
+        _run(json.loads(sys.argv[1]))
+    except CamgraphError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(error.exit_status)
     sys.stdout.write(f"{high_water_bytes()}\n")

@@ -11,3 +11,8 @@ def sides(text: str) -> tuple[int, int]:
     if not (width.isdecimal() and height.isdecimal() and int(width) and int(height)):
         raise UserError(f"--size {text}: expected WIDTHxHEIGHT, such as 640x480")
     return int(width), int(height)
+
+
+def stated_sides(text: str | None) -> tuple[int, int] | None:
+    """As `sides`, of a size that need not be given."""
+    return None if text is None else sides(text)

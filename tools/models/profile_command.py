@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.errors import UserError
-from tools.models.bench_command import sides
+from tools.models.picture_size import stated_sides
 from tools.models.provider_names import provider_names
 from tools.plots import require_matplotlib
 
@@ -39,13 +39,14 @@ _file = click.Path(path_type=Path, dir_okay=False)
 def profile_model(file: str, **options: Any) -> None:
     """Say where the time of the model FILE (or asset:NAME) goes: by provider, by operator, by node, with its memory."""
     from stages.inference.model_files import find_model  # noqa: PLC0415 - with it comes ONNX Runtime
+    from stages.vision.foreign_text import shown  # noqa: PLC0415
     from tools.models import bench_machine, bench_pictures, bench_worker, profile_run, profile_table  # noqa: PLC0415
 
     if options["picture"]:
         require_matplotlib()
     model = find_model(file, Path.cwd())
     providers = provider_names(options["providers"])
-    pictures = bench_pictures.pictures_of(model, options["sources"], sides(options["size"]))
+    pictures = bench_pictures.pictures_of(model, options["sources"], stated_sides(options["size"]))
     rows = pictures.contract.batch or options["batch"]
     [batch, *_] = bench_worker.batches(pictures.rows, rows)
     watch = bench_machine.Watch()
@@ -55,7 +56,7 @@ def profile_model(file: str, **options: Any) -> None:
     machine = watch.machine()
     title = f"{model.name}, {rows} x {pictures.size[0]} x {pictures.size[1]} ({pictures.source})"
     head = [*bench_machine.lines(machine), f"{title}, {options['intra_op']} threads a run"]
-    click.echo("\n".join(f"- {line}" for line in head))
+    click.echo("\n".join(f"- {shown(line)}" for line in head))
     click.echo("\n".join(profile_table.lines(done.profile, done.runs_on, options["nodes"])))
     _keep(done, title, machine, options)
 

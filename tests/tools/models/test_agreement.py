@@ -25,7 +25,7 @@ def test_the_same_is_the_same() -> None:
     found = Agreement()
     found.add(people(LEFT, RIGHT), people(RIGHT, LEFT))
     found.add(people(), people())
-    assert (found.recall, found.precision, found.f1, found.mean_oks) == (1, 1, 1, 1)
+    assert (found.recall, found.precision, found.f1, found.mean_oks, found.confidences) == (1, 1, 1, 1, 1)
     assert (found.frames, found.both, max(found.distances)) == (2, 2, 0)
 
 
@@ -34,6 +34,24 @@ def test_who_is_missing_and_who_is_too_many() -> None:
     found.add(people(LEFT, RIGHT), people(RIGHT, OFF, (0, 0, 20, 20)))
     assert (found.first, found.other, found.both) == (2, 3, 1)
     assert (found.recall, found.precision, found.f1) == (0.5, pytest.approx(1 / 3), 0.4)
+
+
+def test_where_nobody_is_nothing_agrees() -> None:
+    found = Agreement()
+    found.add(people(), people())
+    assert (found.recall, found.precision, found.f1, found.mean_oks, found.confidences) == (None,) * 5
+
+
+def test_joints_that_the_other_is_not_sure_of_are_no_agreement() -> None:
+    found, lost, bold = Agreement(), Agreement(), Agreement()
+    half = people(LEFT)
+    half.keypoints[0, ::2, 2] = 0.4
+    found.add(half, half)
+    lost.add(half, people(LEFT, sure=0.0))
+    bold.add(half, people(LEFT))
+    assert (found.confidences, lost.confidences) == (1, 0)
+    assert bold.confidences == pytest.approx(2 * 8 / (8 + 17))
+    assert lost.mean_oks == bold.mean_oks == 1
 
 
 def test_a_box_is_matched_once() -> None:
@@ -49,7 +67,7 @@ def test_joints_apart_are_less_alike_and_unsure_ones_do_not_count() -> None:
     unsure.add(people(LEFT, sure=0.2), people(LEFT, shift=20))
     assert 0 < far.mean_oks < near.mean_oks < 1
     assert near.distances[0] == pytest.approx(np.sqrt(8) / np.sqrt(100 * 200))
-    assert (unsure.mean_oks, unsure.oks) == (1, [])
+    assert (unsure.mean_oks, unsure.oks) == (None, [])
 
 
 def test_oks_is_that_of_coco() -> None:
