@@ -75,7 +75,10 @@ def both(name: str, asked: Suppression, seed: int = 0) -> list[tuple[Detections,
     rows = np.asarray(rows)
     assert rows.shape == (4, asked.most, columns(of))
     assert not rows[..., :][rows[..., 4] == 0].any(), "unused rows are zeros"
-    wanted = Asked(len(of.classes), of.keypoints, of.point_values, asked.min_score, asked.iou, asked.most)
+    wanted = Asked(
+        classes=len(of.classes), keypoints=of.keypoints, point_values=of.point_values,
+        min_score=asked.min_score, iou=asked.iou, most=asked.most,
+    )  # fmt: skip
 
     def read(format_name: str, array: NDArray[Any]) -> Detections:
         return detections_of(format_name, [array], (SIDE, SIDE), wanted)
