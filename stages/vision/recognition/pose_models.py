@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stages.vision.decoding.movenet_multipose import HEAD_CHANNELS
-from stages.vision.recognition.reading import COCO_CLASSES, PERSON, Picture, Reading, Stated
-from stages.vision.recognition.signature import Port, Signature
+from stages.vision.recognition.reading import (
+    COCO_CLASSES,
+    MOST_POINTS,
+    PERSON,
+    Picture,
+    Reading,
+    Stated,
+    point_shape,
+)
+from stages.vision.recognition.signature import Port, Side, Signature
 
 _NAS_PICTURE = Picture("rgb", 1.0, "corner", 127)
 _RTMO_PICTURE = Picture("bgr", 1.0, "corner")
@@ -17,31 +25,37 @@ _COCO_POINTS = 17
 def read_nas_flat(signature: Signature, stated: Stated) -> Reading | None:
     """nas_pose_flat: the rows of all images in one array; its pictures are uint8, which tells it from others."""
     port, picture = signature.only_output(2), signature.picture_port()
-    if port is None or picture is None or not isinstance(port.shape[1], int) or isinstance(port.shape[0], int):
+    if port is None or picture is None:
         return None
-    points = stated.keypoints or (port.shape[1] - 6) // 3
-    if points < 1 or port.shape[1] != 6 + 3 * points:
+    is_stated = stated.format == "nas_pose_flat"
+    if not is_stated and (isinstance(port.shape[0], int) or picture.onnx_type != "tensor(uint8)"):
         return None
-    if picture.onnx_type != "tensor(uint8)" and stated.format != "nas_pose_flat":
+    points = _points_behind(6, port.shape[1], signature, stated)
+    if points is None:
         return None
-    why = f"rows of image, box, score, {points} points of 3, from pictures of uint8"
+    why = f"rows of image, box, score, {points} points of 3" + ("" if is_stated else ", from pictures of uint8")
     return Reading("nas_pose_flat", why, (port.name,), PERSON, points, 3, signature.picture_size(), _NAS_PICTURE)
 
 
 def read_counted(signature: Signature, stated: Stated) -> Reading | None:
     """nas_pose_batch or efficient_nms: four outputs, of which one counts the rows of the others."""
-    boxes = _with(signature.outputs, axes=3, last=4)
+    may_be_open = stated.format in ("nas_pose_batch", "efficient_nms")
+    boxes = _with(signature.outputs, axes=3, last=4, may_be_open=may_be_open)
     counts = [port for port in _with(signature.outputs, axes=2, last=1) if _is_count(port)]
+    if not counts and may_be_open:
+        counts = [port for port in signature.outputs if len(port.shape) == 2 and "num" in port.name]
     if len(signature.outputs) != 4 or len(boxes) != 1 or len(counts) != 1:
         return None
     flat = [port for port in signature.outputs if len(port.shape) == 2 and port is not counts[0]]
-    joints = _with(signature.outputs, axes=4, last=3)
-    if len(flat) == 1 and len(joints) == 1:
-        points = _count_of(joints[0].shape[2], stated)
-        names = (counts[0].name, boxes[0].name, flat[0].name, joints[0].name)
-        why = f"a count, boxes, scores and {points} joints of 3"
-        return Reading("nas_pose_batch", why, names, PERSON, points, 3, signature.picture_size(), _NAS_PICTURE)
-    return _efficient_nms(signature, counts[0], boxes[0], flat) if len(flat) == 2 else None
+    joints = _with(signature.outputs, axes=4, last=3, may_be_open=may_be_open)
+    if len(flat) == 2:
+        return _efficient_nms(signature, counts[0], boxes[0], flat)
+    points = _points_of(joints[0], signature, stated) if len(flat) == len(joints) == 1 else None
+    if points is None:
+        return None
+    names = (counts[0].name, boxes[0].name, flat[0].name, joints[0].name)
+    why = f"a count, boxes, scores and {points} joints of 3"
+    return Reading("nas_pose_batch", why, names, PERSON, points, 3, signature.picture_size(), _NAS_PICTURE)
 
 
 def _efficient_nms(signature: Signature, count: Port, boxes: Port, flat: Sequence[Port]) -> Reading:
@@ -53,13 +67,17 @@ def _efficient_nms(signature: Signature, count: Port, boxes: Port, flat: Sequenc
 
 def read_rtmo(signature: Signature, stated: Stated) -> Reading | None:
     """rtmo: boxes with scores, and points for each."""
-    dets, points = _with(signature.outputs, axes=3, last=5), _with(signature.outputs, axes=4, last=3)
-    if len(signature.outputs) != 2 or len(dets) != 1 or len(points) != 1:
+    may_be_open = stated.format == "rtmo"
+    dets = _with(signature.outputs, axes=3, last=5, may_be_open=may_be_open)
+    joints = _with(signature.outputs, axes=4, last=3, may_be_open=may_be_open)
+    if len(signature.outputs) != 2 or len(dets) != 1 or len(joints) != 1:
         return None
-    number = _count_of(points[0].shape[2], stated)
-    why = f"boxes with scores, and {number} points of 3 for each"
-    names = (dets[0].name, points[0].name)
-    return Reading("rtmo", why, names, PERSON, number, 3, signature.picture_size(), _RTMO_PICTURE)
+    points = _points_of(joints[0], signature, stated)
+    if points is None:
+        return None
+    why = f"boxes with scores, and {points} points of 3 for each"
+    names = (dets[0].name, joints[0].name)
+    return Reading("rtmo", why, names, PERSON, points, 3, signature.picture_size(), _RTMO_PICTURE)
 
 
 def read_movenet(signature: Signature, stated: Stated) -> Reading | None:
@@ -71,22 +89,45 @@ def read_movenet(signature: Signature, stated: Stated) -> Reading | None:
     if len(names) != 1:
         return None
     shape = signature.outputs[0].shape
-    if len(shape) == 3 and shape[1:] == (6, 56):
+    if _is(shape, (None, 6, 56), may_be_open=stated.format == "movenet_people"):
         why = "six rows of 17 points, box and score"
         return Reading("movenet_people", why, names, PERSON, _COCO_POINTS, 3, size, _MOVENET_PICTURE)
-    if len(shape) == 4 and shape[1:] == (1, _COCO_POINTS, 3):
+    if _is(shape, (None, 1, _COCO_POINTS, 3), may_be_open=stated.format == "movenet_single"):
         why = "17 points of y, x, confidence"
         return Reading("movenet_single", why, names, PERSON, _COCO_POINTS, 3, size, _MOVENET_PICTURE)
     return None
 
 
-def _with(ports: Sequence[Port], *, axes: int, last: int) -> list[Port]:
-    return [port for port in ports if len(port.shape) == axes and port.shape[-1] == last]
+def _with(ports: Sequence[Port], *, axes: int, last: int, may_be_open: bool = False) -> list[Port]:
+    return [port for port in ports if _is(port.shape, (*[None] * (axes - 1), last), may_be_open=may_be_open)]
+
+
+def _is(shape: Sequence[Side], wanted: Sequence[int | None], *, may_be_open: bool) -> bool:
+    """Whether a shape is this one, where None stands for any side; an open side may be any where that is stated."""
+    return len(shape) == len(wanted) and all(
+        number is None or side == number or (may_be_open and not isinstance(side, int))
+        for side, number in zip(shape, wanted, strict=True)
+    )
 
 
 def _is_count(port: Port) -> bool:
     return "int" in port.onnx_type or "num" in port.name
 
 
-def _count_of(side: object, stated: Stated) -> int:
-    return side if isinstance(side, int) else stated.keypoints or _COCO_POINTS
+def _points_of(joints: Port, signature: Signature, stated: Stated) -> int | None:
+    """How many points there are of each person; None where that is not what was stated."""
+    said, side = point_shape(signature, stated), joints.shape[2]
+    if stated.keypoints is not None and isinstance(side, int) and side != stated.keypoints:
+        return None
+    if isinstance(side, int):
+        return side
+    return said[0] if said else _COCO_POINTS
+
+
+def _points_behind(first: int, columns: Side, signature: Signature, stated: Stated) -> int | None:
+    """How many points of 3 stand in a row behind its ``first`` columns; None where there are none, or none that fit."""
+    said = point_shape(signature, stated)
+    if not isinstance(columns, int):
+        return said[0] if said else None
+    points = said[0] if said else (columns - first) // 3
+    return points if 1 <= points <= MOST_POINTS and columns == first + 3 * points else None

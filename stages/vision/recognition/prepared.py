@@ -7,12 +7,16 @@ camgraph.suppression   {'min_score': 0.3, 'iou': 0.5, 'most': 100}              
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from stages.vision.recognition.reading import FORMATS, Format, Picture
 from stages.vision.recognition.signature import Signature
 
 PICTURE = "camgraph.picture"
 FORMAT = "camgraph.format"
 SUPPRESSION = "camgraph.suppression"
+_SCALES = (1e-6, 1e6)
+"""Beyond these no pixel becomes a number that a model was trained with, and float32 overflows."""
 
 
 def prepared_format(signature: Signature) -> Format | None:
@@ -25,8 +29,18 @@ def prepared_picture(signature: Signature) -> Picture | None:
     said = signature.literal(PICTURE)
     if not isinstance(said, dict) or set(said) != {"order", "scale", "align", "pad"}:
         return None
-    order, scale, align, pad = (said[key] for key in ("order", "scale", "align", "pad"))
-    sensible = order in ("rgb", "bgr") and align in ("centre", "corner") and isinstance(pad, int) and 0 <= pad <= 255
-    if not sensible or not isinstance(scale, float) or not scale > 0:
+    if not _is_sensible(said):
         return None
-    return Picture(order, scale, align, pad)
+    return Picture(said["order"], said["scale"], said["align"], said["pad"])
+
+
+def _is_sensible(said: Mapping[str, object]) -> bool:
+    scale, pad = said["scale"], said["pad"]
+    return (
+        said["order"] in ("rgb", "bgr")
+        and said["align"] in ("centre", "corner")
+        and isinstance(scale, float)
+        and _SCALES[0] <= scale <= _SCALES[1]
+        and type(pad) is int
+        and 0 <= pad <= 255
+    )

@@ -24,6 +24,8 @@ COCO_CLASSES = (
     "refrigerator", "book", "clock", "vase", "scissors", "teddy bear", "hair drier", "toothbrush",
 )  # fmt: skip
 PERSON = ("person",)
+MOST_POINTS = 1000
+"""Of a person: what would have more is no pose."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,16 @@ class Stated(NamedTuple):
     keypoints: int | None = None
     classes: tuple[str, ...] | None = None
 
+    def over(self, other: Stated) -> Stated:
+        """With what the other says, where this one says nothing."""
+        keypoints = other.keypoints if self.keypoints is None else self.keypoints
+        return Stated(self.format or other.format, keypoints, self.classes or other.classes)
+
+    def said(self) -> dict[str, str | int]:
+        """What is said of format and keypoints, as plain values."""
+        values = {"format": self.format, "keypoints": self.keypoints}
+        return {key: value for key, value in values.items() if value is not None}
+
 
 def class_names(signature: Signature, count: int) -> tuple[str, ...]:
     """By the metadata where it names so many; else COCO's, where there are as many, or numbers."""
@@ -82,9 +94,21 @@ def named_classes(signature: Signature) -> int | None:
     return len(names) if isinstance(names, dict) and names else None
 
 
+def known_classes(signature: Signature, stated: Stated) -> int | None:
+    """How many there are by the metadata, else by the names that a person gave; None where nobody says it."""
+    return named_classes(signature) or len(stated.classes or ()) or None
+
+
 def point_shape(signature: Signature, stated: Stated) -> tuple[int, int] | None:
-    """(keypoints, values of each) by the metadata or as stated; None where nobody says it."""
+    """(keypoints, values of each) as stated or by the metadata; None where nobody says it, or that there are none."""
+    points, values = _written_points(signature) or (0, 3)
+    if stated.keypoints is not None:
+        points = stated.keypoints
+    return (points, values) if points else None
+
+
+def _written_points(signature: Signature) -> tuple[int, int] | None:
     shape = signature.literal("kpt_shape")
-    if isinstance(shape, (list, tuple)) and len(shape) == 2 and shape[1] in (2, 3) and isinstance(shape[0], int):
-        return stated.keypoints or shape[0], shape[1]
-    return None if stated.keypoints is None else (stated.keypoints, 3)
+    if not isinstance(shape, (list, tuple)) or len(shape) != 2 or not all(type(side) is int for side in shape):
+        return None
+    return (shape[0], shape[1]) if 1 <= shape[0] <= MOST_POINTS and shape[1] in (2, 3) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from stages.vision.decoding.yolo_objectness import STRIDES, cells_of
 
 Side = int | str | None
 STRIDES_TO_64 = (*STRIDES, 64)
+_NUMBERS = re.compile(r"tensor\((u?int\d+|b?float(16)?|double)\)")
 
 
 class Port(NamedTuple):
@@ -19,6 +21,11 @@ class Port(NamedTuple):
     name: str
     shape: tuple[Side, ...]
     onnx_type: str
+
+    @property
+    def holds_numbers(self) -> bool:
+        """Whether it is an array of numbers, and not of texts, truths, or no array."""
+        return _NUMBERS.fullmatch(self.onnx_type) is not None
 
 
 @dataclass(frozen=True)

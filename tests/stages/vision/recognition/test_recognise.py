@@ -190,6 +190,14 @@ UNKNOWN: dict[str, tuple[Signature, str]] = {
     "rotated boxes": (signature(NCHW_640, {"output0": (1, 20, 8400)}, task="obb"), "task `obb`"),
     "rows that say nothing": (signature(NCHW_640, {"output0": (1, 80, 8400)}), r"output0 \[1, 80, 8400\]"),
     "points that do not fit the rows": (signature(NCHW_640, {"output0": (1, 57, 8400)}, **POSE), "no known format"),
+    "points alone": (signature((1, 3, 256, 192), {"output0": ("n", 17, 3)}), "no known format"),
+    "what no suppression has left": (signature(OPEN, {"output0": ("n", 8400, 84)}), "no known format"),
+    "boxes and 80 scores of a transformer": (signature(NCHW_640, {"output0": (1, 300, 84)}), "no known format"),
+    "the rows of YOLOv7-pose": (signature(NCHW_640, {"output0": (1, 25200, 57)}), "no known format"),
+    "labels of a classifier as texts": (
+        Signature((Port("images", ("n", 3, 8, 8), FLOAT),), (Port("label", ("n", 3), "tensor(string)"),)),
+        r"label tensor\(string\) \['n', 3\]\) are of no known format",
+    ),
     "no picture": (Signature((Port("x", (1, 8), FLOAT),), (Port("y", (1, 2), FLOAT),)), "no known format"),
 }
 
@@ -206,6 +214,122 @@ def test_a_stated_number_of_points_decides() -> None:
     reading = recognise(given, Stated(keypoints=25))
     assert (reading.format, reading.keypoints, reading.classes) == ("yolo_pose", 25, ("person",))
     assert recognise(given, Stated(format="yolo")).classes[75] == "class75"
+
+
+# 640 x 640 has 8400 cells: YOLOX has a row for each, and so has YOLO that was turned.
+AMBIGUOUS: dict[str, tuple[tuple[Any, ...], dict[str, str], set[str]]] = {
+    "56 columns": ((1, 8400, 56), {}, {"yolo_pose", "yolox"}),
+    "84 columns": ((1, 8400, 84), {}, {"yolo", "yolox"}),
+    "one class, or two": ((1, 8400, 6), {}, {"yolo", "yolox"}),
+    "with a size that nobody knows": (("n", 84, 300), {}, {"yolo", "yolo_end2end"}),
+}
+
+
+@pytest.mark.parametrize("name", AMBIGUOUS)
+def test_of_two_readings_none_is_guessed(name: str) -> None:
+    shape, metadata, readings = AMBIGUOUS[name]
+    given = signature(OPEN if name.startswith("with") else NCHW_640, {"output0": shape}, **metadata)
+    with pytest.raises(Unrecognised, match=r"can be read as .* or as .*; say which: `format`") as caught:
+        recognise(given)
+    assert {one for one in FORMATS if f" {one} (" in str(caught.value)} == readings
+    assert {recognise(given, Stated(format=one)).format for one in FORMATS if one in readings} == readings
+
+
+@pytest.mark.parametrize(
+    ("columns", "metadata", "stated", "expected"),
+    [
+        (56, {"kpt_shape": "[17, 3]"}, Stated(), ("yolo_pose", 17, 1)),
+        (56, {}, Stated(keypoints=17), ("yolo_pose", 17, 1)),
+        (65, {}, Stated(keypoints=20), ("yolo_pose", 20, 1)),
+        (56, {"names": "{0: 'person'}"}, Stated(), ("yolo_pose", 17, 1)),
+        (6, {"names": "{0: 'person'}"}, Stated(), ("yolox", 0, 1)),
+        (6, {"names": "{0: 'person', 1: 'dog'}"}, Stated(), ("yolo", 0, 2)),
+        (85, {}, Stated(), ("yolox", 0, 80)),
+    ],
+)
+def test_what_is_known_beside_the_shape_tells_one_row_for_each_cell(
+    columns: int, metadata: dict[str, str], stated: Stated, expected: tuple[str, int, int]
+) -> None:
+    reading = recognise(signature(NCHW_640, {"output0": (1, 8400, columns)}, **metadata), stated)
+    assert (reading.format, reading.keypoints, len(reading.classes)) == expected
+
+
+def test_keypoints_that_do_not_fit_are_no_other_format() -> None:
+    given = signature(NCHW_640, {"output0": (1, 8400, 56)}, kpt_shape="[18, 3]")
+    with pytest.raises(Unrecognised, match="no known format"):
+        recognise(given)
+    with pytest.raises(Unrecognised, match="with 21 keypoints are of no known format"):
+        recognise(KNOWN["rtmo"][0], Stated(keypoints=21))
+
+
+def test_nobody_has_thousands_of_keypoints() -> None:
+    assert recognise(signature(OPEN, {"output0": ("n", 56, 8400)})).format == "yolo_pose"
+    for text in ("[1001, 3]", "[0, 3]", "[-1, 3]", "[True, 3]"):
+        assert recognise(signature(NCHW_640, {"output0": (1, 56, 8400)}, kpt_shape=text)).keypoints == 17
+
+
+STATED: list[tuple[str, tuple[Any, ...], dict[str, tuple[Any, ...]], Stated, tuple[int, int]]] = [
+    ("open rows", NCHW_640, {"o": ("n", "k", 57)}, Stated("yolo_end2end", 17), (17, 1)),
+    ("open columns", NCHW_640, {"o": ("n", 300, "c")}, Stated("yolo_end2end", 17), (17, 1)),
+    ("no keypoints", NCHW_640, {"o": ("n", "k", "c")}, Stated("yolo_end2end", 0), (0, 80)),
+    ("open sides", OPEN, {"o": ("n", "a", 85)}, Stated("yolox"), (0, 80)),
+    ("known rows", OPEN, {"o": ("n", 8400, 56)}, Stated("yolox"), (0, 51)),
+    ("open scores", OPEN, {"o": ("n", "a", "c")}, Stated("yolox", None, ("a", "b")), (0, 2)),
+    ("three a cell", OPEN, {"o": ("n", "a", 57)}, Stated("yolo_objectness"), (0, 52)),
+    ("open heads", OPEN, {"o": ("n", "r", "a")}, Stated("yolo_pose", 25), (25, 1)),
+    ("turned heads", OPEN, {"o": ("n", 8400, 56)}, Stated("yolo_pose"), (17, 1)),
+    ("turned boxes", OPEN, {"o": ("n", 8400, 84)}, Stated("yolo"), (0, 80)),
+    ("open boxes", OPEN, {"o": ("n", "r", "a")}, Stated("yolo", None, ("a", "b", "c")), (0, 3)),
+    ("a detector's plan", NCHW_640, {"o": (1, 84, 8400)}, Stated("yolo", 0), (0, 80)),
+    ("floats", NCHW_640, {"o": ("k", 57)}, Stated("nas_pose_flat"), (17, 1)),
+    ("one row", NCHW_640, {"o": (1, "c")}, Stated("nas_pose_flat", 20), (20, 1)),
+    ("a row", NCHW_640, {"o": (1, "c")}, Stated("yolo_v7_rows"), (0, 80)),
+    ("classes", OPEN, {"o": ("m", 7)}, Stated("classes"), (0, 7)),
+    ("open classes", OPEN, {"o": ("m", "c")}, Stated("classes", None, ("a", "b", "c")), (0, 3)),
+    ("people", OPEN, {"o": ("n", "p", "c")}, Stated("movenet_people"), (17, 1)),
+    ("a person", OPEN, {"o": ("n", 1, "k", "c")}, Stated("movenet_single"), (17, 1)),
+    ("open points", OPEN, {"o": ("n", "m", "c"), "p": ("n", "m", "k", "c")}, Stated("rtmo", 26), (26, 1)),
+    (
+        "all open",
+        OPEN,
+        {"num": ("n", "c"), "boxes": ("n", "m", "c"), "scores": ("n", "m"), "joints": ("n", "m", "k", "c")},
+        Stated("nas_pose_batch", 20),
+        (20, 1),
+    ),
+]
+
+
+@pytest.mark.parametrize(("picture", "outputs", "stated", "expected"), [pytest.param(*s[1:], id=s[0]) for s in STATED])
+def test_a_stated_format_is_believed_where_a_side_is_open(
+    picture: tuple[Any, ...], outputs: dict[str, tuple[Any, ...]], stated: Stated, expected: tuple[int, int]
+) -> None:
+    reading = recognise(signature(picture, outputs), stated)
+    assert (reading.format, reading.keypoints, len(reading.classes)) == (stated.format, *expected)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "stated", "words"),
+    [
+        ({"o": ("n", "k", 58)}, Stated("yolo_end2end", 17), "not those of `format: yolo_end2end`; where they are open"),
+        ({"o": ("n", 300, "c")}, Stated("yolo_end2end"), "where they are open, `keypoints` and `class_names` say how"),
+        ({"o": (1, 3549, 85)}, Stated("yolox"), "not those of `format: yolox`$"),
+        ({"o": (1, 8400, 85)}, Stated("yolo_objectness"), "; without it they are read as yolox .8400 rows"),
+        ({"o": (1, 1, 18, "c")}, Stated("movenet_single"), "not those of `format: movenet_single`"),
+    ],
+)
+def test_a_stated_format_is_not_believed_against_the_shape(
+    outputs: dict[str, tuple[Any, ...]], stated: Stated, words: str
+) -> None:
+    with pytest.raises(Unrecognised, match=words):
+        recognise(signature(NCHW_640, outputs), stated)
+
+
+def test_rows_of_an_open_number_may_be_of_any_picture() -> None:
+    """Sides without a name say nothing: seven columns are scores of a picture, or rows of all."""
+    given = signature((None, 3, 64, 64), {"o": (None, 7)})
+    with pytest.raises(Unrecognised, match=r"yolo_v7_rows .* or as classes"):
+        recognise(given)
+    assert recognise(given, Stated("classes")).format == "classes"
 
 
 def test_stated_names_must_be_as_many_as_classes() -> None:

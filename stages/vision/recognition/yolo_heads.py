@@ -1,0 +1,131 @@
+"""Heads of YOLO: scores, boxes and points of every anchor.
+
+    (B, rows, anchors)    as Ultralytics exports them; rows: 4 of the box, C scores, points
+    (B, anchors, rows)    turned, as others like them
+
+Turned, they look as YOLOX does with a class less: they are read only where more is known than the shape.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from stages.vision.decoding.yolo_objectness import cells_of
+from stages.vision.recognition.reading import (
+    COCO_CLASSES,
+    MOST_POINTS,
+    Reading,
+    Stated,
+    class_names,
+    known_classes,
+    named_classes,
+    point_shape,
+)
+from stages.vision.recognition.signature import Port, Side, Signature
+
+_BOX = 4
+_COCO_POINTS = 17
+_COCO_YOLOX = 5 + len(COCO_CLASSES)
+
+
+class _Lie(NamedTuple):
+    """How many rows there are, and whether they are the last axis."""
+
+    rows: int
+    turned: bool
+
+
+def read_heads(signature: Signature, stated: Stated) -> Reading | None:
+    """yolo_pose or yolo."""
+    port = signature.only_output(3)
+    lie = None if port is None else _lie(signature, stated, port)
+    if port is None or lie is None:
+        return None
+    if not lie.turned or _is_known_as_yolo(signature, stated):
+        return _heads_of(signature, stated, port, lie.rows)
+    return _turned(signature, port, lie.rows)
+
+
+def _lie(signature: Signature, stated: Stated, port: Port) -> _Lie | None:
+    """Where the rows are. Of two axes that may be them it is the shorter: pictures have more anchors than rows."""
+    words = _rows_by_words(signature, stated)
+    _, first, second = port.shape
+    found = [
+        _Lie(rows, turned)
+        for side, other, turned in ((first, second, False), (second, first, True))
+        if (rows := _rows_of(side, words, _rows_if_open(signature, stated))) and signature.may_be_cells(other)
+    ]
+    return min(found, default=None)
+
+
+def _rows_by_words(signature: Signature, stated: Stated) -> int | None:
+    """How many rows the metadata speaks of; None where it does not."""
+    points = point_shape(signature, stated)
+    if points is None or signature.task not in (None, "pose") or stated.format == "yolo":
+        return None
+    return _BOX + (named_classes(signature) or 1) + points[0] * points[1]
+
+
+def _rows_if_open(signature: Signature, stated: Stated) -> int | None:
+    """How many there are of boxes alone, where the model leaves it open."""
+    classes = known_classes(signature, stated)
+    is_boxes = stated.format == "yolo" or (stated.format is None and signature.task == "detect")
+    return _BOX + classes if classes and is_boxes else None
+
+
+def _rows_of(side: Side, words: int | None, if_open: int | None) -> int | None:
+    """The rows that this side may be: it is open only where somebody says how many there are."""
+    if not isinstance(side, int):
+        return words or if_open
+    return side if side > _BOX and words in (None, side) else None
+
+
+def _is_known_as_yolo(signature: Signature, stated: Stated) -> bool:
+    """Whether somebody says so: its exporter, the graph, or whoever tells of keypoints, which YOLOX has not."""
+    return (
+        signature.task is not None
+        or stated.format in ("yolo", "yolo_pose")
+        or point_shape(signature, stated) is not None
+    )
+
+
+def _turned(signature: Signature, port: Port, rows: int) -> Reading | None:
+    """What YOLOX's rows may be as well: of an anchor each, the objectness could be a score more."""
+    size, anchors = signature.picture_size(), port.shape[1]
+    if size is None or not isinstance(anchors, int):
+        return None
+    usual = _heads_of(signature, Stated(), port, rows)
+    if usual is not None or anchors != cells_of(*size):
+        return usual
+    is_yolox = rows == _COCO_YOLOX and named_classes(signature) is None
+    return None if is_yolox else _boxes(signature, port, rows)
+
+
+def _heads_of(signature: Signature, stated: Stated, port: Port, rows: int) -> Reading | None:
+    if stated.format == "yolo_pose" or (stated.format is None and signature.task == "pose"):
+        return _pose(signature, stated, port, rows)
+    if stated.format == "yolo" or (stated.format is None and signature.task == "detect"):
+        return _boxes(signature, port, rows)
+    if signature.task is not None or stated.format is not None:
+        return None
+    if point_shape(signature, stated) is not None or rows == _BOX + 1 + 3 * _COCO_POINTS:
+        return _pose(signature, stated, port, rows)
+    return _boxes(signature, port, rows) if rows == _BOX + len(COCO_CLASSES) else None
+
+
+def _pose(signature: Signature, stated: Stated, port: Port, rows: int) -> Reading | None:
+    points, values = point_shape(signature, stated) or ((rows - _BOX - 1) // 3, 3)
+    classes = rows - _BOX - points * values
+    if stated.keypoints == 0 or not 1 <= points <= MOST_POINTS or classes != (named_classes(signature) or 1):
+        return None
+    why = f"{rows} rows: {_BOX} of the box, {classes} of scores, {points} points of {values}"
+    names = class_names(signature, classes)
+    return Reading("yolo_pose", why, (port.name,), names, points, values, signature.picture_size())
+
+
+def _boxes(signature: Signature, port: Port, rows: int) -> Reading | None:
+    classes = rows - _BOX
+    if classes != (named_classes(signature) or classes):
+        return None
+    why = f"{rows} rows: {_BOX} of the box, {classes} of scores"
+    return Reading("yolo", why, (port.name,), class_names(signature, classes), size=signature.picture_size())
