@@ -17,18 +17,24 @@ import numpy as np
 
 from pipeline.errors import BadItem, EnvironmentProblem, Unavailable, UserError
 from pipeline.messages import Array
-from pipeline.paths import ASSET_PREFIX
 from pipeline.stage import Stage, Upstream
 from stages.inference import onnxruntime_engine
 from stages.inference.automatic import choose_once
 from stages.inference.batches import BatchRuns, Given, Row
-from stages.inference.contracts import check_size, reading_of
+from stages.inference.contracts import check_size
 from stages.inference.devices import device_of, on_device
 from stages.inference.engine import Engine, Opened, ProviderName
 from stages.inference.feeds import FeedError
 from stages.inference.infer_settings import InferSettings
 from stages.inference.model_files import find_libraries, find_model, sha256_of, verify_model
-from stages.inference.model_inputs import black, first_size, inputs_of, signature_of
+from stages.inference.model_inputs import (
+    black,
+    first_size,
+    inputs_of,
+    reading_problems,
+    signature_of,
+    wanted_picture,
+)
 from stages.inference.opening import Asked, open_model
 from stages.inference.served_models import open_served
 from stages.inference.server_settings import ServerSettings
@@ -36,7 +42,6 @@ from stages.inference.tuner import Task, tuned, usable_cores
 from stages.inference.tuning import Tuned, rows_worth_trying
 from stages.messages import Tensor
 from stages.vision.foreign_text import shown
-from stages.vision.model_contract import stated_size
 
 __all__ = ["Infer", "InferSettings"]
 
@@ -54,6 +59,7 @@ class Infer(Stage[InferSettings]):
     outputs = (Tensor,)
     own_thread = True
     thread_safe = True
+    adapts = ("format", "keypoints")
 
     @classmethod
     def check(cls, settings: InferSettings, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
@@ -62,12 +68,15 @@ class Infer(Stage[InferSettings]):
             return
         try:
             path = find_model(settings.file, base_folder)
-            inputs_of(signature_of(path, settings, base_folder), settings)
+            signature = signature_of(path, settings, base_folder)
+            inputs_of(signature, settings)
             verify_model(path, settings.sha256)
         except FeedError as error:
             yield ("feeds", error.name), str(error)
         except UserError as error:
             yield ("model",), str(error)
+        else:
+            yield from reading_problems(signature, settings)
         yield from settings.problems()
 
     @classmethod
@@ -83,48 +92,33 @@ class Infer(Stage[InferSettings]):
     def wants(cls, settings: InferSettings, base_folder: Path) -> Mapping[str, Any]:
         if settings.server:
             return {}
-        signature = signature_of(find_model(settings.file, base_folder), settings, base_folder)
-        reading = reading_of(signature)
-        size = signature.picture_size() or stated_size(signature.metadata)
-        found: dict[str, Any] = {} if size is None else {"size": size}
-        if reading is not None:
-            found |= {"align": reading.picture.align, "pad": reading.picture.pad}
-        return found
+        return wanted_picture(signature_of(find_model(settings.file, base_folder), settings, base_folder), settings)
 
     @classmethod
-    def follow(cls, settings: InferSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, str]:
-        if settings.server:
-            return {}
-        path = find_model(settings.file, base_folder)
+    def follow(cls, settings: InferSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
         pictures = [(name, said["picture"]["size"]) for name, said in upstream.stages.items() if "picture" in said]
+        found: dict[str, Any] = {}
+        if pictures and not isinstance(size := pictures[-1][1], str):
+            found["picture_size"] = settings.picture_size or size
+        if settings.server:
+            return found
+        path = find_model(settings.file, base_folder)
         if pictures:
             signature = signature_of(path, settings, base_folder)
             check_size(inputs_of(signature, settings)[0], settings.file, *pictures[-1])
-        return {} if settings.sha256 else {"sha256": sha256_of(path)}
+        return found if settings.sha256 else {**found, "sha256": sha256_of(path)}
 
     @classmethod
     def describe(cls, settings: InferSettings) -> Mapping[str, Any]:
-        """`model`: its name and hash; its provider only where it is the only one, for of several the best that works
-        is taken when the model is opened. Of a model on a server nothing more is known before.
-        """
-        if settings.server:
-            return {
-                "model": {"name": settings.server.shown_model},
-                "model_server": settings.server.plain(),
-                "not_known": f"what {settings.server} takes and gives, for the server is not asked by `check`",
-            }
-        model = {"name": Path(settings.file.removeprefix(ASSET_PREFIX)).name}
-        if settings.sha256:
-            model["sha256"] = settings.sha256
-        if len(set(settings.providers) - {"auto"}) == 1:
-            model["provider"] = settings.providers[0]
-        return {"model": model, "model_file": {"path": settings.file, "custom_ops": settings.custom_ops}}
+        return settings.facts()
 
     def open(self) -> None:
         began = time.monotonic()
         s = self.settings
         self._engine, passed_over = self._open_server(s.server) if s.server else self._open_file(s.file)
         signature = self._engine.signature
+        for _, text in reading_problems(signature, s):
+            raise UserError(self._say(text))
         self._contract, self._feeds = inputs_of(signature, s)
         sizes = (self._contract.batch,) if self._contract.batch else s.batch_sizes
         fastest = self._tuned(sizes, time.monotonic() - began) if s.tune else Tuned()
@@ -134,7 +128,13 @@ class Infer(Stage[InferSettings]):
                 self._say(f"{s.shown_model} takes at most {most} pictures at once, got batches of {sizes[-1]}")
             )
         self._runs = BatchRuns(
-            self._engine, self._contract, self._feeds, sizes=sizes, most=most, at_once=fastest.at_once
+            self._engine,
+            self._contract,
+            self._feeds,
+            sizes=sizes,
+            most=most,
+            at_once=fastest.at_once,
+            stated=s.stated,
         )
         self._nothing = {name: row[:0] for name, row in self._warm_up(sizes).items()}
         for provider, why in passed_over.items():
@@ -180,7 +180,7 @@ class Infer(Stage[InferSettings]):
             self.context.log.info("model_not_tuned", why=f"{self._engine.provider} runs it, and only the CPU is tuned")
             return Tuned()
         s, usual = self.settings, self._engine
-        width, height = size = first_size(self._contract, usual.signature)
+        width, height = size = first_size(self._contract, usual.signature, s)
 
         def engine(threads: int) -> Engine:
             on_cpu = replace(asked, providers=("cpu",), threads=threads)
@@ -202,7 +202,7 @@ class Infer(Stage[InferSettings]):
         signature = signature_of(path, self.settings, self.context.base_folder)
         contract, feeds = inputs_of(signature, self.settings)
         rows = contract.batch or min(self.settings.batch_sizes, default=1)
-        return black(contract, feeds, rows, first_size(contract, signature))
+        return black(contract, feeds, rows, first_size(contract, signature, self.settings))
 
     def _say_what_was_opened(self, seconds: float) -> None:
         nodes = ", ".join(f"{name} {share:.0%}" for name, share in self._engine.placement.shares().items())
@@ -272,7 +272,7 @@ class Infer(Stage[InferSettings]):
 
     def _warm_up(self, sizes: Sequence[int]) -> Row:
         """First runs, so that no frame waits for what providers put off until then (TensorRT its engines)."""
-        width, height = size = first_size(self._contract, self._engine.signature)
+        width, height = size = first_size(self._contract, self._engine.signature, self.settings)
         try:
             for count in sizes or (1,):
                 nobody = Given(np.zeros((count, height, width, 3), np.uint8), self._feeds.of_black(count, size))

@@ -1,7 +1,8 @@
 """Tells stages what stands around them: settings that follow from the graph need not be written into it.
 
-    prepare  <── infer.wants(...) -> {size}           from readers to senders, for settings that a stage `adapts`
-    infer  describe -> {model}  ──> rules.follow(...) -> {model}          then from senders to readers
+    prepare <── infer.wants(...) -> {size} <── decode.wants(...) -> {format}     from the last readers to the source,
+                                                                                 for settings that a stage `adapts`
+    infer  describe -> {model}  ──> rules.follow(...) -> {model}                 then from senders to readers
 
 What somebody wrote stays.
 """
@@ -27,8 +28,10 @@ from pipeline.stage import Stage, Upstream
 
 def informed(nodes: Mapping[str, Node], arrows: Sequence[Arrow], base_folder: Path, report: Report) -> dict[str, Node]:
     """The nodes with the settings that follow from what stands around each; what does not go together is reported."""
-    adapted = {name: _adapted(node, nodes, arrows, base_folder, report) for name, node in nodes.items()}
-    order = order_of(adapted, arrows)
+    order = order_of(nodes, arrows)
+    adapted = dict(nodes)
+    for name in reversed(order):
+        adapted[name] = _adapted(nodes[name], adapted, arrows, base_folder, report)
     done: dict[str, Node] = {}
     said: dict[str, Mapping[str, Any]] = {}
     before: dict[str, set[str]] = {}
@@ -42,7 +45,7 @@ def informed(nodes: Mapping[str, Node], arrows: Sequence[Arrow], base_folder: Pa
 
 
 def _adapted(node: Node, nodes: Mapping[str, Node], arrows: Sequence[Arrow], base_folder: Path, report: Report) -> Node:
-    """With what its readers want of it, where nobody wrote it."""
+    """With what its readers, which know already what is wanted of them, want of it, where nobody wrote it."""
     if node.stage is None or not node.stage.adapts:
         return node
     written = node.entry.with_ or {}

@@ -18,7 +18,7 @@ import numpy as np
 
 from pipeline.errors import BadItem, UserError
 from pipeline.messages import Array
-from stages.inference.contracts import mixed_output
+from stages.inference.contracts import NOTHING_STATED, mixed_output
 from stages.inference.engine import Engine, RunFailed
 from stages.inference.feeds import NO_FEEDS, Feeds
 from stages.inference.pinned import TakesFromHost, plain_array
@@ -26,6 +26,7 @@ from stages.vision.batching import runs_of
 from stages.vision.decoding.end2end import joined_rows, rows_by_image
 from stages.vision.foreign_text import shown
 from stages.vision.model_contract import Converter, InputContract
+from stages.vision.recognition import Stated
 
 Row = dict[str, Array]
 """The model's outputs for one picture, each with a leading axis of 1."""
@@ -51,7 +52,8 @@ class BatchRuns:
     """An engine for pictures of many items; several threads may use it at once.
 
     ``sizes``: the only numbers of pictures that a run may have, ascending; empty for any up to ``most``. ``at_once``:
-    no more threads than that run the model at the same time, None for all.
+    no more threads than that run the model at the same time, None for all. ``stated``: what is said of the model beside
+    what it says itself.
     """
 
     def __init__(
@@ -63,13 +65,14 @@ class BatchRuns:
         sizes: Sequence[int],
         most: int,
         at_once: int | None = None,
+        stated: Stated = NOTHING_STATED,
     ) -> None:
         self._engine = engine
         self._contract = contract
         self._feeds = feeds
         self._sizes = sizes
         self._most = most
-        self._mixed = mixed_output(engine.signature)
+        self._mixed = mixed_output(engine.signature, stated)
         self._names = [port.name for port in engine.signature.outputs]
         self._new_array = engine.new_array if isinstance(engine, TakesFromHost) else plain_array
         self._threads = threading.local()

@@ -1,5 +1,6 @@
 """Stages behind a model: what their settings do not say is read from the model, in a file or on a server.
 
+what is stated here  ── wants, when the graph is checked ───> `infer`, which reads its model by it as well
 model in a file      ── follow, when the graph is checked ──> the settings, as they stand in the plan
 model on a server    ── open, when the server is asked ─────> the settings of this process
 """
@@ -12,12 +13,14 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from pydantic import Field
 
+from pipeline.errors import UserError
 from pipeline.stage import Settings, Stage, Upstream
+from stages.inference.contracts import reading_of
 from stages.inference.model_files import find_libraries, find_model
 from stages.inference.served_models import signature_of_served
 from stages.inference.server_settings import ServerSettings
-from stages.inference.signatures import read_model, read_signature
-from stages.vision.recognition import Reading, Stated
+from stages.inference.signatures import read_signature, signature_of_file
+from stages.vision.recognition import Reading, Signature, Stated
 
 
 class BehindModelSettings(Settings):
@@ -56,12 +59,25 @@ class BehindModel(Stage[S]):
         raise NotImplementedError
 
     @classmethod
+    def wants(cls, settings: S, base_folder: Path) -> Mapping[str, Any]:
+        """What the settings say of the model: `infer`, and what makes its pictures, are to read it in the same way."""
+        return cls.stated(settings).said()
+
+    @classmethod
     def follow(cls, settings: S, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
-        models = [said for said in upstream.stages.values() if "model_file" in said or "model_server" in said]
-        nearest = models[-1] if models else {}
-        if "model_file" in nearest:
-            return cls.followed(settings, _in_file(nearest["model_file"], base_folder, cls.stated(settings)))
-        return {"server": nearest["model_server"]} if nearest and settings.server is None else {}
+        models = [it for it in upstream.stages.items() if "model_file" in it[1] or "model_server" in it[1]]
+        if not models:
+            return {}
+        stage, said = models[-1]
+        own, told = cls.stated(settings), Stated(**said.get("model_stated", {}))
+        agreed = _agreed(own, told, stage)
+        if "model_file" in said:
+            model = _in_file(said["model_file"], base_folder)
+            return cls.followed(settings, model.read_by(agreed, told, stage))
+        if agreed.said() != told.said():
+            raise UserError(_untold(stage, agreed))
+        found = {key: value for key, value in told.said().items() if key in cls.settings_type.model_fields}
+        return found if settings.server else {"server": said["model_server"], **found}
 
     def known_settings(self) -> S:
         """With all that is known of the model, when the stage opens.
@@ -76,7 +92,40 @@ class BehindModel(Stage[S]):
         return s.model_copy(update=dict(self.followed(s, found)))
 
 
-def _in_file(said: Mapping[str, Any], base_folder: Path, stated: Stated) -> ModelBefore:
-    """Raises UserError where it cannot be said what the model is."""
+class _InFile(NamedTuple):
+    """A model in a file, by its name and by what it says of itself."""
+
+    name: str
+    signature: Signature
+
+    def read_by(self, agreed: Stated, told: Stated, stage: str) -> ModelBefore:
+        """What the model is. Raises UserError where that cannot be said, or ``stage`` takes it for something else."""
+        reading = read_signature(self.signature, self.name, agreed)
+        if agreed.said() != told.said():
+            there = reading_of(self.signature, told)
+            if there is None or (there.format, there.keypoints) != (reading.format, reading.keypoints):
+                raise UserError(_untold(stage, agreed))
+        return ModelBefore(self.name, reading)
+
+
+def _in_file(said: Mapping[str, Any], base_folder: Path) -> _InFile:
+    """Raises UserError where it is no model."""
     path = find_model(said["path"], base_folder)
-    return ModelBefore(str(path), read_model(path, stated, find_libraries(said["custom_ops"], base_folder)))
+    return _InFile(str(path), signature_of_file(path, find_libraries(said["custom_ops"], base_folder)))
+
+
+def _agreed(own: Stated, told: Stated, stage: str) -> Stated:
+    """What this stage and ``stage``, which runs the model, say of it together. Raises UserError where they differ."""
+    for key, value in own.said().items():
+        there = told.said().get(key, value)
+        if there != value:
+            raise UserError(f"it takes the model's {key} to be {value}, and `{stage}` {there}: write the same in both")
+    return own.over(told)
+
+
+def _untold(stage: str, stated: Stated) -> str:
+    written = ", ".join(f"{key}: {value}" for key, value in stated.said().items())
+    return (
+        f"`{stage}` does not know what is said here of its model, for other stages stand between: write `{written}` "
+        "there as well"
+    )

@@ -11,9 +11,10 @@ from pipeline.errors import UserError
 from pipeline.stage import Settings
 from stages.inference.feeds import Feed, picture_input
 from stages.vision.model_contract import ContractError, InputContract, Layout, Order, Overrides, derive_contract
-from stages.vision.recognition import Reading, Signature, Unrecognised, recognise
+from stages.vision.recognition import Reading, Signature, Stated, Unrecognised, recognise
 
 NOTHING_ELSE: Mapping[str, Feed] = MappingProxyType({})
+NOTHING_STATED = Stated()
 
 
 class InputSettings(Settings):
@@ -29,11 +30,18 @@ class InputSettings(Settings):
 
 
 def read_contract(
-    signature: Signature, model: str, stated: InputSettings, feeds: Mapping[str, Feed] = NOTHING_ELSE
+    signature: Signature,
+    model: str,
+    stated: InputSettings,
+    feeds: Mapping[str, Feed] = NOTHING_ELSE,
+    kind: Stated = NOTHING_STATED,
 ) -> InputContract:
-    """What a model wants for its pictures: what the settings say, else what its kind wants. Raises UserError."""
+    """What a model wants for its pictures: what the settings say, else what its kind wants. Raises UserError.
+
+    ``kind``: what is stated of the model beside its input.
+    """
     port = picture_input(signature, model, feeds)
-    usual = reading_of(signature)
+    usual = reading_of(signature, kind)
     order, scale = (usual.picture.order, usual.picture.scale) if usual else (None, None)
     overrides = Overrides(stated.layout, stated.order or order, stated.scale if stated.scale is not None else scale)
     try:
@@ -53,15 +61,15 @@ def check_size(contract: InputContract, model: str, sender: str, size: tuple[int
     )
 
 
-def mixed_output(signature: Signature) -> str | None:
+def mixed_output(signature: Signature, stated: Stated = NOTHING_STATED) -> str | None:
     """The output that holds the rows of all images of a batch, if there is one."""
-    reading = reading_of(signature)
+    reading = reading_of(signature, stated)
     return reading.outputs[0] if reading is not None and reading.mixes_images else None
 
 
-def reading_of(signature: Signature) -> Reading | None:
-    """What the model is, as far as that shows; inference itself needs no format."""
+def reading_of(signature: Signature, stated: Stated = NOTHING_STATED) -> Reading | None:
+    """What the model is, as far as that shows or is stated; inference itself needs no format."""
     try:
-        return recognise(signature)
+        return recognise(signature, stated)
     except Unrecognised:
         return None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
+from pipeline.paths import ASSET_PREFIX
 from pipeline.stage import Settings
 from stages.inference.contracts import InputSettings
 from stages.inference.devices import device_problems
@@ -17,9 +18,11 @@ from stages.inference.openvino_engine import Precision
 from stages.inference.options import RECORDING, Device, ProviderOptions
 from stages.inference.served_models import MISSING, is_installed
 from stages.inference.server_settings import ServerSettings
+from stages.vision.recognition import Format, Stated
 
 Wanted = Literal["auto"] | ProviderName
 _NAMES = list(get_args(ProviderName))
+Side = Annotated[int, Field(ge=1, le=32768)]
 
 
 def _listed(value: object) -> object:
@@ -96,11 +99,25 @@ class InferSettings(Settings):
         pattern="^[0-9a-f]{64}$",
         description="Of the model's file: any other is refused; by default what it is when the run starts",
     )
+    format: Format | None = Field(
+        None, description="What the model is, where it does not show; by default what the stage behind it says"
+    )
+    keypoints: int | None = Field(
+        None,
+        ge=0,
+        le=1000,
+        description="How many a person has, where it does not show; by default what the stage behind it says",
+    )
     input: InputSettings = Field(InputSettings(), description="What the model's input is, where it does not say so")
     feeds: Mapping[str, Feed] = Field(
         {},
         description="What fills inputs beside the picture's, by their names: numbers, a size or scale of each picture, "
         "or an array that a stage before puts beside it",
+    )
+    picture_size: tuple[Side, Side] | None = Field(
+        None,
+        description="Width and height of the pictures with which a model that takes any size is warmed up, tuned and "
+        "tried; by default what the stage before makes, else what the model's metadata say, else 256 x 256",
     )
 
     @field_validator("providers")
@@ -149,6 +166,11 @@ class InferSettings(Settings):
         return self
 
     @property
+    def stated(self) -> Stated:
+        """What is said of the model beside what it says itself."""
+        return Stated(self.format, self.keypoints)
+
+    @property
     def file(self) -> str:
         """The model's file; only where it is none on a server."""
         assert self.model is not None
@@ -158,6 +180,26 @@ class InferSettings(Settings):
     def shown_model(self) -> str:
         """The model, for people."""
         return str(self.server) if self.server else self.file
+
+    def facts(self) -> Mapping[str, Any]:
+        """`model`: its name and hash; its provider only where it is the only one, for of several the best that works
+        is taken when the model is opened. Of a model on a server nothing more is known before. `model_stated`: what is
+        said of the model beside what it says itself.
+        """
+        stated = {"model_stated": self.stated.said()}
+        if self.server:
+            return {
+                **stated,
+                "model": {"name": self.server.shown_model},
+                "model_server": self.server.plain(),
+                "not_known": f"what {self.server} takes and gives, for the server is not asked by `check`",
+            }
+        model = {"name": Path(self.file.removeprefix(ASSET_PREFIX)).name}
+        if self.sha256:
+            model["sha256"] = self.sha256
+        if len(set(self.providers) - {"auto"}) == 1:
+            model["provider"] = self.providers[0]
+        return {**stated, "model": model, "model_file": {"path": self.file, "custom_ops": self.custom_ops}}
 
     def server_problems(self, server: ServerSettings, base_folder: Path) -> Iterator[tuple[tuple[str, ...], str]]:
         """What is wrong with the settings for a server, which is not asked: ((path of the key), text)."""

@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from pipeline.errors import UserError
 from pipeline.messages import Array
-from stages.inference.contracts import read_contract
+from stages.inference.contracts import read_contract, reading_of
 from stages.inference.feeds import Feeds, read_feeds
 from stages.inference.infer_settings import InferSettings
 from stages.inference.model_files import find_libraries
-from stages.inference.signatures import signature_of_file
+from stages.inference.signatures import read_signature, signature_of_file
 from stages.vision.model_contract import InputContract, stated_size
 from stages.vision.recognition import Signature
 
 WARM_UP_SIZE = (256, 256)
 
 
-def first_size(contract: InputContract, signature: Signature) -> tuple[int, int]:
-    """Width and height of a picture to begin with."""
-    stated = stated_size(signature.metadata) or WARM_UP_SIZE
-    return contract.width or stated[0], contract.height or stated[1]
+def first_size(contract: InputContract, signature: Signature, settings: InferSettings) -> tuple[int, int]:
+    """Width and height of a picture to begin with: the size that will come, as far as that is known."""
+    likely = settings.picture_size or stated_size(signature.metadata) or WARM_UP_SIZE
+    return contract.width or likely[0], contract.height or likely[1]
+
+
+def wanted_picture(signature: Signature, settings: InferSettings) -> Mapping[str, Any]:
+    """What the model wants of the stage that makes its pictures, as far as that is known: size, align and pad."""
+    reading = reading_of(signature, settings.stated)
+    size = signature.picture_size() or stated_size(signature.metadata)
+    found: dict[str, Any] = {} if size is None else {"size": size}
+    if reading is not None:
+        found |= {"align": reading.picture.align, "pad": reading.picture.pad}
+    return found
 
 
 def black(contract: InputContract, feeds: Feeds, rows: int, size: tuple[int, int]) -> Mapping[str, Array]:
@@ -33,8 +45,18 @@ def black(contract: InputContract, feeds: Feeds, rows: int, size: tuple[int, int
 
 def inputs_of(signature: Signature, settings: InferSettings) -> tuple[InputContract, Feeds]:
     """What the model wants for its pictures, and what fills its other inputs. Raises UserError."""
-    contract = read_contract(signature, settings.shown_model, settings.input, settings.feeds)
+    contract = read_contract(signature, settings.shown_model, settings.input, settings.feeds, settings.stated)
     return read_feeds(signature, contract, settings.shown_model, settings.feeds)
+
+
+def reading_problems(signature: Signature, settings: InferSettings) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Where the model is not what the settings say: ((path of the key), text)."""
+    said = settings.stated.said()
+    try:
+        if said:
+            read_signature(signature, settings.shown_model, settings.stated)
+    except UserError as error:
+        yield (next(iter(said)),), str(error)
 
 
 def signature_of(path: Path, settings: InferSettings, base_folder: Path) -> Signature:

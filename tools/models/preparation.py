@@ -41,7 +41,7 @@ def prepare(model: Path, out: Path, asked: Asked) -> list[str]:
     Raises UserError where it is no model, or where something cannot be folded.
     """
     signature = signature_of_file(model)
-    contract = read_contract(signature, str(model), asked.stated_input)
+    contract = read_contract(signature, str(model), asked.stated_input, kind=asked.stated)
     reading = _reading(signature, asked.stated)
     pixels = not contract.takes_pixels_as_they_are or not asked.normalisation.changes_nothing
     if not pixels and asked.suppression is None:

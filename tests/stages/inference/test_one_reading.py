@@ -1,0 +1,234 @@
+"""There is one reading of a model in a graph: what is stated behind it holds for its pictures and its batches too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from pipeline.errors import GraphError, UserError
+from pipeline.graph.loading import Graph, parse_graph
+from pipeline.stage import Upstream
+from pipeline.testing import feed, opened, stamp
+from stages.add_keypoints import AddKeypoints
+from stages.classify import Classify
+from stages.decode import Decode, DecodeSettings
+from stages.infer import Infer, InferSettings
+from stages.messages import Frame, People
+from stages.preprocess import Preprocess
+
+SIDE = 64
+CELLS = 84
+"""Of a picture of 64 x 64."""
+
+GRAPH = """version: 1
+cameras: {{a: {{url: clip.mp4}}}}
+stages:
+  capture: {{use: capture}}
+  prepare: {{use: preprocess, from: capture}}
+  infer:   {{use: infer, from: prepare, with: {{{infer}}}}}
+  people:  {{use: decode, from: infer, with: {{{decode}}}}}
+  others:  {{use: decode, from: infer, with: {{{others}}}}}
+  out:     {{use: sink_null, from: [people, others]}}
+"""
+YOLO_POSE = "format: yolo_pose, keypoints: 17"
+
+
+def save(path: Path, nodes: list[Any], output: Sequence[Any], constants: dict[str, Any]) -> Path:
+    images = helper.make_tensor_value_info("images", TensorProto.FLOAT, ["n", 3, SIDE, SIDE])
+    rows = helper.make_tensor_value_info("rows", TensorProto.FLOAT, output)
+    initial = [numpy_helper.from_array(array, name) for name, array in constants.items()]
+    graph = helper.make_graph(nodes, "g", [images], [rows], initial)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.checker.check_model(model, full_check=True)
+    onnx.save(model, path)
+    return path
+
+
+@pytest.fixture
+def turned(tmp_path: Path) -> Path:
+    """YOLO-pose, turned as YOLOX has its rows: a person who scores as red as the picture is, from 0 to 1."""
+    heads = np.zeros((1, CELLS, 56), np.float32)
+    heads[0, 0, :4] = (32, 32, 16, 32)
+    red = np.zeros((3, CELLS * 56), np.float32)
+    red[0, 4] = 1
+    nodes = [
+        helper.make_node("ReduceMean", ["images"], ["means"], axes=[2, 3], keepdims=0),
+        helper.make_node("MatMul", ["means", "red"], ["flat"]),
+        helper.make_node("Reshape", ["flat", "shape"], ["score"]),
+        helper.make_node("Add", ["score", "heads"], ["rows"]),
+    ]
+    constants = {"heads": heads, "red": red, "shape": np.array([-1, CELLS, 56])}
+    return save(tmp_path / "turned.onnx", nodes, ["n", CELLS, 56], constants)
+
+
+@pytest.fixture
+def flat(tmp_path: Path) -> Path:
+    """YOLO-NAS-Pose, flat, of pictures that are no uint8: a person in each picture that is not black."""
+    person = np.zeros((1, 57), np.float32)
+    person[0, 1:6] = (8, 8, 24, 40, 0.75)
+    number = np.zeros((1, 57), np.float32)
+    number[0, 0] = 1
+    nodes = [
+        helper.make_node("ReduceMean", ["images"], ["means"], axes=[1, 2, 3], keepdims=0),
+        helper.make_node("NonZero", ["means"], ["found"]),
+        helper.make_node("Transpose", ["found"], ["places"]),
+        helper.make_node("Cast", ["places"], ["numbers"], to=TensorProto.FLOAT),
+        helper.make_node("MatMul", ["numbers", "number"], ["numbered"]),
+        helper.make_node("Add", ["numbered", "person"], ["rows"]),
+    ]
+    return save(tmp_path / "flat.onnx", nodes, ["k", 57], {"person": person, "number": number})
+
+
+def graph(folder: Path, model: str, *, infer: str = "", decode: str = "", others: str = "") -> Graph:
+    (folder / "clip.mp4").touch()
+    text = GRAPH.format(infer=f"model: {model}" + (infer and f", {infer}"), decode=decode, others=others)
+    return parse_graph(text, "g.yaml", base_folder=folder, environ={})
+
+
+def settings(made: Graph, stage: str) -> Any:
+    return next(node.settings for node in made.completed.nodes if node.name == stage)
+
+
+def mistakes(folder: Path, model: str, **parts: str) -> str:
+    with pytest.raises(GraphError) as caught:
+        graph(folder, model, **parts)
+    return str(caught.value)
+
+
+def people(made: Graph, folder: Path, frames: list[Frame], batch: int = 1) -> list[People]:
+    """What the graph's stages make of them, as it has completed their settings."""
+    items: list[Any] = frames
+    for name, kind in (("prepare", Preprocess), ("infer", Infer), ("people", Decode)):
+        plain = settings(made, name).model_dump(mode="json", exclude_none=True)
+        with opened(kind, plain, folder=folder, stage=name) as stage:
+            items = list(feed(stage, items, batch=batch))
+    return items
+
+
+def red(seq: int, value: int) -> Frame:
+    pixels = np.zeros((SIDE, SIDE, 3), np.uint8)
+    pixels[..., 2] = value
+    return Frame(stamp(seq), pixels, SIDE, SIDE)
+
+
+def test_a_stated_format_reaches_the_picture(tmp_path: Path, turned: Path) -> None:
+    """Taken for a YOLOX, the model would be given BGR from 0 to 255, in the corner."""
+    made = graph(tmp_path, turned.name, decode=YOLO_POSE)
+    assert (settings(made, "infer").format, settings(made, "infer").keypoints) == ("yolo_pose", 17)
+    assert settings(made, "prepare").align == "centre"
+    assert [settings(made, stage).format for stage in ("people", "others")] == ["yolo_pose"] * 2
+    [found] = people(made, tmp_path, [red(0, 204)])
+    assert found.scores == pytest.approx([0.8], abs=1e-4)
+    assert found.boxes.tolist() == [[24, 16, 40, 48]]
+
+
+def test_a_format_stated_at_the_model_reaches_what_stands_behind_it(tmp_path: Path, turned: Path) -> None:
+    made = graph(tmp_path, turned.name, infer="format: yolox")
+    assert settings(made, "prepare").align == "corner"
+    assert (settings(made, "people").format, len(settings(made, "people").class_names)) == ("yolox", 51)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_stated_format_reaches_the_batches(tmp_path: Path, flat: Path, batch: int) -> None:
+    made = graph(tmp_path, flat.name, decode="format: nas_pose_flat", others="keypoints: 17")
+    found = people(made, tmp_path, [red(seq, value) for seq, value in enumerate((200, 0, 9))], batch)
+    assert [len(one) for one in found] == [1, 0, 1]
+    assert (settings(made, "prepare").pad, found[2].boxes.tolist()) == (127, [[8, 8, 24, 40]])
+
+
+def test_two_that_take_a_model_for_something_else_are_a_mistake(tmp_path: Path, turned: Path) -> None:
+    said = mistakes(tmp_path, turned.name, decode=YOLO_POSE, others="format: yolox")
+    assert "g.yaml:6:12: stages.infer: `people` wants format yolo_pose, and `others` yolox" in said
+    said = mistakes(tmp_path, turned.name, infer="format: yolox", decode=YOLO_POSE)
+    assert "g.yaml:7:12: stages.people: it takes the model's format to be yolo_pose, and `infer` yolox" in said
+    said = mistakes(tmp_path, turned.name, infer=YOLO_POSE, decode="keypoints: 16")
+    assert "stages.people: it takes the model's keypoints to be 16, and `infer` 17: write the same in both" in said
+
+
+def test_a_model_that_may_be_two_things_asks_for_the_format(tmp_path: Path, turned: Path) -> None:
+    said = mistakes(tmp_path, turned.name)
+    assert "g.yaml:7:12: stages.people: " in said
+    assert "can be read as yolo_pose (56 rows" in said
+    assert "say which: `format`" in said
+
+
+def test_a_format_that_the_model_has_not_is_a_mistake_of_who_wrote_it(tmp_path: Path, turned: Path) -> None:
+    said = mistakes(tmp_path, turned.name, infer="format: rtmo")
+    assert "g.yaml:6:75: stages.infer.with.format: turned.onnx: its outputs (rows ['n', 84, 56]) are not those" in said
+    said = mistakes(tmp_path, turned.name, decode="format: rtmo")
+    assert "g.yaml:7:12: stages.people: " in said
+
+
+def test_what_does_not_reach_the_model_is_a_mistake(tmp_path: Path, turned: Path) -> None:
+    """A stage of somebody's own stands between: it is not asked for what its readers state."""
+    upstream = Upstream({"infer": Infer.describe(InferSettings(model=turned.name)), "own": {}})
+    stated = DecodeSettings(format="yolo_pose", keypoints=17)
+    with pytest.raises(UserError, match=r"`infer` does not know .* write `format: yolo_pose, keypoints: 17` there as"):
+        Decode.follow(stated, tmp_path, upstream)
+    told = Infer.describe(InferSettings(model=turned.name, format="yolo_pose"))
+    assert Decode.follow(stated, tmp_path, Upstream({"infer": told, "own": {}}))["keypoints"] == 17
+
+
+def test_what_a_model_shows_needs_no_telling(tmp_path: Path, turned: Path) -> None:
+    model = onnx.load(turned)
+    helper.set_model_props(model, {"task": "pose", "kpt_shape": "[17, 3]", "names": "{0: 'person'}"})
+    onnx.save(model, turned)
+    upstream = Upstream({"infer": Infer.describe(InferSettings(model=turned.name)), "own": {}})
+    stated = DecodeSettings(format="yolo_pose", keypoints=17)
+    assert Decode.follow(stated, tmp_path, upstream)["format"] == "yolo_pose"
+
+
+@pytest.mark.parametrize(
+    ("kind", "stated", "wanted"),
+    [
+        (Decode, {"format": "yolo", "keypoints": 0}, {"format": "yolo", "keypoints": 0}),
+        (Decode, {"class_names": ["a", "b"]}, {}),
+        (AddKeypoints, {"keypoints": 26}, {"keypoints": 26}),
+        (Classify, {}, {"format": "classes"}),
+    ],
+)
+def test_what_each_stage_behind_a_model_states(
+    tmp_path: Path, kind: Any, stated: dict[str, Any], wanted: dict[str, Any]
+) -> None:
+    assert kind.wants(kind.settings_type.model_validate(stated), tmp_path) == wanted
+
+
+SERVER = 'server: {{url: "10.0.0.1:8001", model: pose}}'
+
+
+def test_a_model_on_a_server_is_told_as_well(tmp_path: Path) -> None:
+    pytest.importorskip("tritonclient.grpc", reason="tritonclient is not installed: pip install camgraph[triton]")
+    (tmp_path / "clip.mp4").touch()
+
+    def made(infer: str = "", decode: str = "") -> Graph:
+        text = GRAPH.replace("{{{infer}}}", "{{" + SERVER + "{infer}}}").format(infer=infer, decode=decode, others="")
+        return parse_graph(text, "g.yaml", base_folder=tmp_path, environ={})
+
+    found = made(decode=YOLO_POSE)
+    assert (settings(found, "infer").format, settings(found, "infer").keypoints) == ("yolo_pose", 17)
+    assert [settings(found, stage).keypoints for stage in ("people", "others")] == [17, 17]
+    assert settings(made(infer=", format: yolox"), "people").format == "yolox"
+    with pytest.raises(GraphError, match="it takes the model's format to be yolo_pose, and `infer` yolox"):
+        made(infer=", format: yolox", decode=YOLO_POSE)
+
+
+def test_a_stage_between_a_server_and_what_is_stated(tmp_path: Path) -> None:
+    said = Infer.describe(InferSettings.model_validate({"server": {"url": "10.0.0.1:8001", "model": "pose"}}))
+    upstream = Upstream({"infer": said, "own": {}})
+    assert Decode.follow(DecodeSettings(), tmp_path, upstream) == {"server": said["model_server"]}
+    with pytest.raises(UserError, match="`infer` does not know what is said here of its model"):
+        Decode.follow(DecodeSettings(format="yolo_pose"), tmp_path, upstream)
+
+
+def test_a_model_that_is_not_what_was_stated_does_not_open(tmp_path: Path, turned: Path) -> None:
+    with (
+        pytest.raises(UserError, match=r"stage infer: turned.onnx: .* not those of `format: rtmo`"),
+        opened(Infer, {"model": turned.name, "format": "rtmo"}, folder=tmp_path, stage="infer"),
+    ):
+        pass
