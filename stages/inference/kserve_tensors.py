@@ -82,7 +82,7 @@ def arrays_of(outputs: Sequence[Any], raw: Sequence[bytes], ports: Iterable[Port
     arrays = {}
     for port in ports:
         if port.name not in places:
-            raise NoTensor(f"expected an output `{port.name}`, got {', '.join(map(shown, places)) or 'none'}")
+            raise NoTensor(f"expected an output `{shown(port.name)}`, got {', '.join(map(shown, places)) or 'none'}")
         place = places[port.name]
         _agree(outputs[place], port)
         arrays[port.name] = _array(outputs[place], raw[place] if raw else None)

