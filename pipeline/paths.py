@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 from pathlib import Path
 
 from pipeline.errors import EnvironmentProblem, UserError
@@ -44,6 +45,8 @@ def runs_folder() -> Path:
     # An ipc address ends at 107 characters: a deep runtime folder is no use.
     if runtime.startswith("/") and len(runtime) <= 40 and Path(runtime).is_dir():
         return Path(runtime) / "camgraph"
+    if not hasattr(os, "getuid"):  # Windows has a temporary folder for each user
+        return Path(tempfile.gettempdir()) / "camgraph"
     return Path("/tmp") / f"camgraph-{os.getuid()}"  # noqa: S108 - made with mode 0700 and checked by the run
 
 

@@ -11,12 +11,12 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import time
 from pathlib import Path
 
+from pipeline.disk import try_lock
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.names import A_NAME, is_name
 from pipeline.paths import runs_folder
@@ -151,9 +151,7 @@ def _lock(path: Path, *, make: bool) -> int:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if make else 0), 0o600)
     except FileNotFoundError:  # none of ours, being made, or just removed
         return -1
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not try_lock(fd):
         os.close(fd)
         return -1
     return fd

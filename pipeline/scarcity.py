@@ -65,10 +65,10 @@ def require_address_space() -> None:
 
     Raises EnvironmentProblem.
     """
-    if os.name != "posix":
+    try:
+        import resource  # noqa: PLC0415 - there is none on Windows
+    except ImportError:
         return
-    import resource  # noqa: PLC0415 - there is none elsewhere
-
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY and limit < _LEAST_ADDRESS_SPACE:
         raise EnvironmentProblem(

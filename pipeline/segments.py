@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import mmap
 import os
 import platform
@@ -22,6 +21,7 @@ import struct
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pipeline.disk import lock, try_lock
 from pipeline.errors import EnvironmentProblem, Shortage
 from pipeline.scarcity import shortage_of
 
@@ -84,7 +84,7 @@ def create_locked(path: Path, size: int) -> int:
         except OSError as error:
             raise _refused(error, size) from None
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
+            lock(fd)
             if not path.exists():  # a sweep came between the creation and the lock
                 os.close(fd)
                 continue
@@ -153,11 +153,9 @@ def sweep() -> list[str]:
         except OSError:
             continue
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            path.unlink(missing_ok=True)
-            removed.append(path.name)
-        except BlockingIOError:
-            pass
+            if try_lock(fd):
+                path.unlink(missing_ok=True)
+                removed.append(path.name)
         finally:
             os.close(fd)
     return removed

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from mmap import PAGESIZE
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -45,7 +45,6 @@ class Reporting(Protocol):
 
 
 _RATE_S = 2.0
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Meter:
@@ -288,4 +287,4 @@ def _memory(pid: int) -> int:
         _, resident, shared, *_ = (Path("/proc") / str(pid) / "statm").read_text().split()
     except OSError:
         return 0
-    return (int(resident) - int(shared)) * _PAGE
+    return (int(resident) - int(shared)) * PAGESIZE

@@ -13,12 +13,15 @@ place of the receiver: keep to loopback, a unix socket, or a network that is tru
 
 from __future__ import annotations
 
+import platform
+import socket
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from pipeline.errors import EnvironmentProblem
 from pipeline.messages import Message
 from pipeline.stage import Context, Settings, Stage
 from stages.messages import Event
@@ -63,6 +66,11 @@ class SinkSocket(Stage[SinkSocketSettings]):
         self._sender = _sender(settings, context)
 
     def open(self) -> None:
+        if not hasattr(socket, "TCP_USER_TIMEOUT"):
+            raise EnvironmentProblem(
+                f"{self.settings.address}: sink_socket asks the kernel of Linux what was received, and this is "
+                f"{platform.system()}: use sink_jsonl here"
+            )
         self._sender.open(time.monotonic() + WAIT_S)
 
     def process(self, items: Sequence[Any]) -> Iterable[Message]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import time
 from collections import Counter
@@ -16,6 +15,7 @@ from typing import Any, Protocol
 import click
 from rich.console import Console
 
+from pipeline.disk import HAS_LOCKS
 from pipeline.errors import EXIT_SIGINT, EnvironmentProblem
 from pipeline.logs import log_to_stderr
 from pipeline.notices import CAMERA_TYPES
@@ -25,7 +25,7 @@ from pipeline.scarcity import in_words
 from tools.live_table import REFRESH_S, Display, open_display, render_summary
 from tools.run_status import Status, Summary
 
-_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 class Run(Protocol):
@@ -143,7 +143,7 @@ def _prepared(plan: RunPlan, show: Callable[[Run], None]) -> Iterator[Run]:
 
 def _name_taken(name: str) -> AbstractContextManager[object]:
     """Two runs of one name would share an outbox. Where there are no such locks, the user has to see to it."""
-    if os.name != "posix":
+    if not HAS_LOCKS:
         return nullcontext()
     from pipeline.run_folder import RunFolder  # noqa: PLC0415
 

@@ -65,6 +65,8 @@ def _ring_of(unit: UnitPlan, graph: Graph) -> _Ring | None:
 
 def free_shared_memory() -> int:
     """Bytes that are free in /dev/shm; 0 where there is none."""
+    if not hasattr(os, "statvfs"):
+        return 0
     try:
         found = os.statvfs(SHARED_MEMORY)
     except OSError:

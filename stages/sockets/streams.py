@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import select
 import socket
 import struct
-import termios
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
@@ -39,6 +37,9 @@ class Sender(Protocol):
 
 def unconfirmed(stream: socket.socket) -> int:
     """Bytes that the other side's kernel has not confirmed (tcp), or its program not read (unix). See SIOCOUTQ."""
+    import fcntl  # noqa: PLC0415 - there is none on Windows, where `SinkSocket.open` refuses
+    import termios  # noqa: PLC0415 - as above
+
     answer = fcntl.ioctl(stream, termios.TIOCOUTQ, bytes(4))
     return int(struct.unpack("i", answer)[0])
 

@@ -8,7 +8,6 @@ rotated   the path names another file now (logrotate): the next append opens tha
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import select
@@ -16,11 +15,14 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from pipeline.disk import sync_data, sync_folder, try_lock
 from pipeline.errors import EnvironmentProblem, UserError
 
 CHUNK = 1 << 16
 LONGEST_LINE = 1 << 24
 _PIECE = 1 << 20
+_BINARY = getattr(os, "O_BINARY", 0)
+"""Windows would change the ends of lines."""
 
 
 class LineFile:
@@ -55,7 +57,7 @@ class LineFile:
         try:
             _write_all(self._descriptor, data)
             if self._sync:
-                os.fdatasync(self._descriptor)
+                sync_data(self._descriptor)
             self._end = before + len(data)
         except OSError as error:
             with contextlib.suppress(OSError):
@@ -99,7 +101,7 @@ class LineFile:
         start = start if start <= self.size else 0
         at = max(start, self.size - most)
         whole, rest = at == start, b""
-        while piece := os.pread(self._descriptor, _PIECE, at):
+        while piece := _read_at(self._descriptor, _PIECE, at):
             at += len(piece)
             *lines, rest = (rest + piece).split(b"\n")
             yield from lines if whole else lines[1:]
@@ -115,7 +117,7 @@ class LineFile:
 
     def _open(self) -> None:
         try:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _BINARY, 0o644)
         except OSError as error:
             raise _cannot_open(self.path, error) from error
         try:
@@ -127,7 +129,7 @@ class LineFile:
         self._descriptor = descriptor
         self._end = self.size
         if self._sync:
-            _sync_folder(self.path.parent)
+            sync_folder(self.path.parent)
 
 
 class LineStream:
@@ -142,7 +144,7 @@ class LineStream:
     def device(cls, path: Path) -> LineStream:
         """A character device such as /dev/null. Raises EnvironmentProblem."""
         try:
-            return cls(os.open(path, os.O_WRONLY | os.O_NOCTTY), str(path))
+            return cls(os.open(path, os.O_WRONLY | getattr(os, "O_NOCTTY", 0)), str(path))
         except OSError as error:
             raise _cannot_open(path, error) from error
 
@@ -201,13 +203,11 @@ def _cannot_open(path: Path, error: OSError) -> UserError | EnvironmentProblem:
 
 def _lock(descriptor: int, path: Path) -> None:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise UserError(
-            f"{path}: another sink or run is writing to this file; stop it, or give this one another path"
-        ) from error
+        locked = try_lock(descriptor)
     except OSError as error:
         raise EnvironmentProblem(f"{path}: its file system cannot lock files: {error.strerror}; use another") from error
+    if not locked:
+        raise UserError(f"{path}: another sink or run is writing to this file; stop it, or give this one another path")
 
 
 def _mend(descriptor: int, path: Path) -> int:
@@ -218,8 +218,8 @@ def _mend(descriptor: int, path: Path) -> int:
     """
     size = os.fstat(descriptor).st_size
     start = _last_line_start(descriptor, size)
-    line = os.pread(descriptor, size - start, start)
-    whole = os.pread(descriptor, 1, _last_line_start(descriptor, start - 1)) if start else b"{"
+    line = _read_at(descriptor, size - start, start)
+    whole = _read_at(descriptor, 1, _last_line_start(descriptor, start - 1)) if start else b"{"
     if not line and whole == b"{":
         return 0
     if whole != b"{" or not line.startswith(b"{"):
@@ -238,17 +238,14 @@ def _last_line_start(descriptor: int, size: int) -> int:
     at = size
     while at > 0 and size - at < LONGEST_LINE:
         first = max(0, at - CHUNK)
-        newline = os.pread(descriptor, at - first, first).rfind(b"\n")
+        newline = _read_at(descriptor, at - first, first).rfind(b"\n")
         if newline >= 0:
             return first + newline + 1
         at = first
     return at
 
 
-def _sync_folder(folder: Path) -> None:
-    """The name of a new file is on the disk only when its folder is."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _read_at(descriptor: int, count: int, at: int) -> bytes:
+    """As os.pread, which Windows has not; where the file is read next is nobody's business, and writes append."""
+    os.lseek(descriptor, at, os.SEEK_SET)
+    return os.read(descriptor, count)

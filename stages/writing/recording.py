@@ -10,7 +10,6 @@ Times are honest: frames have the distances they were taken at (a variable frame
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,6 +23,7 @@ from av.video.frame import PictureType
 from av.video.stream import VideoStream
 from numpy.typing import NDArray
 
+from pipeline.disk import try_lock
 from pipeline.errors import EnvironmentProblem
 
 Size = tuple[int, int]
@@ -212,14 +212,12 @@ class PartFile:
     def __init__(self, path: Path) -> None:
         """Take the file, emptied. Raises EnvironmentProblem where another process holds it."""
         self.deaf = False
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
+        if not try_lock(self._descriptor):
             os.close(self._descriptor)
             raise EnvironmentProblem(
                 f"{path}: another run is writing this video; stop it, or give this one another path"
-            ) from error
+            )
         os.ftruncate(self._descriptor, 0)
 
     def write(self, data: bytes) -> int:

@@ -7,7 +7,6 @@ NAME             complete and checked: written in .pull-XXXXXX, synced, then ren
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -17,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
+from pipeline.disk import lock, sync_folder, try_lock
 from pipeline.errors import EnvironmentProblem
 from pipeline.paths import asset_folder
 from tools.assets.archive import Progress, check_sha256, fetch, read_members
@@ -79,21 +79,15 @@ def _keep(work: Path, name: str, data: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     part.replace(asset_folder() / name)
-    descriptor = os.open(asset_folder(), os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_folder(asset_folder())
 
 
 @contextmanager
 def _locked(folder: Path, asset: Asset, progress: Progress) -> Iterator[None]:
-    with (folder / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+    with (folder / ".lock").open("w") as file:
+        if not try_lock(file.fileno()):
             progress(f"{asset.name}, after another pull that is going on", 0, 0)
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            lock(file.fileno())
         yield
 
 

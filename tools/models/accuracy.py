@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import BadItem, EnvironmentProblem, UserError
-from pipeline.testing import stamp
+from pipeline.single_stage import stamp
 from stages.inference.signatures import read_model
 from stages.messages import Frame
 from stages.vision.recognition import Stated

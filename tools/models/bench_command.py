@@ -132,12 +132,13 @@ def _run(rounds: Rounds, watch: Watch) -> bool:
 def _jobs(model: Path, pictures: Pictures, options: dict[str, Any], folder: Path) -> list[Job]:
     import numpy as np  # noqa: PLC0415
 
+    from pipeline.cores import usable_cores  # noqa: PLC0415
     from stages.inference.opening import Asked  # noqa: PLC0415
-    from tools.models import bench_grid, bench_machine, bench_worker  # noqa: PLC0415
+    from tools.models import bench_grid, bench_worker  # noqa: PLC0415
 
     np.save(folder / "pictures.npy", pictures.rows)
     asked = options["workers"], options["threads"], options["intra_op"]
-    cores = bench_machine.cores()
+    cores = usable_cores()
     splits = bench_grid.stated_splits(*asked) if any(asked) else bench_grid.usual_splits(cores)
     batches = bench_grid.fitting_batches(options["batches"], pictures.contract.batch)
     return [

@@ -8,17 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipeline.cores import usable_cores
 from tools.models.bench_record import Machine
 
 if TYPE_CHECKING:
     from tools.processor_time import CpuTime
 
 _PROCESSORS = Path("/proc/cpuinfo")
-
-
-def cores() -> int:
-    """Those that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def processor() -> str:
@@ -52,7 +48,7 @@ class Watch:
         import onnxruntime as ort  # noqa: PLC0415 - slow to import
 
         return Machine(
-            cores=cores(),
+            cores=usable_cores(),
             processor=processor(),
             system=platform.platform(terse=True),
             python=platform.python_version(),

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import UserError
+from pipeline.single_stage import opened
 from pipeline.stage import Upstream
-from pipeline.testing import opened
 from stages.decode import Decode, DecodeSettings
 from stages.infer import Infer, InferSettings
 from stages.inference.contracts import InputSettings, read_contract

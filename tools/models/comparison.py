@@ -39,7 +39,7 @@ class Compared:
     """
 
     model: Path
-    peak_bytes: int = 0
+    peak_bytes: int | None = None
     agreement: Agreement = field(default_factory=Agreement)
     keypoints: int | None = None
     dropped: int = 0

@@ -37,7 +37,7 @@ def _cells(one: Compared, first: Compared) -> Iterator[str]:
     found = one.agreement
     yield one.model.name
     yield f"{one.model.stat().st_size / 1e6:.1f}"
-    yield f"{one.peak_bytes / 1e6:.0f}"
+    yield _figure(None if one.peak_bytes is None else one.peak_bytes / 1e6, 0)
     yield _figure(one.median_ms, 1)
     yield _speed(first.median_ms, one.median_ms)
     yield _figure(one.runs_a_second, 1)

@@ -10,8 +10,8 @@ from pathlib import Path
 import av
 
 from pipeline.errors import BadItem, UserError
+from pipeline.single_stage import HandContext
 from pipeline.stage import Settings
-from pipeline.testing import HandContext
 from stages.capture import Camera, Capture
 from stages.messages import Frame
 from stages.reading import addresses, inspection, pictures

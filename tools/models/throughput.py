@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 
+from pipeline.cores import usable_cores
 from stages.messages import Tensor
 from tools.models.chain import Chain
 
@@ -17,7 +17,7 @@ _ROUND_S = 0.6
 
 def runs_a_second(chains: Sequence[Chain], prepared: Sequence[Tensor]) -> list[float]:
     """The median over rounds, for each of the opened chains, with a picture of its own in ``prepared``."""
-    threads = len(os.sched_getaffinity(0))
+    threads = usable_cores()
     found: list[list[float]] = [[] for _ in chains]
     with ThreadPoolExecutor(threads) as pool:
         for _ in range(_ROUNDS):

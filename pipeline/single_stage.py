@@ -1,0 +1,89 @@
+"""One stage by hand, without a graph and without what runs graphs: `pipeline.testing` hands it on to tests."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import structlog
+
+from pipeline.messages import Array, End, Message, Stamp
+from pipeline.stage import Logger, Stage
+
+
+def stamp(seq: int = 0, camera: str = "cam", *, epoch: int = 0, fps: float = 10.0) -> Stamp:
+    """The stamp of frame `seq` of a file with a constant frame rate."""
+    time_ns = round(seq * 1e9 / fps)
+    return Stamp(camera, epoch, seq, time_ns, time_ns, time_ns, seq, (1, round(fps)))
+
+
+@dataclass
+class HandContext:
+    """A context that keeps what was counted and hands out plain arrays."""
+
+    base_folder: Path
+    state_folder: Path
+    stage: str = "stage"
+    graph: str = "test"
+    cameras: tuple[str, ...] = ("cam",)
+    worker: int = 0
+    threads: int = 1
+    incarnation: int = 1
+    log: Logger = field(default_factory=structlog.get_logger)
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    files: list[Path] = field(default_factory=list)
+    signs: list[float] = field(default_factory=list)
+    """When a source has said that it is alive (monotonic seconds)."""
+    camera_states: list[tuple[str, str, str]] = field(default_factory=list)
+    """(camera, state, why) of all that a source has said of its camera."""
+    camera_facts: dict[str, dict[str, str | float]] = field(default_factory=dict)
+
+    def new_arrays(self, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, Array]:
+        return {name: np.empty(shape, dtype) for name, (shape, dtype) in specs.items()}
+
+    def count(self, name: str, camera: str, n: int = 1) -> None:
+        self.counts[name, camera] += n
+
+    def alive(self) -> None:
+        self.signs.append(time.monotonic())
+
+    def camera_is(self, camera: str, state: str, why: str = "") -> None:
+        self.camera_states.append((camera, state, why))
+
+    def camera_shows(self, camera: str, **facts: str | float) -> None:
+        self.camera_facts.setdefault(camera, {}).update(facts)
+
+    def wrote(self, path: Path) -> None:
+        self.files.append(path)
+
+
+@contextmanager
+def opened(
+    stage_class: type[Stage[Any]], settings: Mapping[str, Any], *, folder: Path, **context: Any
+) -> Iterator[Stage[Any]]:
+    """The stage, opened with these settings; closed at the end. `folder` serves as base and state folder."""
+    hand = HandContext(folder, folder, **context)
+    stage = stage_class(stage_class.settings_type.model_validate(settings), hand)
+    try:
+        stage.open()
+        yield stage
+    finally:
+        stage.close()
+
+
+def feed(stage: Stage[Any], items: Sequence[Any], *, batch: int = 1, end: bool = False) -> list[Message]:
+    """All that `stage` makes of `items`, handed in by `batch`; with `end`, also its last words on each camera."""
+    outputs: list[Message] = []
+    for start in range(0, len(items), batch):
+        outputs += stage.process(items[start : start + batch])
+    if end:
+        last = {item.stamp.camera: item.stamp for item in items}
+        for camera, at in last.items():
+            outputs += stage.finish(camera, End(at))
+    return outputs

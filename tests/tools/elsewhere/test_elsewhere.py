@@ -1,0 +1,128 @@
+"""camgraph where there is no POSIX: each command in a Python from which `sitecustomize.py`, beside this, has taken it.
+
+It shows that nothing of it is needed. That DirectML and CoreML work it cannot show.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import av
+import numpy as np
+import pytest
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+GRAPH = """
+version: 1
+name: elsewhere
+processes: one
+cameras: {{door: {{url: {clip}}}}}
+stages:
+  capture: {{use: capture}}
+  prepare: {{use: preprocess, from: capture}}
+  infer: {{use: infer, from: prepare, threads: 2, with: {{model: {model}, tune: auto}}}}
+  people: {{use: decode, from: infer}}
+  tracks: {{use: track, from: people}}
+  actions:
+    use: rules
+    from: tracks
+    with: {{rules: [{{id: two, scope: scene, when: count >= 2, for: 200ms}}]}}
+  log: {{use: sink_jsonl, from: actions, with: {{path: events.jsonl}}}}
+  video: {{use: sink_video, from: {{frames: capture, tracks: tracks}}, with: {{path: "videos/{{camera}}.mp4"}}}}
+"""
+Elsewhere = Callable[..., CompletedProcess[str]]
+
+
+@pytest.fixture
+def elsewhere(camgraph: Callable[..., CompletedProcess[str]], tmp_path: Path) -> Elsewhere:
+    """Runs a command of camgraph there."""
+    paths = os.pathsep.join([str(HERE), str(ROOT)])
+
+    def run(*arguments: str | Path) -> CompletedProcess[str]:
+        return camgraph(*arguments, PYTHONPATH=paths, XDG_CACHE_HOME=str(tmp_path / "cache"), XDG_RUNTIME_DIR="")
+
+    return run
+
+
+@pytest.fixture
+def clip(tmp_path: Path) -> Path:
+    """Twenty pictures, a second of them ten."""
+    path = tmp_path / "clip.mp4"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=10)
+        stream.width, stream.height, stream.pix_fmt = 96, 64, "yuv420p"
+        for number in range(20):
+            grey = np.full((64, 96), 40 + 9 * number, np.uint8)
+            frame = av.VideoFrame.from_ndarray(grey, "gray8").reformat(format="yuv420p")
+            frame.pts, frame.time_base = number, Fraction(1, 10)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    return path
+
+
+def test_a_graph_in_one_process_runs_to_its_end(
+    elsewhere: Elsewhere, two_people: Path, clip: Path, tmp_path: Path
+) -> None:
+    graph = tmp_path / "graph.yaml"
+    graph.write_text(GRAPH.format(clip=clip, model=two_people))
+    checked = elsewhere("check", graph)
+    assert checked.returncode == 0, checked.stderr
+    ran = elsewhere("run", graph)
+    assert ran.returncode == 0, ran.stderr
+    lines = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    assert [(line["data"]["rule"]["id"], line["data"]["phase"]) for line in lines] == [("two", "start"), ("two", "end")]
+    with av.open(str(tmp_path / "videos" / "door.mp4")) as video:
+        assert sum(1 for _ in video.decode(video=0)) == 20
+    again = elsewhere("run", graph)  # its lines are read back, and added to
+    assert (again.returncode, len((tmp_path / "events.jsonl").read_text().splitlines())) == (0, 4), again.stderr
+
+
+@pytest.mark.parametrize("command", ["inspect", "profile"])
+def test_a_model_is_looked_into(elsewhere: Elsewhere, two_people: Path, command: str) -> None:
+    told = elsewhere("model", command, two_people)
+    assert told.returncode == 0, told.stderr
+    assert ("yolo_pose" if command == "inspect" else "Add") in told.stdout
+
+
+def test_models_are_compared(elsewhere: Elsewhere, two_people: Path, clip: Path) -> None:
+    told = elsewhere("model", "compare", two_people, two_people, "--frames", clip, "--count", "5")
+    assert "5 frames" in told.stdout, told.stderr
+    assert "Traceback" not in told.stderr
+
+
+@pytest.mark.parametrize("command", ["bench", "compare", "quantize", "prepare", "fp16", "export"])
+def test_commands_for_models_are_there(elsewhere: Elsewhere, command: str) -> None:
+    told = elsewhere("model", command, "--help")
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout.startswith(f"Usage: python -m tools.cli model {command}")
+
+
+def test_nothing_is_running(elsewhere: Elsewhere) -> None:
+    told = elsewhere("status")
+    assert told.returncode == 2
+    assert "nothing is running" in told.stderr
+
+
+def test_the_doctor_comes(elsewhere: Elsewhere) -> None:
+    told = elsewhere("doctor", "--json")
+    found = {one["what"]: one for one in json.loads(told.stdout)}
+    assert found["provider cpu"]["state"] == "ok"
+    assert found["descriptors"] == {"state": "ok", "what": "descriptors", "found": "not limited here", "cure": ""}
+
+
+def test_a_sink_that_needs_the_kernel_of_linux_says_so(
+    elsewhere: Elsewhere, two_people: Path, clip: Path, tmp_path: Path
+) -> None:
+    graph = tmp_path / "graph.yaml"
+    text = GRAPH.format(clip=clip, model=two_people).replace("sink_jsonl", "sink_socket")
+    graph.write_text(text.replace("path: events.jsonl", 'address: "tcp://127.0.0.1:9"'))
+    ran = elsewhere("run", graph)
+    assert ran.returncode == 3
+    assert "sink_socket asks the kernel of Linux" in ran.stderr
+    assert "Traceback" not in ran.stderr
