@@ -7,13 +7,17 @@ from collections.abc import Iterator
 from itertools import chain
 
 import click
+import onnxruntime as ort
 
 from pipeline.errors import EXIT_ENVIRONMENT
-from tools.doctor import codecs, machine, packages, providers
+from stages.inference import openvino_engine
+from tools.demo import PORT as DEMO_PORT
+from tools.doctor import codecs, gpu, machine, packages, providers
 from tools.doctor.finding import Finding, worst
 
 _MARKS = {"ok": "ok     ", "warning": "warning", "wrong": "WRONG  "}
 _FARM_PORT = 8554
+_DEMO = "another program would get the events of the demo's graph: `camgraph demo` takes another port by itself"
 
 
 @click.command()
@@ -36,19 +40,23 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
 
 
 def _looks() -> Iterator[Finding]:
+    nvidia = gpu.look_for_nvidia()
     return chain(
         packages.look_at_python(),
         packages.look_at_requirements(),
         packages.look_at_runtimes(),
+        packages.look_at_plugins(),
         machine.look_at_processors(),
         machine.look_at_memory(),
         machine.look_at_shared_memory(),
         machine.look_at_descriptors(),
         codecs.look_at_codecs(),
         codecs.look_at_hardware(),
-        providers.look_at_gpu(),
-        providers.look_at_providers(),
+        gpu.look_at_gpu(nvidia),
+        gpu.look_at_cuda(nvidia, getattr(ort, "cuda_version", "")),
+        providers.look_at_providers(nvidia=nvidia.is_here, openvino=openvino_engine.is_installed()),
         machine.look_at_port(_FARM_PORT, "camgraph farm"),
+        machine.look_at_port(DEMO_PORT, "camgraph demo", _DEMO),
     )
 
 

@@ -5,15 +5,21 @@ from __future__ import annotations
 import platform
 import re
 import sys
-from collections.abc import Iterable, Iterator
-from importlib.metadata import Distribution, PackageNotFoundError, distributions, requires, version
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires, version
+from itertools import groupby
 
 from packaging.requirements import Requirement
 
-from tools.doctor.finding import Finding
+from tools.doctor.finding import Finding, State
 
 _TESTED = ((3, 11), (3, 13))
 _MERGED = re.compile(r"[-_.]+")
+_PLUGIN = "onnxruntime-ep-"
+_FOR_CUDA = re.compile(r"-cu(da)?\d+$")
+
+Owners = Mapping[str, Sequence[str]]
+"""Module -> the packages that have files in it, as `packages_distributions` gives them."""
 
 
 def look_at_python() -> Iterator[Finding]:
@@ -54,20 +60,56 @@ def _problem(wanted: Requirement) -> str:
     return "" if fits else f"{wanted.name} is {there}, expected {wanted.specifier}"
 
 
-def look_at_runtimes(installed: Iterable[Distribution] | None = None) -> Iterator[Finding]:
+def look_at_runtimes(owners: Owners | None = None) -> Iterator[Finding]:
     """ONNX Runtime comes in several packages that overwrite one another: only one may be there."""
-    names = {_name(one): one.version for one in (distributions() if installed is None else installed)}
-    found = {name: text for name, text in names.items() if name == "onnxruntime" or name.startswith("onnxruntime-")}
-    runtimes = {name: text for name, text in found.items() if not name.startswith("onnxruntime-ep-")}
-    shown = ", ".join(f"{name} {text}" for name, text in sorted(runtimes.items()))
-    if not runtimes:
+    found = _of_module("onnxruntime", owners)
+    if not found:
         yield Finding("wrong", "onnxruntime", "not installed", "pip install onnxruntime-gpu")
-    elif len(runtimes) > 1:
-        cure = f"pip uninstall -y {' '.join(sorted(runtimes))} && pip install onnxruntime-gpu"
-        yield Finding("wrong", "onnxruntime", f"installed more than once ({shown}): they overwrite one another", cure)
     else:
-        yield Finding("ok", "onnxruntime", shown)
+        yield _once("onnxruntime", found, "wrong", "onnxruntime-gpu")
 
 
-def _name(one: Distribution) -> str:
-    return _MERGED.sub("-", one.metadata["Name"] or "").lower()
+def look_at_plugins(owners: Owners | None = None) -> Iterator[Finding]:
+    """What can be added to ONNX Runtime or stands beside it: OpenVINO, and packages with providers (`onnxruntime-ep-`).
+
+    Two that bring the same overwrite one another (openvino and openvino-nightly), or were built for two versions of
+    CUDA, and the one that is loaded is not the one that was meant.
+    """
+    if found := _of_module("openvino", owners):
+        yield _once("openvino", found, "warning", "openvino")
+    plugins = [name for name in _names(owners) if name.startswith(_PLUGIN)]
+    for _, same in groupby(sorted(plugins), key=lambda name: _FOR_CUDA.sub("", name)):
+        versions = [*same]
+        if len(versions) > 1:
+            cure = f"pip uninstall -y {versions[0]} (or the other)"
+            yield Finding("warning", "plugin", f"installed more than once: {', '.join(versions)}", cure)
+
+
+def _once(what: str, found: Sequence[str], state: State, wanted: str) -> Finding:
+    if len(found) == 1:
+        return Finding("ok", what, f"{found[0]} {_version(found[0])}".rstrip())
+    shown = ", ".join(f"{name} {_version(name)}".rstrip() for name in found)
+    cure = f"pip uninstall -y {' '.join(found)} && pip install {wanted}"
+    return Finding(state, what, f"installed more than once ({shown}): they overwrite one another", cure)
+
+
+def _of_module(module: str, owners: Owners | None) -> list[str]:
+    """The packages that have put files into this module's folder."""
+    known = packages_distributions() if owners is None else owners
+    return sorted({_plain(name) for name in known.get(module, ())})
+
+
+def _names(owners: Owners | None) -> set[str]:
+    known = packages_distributions() if owners is None else owners
+    return {_plain(name) for names in known.values() for name in names}
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+def _plain(name: str) -> str:
+    return _MERGED.sub("-", name).lower()

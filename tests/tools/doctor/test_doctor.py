@@ -12,8 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from tools.cli import main
-from tools.doctor import machine, packages, providers
+from tools.doctor import command, machine, packages, providers
 from tools.doctor.finding import Finding, worst
+from tools.farm.command import farm
 
 
 def only(findings: Any) -> Finding:
@@ -28,20 +29,34 @@ def test_this_machine_is_fit() -> None:
     found = {one["what"]: one for one in json.loads(told.output)}
     assert found["provider cpu"]["state"] == "ok"
     assert {found[what]["state"] for what in ("python", "onnxruntime", "decoders")} == {"ok"}
-    assert {"shared memory", "descriptors", "memory", "processors", "gpu", "port"} <= set(found)
+    assert {"shared memory", "descriptors", "memory", "processors", "gpu", "port 8554", "port 7007"} <= set(found)
 
 
-def distribution(name: str) -> Any:
-    return SimpleNamespace(metadata={"Name": name}, version="1.27")
-
-
-def test_a_double_runtime_is_wrong_and_a_plugin_is_none() -> None:
-    one = [distribution("onnxruntime-gpu"), distribution("onnxruntime_ep_openvino"), distribution("onnx")]
+def test_a_double_runtime_is_wrong() -> None:
+    one = {"onnxruntime": ["onnxruntime_gpu"], "onnxruntime_ep_openvino": ["onnxruntime-ep-openvino"], "onnx": ["onnx"]}
     assert only(packages.look_at_runtimes(one)).state == "ok"
-    two = only(packages.look_at_runtimes([*one, distribution("onnxruntime")]))
+    two = only(packages.look_at_runtimes({"onnxruntime": ["onnxruntime-gpu", "onnxruntime"]}))
     assert (two.state, "installed more than once" in two.found) == ("wrong", True)
     assert two.cure == "pip uninstall -y onnxruntime onnxruntime-gpu && pip install onnxruntime-gpu"
-    assert only(packages.look_at_runtimes([])).state == "wrong"
+    assert only(packages.look_at_runtimes({})).state == "wrong"
+
+
+def test_what_stands_beside_the_runtime_is_no_second_one() -> None:
+    owners = {"onnxruntime": ["onnxruntime-gpu"], "onnxruntime_extensions": ["onnxruntime-extensions"]}
+    assert only(packages.look_at_runtimes(owners)).state == "ok"
+
+
+def test_doubly_installed_plugins_are_named() -> None:
+    assert list(packages.look_at_plugins({"onnxruntime": ["onnxruntime-gpu"], "a": ["onnxruntime-ep-openvino"]})) == []
+    twice = only(packages.look_at_plugins({"openvino": ["openvino", "openvino_nightly"]}))
+    assert (twice.state, twice.what) == ("warning", "openvino")
+    assert twice.cure == "pip uninstall -y openvino openvino-nightly && pip install openvino"
+    rtx = "onnxruntime-ep-nv-tensorrt-rtx"
+    for_two = only(
+        packages.look_at_plugins({"one": [f"{rtx}-cu12"], "other": [f"{rtx}-cu13", "onnxruntime-ep-webgpu"]})
+    )
+    assert (for_two.state, for_two.what) == ("warning", "plugin")
+    assert for_two.found == f"installed more than once: {rtx}-cu12, {rtx}-cu13"
 
 
 def test_a_requirement_that_is_not_met(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,16 +92,38 @@ def test_a_port_that_is_taken() -> None:
         port = server.getsockname()[1]
         taken = only(machine.look_at_port(port, "camgraph farm"))
         assert (taken.state, "camgraph farm needs it" in taken.cure) == ("warning", True)
+        assert taken.what == f"port {port}"
+        assert only(machine.look_at_port(port, "camgraph demo", "it takes another")).cure == "it takes another"
     assert only(machine.look_at_port(port, "camgraph farm")).state == "ok"
 
 
 def test_a_provider_that_only_claims_to_work_is_named() -> None:
-    found = list(providers.look_at_providers(lambda name: "" if name == "openvino" else f"no {name}"))
-    by_name = {finding.what: finding for finding in found}
+    by_name = providers_found(lambda name: "" if name == "openvino" else f"no {name}")
     assert by_name["provider cpu"].state == "wrong"
     assert by_name["provider openvino"].found == "runs a model"
     assert by_name["provider cuda"].found == "not to be had here (no cuda)"
     assert "provider directml" not in by_name, "of another system"
+
+
+def providers_found(why_not: providers.Try, *, nvidia: bool = False, openvino: bool = False) -> dict[str, Finding]:
+    return {found.what: found for found in providers.look_at_providers(why_not, nvidia=nvidia, openvino=openvino)}
+
+
+def test_a_gpu_that_does_not_run_models_is_not_ok() -> None:
+    by_name = providers_found(lambda name: f"no {name}" if name != "cpu" else "", nvidia=True)
+    assert [by_name[f"provider {name}"].state for name in ("cuda", "tensorrt", "openvino")] == [
+        "wrong",
+        "warning",
+        "ok",
+    ]
+    assert by_name["provider cuda"].found == "does not work, and NVIDIA's driver is here (no cuda)"
+    assert by_name["provider cuda"].cure.startswith("pip install 'onnxruntime-gpu[cuda,cudnn]'")
+    by_name = providers_found(lambda name: "" if name != "openvino" else "a library", openvino=True)
+    assert by_name["provider openvino"].state == "warning"
+
+
+def test_ports_are_those_that_commands_take_by_default() -> None:
+    assert {option.default for option in farm.params if option.name == "port"} == {command._FARM_PORT}
 
 
 def test_the_worst_finding_decides() -> None:

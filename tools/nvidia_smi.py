@@ -1,0 +1,57 @@
+"""What `nvidia-smi` says, as values. Pure.
+
+nvidia-smi                    its head says which CUDA the driver runs at most, whatever is installed beside it:
+                              `... Driver Version: 550.40.07   CUDA Version: 12.4 |`, since driver 610
+                              `... KMD Version: 610.43.02   CUDA UMD Version: 13.3 |`
+nvidia-smi GPUS               a line for each GPU: `NVIDIA L4, 550.54.15, 22491 MiB, 23034 MiB`
+nvidia-smi BUSY               a line for each GPU: `87`; `[N/A]` where it does not tell
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+GPUS = ("--query-gpu=name,driver_version,memory.free,memory.total", "--format=csv,noheader")
+BUSY = ("--query-gpu=utilization.gpu", "--format=csv,noheader,nounits")
+_CUDA = re.compile(r"CUDA(?: UMD)? Version\s*:\s*(\d+)\.(\d+)")
+_VERSION = re.compile(r"(\d+)\.(\d+)")
+
+Version = tuple[int, int]
+
+
+class Gpu(NamedTuple):
+    """One GPU; memory as nvidia-smi writes it, with its unit."""
+
+    name: str
+    driver: str
+    free: str
+    total: str
+
+
+def gpus_of(told: str) -> list[Gpu]:
+    """Those of an answer to `GPUS`; a line that is about none ("No devices were found") is passed over."""
+    lines = [[part.strip() for part in line.rsplit(",", 3)] for line in told.splitlines()]
+    return [Gpu(*parts) for parts in lines if len(parts) == len(Gpu._fields)]
+
+
+def cuda_of(told: str) -> Version | None:
+    """The newest CUDA that the driver runs, by the head; None where that does not say."""
+    found = _CUDA.search(told)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def version_of(text: str) -> Version | None:
+    """ "13.0" as numbers; None where it is no version."""
+    found = _VERSION.match(text)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def busy_of(told: str) -> Sequence[float | None]:
+    """Of each GPU, by an answer to `BUSY`: the share of the last moment (1/6 to 1 s) in which it was at work, 0 to 1.
+
+    None where it does not tell. Source: `utilization.gpu` in the manual of nvidia-smi.
+    """
+    lines = [line.strip() for line in told.splitlines()]
+    return [int(line) / 100 if line.isdigit() else None for line in lines if line.isdigit() or line.startswith("[")]
