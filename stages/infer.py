@@ -15,6 +15,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from pipeline.cores import usable_cores
 from pipeline.errors import BadItem, EnvironmentProblem, Unavailable, UserError
 from pipeline.messages import Array
 from pipeline.stage import Stage, Upstream
@@ -38,7 +39,7 @@ from stages.inference.model_inputs import (
 from stages.inference.opening import Asked, open_model
 from stages.inference.served_models import open_served
 from stages.inference.server_settings import ServerSettings
-from stages.inference.tuner import Task, tuned, usable_cores
+from stages.inference.tuner import Task, tuned
 from stages.inference.tuning import Tuned, rows_worth_trying
 from stages.messages import Tensor
 from stages.vision.foreign_text import shown

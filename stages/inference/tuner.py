@@ -19,6 +19,8 @@ from pathlib import Path
 from platform import node
 from typing import Any
 
+from pipeline.cores import usable_cores
+from pipeline.disk import try_lock
 from pipeline.messages import Array
 from pipeline.paths import asset_folder
 from pipeline.stage import Logger
@@ -66,11 +68,6 @@ class Task:
             "host": node(),
             "form": 2,
         }
-
-
-def usable_cores() -> int:
-    """Those that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def tuned(task: Task, log: Logger, *, first_start: bool, limit_s: float = LIMIT_S) -> Tuned:
@@ -172,18 +169,6 @@ def _alone(file: Path, limit_s: float) -> Iterator[None]:
         return
     with lock:
         ends = time.monotonic() + 3 * limit_s
-        while not _locked(lock.fileno()) and time.monotonic() < ends:
+        while not try_lock(lock.fileno()) and time.monotonic() < ends:
             time.sleep(0.05)
         yield
-
-
-def _locked(number: int) -> bool:
-    try:
-        import fcntl  # noqa: PLC0415 - Windows has none, and no workers either
-    except ImportError:
-        return True
-    try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

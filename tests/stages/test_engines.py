@@ -11,11 +11,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from pipeline.cores import usable_cores
 from pipeline.errors import EnvironmentProblem, UserError
 from stages.inference import openvino_engine
 from stages.inference.engine import Engine, Placement, RunFailed
 from stages.inference.opening import Asked, open_model
-from stages.inference.tuner import usable_cores
 
 needs_openvino = pytest.mark.skipif(not openvino_engine.is_installed(), reason="openvino is not installed")
 
