@@ -21,6 +21,7 @@ import click
 import numpy as np
 import onnxruntime as ort
 
+from pipeline.errors import EnvironmentProblem
 from pipeline.graph.loading import parse_graph
 from pipeline.graph.planning import plan_of
 from pipeline.paths import resolve
@@ -83,12 +84,17 @@ class Subject:
     threads: int
 
 
-def bare_fps(subject: Subject, shape: Sequence[int], frames: int) -> float:
-    """Frames a second of a bare loop, one thread a core on one session."""
+def bare_fps(subject: Subject, shape: Sequence[int], frames: int, provider: str = "CPUExecutionProvider") -> float:
+    """Frames a second of a bare loop, one thread a core on one session.
+
+    Raises EnvironmentProblem where ONNX Runtime leaves the model to another provider.
+    """
     options = ort.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    session = ort.InferenceSession(subject.model, options, providers=["CPUExecutionProvider"])
+    session = ort.InferenceSession(subject.model, options, providers=[provider])
+    if session.get_providers()[0] != provider:
+        raise EnvironmentProblem(f"ONNX Runtime has no {provider} here: camgraph doctor says what is missing")
     model_input = session.get_inputs()[0]
     tensor = np.zeros(shape, np.uint8 if "uint8" in model_input.type else np.float32)
     session.run(None, {model_input.name: tensor})

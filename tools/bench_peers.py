@@ -6,6 +6,7 @@ taken within a round. The peers are installed outside of the project, in environ
 (`tools/peers/environments.py`); whoever cannot be installed or run is left out by name.
 
 `--report docs/benchmarks.md` writes the tables between their marks, `--json FILE` all figures, `--plot FILE` a picture.
+With `--gpu` all run the model on NVIDIA's GPU, and one more column says how busy it is. Unverified: it met none yet.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -25,7 +27,8 @@ from pipeline.paths import resolve
 from tools.peers.clip import write_clip
 from tools.peers.contestants import BARE, LIGHT, NAMES, Contestant, find
 from tools.peers.environments import NotToBeHad
-from tools.peers.figures import Row, Run, marks_of, rows_of, run_of
+from tools.peers.figures import Mark, Row, Run, marks_of, rows_of, run_of
+from tools.peers.gpu import GpuMeter
 from tools.peers.job import Answer, Job
 from tools.peers.meter import watch
 from tools.peers.page import tables
@@ -41,6 +44,10 @@ _AROUND_S, _FPS = 6.0, 18.0
 _LIMIT_S = 600.0
 _NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
 """Nobody may take a GPU that the others do without."""
+GPU_TOOL = "bench_peers --gpu"
+"""It has a place of its own on the page."""
+_GPU_THREADS = 2
+"""One batch is copied while the other is calculated."""
 _NO_MATTER = ("json_file", "plot", "no_install")
 """Options that change no figure."""
 
@@ -58,6 +65,7 @@ class Subject:
     min_score: float
     iou: float
     light_cameras: int
+    gpu: bool = False
 
     def job(self, cameras: int, folder: Path) -> Job:
         """With a clip of its share of the frames for each camera, written where it is not there yet."""
@@ -65,8 +73,10 @@ class Subject:
         clip = folder / f"{each}.mp4"
         if not clip.exists():
             write_clip(self.clip, clip, each, self.picture)
-        clips, threads = [str(clip)] * cameras, len(os.sched_getaffinity(0))
-        return Job(str(self.model), clips, each, self.size, self.min_score, self.iou, threads)
+        clips = [str(clip)] * cameras
+        threads = _GPU_THREADS if self.gpu else len(os.sched_getaffinity(0))
+        provider: Literal["cpu", "cuda"] = "cuda" if self.gpu else "cpu"
+        return Job(str(self.model), clips, each, self.size, self.min_score, self.iou, threads, provider)
 
 
 @dataclass(slots=True)
@@ -82,7 +92,7 @@ class Findings:
 def measure(subject: Subject, names: Sequence[str], rounds: int, *, install: bool) -> Findings:
     """All rounds; whoever fails once takes part no more."""
     findings = Findings(times=[cpu_time()])
-    there = list(_found(names, findings.left_out, install=install))
+    there = list(_found(names, findings.left_out, install=install, gpu=subject.gpu))
     with tempfile.TemporaryDirectory(prefix="camgraph-") as folder:
         for number in range(1, rounds + 1):
             for cameras in subject.cameras:
@@ -93,10 +103,10 @@ def measure(subject: Subject, names: Sequence[str], rounds: int, *, install: boo
     return findings
 
 
-def _found(names: Sequence[str], left_out: dict[str, str], *, install: bool) -> Iterator[Contestant]:
+def _found(names: Sequence[str], left_out: dict[str, str], *, install: bool, gpu: bool) -> Iterator[Contestant]:
     for name in names:
         try:
-            yield find(name, install=install)
+            yield find(name, install=install, gpu=gpu)
         except NotToBeHad as problem:
             _leave_out(name, problem, left_out)
 
@@ -120,7 +130,10 @@ def _leave_out(name: str, problem: NotToBeHad, left_out: dict[str, str]) -> None
 
 def run_once(one: Contestant, number: int, job: Job) -> tuple[Run, Mapping[str, str]]:
     """Its figures, and which packages it ran on. Raises NotToBeHad."""
-    watched = watch(one.command(job), limit_s=_LIMIT_S, environment=_NO_GPU)
+    on_gpu = job.provider == "cuda"
+    watched = watch(
+        one.command(job), limit_s=_LIMIT_S, environment=None if on_gpu else _NO_GPU, gpu=GpuMeter() if on_gpu else None
+    )
     try:
         answer = Answer.from_output(watched.output)
     except ValueError as error:
@@ -137,9 +150,14 @@ def report(subject: Subject, findings: Findings, rows: Sequence[Row], rounds: in
         f"{width}x{height} H.264, {subject.frames} frames a run over all cameras, {rounds} rounds",
         *(f"- {name}: {_packages(versions)}" for name, versions in findings.versions.items()),
         "",
-        tables(rows, marks_of(findings.runs, rows, subject.light_cameras), subject.light_cameras, findings.left_out),
+        tables(rows, _marks(subject, findings, rows), subject.light_cameras, findings.left_out),
     ]
     return "\n".join(lines)
+
+
+def _marks(subject: Subject, findings: Findings, rows: Sequence[Row]) -> list[Mark]:
+    """They were set for processors."""
+    return [] if subject.gpu else marks_of(findings.runs, rows, subject.light_cameras)
 
 
 def _packages(versions: Mapping[str, str]) -> str:
@@ -148,7 +166,7 @@ def _packages(versions: Mapping[str, str]) -> str:
 
 def as_json(subject: Subject, findings: Findings, rows: Sequence[Row]) -> str:
     """All figures, of each run and as they stand in the tables."""
-    marks = marks_of(findings.runs, rows, subject.light_cameras)
+    marks = _marks(subject, findings, rows)
     values = {
         "machine": machine_line(),
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -193,13 +211,14 @@ def _given_or_usual(given: str | None, usual: str) -> Path | None:
 @click.option("--min-score", default=0.3, show_default=True)
 @click.option("--iou", default=0.5, show_default=True)
 @click.option("--only", "onlys", multiple=True, type=click.Choice(NAMES), help="Only these; the bare loop as well.")
+@click.option("--gpu", is_flag=True, help="All run the model on NVIDIA's GPU, by CUDA. Unverified.")
 @click.option("--no-install", is_flag=True, help="Peers that are not installed yet are left out.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="A PNG; needs matplotlib.")
 @report_option(TOOL)
 def main(  # noqa: PLR0917 - click hands options over by name
     model: str | None, clip: str | None, frames: int, counts: tuple[int, ...], rounds: int, picture: tuple[int, int],
-    size: tuple[int, int], min_score: float, iou: float, onlys: tuple[str, ...], no_install: bool,
+    size: tuple[int, int], min_score: float, iou: float, onlys: tuple[str, ...], gpu: bool, no_install: bool,
     json_file: Path | None, plot: Path | None, target: Path | None,
 ) -> None:  # fmt: skip
     """Measure camgraph beside the bare loop and others."""
@@ -210,8 +229,8 @@ def main(  # noqa: PLR0917 - click hands options over by name
     if plot:
         require_matplotlib()
     light = min(counts, key=lambda count: abs(count - 4))
-    subject = Subject(model_file, clip_file, frames, counts, picture, size, min_score, iou, light)
-    names = [name for name in NAMES if not onlys or name in (BARE, *onlys)]
+    subject = Subject(model_file, clip_file, frames, counts, picture, size, min_score, iou, light, gpu)
+    names = [name for name in NAMES if (not onlys or name in (BARE, *onlys)) and not (gpu and name == LIGHT)]
     runs = rounds * sum(len(names) - (LIGHT in names and count != light) for count in counts)
     estimate(runs * (_AROUND_S + frames / _FPS), f"{runs} runs of {frames} frames")
     findings = measure(subject, names, rounds, install=not no_install)
@@ -222,7 +241,7 @@ def main(  # noqa: PLR0917 - click hands options over by name
         plot_rows(rows, plot)
     text = report(subject, findings, rows, rounds)
     options = {name: value for name, value in click.get_current_context().params.items() if name not in _NO_MATTER}
-    publish(f"{written_by(TOOL, options)}\n\n{text}", target, TOOL)
+    publish(f"{written_by(TOOL, options)}\n\n{text}", target, GPU_TOOL if gpu else TOOL)
 
 
 if __name__ == "__main__":

@@ -4,18 +4,18 @@ nvidia-smi                    its head says which CUDA the driver runs at most, 
                               `... Driver Version: 550.40.07   CUDA Version: 12.4 |`, since driver 610
                               `... KMD Version: 610.43.02   CUDA UMD Version: 13.3 |`
 nvidia-smi GPUS               a line for each GPU: `NVIDIA L4, 550.54.15, 22491 MiB, 23034 MiB`
-nvidia-smi BUSY               a line for each GPU: `87`; `[N/A]` where it does not tell
+nvidia-smi BUSY               a line for each GPU: `0, 87`; `0, [N/A]` where it does not tell
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import NamedTuple
 
 GPUS = ("--query-gpu=name,driver_version,memory.free,memory.total", "--format=csv,noheader")
-BUSY = ("--query-gpu=utilization.gpu", "--format=csv,noheader,nounits")
+BUSY = ("--query-gpu=index,utilization.gpu", "--format=csv,noheader,nounits")
 _CUDA = re.compile(r"CUDA(?: UMD)? Version\s*:\s*(\d+)\.(\d+)")
+_BUSY = re.compile(r"\s*(\d+)\s*,\s*(\d+)(?:\s*%)?\s*")
 _VERSION = re.compile(r"(\d+)\.(\d+)")
 
 Version = tuple[int, int]
@@ -48,10 +48,10 @@ def version_of(text: str) -> Version | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
-def busy_of(told: str) -> Sequence[float | None]:
-    """Of each GPU, by an answer to `BUSY`: the share of the last moment (1/6 to 1 s) in which it was at work, 0 to 1.
+def busy_of(line: str) -> tuple[int, float] | None:
+    """Which GPU, and the share of the last moment (1/6 to 1 s) in which it was at work, 0 to 1; of a line of `BUSY`.
 
-    None where it does not tell. Source: `utilization.gpu` in the manual of nvidia-smi.
+    None where the line does not tell. Source: `utilization.gpu` in the manual of nvidia-smi.
     """
-    lines = [line.strip() for line in told.splitlines()]
-    return [int(line) / 100 if line.isdigit() else None for line in lines if line.isdigit() or line.startswith("[")]
+    found = _BUSY.fullmatch(line)
+    return (int(found[1]), int(found[2]) / 100) if found else None

@@ -67,9 +67,11 @@ def command_line(tool: str, options: Mapping[str, Any]) -> str:
 
 def _words(name: str, value: Any) -> list[str]:
     """``ways=("a", "b c")`` is given as ``--way a --way "b c"``, and ``size=(320, 192)`` as ``--size 320 192``."""
-    if value is None or value == ():
+    if value is None or value == () or value is False:
         return []
     option = "--" + name.replace("_", "-")
+    if value is True:
+        return [option]
     if isinstance(value, tuple) and name.endswith("s"):
         return [word for one in value for word in (option.removesuffix("s"), _quoted(one))]
     values = value if isinstance(value, tuple) else (value,)

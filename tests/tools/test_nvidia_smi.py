@@ -57,7 +57,17 @@ def test_versions(text: str, version: Version | None) -> None:
     assert version_of(text) == version
 
 
-def test_how_busy_each_gpu_is() -> None:
-    assert busy_of("87\n 0 \n[N/A]\n100\n") == [0.87, 0.0, None, 1.0]
-    assert busy_of("[Not Supported]\n") == [None]
-    assert busy_of("No devices were found\n") == []
+@pytest.mark.parametrize(
+    ("line", "busy"),
+    [
+        ("0, 87\n", (0, 0.87)),
+        ("11, 0", (11, 0.0)),
+        ("1, 100 %\n", (1, 1.0)),
+        ("0, [N/A]\n", None),
+        ("0, [Not Supported]\n", None),
+        ("No devices were found\n", None),
+        ("", None),
+    ],
+)
+def test_how_busy_a_gpu_is(line: str, busy: tuple[int, float] | None) -> None:
+    assert busy_of(line) == busy

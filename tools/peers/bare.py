@@ -16,12 +16,14 @@ from tools.peers.job import Answer, Job
 
 
 def run(job: Job) -> Answer:
-    """As many frames as there are of all cameras (rounded down to whole threads); nobody looks for people."""
+    """As many frames as there are of all cameras (in whole threads and batches); nobody looks for people."""
     subject = Subject(job.model, "", "", "", 0.0, job.threads)
-    each = job.all_frames // job.threads * job.threads
-    took_s = each / bare_fps(subject, (1, 3, job.size[1], job.size[0]), each)
+    runs = max(1, job.all_frames // job.batch // job.threads) * job.threads
+    provider = "CUDAExecutionProvider" if job.provider == "cuda" else "CPUExecutionProvider"
+    took_s = runs / bare_fps(subject, (job.batch, 3, job.size[1], job.size[0]), runs, provider)
     ended_ns = time.monotonic_ns()
-    return Answer(ended_ns - round(took_s * 1e9), ended_ns, [each], [0], versions={"onnxruntime": ort.__version__})
+    frames, versions = runs * job.batch, {"onnxruntime": ort.__version__}
+    return Answer(ended_ns - round(took_s * 1e9), ended_ns, [frames], [0], versions=versions)
 
 
 if __name__ == "__main__":

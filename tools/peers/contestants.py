@@ -34,16 +34,22 @@ class Contestant:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A script that an environment of its own runs."""
+    """A script that an environment of its own runs; `on_gpu`: what that needs where models run on a GPU."""
 
     script: str
     environment: str
     requirements: Sequence[str]
+    on_gpu: Sequence[str]
 
 
 PEERS: Mapping[str, Peer] = {
-    "Ultralytics, .streams": Peer("ultralytics_streams.py", "ultralytics", ("ultralytics", "onnx", "onnxruntime")),
-    "Roboflow InferencePipeline": Peer("roboflow_pipeline.py", "roboflow", ("inference-cpu",)),
+    "Ultralytics, .streams": Peer(
+        "ultralytics_streams.py",
+        "ultralytics",
+        ("ultralytics", "onnx", "onnxruntime"),
+        ("ultralytics", "onnx", "onnxruntime-gpu[cuda,cudnn]"),
+    ),
+    "Roboflow InferencePipeline": Peer("roboflow_pipeline.py", "roboflow", ("inference-cpu",), ("inference-gpu",)),
 }
 OWN: Mapping[str, Contestant] = {
     one.name: one
@@ -58,10 +64,11 @@ OWN: Mapping[str, Contestant] = {
 NAMES = (*OWN, *PEERS)
 
 
-def find(name: str, *, install: bool) -> Contestant:
+def find(name: str, *, install: bool, gpu: bool = False) -> Contestant:
     """The contestant of this name (one of `NAMES`), its environment made where it needs one. Raises NotToBeHad."""
     if name in OWN:
         return OWN[name]
     peer = PEERS[name]
-    python = python_of(peer.environment, peer.requirements, install=install)
+    environment = f"{peer.environment}-gpu" if gpu else peer.environment
+    python = python_of(environment, peer.on_gpu if gpu else peer.requirements, install=install)
     return Contestant(name, (str(python), str(_SCRIPTS / peer.script)))

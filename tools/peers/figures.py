@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tools.peers.contestants import BARE, LIGHT, OURS
+from tools.peers.gpu import busy_between
 from tools.peers.job import Answer, Job
 from tools.peers.meter import Watched
 from tools.report_page import percentile
@@ -19,7 +20,8 @@ ULTRALYTICS = "Ultralytics, .streams"
 @dataclass(frozen=True, slots=True)
 class Run:
     """One run of a contestant. `cpu_s`: of its whole tree while it worked; `asked`: frames that it should have done;
-    `people`: the fewest and the most of a camera (all play the same clip).
+    `people`: the fewest and the most of a camera (all play the same clip); `gpu`: the share of the time in which it was
+    at work, None where nobody looked.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Run:
     peak_mb: float
     p50_ms: float | None
     p95_ms: float | None
+    gpu: float | None = None
 
     @property
     def fps(self) -> float:
@@ -43,6 +46,7 @@ class Run:
 def run_of(name: str, number: int, job: Job, answer: Answer, watched: Watched) -> Run:
     """From what it said and what was seen of it."""
     ages = answer.latencies_ms
+    begin_s, end_s = answer.begun_ns / 1e9, answer.ended_ns / 1e9
     return Run(
         name=name,
         cameras=job.cameras,
@@ -51,10 +55,11 @@ def run_of(name: str, number: int, job: Job, answer: Answer, watched: Watched) -
         frames=sum(answer.frames),
         people=(min(answer.people), max(answer.people)),
         seconds=answer.seconds,
-        cpu_s=watched.cpu_between(answer.begun_ns / 1e9, answer.ended_ns / 1e9),
+        cpu_s=watched.cpu_between(begin_s, end_s),
         peak_mb=watched.peak_mb,
         p50_ms=percentile(ages, 0.5) if ages else None,
         p95_ms=percentile(ages, 0.95) if ages else None,
+        gpu=busy_between(watched.gpu, begin_s, end_s),
     )
 
 
@@ -62,7 +67,7 @@ def run_of(name: str, number: int, job: Job, answer: Answer, watched: Watched) -
 class Row:
     """A contestant with so many cameras: medians over its rounds. `ratio`: to the bare loop of the same round (None
     where there was none), `lowest` and `highest` of it; `busy`: processor time over what all cores could give; `lost`:
-    frames without a result, of all rounds.
+    frames without a result, of all rounds; `gpu`: the share of the time in which the GPU was at work.
     """
 
     name: str
@@ -78,6 +83,7 @@ class Row:
     p95_ms: float | None
     people: tuple[int, int]
     lost: int
+    gpu: float | None = None
 
 
 def rows_of(runs: Sequence[Run], cores: int) -> list[Row]:
@@ -105,6 +111,7 @@ def _row(runs: Sequence[Run], limits: dict[tuple[int, int], float], cores: int) 
         p95_ms=_median(run.p95_ms for run in runs),
         people=(min(run.people[0] for run in runs), max(run.people[1] for run in runs)),
         lost=sum(run.asked - run.frames for run in runs),
+        gpu=_median(run.gpu for run in runs),
     )
 
 

@@ -26,16 +26,16 @@ from tools.peers.job import Answer, Job
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """`processes` of the graph, and how the model is run."""
+    """`processes` of the graph, and how the model is run (None: by the provider of the job)."""
 
     processes: str
-    model_settings: str = ""
+    model_settings: str | None = None
 
 
 PLACINGS: Mapping[str, Placing] = {
     "separate": Placing("separate"),
     "compact": Placing("compact"),
-    "bf16": Placing("compact", ", providers: [openvino], precision: bf16"),
+    "bf16": Placing("compact", "providers: [openvino], precision: bf16"),
 }
 LIMIT_S = 600.0
 _TALLY = "tally"
@@ -52,8 +52,8 @@ stages:
     use: infer
     from: prepare
     threads: {job.threads}
-    batch: {{max: 1}}
-    with: {{model: "{job.model}"{placing.model_settings}}}
+    batch: {{max: {job.batch}}}
+    with: {{model: "{job.model}", {model_settings}}}
   people: {{use: decode_yolo_pose, from: infer, with: {{min_score: {job.min_score}, iou: {job.iou}}}}}
   tally: {{use: bench_tally, from: people, with: {{path: {tally}}}}}
 """
@@ -74,8 +74,10 @@ def run(job: Job, placing: Placing) -> Answer:
 def graph_text(job: Job, placing: Placing) -> str:
     """The graph file. Cameras are called c0, c1, ..."""
     cameras = "\n".join(f'  c{number}: {{url: "{clip}"}}' for number, clip in enumerate(job.clips))
+    model_settings = placing.model_settings or f"providers: [{job.provider}]"
     return _GRAPH.format(
-        pid=os.getpid(), placing=placing, cameras=cameras, size=list(job.size), job=job, tally=_TALLY
+        pid=os.getpid(), placing=placing, cameras=cameras, size=list(job.size), job=job, tally=_TALLY,
+        model_settings=model_settings,
     )  # fmt: skip
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
+
+_GPU_BATCH = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """The same for all. ``clips``: a video file for each camera, with ``frames`` frames each; ``size``: width and
-    height of the model's picture; ``threads``: cores that there are.
+    height of the model's picture; ``threads``: cores that there are, or how many runs a GPU has at once; ``provider``:
+    who runs the model.
     """
 
     model: str
@@ -21,6 +24,7 @@ class Job:
     min_score: float
     iou: float
     threads: int
+    provider: Literal["cpu", "cuda"] = "cpu"
 
     @property
     def cameras(self) -> int:
@@ -31,6 +35,11 @@ class Job:
     def all_frames(self) -> int:
         """Of all cameras."""
         return self.frames * self.cameras
+
+    @property
+    def batch(self) -> int:
+        """Pictures of a run, at most: more than one is no faster on processors."""
+        return 1 if self.provider == "cpu" else min(self.cameras, _GPU_BATCH)
 
     def to_json(self) -> str:
         """As it stands on a command line."""

@@ -10,10 +10,12 @@ import tempfile
 import time
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from tools.peers.environments import NotToBeHad
+from tools.peers.gpu import GpuMeter, Look
 from tools.processor_time import tree_cpu_s
 from tools.trials.processes import tree
 
@@ -25,12 +27,14 @@ _MEMORY_EVERY = 4
 @dataclass(frozen=True, slots=True)
 class Watched:
     """`cpu_s`: (monotonic seconds, processor time of the tree until then), in order; `peak_mb`: the highest sum of the
-    proportional set sizes (a page that several share is divided among them).
+    proportional set sizes (a page that several share is divided among them); `gpu`: how busy the GPUs were, where that
+    was looked at.
     """
 
     output: str
     cpu_s: Sequence[tuple[float, float]]
     peak_mb: float
+    gpu: Sequence[Look] = ()
 
     def cpu_between(self, begin_s: float, end_s: float) -> float:
         """Processor seconds that the tree used between two moments, in line between looks."""
@@ -46,9 +50,11 @@ def _at(looks: Sequence[tuple[float, float]], moment_s: float) -> float:
     return low + (high - low) * (moment_s - begin) / (end - begin)
 
 
-def watch(command: Sequence[str], *, limit_s: float, environment: Mapping[str, str] | None = None) -> Watched:
+def watch(
+    command: Sequence[str], *, limit_s: float, environment: Mapping[str, str] | None = None, gpu: GpuMeter | None = None
+) -> Watched:
     """Run a program to its end; it is killed with its group where it takes too long. Raises NotToBeHad for both."""
-    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+    with gpu or nullcontext(), tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(  # noqa: S603 - our own command
             command, stdout=output, stderr=errors, stdin=subprocess.DEVNULL, start_new_session=True,
             env={**os.environ, **(environment or {})},
@@ -61,7 +67,7 @@ def watch(command: Sequence[str], *, limit_s: float, environment: Mapping[str, s
         errors.seek(0)
         if process.returncode:
             raise NotToBeHad(_why(process.returncode, limit_s, errors.read()))
-        return Watched(output.read(), looks, peak_mb)
+        return Watched(output.read(), looks, peak_mb, gpu.looks if gpu else ())
 
 
 def _look(process: subprocess.Popen[bytes], late_s: float) -> tuple[list[tuple[float, float]], float]:

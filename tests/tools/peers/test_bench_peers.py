@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from fractions import Fraction
 from pathlib import Path
 
 import av
@@ -11,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 
 from tools import bench_peers
-from tools.farm.pattern import picture
 from tools.peers.clip import write_clip
 from tools.peers.contestants import BARE, PEERS
 from tools.peers.figures import Row
@@ -20,21 +18,6 @@ from tools.peers.plot import plot
 from tools.plots import has_matplotlib
 
 COMPACT, LOOP = "camgraph, compact", "OpenCV + ONNX Runtime loop"
-
-
-@pytest.fixture
-def clip(tmp_path: Path) -> Path:
-    """Five pictures."""
-    path = tmp_path / "five.mp4"
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream("libx264", rate=25)
-        stream.width, stream.height, stream.pix_fmt = 160, 120, "yuv420p"
-        for number in range(5):
-            frame = av.VideoFrame.from_ndarray(picture(number, 160, 120), "gray8").reformat(format="yuv420p")
-            frame.pts, frame.time_base = number, Fraction(1, 25)
-            container.mux(stream.encode(frame))
-        container.mux(stream.encode(None))
-    return path
 
 
 def test_bare_loop_camgraph_and_the_plain_loop_do_the_same_work(two_people: Path, clip: Path, tmp_path: Path) -> None:

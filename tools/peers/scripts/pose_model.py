@@ -21,7 +21,10 @@ class PoseModel:
     def __init__(self, job: dict) -> None:
         self.width, self.height = job["size"]
         self.min_score, self.iou = job["min_score"], job["iou"]
-        self.session = ort.InferenceSession(job["model"], providers=["CPUExecutionProvider"])
+        provider = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}[job["provider"]]
+        self.session = ort.InferenceSession(job["model"], providers=[provider])
+        if self.session.get_providers()[0] != provider:  # it takes the CPU instead, with a warning at most
+            raise SystemExit(f"ONNX Runtime has no {provider} here")
         self.input = self.session.get_inputs()[0].name
         self.people([np.zeros((self.height, self.width, 3), np.uint8)])
 

@@ -26,7 +26,7 @@ def main(job: dict) -> None:
     width, height = job["size"]
     asked = {
         "imgsz": (height, width), "conf": job["min_score"], "iou": job["iou"], "max_det": 100, "rect": False,
-        "device": "cpu", "verbose": False, "save": False, "show": False,
+        "device": 0 if job["provider"] == "cuda" else "cpu", "verbose": False, "save": False, "show": False,
     }  # fmt: skip
     model = YOLO(job["model"], task="pose")
     model.predict(np.zeros((height, width, 3), np.uint8), **asked)
