@@ -44,7 +44,7 @@ _AROUND_S, _FPS = 6.0, 18.0
 _LIMIT_S = 600.0
 _NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
 """Nobody may take a GPU that the others do without."""
-GPU_TOOL = "bench_peers --gpu"
+GPU_TOOL = "bench_peers_gpu"
 """It has a place of its own on the page."""
 _GPU_THREADS = 2
 """One batch is copied while the other is calculated."""
