@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 
 _MODULES = ("fcntl", "resource", "termios", "tty", "pty", "pwd", "grp", "syslog", "readline", "curses")
@@ -45,10 +45,22 @@ def _no_such_place(event: str, args: tuple[object, ...]) -> None:
         raise FileNotFoundError(2, "not on this system", args[0])
 
 
+def _without_places(stat: Callable[..., os.stat_result]) -> Callable[..., os.stat_result]:
+    """No audit event tells of these."""
+
+    def looked(path: object, *args: object, **options: object) -> os.stat_result:
+        if str(path).startswith(_PLACES):
+            raise FileNotFoundError(2, "not on this system", path)
+        return stat(path, *args, **options)
+
+    return looked
+
+
 for _module in _MODULES:
     sys.modules[_module] = None  # type: ignore[assignment]
 for _owner, _names in _NAMES.items():
     for _name in _names:
         if hasattr(_owner, _name):
             delattr(_owner, _name)
+os.stat, os.lstat = _without_places(os.stat), _without_places(os.lstat)
 sys.addaudithook(_no_such_place)

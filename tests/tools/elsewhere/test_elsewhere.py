@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import av
 import numpy as np
@@ -36,18 +37,38 @@ stages:
   log: {{use: sink_jsonl, from: actions, with: {{path: events.jsonl}}}}
   video: {{use: sink_video, from: {{frames: capture, tracks: tracks}}, with: {{path: "videos/{{camera}}.mp4"}}}}
 """
-Elsewhere = Callable[..., CompletedProcess[str]]
+Elsewhere = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def elsewhere(camgraph: Callable[..., CompletedProcess[str]], tmp_path: Path) -> Elsewhere:
-    """Runs a command of camgraph there."""
-    paths = os.pathsep.join([str(HERE), str(ROOT)])
+def python(tmp_path: Path) -> Elsewhere:
+    """Runs a Python there."""
+    folders = {
+        "PYTHONPATH": os.pathsep.join([str(HERE), str(ROOT)]),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+        "XDG_RUNTIME_DIR": "",
+    }
 
-    def run(*arguments: str | Path) -> CompletedProcess[str]:
-        return camgraph(*arguments, PYTHONPATH=paths, XDG_CACHE_HOME=str(tmp_path / "cache"), XDG_RUNTIME_DIR="")
+    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, *map(str, arguments)]
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            timeout=240,
+            check=False,
+            env={**os.environ, **folders},
+        )
 
     return run
+
+
+@pytest.fixture
+def elsewhere(python: Elsewhere) -> Elsewhere:
+    """Runs a command of camgraph there."""
+    return lambda *arguments: python("-m", "tools.cli", *arguments)
 
 
 @pytest.fixture
@@ -90,10 +111,16 @@ def test_a_model_is_looked_into(elsewhere: Elsewhere, two_people: Path, command:
     assert ("yolo_pose" if command == "inspect" else "Add") in told.stdout
 
 
-def test_models_are_compared(elsewhere: Elsewhere, two_people: Path, clip: Path) -> None:
-    told = elsewhere("model", "compare", two_people, two_people, "--frames", clip, "--count", "5")
-    assert "5 frames" in told.stdout, told.stderr
-    assert "Traceback" not in told.stderr
+def test_all_modules_of_model_commands_are_there(python: Elsewhere) -> None:
+    modules = sorted(path.stem for path in (ROOT / "tools" / "models").glob("*.py"))
+    told = python("-c", f"import importlib\nfor name in {modules}: importlib.import_module(f'tools.models.{{name}}')")
+    assert (told.returncode, told.stderr) == (0, "")
+
+
+def test_frames_go_through_a_model_and_its_memory_is_not_known(python: Elsewhere, two_people: Path) -> None:
+    told = python("-m", "tools.models.memory", json.dumps({"model": str(two_people)}))
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.splitlines()[-1] == "null"
 
 
 @pytest.mark.parametrize("command", ["bench", "compare", "quantize", "prepare", "fp16", "export"])
