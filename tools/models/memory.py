@@ -30,7 +30,8 @@ LIMIT_S = 600.0
 def peak_bytes(model: Path, **settings: Any) -> int | None:
     """Of a process that opens the model and runs it, Python and its libraries included; a GPU's memory is not.
 
-    None where the system does not tell (only Linux does). Raises UserError where the model cannot be opened, EnvironmentProblem where the process failed or did not end.
+    None where the system does not tell (only Linux does). Raises UserError where the model cannot be opened,
+    EnvironmentProblem where the process failed or did not end.
     """
     given = json.dumps({**settings, "model": str(model)})
     try:
