@@ -184,6 +184,7 @@ class Stage(Generic[S]):
     def wants(cls, settings: Any, base_folder: Path) -> Mapping[str, Any]:
         """What it wants of the stage that it reads from: values for settings that are in that stage's `adapts`.
 
+        Asked from the last stages of a graph to the source: the settings hold already what its own readers want of it.
         May look at files.
         """
         return {}

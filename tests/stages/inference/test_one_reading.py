@@ -19,7 +19,7 @@ from stages.add_keypoints import AddKeypoints
 from stages.classify import Classify
 from stages.decode import Decode, DecodeSettings
 from stages.infer import Infer, InferSettings
-from stages.messages import Frame, People
+from stages.messages import Frame
 from stages.preprocess import Preprocess
 
 SIDE = 64
@@ -101,12 +101,13 @@ def mistakes(folder: Path, model: str, **parts: str) -> str:
     return str(caught.value)
 
 
-def people(made: Graph, folder: Path, frames: list[Frame], batch: int = 1) -> list[People]:
+def through(made: Graph, folder: Path, frames: list[Frame], *, to: str = "people", batch: int = 1) -> list[Any]:
     """What the graph's stages make of them, as it has completed their settings."""
     items: list[Any] = frames
-    for name, kind in (("prepare", Preprocess), ("infer", Infer), ("people", Decode)):
+    kinds: dict[str, Any] = {"prepare": Preprocess, "infer": Infer, "people": Decode}
+    for name in list(kinds)[: list(kinds).index(to) + 1]:
         plain = settings(made, name).model_dump(mode="json", exclude_none=True)
-        with opened(kind, plain, folder=folder, stage=name) as stage:
+        with opened(kinds[name], plain, folder=folder, stage=name) as stage:
             items = list(feed(stage, items, batch=batch))
     return items
 
@@ -123,7 +124,7 @@ def test_a_stated_format_reaches_the_picture(tmp_path: Path, turned: Path) -> No
     assert (settings(made, "infer").format, settings(made, "infer").keypoints) == ("yolo_pose", 17)
     assert settings(made, "prepare").align == "centre"
     assert [settings(made, stage).format for stage in ("people", "others")] == ["yolo_pose"] * 2
-    [found] = people(made, tmp_path, [red(0, 204)])
+    [found] = through(made, tmp_path, [red(0, 204)])
     assert found.scores == pytest.approx([0.8], abs=1e-4)
     assert found.boxes.tolist() == [[24, 16, 40, 48]]
 
@@ -134,10 +135,19 @@ def test_a_format_stated_at_the_model_reaches_what_stands_behind_it(tmp_path: Pa
     assert (settings(made, "people").format, len(settings(made, "people").class_names)) == ("yolox", 51)
 
 
+def test_the_input_is_as_the_stated_format_wants_it(tmp_path: Path, turned: Path) -> None:
+    """YOLOX wants BGR from 0 to 255; the model says how blue, its first channel, the picture is."""
+    made = graph(tmp_path, turned.name, decode="format: yolox")
+    pixels = np.zeros((SIDE, SIDE, 3), np.uint8)
+    pixels[..., 0] = 204
+    [item] = through(made, tmp_path, [Frame(stamp(), pixels, SIDE, SIDE)], to="infer")
+    assert item.arrays_by_name["rows"][0, 0, 4] == pytest.approx(204, abs=0.01)
+
+
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_stated_format_reaches_the_batches(tmp_path: Path, flat: Path, batch: int) -> None:
     made = graph(tmp_path, flat.name, decode="format: nas_pose_flat", others="keypoints: 17")
-    found = people(made, tmp_path, [red(seq, value) for seq, value in enumerate((200, 0, 9))], batch)
+    found = through(made, tmp_path, [red(seq, value) for seq, value in enumerate((200, 0, 9))], batch=batch)
     assert [len(one) for one in found] == [1, 0, 1]
     assert (settings(made, "prepare").pad, found[2].boxes.tolist()) == (127, [[8, 8, 24, 40]])
 

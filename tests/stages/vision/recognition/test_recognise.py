@@ -312,6 +312,7 @@ def test_a_stated_format_is_believed_where_a_side_is_open(
     [
         ({"o": ("n", "k", 58)}, Stated("yolo_end2end", 17), "not those of `format: yolo_end2end`; where they are open"),
         ({"o": ("n", 300, "c")}, Stated("yolo_end2end"), "where they are open, `keypoints` and `class_names` say how"),
+        ({"o": (1, 56, 8400)}, Stated("yolo_pose", 0), "not those of `format: yolo_pose`$"),
         ({"o": (1, 3549, 85)}, Stated("yolox"), "not those of `format: yolox`$"),
         ({"o": (1, 8400, 85)}, Stated("yolo_objectness"), "; without it they are read as yolox .8400 rows"),
         ({"o": (1, 1, 18, "c")}, Stated("movenet_single"), "not those of `format: movenet_single`"),
