@@ -63,10 +63,18 @@ def _problem(wanted: Requirement) -> str:
 def look_at_runtimes(owners: Owners | None = None) -> Iterator[Finding]:
     """ONNX Runtime comes in several packages that overwrite one another: only one may be there."""
     found = _of_module("onnxruntime", owners)
+    wanted = _runtime_of(platform.system(), platform.machine())
     if not found:
-        yield Finding("wrong", "onnxruntime", "not installed", "pip install onnxruntime-gpu")
+        yield Finding("wrong", "onnxruntime", "not installed", f"pip install {wanted}")
     else:
-        yield _once("onnxruntime", found, "wrong", "onnxruntime-gpu")
+        yield _once("onnxruntime", found, "wrong", wanted)
+
+
+def _runtime_of(system: str, machine: str) -> str:
+    """The package that has most of what there is on such a machine."""
+    if system == "Windows":
+        return "onnxruntime-directml"
+    return "onnxruntime-gpu" if (system, machine) == ("Linux", "x86_64") else "onnxruntime"
 
 
 def look_at_plugins(owners: Owners | None = None) -> Iterator[Finding]:

@@ -41,6 +41,25 @@ def test_a_double_runtime_is_wrong() -> None:
     assert only(packages.look_at_runtimes({})).state == "wrong"
 
 
+@pytest.mark.parametrize(
+    ("system", "machine", "package"),
+    [
+        ("Linux", "x86_64", "onnxruntime-gpu"),
+        ("Linux", "aarch64", "onnxruntime"),
+        ("Darwin", "arm64", "onnxruntime"),
+        ("Windows", "AMD64", "onnxruntime-directml"),
+    ],
+)
+def test_the_cure_is_the_runtime_of_this_system(
+    monkeypatch: pytest.MonkeyPatch, system: str, machine: str, package: str
+) -> None:
+    monkeypatch.setattr("platform.system", lambda: system)
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    assert only(packages.look_at_runtimes({})).cure == f"pip install {package}"
+    two = only(packages.look_at_runtimes({"onnxruntime": ["onnxruntime", "onnxruntime-directml"]}))
+    assert two.cure == f"pip uninstall -y onnxruntime onnxruntime-directml && pip install {package}"
+
+
 def test_what_stands_beside_the_runtime_is_no_second_one() -> None:
     owners = {"onnxruntime": ["onnxruntime-gpu"], "onnxruntime_extensions": ["onnxruntime-extensions"]}
     assert only(packages.look_at_runtimes(owners)).state == "ok"
