@@ -1,9 +1,10 @@
-"""What the machine may refuse for a while (descriptors, memory, processes), and how people are told of it."""
+"""What the machine may refuse, most of it for a while (descriptors, memory, processes), and how people are told."""
 
 from __future__ import annotations
 
 import errno
 import os
+import platform
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -48,6 +49,15 @@ def shortage_of(error: OSError) -> Shortage | None:
     """The error as one that may pass; None for one that does not."""
     told = in_words(error)
     return Shortage(told, is_over=after()) if told else None
+
+
+def require_processes() -> None:
+    """To be called before a graph is run in several processes. Raises EnvironmentProblem where there is no Linux."""
+    if not hasattr(os, "pidfd_open"):
+        raise EnvironmentProblem(
+            f"a graph in several processes needs Linux, and this is {platform.system()}: "
+            "write `processes: one` in the graph file"
+        )
 
 
 def require_descriptors() -> None:

@@ -15,6 +15,7 @@ from pipeline.graph.memory import SHARED_MEMORY, in_words, memory_need
 from pipeline.graph.planning import Graph
 from pipeline.graph.schema import graph_schema
 from pipeline.registry import find_stage, stage_names
+from pipeline.scarcity import require_processes
 
 graph_argument = click.argument("graph_file", metavar="GRAPH", type=click.Path(path_type=Path))
 
@@ -30,6 +31,8 @@ def check(graph_file: Path) -> None:
     click.echo(_summary(graph))
     for line in _not_known(graph):
         click.echo(line)
+    if not graph.in_process:
+        require_processes()
     need = memory_need(graph)
     for line in in_words(need):
         click.echo(line)

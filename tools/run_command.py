@@ -12,6 +12,7 @@ from pipeline.control import ask, find_run
 from pipeline.errors import EnvironmentProblem
 from pipeline.graph import load_graph, plan_of
 from pipeline.graph.memory import in_words, memory_need
+from pipeline.scarcity import require_processes
 from tools.live_table import console_of_output, render
 from tools.run_status import Status
 from tools.running import run_plan
@@ -25,6 +26,8 @@ from tools.running import run_plan
 def run(graph: Path, name: str | None, json_logs: bool, quiet: bool) -> None:
     """Run GRAPH until its cameras end or it is stopped (Ctrl-C: what is on the way still arrives)."""
     loaded = load_graph(graph, name=name)
+    if not loaded.in_process:
+        require_processes()
     need = memory_need(loaded)
     if not need.fits:
         raise EnvironmentProblem(f"{graph}: /dev/shm is too small:\n" + "\n".join(in_words(need)))

@@ -21,7 +21,7 @@ from pipeline.logs import log_to_stderr
 from pipeline.notices import CAMERA_TYPES
 from pipeline.outcome import Outcome
 from pipeline.plan import RunPlan
-from pipeline.scarcity import in_words
+from pipeline.scarcity import in_words, require_processes
 from tools.live_table import REFRESH_S, Display, open_display, render_summary
 from tools.run_status import Status, Summary
 
@@ -134,6 +134,7 @@ def _prepared(plan: RunPlan, show: Callable[[Run], None]) -> Iterator[Run]:
         with _name_taken(plan.graph):
             yield LocalRun(plan, show)
         return
+    require_processes()
     from pipeline.run_folder import RunFolder  # noqa: PLC0415
     from pipeline.supervisor import Supervisor  # noqa: PLC0415
 

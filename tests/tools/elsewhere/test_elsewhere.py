@@ -143,6 +143,19 @@ def test_the_doctor_comes(elsewhere: Elsewhere) -> None:
     assert found["descriptors"] == {"state": "ok", "what": "descriptors", "found": "not limited here", "cure": ""}
 
 
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_a_graph_in_several_processes_is_refused_with_a_way_out(
+    elsewhere: Elsewhere, two_people: Path, clip: Path, tmp_path: Path, command: str
+) -> None:
+    graph = tmp_path / "graph.yaml"
+    graph.write_text(GRAPH.format(clip=clip, model=two_people).replace("processes: one", "processes: compact"))
+    told = elsewhere(command, graph)
+    assert told.returncode == 3
+    assert "several processes needs Linux" in told.stderr
+    assert "write `processes: one`" in told.stderr
+    assert "Traceback" not in told.stderr
+
+
 def test_a_sink_that_needs_the_kernel_of_linux_says_so(
     elsewhere: Elsewhere, two_people: Path, clip: Path, tmp_path: Path
 ) -> None:
