@@ -1,6 +1,6 @@
 """How busy the GPUs are while a contestant runs: nvidia-smi is asked twice a second, by a thread.
 
-Unverified: nothing of this has met a GPU. What nvidia-smi prints is read as its manual and recorded answers have it.
+Unverified: nothing of this has met a GPU. What nvidia-smi prints is read as its manual and its users show it.
 """
 
 from __future__ import annotations
