@@ -122,6 +122,7 @@ def _array(output: Any, raw: bytes | None) -> Array:
 def _as_bytes(output: Any, kind: _Kind) -> bytes:
     values = getattr(output.contents, kind.contents) if kind.contents else ()
     try:
-        return np.array(values, kind.dtype).tobytes()
+        # As numbers of Python's: an array of protobuf's own would be cast, and what is too large wrapped.
+        return np.array(list(values), kind.dtype).tobytes()
     except OverflowError:
         raise NoTensor(f"output `{output.name}`: a value is too large for {output.datatype}") from None

@@ -21,7 +21,8 @@ from tools.trials.processes import tree
 
 _EVERY_S = 0.2
 _MEMORY_EVERY = 4
-"""Memory is looked at each fourth time only: the kernel walks through all pages for it."""
+"""Memory is looked at each fourth time only, but for the first looks, which may be all that there are: the kernel walks
+through all pages for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def _look(process: subprocess.Popen[bytes], late_s: float) -> tuple[list[tuple[f
     looks: list[tuple[float, float]] = []
     peak_mb = 0.0
     while process.poll() is None and time.monotonic() < late_s:
-        if len(looks) % _MEMORY_EVERY == 0:
+        if len(looks) < _MEMORY_EVERY or len(looks) % _MEMORY_EVERY == 0:
             peak_mb = max(peak_mb, tree_mb(process.pid))
         looks.append((time.monotonic(), tree_cpu_s(process.pid)))
         with contextlib.suppress(subprocess.TimeoutExpired):
