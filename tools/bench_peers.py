@@ -189,7 +189,7 @@ def _given_or_usual(given: str | None, usual: str) -> Path | None:
             raise UserError(f"{path}: no such file")
         return path
     path = Path(os.environ.get("CAMGRAPH_TEST_DATA") or Path("..") / "shared" / "data") / usual
-    return path if path.is_file() else None
+    return path.resolve() if path.is_file() else None
 
 
 @click.command()
