@@ -170,7 +170,7 @@ def as_json(subject: Subject, findings: Findings, rows: Sequence[Row]) -> str:
     values = {
         "machine": machine_line(),
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "subject": asdict(subject),
+        "subject": {**asdict(subject), "model": subject.model.name, "clip": subject.clip.name},
         "others": others_line(findings.times),
         "versions": findings.versions,
         "left_out": findings.left_out,
