@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +24,7 @@ from typing import Literal
 
 import click
 
-from pipeline.errors import UserError
+from pipeline.errors import EXIT_GAVE_UP, UserError
 from pipeline.paths import resolve
 from tools.peers.clip import write_clip
 from tools.peers.contestants import BARE, LIGHT, NAMES, Contestant, find
@@ -245,4 +247,6 @@ def main(  # noqa: PLR0917 - click hands options over by name
 
 
 if __name__ == "__main__":
+    # Whoever runs then is ended too: it has a process group of its own.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_GAVE_UP))
     main()

@@ -8,12 +8,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pipeline import run_folder
 from pipeline.control import ControlServer, ask, find_run
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.graph import parse_graph
@@ -64,15 +65,25 @@ def test_what_a_graph_may_be_called_a_run_may_be_called(
     folder.close()
 
 
-def test_a_folder_that_another_run_is_sweeping_is_made_anew() -> None:
+def test_a_folder_that_another_run_is_sweeping_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     path = runs_folder() / "lobby"
     path.mkdir(mode=0o700, parents=True)
     runs_folder().chmod(0o700)
     held = (path / "lock").open("w")
     fcntl.flock(held, fcntl.LOCK_EX)
 
+    tried = threading.Event()
+    lock = run_folder._lock
+
+    def watched(*args: Any, **named: Any) -> int:
+        found = lock(*args, **named)
+        tried.set()
+        return found
+
+    monkeypatch.setattr(run_folder, "_lock", watched)
+
     def sweep() -> None:
-        time.sleep(0.1)
+        assert tried.wait(30)
         shutil.rmtree(path)
         held.close()
 
