@@ -125,6 +125,7 @@ class StageContext:
         self.base_folder = base_folder
         self.log = log
         self._counters = counters
+        self.outputs_leave = allocate is not None
         self._allocate = allocate
         self._collector = collector or Collector()
         self._pulse = pulse

@@ -2,7 +2,8 @@
 
     CamgraphError
     ├── UserError            2  what the person wrote or gave is wrong
-    │   └── GraphError          a graph file; holds every problem found, with its place
+    │   ├── GraphError          a graph file; holds every problem found, with its place
+    │   └── SettingError        one setting of a stage; says which, so that its place can be told
     ├── EnvironmentProblem   3  the machine lacks something: memory, a library, a permission, a network
     │   └── Shortage            of what it may give later: a live camera waits for that
     ├── Unavailable          -  the outside is not there now; the same items are handed in again later
@@ -34,6 +35,14 @@ class UserError(CamgraphError):
     """The person's mistake: shown without a traceback."""
 
     exit_status = EXIT_USER
+
+
+class SettingError(UserError):
+    """One setting does not go with what stands around its stage. `path`: of its key, within the stage's settings."""
+
+    def __init__(self, path: tuple[str, ...], text: str) -> None:
+        self.path = path
+        super().__init__(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +91,14 @@ class Unavailable(CamgraphError):
 
 
 class BadItem(CamgraphError):
-    """One item that a stage cannot process. The runtime drops it, counts it under `reason` and goes on."""
+    """One item that a stage cannot process. The runtime drops it, counts it under `reason` and goes on.
 
-    def __init__(self, reason: str, detail: str = "") -> None:
+    `told`: the stage has said so in the log itself, and the runtime says nothing for each item.
+    """
+
+    def __init__(self, reason: str, detail: str = "", *, told: bool = False) -> None:
         self.reason = reason
+        self.told = told
         super().__init__(f"{reason}: {detail}" if detail else reason)
 
 

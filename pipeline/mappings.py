@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import WireError
-from pipeline.segments import GENERATIONS_AT, HEADER, MAGIC, MAX_SEGMENTS, MAX_SLOTS, SHM, data_at
+from pipeline.paths import SHARED_MEMORY
+from pipeline.segments import GENERATIONS_AT, HEADER, MAGIC, MAX_SEGMENTS, MAX_SLOTS, data_at
 
 
 class SegmentGone(WireError):
@@ -23,7 +24,7 @@ class MappedSegment:
         if "/" in name or not name.startswith("camgraph-"):
             raise WireError(f"no segment of ours: {name!r}")
         try:
-            fd = os.open(SHM / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            fd = os.open(SHARED_MEMORY / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
             raise SegmentGone(f"segment {name} is gone with its owner") from None
         except OSError as error:

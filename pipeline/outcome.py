@@ -23,6 +23,7 @@ _WHY = {
     "torn": "their memory changed while it was read",
     "stale": "their memory was gone before it was read",
     "unpaired": "a join had only a part of them",
+    "shape": "a model gave outputs of another shape than it promised; the log says which",
     "no_slot": "a stage makes more large messages of one frame than it declares (Stage.large_messages)",
 }
 _OTHERWISE = "`{reason}`; the log has the details"

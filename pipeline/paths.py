@@ -3,6 +3,7 @@
 $XDG_CACHE_HOME/camgraph/assets/    pulled models and clips, named in graphs as `asset:NAME`
 $XDG_STATE_HOME/camgraph/<run>/     what must outlive a run: the outbox
 $XDG_RUNTIME_DIR/camgraph/<run>/    sockets of a run (mode 0700); /tmp/camgraph-<uid>/<run>/ without one
+/dev/shm/camgraph-<uid>-<run>-*     pixels of a run
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from pipeline.errors import EnvironmentProblem, UserError
 
 ASSET_PREFIX = "asset:"
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - names in it are checked, and files are 0600
 _OTHERS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe",

@@ -3,7 +3,8 @@
 items --one piece at a time--> [tick, where its time has come] --> process --> outputs of each item
 
 raises                          what becomes of the items
-BadItem                         handed in again one by one; the one that is bad is dropped and counted
+BadItem                         handed in again one by one; the one that is bad is dropped, counted, and said in the
+                                log unless the stage has done that (`told`)
 Unavailable, EnvironmentProblem the same call again, until the outside takes it (`pipeline.hold`)
 UserError                       ends the run
 anything else                   a bug of the stage: as BadItem, with its traceback in the log
@@ -34,6 +35,10 @@ def ends_the_run(error: BaseException) -> bool:
     if isinstance(error, KeyboardInterrupt):
         return isinstance(error, GivenUp) or signal.getsignal(signal.SIGINT) is signal.default_int_handler
     return isinstance(error, UserError | Closing)
+
+
+def _is_told(error: BaseException) -> bool:
+    return isinstance(error, BadItem) and error.told
 
 
 class Runner(Protocol):
@@ -118,7 +123,8 @@ class StageRunner:
         except BUGS as error:
             if ends_the_run(error):
                 raise
-            self._log.info("batch_split", stage=self.plan.name, items=len(items), error=str(error))
+            if not _is_told(error):
+                self._log.info("batch_split", stage=self.plan.name, items=len(items), error=str(error))
             return [self._run_one(item) for item in items]
 
     def _run_one(self, item: Item) -> list[Message]:
@@ -130,7 +136,8 @@ class StageRunner:
             return self._hold.until_taken(self.plan.name, call)
         except BadItem as bad:
             self._counters.add(f"dropped.{bad.reason}", camera)
-            self._log.warning("item_dropped", stage=self.plan.name, camera=camera, error=str(bad))
+            if not bad.told:
+                self._log.warning("item_dropped", stage=self.plan.name, camera=camera, error=str(bad))
         except BUGS as error:
             if ends_the_run(error):
                 raise

@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 
 from pipeline.disk import lock, try_lock
 from pipeline.errors import EnvironmentProblem, Shortage
+from pipeline.paths import SHARED_MEMORY
 from pipeline.scarcity import shortage_of
 
-SHM = Path("/dev/shm")  # noqa: S108 - shared memory, names are checked and files are 0600
 MAGIC = b"CGS1"
 HEADER = struct.Struct("<4sIQ")
 GENERATIONS_AT = 64
@@ -99,7 +99,7 @@ def create_locked(path: Path, size: int) -> int:
 
 def _refused(error: OSError, size: int) -> EnvironmentProblem:
     told = (
-        f"no room for {size / 1e6:.1f} MB in {SHM} ({error.strerror}): "
+        f"no room for {size / 1e6:.1f} MB in {SHARED_MEMORY} ({error.strerror}): "
         "make it larger, or give the graph fewer cameras, a smaller batch or a smaller picture"
     )
     if error.errno == errno.ENOSPC:
@@ -120,7 +120,7 @@ def map_locked(path: Path, fd: int, size: int) -> mmap.mmap:
 def free_bytes() -> int:
     """What is left for segments; 0 where there is no such place."""
     try:
-        found = os.statvfs(SHM)
+        found = os.statvfs(SHARED_MEMORY)
     except OSError:
         return 0
     return found.f_bavail * found.f_frsize
@@ -130,7 +130,7 @@ def segments_bytes(prefix: str) -> int:
     """The size of all segments of one owner."""
     total = 0
     with contextlib.suppress(OSError):  # no descriptor to look with: that must not end a run
-        for path in SHM.glob(f"{prefix}.*"):
+        for path in SHARED_MEMORY.glob(f"{prefix}.*"):
             with contextlib.suppress(OSError):
                 total += path.stat().st_size
     return total
@@ -138,7 +138,7 @@ def segments_bytes(prefix: str) -> int:
 
 def unlink_prefix(prefix: str) -> int:
     """Remove the files of a dead owner; how many there were."""
-    found = [path for path in SHM.glob(f"{prefix}.*") if path.is_file()]
+    found = [path for path in SHARED_MEMORY.glob(f"{prefix}.*") if path.is_file()]
     for path in found:
         path.unlink(missing_ok=True)
     return len(found)
@@ -147,7 +147,7 @@ def unlink_prefix(prefix: str) -> int:
 def sweep() -> list[str]:
     """Remove this user's segments whose owner is dead; their names."""
     removed = []
-    for path in SHM.glob(f"camgraph-{os.getuid()}-*"):
+    for path in SHARED_MEMORY.glob(f"camgraph-{os.getuid()}-*"):
         try:
             fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:

@@ -35,6 +35,7 @@ class HandContext:
     worker: int = 0
     threads: int = 1
     incarnation: int = 1
+    outputs_leave: bool = False
     log: Logger = field(default_factory=structlog.get_logger)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     files: list[Path] = field(default_factory=list)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import BadItem, EnvironmentProblem
+from pipeline.paths import SHARED_MEMORY
 from pipeline.segments import (
     GENERATIONS_AT,
     HEADER,
@@ -27,7 +28,6 @@ from pipeline.segments import (
     MAX_SEGMENTS,
     MAX_STRIDE,
     PAGE,
-    SHM,
     Descriptor,
     create_locked,
     data_at,
@@ -62,8 +62,8 @@ class _OwnedSegment:
         self.name, self.slots, self.stride = name, slots, stride
         self.data_at = data_at(slots)
         size = self.data_at + slots * stride
-        self.fd = create_locked(SHM / name, size)
-        self.map = map_locked(SHM / name, self.fd, size)
+        self.fd = create_locked(SHARED_MEMORY / name, size)
+        self.map = map_locked(SHARED_MEMORY / name, self.fd, size)
         self.memory: NDArray[np.uint8] = np.frombuffer(self.map, np.uint8)
         self.address: int = self.memory.__array_interface__["data"][0]
         self.generations: NDArray[np.uint64] = self.memory[GENERATIONS_AT : GENERATIONS_AT + 8 * slots].view(np.uint64)
@@ -72,7 +72,7 @@ class _OwnedSegment:
         self.used: dict[int, Slot] = {}
 
     def unlink(self) -> None:
-        (SHM / self.name).unlink(missing_ok=True)
+        (SHARED_MEMORY / self.name).unlink(missing_ok=True)
         os.close(self.fd)
 
 

@@ -93,6 +93,8 @@ class Context(Protocol):
     """1 at the start of a run; grows when the process had to be started again."""
     state_folder: Path
     """A folder of this stage in this run; it outlives a restart of the process, not the run."""
+    outputs_leave: bool
+    """True where something that this stage makes goes to another process: see `new_arrays`."""
     base_folder: Path
     """The folder of the graph file: relative paths in settings are relative to it."""
     log: Logger
@@ -136,6 +138,21 @@ class Upstream:
 
     stages: Mapping[str, Mapping[str, Any]]
     """Stage -> what it says in `describe`, in the order of the graph."""
+    before: Mapping[str, frozenset[str]] | None = None
+    """Stage -> all those before it; None where they are a chain."""
+
+    def nearest(self, *facts: str) -> Mapping[str, Mapping[str, Any]]:
+        """Of the stages that say one of these facts, those from which one comes without passing another of them.
+
+        One in a chain; several where a stage merges or joins.
+        """
+        saying = [name for name, said in self.stages.items() if not said.keys().isdisjoint(facts)]
+        passed = frozenset().union(*map(self._before, saying))
+        return {name: self.stages[name] for name in saying if name not in passed}
+
+    def _before(self, name: str) -> frozenset[str]:
+        names = list(self.stages)
+        return frozenset(names[: names.index(name)]) if self.before is None else self.before[name]
 
 
 S = TypeVar("S", bound=Settings)

@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipeline.errors import UserError
+from pipeline.errors import SettingError, UserError
 from pipeline.graph.arrows import Arrow
 from pipeline.graph.explain import plainly
 from pipeline.graph.nodes import Node
@@ -34,11 +34,11 @@ def informed(nodes: Mapping[str, Node], arrows: Sequence[Arrow], base_folder: Pa
         adapted[name] = _adapted(nodes[name], adapted, arrows, base_folder, report)
     done: dict[str, Node] = {}
     said: dict[str, Mapping[str, Any]] = {}
-    before: dict[str, set[str]] = {}
+    before: dict[str, frozenset[str]] = {}
     for name in order:
-        senders = {arrow.sender for arrow in arrows if arrow.reader == name and arrow.sender in adapted}
+        senders = frozenset(arrow.sender for arrow in arrows if arrow.reader == name and arrow.sender in adapted)
         before[name] = senders.union(*(before[sender] for sender in senders))
-        upstream = Upstream({other: said[other] for other in order if other in before[name]})
+        upstream = Upstream({other: said[other] for other in order if other in before[name]}, before)
         node = done[name] = _following(adapted[name], base_folder, upstream, report)
         said[name] = node.stage.describe(node.settings) if node.stage else {}
     return {name: done[name] for name in nodes}
@@ -78,8 +78,16 @@ def _asked(node: Node, ask: Callable[[type[Stage[Any]], Any], Mapping[str, Any]]
         return ask(node.stage, node.settings)
     except UserError as error:
         if not report.touches(node.path):
-            report.add(node.path, f"{dotted(node.path)}: {error}")
+            path = (*node.path, *_place(error, node.stage))
+            report.add(path, f"{dotted(path)}: {error}")
         return {}
+
+
+def _place(error: UserError, stage: type[Stage[Any]]) -> tuple[str, ...]:
+    """Of the setting that an error is about; nothing where it is about none, or about one of another stage."""
+    if isinstance(error, SettingError) and error.path[0] in stage.settings_type.model_fields:
+        return ("with", *error.path)
+    return ()
 
 
 def _with(node: Node, found: Mapping[str, Any], report: Report) -> Node:

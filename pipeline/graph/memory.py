@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 from pipeline.graph.planning import Graph, plan_of
+from pipeline.paths import SHARED_MEMORY
 from pipeline.plan import UnitPlan, slots_of
 from pipeline.segments import PAGE, data_at, round_up
-
-SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - it is the place that is meant
 
 
 @dataclass(frozen=True, slots=True)

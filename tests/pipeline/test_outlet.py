@@ -21,9 +21,9 @@ from pipeline.items import Item, Key
 from pipeline.messages import Array, Message, Stamp
 from pipeline.metrics import Counters
 from pipeline.outlet import Outlet
+from pipeline.paths import SHARED_MEMORY
 from pipeline.plan import EdgePlan, Policy, StagePlan, UnitPlan
 from pipeline.protocol import ATTACH, DATA, HELLO, SIGNAL, Head, Sender, Signals, packed_hello
-from pipeline.segments import SHM
 from pipeline.slots import SlotRing
 from pipeline.testing import stamp
 from pipeline.wire import INLINE_BYTES, MAX_PART, pack
@@ -315,7 +315,7 @@ def test_a_sender_that_lives_loses_only_what_lay_in_memory_that_somebody_removed
     pair.open_inlet()
     until(lambda: pair.turn() or pair.outlet.attached)
     pair.submit(0, INLINE_BYTES + 1)
-    [segment] = SHM.glob(f"camgraph-{os.getuid()}-test{os.getpid()}-outlet.1.*")
+    [segment] = SHARED_MEMORY.glob(f"camgraph-{os.getuid()}-test{os.getpid()}-outlet.1.*")
     segment.unlink()
     pair.submit(1)
     until(lambda: pair.turn() or pair.outlet.in_custody == 1)

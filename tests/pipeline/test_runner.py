@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from pipeline.context import Collector
 from pipeline.errors import BadItem, EnvironmentProblem, Unavailable, UserError
@@ -152,6 +153,16 @@ def test_what_the_outside_does_not_take_is_handed_in_again(tmp_path: Path, error
     assert seen == ["diary: away", "diary: still away"]
     assert (run._hold.waits_for, run._hold.since, counters.snapshot()) == ("", 0.0, [])
     assert run.times.snapshot()["items"] == 1
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_what_a_stage_has_told_itself_is_counted_and_not_told_again(tmp_path: Path, told: bool) -> None:
+    stage = Diary(tmp_path, [BadItem("odd", told=told), BadItem("odd", told=told)])
+    with capture_logs() as logs:
+        run, counters = runner(stage)
+        assert [len(made) for made in run.run(items(0, 1))] == [0, 1]
+    assert counters.get("dropped.odd", "cam") == 1
+    assert [line["event"] for line in logs] == ([] if told else ["batch_split", "item_dropped"])
 
 
 @pytest.mark.parametrize("after", [BadItem("odd", "no"), RuntimeError("oh")])
