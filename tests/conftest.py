@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import settings
 
 # How long an example takes says nothing on a loaded machine.
@@ -30,6 +31,13 @@ def own_runs() -> Iterator[None]:
     with tempfile.TemporaryDirectory(prefix="cgr", dir=short) as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", folder)
         yield
+
+
+@pytest.fixture(autouse=True)
+def usual_logs() -> Iterator[None]:
+    """Commands that run in the tests' own process set up logs, of which tests that come later would see a part only."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

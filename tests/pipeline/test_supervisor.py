@@ -87,7 +87,7 @@ def test_a_process_that_talks_nonsense_is_started_again_and_harms_nobody(
 @pytest.mark.parametrize("block_at", [0, 15])
 def test_a_source_that_blocks_for_ever_is_started_again(tmp_path: Path, logs: list[Any], block_at: int) -> None:
     path = chain(tmp_path, "double", {}, hang_s=1.5, block_at=block_at, block_lives=1)
-    path.write_text(path.read_text() + "open_s: 4\n")
+    path.write_text(path.read_text() + "open_s: 12\n")
     outcome, _ = run_graph(load_plan(path), limit_s=90)
     assert (outcome.status, outcome.problems) == (0, [])
     assert numbers(tmp_path) == ALL

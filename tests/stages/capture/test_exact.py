@@ -14,6 +14,8 @@ import cv2
 import numpy as np
 import pytest
 
+from pipeline.single_stage import HandContext
+from pipeline.stage import Settings
 from stages.capture import Camera, Capture
 from stages.messages import Frame
 from stages.reading import video
@@ -116,6 +118,22 @@ def test_the_form_is_the_cheapest_that_loses_nothing(make_clip: MakeClip, read: 
     forms = {name: read(make_clip(name, frames=8, **CLIPS[name]))[0].format for name in CLIPS}
     expected = dict.fromkeys(CLIPS, "yuv420p") | dict.fromkeys(("odd.mp4", "ten_bit.mp4", "motion.avi"), "bgr24")
     assert forms == expected
+
+
+def test_a_frame_for_the_same_process_is_the_decoders_own_memory(make_clip: MakeClip, tmp_path: Path) -> None:
+    camera = Camera(url=str(make_clip("a.mp4", frames=12)))
+    stays, leaves = (HandContext(tmp_path, tmp_path, outputs_leave=leave) for leave in (False, True))
+    own, copied = (list(Capture(Settings(), "cam", camera, c).frames(threading.Event(), None)) for c in (stays, leaves))
+    assert len(own) == len(copied) == 12
+    for frame, copy in zip(own, copied, strict=True):
+        apart, together = frame.planes, copy.planes
+        assert np.shares_memory(together[0], copy.pixels)
+        # The decoder may look at it again: nobody may write there.
+        assert not any(plane.flags.writeable for plane in apart)
+        for plane, same in zip(apart, together, strict=True):
+            np.testing.assert_array_equal(plane, same)
+        np.testing.assert_array_equal(frame.pixels, copy.pixels)
+        assert frame.pixels is frame.pixels
 
 
 def test_full_range_is_not_taken_for_limited_range(make_clip: MakeClip, read: Read) -> None:

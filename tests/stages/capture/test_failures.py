@@ -94,6 +94,7 @@ def test_a_lack_of_memory_costs_a_while_and_not_the_camera(
     with capture_logs() as said:
         watching = watch(camera.url)
         watching.until_frames()
+        watching.context.outputs_leave = True  # only then does a frame need memory of its own
         new_arrays = watching.context.new_arrays
         short = iter(range(3))
 

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.paths import runs_folder
-from pipeline.segments import SHM
+from pipeline.paths import SHARED_MEMORY, runs_folder
 from tools.trials import processes
 from tools.trials.processes import SUPERVISOR, command_lines, left_over, orphans, own_mb, sample, sockets, tree
 
@@ -27,12 +26,12 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     name = f"looked{os.getpid()}"
     yield name
-    for path in SHM.glob(f"camgraph-{os.getuid()}-{name}-*"):
+    for path in SHARED_MEMORY.glob(f"camgraph-{os.getuid()}-{name}-*"):
         path.unlink()
 
 
 def segment(run: str, size: int) -> Path:
-    path = SHM / f"camgraph-{os.getuid()}-{run}-0.1"
+    path = SHARED_MEMORY / f"camgraph-{os.getuid()}-{run}-0.1"
     path.write_bytes(bytes(size))
     return path
 
