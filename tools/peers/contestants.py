@@ -54,10 +54,10 @@ PEERS: Mapping[str, Peer] = {
 OWN: Mapping[str, Contestant] = {
     one.name: one
     for one in (
-        Contestant(BARE, (sys.executable, "-m", "tools.peers.bare"), counts=False),
-        *(Contestant(f"camgraph, {name}", (sys.executable, "-m", "tools.peers.graph", name)) for name in
+        Contestant(BARE, (sys.executable, "-P", "-m", "tools.peers.bare"), counts=False),
+        *(Contestant(f"camgraph, {name}", (sys.executable, "-P", "-m", "tools.peers.graph", name)) for name in
           ("separate", "compact")),
-        Contestant(LIGHT, (sys.executable, "-m", "tools.peers.graph", "bf16"), light=True),
+        Contestant(LIGHT, (sys.executable, "-P", "-m", "tools.peers.graph", "bf16"), light=True),
         Contestant("OpenCV + ONNX Runtime loop", (sys.executable, str(_SCRIPTS / "plain_loop.py"))),
     )
 }  # fmt: skip

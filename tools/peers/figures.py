@@ -21,7 +21,7 @@ ULTRALYTICS = "Ultralytics, .streams"
 class Run:
     """One run of a contestant. `cpu_s`: of its whole tree while it worked; `asked`: frames that it should have done;
     `people`: the fewest and the most of a camera (all play the same clip); `gpu`: the share of the time in which it was
-    at work, None where nobody looked.
+    at work. `cpu_s`, `peak_mb` and `gpu` are None where nobody looked: a run may be over too soon.
     """
 
     name: str
@@ -31,8 +31,8 @@ class Run:
     frames: int
     people: tuple[int, int]
     seconds: float
-    cpu_s: float
-    peak_mb: float
+    cpu_s: float | None
+    peak_mb: float | None
     p50_ms: float | None
     p95_ms: float | None
     gpu: float | None = None
@@ -56,7 +56,7 @@ def run_of(name: str, number: int, job: Job, answer: Answer, watched: Watched) -
         people=(min(answer.people), max(answer.people)),
         seconds=answer.seconds,
         cpu_s=watched.cpu_between(begin_s, end_s),
-        peak_mb=watched.peak_mb,
+        peak_mb=watched.peak_mb(begin_s),
         p50_ms=percentile(ages, 0.5) if ages else None,
         p95_ms=percentile(ages, 0.95) if ages else None,
         gpu=busy_between(watched.gpu, begin_s, end_s),
@@ -76,9 +76,9 @@ class Row:
     lowest: float | None
     highest: float | None
     fps: float
-    busy: float
-    cpu_ms: float
-    peak_mb: float
+    busy: float | None
+    cpu_ms: float | None
+    peak_mb: float | None
     p50_ms: float | None
     p95_ms: float | None
     people: tuple[int, int]
@@ -104,9 +104,9 @@ def _row(runs: Sequence[Run], limits: dict[tuple[int, int], float], cores: int) 
         lowest=min(ratios, default=None),
         highest=max(ratios, default=None),
         fps=statistics.median(run.fps for run in runs),
-        busy=statistics.median(run.cpu_s / run.seconds / cores for run in runs),
-        cpu_ms=statistics.median(1000 * run.cpu_s / run.frames for run in runs),
-        peak_mb=statistics.median(run.peak_mb for run in runs),
+        busy=_median(run.cpu_s / run.seconds / cores for run in runs if run.cpu_s is not None),
+        cpu_ms=_median(1000 * run.cpu_s / run.frames for run in runs if run.cpu_s is not None),
+        peak_mb=_median(run.peak_mb for run in runs),
         p50_ms=_median(run.p50_ms for run in runs),
         p95_ms=_median(run.p95_ms for run in runs),
         people=(min(run.people[0] for run in runs), max(run.people[1] for run in runs)),
@@ -145,7 +145,8 @@ def marks_of(runs: Sequence[Run], rows: Sequence[Row], cameras: int) -> list[Mar
     others = {name for name in of if name not in (BARE, LIGHT, *OURS)}
     better = _against_best(runs, cameras, ours.name, others) if ours else None
     light = _against_best(runs, cameras, LIGHT, others) if LIGHT in of else None
-    memory = ours.peak_mb / of[ULTRALYTICS].peak_mb if ours and ULTRALYTICS in of else None
+    theirs = of.get(ULTRALYTICS)
+    memory = ours.peak_mb / theirs.peak_mb if ours and theirs and ours.peak_mb and theirs.peak_mb else None
     return [
         Mark("throughput / bare loop", ">=", 0.93, ours.ratio if ours else None),
         Mark("throughput / (cores / processor time of all processes)", ">=", 0.97, ours.busy if ours else None),

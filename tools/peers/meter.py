@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 import tempfile
@@ -27,19 +28,31 @@ through all pages for it."""
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """`cpu_s`: (monotonic seconds, processor time of the tree until then), in order; `peak_mb`: the highest sum of the
-    proportional set sizes (a page that several share is divided among them); `gpu`: how busy the GPUs were, where that
-    was looked at.
+    """`cpu_s`: (monotonic seconds, processor time of the tree until then), in order; `memory_mb`: (monotonic seconds,
+    sum of the proportional set sizes: a page that several share is divided among them); `gpu`: how busy the GPUs were,
+    where that was looked at.
     """
 
     output: str
     cpu_s: Sequence[tuple[float, float]]
-    peak_mb: float
+    memory_mb: Sequence[tuple[float, float]]
     gpu: Sequence[Look] = ()
 
-    def cpu_between(self, begin_s: float, end_s: float) -> float:
-        """Processor seconds that the tree used between two moments, in line between looks."""
+    def cpu_between(self, begin_s: float, end_s: float) -> float | None:
+        """Processor seconds that the tree used between two moments, in line between looks; None where nobody has looked
+        since the first of them.
+        """
+        if not self.cpu_s or self.cpu_s[-1][0] < begin_s:
+            return None
         return _at(self.cpu_s, end_s) - _at(self.cpu_s, begin_s)
+
+    def peak_mb(self, begin_s: float) -> float | None:
+        """The most memory of the whole run; None where nobody has looked since it was at work: a program that is just
+        being loaded is no measure.
+        """
+        if not self.memory_mb or self.memory_mb[-1][0] < begin_s:
+            return None
+        return max(value for _, value in self.memory_mb)
 
 
 def _at(looks: Sequence[tuple[float, float]], moment_s: float) -> float:
@@ -60,27 +73,39 @@ def watch(
             command, stdout=output, stderr=errors, stdin=subprocess.DEVNULL, start_new_session=True,
             env={**os.environ, **(environment or {})},
         )  # fmt: skip
+        before_s = _waited_for_s()
         try:
-            looks, peak_mb = _look(process, time.monotonic() + limit_s)
+            cpu_s, memory_mb = _look(process, time.monotonic() + limit_s)
         finally:
             _end(process)
+        # What came after the last look; of who was not waited for, the look is all there is.
+        cpu_s.append((time.monotonic(), max(_waited_for_s() - before_s, cpu_s[-1][1] if cpu_s else 0.0)))
         output.seek(0)
         errors.seek(0)
         if process.returncode:
             raise NotToBeHad(_why(process.returncode, limit_s, errors.read()))
-        return Watched(output.read(), looks, peak_mb, gpu.looks if gpu else ())
+        return Watched(output.read(), cpu_s, memory_mb, gpu.looks if gpu else ())
 
 
-def _look(process: subprocess.Popen[bytes], late_s: float) -> tuple[list[tuple[float, float]], float]:
-    looks: list[tuple[float, float]] = []
-    peak_mb = 0.0
+_Looks = list[tuple[float, float]]
+
+
+def _look(process: subprocess.Popen[bytes], late_s: float) -> tuple[_Looks, _Looks]:
+    cpu_s: _Looks = []
+    memory_mb: _Looks = []
     while process.poll() is None and time.monotonic() < late_s:
-        if len(looks) < _MEMORY_EVERY or len(looks) % _MEMORY_EVERY == 0:
-            peak_mb = max(peak_mb, tree_mb(process.pid))
-        looks.append((time.monotonic(), tree_cpu_s(process.pid)))
+        if len(cpu_s) < _MEMORY_EVERY or len(cpu_s) % _MEMORY_EVERY == 0:
+            memory_mb.append((time.monotonic(), tree_mb(process.pid)))
+        cpu_s.append((time.monotonic(), tree_cpu_s(process.pid)))
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_EVERY_S)
-    return looks, peak_mb
+    return cpu_s, memory_mb
+
+
+def _waited_for_s() -> float:
+    """Processor time of all processes that this one has waited for, and of those that they have waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -33,10 +33,11 @@ def _line(row: Row, *, with_gpu: bool) -> str:
     spread = "-" if row.lowest is None else f"{row.lowest:.3f}, {row.highest:.3f}"
     ages = "-" if row.p50_ms is None else f"{row.p50_ms:.0f}, {row.p95_ms:.0f}"
     people = "-" if row.name == BARE else " to ".join(str(n) for n in sorted(set(row.people)))
+    used = f"{_or_dash(row.cpu_ms, '.1f')} | {_or_dash(row.busy, '.2f')} | {_or_dash(row.peak_mb, '.0f')}"
     gpu = f" {_or_dash(row.gpu, '.2f')} |" if with_gpu else ""
     return (
-        f"| {row.cameras} | {row.name} | {_or_dash(row.ratio, '.3f')} | {spread} | {row.fps:.1f} | {row.cpu_ms:.1f} "
-        f"| {row.busy:.2f} | {row.peak_mb:.0f} | {ages} | {people} | {row.lost} |{gpu}"
+        f"| {row.cameras} | {row.name} | {_or_dash(row.ratio, '.3f')} | {spread} | {row.fps:.1f} "
+        f"| {used} | {ages} | {people} | {row.lost} |{gpu}"
     )
 
 

@@ -21,14 +21,14 @@ def run(name: str, seconds: float, *, number: int = 1, cpu_s: float = 1.0, frame
 def test_a_run_is_what_was_said_and_what_was_seen() -> None:
     answer = Answer(10 * 10**9, 14 * 10**9, [50, 49], [7, 8], [float(n) for n in range(100)])
     looks = [(0.0, 0.0), (8.0, 2.0), (12.0, 6.0), (16.0, 8.0), (20.0, 8.0)]
-    one = run_of("x", 1, JOB, answer, Watched("", looks, 321.0))
+    one = run_of("x", 1, JOB, answer, Watched("", looks, [(9.0, 321.0), (12.0, 320.0)]))
     assert (one.asked, one.frames, one.people, one.seconds, one.fps) == (100, 99, (7, 8), 4.0, 24.75)
     assert one.cpu_s == 7.0 - 4.0
     assert (one.peak_mb, one.p50_ms, one.p95_ms) == (321.0, 50.0, 95.0)
 
 
 def test_processor_time_outside_of_all_looks_is_that_of_the_nearest() -> None:
-    watched = Watched("", [(1.0, 3.0), (2.0, 4.0)], 0.0)
+    watched = Watched("", [(1.0, 3.0), (2.0, 4.0)], [])
     assert watched.cpu_between(0.0, 9.0) == 1.0
 
 
@@ -71,6 +71,16 @@ def test_whoever_does_less_is_named() -> None:
         f"{LOOP}, cameras 2: 2 frames came to no result.",
         f"{ULTRALYTICS}, cameras 2: people 9 a clip, ours 7.",
     ]
+
+
+def test_what_nobody_saw_is_a_dash_and_no_mark() -> None:
+    answer = Answer(10 * 10**9, 11 * 10**9, [50, 50], [7, 7])
+    runs = [run_of(name, 1, JOB, answer, Watched("", [(9.9, 1.0)], [(9.9, 0.2)])) for name in (SEPARATE, ULTRALYTICS)]
+    rows = rows_of(runs, cores=2)
+    assert {(row.busy, row.cpu_ms, row.peak_mb) for row in rows} == {(None, None, None)}
+    marks = marks_of(runs, rows, 2)
+    assert [mark.verdict for mark in marks] == [*["not measured"] * 2, "not held", *["not measured"] * 2]
+    assert "| 2 | camgraph, separate | - | - | 100.0 | - | - | - | - | 7 | 0 |" in tables(rows, marks, 2, {})
 
 
 def test_the_page_has_a_line_for_each_and_says_who_is_missing() -> None:

@@ -59,7 +59,7 @@ def test_what_was_seen_of_the_gpu_stands_beside_the_processor_time() -> None:
     assert {(look.gpu, look.busy) for look in seen.gpu} == {(0, 0.4), (2, 0.0)}
     answer = Answer(10 * 10**9, 14 * 10**9, [50], [7])
     looks = [Look(9.0, 0, 1.0), Look(11.0, 0, 0.8), Look(13.0, 0, 0.9)]
-    assert run_of("x", 1, JOB, answer, Watched("", [(0.0, 0.0), (20.0, 1.0)], 1.0, looks)).gpu == pytest.approx(0.85)
+    assert run_of("x", 1, JOB, answer, Watched("", [(0.0, 0.0), (20.0, 1.0)], [], looks)).gpu == pytest.approx(0.85)
 
 
 def test_the_page_has_one_more_column_and_no_marks_of_processors() -> None:

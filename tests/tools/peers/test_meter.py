@@ -11,7 +11,7 @@ import pytest
 
 from tools.peers import environments
 from tools.peers.environments import NotToBeHad, python_of
-from tools.peers.meter import tree_mb, watch
+from tools.peers.meter import Watched, tree_mb, watch
 
 _BUSY = """
 import subprocess, sys, time
@@ -26,8 +26,22 @@ print("done", flush=True)
 def test_processor_time_and_memory_are_those_of_the_whole_tree() -> None:
     seen = watch([sys.executable, "-c", _BUSY], limit_s=60)
     assert seen.output == "done\n"
-    assert 0.5 < seen.cpu_between(0.0, float("inf")) < 10
-    assert 120 < seen.peak_mb < 400
+    assert 0.5 < (seen.cpu_between(0.0, float("inf")) or 0) < 10
+    assert 120 < (seen.peak_mb(0.0) or 0) < 400
+
+
+def test_whoever_was_not_looked_at_while_it_worked_has_no_figures() -> None:
+    seen = Watched("", [(1.0, 0.1), (2.0, 0.2)], [(1.0, 30.0), (1.5, 20.0)])
+    assert (seen.peak_mb(1.2), seen.peak_mb(1.6)) == (30.0, None)
+    assert (seen.cpu_between(1.6, 9.0), seen.cpu_between(2.1, 9.0)) == (pytest.approx(0.04), None)
+    assert Watched("", [], []).peak_mb(0.0) is Watched("", [], []).cpu_between(0.0, 1.0) is None
+
+
+def test_processor_time_after_the_last_look_counts() -> None:
+    quick = "import time\nwhile time.process_time() < 0.15: pass"
+    seen = watch([sys.executable, "-c", quick], limit_s=60)
+    assert seen.cpu_between(0.0, float("inf")) == pytest.approx(seen.cpu_s[-1][1] - seen.cpu_s[0][1])
+    assert seen.cpu_s[-1][1] >= 0.15
 
 
 def test_a_failure_is_told_in_its_own_last_words() -> None:
