@@ -35,7 +35,7 @@ class AddKeypoints(BehindModel[OutputSettings]):
 
     @classmethod
     def stated(cls, settings: OutputSettings) -> Stated:
-        return Stated(settings.format, settings.keypoints)
+        return Stated(settings.format, settings.keypoints, outputs=settings.outputs)
 
     @classmethod
     def followed(cls, settings: OutputSettings, found: ModelBefore) -> Mapping[str, Any]:
@@ -52,6 +52,8 @@ class AddKeypoints(BehindModel[OutputSettings]):
     def open(self) -> None:
         """Raises UserError where a setting is missing that no model says."""
         s = self.known_settings()
+        if s.format is not None and not s.keypoints:
+            raise UserError(self._say("no model stands before this stage: say its `keypoints`"))
         # The best one, however sure the model is: that somebody is there, the first model has said.
         asked = Asked(keypoints=s.keypoints or 0, point_values=s.point_values or 3, min_score=0.0, most=1)
         self._reader = OutputReader(s, self.context, asked)

@@ -89,6 +89,8 @@ class Capture(Source[Settings]):
         picture = pixels.picture_of(shot.content)
         # What may fail comes first: memory that is taken for a frame goes with it, and is not given back before.
         planes = pixels.planes_of(shot.content, picture, self._reformatter)
+        if picture.format == "yuv420p" and not self.context.outputs_leave:
+            return Frame.of_planes(shot.stamp, planes, picture.width, picture.height)
         out = self.context.new_arrays({"pixels": (picture.shape, "uint8")})["pixels"]
         pixels.fill(out, planes)
         return Frame(shot.stamp, out, picture.width, picture.height, picture.format)

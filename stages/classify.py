@@ -14,6 +14,7 @@ from pydantic import Field
 
 from pipeline.errors import UserError
 from stages.inference.behind_model import BehindModel, BehindModelSettings, ModelBefore
+from stages.inference.output_checks import WrongShapes
 from stages.messages import Labels, Tensor
 from stages.vision.foreign_text import shown
 from stages.vision.probabilities import Activation, probabilities
@@ -44,7 +45,7 @@ class Classify(BehindModel[ClassifySettings]):
 
     @classmethod
     def stated(cls, settings: ClassifySettings) -> Stated:
-        return Stated("classes", classes=settings.class_names)
+        return Stated("classes", classes=settings.class_names, outputs=(settings.output,) if settings.output else None)
 
     @classmethod
     def followed(cls, settings: ClassifySettings, found: ModelBefore) -> Mapping[str, Any]:
@@ -52,6 +53,7 @@ class Classify(BehindModel[ClassifySettings]):
 
     def open(self) -> None:
         self.settings = self.known_settings()
+        self._wrong_shapes = WrongShapes(self.context)
 
     def process(self, items: Sequence[Tensor]) -> Iterable[Labels]:
         return (self._labels(item) for item in items)
@@ -59,19 +61,20 @@ class Classify(BehindModel[ClassifySettings]):
     def _labels(self, item: Tensor) -> Labels:
         rows = self._rows(item)
         names = self.settings.class_names or tuple(f"class{number}" for number in range(rows.shape[1]))
-        if len(names) != rows.shape[1]:
-            raise UserError(self._say(f"the model gives {rows.shape[1]} scores, and `class_names` has {len(names)}"))
         return Labels(item.stamp, probabilities(rows, self.settings.activation), names, item.owner)
 
     def _rows(self, item: Tensor) -> NDArray[np.float32]:
+        """(n, classes). Raises UserError where the model has no such output, BadItem where it is another shape."""
         name = self.settings.output or next(iter(item.arrays_by_name), "")
         rows = item.arrays_by_name.get(name)
-        if rows is None or rows.ndim != 2:
-            there = (
-                ", ".join(f"{shown(key)} {list(array.shape)}" for key, array in item.arrays_by_name.items()) or "none"
-            )
-            raise UserError(self._say(f"expected an output `{shown(name)}` of (rows, classes), got {there}"))
+        if rows is None:
+            there = ", ".join(map(shown, item.arrays_by_name)) or "none"
+            raise UserError(self._say(f"the model has no output {shown(name)}; it has: {there}"))
+        names = self.settings.class_names
+        if rows.ndim != 2 or len(rows) != item.rows or rows.shape[1] < 1:
+            told = f"expected an output `{shown(name)}` of ({item.rows}, classes), got {rows.shape}"
+            raise self._wrong_shapes.dropped(name, told)
+        if names and len(names) != rows.shape[1]:
+            told = f"the model gives {rows.shape[1]} scores, and there are {len(names)} names of classes"
+            raise self._wrong_shapes.dropped(name, told)
         return np.asarray(rows, np.float32)
-
-    def _say(self, text: str) -> str:
-        return f"stage {self.context.stage}: {text}"

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from pipeline.stage import Ports, Settings, Stage
 from stages.messages import Frame, People, Tensor
-from stages.vision.cropping import crop_bgr, crop_fits, crop_i420
+from stages.vision.cropping import crop_bgr, crop_fits, crop_planes
 
 IMAGE = "image"
 Side = Annotated[int, Field(ge=16, le=2048)]
@@ -63,7 +63,9 @@ class Crop(Stage[CropSettings]):
             self.context.count("skipped.crops", frame.stamp.camera, len(people) - len(owner))
         fit = crop_fits(people.boxes[owner], size, self.settings.margin)
         images = self.context.new_arrays({IMAGE: ((len(owner), height, width, 3), "uint8")})[IMAGE]
-        draw = crop_i420 if frame.format == "yuv420p" else crop_bgr
         for row, image in zip(fit, images, strict=True):
-            draw(frame.pixels, row, image, self.settings.pad)
+            if frame.format == "yuv420p":
+                crop_planes(frame.planes, row, image, self.settings.pad)
+            else:
+                crop_bgr(frame.pixels, row, image, self.settings.pad)
         return Tensor(frame.stamp, {IMAGE: images}, fit, (frame.width, frame.height), size, owner.astype(np.int64))

@@ -9,40 +9,35 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
 from pipeline.cores import usable_cores
-from pipeline.errors import BadItem, EnvironmentProblem, Unavailable, UserError
+from pipeline.errors import BadItem, EnvironmentProblem, SettingError, Unavailable, UserError
 from pipeline.messages import Array
 from pipeline.stage import Stage, Upstream
 from stages.inference import onnxruntime_engine
-from stages.inference.automatic import choose_once
 from stages.inference.batches import BatchRuns, Given, Row
 from stages.inference.contracts import check_size
-from stages.inference.devices import device_of, on_device
-from stages.inference.engine import Engine, Opened, ProviderName
-from stages.inference.feeds import FeedError
+from stages.inference.devices import device_of
+from stages.inference.engine import WrongOutput
 from stages.inference.infer_settings import InferSettings
-from stages.inference.model_files import find_libraries, find_model, sha256_of, verify_model
+from stages.inference.model_files import find_model, sha256_of, verify_model
 from stages.inference.model_inputs import (
-    black,
     first_size,
     inputs_of,
     reading_problems,
     signature_of,
+    size_problems,
+    told_size,
     wanted_picture,
 )
-from stages.inference.opening import Asked, open_model
-from stages.inference.served_models import open_served
-from stages.inference.server_settings import ServerSettings
-from stages.inference.tuner import Task, tuned
-from stages.inference.tuning import Tuned, rows_worth_trying
+from stages.inference.output_checks import WrongShapes, check_numbers
+from stages.inference.readiness import ReadyModel, ready_model, shares_of_operations
 from stages.messages import Tensor
-from stages.vision.foreign_text import shown
+from stages.vision.letterbox import Size
 
 __all__ = ["Infer", "InferSettings"]
 
@@ -60,7 +55,7 @@ class Infer(Stage[InferSettings]):
     outputs = (Tensor,)
     own_thread = True
     thread_safe = True
-    adapts = ("format", "keypoints")
+    adapts = ("format", "keypoints", "outputs")
 
     @classmethod
     def check(cls, settings: InferSettings, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
@@ -70,14 +65,15 @@ class Infer(Stage[InferSettings]):
         try:
             path = find_model(settings.file, base_folder)
             signature = signature_of(path, settings, base_folder)
-            inputs_of(signature, settings)
+            contract, _ = inputs_of(signature, settings)
             verify_model(path, settings.sha256)
-        except FeedError as error:
-            yield ("feeds", error.name), str(error)
+        except SettingError as error:
+            yield error.path, str(error)
         except UserError as error:
             yield ("model",), str(error)
         else:
             yield from reading_problems(signature, settings)
+            yield from size_problems(contract, settings)
         yield from settings.problems()
 
     @classmethod
@@ -97,16 +93,16 @@ class Infer(Stage[InferSettings]):
 
     @classmethod
     def follow(cls, settings: InferSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
-        pictures = [(name, said["picture"]["size"]) for name, said in upstream.stages.items() if "picture" in said]
+        sizes = {name: said["picture"]["size"] for name, said in upstream.nearest("picture").items()}
         found: dict[str, Any] = {}
-        if pictures and not isinstance(size := pictures[-1][1], str):
+        if sizes and not isinstance(size := next(iter(sizes.values())), str):
             found["picture_size"] = settings.picture_size or size
         if settings.server:
             return found
         path = find_model(settings.file, base_folder)
-        if pictures:
+        for sender, size in sizes.items():
             signature = signature_of(path, settings, base_folder)
-            check_size(inputs_of(signature, settings)[0], settings.file, *pictures[-1])
+            check_size(inputs_of(signature, settings)[0], settings.file, sender, size)
         return found if settings.sha256 else {**found, "sha256": sha256_of(path)}
 
     @classmethod
@@ -116,13 +112,9 @@ class Infer(Stage[InferSettings]):
     def open(self) -> None:
         began = time.monotonic()
         s = self.settings
-        self._engine, passed_over = self._open_server(s.server) if s.server else self._open_file(s.file)
-        signature = self._engine.signature
-        for _, text in reading_problems(signature, s):
-            raise UserError(self._say(text))
-        self._contract, self._feeds = inputs_of(signature, s)
-        sizes = (self._contract.batch,) if self._contract.batch else s.batch_sizes
-        fastest = self._tuned(sizes, time.monotonic() - began) if s.tune else Tuned()
+        ready = ready_model(s, self.context)
+        self._engine, self._contract, self._feeds = ready.engine, ready.contract, ready.feeds
+        sizes, fastest = ready.sizes, ready.fastest
         most = min(fastest.rows or s.max_rows, self._engine.most_rows or s.max_rows)
         if sizes and sizes[-1] > (self._engine.most_rows or sizes[-1]):
             raise UserError(
@@ -137,77 +129,24 @@ class Infer(Stage[InferSettings]):
             at_once=fastest.at_once,
             stated=s.stated,
         )
-        self._nothing = {name: row[:0] for name, row in self._warm_up(sizes).items()}
-        for provider, why in passed_over.items():
-            self.context.log.warning("provider_unavailable", wanted=provider, runs_on=self._engine.provider, why=why)
-        self._say_what_was_opened(round(time.monotonic() - began, 3))
+        self._wrong_shapes = WrongShapes(self.context)
+        size = first_size(self._contract, self._engine.signature, s)
+        self._nothing = {name: row[:0] for name, row in self._warm_up(sizes, size).items()}
+        for provider, why in ready.passed_over.items():
+            # What nobody named is merely not here.
+            say = self.context.log.warning if provider in s.providers else self.context.log.info
+            say("provider_unavailable", wanted=provider, runs_on=self._engine.provider, why=why)
+        self._say_what_was_opened(ready, round(time.monotonic() - began, 3), told_size(self._contract, size, s))
 
-    def _open_server(self, server: ServerSettings) -> Opened:
-        return Opened(open_served(server, self.context.base_folder), {})
-
-    def _open_file(self, name: str) -> Opened:
-        path = find_model(name, self.context.base_folder)
-        verify_model(path, self.settings.sha256)
-        asked, not_chosen = self._asked(path)
-        self._found = path, asked
-        engine, passed_over = open_model(path, asked)
-        return Opened(engine, {**not_chosen, **passed_over})
-
-    def _asked(self, path: Path) -> tuple[Asked, Mapping[str, str]]:
-        """How the model is to be opened, and which providers have been tried in vain: provider -> why."""
-        s, folder = self.settings, self.context.base_folder
-        device = device_of(s.devices, self.context.worker)
-        options = {name: on_device(s.options.of(name, folder), name, device) for name in get_args(ProviderName)}
-        names = tuple(name for name in s.providers if name != "auto")
-        asked = Asked(
-            names,
-            s.intra_op_threads,
-            s.precision,
-            options,
-            find_libraries(s.custom_ops, folder),
-            s.io_binding,
-            self.context.threads,
-        )
-        if names:
-            return asked, {}
-        file = self.context.state_folder / f"provider.{self.context.worker}.json"
-        choice = choose_once(file, path, asked, self._black(path))
-        return replace(asked, providers=choice.providers), choice.passed_over
-
-    def _tuned(self, sizes: Sequence[int], open_s: float) -> Tuned:
-        """The engine becomes the fastest on this CPU; how it is to be run."""
-        path, asked = self._found
-        if self._engine.provider != onnxruntime_engine.CPU:
-            self.context.log.info("model_not_tuned", why=f"{self._engine.provider} runs it, and only the CPU is tuned")
-            return Tuned()
-        s, usual = self.settings, self._engine
-        width, height = size = first_size(self._contract, usual.signature, s)
-
-        def engine(threads: int) -> Engine:
-            on_cpu = replace(asked, providers=("cpu",), threads=threads)
-            return usual if threads == asked.threads else open_model(path, on_cpu).engine
-
-        def pictures(rows: int) -> Mapping[str, Array]:
-            return black(self._contract, self._feeds, rows, size)
-
-        sha256 = s.sha256 or sha256_of(path)
-        key = {"model": sha256, "picture": [width, height], "onnxruntime": onnxruntime_engine.version()}
-        rows = rows_worth_trying(sizes, s.max_rows)
-        task = Task(key, engine, open_s, pictures, self.context.threads, rows)
-        found = tuned(task, self.context.log, first_start=self.context.incarnation == 1)
-        self._engine = engine(found.threads)
-        return found
-
-    def _black(self, path: Path) -> Mapping[str, Array]:
-        """The model's inputs for black pictures."""
-        signature = signature_of(path, self.settings, self.context.base_folder)
-        contract, feeds = inputs_of(signature, self.settings)
-        rows = contract.batch or min(self.settings.batch_sizes, default=1)
-        return black(contract, feeds, rows, first_size(contract, signature, self.settings))
-
-    def _say_what_was_opened(self, seconds: float) -> None:
-        nodes = ", ".join(f"{name} {share:.0%}" for name, share in self._engine.placement.shares().items())
-        facts: dict[str, Any] = {"provider": self._engine.provider, "nodes": nodes, "seconds": seconds}
+    def _say_what_was_opened(self, ready: ReadyModel, seconds: float, size: str) -> None:
+        operations = shares_of_operations(ready, self.settings, self.context.base_folder)
+        facts: dict[str, Any] = {
+            "provider": self._engine.provider,
+            "nodes": _told(self._engine.placement.shares()),
+            "operations": _told(operations),
+            "pictures": size,
+            "seconds": seconds,
+        }
         device = device_of(self.settings.devices, self.context.worker)
         if device is not None:
             there = self._engine.provider in onnxruntime_engine.with_devices()
@@ -229,9 +168,11 @@ class Infer(Stage[InferSettings]):
         try:
             given = [Given(picture, self._feeds.of_item(item)) for item, picture in zip(items, pictures, strict=True)]
             rows = self._runs.rows(given)
+            return [self._result(item, own) for item, own in zip(items, rows, strict=True)]
         except UserError as error:
             raise UserError(self._say(str(error))) from None
-        return [self._result(item, own) for item, own in zip(items, rows, strict=True)]
+        except WrongOutput as error:
+            raise self._wrong_shapes.dropped(error.output, str(error)) from None
 
     def _picture(self, item: Tensor) -> Array:
         """uint8 RGB (n, H, W, 3). Raises UserError where the stage before makes something else."""
@@ -252,39 +193,41 @@ class Infer(Stage[InferSettings]):
         return picture
 
     def _result(self, item: Tensor, rows: Sequence[Row]) -> Tensor:
-        """One item's message. Raises BadItem where a value is not finite: nothing behind could judge it."""
-        outputs: Mapping[str, Array] = rows[0] if len(rows) == 1 else self._joined(rows)
-        for name, output in outputs.items():
-            if output.dtype.kind == "f" and not np.isfinite(output).all():
-                raise BadItem("nonfinite", f"output `{shown(name)}` holds a value that is no number")
+        """One item's message. Raises BadItem where a value is not finite, WrongOutput where its rows differ."""
+        outputs = rows[0] if len(rows) == 1 else self._runs.joined(rows) if rows else self._nothing
+        check_numbers(outputs)
         return Tensor(item.stamp, self._placed(outputs), item.fit, item.frame_size, item.picture_size, item.owner)
 
-    def _joined(self, rows: Sequence[Row]) -> Row:
-        return self._runs.joined(rows) if rows else self._nothing
-
     def _placed(self, outputs: Mapping[str, Array]) -> Mapping[str, Array]:
-        """Large outputs where the next stage reads them, small ones as they are."""
-        if sum(output.nbytes for output in outputs.values()) < LARGE_BYTES:
+        """Large outputs where the next process reads them; small ones, and those that stay in this one, as they are."""
+        if not self.context.outputs_leave or sum(output.nbytes for output in outputs.values()) < LARGE_BYTES:
             return outputs
         placed = self.context.new_arrays({name: (a.shape, a.dtype.name) for name, a in outputs.items()})
         for name, output in outputs.items():
             np.copyto(placed[name], output)
         return placed
 
-    def _warm_up(self, sizes: Sequence[int]) -> Row:
+    def _warm_up(self, sizes: Sequence[int], size: Size) -> Row:
         """First runs, so that no frame waits for what providers put off until then (TensorRT its engines)."""
-        width, height = size = first_size(self._contract, self._engine.signature, self.settings)
+        width, height = size
         try:
             for count in sizes or (1,):
                 nobody = Given(np.zeros((count, height, width, 3), np.uint8), self._feeds.of_black(count, size))
                 [rows] = self._runs.rows([nobody])
-        except UserError as error:
+        except (UserError, WrongOutput) as error:
             raise UserError(self._say(str(error))) from None
         except Unavailable as error:
             raise EnvironmentProblem(self._say(str(error))) from None
         except BadItem as error:
-            raise UserError(self._say(f"{self.settings.shown_model} does not run on a picture: {error}")) from None
+            told = told_size(self._contract, size, self.settings)
+            raise UserError(
+                self._say(f"{self.settings.shown_model} does not run on pictures of {told}: {error}")
+            ) from None
         return rows[0]
 
     def _say(self, text: str) -> str:
         return f"stage {self.context.stage}: {text}"
+
+
+def _told(shares: Mapping[str, float] | None) -> str:
+    return ", ".join(f"{name} {share:.1%}" for name, share in shares.items()) if shares else "not known"

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from pipeline.errors import WireError
 from pipeline.messages import Array, End, Event, Fields, Message, Stamp, Tombstone
+from stages.vision.planes import U8, Planes, join, split
 
 __all__ = ["End", "Event", "Frame", "Labels", "People", "Stamp", "Tensor", "Tombstone", "Tracks"]
 
@@ -34,15 +35,36 @@ class Frame(Message):
 
     `bgr24`: `pixels` is (H, W, 3) uint8 BGR. `yuv420p`: (H * 3 // 2, W) uint8, the planes
     Y, U, V one after the other in memory (I420, limited range, even width and height), as
-    cv2.COLOR_YUV2BGR_I420 takes it.
+    cv2.COLOR_YUV2BGR_I420 takes it. Where the planes lie apart (`of_planes`), `pixels` is a copy, made when it is
+    first asked for: who can take planes asks for those.
     """
 
     TYPE: ClassVar[str] = "frame"
 
-    pixels: NDArray[np.uint8]
+    pixels: U8
     width: int
     height: int
     format: PixelFormat = "bgr24"
+    planes: Planes = field(init=False, repr=False)
+    """Of a `yuv420p` frame: Y (H, W), U and V (H / 2, W / 2), to read."""
+
+    @classmethod
+    def of_planes(cls, stamp: Stamp, planes: Planes, width: int, height: int) -> Self:
+        """A `yuv420p` frame whose planes (`stages.vision.planes`) lie apart; nothing is copied."""
+        frame = cls.__new__(cls)
+        frame.__dict__.update(stamp=stamp, width=width, height=height, format="yuv420p", planes=planes)
+        return frame
+
+    def __getattr__(self, name: str) -> Any:
+        """`pixels` and `planes` of a frame that was given the other one. Called once for each, as it is kept."""
+        if name == "pixels" and "planes" in self.__dict__:
+            made: Any = join(self.planes)
+        elif name == "planes" and self.__dict__.get("format") == "yuv420p":
+            made = split(self.pixels)
+        else:
+            raise AttributeError(f"a frame has no {name}")
+        self.__dict__[name] = made
+        return made
 
     def fields(self) -> Fields:
         return {"width": self.width, "height": self.height, "format": self.format}

@@ -13,7 +13,8 @@ from pipeline.stage import Settings, Stage
 from stages.messages import Frame, Tensor
 from stages.vision import letterbox
 from stages.vision.letterbox import Align, Fit, Size
-from stages.vision.yuv import U8, bgr_to_rgb, i420_to_rgb
+from stages.vision.planes import U8
+from stages.vision.yuv import bgr_to_rgb, i420_to_rgb, planes_to_rgb
 
 Side = Annotated[int, Field(ge=16, le=8192)]
 
@@ -60,6 +61,7 @@ class Preprocess(Stage[PreprocessSettings]):
     settings_type = PreprocessSettings
     inputs = Frame
     outputs = (Tensor,)
+    thread_safe = True
     adapts = ("size", "align", "pad")
 
     @classmethod
@@ -95,5 +97,10 @@ def draw(frame: Frame, fit: Fit, out: U8, pad: int) -> None:
     out[:top], out[top + height :] = pad, pad
     rows = out[top : top + height]
     rows[:, :left], rows[:, left + width :] = pad, pad
-    convert = i420_to_rgb if frame.format == "yuv420p" else bgr_to_rgb
-    convert(frame.pixels, inner, rows[:, left : left + width])
+    place = rows[:, left : left + width]
+    if frame.format != "yuv420p":
+        bgr_to_rgb(frame.pixels, inner, place)
+    elif inner == (frame.width, frame.height):
+        i420_to_rgb(frame.pixels, place)
+    else:
+        planes_to_rgb(frame.planes, inner, place)

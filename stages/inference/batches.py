@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pipeline.errors import BadItem, UserError
+from pipeline.errors import BadItem
 from pipeline.messages import Array
 from stages.inference.contracts import NOTHING_STATED, mixed_output
-from stages.inference.engine import Engine, RunFailed
+from stages.inference.engine import Engine, RunFailed, WrongOutput
 from stages.inference.feeds import NO_FEEDS, Feeds
+from stages.inference.output_checks import check_shape
 from stages.inference.pinned import TakesFromHost, plain_array
 from stages.vision.batching import runs_of
 from stages.vision.decoding.end2end import joined_rows, rows_by_image
@@ -73,7 +74,7 @@ class BatchRuns:
         self._sizes = sizes
         self._most = most
         self._mixed = mixed_output(engine.signature, stated)
-        self._names = [port.name for port in engine.signature.outputs]
+        self._ports = {port.name: port for port in engine.signature.outputs}
         self._new_array = engine.new_array if isinstance(engine, TakesFromHost) else plain_array
         self._threads = threading.local()
         self._turns = threading.Semaphore(at_once) if at_once else nullcontext()
@@ -81,7 +82,7 @@ class BatchRuns:
     def rows(self, items: Sequence[Given]) -> list[list[Row]]:
         """What the model says of each picture of each item: those of one size share runs.
 
-        Raises BadItem where the model does not take them, UserError where its outputs have no axis of pictures.
+        Raises BadItem where the model does not take them, WrongOutput where its outputs are not those that it promises.
         """
         results: list[list[Row]] = [[] for _ in items]
         groups: dict[tuple[int, ...], list[int]] = {}
@@ -94,10 +95,13 @@ class BatchRuns:
         return results
 
     def joined(self, rows: Sequence[Row]) -> Row:
-        """One or more rows as arrays of so many."""
-        return {name: self._stacked(name, [row[name] for row in rows]) for name in self._names}
+        """One or more rows as arrays of so many. Raises WrongOutput where they differ in their shapes."""
+        return {name: self._stacked(name, [row[name] for row in rows]) for name in self._ports}
 
     def _stacked(self, name: str, parts: list[Array]) -> Array:
+        first_common = 2 if name == self._mixed else 1
+        if len(shapes := {part.shape[first_common:] for part in parts}) > 1:
+            raise WrongOutput(name, f"output `{shown(name)}` differs from run to run: {', '.join(map(str, shapes))}")
         return joined_rows(parts) if name == self._mixed else np.concatenate(parts)
 
     def _run(self, items: Sequence[Given]) -> Iterator[Row]:
@@ -125,17 +129,16 @@ class BatchRuns:
         except RunFailed as error:
             raise BadItem("model_failed", str(error)) from None
         each = [self._each(name, output, count) for name, output in outputs.items()]
-        return [dict(zip(self._names, parts, strict=True)) for parts in zip(*each, strict=True)]
+        return [dict(zip(self._ports, parts, strict=True)) for parts in zip(*each, strict=True)]
 
     def _each(self, name: str, output: Array, count: int) -> Sequence[Array]:
         """What an output says of each of ``count`` pictures, with a leading axis of 1."""
+        check_shape(self._ports[name], output, None if name == self._mixed else count)
         if name == self._mixed:
             try:
                 return rows_by_image(output, count)
             except ValueError as error:
                 raise BadItem("nonfinite", f"output `{shown(name)}`: {error}") from None
-        if output.ndim == 0 or len(output) != count:
-            raise UserError(f"output `{shown(name)}` is {output.shape} for {count} pictures: no axis for them")
         return [output[index : index + 1] for index in range(count)]
 
     def _converter(self) -> Converter:

@@ -1,26 +1,31 @@
 """Stages behind a model: what their settings do not say is read from the model, in a file or on a server.
 
 what is stated here  ── wants, when the graph is checked ───> `infer`, which reads its model by it as well
-model in a file      ── follow, when the graph is checked ──> the settings, as they stand in the plan
+models in files      ── follow, when the graph is checked ──> the settings, as they stand in the plan
 model on a server    ── open, when the server is asked ─────> the settings of this process
+neither of them      ── the first item, by its outputs ─────> the settings of this process
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from pydantic import Field
 
-from pipeline.errors import UserError
+from pipeline.errors import SettingError, UserError
 from pipeline.stage import Settings, Stage, Upstream
 from stages.inference.contracts import reading_of
 from stages.inference.model_files import find_libraries, find_model
 from stages.inference.served_models import signature_of_served
 from stages.inference.server_settings import ServerSettings
-from stages.inference.signatures import read_signature, signature_of_file
+from stages.inference.signatures import read_signature, signature_of_file, signature_of_item
+from stages.messages import Tensor
+from stages.vision.foreign_text import shown
 from stages.vision.recognition import Reading, Signature, Stated
+
+_MOST_SHOWN = 5
 
 
 class BehindModelSettings(Settings):
@@ -34,7 +39,7 @@ class BehindModelSettings(Settings):
 
 
 class ModelBefore(NamedTuple):
-    """The nearest model before a stage, and what it is."""
+    """A model before a stage, with none between them, and what it is."""
 
     name: str
     reading: Reading
@@ -59,21 +64,29 @@ class BehindModel(Stage[S]):
         raise NotImplementedError
 
     @classmethod
+    def read(cls, signature: Signature, name: str, stated: Stated) -> Reading:
+        """What the model is; ``name`` is its in errors. Raises UserError where that cannot be said."""
+        return read_signature(signature, name, stated)
+
+    @classmethod
     def wants(cls, settings: S, base_folder: Path) -> Mapping[str, Any]:
         """What the settings say of the model: `infer`, and what makes its pictures, are to read it in the same way."""
         return cls.stated(settings).said()
 
     @classmethod
     def follow(cls, settings: S, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
-        models = [it for it in upstream.stages.items() if "model_file" in it[1] or "model_server" in it[1]]
-        if not models:
-            return {}
-        stage, said = models[-1]
+        models = upstream.nearest("model_file", "model_server")
+        found = {stage: cls._behind(settings, base_folder, stage, said) for stage, said in models.items()}
+        return _same(found)
+
+    @classmethod
+    def _behind(cls, settings: S, base_folder: Path, stage: str, said: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What follows from the model that ``stage`` runs."""
         own, told = cls.stated(settings), Stated(**said.get("model_stated", {}))
         agreed = _agreed(own, told, stage)
         if "model_file" in said:
             model = _in_file(said["model_file"], base_folder)
-            return cls.followed(settings, model.read_by(agreed, told, stage))
+            return cls.followed(settings, model.read_by(cls.read, agreed, told, stage))
         if agreed.said() != told.said():
             raise UserError(_untold(stage, agreed))
         found = {key: value for key, value in told.said().items() if key in cls.settings_type.model_fields}
@@ -88,8 +101,27 @@ class BehindModel(Stage[S]):
         if not s.server:
             return s
         signature = signature_of_served(s.server, self.context.base_folder)
-        found = ModelBefore(str(s.server), read_signature(signature, str(s.server), self.stated(s)))
-        return s.model_copy(update=dict(self.followed(s, found)))
+        found = ModelBefore(str(s.server), self.read(signature, str(s.server), self.stated(s)))
+        return self._followed(found)
+
+    def shown_settings(self, item: Tensor) -> S:
+        """With what the outputs in an item show of the model, for a stage that has none before it.
+
+        Raises UserError where they are not those of what is stated.
+        """
+        stated, name = self.stated(self.settings), self._say("the model before it")
+        found = ModelBefore(name, self.read(signature_of_item(item, stated), name, stated))
+        return self._followed(found)
+
+    def _followed(self, found: ModelBefore) -> S:
+        try:
+            return self.settings.model_copy(update=dict(self.followed(self.settings, found)))
+        except SettingError as error:
+            raise UserError(self._say(str(error))) from None
+
+    def _say(self, text: str) -> str:
+        """With the stage's name."""
+        return f"stage {self.context.stage}: {text}"
 
 
 class _InFile(NamedTuple):
@@ -98,9 +130,11 @@ class _InFile(NamedTuple):
     name: str
     signature: Signature
 
-    def read_by(self, agreed: Stated, told: Stated, stage: str) -> ModelBefore:
+    def read_by(
+        self, read: Callable[[Signature, str, Stated], Reading], agreed: Stated, told: Stated, stage: str
+    ) -> ModelBefore:
         """What the model is. Raises UserError where that cannot be said, or ``stage`` takes it for something else."""
-        reading = read_signature(self.signature, self.name, agreed)
+        reading = read(self.signature, self.name, agreed)
         if agreed.said() != told.said():
             there = reading_of(self.signature, told)
             if there is None or (there.format, there.keypoints) != (reading.format, reading.keypoints):
@@ -121,6 +155,35 @@ def _agreed(own: Stated, told: Stated, stage: str) -> Stated:
         if there != value:
             raise UserError(f"it takes the model's {key} to be {value}, and `{stage}` {there}: write the same in both")
     return own.over(told)
+
+
+def _same(found: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+    """What follows from each of the models: stage -> settings. Raises UserError where that is not the same."""
+    if not found:
+        return {}
+    (first, settings), *others = found.items()
+    for stage, other in others:
+        keys = [key for key in dict.fromkeys(("server", *settings, *other)) if settings.get(key) != other.get(key)]
+        if keys:
+            one, two = (_told(keys[0], each.get(keys[0])) for each in (settings, other))
+            raise UserError(
+                f"the models of `{first}` and `{stage}` come together here and are read differently: the first has "
+                f"{one}, the second {two}; put a stage like this one behind each, and merge what these make"
+                + ("; or say here what the classes of both are: `class_names`" if keys == ["class_names"] else "")
+            )
+    return settings
+
+
+def _told(key: str, value: Any) -> str:
+    """A setting and its value, for people."""
+    if not value:
+        return f"no {key}"
+    if key == "server":
+        return str(ServerSettings.model_validate(value))
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return f"{key} {value}"
+    names = list(map(shown, value))
+    return f"{key} {', '.join(names[:_MOST_SHOWN])}{f', ... ({len(names)})' if len(names) > _MOST_SHOWN else ''}"
 
 
 def _untold(stage: str, stated: Stated) -> str:

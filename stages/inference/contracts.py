@@ -7,10 +7,18 @@ from types import MappingProxyType
 
 from pydantic import Field
 
-from pipeline.errors import UserError
+from pipeline.errors import SettingError, UserError
 from pipeline.stage import Settings
 from stages.inference.feeds import Feed, picture_input
-from stages.vision.model_contract import ContractError, InputContract, Layout, Order, Overrides, derive_contract
+from stages.vision.model_contract import (
+    ContractError,
+    InputContract,
+    Layout,
+    LayoutError,
+    Order,
+    Overrides,
+    derive_contract,
+)
 from stages.vision.recognition import Reading, Signature, Stated, Unrecognised, recognise
 
 NOTHING_ELSE: Mapping[str, Feed] = MappingProxyType({})
@@ -46,6 +54,8 @@ def read_contract(
     overrides = Overrides(stated.layout, stated.order or order, stated.scale if stated.scale is not None else scale)
     try:
         return derive_contract(*port, overrides)
+    except LayoutError as error:
+        raise SettingError(("input", "layout"), f"{model}: {error}") from None
     except ContractError as error:
         raise UserError(f"{model}: {error}") from None
 

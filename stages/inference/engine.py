@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
 from pipeline.messages import Array
@@ -21,6 +21,14 @@ class RunFailed(Exception):
     """The model did not take this input; the text is one line of bounded length."""
 
 
+class WrongOutput(Exception):
+    """What a model gave has another shape or type than it promised. `output`: the name of what is wrong."""
+
+    def __init__(self, output: str, text: str) -> None:
+        self.output = output
+        super().__init__(text)
+
+
 class NotToBeHad(Exception):
     """This provider does not work on this machine, or does not take this model; the text says why."""
 
@@ -31,6 +39,8 @@ class Placement:
 
     nodes: Mapping[str, Counter[str]]
     """Provider -> operator -> how many."""
+    names: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Provider -> the names of its nodes, where they have any; those that were fused may have new ones."""
 
     def share(self, provider: str) -> float:
         """Of the nodes that this provider runs, 0 to 1."""
@@ -55,7 +65,7 @@ class Engine(Protocol):
     def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         """All outputs by name, in the model's order; they are the caller's, to read.
 
-        Raises RunFailed; an engine on another machine also Unavailable.
+        Raises RunFailed; an engine on another machine also Unavailable and WrongOutput.
         """
         ...
 

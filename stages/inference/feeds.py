@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from pipeline.errors import UserError
+from pipeline.errors import SettingError, UserError
 from pipeline.messages import Array
 from pipeline.stage import Settings
 from stages.messages import Tensor
@@ -39,12 +39,11 @@ Number = bool | int | float
 Numbers = Number | tuple[Number, ...] | tuple[tuple[Number, ...], ...]
 
 
-class FeedError(UserError):
+class FeedError(SettingError):
     """What stands in `feeds` does not fit, or nothing does; ``name``: of which input."""
 
     def __init__(self, name: str, text: str) -> None:
-        super().__init__(text)
-        self.name = name
+        super().__init__(("feeds", name), text)
 
 
 class ArrayFeed(Settings):
@@ -130,6 +129,13 @@ def picture_input(signature: Signature, model: str, feeds: Mapping[str, Feed]) -
     rest = [port for port in signature.inputs if port.name not in feeds]
     stated = [port for port in signature.inputs if feeds.get(port.name) == PICTURE]
     taken = stated or [port for port in rest if len(port.shape) == 4] or rest
+    if not rest and not stated:
+        name = max(signature.inputs, key=lambda port: len(port.shape) == 4).name
+        raise FeedError(
+            name,
+            f"{model} has {_named(signature.inputs)}, and `feeds` leaves none of these to the picture: remove "
+            f"`{shown(name)}`, or say `{shown(name)}: {PICTURE}`",
+        )
     if len(taken) != 1:
         raise UserError(
             f"{model}: expected one input that takes the picture, this model has: {_named(signature.inputs)}; "

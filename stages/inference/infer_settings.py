@@ -108,6 +108,12 @@ class InferSettings(Settings):
         le=1000,
         description="How many a person has, where it does not show; by default what the stage behind it says",
     )
+    outputs: tuple[str, ...] | None = Field(
+        None,
+        min_length=1,
+        description="The names of those by which it is read, where it has others beside them; by default what the "
+        "stage behind it says",
+    )
     input: InputSettings = Field(InputSettings(), description="What the model's input is, where it does not say so")
     feeds: Mapping[str, Feed] = Field(
         {},
@@ -168,7 +174,7 @@ class InferSettings(Settings):
     @property
     def stated(self) -> Stated:
         """What is said of the model beside what it says itself."""
-        return Stated(self.format, self.keypoints)
+        return Stated(self.format, self.keypoints, outputs=self.outputs)
 
     @property
     def file(self) -> str:

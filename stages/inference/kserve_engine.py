@@ -1,6 +1,7 @@
 """Models on another machine: an inference server that speaks KServe v2 (Triton and others), reached by gRPC.
 
     run --answer--> checked against what the server promised --> arrays
+        --not what it promised--> WrongOutput             costs the pictures that were asked about
         --away, slow, busy, starting again--> Unavailable     the same batch is tried again, nothing is lost
         --refused--> RunFailed                                costs the pictures that the server does not take
 
@@ -14,13 +15,14 @@ from typing import Any
 
 from tritonclient.grpc import InferInput
 
-from pipeline.errors import Unavailable, UserError
+from pipeline.errors import Unavailable
 from pipeline.messages import Array
-from stages.inference.engine import Placement, RunFailed
+from stages.inference.engine import Placement, RunFailed, WrongOutput
 from stages.inference.kserve_client import Away, Refused, ServerClient
 from stages.inference.kserve_facts import ServedModel
 from stages.inference.kserve_tensors import NoTensor, arrays_of, datatype_of
 from stages.inference.server_settings import ServerSettings
+from stages.vision.recognition import Port
 
 FIRST_RUN_S = 60.0
 """For the first request a server may load libraries, or build an engine."""
@@ -46,18 +48,23 @@ class KServeEngine:
         """All outputs by name, read-only.
 
         Raises Unavailable where the server does not answer now, RunFailed where it does not take this input, and
-        UserError where its answer is not what it said the model gives.
+        WrongOutput where its answer is not what it said the model gives.
         """
         response = self._answer([self._tensor(name, array) for name, array in inputs.items()])
-        try:
-            arrays = arrays_of(response.outputs, response.raw_output_contents, self.signature.outputs)
-        except NoTensor as error:
-            raise UserError(
-                f"{self._settings}: its answer is not what the server says of the model: {error}; "
-                "if another model was put in its place, run the graph anew"
-            ) from None
+        arrays = {port.name: self._array(response, port) for port in self.signature.outputs}
         self._timeout_s = self._settings.timeout_s
         return arrays
+
+    def _array(self, response: Any, port: Port) -> Array:
+        """One output of an answer."""
+        try:
+            return arrays_of(response.outputs, response.raw_output_contents, [port])[port.name]
+        except NoTensor as error:
+            raise WrongOutput(
+                port.name,
+                f"{self._settings}: its answer is not what the server says of the model: {error}; "
+                "if another model was put in its place, run the graph anew",
+            ) from None
 
     def _answer(self, tensors: list[InferInput]) -> Any:
         s = self._settings

@@ -6,14 +6,21 @@ ModelReady --> ModelMetadata    names, types, shapes; a side of -1 may be any, t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pipeline.errors import EnvironmentProblem
 from pipeline.spelling import did_you_mean
 from stages.inference.kserve_client import Away, Refused, ServerClient
 from stages.inference.kserve_tensors import NoTensor, port_of
+from stages.inference.model_safety import MAX_PORTS
 from stages.inference.server_settings import ServerSettings
+from stages.vision.foreign_text import shown
 from stages.vision.recognition import Signature
+
+_SHOWN = 100
+"""Letters of a server's words."""
+_LISTED = 20
 
 
 class ServedModel(NamedTuple):
@@ -43,7 +50,7 @@ class Questions:
         config = self._about_model("get_model_config")
         said = self._asked("get_server_metadata")
         most = config.config.max_batch_size if config else 0
-        server = f"{said.name} {said.version}".strip() if said else ""
+        server = shown(f"{said.name} {said.version}".strip(), _SHOWN) if said else ""
         return ServedModel(self._signature(metadata, config), max(most, 0) or None, server or "an inference server")
 
     def _ready(self) -> bool:
@@ -76,6 +83,9 @@ class Questions:
                 f"{self._settings}: the server does not say what its inputs and outputs are; "
                 "state them in the model's configuration there"
             )
+        ports = len(metadata.inputs) + len(metadata.outputs)
+        if ports > MAX_PORTS:
+            raise EnvironmentProblem(f"{self._settings}: {ports} inputs and outputs; expected at most {MAX_PORTS}")
         parameters = config.config.parameters if config else {}
         try:
             return Signature(
@@ -97,9 +107,15 @@ class Questions:
         if not own:
             names = sorted({entry.name for entry in entries})
             hint = did_you_mean(s.model, names)
-            return f"{s.url} has no model `{s.model}`; it has: {', '.join(names[:20])}{hint}"
+            return f"{s.url} has no model `{s.model}`; it has: {_listed(names)}{shown(hint, _SHOWN)}"
         versions = [entry.version for entry in own]
         if s.version and s.version not in versions and any(versions):
-            return f"{s.url} has no version {s.version} of model `{s.model}`; it has: {', '.join(sorted(versions))}"
+            return f"{s.url} has no version {s.version} of model `{s.model}`; it has: {_listed(sorted(versions))}"
         states = {f"{entry.state or 'not ready'}{f' ({entry.reason})' if entry.reason else ''}" for entry in own}
-        return f"{s}: not ready: {', '.join(sorted(states))}; load it there, and start again"
+        return f"{s}: not ready: {_listed(sorted(states))}; load it there, and start again"
+
+
+def _listed(said: Sequence[str]) -> str:
+    """A server's words, as one line of bounded length."""
+    more = f" and {len(said) - _LISTED} more" if len(said) > _LISTED else ""
+    return f"{', '.join(shown(one, _SHOWN) for one in said[:_LISTED])}{more}"

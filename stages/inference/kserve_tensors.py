@@ -16,8 +16,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from pipeline.messages import Array
+from stages.inference.model_safety import MAX_VALUES, are_sides
 from stages.vision.foreign_text import shown
 from stages.vision.recognition import Port
+
+_SHOWN = 100
+"""Letters of a server's words."""
 
 
 class _Kind(NamedTuple):
@@ -61,8 +65,13 @@ def port_of(tensor: Described) -> Port:
     kind = _KINDS.get(tensor.datatype)
     if kind is None:
         known = ", ".join(_KINDS)
-        raise NoTensor(f"`{tensor.name}` is of type {tensor.datatype or '(none)'}; expected one of {known}")
-    return Port(tensor.name, tuple(side if side >= 0 else None for side in tensor.shape), kind.onnx)
+        kind_there = shown(tensor.datatype, _SHOWN) or "(none)"
+        raise NoTensor(f"`{shown(tensor.name, _SHOWN)}` is of type {kind_there}; expected one of {known}")
+    sides = tuple(side if side >= 0 else None for side in tensor.shape)
+    if not are_sides(side for side in sides if side is not None):
+        name, there = shown(tensor.name, _SHOWN), shown(str(list(tensor.shape)), _SHOWN)
+        raise NoTensor(f"`{name}` has sides of {there}; expected at most {MAX_VALUES} values in all")
+    return Port(tensor.name, sides, kind.onnx)
 
 
 def datatype_of(port: Port) -> str:
@@ -82,7 +91,8 @@ def arrays_of(outputs: Sequence[Any], raw: Sequence[bytes], ports: Iterable[Port
     arrays = {}
     for port in ports:
         if port.name not in places:
-            raise NoTensor(f"expected an output `{shown(port.name)}`, got {', '.join(map(shown, places)) or 'none'}")
+            there = shown(", ".join(places), _SHOWN) or "none"
+            raise NoTensor(f"expected an output `{shown(port.name, _SHOWN)}`, got {there}")
         place = places[port.name]
         _agree(outputs[place], port)
         arrays[port.name] = _array(outputs[place], raw[place] if raw else None)

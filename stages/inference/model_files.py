@@ -6,8 +6,9 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.errors import UserError
+from pipeline.errors import SettingError, UserError
 from pipeline.paths import ASSET_PREFIX, instead_of_file, resolve
+from stages.assets import MODELS, how_to_get
 from stages.inference.model_safety import weight_files
 
 _PIECE = 1 << 20
@@ -19,7 +20,7 @@ def find_model(text: str, base_folder: Path) -> Path:
     if path.is_file():
         return path
     if text.startswith(ASSET_PREFIX):
-        raise UserError(f"the model {text} is not on this machine ({path}); get it with `camgraph assets pull`")
+        raise UserError(f"the model {text} is not on this machine ({path}); {how_to_get(text, MODELS)}")
     other = instead_of_file(path)
     raise UserError(f"{path} is {other}, expected an ONNX file" if other else f"no such model file: {path}")
 
@@ -29,8 +30,13 @@ def find_libraries(names: Iterable[str], base_folder: Path) -> tuple[Path, ...]:
     found = tuple(resolve(name, base_folder) for name in names)
     missing = [str(path) for path in found if not path.is_file()]
     if missing:
-        raise UserError(f"no such library of operators: {', '.join(missing)}")
+        raise SettingError(("custom_ops",), f"no such library of operators: {', '.join(missing)}")
     return found
+
+
+def stored_bytes(path: Path) -> int:
+    """Of the file, and of the files beside it that hold its weights. Raises UserError where it is no model."""
+    return sum(part.stat().st_size for part in (path, *weight_files(path)))
 
 
 def sha256_of(path: Path) -> str:
@@ -53,7 +59,8 @@ def verify_model(path: Path, sha256: str | None) -> None:
     """Refuse, with a UserError, a file of another hash than this one, if any: events name the model by it."""
     found = sha256_of(path) if sha256 else None
     if found != sha256:
-        raise UserError(
+        raise SettingError(
+            ("sha256",),
             f"{path}: its sha256 is {found}, expected {sha256}: it is another model, or has been changed since; "
-            "run the graph anew, or correct `sha256`"
+            "run the graph anew, or correct `sha256`",
         )

@@ -27,6 +27,14 @@ def first_size(contract: InputContract, signature: Signature, settings: InferSet
     return contract.width or likely[0], contract.height or likely[1]
 
 
+def told_size(contract: InputContract, size: tuple[int, int], settings: InferSettings) -> str:
+    """The size of a picture to begin with, for people, and that it is a guess where it is one."""
+    text = f"{size[0]} x {size[1]}"
+    if settings.picture_size is not None or None not in (contract.width, contract.height):
+        return text
+    return f"{text} to begin with; how large they are shows when they come, unless `picture_size` says it"
+
+
 def wanted_picture(signature: Signature, settings: InferSettings) -> Mapping[str, Any]:
     """What the model wants of the stage that makes its pictures, as far as that is known: size, align and pad."""
     reading = reading_of(signature, settings.stated)
@@ -57,6 +65,18 @@ def reading_problems(signature: Signature, settings: InferSettings) -> Iterator[
             read_signature(signature, settings.shown_model, settings.stated)
     except UserError as error:
         yield (next(iter(said)),), str(error)
+
+
+def size_problems(contract: InputContract, settings: InferSettings) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Where a stated size of pictures is none that the model takes: ((path of the key), text)."""
+    if settings.picture_size is not None and not contract.accepts(*settings.picture_size):
+        wanted = f"{contract.width or 'any'} x {contract.height or 'any'}"
+        width, height = settings.picture_size
+        yield (
+            ("picture_size",),
+            f"{settings.shown_model} takes pictures of {wanted} (width x height), got {width} x {height}: remove it; "
+            "it is meant for models that take any size",
+        )
 
 
 def signature_of(path: Path, settings: InferSettings, base_folder: Path) -> Signature:

@@ -172,11 +172,14 @@ def _options(wanted: Sequence[str], threads: int) -> ort.SessionOptions:
 
 def _placement_of(session: ort.InferenceSession) -> Placement:
     nodes: dict[str, Counter[str]] = {}
+    names: dict[str, set[str]] = {}
     # Older ones do not tell.
     told = getattr(session, "get_provider_graph_assignment_info", list)
     for part in told():
-        nodes.setdefault(part.ep_name, Counter()).update(node.op_type for node in part.get_nodes())
-    return Placement(nodes)
+        own = part.get_nodes()
+        nodes.setdefault(part.ep_name, Counter()).update(node.op_type for node in own)
+        names.setdefault(part.ep_name, set()).update(node.name for node in own if node.name)
+    return Placement(nodes, {provider: frozenset(of_it) for provider, of_it in names.items()})
 
 
 def _register(options: ort.SessionOptions, libraries: Sequence[Path]) -> None:

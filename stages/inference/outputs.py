@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
@@ -13,10 +13,12 @@ from pipeline.errors import BadItem, UserError
 from pipeline.messages import Array
 from pipeline.stage import Context
 from stages.inference.behind_model import BehindModelSettings
+from stages.inference.output_checks import WrongShapes
 from stages.messages import Tensor
 from stages.vision.decoding.detections import Detections
 from stages.vision.decoding.formats import Asked, detections_of
 from stages.vision.decoding.movenet_multipose import NotFinite
+from stages.vision.decoding.promised import WrongShape
 from stages.vision.foreign_text import shown
 from stages.vision.recognition import Format
 
@@ -57,43 +59,56 @@ class OutputReader:
         self._format = settings.format
         self._names = settings.outputs
         self._context = context
+        self._wrong_shapes = WrongShapes(context)
         self.asked = asked
 
     def detections(self, item: Tensor, row: int) -> Detections:
         """What the model found in one of an item's pictures, in its pixels; what has no place is left out and counted.
 
-        Raises UserError where these are no outputs of the format, BadItem where they hold values that are no numbers.
+        Raises BadItem where these are no outputs of the format, or hold values that are no numbers, and UserError where
+        the model has none of a name.
         """
-        outputs = [array[row] for array in self.arrays(item)]
+        arrays = self.arrays(item)
         try:
-            with np.errstate(over="ignore", invalid="ignore"):
-                found = detections_of(self._format, outputs, item.picture_size, self.asked)
+            outputs = [array[row] for array in arrays.values()]
+            found = detections_of(self._format, outputs, item.picture_size, self.asked)
         except NotFinite as error:
             raise BadItem("nonfinite", str(error)) from error
-        except ValueError as error:
-            text = f"stage {self._context.stage}: these are no outputs of format {self._format}: {error}"
-            raise UserError(text) from None
+        except WrongShape as error:
+            text = f"these are no outputs of format {self._format}: {error}"
+            raise self._wrong_shapes.dropped(list(arrays)[error.output], text) from None
+        if not len(found.scores):
+            return found
         placed = _placed(found)
         if not placed.all():
             self._context.count("skipped.nonfinite", item.stamp.camera, int((~placed).sum()))
             found = found.take(placed)
-        keypoints = np.concatenate([found.keypoints[..., :2], found.keypoints[..., 2:].clip(0, 1)], axis=-1)
+        keypoints = found.keypoints.copy()
+        keypoints[..., 2].clip(0, 1, out=keypoints[..., 2])
         return found._replace(scores=found.scores.clip(0, 1), keypoints=keypoints)
 
-    def arrays(self, item: Tensor) -> Sequence[Array]:
-        """Those of the format, in its order, of all rows. Raises UserError where one is missing."""
+    def arrays(self, item: Tensor) -> Mapping[str, Array]:
+        """Those of the format, in its order, of all rows.
+
+        Raises UserError where one is missing, BadItem where one has no row for each picture.
+        """
         names = self._names or tuple(item.arrays_by_name)[:1]
         missing = [name for name in names if name not in item.arrays_by_name]
-        if missing:
+        if missing or not names:
             there = ", ".join(map(shown, item.arrays_by_name)) or "none"
-            lacking = ", ".join(map(shown, missing))
-            raise UserError(f"stage {self._context.stage}: the model has no output {lacking}; it has: {there}")
-        return [item.arrays_by_name[name] for name in names]
+            lacking = "".join(f" {shown(name)}" for name in missing)
+            raise UserError(f"stage {self._context.stage}: the model has no output{lacking}; it has: {there}")
+        arrays = {name: item.arrays_by_name[name] for name in names}
+        for name, array in arrays.items():
+            if array.shape[:1] != (item.rows,):
+                told = f"output `{shown(name)}` is {array.shape} for {item.rows} pictures: no axis for them"
+                raise self._wrong_shapes.dropped(name, told)
+        return arrays
 
 
 def _placed(found: Detections) -> NDArray[np.bool_]:
-    """Which of them lie somewhere: in finite pixels, and not far out of any picture."""
-    people, points, values = found.keypoints.shape
-    numbers = np.concatenate([found.boxes_xyxy, found.keypoints.reshape(people, points * values)], axis=1)
+    """Which of them lie somewhere, in finite pixels and not far out of any picture, and are something."""
     # A NaN is not smaller than anything.
-    return np.asarray((np.abs(numbers) < _FARTHEST).all(axis=1))
+    boxes = (np.abs(found.boxes_xyxy) < _FARTHEST).all(axis=1)
+    points = (np.abs(found.keypoints) < _FARTHEST).all(axis=(1, 2))
+    return np.asarray(boxes & points & (found.classes >= 0))

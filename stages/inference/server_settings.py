@@ -20,6 +20,8 @@ from pipeline.stage import Settings
 
 _ENDPOINT = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?):(\d{1,5})")
 _LOOPBACK = re.compile(r"localhost|127\.\d+\.\d+\.\d+|\[::1\]")
+# A login, a query, `token=...` in a path.
+_MAY_HOLD_SECRETS = re.compile(r"[@?#=]")
 # What HTTP/2 lets a header hold; anything else would be refused with the token in the error.
 _HEADER_VALUE = re.compile(r"[\x20-\x7e]+")
 
@@ -62,7 +64,7 @@ class ServerSettings(Settings):
     def _is_endpoint(cls, url: str) -> str:
         match = _ENDPOINT.fullmatch(url)
         if match is None or not 0 < int(match[2]) < 65536:
-            shown = HIDDEN if "@" in url else url
+            shown = HIDDEN if _MAY_HOLD_SECRETS.search(url) else url
             raise ValueError(f"expected host:port of the server's gRPC endpoint, such as 10.0.0.5:8001, got `{shown}`")
         return url
 

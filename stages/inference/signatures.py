@@ -10,8 +10,9 @@ from onnx import ModelProto, TensorProto, ValueInfoProto
 from pipeline.errors import UserError
 from stages.inference.model_safety import checked_model
 from stages.inference.onnxruntime_engine import look_into
+from stages.messages import Tensor
 from stages.vision.foreign_text import shown
-from stages.vision.recognition import Port, Reading, Signature, Stated, Unrecognised, recognise
+from stages.vision.recognition import MIXING, Port, Reading, Signature, Stated, Unrecognised, recognise
 
 _NUMBERS = frozenset(
     f"tensor({name})"
@@ -19,6 +20,8 @@ _NUMBERS = frozenset(
         "float", "float16", "double", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
     )
 )  # fmt: skip
+_TYPES = {"float32": "float", "float64": "double"}
+"""NumPy's names of types that ONNX Runtime calls otherwise."""
 
 
 def signature_of_file(path: Path, libraries: tuple[Path, ...] = ()) -> Signature:
@@ -63,14 +66,27 @@ def _port(value: ValueInfoProto) -> Port:
     return Port(value.name, sides, kind)
 
 
+def signature_of_item(item: Tensor, stated: Stated) -> Signature:
+    """What a model's outputs in an item show of it; nothing is known of its input."""
+    skipped = 2 if stated.format in MIXING else 1
+    ports = (
+        Port(name, (None, *array.shape[skipped:]), f"tensor({_TYPES.get(array.dtype.name, array.dtype.name)})")
+        for name, array in item.arrays_by_name.items()
+    )
+    return Signature((Port("picture", (None, 3, None, None), "tensor(uint8)"),), tuple(ports))
+
+
 def read_model(path: Path, stated: Stated, libraries: tuple[Path, ...] = ()) -> Reading:
     """What a model file is. Raises UserError where that cannot be said."""
     return read_signature(signature_of_file(path, libraries), str(path), stated)
 
 
 def read_signature(signature: Signature, name: str, stated: Stated) -> Reading:
-    """What the model of this signature is; ``name`` is its in errors. Raises UserError where that cannot be said."""
+    """What the model of this signature is, for a graph; ``name`` is its in errors.
+
+    Raises UserError where that cannot be said.
+    """
     try:
         return recognise(signature, stated)
     except Unrecognised as error:
-        raise UserError(f"{name}: {error}") from None
+        raise UserError(f"{name}: {error}{error.in_graph}") from None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pipeline.errors import CamgraphError, UserError
 from pipeline.paths import ASSET_PREFIX, resolve
+from stages.assets import CLIPS, how_to_get
 from stages.reading import addresses, pictures
 from stages.reading.opening import is_text
 
@@ -24,7 +25,7 @@ def what_is_wrong(url: str, base_folder: Path) -> str:
     except UserError as error:
         return str(error)
     if problem and url.startswith(ASSET_PREFIX):
-        problem += "; get it with `camgraph assets pull`"
+        problem += f"; {how_to_get(addresses.file_of(url), CLIPS)}"
     return problem
 
 

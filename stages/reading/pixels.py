@@ -49,18 +49,20 @@ def picture_of(frame: VideoFrame) -> Picture:
     return Picture("yuv420p" if plain and width % 2 == 0 and height % 2 == 0 else "bgr24", width, height)
 
 
-def planes_of(frame: VideoFrame, picture: Picture, reformatter: VideoReformatter) -> Sequence[U8]:
+def planes_of(frame: VideoFrame, picture: Picture, reformatter: VideoReformatter) -> tuple[U8, ...]:
     """The planes of the frame, upright, in this form: views of it, or of a copy where it has to be converted.
+
+    The decoder may look at a picture again to make the next ones: the views are read-only.
 
     Raises av.FFmpegError, MemoryError or ValueError where it cannot be.
     """
     turns = quarter_turns(frame)
     if picture.format == "yuv420p":
-        return [np.rot90(_view(p, (p.height, p.width), (p.line_size, 1)), turns) for p in frame.planes]
+        return tuple(np.rot90(_view(p, (p.height, p.width), (p.line_size, 1)), turns) for p in frame.planes)
     # One thread: the result must not depend on the machine, and the cores belong to the model.
     converted = reformatter.reformat(frame, format="bgr24", threads=1, src_color_range=frame.color_range)
     plane = converted.planes[0]
-    return [np.rot90(_view(plane, (frame.height, frame.width, 3), (plane.line_size, 3, 1)), turns)]
+    return (np.rot90(_view(plane, (frame.height, frame.width, 3), (plane.line_size, 3, 1)), turns),)
 
 
 def fill(out: U8, planes: Sequence[U8]) -> None:
@@ -73,4 +75,6 @@ def fill(out: U8, planes: Sequence[U8]) -> None:
 
 def _view(plane: VideoPlane, shape: tuple[int, ...], strides: tuple[int, ...]) -> U8:
     """The plane's memory without the padding at the end of its lines."""
-    return np.ndarray(shape, np.uint8, cast("memoryview[int]", plane), strides=strides)
+    view = np.ndarray(shape, np.uint8, cast("memoryview[int]", plane), strides=strides)
+    view.flags.writeable = False
+    return view

@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.vision.letterbox import Size
-from stages.vision.yuv import planes
+from stages.vision.planes import U8, Planes, split
 
 F32 = NDArray[np.float32]
-U8 = NDArray[np.uint8]
 
 _MIN_SIDE = 1.0
 """Pixels: a box without area is looked at as if it were so large."""
@@ -43,15 +42,15 @@ def crop_bgr(bgr: U8, fit: F32, out: U8, grey: int) -> None:
     cv2.cvtColor(shown, cv2.COLOR_BGR2RGB, dst=out)
 
 
-def crop_i420(i420: U8, fit: F32, out: U8, grey: int) -> None:
-    """As ``crop_bgr``, from I420 (see `yuv`)."""
+def crop_planes(planes: Planes, fit: F32, out: U8, grey: int) -> None:
+    """As ``crop_bgr``, from planes (see `yuv`)."""
     height, width = (side + side % 2 for side in out.shape[:2])
     small = np.empty((height * 3 // 2, width), np.uint8)
     half = np.array([fit[0], fit[1], fit[2] / 2, fit[3] / 2], np.float32)
     # Limited range: 16 to 235 stand for 0 to 255.
     luma_grey = round(16 + grey * 219 / 255)
-    luma, u, v = planes(i420)
-    shown_luma, shown_u, shown_v = planes(small)
+    luma, u, v = planes
+    shown_luma, shown_u, shown_v = split(small)
     shown_luma[...] = _shown(luma, fit, (width, height), (luma_grey,))
     shown_u[...] = _shown(u, half, (width // 2, height // 2), (_GREY_CHROMA,))
     shown_v[...] = _shown(v, half, (width // 2, height // 2), (_GREY_CHROMA,))

@@ -9,7 +9,6 @@ Pictures come as uint8 RGB (n, H, W, 3).
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.vision.foreign_text import shown
+from stages.vision.metadata_literal import metadata_literal
 
 Layout = Literal["nchw", "nhwc"]
 Order = Literal["rgb", "bgr"]
@@ -38,6 +38,10 @@ _SENSIBLE = range(16, 8193)
 
 class ContractError(ValueError):
     """The input is none that a picture fits into, or cannot be understood from what the model says."""
+
+
+class LayoutError(ContractError):
+    """The layout that a person states is not that of the input."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ def _layout(stated: str, sides: Sequence[int | None], wanted: Layout | None) -> 
     fits: dict[Layout, bool] = {"nchw": sides[1] in (3, None), "nhwc": sides[3] in (3, None)}
     if wanted is not None:
         if not fits[wanted]:
-            raise ContractError(f"{stated}; that is not the layout {wanted}: its channel axis is not 3")
+            raise LayoutError(f"{stated}; that is not the layout {wanted}: its channel axis is not 3")
         return wanted
     certain = (sides[1] == 3, sides[3] == 3)
     if certain[0] == certain[1]:
@@ -115,10 +119,7 @@ def _layout(stated: str, sides: Sequence[int | None], wanted: Layout | None) -> 
 
 def stated_size(metadata: Mapping[str, str]) -> tuple[int, int] | None:
     """(width, height) by the metadata that Ultralytics writes (`imgsz`, "[height, width]"); None where it is none."""
-    try:
-        value = ast.literal_eval(metadata.get("imgsz", ""))
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return None
+    value = metadata_literal(metadata, "imgsz")
     if isinstance(value, (list, tuple)) and len(value) == 2 and all(type(side) is int for side in value):
         return (value[1], value[0]) if all(side in _SENSIBLE for side in value) else None
     return None
@@ -130,7 +131,7 @@ def pixel_values(scale: float) -> NDArray[np.float32]:
 
 
 class Converter:
-    """Writes pictures as a model wants them. One for each thread: it keeps a buffer.
+    """Writes pictures as a model wants them. One for each thread: it keeps buffers.
 
     ``new_array`` makes it, flat: (elements, dtype) -> array.
     """
@@ -142,6 +143,7 @@ class Converter:
         self._table = pixel_values(contract.scale)
         self._is_plain = contract.scale == 1.0 and not contract.dtype.startswith("float")
         self._buffer = new_array(0, contract.dtype)
+        self._channels = [np.empty((0, 0), np.uint8)] * 3
 
     def batch(self, pictures: Sequence[U8]) -> NDArray[Any]:
         """The model's input for these pictures, each (n, H, W, 3) of one size; valid until the next call."""
@@ -168,10 +170,7 @@ class Converter:
         if self.contract.takes_pixels_as_they_are:
             out[...] = image
             return
-        channels = cv2.split(image)
-        if self.contract.order == "bgr":
-            channels = channels[::-1]
-        for index, channel in enumerate(channels):
+        for index, channel in enumerate(self._split(image)):
             plane = out[index] if self.contract.layout == "nchw" else out[..., index]
             if self._is_plain:
                 plane[...] = channel
@@ -179,3 +178,10 @@ class Converter:
                 cv2.LUT(channel, self._table, dst=plane)
             else:
                 plane[...] = cv2.LUT(channel, self._table)
+
+    def _split(self, image: U8) -> Sequence[U8]:
+        """The channels in the model's order, valid until the next call."""
+        if self._channels[0].shape != image.shape[:2]:
+            self._channels = [np.empty(image.shape[:2], np.uint8) for _ in range(3)]
+        cv2.split(image, self._channels)
+        return self._channels[::-1] if self.contract.order == "bgr" else self._channels

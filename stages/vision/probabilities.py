@@ -26,5 +26,9 @@ def probabilities(rows: F32, activation: Activation | Literal["auto"]) -> F32:
     soft = np.asarray(spread / np.maximum(spread.sum(axis=1, keepdims=True), 1e-12), np.float32)
     if activation == "softmax":
         return soft
-    done = (rows >= 0).all(axis=1) & (np.abs(rows.sum(axis=1) - 1) < _TOLERANCE)
-    return np.where(done[:, None], np.clip(rows, 0, 1), soft)
+    return np.where(are_distributions(rows)[:, None], np.clip(rows, 0, 1), soft)
+
+
+def are_distributions(rows: F32) -> NDArray[np.bool_]:
+    """Which of the rows (n, C) are probabilities of classes that exclude each other: (n,)."""
+    return np.asarray((rows >= 0).all(axis=1) & (np.abs(rows.sum(axis=1) - 1) < _TOLERANCE))

@@ -1,40 +1,25 @@
-"""Planar YUV 4:2:0 (I420, 8 bit, limited range) to RGB at another size, the cheap way round.
+"""Planar YUV 4:2:0 (8 bit, limited range) to RGB at another size, the cheap way round.
 
 Each plane is resized by itself and only the small picture is converted: 0.4 of the work of converting the large one.
 The colours are those of BT.601, as everywhere in OpenCV, whatever the film says of itself.
-
-    I420, W x H, both even          (H * 3 / 2, W) uint8
-    +-----------------+
-    | Y    W x H      |
-    +--------+--------+             the planes lie one after the other in memory, so each is a reshape of a slice
-    | U W/2 x H/2     |
-    | V W/2 x H/2     |
-    +-----------------+
 """
 
 from __future__ import annotations
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
-U8 = NDArray[np.uint8]
+from stages.vision.planes import U8, Planes, join, joined_shape, split
+
 Size = tuple[int, int]
 
 
-def planes(i420: U8) -> tuple[U8, U8, U8]:
-    """Views of Y (H, W), U and V (H / 2, W / 2) of a contiguous (H * 3 / 2, W) array."""
-    width, height = i420.shape[1], i420.shape[0] * 2 // 3
-    flat, luma, chroma = i420.reshape(-1), width * height, width * height // 4
-    half = (height // 2, width // 2)
-    return (
-        flat[:luma].reshape(height, width),
-        flat[luma : luma + chroma].reshape(half),
-        flat[luma + chroma :].reshape(half),
-    )
+def i420_to_rgb(i420: U8, out: U8) -> None:
+    """Write a contiguous (H * 3 / 2, W) array as RGB into ``out`` (H, W, 3)."""
+    cv2.cvtColor(i420, cv2.COLOR_YUV2RGB_I420, dst=out)
 
 
-def i420_to_rgb(i420: U8, size: Size, out: U8) -> None:
+def planes_to_rgb(planes: Planes, size: Size, out: U8) -> None:
     """Resize (bilinear) to ``size`` (width, height) and write RGB into ``out`` (height, width, 3).
 
     Against converting first and resizing then: 0.5 to 1 of 255 on average over real films. At an odd size the
@@ -44,27 +29,25 @@ def i420_to_rgb(i420: U8, size: Size, out: U8) -> None:
     width, height = size
     if width % 2 or height % 2:
         even = np.empty((height + height % 2, width + width % 2, 3), np.uint8)
-        _to_even(i420, size, even)
+        _to_even(planes, size, even)
         out[...] = even[:height, :width]
     else:
-        _to_even(i420, size, out)
+        _to_even(planes, size, out)
 
 
-def _to_even(i420: U8, size: Size, out: U8) -> None:
+def _to_even(planes: Planes, size: Size, out: U8) -> None:
     """Into ``out`` of ``size`` made even: what is beyond ``size`` repeats the last column and row."""
-    width, height = out.shape[1], out.shape[0]
-    if i420.shape == (height * 3 // 2, width):
-        small = i420
+    small = np.empty((out.shape[0] * 3 // 2, out.shape[1]), np.uint8)
+    if small.shape == joined_shape(planes):
+        join(planes, small)
     else:
-        small = np.empty((height * 3 // 2, width), np.uint8)
-        luma, u, v = planes(small)
-        big_luma, big_u, big_v = planes(i420)
-        _resize(big_luma, luma[: size[1], : size[0]])
+        luma, *chroma = split(small)
+        _resize(planes[0], luma[: size[1], : size[0]])
         luma[:, size[0] :] = luma[:, size[0] - 1 : size[0]]
         luma[size[1] :] = luma[size[1] - 1 : size[1]]
-        for large, plane in ((big_u, u), (big_v, v)):
+        for large, plane in zip(planes[1:], chroma, strict=True):
             _resize(large, plane)
-    cv2.cvtColor(small, cv2.COLOR_YUV2RGB_I420, dst=out)
+    i420_to_rgb(small, out)
 
 
 def _resize(plane: U8, out: U8) -> None:

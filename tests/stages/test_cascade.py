@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from pipeline.errors import UserError
+from pipeline.errors import BadItem, UserError
 from pipeline.stage import Upstream
 from pipeline.testing import feed, opened, stamp
 from stages.add_keypoints import AddKeypoints
@@ -116,8 +116,21 @@ def test_names_that_are_too_few(tmp_path: Path) -> None:
     item = Tensor(stamp(), {"logits": np.zeros((1, 2), np.float32)}, np.ones((1, 4), np.float32), SIZE, (64, 64))
     with (
         opened(Classify, {"class_names": ["a", "b", "c"]}, folder=tmp_path, stage="kinds") as stage,
-        pytest.raises(UserError, match="stage kinds: the model gives 2 scores, and `class_names` has 3"),
+        pytest.raises(BadItem, match="shape: the model gives 2 scores, and there are 3 names of classes"),
     ):
+        feed(stage, [item])
+
+
+def test_a_pose_model_without_keypoints_is_refused_when_the_stage_opens(tmp_path: Path) -> None:
+    settings = {"format": "movenet_single", "outputs": ["points"]}
+    with pytest.raises(UserError, match="say its `keypoints`"), opened(AddKeypoints, settings, folder=tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("shape", [(2,), (1, 2, 1), (1, 0), (2, 2)])
+def test_scores_of_another_shape_cost_their_frame(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    item = Tensor(stamp(), {"logits": np.zeros(shape, np.float32)}, np.ones((1, 4), np.float32), SIZE, (64, 64))
+    with opened(Classify, {}, folder=tmp_path) as stage, pytest.raises(BadItem, match="expected an output `logits`"):
         feed(stage, [item])
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
 import pytest
+from structlog.testing import capture_logs
 
 from pipeline.errors import BadItem, UserError
 from pipeline.stage import Upstream
@@ -101,17 +103,90 @@ def test_people_are_kept_where_the_model_knows_them(tmp_path: Path) -> None:
     assert things(tmp_path, classes="all") == [2, 1, 0]
     assert things(tmp_path, classes=["cat", "dog"]) == [2, 0]
     assert things(tmp_path, class_names=["dog", "worker", "cat"]) == [2, 1, 0]
-    with pytest.raises(UserError, match="stage people: the model knows no class bird; it knows dog, person, cat"):
+    with pytest.raises(UserError, match=r"the model knows no class bird; it knows dog, person, cat$"):
         things(tmp_path, classes=["bird"])
+    with pytest.raises(UserError, match=r"no class dg; it knows dog, person, cat; did you mean `dog`\?"):
+        things(tmp_path, classes=["dg"])
 
 
 def test_what_is_said_of_outputs_that_do_not_fit(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"no outputs of format yolo_pose: expected \(57, anchors\)"):
+    with pytest.raises(BadItem, match=r"shape: these are no outputs of format yolo_pose: expected \(57, anchors\)"):
         decoded(tensor(), tmp_path, **POSE | {"class_names": ["a", "b"]})
     with pytest.raises(UserError, match="the model has no output heads; it has: output0"):
         decoded(tensor(), tmp_path, **POSE | {"outputs": ["heads"]})
     with pytest.raises(UserError, match="no model stands before this stage: say its `format`"):
         decoded(tensor(), tmp_path)
+
+
+def counted(count: list[int], scores: list[float]) -> Tensor:
+    """What a YOLO-NAS-Pose says of a picture."""
+    rows = {
+        "num": np.array([[number] for number in count], np.int64),
+        "boxes": np.zeros((len(count), 5, 4), np.float32),
+        "scores": np.array([scores] * len(count), np.float32),
+        "joints": np.zeros((len(count), 5, 17, 3), np.float32),
+    }
+    return Tensor(stamp(), rows, FIT, (1280, 720), (640, 640))
+
+
+def test_outputs_of_a_wrong_shape_are_told_once_for_each_of_them(tmp_path: Path) -> None:
+    settings = {"format": "nas_pose_batch", "outputs": ["num", "boxes", "scores", "joints"], "keypoints": 17}
+    good = counted([5], [0.1] * 5)
+    wrong = [counted([9], [0.1] * 5), counted([-1], [0.1] * 5), counted([5], [0.1] * 4)]
+    with opened(Decode, settings, folder=tmp_path, stage="people") as stage, capture_logs() as logs:
+        for item in [*wrong, *wrong]:
+            with pytest.raises(BadItem) as caught:
+                feed(stage, [item])
+            assert (caught.value.reason, caught.value.told) == ("shape", True)
+        assert len(feed(stage, [good])) == 1
+    assert [line["event"] for line in logs] == ["wrong_shape"] * 2
+    assert [line["output"] for line in logs] == ["num", "boxes"]
+    assert "expected a count from 0 to the 5 rows there are, got 9" in logs[0]["error"]
+
+
+def test_what_has_no_row_for_each_picture_is_dropped(tmp_path: Path) -> None:
+    for heads in (np.zeros((2, 56, 21), np.float32), np.float32(0)):
+        item = replace(tensor(), arrays_by_name={"output0": heads})
+        with pytest.raises(BadItem, match=r"shape: output `output0` is .* for 1 pictures: no axis for them"):
+            decoded(item, tmp_path, **POSE)
+
+
+def test_a_class_that_is_no_number_is_left_out_and_counted(tmp_path: Path) -> None:
+    rows = np.array([[[10, 150, 60, 250, 0.5, np.nan], [110, 150, 160, 250, 0.5, 0]]], np.float32)
+    item = Tensor(stamp(), {"rows": rows}, FIT, (1280, 720), (640, 640))
+    with opened(Decode, {"format": "yolo_end2end", "classes": "all"}, folder=tmp_path, stage="people") as stage:
+        [people] = feed(stage, [item])
+        assert dict(stage.context.counts) == {("skipped.nonfinite", "cam"): 1}  # type: ignore[attr-defined]
+    assert isinstance(people, People)
+    assert people.classes.tolist() == [0]
+
+
+SHOWN: dict[str, tuple[tuple[int, ...], int]] = {
+    "yolo": ((84, 8400), 0),
+    "yolo_pose": ((8400, 20), 5),
+    "yolo_end2end": ((300, 6 + 3 * 17), 17),
+    "nas_pose_flat": ((2, 6 + 3 * 20), 20),
+    "yolo_v7_rows": ((9, 7), 0),
+    "movenet_people": ((6, 56), 17),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_where_no_model_stands_before_it_the_first_item_shows_the_rest(tmp_path: Path, name: str) -> None:
+    shape, points = SHOWN[name]
+    item = Tensor(stamp(), {"o": np.zeros((1, *shape), np.float32)}, FIT, (1280, 720), (640, 640))
+    with opened(Decode, {"format": name, "min_score": 0.5}, folder=tmp_path, stage="people") as stage:
+        [people] = feed(stage, [item])
+        with pytest.raises(BadItem, match=f"shape: these are no outputs of format {name}"):
+            feed(stage, [replace(item, arrays_by_name={"o": np.zeros((1, 4, 9), np.float32)})])
+    assert isinstance(people, People)
+    assert people.keypoints.shape == (0, points, 3)
+
+
+def test_names_that_do_not_fit_the_first_item_are_refused(tmp_path: Path) -> None:
+    item = Tensor(stamp(), {"o": np.zeros((1, 84, 8400), np.float32)}, FIT, (1280, 720), (640, 640))
+    with pytest.raises(UserError, match=r"stage people: .*`class_names` has 2 names, and the model 80 classes"):
+        decoded(item, tmp_path, format="yolo", class_names=["a", "b"])
 
 
 def test_numbers_that_are_none_cost_the_frame(tmp_path: Path) -> None:

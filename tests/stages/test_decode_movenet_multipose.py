@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from pipeline.errors import BadItem
+from pipeline.errors import BadItem, UserError
 from pipeline.testing import feed, opened, stamp
 from stages.decode_movenet_multipose import DecodeMovenetMultipose, DecodeMovenetMultiposeSettings
 from stages.messages import Tensor
@@ -78,9 +78,29 @@ def test_a_model_that_is_not_multipose_is_named(tmp_path):
         (128, 96),
         (128, 96),
     )
-    with pytest.raises(BadItem, match=r"not those of MultiPose: expected the outputs center, .* got output0") as caught:
+    expected = (
+        r"outputs \(output0 \[None, 56, 8400\]\) are not those of MoveNet MultiPose cut at its heads, for which this "
+        r"stage is: write `use: decode`, which can read them as yolo_pose \(56 rows"
+    )
+    with pytest.raises(UserError, match=expected):
         decoded([yolo], tmp_path)
-    assert caught.value.reason == "not_multipose"
+
+
+def test_the_heads_of_a_run_that_change_are_no_more_multipose(tmp_path):
+    other = tensor([(12, 16)], seq=1)
+    other.arrays_by_name["kpt_offset"] = other.arrays_by_name["kpt_offset"][:, :-1]
+    with pytest.raises(BadItem, match=r"shape: .*kpt_offset must be \(34, rows, columns\) float32.*got \(33, 24, 32\)"):
+        decoded([tensor([(12, 16)]), other], tmp_path)
+
+
+def test_keypoints_below_the_minimum_do_not_count_for_a_score(tmp_path):
+    item = tensor([(12, 16)])
+    item.arrays_by_name["kpt_heatmap"][0, 0, 12, 16] = 0.3
+    [usual] = decoded([item], tmp_path)
+    [strict] = decoded([item], tmp_path, min_keypoint=0.5)
+    assert usual.scores.tolist() == [pytest.approx(0.9 * (16 * 0.8 + 0.3) / 17)]
+    assert strict.scores.tolist() == [pytest.approx(0.9 * 0.8)]
+    np.testing.assert_array_equal(usual.keypoints, strict.keypoints)
 
 
 def test_numbers_that_are_none_cost_the_frame(tmp_path):
@@ -92,7 +112,7 @@ def test_numbers_that_are_none_cost_the_frame(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"min_score": 0}, {"iou": 1.5}, {"max_people": 0}, {"min_keypoint": -1}, {"x": 1}]
+    "settings", [{"min_score": -0.1}, {"iou": 1.5}, {"max_people": 0}, {"min_keypoint": -1}, {"x": 1}]
 )
 def test_settings_out_of_bounds_are_refused(settings):
     with pytest.raises(ValidationError):

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import onnx
 import pytest
+from click.testing import CliRunner
 from onnx import TensorProto, helper
 
 from pipeline.errors import GraphError
 from pipeline.graph import load_plan
 from pipeline.graph.loading import Graph, parse_graph
 from pipeline.plan import run_from_wire, run_to_wire
+from tools.cli import main
 
 GRAPH = """version: 1
 cameras:
@@ -124,3 +127,83 @@ def test_a_picture_that_no_stage_makes_is_a_mistake(folder: Path, picture: list[
     found = mistakes(folder, model="odd.onnx")
     assert "g.yaml:6:" in found
     assert "stages.prepare: what follows from the stages beside it is nothing that it can do (size" in found
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("picture_size: [100, 100]", "infer.with.picture_size: pose.onnx takes pictures of 640 x 320"),
+        ("custom_ops: [no.so]", "infer.with.custom_ops: no such library of operators"),
+        ("input: {layout: nhwc}", "infer.with.input.layout: pose.onnx: input `images` is"),
+        ("feeds: {images: [1, 2]}", "infer.with.feeds.images: pose.onnx has `images`"),
+        ("feeds: {imagse: picture}", "infer.with.feeds.imagse: pose.onnx has no input `imagse`"),
+        (f"sha256: {'ab' * 32}", "infer.with.sha256: "),
+    ],
+)
+def test_what_does_not_fit_the_model_is_placed_at_its_own_key(folder: Path, said: str, words: str) -> None:
+    text = mistakes(folder, model=f"pose.onnx, {said}")
+    line = GRAPH.format(model=f"pose.onnx, {said}", prepare="", decode="", more="").splitlines()[6]
+    column = line.index(said) + said.rindex(": ") + 3
+    assert f"g.yaml:7:{column}: stages.{words}" in text
+
+
+def test_a_size_that_the_model_takes_may_be_said_again(folder: Path) -> None:
+    assert load(folder, "pose.onnx, picture_size: [640, 320]").cameras
+
+
+@pytest.mark.parametrize(
+    ("written", "known"),
+    [
+        ("classes: [persn]", "person, bicycle, car"),
+        ("classes: [persn], format: yolox, keypoints: 0", "person, bicycle, car"),
+        ("classes: [dog, persn], class_names: [dog, cat, person]", "dog, cat, person"),
+    ],
+)
+def test_a_class_that_the_model_does_not_know_is_a_mistake_with_its_place(
+    folder: Path, written: str, known: str
+) -> None:
+    with pytest.raises(GraphError) as caught:
+        load(folder, decode=f", with: {{{written}}}")
+    [problem] = caught.value.problems
+    line = GRAPH.format(model="yolox.onnx", prepare="", decode=f", with: {{{written}}}", more="").splitlines()[7]
+    assert (problem.line, problem.column) == (8, line.index("[") + 1)
+    assert f"stages.people.with.classes: the model knows no class persn; it knows {known}" in problem.text
+    assert problem.text.endswith("; did you mean `person`?")
+    assert settings(load(folder, decode=", with: {classes: [person, dog]}"), "people").classes == ("person", "dog")
+
+
+@pytest.mark.parametrize(
+    ("stage", "models", "made", "read"),
+    [
+        ("decode_yolo_pose", "YOLO-pose models", "yolox.onnx", r"yolox \(3549 rows"),
+        ("decode_movenet_multipose", "MoveNet MultiPose cut at its heads", "pose.onnx", r"yolo_pose \(56 rows"),
+    ],
+)
+def test_a_stage_for_one_format_says_which_stage_reads_another(
+    folder: Path, stage: str, models: str, made: str, read: str
+) -> None:
+    text = GRAPH.format(model=made, prepare="", decode="", more="").replace("use: decode,", f"use: {stage},")
+    with pytest.raises(GraphError) as caught:
+        parse_graph(text, "g.yaml", base_folder=folder, environ={})
+    [problem] = caught.value.problems
+    told = f"are not those of {models}, for which this stage is: write `use: decode`, which can read them as {read}"
+    assert re.search(told, problem.text)
+    assert "without it" not in problem.text
+
+
+def test_what_only_a_graph_can_say_is_not_told_by_commands(tmp_path: Path) -> None:
+    """Of a pose model with masks, `outputs` is a setting and no option."""
+    path = model(tmp_path / "two.onnx", ["n", 3, 640, 640], [1, 56, 8400])
+    both = onnx.load(path)
+    both.graph.node.append(helper.make_node("RandomUniform", [], ["masks"], shape=[1, 32, 9, 9]))
+    both.graph.output.append(helper.make_tensor_value_info("masks", TensorProto.FLOAT, [1, 32, 9, 9]))
+    onnx.save(both, path)
+    for command in ("inspect", "prepare"):
+        given = [str(path), str(tmp_path / "out.onnx"), "--nms"] if command == "prepare" else [str(path)]
+        told = CliRunner().invoke(main, ["model", command, *given]).output
+        assert "alone, `rows` could be yolo_pose" in told
+        assert "name it in" not in told
+    make_graph = GRAPH.format(model="two.onnx", prepare=", with: {size: [640, 640]}", decode="", more="")
+    (tmp_path / "clip.mp4").touch()
+    with pytest.raises(GraphError, match=r"alone, `rows` could be yolo_pose .*: name it in `outputs`"):
+        parse_graph(make_graph, "g.yaml", base_folder=tmp_path, environ={})

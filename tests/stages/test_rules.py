@@ -242,13 +242,13 @@ def filled(graph: str, folder: Path) -> Any:
 @pytest.fixture
 def graph(tmp_path: Path) -> str:
     """A rules stage behind a model that exists."""
-    shape = ["n", 3, 64, 64]
+    said = [1, 56, 84]
     model = helper.make_model(
         helper.make_graph(
-            [helper.make_node("Identity", ["image"], ["said"])],
-            "echo",
-            [helper.make_tensor_value_info("image", TensorProto.FLOAT, shape)],
-            [helper.make_tensor_value_info("said", TensorProto.FLOAT, shape)],
+            [helper.make_node("RandomUniform", [], ["said"], shape=said)],
+            "looks like YOLO-pose",
+            [helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, 64, 64])],
+            [helper.make_tensor_value_info("said", TensorProto.FLOAT, said)],
         ),
         opset_imports=[helper.make_opsetid("", 17)],
         ir_version=8,

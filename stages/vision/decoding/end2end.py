@@ -3,8 +3,8 @@
     yolo_end2end     rows (N, 6 + V * K): x1, y1, x2, y2, score, class, K x (x, y[, c])      unused rows score 0
     yolo_v7_rows     rows (n, 7): image, x1, y1, x2, y2, class, score                        all images in one array
     nas_pose_flat    rows (n, 6 + 3K): image, x1, y1, x2, y2, score, K x (x, y, c)           all images in one array
-    nas_pose_batch   count (1,), boxes (N, 4), scores (N,), joints (N, K, 3)                 rows behind count unused
-    efficient_nms    count (1,), boxes (N, 4), scores (N,), classes (N,)                     rows behind count unused
+    nas_pose_batch   count, boxes (N, 4), scores (N,), joints (N, K, 3)                 rows behind count unused
+    efficient_nms    count, boxes (N, 4), scores (N,), classes (N,)                     rows behind count unused
     rtmo             dets (N, 5): x1, y1, x2, y2, score; keypoints (N, K, 3)                 unused rows score 0
 
 All in model pixels. Sources: the exporters of Ultralytics (`nms=True`, `end2end`), YOLOv7, super-gradients, mmdeploy.
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.vision.decoding.detections import Detections, points_of
+from stages.vision.decoding.promised import numbers_of
 
 F32 = NDArray[np.float32]
 
@@ -26,13 +27,13 @@ F32 = NDArray[np.float32]
 def decode_yolo_end2end(rows: F32, *, point_values: int = 3, min_score: float) -> Detections:
     """``rows`` is (N, 6 + V * K)."""
     taken = np.ascontiguousarray(rows[rows[:, 4] >= min_score], np.float32)
-    return Detections(taken[:, :4], taken[:, 4], _numbers(taken[:, 5]), points_of(taken[:, 6:], point_values))
+    return Detections(taken[:, :4], taken[:, 4], numbers_of(taken[:, 5]), points_of(taken[:, 6:], point_values))
 
 
 def decode_yolo_v7_rows(rows: F32, *, min_score: float) -> Detections:
     """``rows`` is (n, 7), of one image."""
     taken = np.ascontiguousarray(rows[rows[:, 6] >= min_score], np.float32)
-    return Detections(taken[:, 1:5], taken[:, 6], _numbers(taken[:, 5]), points_of(taken[:, 7:], 3))
+    return Detections(taken[:, 1:5], taken[:, 6], numbers_of(taken[:, 5]), points_of(taken[:, 7:], 3))
 
 
 def decode_nas_pose_flat(rows: F32, *, min_score: float) -> Detections:
@@ -41,11 +42,9 @@ def decode_nas_pose_flat(rows: F32, *, min_score: float) -> Detections:
     return Detections(taken[:, 1:5], taken[:, 5], np.zeros(len(taken), np.int64), points_of(taken[:, 6:], 3))
 
 
-def decode_nas_pose_batch(
-    count: NDArray[Any], boxes_xyxy: F32, scores: F32, joints: F32, *, min_score: float
-) -> Detections:
-    """``count`` (1,) of the N rows are used."""
-    passed = _used(count, scores, min_score)
+def decode_nas_pose_batch(count: int, boxes_xyxy: F32, scores: F32, joints: F32, *, min_score: float) -> Detections:
+    """The first ``count`` of the N rows are used, 0 to N."""
+    passed = np.flatnonzero(scores[:count] >= min_score)
     return Detections(
         boxes_xyxy[passed].astype(np.float32),
         scores[passed].astype(np.float32),
@@ -55,14 +54,14 @@ def decode_nas_pose_batch(
 
 
 def decode_efficient_nms(
-    count: NDArray[Any], boxes_xyxy: F32, scores: F32, classes: NDArray[Any], *, min_score: float
+    count: int, boxes_xyxy: F32, scores: F32, classes: NDArray[Any], *, min_score: float
 ) -> Detections:
-    """``count`` (1,) of the N rows are used."""
-    passed = _used(count, scores, min_score)
+    """The first ``count`` of the N rows are used, 0 to N."""
+    passed = np.flatnonzero(scores[:count] >= min_score)
     return Detections(
         boxes_xyxy[passed].astype(np.float32),
         scores[passed].astype(np.float32),
-        _numbers(classes[passed]),
+        numbers_of(classes[passed]),
         np.empty((len(passed), 0, 3), np.float32),
     )
 
@@ -96,13 +95,3 @@ def joined_rows(parts: list[F32]) -> F32:
     for row, part in zip(out, parts, strict=True):
         row[: part.shape[1]] = part[0]
     return out
-
-
-def _used(count: NDArray[Any], scores: F32, min_score: float) -> NDArray[np.int64]:
-    used = min(max(int(count.reshape(-1)[0]), 0), len(scores))
-    return np.flatnonzero(scores[:used] >= min_score)
-
-
-def _numbers(classes: NDArray[Any]) -> NDArray[np.int64]:
-    """Class numbers that a model gives as floats."""
-    return np.asarray(np.rint(classes), np.int64)

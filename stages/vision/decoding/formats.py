@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from stages.vision.decoding import end2end, movenet_rows, yolo_objectness
 from stages.vision.decoding.detections import Detections, best, highest
-from stages.vision.decoding.movenet_multipose import HEAD_CHANNELS, decode_multipose
+from stages.vision.decoding.movenet_multipose import HEAD_CHANNELS, MIN_KEYPOINT, decode_multipose
+from stages.vision.decoding.promised import WrongShape, check_number, counted, shaped
 from stages.vision.decoding.yolo_heads import decode_yolo_heads, upright
 
 Outputs = Sequence[NDArray[Any]]
@@ -22,7 +23,8 @@ class Asked:
     """What to read, and which of it to keep.
 
     ``classes``: how many the model has; ``kept``: the numbers of those that are wanted, None for all; ``iou``: more of
-    it is an overlap; ``most``: at most so many of what is wanted.
+    it is an overlap; ``most``: at most so many of what is wanted; ``min_keypoint``: keypoints of MoveNet MultiPose
+    below this confidence do not count for a person's score.
     """
 
     classes: int = 1
@@ -32,99 +34,99 @@ class Asked:
     min_score: float = 0.3
     iou: float = 0.5
     most: int = 100
+    min_keypoint: float = MIN_KEYPOINT
 
 
 def detections_of(format_name: str, outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     """What a model of this format found in one picture of ``size`` (width, height), best first.
 
-    ``outputs`` are those of one picture, in the order that `recognition` names them. Raises ValueError where their
-    shapes are not those of the format.
+    ``outputs`` are those of one picture, in the order that `recognition` names them. Raises WrongShape where they are
+    not what the format promises, NotFinite where one of its heads that matters holds no numbers.
     """
-    found = _READERS[format_name](outputs, size, asked)
-    if asked.kept is not None:
-        found = found.take(np.isin(found.classes, asked.kept))
-    if format_name in _OVERLAPPING:
-        return best(found, iou=asked.iou, most=asked.most)
-    return highest(found, most=asked.most)
+    check_number(outputs, _NUMBER_OF_OUTPUTS.get(format_name, 1))
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = _READERS[format_name](outputs, size, asked)
+        if found.keypoints.shape[1] != asked.keypoints:
+            there = found.keypoints.shape[1]
+            raise WrongShape(0, f"expected {asked.keypoints} keypoints, and the format has {there}")
+        if asked.kept is not None:
+            found = found.take(np.isin(found.classes, asked.kept))
+        if format_name in _OVERLAPPING:
+            return best(found, iou=asked.iou, most=asked.most)
+        return highest(found, most=asked.most)
 
 
 def _yolo(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     points = asked.keypoints * asked.point_values
-    heads = upright(outputs[0], 4 + asked.classes + points)
+    heads = upright(shaped(outputs, 0, (None, None)), 4 + asked.classes + points)
     return decode_yolo_heads(heads, classes=asked.classes, point_values=asked.point_values, min_score=asked.min_score)
 
 
 def _objectness(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
-    rows = _shaped(outputs[0], (None, 5 + asked.classes))
+    rows = shaped(outputs, 0, (None, 5 + asked.classes))
     return yolo_objectness.decode_yolo_objectness(rows, min_score=asked.min_score)
 
 
 def _yolox(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
-    rows = _shaped(outputs[0], (yolo_objectness.cells_of(*size), 5 + asked.classes))
+    rows = shaped(outputs, 0, (yolo_objectness.cells_of(*size), 5 + asked.classes))
     return yolo_objectness.decode_yolox(rows, size=size, min_score=asked.min_score)
 
 
 def _end2end(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
-    rows = _shaped(outputs[0], (None, 6 + asked.keypoints * asked.point_values))
+    rows = shaped(outputs, 0, (None, 6 + asked.keypoints * asked.point_values))
     return end2end.decode_yolo_end2end(rows, point_values=asked.point_values, min_score=asked.min_score)
 
 
 def _v7_rows(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
-    return end2end.decode_yolo_v7_rows(_shaped(outputs[0], (None, 7)), min_score=asked.min_score)
+    return end2end.decode_yolo_v7_rows(shaped(outputs, 0, (None, 7)), min_score=asked.min_score)
 
 
 def _nas_flat(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
-    rows = _shaped(outputs[0], (None, 6 + 3 * asked.keypoints))
+    rows = shaped(outputs, 0, (None, 6 + 3 * asked.keypoints))
     return end2end.decode_nas_pose_flat(rows, min_score=asked.min_score)
 
 
 def _nas_batch(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
-    count, boxes, scores, joints = outputs
-    _shaped(joints, (len(scores), asked.keypoints, 3))
-    return end2end.decode_nas_pose_batch(
-        count, _shaped(boxes, (len(scores), 4)), scores, joints, min_score=asked.min_score
-    )
+    boxes, scores = _boxes_and_scores(outputs)
+    joints = shaped(outputs, 3, (len(scores), asked.keypoints, 3))
+    count = counted(outputs, 0, len(scores))
+    return end2end.decode_nas_pose_batch(count, boxes, scores, joints, min_score=asked.min_score)
 
 
 def _efficient_nms(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
-    count, boxes, scores, classes = outputs
-    _shaped(classes, (len(scores),))
-    return end2end.decode_efficient_nms(
-        count, _shaped(boxes, (len(scores), 4)), scores, classes, min_score=asked.min_score
-    )
+    boxes, scores = _boxes_and_scores(outputs)
+    classes = shaped(outputs, 3, (len(scores),))
+    count = counted(outputs, 0, len(scores))
+    return end2end.decode_efficient_nms(count, boxes, scores, classes, min_score=asked.min_score)
+
+
+def _boxes_and_scores(outputs: Outputs) -> tuple[NDArray[Any], NDArray[Any]]:
+    scores = shaped(outputs, 2, (None,))
+    return shaped(outputs, 1, (len(scores), 4)), scores
 
 
 def _rtmo(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
-    dets, points = outputs
-    _shaped(points, (len(dets), asked.keypoints, 3))
-    return end2end.decode_rtmo(_shaped(dets, (None, 5)), points, min_score=asked.min_score)
+    dets = shaped(outputs, 0, (None, 5))
+    points = shaped(outputs, 1, (len(dets), asked.keypoints, 3))
+    return end2end.decode_rtmo(dets, points, min_score=asked.min_score)
 
 
 def _multipose(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     heads = dict(zip(HEAD_CHANNELS, outputs, strict=True))
-    poses = decode_multipose(heads, min_score=asked.min_score, iou=asked.iou, max_people=asked.most)
+    poses = decode_multipose(
+        heads, min_score=asked.min_score, iou=asked.iou, min_keypoint=asked.min_keypoint, max_people=asked.most
+    )
     return Detections(poses.boxes_xyxy, poses.scores, np.zeros(len(poses.scores), np.int64), poses.keypoints)
 
 
 def _movenet_people(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
-    rows = _shaped(outputs[0], (None, 56))
+    rows = shaped(outputs, 0, (None, 56))
     return movenet_rows.decode_movenet_people(rows, size=size, min_score=asked.min_score)
 
 
 def _movenet_single(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
-    points = _shaped(outputs[0], (1, 17, 3))
+    points = shaped(outputs, 0, (1, 17, 3))
     return movenet_rows.decode_movenet_single(points, size=size, min_score=asked.min_score)
-
-
-def _shaped(array: NDArray[Any], shape: tuple[int | None, ...]) -> NDArray[Any]:
-    """The array, where it has this shape; None stands for any number. Raises ValueError."""
-    fits = array.ndim == len(shape) and all(
-        wanted in (None, side) for wanted, side in zip(shape, array.shape, strict=False)
-    )
-    if not fits:
-        expected = " x ".join("any" if side is None else str(side) for side in shape)
-        raise ValueError(f"expected {expected} for each picture, got {' x '.join(map(str, array.shape))}")
-    return array
 
 
 _READERS: Mapping[str, Callable[[Outputs, tuple[int, int], Asked], Detections]] = {
@@ -143,6 +145,9 @@ _READERS: Mapping[str, Callable[[Outputs, tuple[int, int], Asked], Detections]] 
     "movenet_single": _movenet_single,
 }
 """All that scores at least ``min_score``."""
+
+_NUMBER_OF_OUTPUTS = {"efficient_nms": 4, "nas_pose_batch": 4, "rtmo": 2, "movenet_multipose": len(HEAD_CHANNELS)}
+"""Of those that have more than one."""
 
 _OVERLAPPING = frozenset({"yolo", "yolo_pose", "yolo_objectness", "yolox", "movenet_people"})
 """Those whose models leave it to us to suppress what overlaps."""

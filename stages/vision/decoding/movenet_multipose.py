@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.vision.decoding.nms import nms
+from stages.vision.decoding.promised import WrongShape
 
 F32 = NDArray[np.float32]
 I64 = NDArray[np.int64]
@@ -64,16 +65,16 @@ class NotFinite(ValueError):
 
 
 def _check(heads: Mapping[str, NDArray[Any]]) -> None:
-    """Raises ValueError where these are not the heads of MultiPose for one frame."""
+    """Raises WrongShape where these are not the heads of MultiPose for one frame."""
     missing = [name for name in HEAD_CHANNELS if name not in heads]
     if missing:
-        raise ValueError(f"expected the outputs {', '.join(HEAD_CHANNELS)}, got {', '.join(heads) or 'none'}")
+        raise WrongShape(0, f"expected the outputs {', '.join(HEAD_CHANNELS)}, got {', '.join(heads) or 'none'}")
     rows, columns = heads["center"].shape[-2:] if heads["center"].ndim == 3 else (0, 0)
-    for name, channels in HEAD_CHANNELS.items():
+    for place, (name, channels) in enumerate(HEAD_CHANNELS.items()):
         head = heads[name]
         if head.shape != (channels, rows, columns) or not head.size or head.dtype != np.float32:
             expected = f"({channels}, rows, columns) float32, rows and columns those of center"
-            raise ValueError(f"{name} must be {expected}, got {head.shape} {head.dtype}")
+            raise WrongShape(place, f"{name} must be {expected}, got {head.shape} {head.dtype}")
 
 
 def decode_multipose(
@@ -83,7 +84,7 @@ def decode_multipose(
 
     Only keypoints of a confidence above ``min_keypoint`` count for a score; of two people whose boxes overlap by more
     than ``iou`` the better one stays. ``max_people`` bounds the work: the candidates with the highest centers. Equal
-    ones come in order of row, then column. Raises ValueError where outputs are missing or of another shape,
+    ones come in order of row, then column. Raises WrongShape where outputs are missing or of another shape,
     NotFinite where values that matter are not finite.
     """
     _check(heads)

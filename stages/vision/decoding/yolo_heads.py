@@ -15,20 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.vision.decoding.detections import Detections, points_of, xyxy_of
+from stages.vision.decoding.promised import WrongShape
 
 F32 = NDArray[np.float32]
 
 BOX_ROWS = 4
 
 
-class NotHeads(ValueError):
-    """The array is no output of such a model."""
-
-
 def upright(heads: F32, rows: int) -> F32:
-    """The heads as (rows, A), turned where they came as (A, rows). A view. Raises NotHeads."""
+    """The heads as (rows, A), turned where they came as (A, rows). A view. Raises WrongShape."""
     if heads.ndim != 2 or rows not in heads.shape:
-        raise NotHeads(f"expected ({rows}, anchors) for each picture, got {heads.shape}")
+        raise WrongShape(0, f"expected ({rows}, anchors) for each picture, got {heads.shape}")
     return heads if heads.shape[0] == rows else heads.T
 
 

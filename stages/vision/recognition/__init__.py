@@ -26,14 +26,17 @@ from dataclasses import replace
 
 from stages.vision.foreign_text import shown
 from stages.vision.recognition.classifiers import read_classifier
+from stages.vision.recognition.expected import EXPECTED
 from stages.vision.recognition.pose_models import read_counted, read_movenet, read_nas_flat, read_rtmo
 from stages.vision.recognition.prepared import prepared_format, prepared_picture
-from stages.vision.recognition.reading import FORMATS, Format, Picture, Reading, Stated
+from stages.vision.recognition.reading import FORMATS, MIXING, Format, Picture, Reading, Stated
 from stages.vision.recognition.signature import Port, Signature
 from stages.vision.recognition.yolo_heads import read_heads
 from stages.vision.recognition.yolo_rows import read_end2end, read_objectness, read_v7_rows, read_yolox
 
-__all__ = ["FORMATS", "Format", "Picture", "Port", "Reading", "Signature", "Stated", "Unrecognised", "recognise"]
+__all__ = [
+    "FORMATS", "MIXING", "Format", "Picture", "Port", "Reading", "Signature", "Stated", "Unrecognised", "recognise",
+]  # fmt: skip
 
 _READERS: tuple[Callable[[Signature, Stated], Reading | None], ...] = (
     read_heads,
@@ -51,18 +54,41 @@ _NOTHING_STATED = Stated()
 
 
 class Unrecognised(ValueError):
-    """It cannot be said what the model is; the text says what it has, and what to state."""
+    """It cannot be said what the model is; the text says what it has, and what to state.
+
+    `outputs`: those that it has, for people; `others`: what it is read as where the stated format is not; `in_graph`:
+    what can be done in a graph alone, to be put behind the text.
+    """
+
+    def __init__(self, text: str, *, outputs: str = "", others: str = "", in_graph: str = "") -> None:
+        self.outputs = outputs
+        self.others = others
+        self.in_graph = in_graph
+        super().__init__(text)
 
 
 def recognise(signature: Signature, stated: Stated = _NOTHING_STATED) -> Reading:
     """What the model is. Raises Unrecognised where nothing fits, where several readings do, or not the stated one."""
+    signature = _chosen(signature, stated)
     if stated.format is None:
         stated = stated._replace(format=prepared_format(signature))
     found = _readings(signature, stated)
     if len(found) == 1:
         reading = found[0]
-        return _named(replace(reading, picture=prepared_picture(signature) or reading.picture), stated)
-    raise Unrecognised(_text(signature, stated, found))
+        return _named(replace(reading, picture=prepared_picture(signature, reading.picture)), stated)
+    raise _unrecognised(signature, stated, found)
+
+
+def _chosen(signature: Signature, stated: Stated) -> Signature:
+    """With the outputs that are stated. Raises Unrecognised where there is no such output."""
+    if stated.outputs is None:
+        return signature
+    ports = {port.name: port for port in signature.outputs}
+    missing = [shown(name) for name in stated.outputs if name not in ports]
+    if missing:
+        there = ", ".join(map(shown, ports)) or "none"
+        raise Unrecognised(f"it has no output `{'`, `'.join(missing)}`; its outputs are {there}")
+    return replace(signature, outputs=tuple(ports[name] for name in stated.outputs))
 
 
 def _readings(signature: Signature, stated: Stated) -> list[Reading]:
@@ -74,16 +100,30 @@ def _readings(signature: Signature, stated: Stated) -> list[Reading]:
     ]
 
 
-def _text(signature: Signature, stated: Stated, found: Sequence[Reading]) -> str:
+def _unrecognised(signature: Signature, stated: Stated, found: Sequence[Reading]) -> Unrecognised:
     outputs = ", ".join(map(_shown, signature.outputs))
     if found:
-        return f"its outputs ({outputs}) can be read as {' or as '.join(map(_said, found))}; say which: `format`"
-    if stated.format is not None:
-        return f"its outputs ({outputs}) are not those of `format: {stated.format}`{_instead(signature, stated)}"
-    task = shown(signature.metadata.get("task", ""))
-    known = f" (its metadata says task `{task}`)" if task else ""
-    known += f" with {stated.keypoints} keypoints" if stated.keypoints else ""
-    return f"its outputs ({outputs}){known} are of no known format; known are {', '.join(FORMATS)}"
+        return Unrecognised(f"its outputs ({outputs}) can be read as {_either(found)}; say which: `format`")
+    if stated.format is None:
+        task = shown(signature.metadata.get("task", ""))
+        told = f"its outputs ({outputs})"
+        told += f" (its metadata says task `{task}`)" if task else ""
+        told += f" with {stated.keypoints} keypoints" if stated.keypoints else ""
+        told += " are of no known format"
+    else:
+        told = f"its outputs ({outputs}) are not those of `format: {stated.format}`"
+    if alone := _alone(signature, stated):
+        return Unrecognised(told + alone, in_graph=": name it in `outputs`")
+    if stated.format is None:
+        return Unrecognised(f"{told}; known are {', '.join(FORMATS)}")
+    if others := _readings(signature, stated._replace(format=None)):
+        read = _either(others)
+        return Unrecognised(f"{told}; without it they are read as {read}", outputs=outputs, others=read)
+    return Unrecognised(told + _expected(signature, stated.format))
+
+
+def _either(readings: Sequence[Reading]) -> str:
+    return " or as ".join(map(_said, readings))
 
 
 def _shown(port: Port) -> str:
@@ -91,13 +131,22 @@ def _shown(port: Port) -> str:
     return f"{shown(port.name)}{kind} {list(port.shape)}"
 
 
-def _instead(signature: Signature, stated: Stated) -> str:
-    """What to do about a format that does not fit."""
-    others = _readings(signature, stated._replace(format=None))
-    if others:
-        return f"; without it they are read as {' or as '.join(map(_said, others))}"
+def _alone(signature: Signature, stated: Stated) -> str:
+    """Which of several outputs could be read by itself."""
+    if len(signature.outputs) == 1:
+        return ""
+    found = {port: _readings(replace(signature, outputs=(port,)), stated) for port in signature.outputs}
+    could = ", ".join(
+        f"`{shown(port.name)}` could be {' or '.join(map(_said, of))}" for port, of in found.items() if of
+    )
+    return f"; alone, {could}" if could else ""
+
+
+def _expected(signature: Signature, name: Format) -> str:
+    """What the outputs of a format are that does not fit."""
     is_open = any(not isinstance(side, int) for port in signature.outputs for side in port.shape[1:])
-    return "; where they are open, `keypoints` and `class_names` say how many there are" if is_open else ""
+    where_open = "; where they are open, `keypoints` and `class_names` say how many there are" if is_open else ""
+    return f", which are {EXPECTED[name]}{where_open}"
 
 
 def _said(reading: Reading) -> str:

@@ -13,6 +13,7 @@ from stages.vision.recognition.reading import (
     Reading,
     Stated,
     point_shape,
+    unseen_classes,
 )
 from stages.vision.recognition.signature import Port, Side, Signature
 
@@ -49,7 +50,7 @@ def read_counted(signature: Signature, stated: Stated) -> Reading | None:
     flat = [port for port in signature.outputs if len(port.shape) == 2 and port is not counts[0]]
     joints = _with(signature.outputs, axes=4, last=3, may_be_open=may_be_open)
     if len(flat) == 2:
-        return _efficient_nms(signature, counts[0], boxes[0], flat)
+        return _efficient_nms(signature, stated, counts[0], boxes[0], flat)
     points = _points_of(joints[0], signature, stated) if len(flat) == len(joints) == 1 else None
     if points is None:
         return None
@@ -58,11 +59,12 @@ def read_counted(signature: Signature, stated: Stated) -> Reading | None:
     return Reading("nas_pose_batch", why, names, PERSON, points, 3, signature.picture_size(), _NAS_PICTURE)
 
 
-def _efficient_nms(signature: Signature, count: Port, boxes: Port, flat: Sequence[Port]) -> Reading:
+def _efficient_nms(signature: Signature, stated: Stated, count: Port, boxes: Port, flat: Sequence[Port]) -> Reading:
     scores, classes = sorted(flat, key=lambda port: "int" in port.onnx_type or "class" in port.name)
     names = (count.name, boxes.name, scores.name, classes.name)
     why = "a count, boxes, scores and classes, as EfficientNMS gives them"
-    return Reading("efficient_nms", why, names, COCO_CLASSES, size=signature.picture_size())
+    named = unseen_classes(signature, stated, len(COCO_CLASSES))
+    return Reading("efficient_nms", why, names, named, size=signature.picture_size())
 
 
 def read_rtmo(signature: Signature, stated: Stated) -> Reading | None:

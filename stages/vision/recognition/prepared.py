@@ -1,6 +1,7 @@
 """What `camgraph model prepare` did to a model, as it wrote it into the metadata. Values are Python literals.
 
 camgraph.picture       {'order': 'rgb', 'scale': 1.0, 'align': 'corner', 'pad': 114}    how its picture is wanted now
+                       {'order': 'rgb', 'scale': 1.0}                the same of a model that nobody could read then
 camgraph.format        yolo_end2end                                                     what its outputs are now
 camgraph.suppression   {'min_score': 0.3, 'iou': 0.5, 'most': 100}                      done in the graph
 """
@@ -15,6 +16,7 @@ from stages.vision.recognition.signature import Signature
 PICTURE = "camgraph.picture"
 FORMAT = "camgraph.format"
 SUPPRESSION = "camgraph.suppression"
+_WRITTEN = ({"order", "scale", "align", "pad"}, {"order", "scale"})
 _SCALES = (1e-6, 1e6)
 """Beyond these no pixel becomes a number that a model was trained with, and float32 overflows."""
 
@@ -24,14 +26,13 @@ def prepared_format(signature: Signature) -> Format | None:
     return next((name for name in FORMATS if name == signature.metadata.get(FORMAT)), None)
 
 
-def prepared_picture(signature: Signature) -> Picture | None:
-    """How the picture is wanted; None where that was not written down, or is nonsense."""
+def prepared_picture(signature: Signature, usual: Picture) -> Picture:
+    """How the picture is wanted: as was written down; else, or where that is nonsense, as ``usual`` for its kind."""
     said = signature.literal(PICTURE)
-    if not isinstance(said, dict) or set(said) != {"order", "scale", "align", "pad"}:
-        return None
-    if not _is_sensible(said):
-        return None
-    return Picture(said["order"], said["scale"], said["align"], said["pad"])
+    if not isinstance(said, dict) or set(said) not in _WRITTEN:
+        return usual
+    said = {"align": usual.align, "pad": usual.pad, **said}
+    return Picture(said["order"], said["scale"], said["align"], said["pad"]) if _is_sensible(said) else usual
 
 
 def _is_sensible(said: Mapping[str, object]) -> bool:

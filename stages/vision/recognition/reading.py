@@ -12,6 +12,8 @@ Format = Literal[
     "nas_pose_flat", "nas_pose_batch", "rtmo", "movenet_multipose", "movenet_people", "movenet_single", "classes",
 ]  # fmt: skip
 FORMATS: tuple[Format, ...] = get_args(Format)
+MIXING: frozenset[Format] = frozenset({"nas_pose_flat", "yolo_v7_rows"})
+"""Those whose output holds the rows of all images of a batch."""
 
 COCO_CLASSES = (
     "person", "bicycle", "car", "motorcycle", "airplane", "bus", "train", "truck", "boat", "traffic light",
@@ -57,7 +59,7 @@ class Reading:
     @property
     def mixes_images(self) -> bool:
         """Whether its output holds the rows of all images of a batch, each with its image's number first."""
-        return self.format in ("nas_pose_flat", "yolo_v7_rows")
+        return self.format in MIXING
 
 
 class Stated(NamedTuple):
@@ -66,15 +68,19 @@ class Stated(NamedTuple):
     format: Format | None = None
     keypoints: int | None = None
     classes: tuple[str, ...] | None = None
+    outputs: tuple[str, ...] | None = None
+    """The names of those that count; the model has others beside them."""
 
     def over(self, other: Stated) -> Stated:
         """With what the other says, where this one says nothing."""
         keypoints = other.keypoints if self.keypoints is None else self.keypoints
-        return Stated(self.format or other.format, keypoints, self.classes or other.classes)
+        classes, outputs = self.classes or other.classes, self.outputs or other.outputs
+        return Stated(self.format or other.format, keypoints, classes, outputs)
 
-    def said(self) -> dict[str, str | int]:
-        """What is said of format and keypoints, as plain values."""
-        values = {"format": self.format, "keypoints": self.keypoints}
+    def said(self) -> dict[str, str | int | list[str]]:
+        """What is said of format, keypoints and outputs, as plain values."""
+        outputs = None if self.outputs is None else list(self.outputs)
+        values = {"format": self.format, "keypoints": self.keypoints, "outputs": outputs}
         return {key: value for key, value in values.items() if value is not None}
 
 
@@ -97,6 +103,11 @@ def named_classes(signature: Signature) -> int | None:
 def known_classes(signature: Signature, stated: Stated) -> int | None:
     """How many there are by the metadata, else by the names that a person gave; None where nobody says it."""
     return named_classes(signature) or len(stated.classes or ()) or None
+
+
+def unseen_classes(signature: Signature, stated: Stated, usual: int) -> tuple[str, ...]:
+    """The names of classes that no shape counts: as many as somebody names, else ``usual``."""
+    return class_names(signature, known_classes(signature, stated) or usual)
 
 
 def point_shape(signature: Signature, stated: Stated) -> tuple[int, int] | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from stages.vision.decoding.yolo_objectness import STRIDES, cells_of
+from stages.vision.metadata_literal import metadata_literal
 
 Side = int | str | None
 STRIDES_TO_64 = (*STRIDES, 64)
@@ -71,7 +71,4 @@ class Signature:
 
     def literal(self, key: str) -> object:
         """A value of the metadata that was written as a Python literal; None where there is none."""
-        try:
-            return ast.literal_eval(self.metadata.get(key, ""))
-        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            return None
+        return metadata_literal(self.metadata, key)

@@ -23,6 +23,7 @@ from stages.vision.recognition.reading import (
 )
 from stages.vision.recognition.signature import Port, Side, Signature
 
+_FORMATS = ("yolo", "yolo_pose")
 _BOX = 4
 _COCO_POINTS = 17
 _COCO_YOLOX = 5 + len(COCO_CLASSES)
@@ -38,24 +39,31 @@ class _Lie(NamedTuple):
 def read_heads(signature: Signature, stated: Stated) -> Reading | None:
     """yolo_pose or yolo."""
     port = signature.only_output(3)
-    lie = None if port is None else _lie(signature, stated, port)
-    if port is None or lie is None:
+    if port is None:
         return None
+    return next(filter(None, (_lying(signature, stated, port, lie) for lie in _lies(signature, stated, port))), None)
+
+
+def _lying(signature: Signature, stated: Stated, port: Port, lie: _Lie) -> Reading | None:
     if not lie.turned or _is_known_as_yolo(signature, stated):
         return _heads_of(signature, stated, port, lie.rows)
     return _turned(signature, port, lie.rows)
 
 
-def _lie(signature: Signature, stated: Stated, port: Port) -> _Lie | None:
-    """Where the rows are. Of two axes that may be them it is the shorter: pictures have more anchors than rows."""
+def _lies(signature: Signature, stated: Stated, port: Port) -> list[_Lie]:
+    """Where the rows may be. Of two axes it is the shorter: pictures have more anchors than rows.
+
+    Who states the format may have a model with other strides or small pictures, and so with any number of anchors.
+    """
     words = _rows_by_words(signature, stated)
     _, first, second = port.shape
     found = [
-        _Lie(rows, turned)
+        (_Lie(rows, turned), signature.may_be_cells(other))
         for side, other, turned in ((first, second, False), (second, first, True))
-        if (rows := _rows_of(side, words, _rows_if_open(signature, stated))) and signature.may_be_cells(other)
+        if (rows := _rows_of(side, words, _rows_if_open(signature, stated)))
     ]
-    return min(found, default=None)
+    usual = sorted(lie for lie, is_usual in found if is_usual)
+    return [*usual, *sorted(lie for lie, _ in found)] if stated.format in _FORMATS else usual[:1]
 
 
 def _rows_by_words(signature: Signature, stated: Stated) -> int | None:
@@ -82,11 +90,7 @@ def _rows_of(side: Side, words: int | None, if_open: int | None) -> int | None:
 
 def _is_known_as_yolo(signature: Signature, stated: Stated) -> bool:
     """Whether somebody says so: its exporter, the graph, or whoever tells of keypoints, which YOLOX has not."""
-    return (
-        signature.task is not None
-        or stated.format in ("yolo", "yolo_pose")
-        or point_shape(signature, stated) is not None
-    )
+    return signature.task is not None or stated.format in _FORMATS or point_shape(signature, stated) is not None
 
 
 def _turned(signature: Signature, port: Port, rows: int) -> Reading | None:

@@ -14,6 +14,7 @@ from stages.vision.recognition.reading import (
     known_classes,
     named_classes,
     point_shape,
+    unseen_classes,
 )
 from stages.vision.recognition.signature import Port, Signature
 
@@ -86,9 +87,8 @@ def read_end2end(signature: Signature, stated: Stated) -> Reading | None:
     points, values = _points_behind(signature, stated, columns)
     if not 0 <= points <= MOST_POINTS or columns != (6 + points * values if isinstance(columns, int) else columns):
         return None
-    classes = named_classes(signature) or (1 if points else len(COCO_CLASSES))
+    names = unseen_classes(signature, stated, 1 if points else len(COCO_CLASSES))
     why = f"{port.shape[1]} rows of box, score, class" + (f" and {points} points of {values}" if points else "")
-    names = class_names(signature, classes)
     return Reading("yolo_end2end", why, (port.name,), names, points, values, signature.picture_size())
 
 
@@ -125,5 +125,5 @@ def read_v7_rows(signature: Signature, stated: Stated) -> Reading | None:
     else:
         is_of_pictures = isinstance(rows, int) or (rows is not None and rows == picture.shape[0])
         fits = columns == 7 and not is_of_pictures and picture.onnx_type != "tensor(uint8)"
-    why = "rows of image, box, class, score"
-    return Reading("yolo_v7_rows", why, (port.name,), COCO_CLASSES, size=signature.picture_size()) if fits else None
+    why, names = "rows of image, box, class, score", unseen_classes(signature, stated, len(COCO_CLASSES))
+    return Reading("yolo_v7_rows", why, (port.name,), names, size=signature.picture_size()) if fits else None

@@ -5,7 +5,8 @@
 SPEC    port (0: any), token ("": none), key and certificate (paths; TLS), faults (a path), models: name -> MODEL
 MODEL   path, max_batch_size (0: none), parameters, ready
 faults  a JSON file, read at each request: delay_s; answer: shape, type, nan, bytes, missing, typed, error, invalid;
-        plain: true for a server that knows no questions but the protocol's own
+        plain: true for a server that knows no questions but the protocol's own; words: what it says of itself and of
+        models that are not ready; sides, ports: of each output, and how many of them there are
 As Triton does, it names sides that may be any -1, leaves the batch out of its configuration, and refuses larger ones.
 """
 
@@ -81,8 +82,8 @@ class Service(GRPCInferenceServiceServicer):
         return self.models[name]
 
     def ServerMetadata(self, request: Any, context: Any) -> Any:
-        self.faults(context)
-        return service_pb2.ServerMetadataResponse(name="small", version="1.0")
+        words = self.faults(context).get("words", "small")
+        return service_pb2.ServerMetadataResponse(name=words, version="1.0")
 
     def ModelReady(self, request: Any, context: Any) -> Any:
         self.faults(context)
@@ -91,7 +92,8 @@ class Service(GRPCInferenceServiceServicer):
         return service_pb2.ModelReadyResponse(ready=ready)
 
     def RepositoryIndex(self, request: Any, context: Any) -> Any:
-        if self.faults(context).get("plain"):
+        faults = self.faults(context)
+        if faults.get("plain"):
             context.abort(grpc.StatusCode.UNIMPLEMENTED, "no such method")
         kind = service_pb2.RepositoryIndexResponse.ModelIndex
         return service_pb2.RepositoryIndexResponse(
@@ -100,21 +102,21 @@ class Service(GRPCInferenceServiceServicer):
                     name=name,
                     version="1",
                     state="READY" if model.ready else "UNAVAILABLE",
-                    reason="" if model.ready else "out of memory",
+                    reason="" if model.ready else faults.get("words", "out of memory"),
                 )
                 for name, model in self.models.items()
             ]
         )
 
     def ModelMetadata(self, request: Any, context: Any) -> Any:
-        self.faults(context)
+        faults = self.faults(context)
         session = self.model(request.name, request.version, context).session
         return service_pb2.ModelMetadataResponse(
             name=request.name,
             versions=["1"],
             platform="onnxruntime_onnx",
             inputs=[described(port) for port in session.get_inputs()],
-            outputs=[described(port) for port in session.get_outputs()],
+            outputs=[described(port, faults.get("sides")) for port in session.get_outputs() * faults.get("ports", 1)],
         )
 
     def ModelConfig(self, request: Any, context: Any) -> Any:
@@ -151,9 +153,9 @@ def sides(port: Any) -> list[int]:
     return [side if isinstance(side, int) else -1 for side in port.shape]
 
 
-def described(port: Any) -> Any:
+def described(port: Any, stated: list[int] | None = None) -> Any:
     return service_pb2.ModelMetadataResponse.TensorMetadata(
-        name=port.name, datatype=TYPES[port.type][0], shape=sides(port)
+        name=port.name, datatype=TYPES[port.type][0], shape=stated or sides(port)
     )
 
 

@@ -10,15 +10,15 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from structlog.testing import capture_logs
 
 from pipeline.errors import UserError
 from pipeline.graph.loading import parse_graph
 from pipeline.messages import Array
 from pipeline.stage import Upstream
 from pipeline.testing import opened
-from stages import infer as infer_module
 from stages.infer import Infer, InferSettings
-from stages.inference import automatic
+from stages.inference import automatic, readiness
 from stages.inference.model_inputs import first_size
 from stages.inference.tuner import Task
 from stages.inference.tuning import Tuned
@@ -77,13 +77,29 @@ def test_the_size_of_crops_and_of_pictures_for_a_server_is_known(tmp_path: Path)
 
 def test_a_model_is_warmed_up_with_pictures_of_the_size_that_comes(model: Path) -> None:
     settings = completed(model.parent, "[96, 64]", ", batch_sizes: [1, 3]")
-    with opened(Infer, settings.model_dump(mode="json", exclude_none=True), folder=model.parent):
-        pass
     with (
-        pytest.raises(UserError, match=r"m\.onnx does not run on a picture"),
-        opened(Infer, {"model": "m.onnx"}, folder=model.parent),
+        capture_logs() as logs,
+        opened(Infer, settings.model_dump(mode="json", exclude_none=True), folder=model.parent),
     ):
         pass
+    assert [line["pictures"] for line in logs] == ["96 x 64"]
+    unknown = r"m\.onnx does not run on pictures of 256 x 256 to begin with; .* unless `picture_size` says it: "
+    with pytest.raises(UserError, match=unknown), opened(Infer, {"model": "m.onnx"}, folder=model.parent):
+        pass
+
+
+def test_a_size_that_is_not_known_before_the_pictures_come_is_said(tmp_path: Path) -> None:
+    node = helper.make_node("ReduceMean", ["images"], ["mean"], axes=[1, 2, 3], keepdims=0)
+    images = helper.make_tensor_value_info("images", TensorProto.FLOAT, ["n", 3, "h", 64])
+    mean = helper.make_tensor_value_info("mean", TensorProto.FLOAT, ["n"])
+    made = helper.make_model(helper.make_graph([node], "g", [images], [mean]), ir_version=8)
+    made.opset_import[0].version = 17
+    onnx.save(made, tmp_path / "m.onnx")
+    with capture_logs() as logs, opened(Infer, {"model": "m.onnx"}, folder=tmp_path):
+        pass
+    [line] = logs
+    assert line["event"] == "model_opened"
+    assert line["pictures"].startswith("64 x 256 to begin with; how large they are shows when they come, unless")
 
 
 def shapes(inputs: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:
@@ -110,7 +126,7 @@ def test_a_model_is_tuned_with_the_size_that_comes(model: Path, monkeypatch: pyt
         tasks.append(task)
         return Tuned()
 
-    monkeypatch.setattr(infer_module, "tuned", tuning)
+    monkeypatch.setattr(readiness, "tuned", tuning)
     given = {"model": "m.onnx", "tune": "auto", "picture_size": [96, 64]}
     with opened(Infer, given, folder=model.parent):
         [task] = tasks

@@ -64,6 +64,13 @@ def test_a_type_that_no_array_has_is_refused(kind: str) -> None:
         port_of(Described(name="words", datatype=kind, shape=[-1]))
 
 
+@pytest.mark.parametrize("shape", [[-1, 1 << 40], [1 << 62, 1 << 62], [2**31, 2]])
+def test_sides_that_no_model_has_are_refused(shape: list[int]) -> None:
+    with pytest.raises(NoTensor, match=r"`x` has sides of \[.*\]; expected at most 2147483648 values in all"):
+        port_of(Described(name="x", datatype="FP32", shape=shape))
+    assert port_of(Described(name="x", datatype="FP32", shape=[-1, 2**31])).shape == (None, 2**31)
+
+
 @pytest.mark.parametrize(
     ("dtype", "typed"), [("f4", "fp32_contents"), ("i8", "int64_contents"), ("u1", "uint_contents")]
 )

@@ -119,6 +119,8 @@ def test_a_graph_is_checked_without_its_server(tmp_path: Path, monkeypatch: pyte
         ("", "expected either `model` (a file) or `server` (a model on a server), got neither"),
         ('model: a.onnx, server: {url: "x:1", model: y}', "`server` (a model on a server), got both"),
         ('server: {url: "http://u:secret@x:8001", model: y}', "expected host:port of the server's gRPC endpoint"),
+        ('server: {url: "grpc://x:8001?api_key=secret", model: y}', "such as 10.0.0.5:8001, got `***`"),
+        ('server: {url: "x:8001/token=secret", model: y}', "such as 10.0.0.5:8001, got `***`"),
         ('server: {url: "x:70000", model: y}', "such as 10.0.0.5:8001, got `x:70000`"),
         ('server: {url: "x:1", model: y, ca: ca.pem}', "`ca` is for connections with `tls: true`"),
         (

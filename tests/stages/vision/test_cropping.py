@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.vision.cropping import crop_bgr, crop_fits, crop_i420
+from stages.vision.cropping import crop_bgr, crop_fits, crop_planes
 from stages.vision.letterbox import boxes_to_frame
+from stages.vision.planes import split
 
 numbers = st.floats(0, 500, width=32)
 lengths = st.floats(2, 400, width=32)
@@ -76,7 +77,7 @@ def test_planes_give_the_same_picture(box: tuple[float, ...], size: tuple[int, i
     straight, by_planes = np.empty((*size[::-1], 3), np.uint8), np.empty((*size[::-1], 3), np.uint8)
     i420 = cv2.cvtColor(frame, cv2.COLOR_BGR2YUV_I420)
     crop_bgr(cv2.cvtColor(i420, cv2.COLOR_YUV2BGR_I420), fit, straight, 114)
-    crop_i420(i420, fit, by_planes, 114)
+    crop_planes(split(i420), fit, by_planes, 114)
     apart = np.abs(straight.astype(int) - by_planes)
     assert apart.mean() < 1.5
     assert np.median(apart) <= 1

@@ -9,6 +9,7 @@ import pytest
 
 from stages.vision.decoding.end2end import joined_rows, rows_by_image
 from stages.vision.decoding.formats import Asked, detections_of
+from stages.vision.decoding.promised import WrongShape
 
 POINTS = [[10.0, 20.0, 0.9]] * 17
 BOX = [8.0, 16.0, 48.0, 96.0]
@@ -62,11 +63,29 @@ def test_detectors_give_classes() -> None:
     assert (found.boxes_xyxy.tolist(), found.classes.tolist()) == ([BOX], [3])
 
 
-@pytest.mark.parametrize("count", [-3, 0, 7])
-def test_a_count_that_is_none_reads_no_further_than_the_rows(count: int) -> None:
-    given = [np.array([count]), *outputs("nas_pose_batch")[1:]]
-    found = detections_of("nas_pose_batch", given, (640, 640), Asked())
-    assert len(found.scores) == (3 if count > 0 else 0)
+@pytest.mark.parametrize("name", ["nas_pose_batch", "efficient_nms"])
+@pytest.mark.parametrize("count", [[-1], [4], [np.nan], [np.inf], [], [1, 1]])
+def test_a_count_that_counts_no_rows_is_refused(name: str, count: list[float]) -> None:
+    given = [np.array(count), *outputs("nas_pose_batch")[1:]]
+    if name == "efficient_nms":
+        given[3] = np.zeros(3, F32)
+    with pytest.raises(WrongShape, match=r"expected (a|one) count") as caught:
+        detections_of(name, given, (640, 640), Asked(keypoints=17 if name == "nas_pose_batch" else 0))
+    assert caught.value.output == 0
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_count_may_be_none_or_all(count: int) -> None:
+    given = [np.array(count), *outputs("nas_pose_batch")[1:]]
+    assert len(detections_of("nas_pose_batch", given, (640, 640), Asked()).scores) == count
+
+
+def test_a_class_that_is_no_number_is_none_at_all() -> None:
+    """What reads them leaves such rows out."""
+    kinds = np.array([np.nan, np.inf, -np.inf, 1e30, -2, 1.2], F32)
+    given = [np.array([6]), np.array([BOX] * 6, F32), np.full(6, 0.5, F32), kinds]
+    found = detections_of("efficient_nms", given, (640, 640), Asked(keypoints=0))
+    assert found.classes.tolist() == [-1, -1, -1, -1, -1, 1]
 
 
 def test_movenet_speaks_of_fractions_and_y_first() -> None:
@@ -113,6 +132,16 @@ def test_what_is_not_wanted_takes_no_place() -> None:
     assert (found.classes.tolist(), found.boxes_xyxy[:, 0].tolist()) == ([0], [200.5])
 
 
+def test_people_of_heads_are_the_best_of_their_kind() -> None:
+    people = [(50, 0.625), (51, 0.875), (90, 0.75), (10, 0.25)]
+    heads = np.array([[x, 50, 20, 40, score] + [x, 50, 0.9] * 17 for x, score in people], F32).T
+    found = detections_of("yolo_pose", [heads], (640, 640), Asked(min_score=0.3, iou=0.5, most=10))
+    assert found.scores.tolist() == [0.875, 0.75]
+    assert found.boxes_xyxy.tolist() == [[41, 30, 61, 70], [80, 30, 100, 70]]
+    assert detections_of("yolo_pose", [heads], (640, 640), Asked(iou=0.5, most=1)).scores.tolist() == [0.875]
+    assert detections_of("yolo_pose", [heads], (640, 640), Asked(min_score=0.95)).keypoints.shape == (0, 17, 3)
+
+
 WRONG = {
     "yolo_pose": [np.zeros((57, 8400), F32)],
     "yolox": [np.zeros((8400, 6), F32)],
@@ -126,5 +155,5 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_outputs_of_other_shapes_are_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=r"expected .* got"):
+    with pytest.raises(WrongShape, match=r"expected .* got"):
         detections_of(name, WRONG[name], (416, 416), Asked())

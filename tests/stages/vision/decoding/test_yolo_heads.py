@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.vision.decoding.yolo_heads import NotHeads, decode_yolo_heads, upright
+from stages.vision.decoding.promised import WrongShape
+from stages.vision.decoding.yolo_heads import decode_yolo_heads, upright
 
 
 def heads(anchors: int, classes: int, points: int, values: int, seed: int) -> np.ndarray:
@@ -49,5 +50,5 @@ def test_the_memory_of_the_heads_is_not_kept() -> None:
 def test_which_way_round(shape: tuple[int, int], turned: bool) -> None:
     array = np.zeros(shape, np.float32)
     assert upright(array, 84).shape == (shape[::-1] if turned else shape)
-    with pytest.raises(NotHeads, match=r"expected \(56, anchors\)"):
+    with pytest.raises(WrongShape, match=r"expected \(56, anchors\)"):
         upright(array, 56)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from stages.vision.recognition import Picture, Port, Signature, recognise
@@ -18,6 +20,11 @@ def prepared(**changed: str) -> Signature:
 
 def test_what_was_written_down_holds() -> None:
     assert recognise(prepared()).picture == Picture("bgr", 0.5, "corner", 127)
+
+
+def test_where_the_frame_lies_is_that_of_the_kind_where_it_was_not_known() -> None:
+    signature = replace(prepared(), metadata={"camgraph.picture": "{'order': 'rgb', 'scale': 1.0}"})
+    assert prepared_picture(signature, Picture("bgr", 255.0, "corner", 127)) == Picture("rgb", 1.0, "corner", 127)
 
 
 @pytest.mark.parametrize(
@@ -39,5 +46,6 @@ def test_what_was_written_down_holds() -> None:
     ids=str,
 )
 def test_nonsense_is_as_nothing(changed: dict[str, str]) -> None:
-    assert prepared_picture(prepared(**changed)) is None
+    usual = Picture("bgr", 1.0, "corner")
+    assert prepared_picture(prepared(**changed), usual) == usual
     assert recognise(prepared(**changed)).picture == Picture()

@@ -310,10 +310,10 @@ def test_a_stated_format_is_believed_where_a_side_is_open(
 @pytest.mark.parametrize(
     ("outputs", "stated", "words"),
     [
-        ({"o": ("n", "k", 58)}, Stated("yolo_end2end", 17), "not those of `format: yolo_end2end`; where they are open"),
+        ({"o": ("n", "k", 58)}, Stated("yolo_end2end", 17), "`format: yolo_end2end`, .*; where they are open"),
         ({"o": ("n", 300, "c")}, Stated("yolo_end2end"), "where they are open, `keypoints` and `class_names` say how"),
-        ({"o": (1, 56, 8400)}, Stated("yolo_pose", 0), "not those of `format: yolo_pose`$"),
-        ({"o": (1, 3549, 85)}, Stated("yolox"), "not those of `format: yolox`$"),
+        ({"o": (1, 56, 8400)}, Stated("yolo_pose", 0), r"`format: yolo_pose`, which are \[n, rows.* \(3 or 2\)$"),
+        ({"o": (1, 3549, 85)}, Stated("yolox"), r"`format: yolox`, which are \[n, cells, .* \(1\)$"),
         ({"o": (1, 8400, 85)}, Stated("yolo_objectness"), "; without it they are read as yolox .8400 rows"),
         ({"o": (1, 1, 18, "c")}, Stated("movenet_single"), "not those of `format: movenet_single`"),
     ],
@@ -345,3 +345,46 @@ def test_metadata_that_is_nonsense_is_as_none(text: str) -> None:
     given = signature(NCHW_640, {"output0": (1, 56, 8400)}, task="pose", kpt_shape=text, names=text)
     reading: Reading = recognise(given)
     assert (reading.keypoints, reading.classes) == (17, ("person",))
+
+
+SEVERAL = {"output0": (1, 56, 8400), "masks": (1, 32, 160, 160)}
+
+
+def test_one_of_several_outputs_may_be_stated() -> None:
+    given = signature(NCHW_640, SEVERAL)
+    reading = recognise(given, Stated(outputs=("output0",)))
+    assert (reading.format, reading.outputs, reading.keypoints) == ("yolo_pose", ("output0",), 17)
+    for stated in (Stated(), Stated("yolo_pose")):
+        with pytest.raises(
+            Unrecognised, match=r"; alone, `output0` could be yolo_pose \(56 rows: .* of 3\)$"
+        ) as caught:
+            recognise(given, stated)
+        # The commands of `camgraph model` have no such setting.
+        assert caught.value.in_graph == ": name it in `outputs`"
+    with pytest.raises(Unrecognised, match="it has no output `heads`; its outputs are output0, masks"):
+        recognise(given, Stated(outputs=("heads", "masks")))
+
+
+@pytest.mark.parametrize("shape", [(1, 56, 34000), (1, 34000, 56), (1, 56, 21)])
+def test_a_stated_format_may_have_anchors_of_its_own(shape: tuple[int, ...]) -> None:
+    """A model with a stride of 4 has more than others."""
+    given = signature(NCHW_640, {"o": shape})
+    assert recognise(given, Stated("yolo_pose")).keypoints == 17
+
+
+COUNTED = {"num_dets": (1, 1), "boxes": (1, 100, 4), "scores": (1, 100), "classes": (1, 100)}
+
+
+@pytest.mark.parametrize(
+    ("outputs", "format_name"),
+    [({"o": (1, 300, 6)}, "yolo_end2end"), ({"o": ("k", 7)}, "yolo_v7_rows"), (COUNTED, "efficient_nms")],
+)
+def test_classes_that_no_shape_counts_are_those_that_somebody_names(
+    outputs: dict[str, tuple[Any, ...]], format_name: str
+) -> None:
+    given = signature(NCHW_640, outputs)
+    assert len(recognise(given).classes) == 80
+    reading = recognise(given, Stated(classes=("a", "b", "c")))
+    assert (reading.format, reading.classes) == (format_name, ("a", "b", "c"))
+    named = signature(NCHW_640, outputs, names="{0: 'x', 1: 'y'}")
+    assert recognise(named).classes == ("x", "y")

@@ -273,7 +273,7 @@ def outputs(model: Path, **settings: Any) -> list[Array]:
 
 @pytest.mark.parametrize("best", [Tuned(), Tuned(1, 1), Tuned(2, 2), Tuned(2, None), Tuned(2, None, 1)])
 def test_outputs_do_not_depend_on_what_was_chosen(model: Path, monkeypatch: pytest.MonkeyPatch, best: Tuned) -> None:
-    monkeypatch.setattr("stages.infer.tuned", lambda *_, **__: best)
+    monkeypatch.setattr("stages.inference.readiness.tuned", lambda *_, **__: best)
     for one, other in zip(outputs(model), outputs(model, tune="auto"), strict=True):
         np.testing.assert_array_equal(other, one, strict=True)
 

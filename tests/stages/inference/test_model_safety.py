@@ -49,17 +49,37 @@ def save(path: Path, location: str | None = None, domain: str = "", inside: bool
 
 
 @pytest.mark.parametrize("inside", [False, True])
-@pytest.mark.parametrize("location", ["../secret", "/etc/passwd", "below/../../secret", "", "link"])
+@pytest.mark.parametrize("location", ["../secret", "/etc/passwd", "below/../../secret", "", "link/../../secret"])
 def test_weights_elsewhere_are_not_read(tmp_path: Path, location: str, inside: bool) -> None:
     folder = tmp_path / "models"
     folder.mkdir()
     (tmp_path / "secret").write_bytes(bytes(12))
-    (folder / "link").symlink_to(tmp_path / "secret")
+    (folder / "link").symlink_to(tmp_path)
     model = save(folder / "m.onnx", location, inside=inside)
     with pytest.raises(UserError, match=rf"`weights` lie in `{location}`: expected a file in the model's own folder"):
         checked_model(model)
     [(_, problem)] = Infer.check(InferSettings(model="m.onnx"), folder)
     assert "expected a file in the model's own folder" in problem
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("location", ["link", "below/secret"])
+def test_links_out_of_the_folder_are_not_followed_and_named(tmp_path: Path, location: str, inside: bool) -> None:
+    """As in a cache of Hugging Face, where a model's files are links to others."""
+    folder = tmp_path / "models"
+    folder.mkdir()
+    (tmp_path / "secret").write_bytes(bytes(12))
+    (folder / "link").symlink_to(tmp_path / "secret")
+    (folder / "below").symlink_to(tmp_path)
+    with pytest.raises(UserError, match=rf"lie in `{location}`, which is a symbolic link out of.*`cp -rL .*models FO"):
+        checked_model(save(folder / "m.onnx", location, inside=inside))
+
+
+def test_a_link_within_the_folder_is_followed(tmp_path: Path) -> None:
+    model = save(tmp_path / "m.onnx", "link")
+    (tmp_path / "weights").write_bytes(bytes(12))
+    (tmp_path / "link").symlink_to("weights")
+    assert len(checked_model(model).graph.node) == 1
 
 
 def test_weights_beside_the_model_are_read(tmp_path: Path) -> None:
@@ -89,6 +109,83 @@ def test_weights_of_a_graph_within_the_graph_are_looked_at(tmp_path: Path) -> No
     (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
     with pytest.raises(UserError, match=r"`hidden` lie in `\.\./secret`"):
         checked_model(tmp_path / "m.onnx")
+
+
+def _sparse(tensor: TensorProto, sides: tuple[int, ...] = (3,)) -> onnx.SparseTensorProto:
+    return helper.make_sparse_tensor(tensor, helper.make_tensor("at", TensorProto.INT64, [1], [0]), sides)
+
+
+def _at(place: str, tensor: TensorProto, model: onnx.ModelProto) -> None:
+    """Puts weights into one of the places of a file that may hold some."""
+    attribute = helper.make_attribute("value", 0)
+    if place == "list":
+        attribute = helper.make_attribute("values", [tensor])
+    if place == "sparse attribute":
+        attribute = helper.make_attribute("sparse_value", _sparse(tensor))
+    if place == "function":
+        attribute = helper.make_attribute("value", tensor)
+    if place == "sparse initializer":
+        model.graph.sparse_initializer.append(_sparse(tensor))
+    elif place == "function":
+        constant = helper.make_node("Constant", [], ["y"])
+        constant.attribute.append(attribute)
+        opsets = [helper.make_opsetid("", 17)]
+        model.functions.append(helper.make_function("own", "F", [], ["y"], [constant], opsets))
+    else:
+        model.graph.node[0].attribute.append(attribute)
+
+
+_PLACES = ("list", "sparse attribute", "sparse initializer", "function")
+
+
+@pytest.mark.parametrize("place", _PLACES)
+def test_weights_are_looked_at_wherever_they_are(tmp_path: Path, place: str) -> None:
+    tensor = numpy_helper.from_array(np.zeros(1, np.float32), "hidden")
+    model = onnx.load(str(save(tmp_path / "m.onnx")))
+    _at(place, tensor, model)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    assert checked_model(tmp_path / "m.onnx").graph.name == "g"
+
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    entry = tensor.external_data.add()
+    entry.key, entry.value = "location", "../secret"
+    model = onnx.load(str(save(tmp_path / "m.onnx")))
+    _at(place, tensor, model)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(UserError, match=r"`hidden` lie in `\.\./secret`: expected a file in the model's own folder"):
+        checked_model(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("place", _PLACES)
+def test_the_sides_of_weights_are_looked_at_wherever_they_are(tmp_path: Path, place: str) -> None:
+    tensor = numpy_helper.from_array(np.zeros(1, np.float32), "hidden")
+    tensor.dims[0] = 10**12
+    model = onnx.load(str(save(tmp_path / "m.onnx")))
+    _at(place, tensor, model)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(UserError, match=r"`hidden` say that they are \[1000000000000\]"):
+        checked_model(tmp_path / "m.onnx")
+
+
+def test_sparse_weights_may_not_stand_for_more_than_is_sensible(tmp_path: Path) -> None:
+    model = onnx.load(str(save(tmp_path / "m.onnx")))
+    tensor = numpy_helper.from_array(np.zeros(1, np.float32), "hidden")
+    model.graph.sparse_initializer.append(_sparse(tensor, (10**6, 10**6)))
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(UserError, match=r"sparse weights `hidden` have sides of \[1000000, 1000000\]"):
+        checked_model(tmp_path / "m.onnx")
+
+
+def test_operators_within_functions_of_the_model_are_looked_at(tmp_path: Path) -> None:
+    model = onnx.load(str(save(tmp_path / "m.onnx")))
+    node = helper.make_node("Steal", ["x"], ["y"], domain="evil.corp")
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("evil.corp", 1)]
+    model.functions.append(helper.make_function("own", "F", ["x"], ["y"], [node], opsets))
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(UserError, match=r"operators of evil\.corp"):
+        checked_model(tmp_path / "m.onnx")
+    assert checked_model(tmp_path / "m.onnx", custom_ops=True).functions[0].name == "F"
 
 
 @pytest.mark.parametrize("suffix", [".json", ".onnxtxt", ".textproto"])
@@ -159,7 +256,10 @@ def test_looking_at_a_model_runs_none_of_its_libraries(tmp_path: Path) -> None:
 
 def test_operators_that_nobody_knows_need_a_library_that_is_named(tmp_path: Path) -> None:
     model = save(tmp_path / "m.onnx", domain="evil.corp")
-    with pytest.raises(UserError, match=r"operators of evil\.corp.*name the library that has them in `custom_ops`"):
+    with pytest.raises(
+        UserError,
+        match=r"operators of evil\.corp.*the library that has them: `custom_ops` in a graph, `--custom-ops` of",
+    ):
         checked_model(model)
     assert len(checked_model(model, custom_ops=True).graph.node) == 1
 

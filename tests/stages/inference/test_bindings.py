@@ -109,6 +109,28 @@ def test_what_was_given_out_stays_as_it_is(session: ort.InferenceSession) -> Non
     assert not any(np.shares_memory(array, inputs["images"]) for array in first.values())
 
 
+class Strict:
+    """A buffer that takes what lies in one piece, as a copy to a GPU may want it; the CPU's takes more."""
+
+    def __init__(self, value: ort.OrtValue) -> None:
+        self._value = value
+
+    def update_inplace(self, array: Array) -> None:
+        assert array.flags.c_contiguous
+        self._value.update_inplace(array)
+
+
+def test_rows_that_lie_apart_are_put_together_before_they_are_copied(
+    session: ort.InferenceSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bound = BoundSet(session, batch(0), CPU)
+    monkeypatch.setattr(bound, "_inputs", {name: Strict(value) for name, value in bound._inputs.items()})
+    whole = batch(1, 2)["images"]
+    apart = {"images": whole[:, :, :, ::-1][1:]}
+    assert not apart["images"].flags.c_contiguous
+    assert_same(bound.run(apart), plain(session, {"images": apart["images"].copy()}))
+
+
 def test_threads_do_not_disturb_each_other(session: ort.InferenceSession) -> None:
     runs = BoundRuns(session, CPU)
     batches = [batch(seed, 1 + seed % 3) for seed in range(60)]

@@ -1,0 +1,19 @@
+"""The assets that `camgraph assets pull` gets, by their names; `tools.assets.catalogue` says what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.paths import ASSET_PREFIX
+from pipeline.spelling import did_you_mean
+
+MODELS = ("movenet-multipose.onnx", "movenet-lightning.onnx", "movenet-thunder.onnx")
+CLIPS = ("vtest.avi",)
+
+
+def how_to_get(text: str, known: Sequence[str]) -> str:
+    """What to do about `asset:NAME` that is not on this machine: pull it, or name another one of these."""
+    name = text.removeprefix(ASSET_PREFIX)
+    if name in known:
+        return f"get it with `camgraph assets pull {name}`"
+    return f"`camgraph assets pull` has no asset of this name, but {', '.join(known)}{did_you_mean(name, known)}"

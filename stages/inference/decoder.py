@@ -1,0 +1,203 @@
+"""The stages that make people, or things, of what a model says: `decode`, and those for one format.
+
+infer  describe -> its model's file ──> Decoder.follow reads it -> format, outputs, classes, keypoints
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeVar
+
+import numpy as np
+from pydantic import Field
+
+from pipeline.errors import SettingError, UserError
+from pipeline.spelling import did_you_mean
+from pipeline.stage import Settings
+from stages.inference.behind_model import BehindModel, ModelBefore
+from stages.inference.outputs import OutputReader, OutputSettings
+from stages.messages import People, Tensor
+from stages.vision.decoding.detections import Detections, highest
+from stages.vision.decoding.formats import Asked
+from stages.vision.foreign_text import shown
+from stages.vision.letterbox import boxes_to_frame, keypoints_to_frame
+from stages.vision.recognition import Reading, Signature, Stated, Unrecognised, recognise
+
+PERSON = "person"
+Classes = tuple[str, ...] | Literal["all"] | None
+_MOST_SHOWN = 100
+_USUAL: Mapping[str, tuple[float, float]] = {"movenet_multipose": (0.2, 0.6)}
+"""(min_score, iou) of formats that want others than most."""
+
+
+class DecoderSettings(OutputSettings):
+    """Which of a model's candidates are people; what the model is shows in its file."""
+
+    min_score: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Candidates below this score are dropped; by default 0.3, and 0.2 for MoveNet MultiPose, which "
+        "scores lower",
+    )
+    iou: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Of two boxes of one class that overlap by more than this (intersection over union), one stays; "
+        "models that suppress overlaps themselves are believed. By default 0.5, and 0.6 for MoveNet MultiPose",
+    )
+    max_people: int = Field(100, ge=1, le=10_000, description="At most so many in a frame, the best first")
+    classes: Classes = Field(
+        None, description="The names of what is kept; by default people, or all where the model knows no `person`"
+    )
+    class_names: tuple[str, ...] | None = Field(
+        None, min_length=1, description="The names of its classes by number; by default read from the model"
+    )
+
+
+D = TypeVar("D", bound=DecoderSettings)
+
+
+class Decoder(BehindModel[D]):
+    """Tensor (the outputs of a model) -> People: boxes and keypoints in frame pixels, best first."""
+
+    settings_type: ClassVar[type[Settings]] = DecoderSettings
+    inputs = Tensor
+    outputs = (People,)
+    thread_safe = True
+
+    @classmethod
+    def stated(cls, settings: D) -> Stated:
+        return Stated(settings.format, settings.keypoints, settings.class_names, settings.outputs)
+
+    @classmethod
+    def check(cls, settings: D, base_folder: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:
+        try:
+            numbers_kept(settings.classes, settings.class_names)
+        except SettingError as error:
+            yield error.path, str(error)
+
+    @classmethod
+    def followed(cls, settings: D, found: ModelBefore) -> Mapping[str, Any]:
+        name, reading = found
+        if reading.format == "classes":
+            raise UserError(f"{name} is a classifier ({reading.why}): put `classify` behind it")
+        numbers_kept(settings.classes, reading.classes)
+        return {
+            "format": reading.format,
+            "outputs": settings.outputs or reading.outputs,
+            "class_names": reading.classes,
+            "keypoints": reading.keypoints,
+            "point_values": reading.point_values,
+        }
+
+    def open(self) -> None:
+        """Raises UserError where a setting is missing that no model says, or names a class that there is not."""
+        known = self.known_settings()
+        if known.format is None:
+            raise UserError(self._say("no model stands before this stage: say its `format`"))
+        self._reader = None if None in (known.outputs, known.keypoints) else self._reader_of(known)
+
+    def _reader_of(self, known: D) -> OutputReader:
+        return OutputReader(known, self.context, self._asked(known))
+
+    def _asked(self, known: D) -> Asked:
+        """What to read, and which of it to keep."""
+        names = known.class_names or (PERSON,)
+        min_score, iou = _USUAL.get(known.format or "", (0.3, 0.5))
+        return Asked(
+            classes=len(names),
+            kept=self._kept(names),
+            keypoints=known.keypoints or 0,
+            point_values=known.point_values or 3,
+            min_score=min_score if known.min_score is None else known.min_score,
+            iou=iou if known.iou is None else known.iou,
+            most=known.max_people,
+        )
+
+    def _kept(self, names: Sequence[str]) -> tuple[int, ...] | None:
+        try:
+            return numbers_kept(self.settings.classes, names)
+        except SettingError as error:
+            raise UserError(self._say(str(error))) from None
+
+    def process(self, items: Sequence[Tensor]) -> Iterable[People]:
+        return (self._people(item) for item in items)
+
+    def _people(self, item: Tensor) -> People:
+        reader = self._reader_for(item)
+        rows = [self._row(reader, item, row) for row in range(item.rows)]
+        found = rows[0] if len(rows) == 1 else self._together(reader, rows)
+        boxes, scores, classes, keypoints = found
+        skeleton = self.settings.skeleton_of(keypoints.shape[1])
+        return People(item.stamp, boxes, scores, keypoints, item.frame_size, classes, skeleton)
+
+    def _reader_for(self, item: Tensor) -> OutputReader:
+        """The one for all items: where no model says how it is to be read, the first item does."""
+        reader = self._reader
+        if reader is None:
+            # Several threads may do so at once, and come to the same.
+            reader = self._reader = self._reader_of(self.shown_settings(item))
+        return reader
+
+    def _row(self, reader: OutputReader, item: Tensor, row: int) -> Detections:
+        """What is in one of the frame's pictures, in frame pixels. A box in the padding alone is nothing."""
+        found = reader.detections(item, row)
+        fit = item.fit[row]
+        boxes = boxes_to_frame(found.boxes_xyxy.astype(np.float32), fit, item.frame_size)
+        inside = (boxes[:, 2] > boxes[:, 0]) & (boxes[:, 3] > boxes[:, 1])
+        found = found._replace(boxes_xyxy=boxes, keypoints=keypoints_to_frame(found.keypoints, fit))
+        return found if inside.all() else found.take(inside)
+
+    def _together(self, reader: OutputReader, rows: Sequence[Detections]) -> Detections:
+        """Of all pictures of a frame, the best first, and no more than of one."""
+        parts = zip(*rows or [_nothing(reader.asked.keypoints)], strict=True)
+        return highest(Detections(*(np.concatenate(arrays) for arrays in parts)), most=self.settings.max_people)
+
+
+class OneFormatDecoder(Decoder[D]):
+    """A decoder for models of one format alone, which its settings state."""
+
+    models: ClassVar[str]
+    """Which these are, for people."""
+
+    @classmethod
+    def read(cls, signature: Signature, name: str, stated: Stated) -> Reading:
+        """As `BehindModel.read`; of a model of another format it is said that `decode` reads it."""
+        try:
+            return recognise(signature, stated)
+        except Unrecognised as error:
+            if not error.others:
+                raise UserError(f"{name}: {error}{error.in_graph}") from None
+            raise UserError(
+                f"{name}: its outputs ({error.outputs}) are not those of {cls.models}, for which this stage is: write "
+                f"`use: decode`, which can read them as {error.others}"
+            ) from None
+
+
+def numbers_kept(wanted: Classes, names: Sequence[str] | None) -> tuple[int, ...] | None:
+    """The numbers of the classes that are kept; None for all of them, and where ``names`` are not known.
+
+    Raises SettingError where the model knows no class of a name that is wanted.
+    """
+    if names is None:
+        return None
+    if wanted is None:
+        wanted = (PERSON,) if PERSON in names else "all"
+    if wanted == "all":
+        return None
+    unknown = [name for name in wanted if name not in names]
+    if unknown:
+        there = list(map(shown, names))
+        known = ", ".join(there[:_MOST_SHOWN]) + (f", ... ({len(there)})" if len(there) > _MOST_SHOWN else "")
+        guess = did_you_mean(unknown[0], there)
+        raise SettingError(("classes",), f"the model knows no class {', '.join(unknown)}; it knows {known}{guess}")
+    kept = tuple(number for number, name in enumerate(names) if name in wanted)
+    return None if len(kept) == len(names) else kept
+
+
+def _nothing(points: int) -> Detections:
+    shape = np.empty((0, points, 3), np.float32)
+    return Detections(np.empty((0, 4), np.float32), np.empty(0, np.float32), np.empty(0, np.int64), shape)

@@ -1,0 +1,74 @@
+"""What the outputs of a model are held to in every run, and what becomes of items whose outputs are something else.
+
+a value that is no number        dropped, counted as `nonfinite`
+another shape than promised      while the stage opens the user's mistake; afterwards dropped, counted as `shape`
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+import numpy as np
+
+from pipeline.errors import BadItem
+from pipeline.messages import Array
+from pipeline.stage import Context
+from stages.inference.engine import WrongOutput
+from stages.vision.foreign_text import shown
+from stages.vision.recognition import Port
+
+
+class WrongShapes:
+    """Drops items of one stage for outputs of the wrong shape, and tells of each output once, not for every frame.
+
+    Several threads may use it at once.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._told: set[str] = set()
+        self._lock = threading.Lock()
+
+    def dropped(self, output: str, text: str) -> BadItem:
+        """What to raise for an item in which this output is wrong."""
+        with self._lock:
+            is_new = output not in self._told
+            self._told.add(output)
+        if is_new:
+            self._context.log.warning(
+                "wrong_shape",
+                stage=self._context.stage,
+                output=shown(output),
+                error=text,
+                then="frames of which this is true are dropped and counted as `shape`; it is not told again",
+            )
+        return BadItem("shape", text, told=True)
+
+
+def check_shape(port: Port, output: Array, pictures: int | None) -> None:
+    """Hold an output to the number of axes and the sides that the model states of it, and to a row for each picture.
+
+    ``pictures``: None where the rows of all pictures stand in one array (n, C). Raises WrongOutput.
+    """
+    shape, stated = output.shape, port.shape
+    told = f"output `{shown(port.name)}` is {shape}"
+    if pictures is None and not (len(shape) == 2 and shape[1]):
+        raise WrongOutput(port.name, f"{told}; expected rows that begin with the number of their picture")
+    if pictures is not None and (not shape or shape[0] != pictures):
+        raise WrongOutput(port.name, f"{told} for {pictures} pictures: no axis for them")
+    # ONNX Runtime shows no axes also where the file does not say how many there are.
+    if stated and not (len(shape) == len(stated) and all(map(_agrees, shape[1:], stated[1:]))):
+        sides = ", ".join(shown(str(side or "any")) for side in ("any", *stated[1:]))
+        raise WrongOutput(port.name, f"{told}, and the model says ({sides}) of it: export it anew")
+
+
+def _agrees(side: int, stated: object) -> bool:
+    return not isinstance(stated, int) or stated <= 0 or side == stated
+
+
+def check_numbers(outputs: Mapping[str, Array]) -> None:
+    """Raises BadItem where a value is not finite: nothing behind could judge it."""
+    for name, output in outputs.items():
+        if output.dtype.kind == "f" and not np.isfinite(output).all():
+            raise BadItem("nonfinite", f"output `{shown(name)}` holds a value that is no number")

@@ -1,0 +1,172 @@
+"""The model of a stage, ready to run: opened by the provider that works, and as fast as this CPU runs it, if asked for.
+
+settings ── a file ──> what it is, its hash ──> the providers asked for, or those that `auto` finds by trying ──┐
+         ── a server ──> what the server says of it ────────────────────────────────────────────────────────────┤
+                                                                       its inputs, and how to run it <──────────┘
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import get_args
+
+from pipeline.errors import UserError
+from pipeline.messages import Array
+from pipeline.stage import Context
+from stages.inference import onnxruntime_engine
+from stages.inference.automatic import choose_once
+from stages.inference.devices import device_of, on_device
+from stages.inference.engine import Engine, ProviderName
+from stages.inference.feeds import Feeds
+from stages.inference.flops import work_of
+from stages.inference.infer_settings import InferSettings
+from stages.inference.model_files import find_libraries, find_model, sha256_of, verify_model
+from stages.inference.model_inputs import black, first_size, inputs_of, reading_problems, signature_of
+from stages.inference.model_safety import checked_model
+from stages.inference.opening import Asked, open_model
+from stages.inference.placed_work import work_shares
+from stages.inference.sample import sample
+from stages.inference.served_models import open_served
+from stages.inference.tuner import Task, tuned
+from stages.inference.tuning import Tuned, rows_worth_trying
+from stages.vision.model_contract import InputContract
+
+_MOST_BYTES_COUNTED = 512 * 1024**2
+"""Reading a larger file once more only to tell of it takes too long, and too much memory."""
+
+
+@dataclass(frozen=True)
+class ReadyModel:
+    """``passed_over``: provider -> why it does not run the model; ``fastest``: how it is to be run.
+
+    ``sizes``: pictures of one run, ascending; any number where there are none.
+    """
+
+    engine: Engine
+    passed_over: Mapping[str, str]
+    contract: InputContract
+    feeds: Feeds
+    sizes: Sequence[int]
+    fastest: Tuned
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """``by``: of a model in a file, by what it can be opened again."""
+
+    engine: Engine
+    passed_over: Mapping[str, str]
+    by: tuple[Path, Asked] | None = None
+
+
+def ready_model(settings: InferSettings, context: Context) -> ReadyModel:
+    """Raises UserError where the model is not what the settings say, EnvironmentProblem where nothing here runs it."""
+    began = time.monotonic()
+    opened = _open_served(settings, context) if settings.server else _open_file(settings, context)
+    signature = opened.engine.signature
+    for _, text in reading_problems(signature, settings):
+        raise UserError(f"stage {context.stage}: {text}")
+    contract, feeds = inputs_of(signature, settings)
+    ready = ReadyModel(
+        opened.engine,
+        opened.passed_over,
+        contract,
+        feeds,
+        (contract.batch,) if contract.batch else settings.batch_sizes,
+        Tuned(),
+    )
+    if opened.by is None or not settings.tune:
+        return ready
+    return _tuned(ready, opened.by, settings, context, time.monotonic() - began)
+
+
+def shares_of_operations(ready: ReadyModel, settings: InferSettings, base_folder: Path) -> Mapping[str, float] | None:
+    """Of what the model calculates, each provider's share, 0 to 1; None where it is not known.
+
+    The file is read for it only where several share the nodes, and it is not very large.
+    """
+    placement = ready.engine.placement
+    if len(placement.nodes) < 2:
+        return dict.fromkeys(placement.nodes, 1.0) or None
+    width, height = first_size(ready.contract, ready.engine.signature, settings)
+    pictures = ready.contract.shape(ready.contract.batch or 1, height, width)
+    try:
+        path = find_model(settings.file, base_folder)
+        if path.stat().st_size > _MOST_BYTES_COUNTED:
+            return None
+        model = checked_model(path, custom_ops=bool(settings.custom_ops))
+        return work_shares(work_of(model, {ready.contract.name: pictures}), placement)
+    except Exception:  # noqa: BLE001 - whatever ONNX makes of a model that runs: no line of the log is worth a start
+        return None
+
+
+def _open_served(settings: InferSettings, context: Context) -> _Opened:
+    assert settings.server is not None
+    return _Opened(open_served(settings.server, context.base_folder), {})
+
+
+def _open_file(settings: InferSettings, context: Context) -> _Opened:
+    path = find_model(settings.file, context.base_folder)
+    verify_model(path, settings.sha256)
+    asked, not_chosen = _asked(path, settings, context)
+    engine, passed_over = open_model(path, asked)
+    return _Opened(engine, {**not_chosen, **passed_over}, (path, asked))
+
+
+def _asked(path: Path, settings: InferSettings, context: Context) -> tuple[Asked, Mapping[str, str]]:
+    """How the model is to be opened, and which providers have been tried in vain: provider -> why."""
+    folder = context.base_folder
+    device = device_of(settings.devices, context.worker)
+    options = {name: on_device(settings.options.of(name, folder), name, device) for name in get_args(ProviderName)}
+    names = tuple(name for name in settings.providers if name != "auto")
+    asked = Asked(
+        names,
+        settings.intra_op_threads,
+        settings.precision,
+        options,
+        find_libraries(settings.custom_ops, folder),
+        settings.io_binding,
+        context.threads,
+    )
+    if names:
+        return asked, {}
+    file = context.state_folder / f"provider.{context.worker}.json"
+    choice = choose_once(file, path, asked, _sample(path, settings, context))
+    return replace(asked, providers=choice.providers), choice.passed_over
+
+
+def _sample(path: Path, settings: InferSettings, context: Context) -> Mapping[str, Array]:
+    """The model's inputs for pictures to try it on."""
+    signature = signature_of(path, settings, context.base_folder)
+    contract, feeds = inputs_of(signature, settings)
+    rows = contract.batch or min(settings.batch_sizes, default=1)
+    return sample(contract, feeds, rows, first_size(contract, signature, settings))
+
+
+def _tuned(
+    ready: ReadyModel, by: tuple[Path, Asked], settings: InferSettings, context: Context, open_s: float
+) -> ReadyModel:
+    """With the engine that is fastest on this CPU."""
+    path, asked = by
+    usual = ready.engine
+    if usual.provider != onnxruntime_engine.CPU:
+        context.log.info("model_not_tuned", why=f"{usual.provider} runs it, and only the CPU is tuned")
+        return ready
+    width, height = size = first_size(ready.contract, usual.signature, settings)
+
+    def engine(threads: int) -> Engine:
+        on_cpu = replace(asked, providers=("cpu",), threads=threads)
+        return usual if threads == asked.threads else open_model(path, on_cpu).engine
+
+    def pictures(rows: int) -> Mapping[str, Array]:
+        return black(ready.contract, ready.feeds, rows, size)
+
+    sha256 = settings.sha256 or sha256_of(path)
+    key = {"model": sha256, "picture": [width, height], "onnxruntime": onnxruntime_engine.version()}
+    rows = rows_worth_trying(ready.sizes, settings.max_rows)
+    task = Task(key, engine, open_s, pictures, context.threads, rows)
+    found = tuned(task, context.log, first_start=context.incarnation == 1)
+    return replace(ready, engine=engine(found.threads), fastest=found)

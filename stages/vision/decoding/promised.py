@@ -1,0 +1,63 @@
+"""What a format promises of its outputs, and the one error where they are something else. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+NUMBERS = "fiub"
+"""NumPy's kinds of arrays that hold real numbers."""
+
+
+class WrongShape(ValueError):
+    """An output has other axes, sides or values of another type than its format promises, or counts what is not there.
+
+    `output`: which one, by its place in the format's order.
+    """
+
+    def __init__(self, output: int, text: str) -> None:
+        self.output = output
+        super().__init__(text)
+
+
+def check_number(outputs: Sequence[NDArray[Any]], number: int) -> None:
+    """Raises WrongShape where there are more or fewer outputs."""
+    if len(outputs) != number:
+        raise WrongShape(0, f"expected {number} outputs, got {len(outputs)}")
+
+
+def shaped(outputs: Sequence[NDArray[Any]], place: int, shape: tuple[int | None, ...]) -> NDArray[Any]:
+    """One of the outputs, where it holds numbers and has this shape; None stands for any side. Raises WrongShape."""
+    array = outputs[place]
+    fits = array.ndim == len(shape) and all(
+        wanted in (None, side) for wanted, side in zip(shape, array.shape, strict=True)
+    )
+    if not fits or array.dtype.kind not in NUMBERS:
+        sides = ", ".join("any" if side is None else str(side) for side in shape)
+        raise WrongShape(place, f"expected numbers of shape ({sides}) for each picture, got {_said(array)}")
+    return array
+
+
+def counted(outputs: Sequence[NDArray[Any]], place: int, rows: int) -> int:
+    """How many of so many ``rows`` an output says are used: one number. Raises WrongShape."""
+    array = outputs[place]
+    if array.size != 1 or array.dtype.kind not in NUMBERS:
+        raise WrongShape(place, f"expected one count for each picture, got {_said(array)}")
+    count = array.reshape(-1)[0]
+    # A NaN is neither.
+    if not (0 <= count <= rows):
+        raise WrongShape(place, f"expected a count from 0 to the {rows} rows there are, got {count}")
+    return int(count)
+
+
+def numbers_of(classes: NDArray[Any]) -> NDArray[np.int64]:
+    """Class numbers that a model may give as floats; -1 for what is none."""
+    known = (classes > -0.5) & (classes < np.iinfo(np.int32).max)
+    return np.where(known, np.rint(classes), -1).astype(np.int64)
+
+
+def _said(array: NDArray[Any]) -> str:
+    return f"{array.dtype} of {array.shape}"
