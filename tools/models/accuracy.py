@@ -17,9 +17,7 @@ import numpy as np
 
 from pipeline.errors import BadItem, EnvironmentProblem, UserError
 from pipeline.single_stage import stamp
-from stages.inference.signatures import read_model
 from stages.messages import Frame
-from stages.vision.recognition import Stated
 from tools.models.chain import Chain
 from tools.pose_accuracy.estimators import U8, Estimator, Found
 from tools.pose_accuracy.truth import KEYPOINTS, Precision, Truth, precision, yolo_truth
@@ -73,8 +71,7 @@ def first_pictures(truth: Truth, count: int) -> Truth:
 
 def precision_of(chain: Chain, truth: Truth) -> Precision | None:
     """Of the people whom a graph with this model would report; None where the model has other keypoints than COCO's."""
-    keypoints = read_model(chain.model, Stated()).keypoints
-    return precision(truth, _estimator(chain)) if keypoints == KEYPOINTS else None
+    return precision(truth, _estimator(chain)) if chain.reading.keypoints == KEYPOINTS else None
 
 
 def _estimator(chain: Chain) -> Estimator:

@@ -11,16 +11,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.errors import EXIT_GAVE_UP, EXIT_SIGINT
-from tools.models.picture_size import stated_sides
+from tools.models.finite_range import FiniteRange
+from tools.models.saved import check_places
+from tools.models.statement_options import brings_operators, says_its_size, says_what_it_is, statement
 from tools.plots import require_matplotlib
 
 if TYPE_CHECKING:
     from stages.inference.engine import ProviderName
+    from tools.models.bench_grid import Configuration
     from tools.models.bench_machine import Watch
     from tools.models.bench_pictures import Pictures
     from tools.models.bench_record import Record
     from tools.models.bench_rounds import Rounds
     from tools.models.bench_worker import Job
+    from tools.models.statement import StatedModel
 
 _file = click.Path(path_type=Path, dir_okay=False)
 _count = click.IntRange(1, 4096)
@@ -48,11 +52,19 @@ _count = click.IntRange(1, 4096)
 )
 @click.option("--precision", type=click.Choice(["f32", "bf16"]), default="f32", show_default=True, help="Of OpenVINO.")
 @click.option("--frames", "sources", multiple=True, help="Videos or pictures to run it on; by default random ones.")
-@click.option("--size", metavar="WIDTHxHEIGHT", help="Of random pictures, where the model takes any.")
-@click.option("--seconds", type=click.FloatRange(1, 36_000), default=60.0, show_default=True, help="Of measuring.")
+@says_its_size
+@says_what_it_is
+@brings_operators
+@click.option("--seconds", type=FiniteRange(1, 36_000), default=60.0, show_default=True, help="Of measuring.")
 @click.option("--rounds", type=click.IntRange(1, 1000), default=5, show_default=True, help="Each through all of them.")
-@click.option("--open-seconds", type=float, default=300.0, show_default=True, help="The longest that opening may take.")
-@click.option("--price-per-hour", type=click.FloatRange(0, min_open=True), help="Of the machine, in any currency.")
+@click.option(
+    "--open-seconds",
+    type=FiniteRange(1, 36_000),
+    default=300.0,
+    show_default=True,
+    help="The longest that opening may take.",
+)
+@click.option("--price-per-hour", type=FiniteRange(0, min_open=True), help="Of the machine, in any currency.")
 @click.option("--json", "saved", type=_file, help="Save the run here.")
 @click.option("--plot", "picture", type=_file, help="Draw it into this PNG file.")
 @click.option("--against", type=_file, help="A saved run of before: say what became faster or slower.")
@@ -67,6 +79,7 @@ def bench(ctx: click.Context, /, *, file: str, **options: Any) -> None:
 
     if options["picture"]:
         require_matplotlib()
+    check_places([options["saved"], options["picture"]])
     before = bench_record.read(options["against"]) if options["against"] else None
     record = bench_record.read(Path(file)) if file.endswith(".json") else _measured(file, options)
     if options["saved"]:
@@ -97,12 +110,14 @@ def _measured(file: str, options: dict[str, Any]) -> Record:
     from stages.vision.foreign_text import shown  # noqa: PLC0415
     from tools.models import bench_machine, bench_pictures, bench_rounds  # noqa: PLC0415
     from tools.models.bench_record import Record  # noqa: PLC0415
+    from tools.models.statement import StatedModel  # noqa: PLC0415
 
     model = find_model(file, Path.cwd())
-    pictures = bench_pictures.pictures_of(model, options["sources"], stated_sides(options["size"]))
+    stated = StatedModel(model, statement(options))
+    pictures = bench_pictures.pictures_of(stated, options["sources"])
     watch = bench_machine.Watch()
     with tempfile.TemporaryDirectory() as folder:
-        jobs = _jobs(model, pictures, options, Path(folder))
+        jobs = _jobs(stated, pictures, options, Path(folder))
         click.echo(f"{len(jobs)} configurations, {options['rounds']} rounds; opening them ...", err=True)
         plan = bench_rounds.Plan(jobs, options["rounds"], options["seconds"], options["open_seconds"])
         rounds = bench_rounds.Rounds(plan, lambda text: click.echo(shown(text), err=True))
@@ -129,7 +144,7 @@ def _run(rounds: Rounds, watch: Watch) -> bool:
     return False
 
 
-def _jobs(model: Path, pictures: Pictures, options: dict[str, Any], folder: Path) -> list[Job]:
+def _jobs(model: StatedModel, pictures: Pictures, options: dict[str, Any], folder: Path) -> list[Job]:
     import numpy as np  # noqa: PLC0415
 
     from pipeline.cores import usable_cores  # noqa: PLC0415
@@ -137,14 +152,19 @@ def _jobs(model: Path, pictures: Pictures, options: dict[str, Any], folder: Path
     from tools.models import bench_grid, bench_worker  # noqa: PLC0415
 
     np.save(folder / "pictures.npy", pictures.rows)
+
+    def asked_of(one: Configuration) -> Asked:
+        libraries, split = model.statement.libraries, one.split
+        precision = options["precision"]
+        return Asked((one.provider,), split.intra_op, precision, libraries=libraries, at_once=split.threads)
+
     asked = options["workers"], options["threads"], options["intra_op"]
     cores = usable_cores()
     splits = bench_grid.stated_splits(*asked) if any(asked) else bench_grid.usual_splits(cores)
     batches = bench_grid.fitting_batches(options["batches"], pictures.contract.batch)
     return [
         bench_worker.Job(
-            model, one, Asked((one.provider,), one.split.intra_op, options["precision"], at_once=one.split.threads),
-            pictures.contract.name, folder / "pictures.npy",
+            model.path, one, asked_of(one), pictures.contract.name, folder / "pictures.npy",
         )
         for one in bench_grid.grid(_providers(options["providers"]), batches, splits)
     ]  # fmt: skip

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pipeline.errors import UserError
 from stages.inference.engine import ProviderName
+from tools.models import saved
 
 Positive = Field(gt=0)
 
@@ -91,10 +92,7 @@ class Record(_Part):
 
 def save(record: Record, path: Path) -> None:
     """Raises UserError where it cannot be written."""
-    try:
-        path.write_text(record.model_dump_json(indent=1) + "\n")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
+    saved.save(path, record.model_dump_json(indent=1) + "\n")
 
 
 def read(path: Path) -> Record:

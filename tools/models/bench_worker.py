@@ -27,10 +27,10 @@ from pipeline.errors import CamgraphError, EnvironmentProblem
 from stages.inference.engine import Engine, RunFailed
 from stages.inference.opening import Asked, open_model
 from tools.models.bench_grid import Configuration
+from tools.models.high_water import high_water_bytes
 
 _MOST_INPUT_BYTES = 64 << 20
 _MOST_BATCHES = 4
-_STATUS = Path("/proc/self/status")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class _Bench:
             if thread.error is not None:
                 raise thread.error
         rate = sum(self._batch * len(one.runs_ms) / one.worked_s for one in threads)
-        return Taken(rate, [ms for one in threads for ms in one.runs_ms], peak_mb())
+        return Taken(rate, [ms for one in threads for ms in one.runs_ms], _peak_mb())
 
     def run(self, number: int) -> None:
         self._engine.run({self._name: self._batches[number % len(self._batches)]})
@@ -169,9 +169,6 @@ def batches(pictures: NDArray[Any], rows: int) -> list[NDArray[Any]]:
     return [pictures[np.arange(first, first + rows) % len(pictures)] for first in range(0, count * rows, rows)]
 
 
-def peak_mb() -> float | None:
-    """The most memory that this process has held (resident), where the system tells."""
-    if not _STATUS.exists():
-        return None
-    [kib] = [row.split()[1] for row in _STATUS.read_text().splitlines() if row.startswith("VmHWM:")]
-    return int(kib) * 1024 / 1e6
+def _peak_mb() -> float | None:
+    peak = high_water_bytes()
+    return None if peak is None else peak / 1e6

@@ -1,47 +1,81 @@
-"""A model with the stages around it, as a graph would run them: frames in, people out, one at a time."""
+"""A model with the stages around it, as a graph would run them: frames in, people or labels out, one at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import UserError
 from pipeline.single_stage import opened
-from pipeline.stage import Upstream
+from pipeline.stage import Stage, Upstream
+from stages.classify import Classify, ClassifySettings
 from stages.decode import Decode, DecodeSettings
 from stages.infer import Infer, InferSettings
-from stages.inference.contracts import InputSettings, read_contract
-from stages.inference.signatures import signature_of_file
-from stages.messages import Frame, People, Tensor
+from stages.inference.model_files import find_libraries
+from stages.messages import Frame, Labels, People, Tensor
 from stages.preprocess import Preprocess
 from stages.vision.model_contract import Converter
-from tools.models.frames import frames_of
+from stages.vision.probabilities import Activation, are_distributions
+from stages.vision.recognition import Reading
+from tools.models.frames import frames_of, source_name
+from tools.models.statement import StatedModel, Statement
+
+Classes = tuple[str, ...] | Literal["all"] | None
+Activations = Activation | Literal["auto"]
+Meaning = Literal["said", "logits", "distribution", "unclear"]
 
 
 class Chain:
-    """Preprocess, infer and decode for one model; `with` opens and closes them. ``settings`` are of `infer`."""
+    """Preprocess, infer, and decode or classify for one model; `with` opens and closes them. ``settings``: of `infer`.
 
-    def __init__(self, model: Path, **settings: Any) -> None:
+    ``classes``: what `decode` keeps, by names or all; by default people, where the model knows them. ``activation``:
+    how `classify` reads a classifier's numbers.
+
+    ``reading``: what the model is. `with` raises UserError where that cannot be said, or the model takes no pictures.
+    """
+
+    reading: Reading
+
+    def __init__(
+        self, model: Path, *, classes: Classes = None, activation: Activations = "auto", **settings: Any
+    ) -> None:
         self.model = model
+        self._classes = classes
+        self._activation = activation
         self._settings = {"model": str(model), **settings}
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         folder = self.model.parent
         infer = InferSettings.model_validate(self._settings)
-        wanted = {"size": "native", **Infer.wants(infer, folder)}
-        decode = Decode.follow(DecodeSettings.model_validate({}), folder, Upstream({"infer": Infer.describe(infer)}))
-        enter = self._stack.enter_context
-        self._prepare = enter(opened(Preprocess, wanted, folder=folder, stage="prepare"))
-        self._infer = enter(opened(Infer, self._settings, folder=folder, stage="infer"))
-        self._decode = enter(opened(Decode, dict(decode), folder=folder, stage="decode"))
+        libraries = find_libraries(infer.custom_ops, folder)
+        stated = StatedModel(self.model, Statement(infer.stated, infer.input, infer.picture_size, libraries))
+        stated.contract()
+        self.reading = stated.reading()
+        behind = self._reads_outputs(Upstream({"infer": Infer.describe(infer)}))
+        with ExitStack() as stack:
+            enter = stack.enter_context
+            self._prepare = enter(opened(Preprocess, _picture(infer, folder), folder=folder, stage="prepare"))
+            self._infer = enter(opened(Infer, self._settings, folder=folder, stage="infer"))
+            self._behind = enter(behind)
+            self._stack = stack.pop_all()
         return self
+
+    def _reads_outputs(self, upstream: Upstream) -> AbstractContextManager[Stage[Any]]:
+        folder = self.model.parent
+        if self.reading.format == "classes":
+            how = {"activation": self._activation}
+            classify = Classify.follow(ClassifySettings.model_validate(how), folder, upstream)
+            return opened(Classify, {**how, **classify}, folder=folder, stage="classify")
+        kept = {"classes": self._classes}
+        decode = Decode.follow(DecodeSettings.model_validate(kept), folder, upstream)
+        return opened(Decode, {**kept, **decode}, folder=folder, stage="decode")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -61,25 +95,47 @@ class Chain:
         return tensor
 
     def people(self, inferred: Tensor) -> People:
-        """Who is in the frame."""
-        [people] = self._decode.process([inferred])
-        assert isinstance(people, People)
-        return people
+        """Who is in the frame; for models that are no classifiers."""
+        found = self.found(inferred)
+        assert isinstance(found, People)
+        return found
+
+    def found(self, inferred: Tensor) -> People | Labels:
+        """Who is in the frame, or what a classifier calls it."""
+        [found] = self._behind.process([inferred])
+        assert isinstance(found, People | Labels)
+        return found
+
+    def meaning(self, inferred: Tensor) -> Meaning:
+        """What a classifier's numbers are; unclear: perhaps scores of classes that do not exclude each other."""
+        rows = inferred.arrays_by_name[self.reading.outputs[0]]
+        if self._activation != "auto":
+            return "said"
+        if ((rows < 0) | (rows > 1)).any():
+            return "logits"
+        return "distribution" if are_distributions(rows).all() else "unclear"
 
 
-def model_inputs(model: Path, sources: Sequence[str], count: int) -> Iterator[dict[str, NDArray[Any]]]:
+def _picture(infer: InferSettings, folder: Path) -> dict[str, Any]:
+    """Settings of `preprocess` for a model: its size where it has one, else the stated one, else the frame's own."""
+    stated = {} if infer.picture_size is None else {"size": infer.picture_size}
+    return {"size": "native", **Infer.wants(infer, folder), **stated}
+
+
+def model_inputs(model: StatedModel, sources: Sequence[str], count: int) -> Iterator[dict[str, NDArray[Any]]]:
     """What the model is given for so many frames: by its input's name, batches of one."""
-    folder = model.parent
-    infer = InferSettings.model_validate({"model": str(model)})
-    contract = read_contract(signature_of_file(model), str(model), InputSettings())
+    folder = model.path.parent
+    infer = InferSettings.model_validate({"model": str(model.path), **model.statement.infer})
+    contract = model.contract()
     converter = Converter(contract)
-    wanted = {"size": "native", **Infer.wants(infer, folder)}
     found = False
-    with opened(Preprocess, wanted, folder=folder, stage="prepare") as prepare:
+    with opened(Preprocess, _picture(infer, folder), folder=folder, stage="prepare") as prepare:
         for frame in frames_of(sources, count):
             [tensor] = prepare.process([frame])
             assert isinstance(tensor, Tensor)
             found = True
             yield {contract.name: np.array(converter.batch([tensor.arrays_by_name["image"]]))}
     if not found:
-        raise UserError(f"{', '.join(sources)}: no frame in any of these; expected videos or pictures")
+        raise UserError(
+            f"{', '.join(map(source_name, sources))}: no frame in any of these; expected videos or pictures"
+        )

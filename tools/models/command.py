@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 import structlog
@@ -13,10 +14,16 @@ from stages.inference.model_files import find_model
 from tools.models.bench_command import bench
 from tools.models.compare_command import compare
 from tools.models.export_command import export
-from tools.models.picture_size import stated_sides
+from tools.models.output_option import writes_a_model
 from tools.models.prepare_command import prepare
 from tools.models.profile_command import profile_model
 from tools.models.provider_names import provider_names
+from tools.models.saved import check_places, save
+from tools.models.statement_options import brings_operators, says_its_size, says_what_it_is, statement
+
+if TYPE_CHECKING:
+    from stages.inference.automatic import Choice
+    from tools.models.statement import StatedModel
 
 
 @click.group()
@@ -27,20 +34,45 @@ def model() -> None:
 
 @model.command()
 @click.argument("file")
-@click.option("--size", metavar="WIDTHxHEIGHT", help="Of the picture for which operations are counted.")
+@says_its_size
+@says_what_it_is
+@brings_operators
 @click.option(
-    "--providers", default="cpu", show_default=True, help="Who may run it, the best first, with commas: cuda,cpu."
+    "--providers",
+    default="cpu",
+    show_default=True,
+    help="Who may run it, the best first, with commas: cuda,cpu. Or auto: each that is here is tried.",
 )
-def inspect(file: str, size: str | None, providers: str) -> None:
+@click.option("--json", "saved", type=click.Path(path_type=Path, dir_okay=False), help="Save it here as well.")
+def inspect(file: str, providers: str, saved: Path | None, **options: Any) -> None:
     """Say what the model FILE (or asset:NAME) is: inputs, outputs, operators, work, and what camgraph takes it for."""
     # With them comes ONNX Runtime.
-    from tools.models import inspection  # noqa: PLC0415
+    from stages.inference.automatic import Choice  # noqa: PLC0415
+    from tools.models import inspection, inspection_record  # noqa: PLC0415
+    from tools.models.statement import StatedModel  # noqa: PLC0415
+
+    check_places([saved])
 
     path = find_model(file, Path.cwd())
-    found = inspection.inspect(path, stated_sides(size))
+    model = StatedModel(path, statement(options))
+    names = () if providers == "auto" else provider_names(providers)
+    found = inspection.inspect(model)
     click.echo("\n".join(inspection.lines(found)))
     click.echo()
-    click.echo("\n".join(inspection.placement_lines(inspection.open_on(path, provider_names(providers)))))
+    choice = Choice(names, {}) if names else _automatic(model)
+    running = inspection.open_on(model, choice.providers)
+    click.echo("\n".join(inspection.placement_lines(running, found.work)))
+    if saved is not None:
+        save(saved, inspection_record.as_json(found, running, choice.passed_over))
+
+
+def _automatic(model: StatedModel) -> Choice:
+    """What `auto` takes; says why."""
+    from tools.models import automatic_choice  # noqa: PLC0415
+
+    choice = automatic_choice.chosen(model)
+    click.echo("\n".join(automatic_choice.lines(choice)))
+    return choice
 
 
 head_option = click.option(
@@ -50,23 +82,24 @@ head_option = click.option(
     show_default=True,
     help="Nodes with fewer convolutions than this behind them stay in float.",
 )
-out_argument = click.argument("out", type=click.Path(path_type=Path, dir_okay=False))
 
 
 @model.command()
 @click.argument("file")
-@out_argument
-def fp16(file: str, out: Path) -> None:
+@writes_a_model
+def fp16(file: str, out: Path, *, overwrite: bool) -> None:
     """Write the model FILE to OUT with weights and arithmetic in float16: half the size; faster on GPUs alone."""
-    from tools.models import lighter  # noqa: PLC0415 - with it comes onnx
+    from tools.models import lighter, model_output  # noqa: PLC0415 - with them comes onnx
 
-    lighter.halve(find_model(file, Path.cwd()), out)
+    path = find_model(file, Path.cwd())
+    model_output.check_out(path, out, overwrite=overwrite)
+    lighter.halve(path, out)
     click.echo(f"written: {out}  {out.stat().st_size / 1e6:.1f} MB")
 
 
 @model.command()
 @click.argument("file")
-@out_argument
+@writes_a_model
 @click.option("--frames", "sources", multiple=True, help="What it is calibrated on: videos or pictures; repeatable.")
 @click.option(
     "--count",
@@ -77,20 +110,35 @@ def fp16(file: str, out: Path) -> None:
 )
 @click.option("--dynamic", is_flag=True, help="Ranges are found in each run: no frames are needed, and it is slower.")
 @head_option
-def quantize(file: str, out: Path, *, sources: tuple[str, ...], count: int, dynamic: bool, float_head: int) -> None:
+@says_its_size
+@says_what_it_is
+def quantize(
+    file: str,
+    out: Path,
+    *,
+    overwrite: bool,
+    sources: tuple[str, ...],
+    count: int,
+    dynamic: bool,
+    float_head: int,
+    **options: Any,
+) -> None:
     """Write the model FILE to OUT in eight bits: a third of the size, faster on CPUs with VNNI, less exact.
 
     Look with `camgraph model compare` at what was lost.
     """
-    from tools.models import chain, lighter  # noqa: PLC0415 - with them comes ONNX Runtime
+    from tools.models import chain, lighter, model_output  # noqa: PLC0415 - with them comes ONNX Runtime
+    from tools.models.statement import StatedModel  # noqa: PLC0415
 
     path = find_model(file, Path.cwd())
     if dynamic == bool(sources):
         raise UserError("expected --frames with what your cameras see, or --dynamic, and not both")
+    model_output.check_out(path, out, overwrite=overwrite)
     if dynamic:
         kept = lighter.quantize_dynamic(path, out, float_head=float_head)
     else:
-        kept = lighter.quantize(path, out, chain.model_inputs(path, sources, count), float_head=float_head)
+        inputs = chain.model_inputs(StatedModel(path, statement(options)), sources, count)
+        kept = lighter.quantize(path, out, inputs, float_head=float_head)
     click.echo(f"written: {out}  {out.stat().st_size / 1e6:.1f} MB; {kept} nodes of the head stay in float")
 
 

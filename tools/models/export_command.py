@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from pipeline.errors import UserError
-from tools.models.export_recipes import KNOWN, Wanted, family_of, recipe
+from pipeline.spelling import did_you_mean
+from tools.models.export_recipes import EXAMPLES, Wanted, family_of, fitting_sizes, recipe, stride_of
 from tools.models.picture_size import sides
 
 
@@ -21,5 +22,18 @@ def export(model: str, size: str, *, half: bool, nms: bool) -> None:
     """
     family = family_of(model)
     if family is None:
-        raise UserError(f"{model}: there is no recipe for it; known are {KNOWN}")
-    click.echo("\n".join(recipe(Wanted(model, sides(size), half, nms), family)))
+        known = f"{', '.join(EXAMPLES)}, or a file of weights so named"
+        raise UserError(
+            f"{model}: there is no recipe for it; known are {known}{did_you_mean(Wanted(model).stem.lower(), EXAMPLES)}"
+        )
+    click.echo("\n".join(recipe(Wanted(model, _fitting(sides(size), model), half, nms), family)))
+
+
+def _fitting(size: tuple[int, int], model: str) -> tuple[int, int]:
+    """The size. Raises UserError where the model takes none like it."""
+    stride = stride_of(model)
+    fitting = fitting_sizes(size, stride)
+    if size not in fitting:
+        nearest = ", ".join(f"{width}x{height}" for width, height in fitting)
+        raise UserError(f"--size {size[0]}x{size[1]}: {model} takes sides that are multiples of {stride}: {nearest}")
+    return size

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from stages.assets import MODELS
+
 Size = tuple[int, int]
 """(width, height)."""
 
@@ -37,12 +39,24 @@ class Family:
     names: str
     licence: str
     steps: Callable[[Wanted], Iterator[str]]
+    examples: tuple[str, ...]
 
 
 def family_of(model: str) -> Family | None:
     """By the model's name; None where nobody knows it."""
     stem = Wanted(model).stem.lower()
     return next((family for family in FAMILIES if re.match(family.names, stem)), None)
+
+
+def stride_of(model: str) -> int:
+    """The sides of its pictures are multiples of this: so far the model makes them smaller on its way."""
+    return 64 if re.search(r"[-_]?p6\b", Wanted(model).stem.lower()) else 32
+
+
+def fitting_sizes(size: Size, stride: int) -> list[Size]:
+    """The nearest sizes whose sides are multiples of ``stride``, the smallest first; itself where it fits."""
+    widths, heights = (sorted({max(side // stride, 1) * stride, -(-side // stride) * stride}) for side in size)
+    return [(width, height) for width in widths for height in heights]
 
 
 def recipe(wanted: Wanted, family: Family) -> Iterator[str]:
@@ -94,9 +108,11 @@ def _rtmo(wanted: Wanted) -> Iterator[str]:
 
 
 def _movenet(wanted: Wanted) -> Iterator[str]:
-    yield "camgraph assets pull movenet-multipose"
+    asset = f"{wanted.stem.lower().removesuffix('.onnx')}.onnx"
+    asset = asset if asset in MODELS else MODELS[0]
+    yield f"camgraph assets pull {asset}"
     yield "# No export: camgraph converts the published weights itself, without the decoder that is held to six people."
-    yield "camgraph model inspect asset:movenet-multipose"
+    yield f"camgraph model inspect asset:{asset}"
 
 
 def _behind(out: str, wanted: Wanted) -> Iterator[str]:
@@ -116,14 +132,27 @@ def _behind(out: str, wanted: Wanted) -> Iterator[str]:
 _OWN_STEP = "a step of your own, outside camgraph, which neither needs nor installs it"
 
 FAMILIES: tuple[Family, ...] = (
-    Family("Ultralytics' exporter", r"(yolov?(5|8|9|10|11|12|26)[a-z]?)", f"AGPL-3.0: {_OWN_STEP}.", _ultralytics),
+    Family(
+        "Ultralytics' exporter",
+        r"(yolov?(5|8|9|10|11|12|26)[a-z]?)",
+        f"AGPL-3.0: {_OWN_STEP}.",
+        _ultralytics,
+        ("yolo11n-pose", "yolov8s-pose", "yolo26n-pose", "yolo11n"),
+    ),
     Family(
         "super-gradients' exporter",
         r"yolo[-_]?nas[-_]?pose",
         f"Apache-2.0, its weights under a licence of their own: {_OWN_STEP}. Not run by us.",
         _nas_pose,
+        ("yolo_nas_pose_s",),
     ),
-    Family("mmdeploy", r"rtmo[-_][sml]", f"Apache-2.0: {_OWN_STEP}. Not run by us.", _rtmo),
-    Family("camgraph's own conversion", r"movenet", "Apache-2.0 by the model card.", _movenet),
+    Family("mmdeploy", r"rtmo[-_][sml]", f"Apache-2.0: {_OWN_STEP}. Not run by us.", _rtmo, ("rtmo-s",)),
+    Family(
+        "camgraph's own conversion",
+        r"movenet",
+        "Apache-2.0 by the model card.",
+        _movenet,
+        ("movenet-multipose",),
+    ),
 )
-KNOWN = "yolo11n-pose, yolov8s-pose, yolo11n, yolo_nas_pose_s, rtmo-s, movenet-multipose, or a file of weights so named"
+EXAMPLES = tuple(name for family in FAMILIES for name in family.examples)

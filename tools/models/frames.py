@@ -10,6 +10,7 @@ from pathlib import Path
 import av
 
 from pipeline.errors import BadItem, UserError
+from pipeline.redaction import redact_url
 from pipeline.single_stage import HandContext
 from pipeline.stage import Settings
 from stages.capture import Camera, Capture
@@ -17,6 +18,7 @@ from stages.messages import Frame
 from stages.reading import addresses, inspection, pictures
 from stages.reading.opening import Signs, decoded, open_video
 from stages.reading.places import ONE_FRAME_A_PACKET
+from tools.models.live_frames import live_frames
 from tools.models.sampling import places, shares
 
 
@@ -24,12 +26,32 @@ def frames_of(sources: Sequence[str], count: int) -> Iterator[Frame]:
     """``count`` frames of videos, folders of pictures or pictures, or all where there are fewer; always the same.
 
     Sources give equally many, spread over each from its beginning to its end; short ones are made up for by the
-    others. A live camera's frames are taken as they come. Raises UserError where a source cannot be read.
+    others. A live camera's frames are taken as they come. Raises UserError where a source cannot be read, and
+    EnvironmentProblem where a live camera sends no picture for `live_frames.MOST_WAIT_S`.
     """
-    cameras = [Camera.model_validate({"url": source}) for source in sources]
+    cameras = [_camera(source) for source in sources]
     there = [frames_in(camera, count) for camera in cameras]
     for camera, has, share in zip(cameras, there, shares(there, count), strict=True):
-        yield from _taken(camera, range(share) if addresses.is_live(camera.url) else places(has, share))
+        if addresses.is_live(camera.url):
+            yield from live_frames(camera, share)
+        else:
+            yield from _taken(camera, places(has, share))
+
+
+def _camera(source: str) -> Camera:
+    """Raises UserError where it is none, as far as the address shows."""
+    if not source:
+        raise UserError(
+            "--frames: expected a video, a folder of pictures, a picture or a camera's address, got nothing"
+        )
+    if addresses.is_live(source) and (wrong := inspection.what_is_wrong(source, Path.cwd())):
+        raise UserError(f"--frames {redact_url(source)}: {wrong}")
+    return Camera.model_validate({"url": source})
+
+
+def source_name(source: str) -> str:
+    """What a source is called where people read it: the name of a file, an address without its credentials."""
+    return redact_url(source) if addresses.is_live(source) else Path(addresses.file_of(source)).name
 
 
 def frames_in(camera: Camera, enough: int) -> int:
@@ -78,7 +100,7 @@ def _taken(camera: Camera, wanted: Sequence[int]) -> Iterator[Frame]:
     capture = Capture(Settings(), "frames", camera, HandContext(here, here))
     found = 0
     for frame in capture.frames(threading.Event(), None):
-        if frame.stamp.seq >= wanted[found] or addresses.is_live(camera.url):
+        if frame.stamp.seq >= wanted[found]:
             yield frame
             found += 1
             if found == len(wanted):

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.errors import UserError
-from stages.inference.contracts import InputSettings, read_contract
 from stages.inference.engine import Opened, ProviderName
-from stages.inference.model_files import sha256_of
+from stages.inference.flops import Work, work_of
+from stages.inference.model_files import sha256_of, stored_bytes
 from stages.inference.model_safety import checked_model
 from stages.inference.opening import Asked, open_model
-from stages.inference.signatures import signature_of_file
+from stages.inference.placed_work import work_shares
 from stages.vision.foreign_text import shown
 from stages.vision.model_contract import InputContract, stated_size
-from stages.vision.recognition import Port, Reading, Signature, Unrecognised, recognise
-from tools.models.flops import flops_of
+from stages.vision.recognition import Port, Reading, Signature
+from tools.models.statement import NOTHING_STATED, StatedModel
 
 _USUAL_SIZE = (640, 640)
 _SHOWN_METADATA = 200
@@ -26,7 +26,10 @@ _SHOWN_METADATA = 200
 
 @dataclass(frozen=True)
 class Inspection:
-    """All that is shown of a model; where something cannot be said, the text says why."""
+    """All that is shown of a model; where something cannot be said, the text says why.
+
+    ``file_bytes``: of all its files.
+    """
 
     path: Path
     sha256: str
@@ -39,31 +42,31 @@ class Inspection:
     contract: InputContract | str
     reading: Reading | str
     size: tuple[int, int]
-    flops: Counter[str]
+    work: Work
 
 
-def inspect(path: Path, size: tuple[int, int] | None = None) -> Inspection:
-    """A look into the file; ``size`` (width, height) is of the picture for which operations are counted.
+def inspect(stated: StatedModel) -> Inspection:
+    """A look into the file, by what is stated of it; operations are counted for a picture of the stated size.
 
-    Raises UserError where it is no model.
+    Raises UserError where it is no model, or not what is stated.
     """
-    signature = signature_of_file(path)
-    model = checked_model(path)
-    size = size or signature.picture_size() or stated_size(signature.metadata) or _USUAL_SIZE
-    contract = _contract(path, signature)
+    path, signature = stated.path, stated.signature
+    model = checked_model(path, custom_ops=bool(stated.statement.libraries))
+    contract, reading = _contract(stated), _reading(stated)
+    size = stated.statement.size or signature.picture_size() or stated_size(signature.metadata) or _USUAL_SIZE
     return Inspection(
         path,
         sha256_of(path),
-        path.stat().st_size,
+        stored_bytes(path),
         f"{model.producer_name} {model.producer_version}".strip() or "unknown",
         {entry.domain or "ai.onnx": entry.version for entry in model.opset_import},
         sum(_count(entry.dims) for entry in model.graph.initializer),
         Counter(node.op_type for node in model.graph.node),
         signature,
         contract,
-        _reading(signature),
+        reading,
         size,
-        Counter() if isinstance(contract, str) else flops_of(model, {contract.name: contract.shape(1, *size[::-1])}),
+        Work() if isinstance(contract, str) else work_of(model, {contract.name: contract.shape(1, *size[::-1])}),
     )
 
 
@@ -74,18 +77,20 @@ def _count(dims: list[int]) -> int:
     return count
 
 
-def _contract(path: Path, signature: Signature) -> InputContract | str:
+def _contract(stated: StatedModel) -> InputContract | str:
     try:
-        return read_contract(signature, str(path), InputSettings())
+        return stated.contract()
     except UserError as error:
+        if stated.statement != NOTHING_STATED:
+            raise
         return str(error)
 
 
-def _reading(signature: Signature) -> Reading | str:
+def _reading(stated: StatedModel) -> Reading | str:
     try:
-        return recognise(signature)
-    except Unrecognised as error:
-        return str(error)
+        return stated.reading()
+    except UserError as error:
+        return str(error).removeprefix(f"{stated.path}: ")
 
 
 def lines(found: Inspection) -> Iterator[str]:
@@ -145,28 +150,41 @@ def _picture(contract: InputContract, reading: Reading | str) -> str:
 
 
 def _calculation(found: Inspection) -> Iterator[str]:
-    if found.flops:
-        shown = ", ".join(f"{name} {count / 1e9:.2f}" for name, count in found.flops.most_common())
-        yield f"{found.flops.total() / 1e9:.2f} GFLOP a picture of {found.size[0]} x {found.size[1]}: {shown}"
+    if found.work.nodes:
+        yield _amount(found.work, found.size)
     operators = ", ".join(f"{name} {count}" for name, count in found.operators.most_common())
     yield f"{found.operators.total()} nodes: {operators}"
 
 
-def open_on(path: Path, providers: tuple[ProviderName, ...]) -> Opened:
+def _amount(work: Work, size: tuple[int, int]) -> str:
+    """How much it calculates; where that is not known of all nodes, it says so."""
+    total = f"{work.total / 1e9:.2f} GFLOP"
+    if work.unknown:
+        total = f"at least {total}" if work.total else "it is not known how many GFLOP"
+    parts = [f"{name} {count / 1e9:.2f}" for name, count in work.by_operator.most_common()]
+    if work.unknown:
+        nodes = ", ".join(f"{name} {count}" for name, count in work.unknown.most_common())
+        parts.append(f"not known of {work.unknown.total()} nodes ({nodes})")
+    return f"{total} a picture of {size[0]} x {size[1]}: {', '.join(parts)}"
+
+
+def open_on(stated: StatedModel, providers: tuple[ProviderName, ...]) -> Opened:
     """The model on the first of these providers. Raises UserError or EnvironmentProblem."""
-    return open_model(path, Asked(providers))
+    return open_model(stated.path, Asked(providers, libraries=stated.statement.libraries))
 
 
-def placement_lines(opened: Opened) -> Iterator[str]:
-    """Who runs which nodes."""
-    return map(shown, _placement_lines(opened))
+def placement_lines(opened: Opened, work: Work) -> Iterator[str]:
+    """Who runs which nodes, and how much of the work."""
+    return map(shown, _placement_lines(opened, work))
 
 
-def _placement_lines(opened: Opened) -> Iterator[str]:
+def _placement_lines(opened: Opened, work: Work) -> Iterator[str]:
     for name, why in opened.passed_over.items():
         yield f"not on {name}: {why}"
     yield f"runs on {opened.engine.provider}"
+    of_work = work_shares(work, opened.engine.placement)
     for provider, share in opened.engine.placement.shares().items():
+        work_share = "" if of_work is None else f", {of_work[provider]:.1%} of its operations"
         operators = opened.engine.placement.nodes[provider]
         shown = ", ".join(f"{name} {count}" for name, count in operators.most_common())
-        yield f"  {provider}: {share:.0%} of its nodes: {shown}"
+        yield f"  {provider}: {share:.1%} of its nodes{work_share}: {shown}"

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline.errors import UserError
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import ModelProto
+
+from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.paths import instead_of_file
 from stages.inference.signatures import signature_of_file
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_MOST_BYTES = (1 << 31) - 1
+"""Of a message of protobuf."""
 
 
 @contextmanager
 def written(model: Path, out: Path) -> Iterator[Path]:
     """A file beside ``out`` to write to, which takes its place at the end if it loads, and is gone if anything fails.
 
-    Raises UserError where it cannot be written there, where ``out`` is the ``model`` itself, by whatever name, and
-    where what was made does not load.
+    Raises UserError where it cannot be written there, where ``out`` is the ``model`` itself or no model, and where what
+    was made does not load; EnvironmentProblem where the disk is full.
     """
-    part = out.with_name(f"{out.name}.part")
-    _check(model, out, part)
+    part = out.with_name(f"{out.name}.{os.getpid()}.part")
+    check_out(model, out, overwrite=True)  # whoever may not overwrite has asked before
     try:
         part.unlink(missing_ok=True)
         part.touch()
@@ -28,16 +39,52 @@ def written(model: Path, out: Path) -> Iterator[Path]:
         yield part
         _check_loads(model, part)
         part.replace(out)
+    except OSError as error:
+        if error.errno not in _NO_SPACE:
+            raise
+        raise EnvironmentProblem(f"{out}: cannot be written: {error.strerror}") from None
     finally:
         part.unlink(missing_ok=True)
 
 
-def _check(model: Path, out: Path, part: Path) -> None:
+def save_model(whole: ModelProto, part: Path) -> None:
+    """Into one file. Raises UserError where it is too large for one."""
+    size = whole.ByteSize()
+    if size > _MOST_BYTES:
+        raise UserError(
+            f"what is made of it has {size / 1e9:.1f} GB with its weights, and an ONNX file holds "
+            f"{_MOST_BYTES / 1e9:.1f} GB: models with weights in other files are read, and not written"
+        )
+    onnx.save(whole, str(part), format="protobuf")
+
+
+def check_out(model: Path, out: Path, *, overwrite: bool) -> None:
+    """To be asked before anything is computed. Raises UserError where ``out`` must not be written.
+
+    It must not where it is there already and ``overwrite`` was not said, is the ``model`` itself by whatever name, or
+    is anything but a model: a pipe, a device, a video.
+    """
     if not out.parent.is_dir():
         raise UserError(f"{out}: {out.parent} is no folder")
-    for path in (out, part):
-        if path.exists() and path.samefile(model):
-            raise UserError(f"{out}: is the model itself, which would be lost: expected a file of another name")
+    if not out.exists():
+        return
+    if out.samefile(model):
+        raise UserError(f"{out}: is the model itself, which would be lost: expected a file of another name")
+    if other := instead_of_file(out):
+        raise UserError(f"{out}: is {other}, expected a file to write the model to")
+    if not _is_model(out):
+        raise UserError(f"{out}: is there already, and is no model: expected a file of another name")
+    if not overwrite:
+        raise UserError(f"{out}: is there already: name another file, or say --overwrite")
+
+
+def _is_model(path: Path) -> bool:
+    if path.stat().st_size > _MOST_BYTES:
+        return False
+    try:
+        return onnx.load(str(path), format="protobuf", load_external_data=False).ir_version > 0
+    except (DecodeError, OSError, ValueError):
+        return False
 
 
 def _check_loads(model: Path, part: Path) -> None:

@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import onnx
 from onnx import ModelProto, TensorProto, helper
 
 from pipeline.errors import UserError
-from stages.inference.contracts import InputSettings, read_contract, reading_of
+from stages.inference.contracts import reading_of
 from stages.inference.signatures import signature_of_file
 from stages.vision.model_contract import InputContract
-from stages.vision.recognition import Reading, Signature, Stated, Unrecognised, recognise
+from stages.vision.recognition import Reading, Signature
 from stages.vision.recognition.prepared import FORMAT, PICTURE, SUPPRESSION
 from stages.vision.recognition.reading import Picture
 from tools.models.lighter import whole_model
-from tools.models.model_output import written
+from tools.models.model_output import save_model, written
 from tools.models.node_writer import NodeWriter
 from tools.models.pixel_folding import NOTHING_NORMALISED, Normalisation, Scaling, fold_pixels
+from tools.models.pixel_knowledge import check_known, doubts
+from tools.models.statement import NOTHING_STATED, StatedModel, Statement
 from tools.models.suppression_folding import FOLDABLE, LEAST_OPSET, Suppression, columns, fold_suppression
-
-_NOTHING_STATED = Stated()
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What to fold. ``suppression`` is None where the outputs stay; the others as in a graph's `input` and `decode`."""
+    """What to fold, and what the model is. ``suppression`` is None where the outputs stay."""
 
     suppression: Suppression | None = None
     normalisation: Normalisation = NOTHING_NORMALISED
-    stated_input: InputSettings = field(default_factory=InputSettings)
-    stated: Stated = _NOTHING_STATED
+    statement: Statement = NOTHING_STATED
 
 
 def prepare(model: Path, out: Path, asked: Asked) -> list[str]:
@@ -40,45 +39,37 @@ def prepare(model: Path, out: Path, asked: Asked) -> list[str]:
 
     Raises UserError where it is no model, or where something cannot be folded.
     """
-    signature = signature_of_file(model)
-    contract = read_contract(signature, str(model), asked.stated_input, kind=asked.stated)
-    reading = _reading(signature, asked.stated)
+    stated = StatedModel(model, asked.statement)
+    signature, contract, reading = stated.signature, stated.contract(), _reading(stated)
     pixels = not contract.takes_pixels_as_they_are or not asked.normalisation.changes_nothing
     if not pixels and asked.suppression is None:
         raise UserError(f"{model}: it takes uint8 RGB pictures as they are: there is nothing to fold, except by --nms")
+    if pixels:
+        check_known(stated, contract)
     made = whole_model(model)
-    told: list[str] = []
+    told = list(doubts(stated, contract, asked.normalisation)) if pixels else []
     if asked.suppression is not None:
-        told.append(_fold_rows(model, made, _foldable(model, signature, reading, asked.stated), asked.suppression))
+        told.append(_fold_rows(model, made, _foldable(stated), asked.suppression))
     if pixels:
         told.append(_told(contract, fold_pixels(made.graph, contract, asked.normalisation), asked.normalisation))
     helper.set_model_props(made, _metadata(made, signature, reading, asked.suppression))
     with written(model, out) as part:
-        onnx.save(made, str(part), format="protobuf")
+        save_model(made, part)
     return told
 
 
-def _reading(signature: Signature, stated: Stated) -> Reading | None:
-    """What the model is; None where that does not show. Raises UserError where it is not what was stated."""
-    if stated == _NOTHING_STATED:
-        return reading_of(signature)
-    try:
-        return recognise(signature, stated)
-    except Unrecognised as error:
-        raise UserError(str(error)) from None
+def _reading(stated: StatedModel) -> Reading | None:
+    """What the model is; None where that does not show."""
+    return reading_of(stated.signature, stated.statement.kind)
 
 
-def _foldable(model: Path, signature: Signature, reading: Reading | None, stated: Stated) -> Reading:
+def _foldable(stated: StatedModel) -> Reading:
     """The model's reading, where its overlaps can be suppressed in the graph. Raises UserError."""
-    if reading is None:
-        try:
-            reading = recognise(signature, stated)
-        except Unrecognised as error:
-            raise UserError(f"{model}: --nms needs to know what the model is: {error}") from None
+    reading = stated.reading()
     if reading.format not in FOLDABLE:
         raise UserError(
-            f"{model}: --nms: it is {reading.format} ({reading.why}), whose overlaps are not suppressed in the graph; "
-            f"expected one of {', '.join(FOLDABLE)}: leave --nms out"
+            f"{stated.path}: --nms: it is {reading.format} ({reading.why}), whose overlaps are not suppressed in the "
+            f"graph; expected one of {', '.join(FOLDABLE)}: leave --nms out"
         )
     return reading
 
@@ -131,7 +122,7 @@ def _metadata(
     """What the model said of itself, and what holds now."""
     said = {entry.key: entry.value for entry in made.metadata_props}
     if reading is None:
-        return said
+        return {**said, PICTURE: str({"order": "rgb", "scale": 1.0})}
     place = reading.picture
     said[PICTURE] = str(asdict(Picture("rgb", 1.0, place.align, place.pad)))
     said[FORMAT] = reading.format if suppression is None else "yolo_end2end"

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.errors import UserError
-from tools.models.picture_size import stated_sides
+from tools.models.finite_range import FiniteRange
 from tools.models.provider_names import provider_names
+from tools.models.saved import check_places, save
+from tools.models.statement_options import brings_operators, says_its_size, says_what_it_is, statement
 from tools.plots import require_matplotlib
 
 if TYPE_CHECKING:
@@ -29,9 +30,18 @@ _file = click.Path(path_type=Path, dir_okay=False)
 @click.option("--batch", type=click.IntRange(1, 4096), default=1, show_default=True, help="Pictures of one run.")
 @click.option("--intra-op", type=click.IntRange(1, 256), default=1, show_default=True, help="Threads of one run.")
 @click.option("--frames", "sources", multiple=True, help="Videos or pictures to run it on; by default random ones.")
-@click.option("--size", metavar="WIDTHxHEIGHT", help="Of random pictures, where the model takes any.")
+@says_its_size
+@says_what_it_is
+@brings_operators
 @click.option("--runs", type=click.IntRange(1, 1000), default=20, show_default=True, help="At most, after a warm-up.")
-@click.option("--seconds", type=click.FloatRange(0, 3600), default=30.0, show_default=True, help="No new run after it.")
+@click.option("--seconds", type=FiniteRange(0, 3600), default=30.0, show_default=True, help="No new run after it.")
+@click.option(
+    "--limit-seconds",
+    type=click.FloatRange(1, 36_000),
+    default=300.0,
+    show_default=True,
+    help="It is given up where opening it, or a run that does not end, takes so much longer than --seconds.",
+)
 @click.option("--nodes", type=click.IntRange(0, 10_000), default=15, show_default=True, help="The heaviest, to show.")
 @click.option("--json", "saved", type=_file, help="Save the figures here.")
 @click.option("--plot", "picture", type=_file, help="Draw them into this PNG file.")
@@ -41,16 +51,21 @@ def profile_model(file: str, **options: Any) -> None:
     from stages.inference.model_files import find_model  # noqa: PLC0415 - with it comes ONNX Runtime
     from stages.vision.foreign_text import shown  # noqa: PLC0415
     from tools.models import bench_machine, bench_pictures, bench_worker, profile_run, profile_table  # noqa: PLC0415
+    from tools.models.statement import StatedModel  # noqa: PLC0415
 
     if options["picture"]:
         require_matplotlib()
+    check_places([options["saved"], options["picture"], options["trace"]])
     model = find_model(file, Path.cwd())
     providers = provider_names(options["providers"])
-    pictures = bench_pictures.pictures_of(model, options["sources"], stated_sides(options["size"]))
+    stated = StatedModel(model, statement(options))
+    pictures = bench_pictures.pictures_of(stated, options["sources"])
     rows = pictures.contract.batch or options["batch"]
     [batch, *_] = bench_worker.batches(pictures.rows, rows)
     watch = bench_machine.Watch()
-    wanted = profile_run.Wanted(providers, options["intra_op"], options["runs"], options["seconds"])
+    limits = options["intra_op"], options["runs"], options["seconds"]
+    libraries, limit_s = stated.statement.libraries, options["limit_seconds"]
+    wanted = profile_run.Wanted(providers, *limits, libraries, limit_s)
     done = profile_run.profile(model, {pictures.contract.name: batch}, wanted)
     watch.look()
     machine = watch.machine()
@@ -64,9 +79,9 @@ def profile_model(file: str, **options: Any) -> None:
 def _keep(done: Profiled, title: str, machine: Machine, options: dict[str, Any]) -> None:
     """The files that were asked for."""
     if options["saved"]:
-        _write(options["saved"], json.dumps(_as_json(done, title, machine), indent=1) + "\n")
+        save(options["saved"], json.dumps(_as_json(done, title, machine), indent=1) + "\n")
     if options["trace"]:
-        _write(options["trace"], done.trace)
+        save(options["trace"], done.trace)
     if options["picture"]:
         from tools.models.profile_plot import plot  # noqa: PLC0415
 
@@ -84,10 +99,3 @@ def _as_json(done: Profiled, title: str, machine: Machine) -> dict[str, Any]:
         "by_operator": [asdict(group) for group in done.profile.by_operator()],
         **asdict(done.profile),
     }
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from None

@@ -21,9 +21,10 @@ from tools.models import bench_comparison, bench_table
 from tools.models.bench_crew import Crew, CrewFailed
 from tools.models.bench_grid import Configuration, Split, cost_per_1000, grid, stated_splits, usual_splits
 from tools.models.bench_machine import disturbance
-from tools.models.bench_pictures import pictures_of, random_pictures
+from tools.models.bench_pictures import pictures_of
 from tools.models.bench_record import LeftOut, Machine, Measured, Record, read, save
 from tools.models.bench_worker import Job, batches
+from tools.models.statement import StatedModel, Statement
 
 MACHINE = Machine(cores=4, processor="P", system="S", python="3", onnxruntime="1", offered=("CPU",), other_cores=0.1)
 
@@ -76,16 +77,9 @@ def test_inputs_are_made_of_all_pictures_in_turn() -> None:
     assert [one.ravel().tolist() for one in batches(rows, 2)] == [[0, 1], [2, 0], [1, 2], [0, 1]]
 
 
-def test_random_pictures_look_a_little_like_frames() -> None:
-    pictures = random_pictures(2, (96, 64)).astype(float)
-    assert pictures.shape == (2, 64, 96, 3)
-    apart = np.abs(np.diff(pictures, axis=2)).mean()
-    assert apart < 0.5 * np.abs(pictures - pictures[:, ::-1, ::-1]).mean()
-
-
 def test_a_size_that_the_model_does_not_take_is_refused(tiny_model: Path) -> None:
     with pytest.raises(UserError, match="takes pictures of 32x32"):
-        pictures_of(tiny_model, [], (64, 64))
+        pictures_of(StatedModel(tiny_model, Statement(size=(64, 64))), [])
 
 
 def test_ratios_are_taken_within_a_round() -> None:

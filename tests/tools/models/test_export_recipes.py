@@ -7,6 +7,7 @@ import shlex
 import pytest
 from click.testing import CliRunner
 
+from tools.assets.catalogue import find
 from tools.cli import main
 from tools.models.export_recipes import family_of
 
@@ -59,11 +60,27 @@ def test_suppression_is_not_folded_where_it_is_in_the_graph() -> None:
     assert not any("--nms" in words for name in ("rtmo-s", "yolo_nas_pose_n") for words in commands(name, "--nms"))
 
 
+@pytest.mark.parametrize("name", ["movenet", "movenet-multipose", "movenet-thunder.onnx"])
+def test_assets_of_recipes_are_ones_that_there_are(name: str) -> None:
+    pull, inspect, *_ = commands(name)
+    assert pull[:3] == ["camgraph", "assets", "pull"]
+    assert find(pull[3]).name.startswith(name)
+    assert inspect[3] == f"asset:{pull[3]}"
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["resnet50"], "resnet50: there is no recipe for it; known are yolo11n-pose"),
         (["yolo11n", "--size", "640"], "--size 640: expected WIDTHxHEIGHT"),
+        (["yolo1n-pose"], "; did you mean `yolo11n-pose`?"),
+        (["yolo-nas-pos-s"], "; did you mean `yolo_nas_pose_s`?"),
+        (
+            ["yolo11n", "--size", "641x640"],
+            "--size 641x640: yolo11n takes sides that are multiples of 32: 640x640, 672x640\n",
+        ),
+        (["yolo11n", "--size", "20x700"], "multiples of 32: 32x672, 32x704\n"),
+        (["yolov8x-pose-p6.pt", "--size", "640x672"], "multiples of 64: 640x640, 640x704\n"),
     ],
 )
 def test_mistakes(arguments: list[str], words: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +13,12 @@ from click.testing import CliRunner
 from onnx import TensorProto, helper
 
 from pipeline.errors import UserError
+from stages.inference.automatic import BEST_FIRST, Choice
+from stages.inference.flops import work_of
 from tools.cli import main
-from tools.models.flops import flops_of
+from tools.models.automatic_choice import lines as choice_lines
 from tools.models.inspection import inspect, lines
+from tools.models.statement import StatedModel, Statement
 
 
 def layers(path: Path) -> Path:
@@ -41,32 +46,37 @@ def layers(path: Path) -> Path:
 
 def test_operations_are_counted_by_hand(tmp_path: Path) -> None:
     model = onnx.load(str(layers(tmp_path / "m.onnx")))
-    found = flops_of(model, {"images": (1, 3, 32, 16)})
+    found = work_of(model, {"images": (1, 3, 32, 16)}).by_operator
     assert found["Conv"] == 2 * (8 * 16 * 8) * (3 * 9) + 2 * (8 * 16 * 8) * 9
     assert found["ConvTranspose"] == 2 * (8 * 16 * 8) * (4 * 4)
     assert found["MatMul"] == 2 * (4 * 32 * 5) * 16
-    assert flops_of(model, {"images": (2, 3, 32, 16)}).total() == 2 * found.total()
+    assert work_of(model, {"images": (2, 3, 32, 16)}).total == 2 * found.total()
     assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "n", "the model is left as it is"
 
 
 def test_a_real_model_is_told_in_full(test_data: Path) -> None:
-    found = inspect(test_data / "models/yolo11n-pose_640.onnx")
-    assert 7.0 < found.flops.total() / 1e9 < 8.2
+    found = inspect(StatedModel(test_data / "models/yolo11n-pose_640.onnx"))
+    assert 7.0 < found.work.total / 1e9 < 8.2
     text = "\n".join(lines(found))
     assert "camgraph takes it for yolo_pose: 56 rows: 4 of the box, 1 of scores, 17 points of 3" in text
     assert "float32 nchw, rgb, pixel x 0.00392157" in text
     assert "GFLOP a picture of 640 x 640: Conv" in text
 
 
-def test_the_command_says_what_runs_it(test_data: Path) -> None:
+def test_the_command_says_what_runs_it(test_data: Path, tmp_path: Path) -> None:
     path = str(test_data / "models/yolox_nano_bigisland.onnx")
-    told = CliRunner().invoke(main, ["model", "inspect", path])
+    told = CliRunner().invoke(main, ["model", "inspect", path, "--json", str(tmp_path / "found.json")])
     assert told.exit_code == 0
+    record = json.loads((tmp_path / "found.json").read_text())
+    assert (record["reading"]["format"], record["picture"]["order"], record["why_not"]) == ("yolox", "bgr", [])
+    assert record["shares"] == record["shares_of_operations"] == {"CPUExecutionProvider": 1}
+    assert record["flops"]["not_known_of_nodes"] == {}
+    assert record["outputs"] == [{"name": "output", "shape": [1, 3549, 85], "type": "tensor(float)"}]
     assert "takes it for yolox: 3549 rows, one for each cell of 416 x 416" in told.output
     assert "bgr, pixel x 1, 416 x 416" in told.output
     assert "the frame in the upper left corner, padded with 114" in told.output
     assert "runs on CPUExecutionProvider" in told.output
-    assert "CPUExecutionProvider: 100% of its nodes: Conv" in told.output
+    assert "CPUExecutionProvider: 100.0% of its nodes, 100.0% of its operations: Conv" in told.output
 
 
 def test_words_of_a_model_move_no_cursor(tmp_path: Path) -> None:
@@ -91,7 +101,7 @@ def test_words_of_a_model_move_no_cursor(tmp_path: Path) -> None:
 
 
 def test_what_is_not_known_is_said(tmp_path: Path) -> None:
-    text = "\n".join(lines(inspect(layers(tmp_path / "m.onnx"), (16, 32))))
+    text = "\n".join(lines(inspect(StatedModel(layers(tmp_path / "m.onnx"), Statement(size=(16, 32))))))
     assert "camgraph does not know what it is: its outputs (d ['n', 4, 'h', 5])" in text
     assert "GFLOP a picture of 16 x 32" in text
 
@@ -118,4 +128,39 @@ def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tu
 def test_a_broken_file_is_no_model(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(b"\x08\x07\x12")
     with pytest.raises(UserError, match="cannot be read as an ONNX model"):
-        inspect(tmp_path / "m.onnx")
+        inspect(StatedModel(tmp_path / "m.onnx"))
+
+
+def test_what_auto_takes_and_what_the_others_did() -> None:
+    passed = {"tensorrt": "no \x1b[2JGPU", "cuda": "output `x` is another one"}
+    choice = Choice(("directml", "cpu"), passed, "it runs 90% of the nodes")  # type: ignore[arg-type]
+    assert list(choice_lines(choice, ("tensorrt", "cuda", "directml", "openvino"))) == [
+        "auto takes directml: it runs 90% of the nodes",
+        r"  not tensorrt: no \x1b[2JGPU",
+        "  not cuda: output `x` is another one",
+        "  not coreml: this ONNX Runtime was built without it",
+        "  not openvino: not tried, for directml comes before it",
+    ]
+    assert next(choice_lines(Choice(("cpu",), {}), ())) == "auto takes cpu: no other is installed here"
+    assert next(choice_lines(Choice(("cpu",), {}), ("cuda",))) == "auto takes cpu: of the others none is to be taken"
+
+
+def test_auto_is_tried_where_it_is_asked_for(tmp_path: Path) -> None:
+    """By real processes, with whatever this machine has."""
+    model, saved = layers(tmp_path / "m.onnx"), str(tmp_path / "found.json")
+    told = CliRunner().invoke(
+        main, ["model", "inspect", str(model), "--size", "16x32", "--providers", "auto", "--json", saved]
+    )
+    assert told.exit_code == 0, told.output
+    taken = re.search(r"^auto takes (\w+): ", told.output, re.MULTILINE)
+    assert taken is not None
+    assert set(json.loads(Path(saved).read_text())["passed_over"]) < set(BEST_FIRST)
+    not_taken = re.findall(r"^  not (\w+): .", told.output, re.MULTILINE)
+    assert sorted([taken[1], *not_taken]) == sorted({*BEST_FIRST, taken[1]})
+    assert told.output.index("auto takes") < told.output.index("runs on ")
+
+
+def test_a_provider_that_there_is_not_is_refused_before_anything_is_said(tmp_path: Path) -> None:
+    told = CliRunner().invoke(main, ["model", "inspect", str(layers(tmp_path / "m.onnx")), "--providers", "cudaa"])
+    assert told.exit_code == 2
+    assert told.output.startswith("--providers cudaa: there is no `cudaa`; expected ")

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 from stages.inference.contracts import InputSettings, read_contract
 from stages.inference.signatures import signature_of_file
-from stages.vision.recognition import recognise
+from stages.vision.recognition import Stated, recognise
 from tools.cli import main
 from tools.models.chain import Chain
 from tools.models.frames import frames_of
@@ -132,15 +132,111 @@ def test_real_models_find_the_same_people(test_data: Path, tmp_path: Path, name:
                 np.testing.assert_allclose(two, one, rtol=0 if exact else 1e-5, atol=0 if exact else 1e-3)
 
 
+def folded(model: Path, *said: object) -> tuple[Result, np.ndarray]:
+    """What was told, and what the model says of a picture then."""
+    out = model.with_name("folded.onnx")
+    out.unlink(missing_ok=True)
+    told = camgraph("prepare", model, out, *said)
+    if told.exit_code:
+        return told, np.empty(0)
+    return told, np.asarray(ort.InferenceSession(str(out)).run(None, {"images": PIXELS})[0])
+
+
+PIXELS = np.random.default_rng(1).integers(0, 256, (1, 64, 64, 3), np.uint8)
+
+
+def given(model: Path, floats: np.ndarray) -> np.ndarray:
+    """What the model says of values in its own order and scale, (1, 64, 64, 3)."""
+    floats = np.ascontiguousarray(floats.transpose(0, 3, 1, 2).astype(np.float32))
+    return np.asarray(ort.InferenceSession(str(model)).run(None, {"images": floats})[0])
+
+
+def test_nothing_is_folded_where_nobody_knows_how_pixels_are_wanted(tmp_path: Path, turned_model: Path) -> None:
+    for model, why in (
+        (turned_model, "can be read as yolo_pose (56 rows: 4 of the box, 1 of scores, 17 points of 3) or as yolox"),
+        (pose(tmp_path / "unknown.onnx", rows=30), "are of no known format; known are yolo_pose, yolo,"),
+    ):
+        told, _ = folded(model)
+        assert told.exit_code == 2
+        assert why in told.output
+        assert "nothing is folded: say what it is (--format), or how it wants them (--order and --scale)" in told.output
+        assert not model.with_name("folded.onnx").exists()
+    assert folded(turned_model, "--order", "bgr")[0].exit_code == 2, "and the scale?"
+    assert folded(turned_model, "--format", "yolo_pose")[0].exit_code == 0
+
+
+def test_what_is_stated_of_the_pixels_is_folded_and_not_done_again(tmp_path: Path) -> None:
+    model = pose(tmp_path / "unknown.onnx", rows=30)
+    told, found = folded(model, "--order", "bgr", "--scale", "1/255")
+    assert "in the graph pixels / 255, as float32 nchw, bgr" in told.output
+    np.testing.assert_array_equal(found, given(model, (PIXELS[..., ::-1] / 255)))
+    kind = recognise(signature_of_file(tmp_path / "folded.onnx"), Stated("yolo"))
+    assert (kind.picture.order, kind.picture.scale) == ("rgb", 1.0)
+
+
+def test_yolox_gets_its_pixels_from_0_to_255_as_bgr(tmp_path: Path) -> None:
+    """By its shape: one row for each cell of the picture, with an objectness before its seven classes."""
+    model = rows_of(tmp_path / "m.onnx", 84, 12, names=str(dict.fromkeys(range(7), "thing")))
+    told, found = folded(model)
+    assert "in the graph pixels as they are, as float32 nchw, bgr" in told.output, told.output
+    assert "note: " not in told.output
+    np.testing.assert_array_equal(found, given(model, PIXELS[..., ::-1]))
+
+
+def rows_of(path: Path, count: int, columns: int, **metadata: str) -> Path:
+    """A picture of 64 x 64 -> (n, count, columns)."""
+    model = onnx.load(str(pose(path, rows=columns)))
+    model.graph.node[2].output[0] = "turned"
+    model.graph.initializer.extend(
+        helper.make_tensor(name, TensorProto.INT64, [1], [at]) for name, at in (("from", 0), ("to", count), ("axis", 1))
+    )
+    model.graph.node.append(helper.make_node("Transpose", ["turned"], ["rows"], perm=[0, 2, 1]))
+    model.graph.node.append(helper.make_node("Slice", ["rows", "from", "to", "axis"], ["out"]))
+    for side, length in zip(model.graph.output[0].type.tensor_type.shape.dim[1:], (count, columns), strict=True):
+        side.dim_value = length
+    helper.set_model_props(model, metadata)
+    onnx.save(model, path)
+    return path
+
+
+def classifier(path: Path) -> Path:
+    """A picture of 64 x 64 -> 10 scores."""
+    value, mean = helper.make_tensor_value_info, np.ones((3, 10), np.float32)
+    nodes = [
+        helper.make_node("ReduceMean", ["images"], ["light"], axes=[2, 3], keepdims=0),
+        helper.make_node("MatMul", ["light", "w"], ["scores"]),
+    ]
+    ends = [value("images", TensorProto.FLOAT, ["n", 3, 64, 64])], [value("scores", TensorProto.FLOAT, ["n", 10])]
+    graph = helper.make_graph(nodes, "g", *ends, [helper.make_tensor("w", TensorProto.FLOAT, (3, 10), mean.ravel())])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def test_what_a_kind_does_not_show_is_noted(tmp_path: Path) -> None:
+    model = classifier(tmp_path / "classes.onnx")
+    note = "note: a classifier does not show how its pixels were normalised"
+    assert note in folded(model)[0].output
+    assert note not in folded(model, "--mean", "0.5,0.5,0.5")[0].output
+    assert note not in folded(model, "--scale", 1)[0].output
+    rows, note = (
+        rows_of(tmp_path / "rows.onnx", 20, 6),
+        "note: many kinds of models have outputs as these (yolo_end2end)",
+    )
+    assert note in folded(rows)[0].output
+    assert note not in folded(rows, "--order", "bgr", "--scale", 1)[0].output
+    assert note not in folded(rows_of(rows, 20, 6, task="detect"))[0].output
+
+
 MISTAKES = {
     ("folded.onnx", "o.onnx"): "it takes uint8 RGB pictures as they are: there is nothing to fold, except by --nms",
     ("rows.onnx", "o.onnx", "--nms"): "it is yolo_end2end",
     ("old.onnx", "o.onnx", "--nms"): "its opset is 9; expected 11 or later",
-    ("unknown.onnx", "o.onnx", "--nms"): "--nms needs to know what the model is: its outputs (out ['batch', 30, 84])",
+    ("unknown.onnx", "o.onnx", "--nms"): "its outputs (out ['batch', 30, 84]) are of no known format",
     ("m.onnx", "o.onnx", "--nms", "--format", "yolov8"): "--format yolov8: expected one of yolo_pose",
     ("m.onnx", "o.onnx", "--format", "yolox"): "are not those of `format: yolox`",
     ("m.onnx", "o.onnx", "--layout", "nhwc"): "that is not the layout nhwc",
     ("m.onnx", "o.onnx", "--mean", "1,2"): "--mean 1,2: expected three numbers",
+    ("m.onnx", "o.onnx", "--scale", "1/0"): "--scale 1/0: expected a number above 0, such as 1/255",
     ("m.onnx", "o.onnx", "--std", "1,0,1"): "cannot be divided by 0",
     ("m.onnx", "nowhere/o.onnx"): "nowhere is no folder",
     ("absent.onnx", "o.onnx"): "no such model file",

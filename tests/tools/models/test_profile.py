@@ -109,6 +109,22 @@ def test_a_provider_that_is_not_here_is_an_error(tiny_model: Path) -> None:
     assert "cannot be profiled on coreml" in found.output
 
 
+def test_a_model_that_never_answers_is_given_up(endless_model: Path, tmp_path: Path) -> None:
+    found = profiled(endless_model, "--seconds", 1, "--limit-seconds", 2, "--json", tmp_path / "profile.json")
+    assert found.exit_code == 3, found.output
+    assert "endless.onnx: it was not opened and run within 3 s" in found.output
+    assert not (tmp_path / "profile.json").exists()
+
+
+def test_what_lies_in_the_current_folder_is_not_run(
+    tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('not this one')")
+    monkeypatch.chdir(tmp_path)
+    found = profiled(tiny_model, "--runs", 1)
+    assert found.exit_code == 0, found.output
+
+
 def test_it_is_drawn(tiny_model: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="no matplotlib (the extra `plots`)")
     found = profiled(tiny_model, "--runs", 2, "--plot", tmp_path / "profile.png")

@@ -1,0 +1,151 @@
+"""What a person says of a model whose layout does not show, read alike by all commands of `camgraph model`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from pipeline.errors import UserError
+from stages.inference.automatic import Choice
+from stages.inference.contracts import InputSettings
+from stages.inference.infer_settings import InferSettings
+from stages.vision.recognition import Stated
+from tools.cli import main
+from tools.models import automatic_choice, comparison, memory, throughput
+from tools.models.chain import Chain, model_inputs
+from tools.models.statement import StatedModel, Statement
+from tools.models.statement_options import stated_models
+
+TWO_READINGS = "(out ['n', 84, 56]) can be read as "
+
+
+def camgraph(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["model", *map(str, arguments)])
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    cv2.imwrite(str(tmp_path / "p.png"), np.full((48, 64, 3), (200, 100, 50), np.uint8))
+    return tmp_path / "p.png"
+
+
+def options(**said: list[tuple[str | None, object]]) -> dict[str, list[tuple[str | None, object]]]:
+    return {**{name: [] for name in ("format", "keypoints", "outputs", "layout", "order", "scale", "size")}, **said}
+
+
+def test_what_is_said_of_one_model_counts_before_what_is_said_of_all(turned_model: Path) -> None:
+    other = turned_model.with_name("other.onnx")
+    other.write_bytes(turned_model.read_bytes())
+    said = options(format=[(None, "yolo_pose"), (str(other), "yolox")], size=[(str(other), (64, 32))])
+    one, two = stated_models([str(turned_model), str(other)], said)
+    assert one == StatedModel(turned_model, Statement(Stated("yolo_pose")))
+    assert two == StatedModel(other, Statement(Stated("yolox"), size=(64, 32)))
+
+
+def test_a_statement_is_settings_of_infer() -> None:
+    said = Statement(Stated("yolo_pose", 17), InputSettings(order="bgr", scale=1.0), (640, 384))
+    settings = InferSettings.model_validate({"model": "m.onnx", **said.infer})
+    assert (settings.stated, settings.input, settings.picture_size) == (said.kind, said.input, said.size)
+    assert Statement().infer == {}
+
+
+def test_frames_are_prepared_by_what_is_stated(turned_model: Path, picture: Path) -> None:
+    """A YOLOX takes BGR from 0 to 255, and the frame in the upper left corner."""
+    inputs = {}
+    for name in ("yolo_pose", "yolox"):
+        model = StatedModel(turned_model, Statement(Stated(name)))  # type: ignore[arg-type]
+        [given] = model_inputs(model, [str(picture)], 1)
+        inputs[name] = given["images"][0]
+    np.testing.assert_allclose(inputs["yolo_pose"][:, 32, 32] * 255, [50, 100, 200], atol=1)
+    np.testing.assert_allclose(inputs["yolox"][:, 0, 32], [200, 100, 50], atol=1)
+    assert inputs["yolo_pose"][0, 0, 32] == pytest.approx(114 / 255)
+
+
+def test_a_model_of_any_size_gets_pictures_of_the_stated_one(tiny_model: Path, turned_model: Path) -> None:
+    with pytest.raises(UserError, match=r"--size 64x48: .*turned\.onnx takes pictures of 64x64"):
+        StatedModel(turned_model, Statement(Stated("yolox"), size=(64, 48))).contract()
+    with pytest.raises(UserError, match="takes pictures of 32x32"):
+        StatedModel(tiny_model, Statement(size=(64, 48))).contract()
+
+
+def test_a_chain_reads_the_model_as_it_is_told(turned_model: Path) -> None:
+    with Chain(turned_model, format="yolo_pose") as chain:
+        assert (chain.reading.format, chain.reading.keypoints) == ("yolo_pose", 17)
+    with pytest.raises(UserError, match=r"can be read as .* \(on the command line: --format"), Chain(turned_model):
+        pass
+
+
+def test_compare_needs_to_be_told_what_a_model_is(
+    turned_model: Path, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr(comparison, "peak_bytes", lambda model, **said: asked.append(said))
+    monkeypatch.setattr(throughput, "_ROUND_S", 0.01)
+    files = [turned_model, turned_model, "--frames", picture, "--least-frames", 1]
+    told = camgraph("compare", *files)
+    assert told.exit_code == 2
+    assert TWO_READINGS in told.output
+    assert "--format" in told.output
+    told = camgraph("compare", *files, "--format", "yolo_pose", "--keypoints", f"{turned_model}=17")
+    assert told.exit_code == 0, told.output
+    assert asked[-1]["format"] == "yolo_pose"
+
+
+def test_compare_takes_what_auto_takes_for_the_first_model(
+    turned_model: Path, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(automatic_choice, "choose", lambda *_: Choice(("cpu",), {"cuda": "no GPU"}))
+    asked = []
+    monkeypatch.setattr(comparison, "peak_bytes", lambda model, **said: asked.append(said["providers"]))
+    monkeypatch.setattr(throughput, "_ROUND_S", 0.01)
+    said = ["--format", "yolo_pose", "--frames", picture, "--least-frames", 1, "--providers", "auto"]
+    told = camgraph("compare", turned_model, turned_model, *said)
+    assert told.exit_code == 0, told.output
+    assert asked == [("cpu",), ("cpu",)]
+    assert "auto takes cpu: " in told.stderr
+    assert "not cuda: no GPU" in told.stderr
+
+
+def test_memory_is_measured_of_the_model_as_it_is_told(turned_model: Path) -> None:
+    assert memory.peak_bytes(turned_model, **Statement(Stated("yolo_pose"), size=(64, 64)).infer) > 30e6
+
+
+def test_quantize_bench_and_profile_take_the_same(turned_model: Path, picture: Path) -> None:
+    said = ["--format", "yolox", "--layout", "nchw", "--size", "64x64"]
+    runs = ["--runs", 1, "--seconds", 1]
+    assert camgraph("profile", turned_model, *said, *runs, "--frames", picture).exit_code == 0
+    for command in (
+        ["quantize", turned_model, "o.onnx", "--frames", picture],
+        ["bench", turned_model],
+        ["inspect", turned_model],
+    ):
+        wrong = camgraph(*command, "--format", "movenet_single")
+        assert wrong.exit_code == 2
+        assert "are not those of `format: movenet_single`; without it they are read as" in wrong.output
+
+
+def test_inspect_says_what_it_would_be(turned_model: Path) -> None:
+    assert f"camgraph does not know what it is: its outputs {TWO_READINGS}" in camgraph("inspect", turned_model).output
+    told = camgraph("inspect", turned_model, "--format", "yolox")
+    assert "camgraph takes it for yolox" in told.output
+    assert "bgr, pixel x 1, 64 x 64" in told.output
+
+
+MISTAKES = {
+    ("--format", "yolov8"): "--format yolov8: expected one of yolo_pose",
+    ("--format", "b.onnx=yolox"): "--format b.onnx=...: there is no such model here; expected one of turned.onnx",
+    ("--size", "turned.onnx=9x9"): "--size 9x9: expected WIDTHxHEIGHT, such as 640x480, with sides of 16 to 8192",
+    ("--order", "turned.onnx=rbg"): "'rbg' is not one of 'rgb', 'bgr'",
+}
+
+
+@pytest.mark.parametrize("said", MISTAKES)
+def test_mistakes(turned_model: Path, monkeypatch: pytest.MonkeyPatch, said: tuple[str, str]) -> None:
+    monkeypatch.chdir(turned_model.parent)
+    told = camgraph("compare", "turned.onnx", "turned.onnx", "--frames", ".", *said)
+    assert told.exit_code == 2
+    assert MISTAKES[said] in told.output

@@ -1,0 +1,20 @@
+"""The most memory that this process has held.
+
+The kernel's own high-water mark is read (VmHWM), which begins anew with the program; that of `getrusage` would begin
+with the memory of whoever started it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_STATUS = Path("/proc/self/status")
+
+
+def high_water_bytes() -> int | None:
+    """Of this process until now; None where the system does not tell (only Linux does)."""
+    try:
+        lines = _STATUS.read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), None)

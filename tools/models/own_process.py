@@ -1,0 +1,59 @@
+"""What is asked of a model in a process of its own: one that never answers can be ended, and its death costs nothing.
+
+ask(module, task)  --task as JSON on the input-->  python -P -m module: `answer(run)`
+                   <--JSON, or an error's words and exit status--
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import EXIT_ENVIRONMENT, EXIT_USER, CamgraphError, EnvironmentProblem, UserError
+
+_MOST_TOLD = 500
+"""Letters of what a process says that failed."""
+
+
+def ask(module: str, model: Path, task: Mapping[str, Any], *, limit_s: float, advice: str) -> Any:
+    """What the module's process says of the model. ``advice``: for whoever reads that it did not answer in time.
+
+    Raises UserError and EnvironmentProblem as the process did, EnvironmentProblem where it failed or did not end.
+    """
+    given = json.dumps({**task, "model": str(model), "limit_s": limit_s}, default=str)
+    try:
+        done = subprocess.run(  # noqa: S603 - this program itself
+            [sys.executable, "-P", "-m", module],
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=limit_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise EnvironmentProblem(f"{model}: it was not opened and run within {limit_s:g} s: {advice}") from None
+    if done.returncode in (EXIT_USER, EXIT_ENVIRONMENT):
+        raise (UserError if done.returncode == EXIT_USER else EnvironmentProblem)(done.stderr.strip())
+    if done.returncode:
+        how = f"died of signal {-done.returncode}" if done.returncode < 0 else done.stderr.strip()[-_MOST_TOLD:]
+        raise EnvironmentProblem(f"{model}: the process that ran it: {how}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def answer(run: Callable[[dict[str, Any]], Any]) -> None:
+    """The other side: hand the task to ``run``, and say what it returns. Ends by itself where nobody waits any more."""
+    task = json.load(sys.stdin)
+    limit_s = task.pop("limit_s")
+    if hasattr(signal, "setitimer"):  # there is none on Windows
+        signal.setitimer(signal.ITIMER_REAL, 2 * limit_s)
+    try:
+        said = run(task)
+    except CamgraphError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(error.exit_status)
+    sys.stdout.write(f"{json.dumps(said)}\n")

@@ -1,0 +1,59 @@
+"""What is known of how a model wants its pixels, before that is folded into its graph, where nobody sees it again.
+
+what it is shows, and with it order and scale    folded
+outputs that many kinds of models have           folded as a graph would give the pixels, with a note
+what it is does not show                         refused, until somebody says it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipeline.errors import UserError
+from stages.inference.contracts import reading_of
+from stages.vision.model_contract import InputContract
+from tools.models.pixel_folding import Normalisation
+from tools.models.statement import StatedModel
+
+_OF_MANY_KINDS = ("efficient_nms", "yolo_end2end")
+
+
+def check_known(stated: StatedModel, contract: InputContract) -> None:
+    """Raises UserError where neither the model shows nor a person says how it wants its pixels."""
+    if _is_said(stated, contract):
+        return
+    try:
+        stated.reading()
+    except UserError as error:
+        raise UserError(
+            f"{error}; so nobody knows how it wants its pixels, and nothing is folded: say what it is (--format), or "
+            "how it wants them (--order and --scale)"
+        ) from None
+
+
+def _is_said(stated: StatedModel, contract: InputContract) -> bool:
+    said = stated.statement.input
+    return said.order is not None and (said.scale is not None or not _is_scaled(contract))
+
+
+def _is_scaled(contract: InputContract) -> bool:
+    """Whether pixels become other numbers: a model that takes whole numbers takes 0 to 255."""
+    return contract.dtype.startswith("float")
+
+
+def doubts(stated: StatedModel, contract: InputContract, normalisation: Normalisation) -> Iterator[str]:
+    """What does not show in a model of this kind, and was taken to be as usual; its exporter may have said it."""
+    reading, said = reading_of(stated.signature, stated.statement.kind), stated.statement.input
+    if reading is None or stated.signature.task or said.order or said.scale or not _is_scaled(contract):
+        return
+    if reading.format in _OF_MANY_KINDS:
+        yield (
+            f"note: many kinds of models have outputs as these ({reading.format}), which do not show how it wants its "
+            f"pixels: taken to be {contract.order}, 0 to 1; for one that wants 0 to 255 as YOLOX does: --order bgr "
+            "--scale 1"
+        )
+    if reading.format == "classes" and normalisation.changes_nothing:
+        yield (
+            "note: a classifier does not show how its pixels were normalised: taken to be 0 to 1, as a graph gives "
+            "them; those of torchvision want --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225"
+        )

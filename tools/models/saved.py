@@ -1,0 +1,57 @@
+"""Files with what was found: looked at before anything is measured, and written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from pipeline.errors import UserError
+
+
+def check_places(paths: Iterable[Path | None]) -> None:
+    """Raises UserError where one of these cannot be written: minutes of measuring would be lost. None is nothing."""
+    for path in paths:
+        if path is not None and not _is_stream(path):
+            _check(path)
+
+
+def save(path: Path, text: str) -> None:
+    """Raises UserError where it cannot be written; what was there before stays as it was then."""
+    if _is_stream(path):
+        try:
+            path.write_text(text)
+        except OSError as error:
+            raise _refused(path, error) from None
+        return
+    target = path.resolve()
+    part = _beside(target)
+    try:
+        part.write_text(text)
+        part.replace(target)
+    except OSError as error:
+        raise _refused(path, error) from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _is_stream(path: Path) -> bool:
+    """Such as /dev/stdout: nothing is put in its place."""
+    return path.exists() and not path.is_file()
+
+
+def _check(path: Path) -> None:
+    part = _beside(path.resolve())
+    try:
+        part.touch()
+        part.unlink()
+    except OSError as error:
+        raise _refused(path, error) from None
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.{os.getpid()}.part")
+
+
+def _refused(path: Path, error: OSError) -> UserError:
+    return UserError(f"{path}: cannot be written: {error.strerror}")

@@ -1,0 +1,82 @@
+"""What a person says of a model on the command line, and the model as it is read by that.
+
+The commands have no graph to ask. What a graph says in `decode` (format, keypoints), `infer` (input) and `preprocess`
+(size) is said here by options of the same names, which all commands read in the same way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import UserError
+from stages.inference.contracts import InputSettings, read_contract
+from stages.inference.signatures import signature_of_file
+from stages.vision.model_contract import InputContract
+from stages.vision.recognition import Reading, Signature, Stated, Unrecognised, recognise
+
+Size = tuple[int, int]
+_NO_KIND = Stated()
+
+
+@dataclass(frozen=True)
+class Statement:
+    """``kind``: what the model is; ``input``: what its pictures are; ``size``: (width, height) of those made for it;
+    ``libraries``: with operators of its own, whose code is run where the model is opened.
+
+    What is not said is read from the model.
+    """
+
+    kind: Stated = _NO_KIND
+    input: InputSettings = field(default_factory=InputSettings)
+    size: Size | None = None
+    libraries: tuple[Path, ...] = ()
+
+    @property
+    def infer(self) -> dict[str, Any]:
+        """The same as settings of `infer`, in plain values."""
+        found: dict[str, Any] = dict(self.kind.said())
+        if said := self.input.model_dump(exclude_none=True):
+            found["input"] = said
+        if self.libraries:
+            found["custom_ops"] = [str(path.resolve()) for path in self.libraries]
+        return found if self.size is None else {**found, "picture_size": list(self.size)}
+
+
+NOTHING_STATED = Statement()
+
+
+@dataclass(frozen=True)
+class StatedModel:
+    """A model's file, and what is said of it."""
+
+    path: Path
+    statement: Statement = NOTHING_STATED
+
+    @property
+    def signature(self) -> Signature:
+        """What the file says. Raises UserError where it is no model."""
+        return signature_of_file(self.path, self.statement.libraries)
+
+    def contract(self) -> InputContract:
+        """How it wants its pictures. Raises UserError where that cannot be said, or a stated size does not fit."""
+        said = self.statement
+        if said.kind != _NO_KIND:
+            self.reading()  # a format that it has not decides nothing
+        contract = read_contract(self.signature, str(self.path), said.input, kind=said.kind)
+        if said.size is not None and not contract.accepts(*said.size):
+            wanted = f"{contract.width or 'any'}x{contract.height or 'any'}"
+            raise UserError(f"--size {said.size[0]}x{said.size[1]}: {self.path} takes pictures of {wanted}")
+        return contract
+
+    def reading(self) -> Reading:
+        """What it is. Raises UserError where that cannot be said."""
+        try:
+            return recognise(self.signature, self.statement.kind)
+        except Unrecognised as error:
+            raise UserError(f"{self.path}: {error}{_way_out(self.statement.kind)}") from None
+
+
+def _way_out(said: Stated) -> str:
+    return "" if said.format else " (on the command line: --format, --outputs, and --keypoints where these do not show)"

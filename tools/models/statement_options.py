@@ -1,0 +1,177 @@
+"""The options by which a person says what a model is, the same for all commands of `camgraph model`.
+
+one model        --format yolo_pose --size 640x384
+several models   --format yolo_pose                                     of all of them
+                 --format first.onnx=yolox --order second.onnx=bgr      of one, before what is said of all
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from pipeline.errors import UserError
+from tools.models.picture_size import sides
+
+if TYPE_CHECKING:
+    from tools.models.statement import StatedModel, Statement
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Said = tuple[str | None, Any]
+"""(FILE, or None for all, value)"""
+_SIZE_NAMES = ("--size", "--picture-size", "size")
+
+
+class FormatName(click.ParamType[str]):
+    """One of the formats that camgraph knows."""
+
+    name = "format"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from stages.vision.recognition import FORMATS  # noqa: PLC0415 - with it comes numpy
+
+        if value not in FORMATS:
+            raise UserError(f"--format {value}: expected one of {', '.join(FORMATS)}")
+        return str(value)
+
+
+class PictureSize(click.ParamType[tuple[int, int]]):
+    """WIDTHxHEIGHT -> (width, height)."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        return sides(value)
+
+
+class Factor(click.ParamType[float]):
+    """A number above 0, or one over another: 1/255."""
+
+    name = "factor"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        over, slash, under = str(value).partition("/")
+        try:
+            factor = float(over) / float(under if slash else 1)
+        except (ValueError, ZeroDivisionError):
+            factor = 0.0
+        if not 0 < factor < inf:
+            raise UserError(f"--scale {value}: expected a number above 0, such as 1/255")
+        return factor
+
+
+class OfModels(click.ParamType[Said]):
+    """VALUE of all models, or FILE=VALUE of one -> `Said`."""
+
+    def __init__(self, of_one: click.ParamType[Any]) -> None:
+        self.name = of_one.name
+        self._of_one = of_one
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Said:
+        file, _, said = value.rpartition("=")
+        return file or None, self._of_one.convert(said, param, ctx)
+
+
+class Names(click.ParamType[tuple[str, ...]]):
+    """Names with commas between them."""
+
+    name = "names"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        return tuple(name for name in map(str.strip, str(value).split(",")) if name)
+
+
+@dataclass(frozen=True)
+class _Option:
+    kind: click.ParamType[Any]
+    shown: str
+    help: str
+
+
+_KIND: Mapping[str, _Option] = {
+    "format": _Option(
+        FormatName(), "FORMAT", "What it is, where camgraph does not see it: as `format` of the stage `decode`."
+    ),
+    "keypoints": _Option(click.IntRange(0, 1000), "K", "How many a person has, where camgraph does not see it."),
+    "outputs": _Option(Names(), "A,B", "Those of its outputs that count, where it has others beside them."),
+    "layout": _Option(click.Choice(["nchw", "nhwc"]), "nchw|nhwc", "Of its input, where that does not show."),
+    "order": _Option(click.Choice(["rgb", "bgr"]), "rgb|bgr", "Of its channels, where camgraph does not know it."),
+    "scale": _Option(Factor(), "FACTOR", "Its value of a pixel is pixel * FACTOR, such as 1/255."),
+}
+_SIZE = _Option(PictureSize(), "WIDTHxHEIGHT", "Of the pictures that are made for it, where it takes any.")
+
+
+def says_what_it_is(command: Command) -> Command:
+    """The options of a command for one model, which `statement` reads; `prepare` makes no pictures, and has no size."""
+    for name, one in reversed(list(_KIND.items())):
+        command = click.option(f"--{name}", type=one.kind, metavar=one.shown, help=one.help)(command)
+    return command
+
+
+def says_its_size(command: Command) -> Command:
+    """The option of a command that makes pictures for one model."""
+    return click.option(*_SIZE_NAMES, type=_SIZE.kind, metavar=_SIZE.shown, help=_SIZE.help)(command)
+
+
+def brings_operators(command: Command) -> Command:
+    """The option of a command that runs models, for those with operators that ONNX Runtime does not know."""
+    return click.option(
+        "--custom-ops",
+        multiple=True,
+        metavar="LIBRARY",
+        help="A shared library with operators of its own; its code is run; repeatable.",
+    )(command)
+
+
+def says_what_they_are(command: Command) -> Command:
+    """The same options of a command for several models, which `stated_models` reads."""
+    for names, one in [*(((f"--{name}",), one) for name, one in _KIND.items()), (_SIZE_NAMES, _SIZE)][::-1]:
+        shown = f"[FILE=]{one.shown}"
+        command = click.option(*names, type=OfModels(one.kind), multiple=True, metavar=shown, help=one.help)(command)
+    return command
+
+
+def statement(options: Mapping[str, Any]) -> Statement:
+    """What the options of one model say; others are left alone."""
+    from stages.inference.contracts import InputSettings  # noqa: PLC0415
+    from stages.inference.model_files import find_libraries  # noqa: PLC0415
+    from stages.vision.recognition import Stated  # noqa: PLC0415
+    from tools.models.statement import Statement  # noqa: PLC0415
+
+    said_input = {name: options[name] for name in ("layout", "order", "scale")}
+    kind = Stated(options["format"], options["keypoints"], outputs=options["outputs"] or None)
+    libraries = find_libraries(options.get("custom_ops", ()), Path.cwd())
+    return Statement(kind, InputSettings.model_validate(said_input), options.get("size"), libraries)
+
+
+def stated_models(files: Sequence[str], options: Mapping[str, Any]) -> list[StatedModel]:
+    """The models and what is said of each. Raises UserError where there is no such model."""
+    from stages.inference.model_files import find_model  # noqa: PLC0415
+    from tools.models.statement import StatedModel  # noqa: PLC0415
+
+    said = {name: options[name] for name in (*_KIND, "size")}
+    for name, values in said.items():
+        _check_files(name, values, files)
+
+    def of_one(file: str) -> Statement:
+        return statement({**options, **{name: _of(file, said[name]) for name in said}})
+
+    return [StatedModel(find_model(file, Path.cwd()), of_one(file)) for file in files]
+
+
+def _check_files(name: str, values: Sequence[Said], files: Sequence[str]) -> None:
+    """Raises UserError where something is said of a model that is not there."""
+    for file, _ in values:
+        if file is not None and file not in files:
+            raise UserError(f"--{name} {file}=...: there is no such model here; expected one of {', '.join(files)}")
+
+
+def _of(file: str, values: Sequence[Said]) -> Any:
+    """What is said of this model, the last one where it is said twice; None where nothing is."""
+    own = [value for about, value in values if about == file]
+    return next(reversed(own or [value for about, value in values if about is None]), None)
