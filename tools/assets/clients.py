@@ -50,7 +50,7 @@ def pip_command(folder: Path, *arguments: str) -> Command:
             f"{sys.executable} has no pip, which takes packages for assets; run {sys.executable} -m ensurepip"
         )
     quiet = ("--disable-pip-version-check", "--no-input", "--no-cache-dir", "--progress-bar", "off", "--quiet")
-    return Command((sys.executable, "-m", "pip", *arguments, *quiet), {"TMPDIR": str(folder)})
+    return Command((sys.executable, "-P", "-m", "pip", *arguments, *quiet), {"TMPDIR": str(folder)})
 
 
 def npm_here() -> tuple[str, ...]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import click
-import onnxruntime as ort
 
 from pipeline.errors import EXIT_ENVIRONMENT
-from stages.inference import openvino_engine
 from tools.demo import PORT as DEMO_PORT
-from tools.doctor import codecs, gpu, machine, packages, providers
+from tools.doctor import gpu, imports, machine, packages
 from tools.doctor.finding import Finding, worst
 
 _MARKS = {"ok": "ok     ", "warning": "warning", "wrong": "WRONG  "}
@@ -41,23 +39,49 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
 
 def _looks() -> Iterator[Finding]:
     nvidia = gpu.look_for_nvidia()
-    return chain(
-        packages.look_at_python(),
-        packages.look_at_requirements(),
-        packages.look_at_runtimes(),
-        packages.look_at_plugins(),
-        machine.look_at_processors(),
-        machine.look_at_memory(),
-        machine.look_at_shared_memory(),
-        machine.look_at_descriptors(),
-        codecs.look_at_codecs(),
-        codecs.look_at_hardware(),
-        gpu.look_at_gpu(nvidia),
-        gpu.look_at_cuda(nvidia, getattr(ort, "cuda_version", "")),
-        providers.look_at_providers(nvidia=nvidia.is_here, openvino=openvino_engine.is_installed()),
-        machine.look_at_port(_FARM_PORT, "camgraph farm"),
-        machine.look_at_port(DEMO_PORT, "camgraph demo", _DEMO),
-    )
+    yield from packages.look_at_python()
+    yield from packages.look_at_requirements()
+    yield from packages.look_at_runtimes()
+    yield from imports.look_at_imports(packages.runtime_of_this_system())
+    yield from packages.look_at_plugins()
+    yield from machine.look_at_processors()
+    yield from machine.look_at_memory()
+    yield from machine.look_at_shared_memory()
+    yield from machine.look_at_descriptors()
+    yield from _if_it_can_be("codecs", _codecs)
+    yield from gpu.look_at_gpu(nvidia)
+    yield from _if_it_can_be("cuda", partial(_cuda, nvidia))
+    yield from _if_it_can_be("providers", partial(_providers, nvidia))
+    yield from machine.look_at_port(_FARM_PORT, "camgraph farm")
+    yield from machine.look_at_port(DEMO_PORT, "camgraph demo", _DEMO)
+
+
+def _if_it_can_be(what: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+    """What needs packages that may be broken, which `look_at_imports` has told."""
+    try:
+        yield from look()
+    except (ImportError, AttributeError) as error:
+        yield Finding("wrong", what, f"cannot be looked at: {error}", "first mend what cannot be imported (above)")
+
+
+def _codecs() -> Iterator[Finding]:
+    from tools.doctor import codecs  # noqa: PLC0415 - PyAV may be broken
+
+    yield from codecs.look_at_codecs()
+    yield from codecs.look_at_hardware()
+
+
+def _cuda(nvidia: gpu.Nvidia) -> Iterator[Finding]:
+    import onnxruntime as ort  # noqa: PLC0415 - as above
+
+    yield from gpu.look_at_cuda(nvidia, getattr(ort, "cuda_version", ""))
+
+
+def _providers(nvidia: gpu.Nvidia) -> Iterator[Finding]:
+    from stages.inference import openvino_engine  # noqa: PLC0415 - as above
+    from tools.doctor import providers  # noqa: PLC0415
+
+    yield from providers.look_at_providers(nvidia=nvidia.is_here, openvino=openvino_engine.is_installed())
 
 
 def _line(finding: Finding) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.cores import usable_cores
-from pipeline.graph.memory import SHARED_MEMORY
+from pipeline.paths import SHARED_MEMORY
 from tools.doctor.finding import Finding
 
 _SHM_BYTES = 512 * 2**20

@@ -63,11 +63,16 @@ def _problem(wanted: Requirement) -> str:
 def look_at_runtimes(owners: Owners | None = None) -> Iterator[Finding]:
     """ONNX Runtime comes in several packages that overwrite one another: only one may be there."""
     found = _of_module("onnxruntime", owners)
-    wanted = _runtime_of(platform.system(), platform.machine())
+    wanted = runtime_of_this_system()
     if not found:
         yield Finding("wrong", "onnxruntime", "not installed", f"pip install {wanted}")
     else:
         yield _once("onnxruntime", found, "wrong", wanted)
+
+
+def runtime_of_this_system() -> str:
+    """The package of ONNX Runtime to install here."""
+    return _runtime_of(platform.system(), platform.machine())
 
 
 def _runtime_of(system: str, machine: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
@@ -53,7 +54,7 @@ def _tried(name: ProviderName) -> str:
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "two_nodes.onnx"
         onnx.save(_two_nodes(), model)
-        return try_in_process(model, Asked((name,)), {"x": ("float32", (4, 4))}, _TRY_S).failure
+        return try_in_process(model, Asked((name,)), {"x": np.zeros((4, 4), np.float32)}, _TRY_S).failure
 
 
 def _two_nodes() -> onnx.ModelProto:
