@@ -56,7 +56,7 @@ class Placing:
 
     processes: str = "separate"
     sharing: int | None = None
-    max_fps: float | None = None
+    keyframes_only: bool = False
     null: bool = False
 
 
@@ -65,11 +65,12 @@ WAYS = {
     "compact": Placing("compact"),
     "4 cameras a process": Placing(sharing=4),
     "16 cameras a process": Placing(sharing=16),
-    "keyframes only": Placing(max_fps=1),
-    "keyframes only, 16 a process": Placing(sharing=16, max_fps=1),
+    "keyframes only": Placing(keyframes_only=True),
+    "keyframes only, 16 a process": Placing(sharing=16, keyframes_only=True),
     "null model, separate": Placing(null=True),
     "null model, compact": Placing("compact", null=True),
     "null model, 16 a process": Placing(sharing=16, null=True),
+    "null model, keyframes only": Placing(null=True, keyframes_only=True),
 }
 
 
@@ -89,7 +90,7 @@ class Subject:
         )
         return _GRAPH.format(
             pid=os.getpid(), processes=way.processes, size=list(self.size), model=model.strip("\n"),
-            cameras=self.films.as_yaml(farm, f", max_fps: {way.max_fps:g}" if way.max_fps else ""),
+            cameras=self.films.as_yaml(farm, f", max_fps: {self.films.keyframes_fps:g}" if way.keyframes_only else ""),
             sharing=f", cameras_per_process: {way.sharing}" if way.sharing else "",
         )  # fmt: skip
 
@@ -228,6 +229,7 @@ def range_of(by_camera: Mapping[str, Mapping[str, int]]) -> str:
 )
 @click.option("--cameras", default=16, show_default=True, help="How many.")
 @click.option("--fps", default=5.0, show_default=True, help="What each films.")
+@click.option("--gop", type=int, help="Frames from keyframe to keyframe; by default those of a second.")
 @click.option("--picture", type=(int, int), default=(1280, 720), show_default=True, help="What a camera films.")
 @click.option("--clip", help="What it shows; by default the pulled clip.")
 @click.option("--size", type=(int, int), default=(320, 192), show_default=True, help="Of the model's picture.")
@@ -236,7 +238,7 @@ def range_of(by_camera: Mapping[str, Mapping[str, int]]) -> str:
 def main(target: Path | None, **options: Any) -> None:
     """What holds, what drops, and what it costs."""
     clip = options["clip"] or str(asset_path("vtest.avi"))
-    films = CameraSet(options["cameras"], options["fps"], options["picture"], clip)
+    films = CameraSet(options["cameras"], options["fps"], options["picture"], clip, gop=options["gop"])
     subject = Subject(films, str(asset_path("movenet-multipose.onnx")), options["size"], options["seconds"])
     estimate(len(options["ways"]) * (subject.seconds + _AROUND_S), f"{len(options['ways'])} ways, one after the other")
     bare_ms, rows = [], []

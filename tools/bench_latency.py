@@ -42,7 +42,7 @@ stages:
   capture: {{use: capture}}
   prepare: {{use: preprocess, from: capture, with: {{size: {size}}}}}
   infer: {{use: timed_infer, from: prepare, threads: {threads}, with: {{model: "{model}", log: {log}}}}}
-  people: {{use: decode_movenet_multipose, from: infer}}
+  people: {{use: decode, from: infer}}
   actions: {{use: every_frame, from: people}}
   alarm: {{use: sink_socket, from: actions, batch: {{max: 8}}, with: {{address: "{address}"}}}}
 """
@@ -163,8 +163,9 @@ def report(subject: Subject, capacity: float, rows: Sequence[Row]) -> str:
         "",
         "The parts of the way, p50, p99 (ms):",
         "",
-        f"| load | one frame interval | {' | '.join(PARTS)} |",
-        "|---|---|" + "---|" * len(PARTS),
+        f"| load | one frame interval | {' | '.join(PARTS)} | captured to event / inference, p50 "
+        "| captured to event, without inference: keyframes | the same: other frames |",
+        "|---|---|" + "---|" * len(PARTS) + "---|---|---|",
         *map(_parts_line, rows),
     ]
     return "\n".join(lines)
@@ -183,7 +184,13 @@ def _line(row: Row) -> str:
 
 def _parts_line(row: Row) -> str:
     columns = zip(*(way.parts_ms for way in row.ways), strict=True)
-    return f"| {row.load:.0%} | {1000 / row.films.fps:.0f} | {' | '.join(map(p50_p99, columns))} |"
+    to_event, inference = ([getattr(way, name) for way in row.ways] for name in ("from_capture_ms", "inference_ms"))
+    added = [p50_p99([way.added_ms for way in row.ways if way.keyframe == kind]) for kind in (True, False)]
+    ratio = percentile(to_event, 0.5) / percentile(inference, 0.5) if row.ways else 0.0
+    return (
+        f"| {row.load:.0%} | {1000 / row.films.fps:.0f} | {' | '.join(map(p50_p99, columns))} | {ratio:.2f} "
+        f"| {added[0]} | {added[1]} |"
+    )
 
 
 def capacity_of(subject: Subject, filmed: float, seconds: float) -> float:
@@ -217,6 +224,7 @@ def next_guess(filmed: float, inferred: float) -> float | None:
 @click.option("--picture", type=(int, int), default=(1280, 720), show_default=True, help="What a camera films.")
 @click.option("--clip", help="What it shows; by default the pulled clip.")
 @click.option("--transport", type=click.Choice(["tcp", "udp"]), default="tcp", show_default=True)
+@click.option("--model", type=click.Path(exists=True), help="A model of people; by default the pulled MoveNet.")
 @click.option("--size", type=(int, int), default=(320, 192), show_default=True, help="Of the model's picture.")
 @click.option("--processes", default="separate", show_default=True, help="Placement: separate or compact.")
 @click.option("--seconds", default=20.0, show_default=True, help="How long each run is looked at.")
@@ -226,7 +234,8 @@ def main(target: Path | None, **options: Any) -> None:
     """How long it takes from the light to the event, by load."""
     subject = Subject(
         options["fps"], options["picture"], options["clip"] or str(asset_path("vtest.avi")), options["transport"],
-        str(asset_path("movenet-multipose.onnx")), options["size"], options["processes"], options["seconds"],
+        options["model"] or str(asset_path("movenet-multipose.onnx")), options["size"], options["processes"],
+        options["seconds"],
     )  # fmt: skip
     tries = 0 if options["capacity"] else 3
     estimate(

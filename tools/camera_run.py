@@ -118,7 +118,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class CameraSet:
-    """So many cameras of the farm that all send the same clip: H.264 with a keyframe each second."""
+    """So many cameras of the farm that all send the same clip: H.264 with a keyframe each second, or ``gop`` frames."""
 
     cameras: int
     fps: float
@@ -126,6 +126,16 @@ class CameraSet:
     clip: str | None
     transport: str = "tcp"
     seconds: float = 10.0
+    gop: int | None = None
+
+    @property
+    def keyframes_fps(self) -> float:
+        """How many keyframes come in a second."""
+        return self.fps / self._gop
+
+    @property
+    def _gop(self) -> int:
+        return self.gop or max(1, round(self.fps))
 
     @property
     def names(self) -> list[str]:
@@ -136,7 +146,7 @@ class CameraSet:
         """What each of them sends."""
         width, height = self.size
         return ClipSettings(
-            path=self.clip, codec="h264", width=width, height=height, fps=self.fps, gop=max(1, round(self.fps)),
+            path=self.clip, codec="h264", width=width, height=height, fps=self.fps, gop=self._gop,
             seconds=self.seconds,
         )  # fmt: skip
 

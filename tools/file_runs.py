@@ -175,7 +175,7 @@ def kill_supervisor(seconds: float) -> SupervisorKilled:
     name = run_name()
     with own_folder() as folder:
         graph = write_graph(folder, Way(threads=2), seconds, name)
-        command = [sys.executable, "-m", "tools.cli", "run", str(graph), "--quiet"]
+        command = [sys.executable, "-P", "-m", "tools.cli", "run", str(graph), "--quiet"]
         first = subprocess.Popen(command, stderr=subprocess.DEVNULL)  # noqa: S603 - our own program
         events = folder / "events.jsonl"
         late = time.monotonic() + 120

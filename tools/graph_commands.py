@@ -11,9 +11,10 @@ import click
 from pipeline.errors import CamgraphError, EnvironmentProblem
 from pipeline.graph import load_graph
 from pipeline.graph.drawing import dot, mermaid
-from pipeline.graph.memory import SHARED_MEMORY, in_words, memory_need
+from pipeline.graph.memory import in_words, memory_need
 from pipeline.graph.planning import Graph
 from pipeline.graph.schema import graph_schema
+from pipeline.paths import SHARED_MEMORY
 from pipeline.registry import find_stage, stage_names
 from pipeline.scarcity import require_processes
 

@@ -38,7 +38,7 @@ class ReceivedEvent(NamedTuple):
 
 
 class FramePath(NamedTuple):
-    """The way of one frame, from its light to its event."""
+    """The way of one frame, from its light to its event. ``keyframe``: it refers to no other, and is slow to decode."""
 
     camera: str
     caught_ns: int
@@ -48,12 +48,29 @@ class FramePath(NamedTuple):
     done_ns: int
     made_ns: int
     received_ns: int
+    keyframe: bool
 
     @property
     def parts_ms(self) -> tuple[float, ...]:
         """In the order of `PARTS`."""
-        times = self[1:]
+        times = (
+            self.caught_ns, self.sent_ns, self.captured_ns, self.begun_ns, self.done_ns, self.made_ns, self.received_ns
+        )  # fmt: skip
         return tuple((later - earlier) / 1e6 for earlier, later in itertools.pairwise(times))
+
+    @property
+    def inference_ms(self) -> float:
+        return (self.done_ns - self.begun_ns) / 1e6
+
+    @property
+    def from_capture_ms(self) -> float:
+        """From when the picture was there until its event was made."""
+        return (self.made_ns - self.captured_ns) / 1e6
+
+    @property
+    def added_ms(self) -> float:
+        """Of that, what is not the model."""
+        return self.from_capture_ms - self.inference_ms
 
     @property
     def whole_ms(self) -> float:
@@ -72,7 +89,7 @@ def paths(
         frame = nearest(logs.get(event.key[0], ()), event.wall_ns) if event.clock == "ntp" else None
         if one and frame:
             begun = (frame.caught_ns, frame.sent_ns, one.captured_ns, one.begun_ns, one.done_ns)
-            found.append(FramePath(event.key[0], *begun, event.made_ns, event.received_ns))
+            found.append(FramePath(event.key[0], *begun, event.made_ns, event.received_ns, frame.keyframe))
     return found
 
 

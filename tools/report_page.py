@@ -79,7 +79,10 @@ def _words(name: str, value: Any) -> list[str]:
 
 
 def _quoted(value: Any) -> str:
+    """As it would be typed; of an absolute path its name alone, for the page is read elsewhere."""
     text = f"{value:g}" if isinstance(value, float) else str(value)
+    if text.startswith("/"):
+        text = f"DIR/{Path(text).name}"
     return f'"{text}"' if set(text) & set(" [],") else text
 
 
@@ -99,8 +102,8 @@ def percentile(values: Sequence[float], part: float) -> float:
 
 
 def p50_p99(values: Sequence[float]) -> str:
-    """As it stands in a table."""
-    return f"{percentile(values, 0.5):.0f}, {percentile(values, 0.99):.0f}"
+    """As it stands in a table; "-" where there is none."""
+    return f"{percentile(values, 0.5):.0f}, {percentile(values, 0.99):.0f}" if values else "-"
 
 
 def median_and_worst(seconds: Sequence[float]) -> str:

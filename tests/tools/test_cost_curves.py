@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from pipeline.wire import read_arrays
 from tools.cost_curves import crowd, growth, hops, page, stage_costs
 from tools.cost_curves.__main__ import main
 from tools.cost_curves.hops import Copied, Hop, one_hop_us
@@ -16,9 +18,9 @@ from tools.cost_curves.stage_costs import Line, Point
 
 @pytest.mark.parametrize("people", [0, 1, 37, 100])
 def test_all_people_of_the_crowd_are_found_and_no_more(people: int) -> None:
-    from stages.vision.decoding.yolo_pose import people_of
+    from stages.vision.decoding.formats import Asked, detections_of
 
-    found = people_of(crowd.heads(people, 3)[0], min_score=0.3, iou=0.5, most=100)
+    found = detections_of("yolo_pose", [crowd.heads(people, 3)[0]], (640, 640), Asked(min_score=0.3, iou=0.5))
     assert len(found.boxes_xyxy) == people
 
 
@@ -54,6 +56,16 @@ def test_a_picture_made_in_a_slot_is_not_copied() -> None:
     assert found.copied == (0, 256 * 256 * 3)
     assert found.message < 400
     assert min(*found.encode_us, found.read_us) > 0
+
+
+def test_a_copy_on_the_way_is_seen_wherever_it_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by what the slots say of themselves: the reader's bytes are compared when the maker's change."""
+
+    def copying(*arguments: Any) -> dict[str, Any]:
+        return {name: array.copy() for name, array in read_arrays(*arguments).items()}
+
+    monkeypatch.setattr(hops, "read_arrays", copying)
+    assert hops.copied("small", (256, 256, 3), 1).copied == (256 * 256 * 3, 256 * 256 * 3)
 
 
 def test_a_hop_is_measured_in_real_runs() -> None:

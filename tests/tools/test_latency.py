@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from click.testing import CliRunner
 
@@ -9,13 +11,14 @@ from tools import bench_latency
 from tools.bench_latency import received_event
 from tools.camera_run import CameraSet, Inference, Snapshot, Window, read_inferences
 from tools.farm.accounts import FrameSent
-from tools.latency import PARTS, ReceivedEvent, nearest, paths
+from tools.latency import PARTS, FramePath, ReceivedEvent, nearest, paths
 from tools.processor_time import CpuTime
 
 MS = 1_000_000
 DAY = 1_700_000_000_000 * MS
 LOAD = ["--load", "50", "--capacity", "10", "--fps", "5"]
 SMALL = ["--picture", "320", "240", "--size", "192", "128"]
+SUBJECT = bench_latency.Subject(10.0, (640, 360), None, "tcp", "", (320, 192), "separate", 1.0)
 
 
 def sent(captured_ms: int) -> FrameSent:
@@ -32,6 +35,7 @@ def test_a_way_is_split_at_its_stamps() -> None:
     assert way.parts_ms == (1, 100, 49, 30, 80, 30)
     assert len(way.parts_ms) == len(PARTS)
     assert way.whole_ms == sum(way.parts_ms) == 290
+    assert (way.inference_ms, way.from_capture_ms, way.added_ms, way.keyframe) == (30, 159, 129, True)
 
 
 def test_events_of_frames_that_one_side_does_not_know_have_no_way() -> None:
@@ -74,10 +78,24 @@ def test_what_the_machine_and_the_stages_took_is_told_apart() -> None:
     assert (window.frames, window.grown("a", "drops_by_reason")) == ({"a": 50}, {"stale": 5})
 
 
+def test_keyframes_and_other_frames_have_columns_of_their_own() -> None:
+    ways = [
+        FramePath("a", 0, 1 * MS, 2 * MS, (2 + wait) * MS, (102 + wait) * MS, (103 + wait) * MS, (105 + wait) * MS, key)
+        for wait, key in ((20, True), (5, False), (7, False))
+    ]
+    films = CameraSet(1, 8.0, (640, 360), None)
+    row = bench_latency.Row(0.5, films, 8.0, ways, 0, [5.0], 200.0, 0.0, 3, Counter(), 0.0)
+    heads = bench_latency.report(SUBJECT, 16.0, [row]).splitlines()
+    names, values = ([cell.strip() for cell in line.split("|")[1:-1]] for line in (heads[-3], heads[-1]))
+    found = dict(zip(names, values, strict=True))
+    assert found["captured to event, without inference: keyframes"] == "21, 21"
+    assert found["the same: other frames"] == "8, 8"
+    assert found["captured to event / inference, p50"] == "1.08"
+
+
 def test_the_number_of_cameras_makes_the_load() -> None:
-    subject = bench_latency.Subject(10.0, (640, 360), None, "tcp", "", (320, 192), "separate", 1.0)
     for rate, cameras, fps in ((25, 2, 12.5), (3, 1, 3), (61, 6, 61 / 6)):
-        films = subject.films(rate)
+        films = SUBJECT.films(rate)
         assert (films.cameras, films.fps) == (cameras, pytest.approx(fps))
     assert CameraSet(2, 5.0, (640, 360), None).clip_settings.gop == 5
 
@@ -105,7 +123,9 @@ def test_every_event_of_a_short_run_is_traced_to_its_picture() -> None:
     assert figures[2].strip() == "1 x 5.0 fps"
     unmatched, _, events = figures[10].strip().partition(" of ")
     assert int(unmatched) == 0 < int(events)
-    assert len(parts) == 2 + 2 + len(PARTS)
+    assert len(parts) == 2 + 2 + len(PARTS) + 3
+    assert float(parts[-4]) > 1
+    assert all(float(cell.partition(",")[0]) >= 0 for cell in parts[-3:-1]), "a keyframe each second, and others"
     # FFmpeg's parser holds a picture for one interval, and the event comes after it.
     held, whole = float(parts[4].partition(",")[0]), float(figures[4].partition(",")[0])
     assert 180 <= held < whole

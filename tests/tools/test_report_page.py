@@ -51,6 +51,9 @@ def test_the_command_has_all_its_options_but_the_page(tmp_path: Path) -> None:
     expected = 'python -m tools.x --way "a b" --way c --size 320 192 --round-s 4'
     assert ran.output == f"measuring\n{expected}\n"
     assert page.read_text() == PAGE.replace("old", expected)
+    assert command_line("x", {"model": "/home/me/a.onnx", "clip": Path("/b.mp4"), "out": "c/d"}) == (
+        "python -m tools.x --model DIR/a.onnx --clip DIR/b.mp4 --out c/d"
+    )
     assert written_by("x", {"rounds": 20}).startswith("Written by `python -m tools.x --rounds 20` on 2")
 
 
@@ -83,7 +86,7 @@ def test_percentiles() -> None:
     assert percentile([3, 1, 2], 0.5) == 2
     assert percentile(list(range(100)), 0.99) == 99
     assert math.isnan(percentile([], 0.5))
-    assert p50_p99([1, 2, 3, 4]) == "3, 4"
+    assert (p50_p99([1, 2, 3, 4]), p50_p99([])) == ("3, 4", "-")
     assert median_and_worst([3, 1, 2]) == "2.00 s, 3.00 s"
     assert median_and_worst([]) == "-"
 

@@ -63,8 +63,8 @@ class Hop:
 class Copied:
     """What `pipeline.wire` does with a picture of one size. Times in microseconds, of one message.
 
-    ``message``: bytes that travel through the socket; ``copied``: bytes of the picture that were copied within shared
-    memory or into it: where it was made in a slot, and where it was made elsewhere.
+    ``message``: bytes that travel through the socket; ``copied``: bytes of the picture that lie somewhere else for the
+    reader than where they were made, for a picture that was made in a slot, and for one that was made elsewhere.
     """
 
     name: str
@@ -103,17 +103,14 @@ def copied(name: str, shape: tuple[int, int, int], times: int) -> Copied:
     ring = SlotRing(f"camgraph-curves{os.getpid()}", 4)
     mappings = Mappings()
     try:
-        slot, arrays = new_arrays(ring, {"image": ((1, *shape), "|u1")})
+        _, arrays = new_arrays(ring, {"image": ((1, *shape), "|u1")})
         arrays["image"][...] = 7
         there, elsewhere = _tensor(arrays["image"]), _tensor(np.full((1, *shape), 7, np.uint8))
-        in_place = _encoded(there, ring, times)
-        body = in_place[1]
+        body = encode(there, ring).body
+        encode_us = _encode_us(there, ring, times), _encode_us(elsewhere, ring, times)
         read_us = _timed(lambda: _read(body, mappings), times)
-        made = _encoded(elsewhere, ring, times)
-        ring.release(slot)
-        size = int(np.prod(shape))
-        copies = (0 if in_place[2] == slot.descriptor else size, size if made[2] != slot.descriptor else 0)
-        return Copied(name, len(body), copies, (in_place[0], made[0]), read_us)
+        copies = _bytes_apart(there, ring, mappings), _bytes_apart(elsewhere, ring, mappings)
+        return Copied(name, len(body), copies, encode_us, read_us)
     finally:
         ring.close()
 
@@ -123,25 +120,30 @@ def _tensor(image: np.ndarray) -> Tensor:
     return Tensor(stamp(), {"image": image}, np.ones((1, 4), np.float32), (width, height), (width, height))
 
 
-def _encoded(tensor: Tensor, ring: SlotRing, times: int) -> tuple[float, bytes, object]:
-    """Microseconds, the message, and where its picture lies."""
+def _encode_us(tensor: Tensor, ring: SlotRing, times: int) -> float:
+    def once() -> None:
+        found = encode(tensor, ring)
+        assert found.slot is not None
+        ring.release(found.slot)
+
+    return _timed(once, times)
+
+
+def _bytes_apart(tensor: Tensor, ring: SlotRing, mappings: Mappings) -> int:
+    """How many bytes of what a reader was given do not change with the maker's picture: they were copied on the way."""
     found = encode(tensor, ring)
     assert found.slot is not None
-    place = found.slot.descriptor
+    given, image = _read(found.body, mappings).arrays_by_name["image"], tensor.arrays_by_name["image"]
+    np.invert(image, out=image)
+    apart = int((given != image).sum())
     ring.release(found.slot)
-
-    def once() -> None:
-        again = encode(tensor, ring)
-        assert again.slot is not None
-        ring.release(again.slot)
-
-    return _timed(once, times), found.body, place
+    return apart
 
 
-def _read(body: bytes, mappings: Mappings) -> None:
+def _read(body: bytes, mappings: Mappings) -> Tensor:
     header = read_header(body, {Tensor.TYPE: Tensor})
     assert header.descriptor is not None
-    Tensor.build(header.stamp, header.fields, read_arrays(header, mappings.get(header.descriptor.segment)))
+    return Tensor.build(header.stamp, header.fields, read_arrays(header, mappings.get(header.descriptor.segment)))
 
 
 def _timed(work: Callable[[], object], times: int) -> float:

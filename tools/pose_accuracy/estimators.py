@@ -10,8 +10,8 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
+from stages.vision.decoding.formats import Asked, detections_of
 from stages.vision.decoding.movenet_multipose import HEAD_CHANNELS, decode_multipose
-from stages.vision.decoding.yolo_pose import people_of
 from stages.vision.letterbox import (
     Fit,
     Size,
@@ -70,12 +70,13 @@ def multipose(model: Any, long_side: int, min_score: float) -> Estimator:
 def yolo(model: Any, min_score: float) -> Estimator:
     """Pictures are letterboxed to 640 x 640."""
     name = model.get_inputs()[0].name
+    asked = Asked(min_score=min_score, iou=IOU, most=300)
 
     def estimate(bgr: U8) -> Found:
         frame_size: Size = (bgr.shape[1], bgr.shape[0])
         fit = letterbox_fit(frame_size, YOLO_SIZE)
         picture = placed(bgr, YOLO_SIZE, fit).transpose(2, 0, 1)[None].astype(np.float32) / np.float32(255)
-        found = people_of(model.run(None, {name: picture})[0][0], min_score=min_score, iou=IOU, most=300)
+        found = detections_of("yolo_pose", [model.run(None, {name: picture})[0][0]], YOLO_SIZE, asked)
         return _in_picture(found.boxes_xyxy, found.scores, found.keypoints, fit, frame_size)
 
     return estimate

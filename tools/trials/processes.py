@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.paths import runs_folder
-from pipeline.segments import SHM
+from pipeline.paths import SHARED_MEMORY, runs_folder
 
 _PROC = Path("/proc")
 SUPERVISOR = "supervisor"
@@ -45,7 +44,9 @@ class Member:
     @property
     def outgrown(self) -> int:
         """Of these, segments of senders that have larger ones now: a reader keeps a few (`pipeline.mappings`)."""
-        return sum(n for what, n in self.open.items() if what.startswith(str(SHM)) and what.endswith(" (deleted)"))
+        return sum(
+            n for what, n in self.open.items() if what.startswith(str(SHARED_MEMORY)) and what.endswith(" (deleted)")
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class Sample:
 def sample(supervisor: int, run: str) -> Sample:
     """Look at the supervisor and all below it, whatever the run itself says of them."""
     members = [member for pid in tree(supervisor) if (member := _member(pid, supervisor))]
-    sizes = [size for path in SHM.glob(_segments_of(run)) if (size := _size(path)) is not None]
+    sizes = [size for path in SHARED_MEMORY.glob(_segments_of(run)) if (size := _size(path)) is not None]
     return Sample(time.monotonic(), tuple(members), sum(sizes), len(sizes))
 
 
@@ -112,7 +113,7 @@ def command_lines(pids: Iterable[int]) -> str:
 
 def left_over(run: str) -> list[str]:
     """What a run that has ended has left: segments, its folder with the sockets, processes."""
-    segments = [path.name for path in SHM.glob(_segments_of(run))]
+    segments = [path.name for path in SHARED_MEMORY.glob(_segments_of(run))]
     folder = runs_folder() / run
     return [*segments, *([str(folder)] if folder.exists() else []), *_children_of(run)]
 
@@ -120,7 +121,7 @@ def left_over(run: str) -> list[str]:
 def orphans(run: str) -> list[str]:
     """Segments of a run that goes on whose owner is dead: whose lock nobody holds."""
     found = []
-    for path in SHM.glob(_segments_of(run)):
+    for path in SHARED_MEMORY.glob(_segments_of(run)):
         with contextlib.suppress(FileNotFoundError, BlockingIOError), path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             found.append(path.name)

@@ -72,7 +72,7 @@ class LiveRun:
 
     def start(self) -> None:
         """Start it; it may not be up yet. To be called again after a death."""
-        command = [sys.executable, "-m", "tools.cli", "run", str(self.subject.graph), "--json-logs"]
+        command = [sys.executable, "-P", "-m", "tools.cli", "run", str(self.subject.graph), "--json-logs"]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own program
                 [*self._wrapper, *command],

@@ -50,10 +50,11 @@ def python(tmp_path: Path) -> Elsewhere:
         "XDG_RUNTIME_DIR": "",
     }
 
-    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str | Path, given: str | None = None) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, *map(str, arguments)]
         return subprocess.run(
             command,
+            input=given,
             capture_output=True,
             text=True,
             cwd=tmp_path,
@@ -118,7 +119,7 @@ def test_all_modules_of_model_commands_are_there(python: Elsewhere) -> None:
 
 
 def test_frames_go_through_a_model_and_its_memory_is_not_known(python: Elsewhere, two_people: Path) -> None:
-    told = python("-m", "tools.models.memory", json.dumps({"model": str(two_people)}))
+    told = python("-m", "tools.models.memory", given=json.dumps({"model": str(two_people), "limit_s": 60}))
     assert told.returncode == 0, told.stderr
     assert told.stdout.splitlines()[-1] == "null"
 
