@@ -67,12 +67,25 @@ class Queue:
     camera: str
     credits: int
     waiting: deque[Delivery] = field(default_factory=deque)
+    left_out: Key | None = None
+    """Whatever has a key up to this one and will not be submitted is done."""
     passed: Key | None = None
     """Whatever has a key up to this one is done or in custody."""
 
-    def pass_by(self, key: Key) -> None:
-        """All up to this key has been submitted, or is done."""
-        self.passed = max(self.passed or key, key)
+    def pass_by(self, key: Key, *, settled: bool = True) -> None:
+        """All up to this key is done that is left out, and, where that is `settled`, the rest submitted."""
+        self.left_out = max(self.left_out or key, key)
+        if settled:
+            self.passed = max(self.passed or key, key)
+
+    def said(self, last: Key | None) -> list[Passed]:
+        """What its reader has to know; `last`: of what is in custody."""
+        said = []
+        if self.passed:
+            said.append(Passed(self.edge.name, self.camera, self.passed, last, settled=True))
+        if self.left_out and self.left_out != self.passed:
+            said.append(Passed(self.edge.name, self.camera, self.left_out, None, settled=False))
+        return said
 
     @property
     def blocked(self) -> bool:
@@ -149,7 +162,7 @@ class Custody:
         last = {id(delivery.queue): delivery.key for delivery in self._sent.values()}
         last |= {id(queue): queue.waiting[-1].key for queue in self._queues if queue.waiting}
         queues = [queue for queue in self._queues if queue.edge.policy == "block"]
-        return [Passed(q.edge.name, q.camera, q.passed, last.get(id(q))) for q in queues if q.passed]
+        return [said for queue in queues for said in queue.said(last.get(id(queue)))]
 
     def _put_back(self, delivery: Delivery, *, same_reader: bool) -> None:
         queue = delivery.queue

@@ -25,7 +25,7 @@ WHERE p.sink = ? AND p.row > ? ORDER BY p.row LIMIT ?
 # CROSS JOIN: along the index of the time, from where the sink has got to.
 _BY_TIME = f"""
 SELECT {_COLUMNS} FROM events e CROSS JOIN pending p ON p.row = e.row AND p.sink = ?
-WHERE e.time_ns BETWEEN ? AND ? ORDER BY e.time_ns, e.camera, e.epoch, e.seq, e.part, e.producer LIMIT ?
+WHERE e.time_ns BETWEEN ? AND ? ORDER BY e.time_ns, e.camera, e.epoch, e.seq, e.part, e.producer, e.row LIMIT ?
 """  # noqa: S608 - made of constants
 
 

@@ -239,6 +239,10 @@ class Inlet:
         """As `Mailboxes.take`."""
         return self._mailboxes.take(most, room)
 
+    def take_left_out(self) -> list[tuple[str, Key]]:
+        """As `Mailboxes.take_left_out`."""
+        return self._mailboxes.take_left_out()
+
     def take_passed(self) -> list[tuple[str, Key]]:
         """As `Mailboxes.take_passed`."""
         return self._mailboxes.take_passed()

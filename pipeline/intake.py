@@ -68,6 +68,9 @@ class Intake:
 
     def turn(self) -> bool:
         """Send on what is finished, or else take more; True when there may be more to do."""
+        # Before what comes behind is taken: readers would miss what was done before they began.
+        for camera, key in self._inlet.take_left_out():
+            self._outlet.pass_by(camera, self._unit.passed(key), settled=False)
         # Finishing takes its time: what has come meanwhile is heard before more is taken.
         busy = self.finish() or self.take()
         self._pass_on()
@@ -104,7 +107,7 @@ class Intake:
         """Where senders have said what is done, tell the readers, once all is submitted that was taken before."""
         if self._pool is None or self._pool.empty:
             for camera, key in self._inlet.take_passed():
-                self._outlet.pass_by(camera, self._unit.passed(key))
+                self._outlet.pass_by(camera, self._unit.passed(key), settled=True)
 
     def _work(self, batch: Batch) -> None:
         """Run the first stage on a batch; in a thread of the pool, or in the loop."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pipeline.messages import MARKS, Message, Stamp
 
@@ -15,12 +15,18 @@ _PART_BITS = 12
 MOST_PARTS = 1 << _PART_BITS
 """How many messages a stage may make of one item: a crowd's incidents that all end with their camera."""
 
+_LARGE = 1 << 63
+"""What is larger than a signed number of msgpack."""
+
 _SUSPECT_DEATHS = 3
 _GUILTY_TRIES = 2
 
 
 class Key(NamedTuple):
-    """A message's place in its camera's order on an edge. `part` counts what was made of one frame."""
+    """A message's place in its camera's order on an edge. `part` counts what was made of one frame.
+
+    Each stage adds twelve bits to it: behind many stages it is larger than a machine word.
+    """
 
     epoch: int
     seq: int
@@ -33,6 +39,22 @@ class Key(NamedTuple):
     def made(self, index: int) -> Key:
         """The key of the message number `index` made of the message with this key: unique, and in order."""
         return Key(self.epoch, self.seq, (self.part << _PART_BITS) + index)
+
+    def plain(self) -> tuple[int, int, int | bytes]:
+        """As msgpack holds it: a large part as bytes, behind one that says how many they are."""
+        if self.part < _LARGE:
+            return self
+        size = (self.part.bit_length() + 7) // 8
+        return self.epoch, self.seq, bytes([size]) + self.part.to_bytes(size, "big")
+
+    @classmethod
+    def of(cls, epoch: Any, seq: Any, part: Any) -> Key:
+        """The inverse of `plain`. Raises ValueError."""
+        if isinstance(part, bytes) and len(part) > 1 and len(part) == 1 + part[0]:
+            part = int.from_bytes(part[1:], "big")
+        if not all(isinstance(number, int) for number in (epoch, seq, part)):
+            raise ValueError(f"a key {(epoch, seq, part)!r:.100}; expected epoch, seq, part")
+        return cls(epoch, seq, part)
 
 
 class Held(Protocol):

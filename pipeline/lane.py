@@ -10,7 +10,7 @@ from pipeline.items import Key
 from pipeline.mappings import MappedSegment
 from pipeline.messages import End, Message, Stamp, Tombstone
 from pipeline.plan import EdgePlan
-from pipeline.protocol import Sender
+from pipeline.protocol import Passed, Sender
 from pipeline.wire import Header, build, read_arrays
 
 
@@ -70,10 +70,12 @@ class Lane:
     first_key: Key | None = None
     last_key: Key | None = None
     last_stamp: Stamp | None = None
+    left_out: Key | None = None
+    """Whatever has a key up to this one and is left out of what comes is done, as its sender says."""
     passed: Key | None = None
-    """Whatever has a key up to this one and does not come is done, as its sender says."""
+    """The same, where it is known too which of them is the last that comes."""
     again: Key | None = None
-    """The last of them that comes, again or for the first time."""
+    """That one; it comes again or for the first time."""
     unfinished: dict[Key, Received] = field(default_factory=dict)
 
     def put(self, received: Received) -> None:
@@ -88,10 +90,12 @@ class Lane:
         """True where the message with this key has come before."""
         return self.last_key is not None and key <= self.last_key
 
-    def pass_by(self, key: Key, again: Key | None) -> None:
+    def pass_by(self, said: Passed) -> None:
         """Its sender says what is done; what an earlier one has said stays true."""
-        self.passed = max(self.passed or key, key)
-        self.again = max((known for known in (self.again, again) if known), default=None)
+        self.left_out = max(self.left_out or said.key, said.key)
+        if said.settled:
+            self.passed = max(self.passed or said.key, said.key)
+            self.again = max((known for known in (self.again, said.again) if known), default=None)
 
     @property
     def has_all_again(self) -> bool:
@@ -103,9 +107,9 @@ class Lane:
         return self.passed is not None and key <= self.passed and self.has_all_again
 
     def was_done(self, key: Key) -> bool:
-        """True where a message with this key, which has not come, was done before this process began."""
+        """True where a message with this key, which was left out, was done before this process began."""
         before = self.first_key is not None and key < self.first_key
-        return before or (self.passed is not None and key <= self.passed)
+        return before or (self.left_out is not None and key <= self.left_out)
 
     @property
     def finished(self) -> Stamp | None:

@@ -10,7 +10,7 @@ is taken, and of the rows of a join only the newest are kept. Merges and joins a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -64,12 +64,20 @@ class Mailbox:
         if self._join is not None:
             self._join_all(self._join)
 
+    def left_out(self) -> Key | None:
+        """Up to which key all that does not come is done, where that is known of all lanes."""
+        return self._lowest((lane, lane.left_out) for lane in self.lanes)
+
     def passed(self) -> Key | None:
         """Up to which key all is taken, or was done before, where that is more than what was taken tells."""
-        keys = [lane.passed and merged_key(lane.passed, lane.edge, self._edges) for lane in self.lanes]
-        known = [key for key in keys if key]
-        whole = len(known) == len(self._edges) and all(lane.has_all_again for lane in self.lanes)
-        return min(known) if whole and not self.waiting else None
+        if self.waiting or not all(lane.has_all_again for lane in self.lanes):
+            return None
+        return self._lowest((lane, lane.passed) for lane in self.lanes)
+
+    def _lowest(self, said: Iterable[tuple[Lane, Key | None]]) -> Key | None:
+        """Of what the senders on all edges have said; None where one has said nothing."""
+        known = [merged_key(key, lane.edge, self._edges) for lane, key in said if key]
+        return min(known) if len(known) == len(self._edges) else None
 
     def _drop(self, edge: EdgePlan, row: Sequence[Received]) -> None:
         self._gone.counters.add(edge.overflow, self._camera)

@@ -51,6 +51,7 @@ class Mailboxes:
         self._shares = Shares(priorities or {})
         self._lanes: dict[tuple[str, str], Lane] = {}
         self._mailboxes: dict[str, Mailbox] = {}
+        self._left_out: set[str] = set()
         self._passed: set[str] = set()
         self._since: dict[str, float] = {}
         """Camera -> since when it has had something to take, without a break; in the order of that."""
@@ -79,14 +80,24 @@ class Mailboxes:
 
     def pass_by(self, passed: Passed) -> None:
         """A sender says what is done and does not come: who waited for that need not wait."""
-        self.lane(passed.edge, passed.camera).pass_by(passed.key, passed.again)
+        self.lane(passed.edge, passed.camera).pass_by(passed)
         self._mailboxes[passed.camera].settle()
         self._settled(passed.camera)
+        self._left_out.add(passed.camera)
         self._passed.add(passed.camera)
 
     def _settled(self, camera: str) -> None:
         if camera not in self._since and not self._mailboxes[camera].empty:
             self._since[camera] = self._clock()
+
+    def take_left_out(self) -> list[tuple[str, Key]]:
+        """Cameras of which it is known up to which key what does not come is done; told anew when a sender has spoken.
+
+        Take it before anything that comes behind: whoever reads what is made of that has to know it first.
+        """
+        told = [(camera, key) for camera in self._left_out if (key := self._mailboxes[camera].left_out())]
+        self._left_out.clear()
+        return told
 
     def take_passed(self) -> list[tuple[str, Key]]:
         """Cameras of which all is taken up to a key that their senders have passed; each is told once."""
@@ -105,6 +116,7 @@ class Mailboxes:
             for lane in self._mailboxes.pop(camera).lanes:
                 del self._lanes[lane.edge.name, camera]
             self._since.pop(camera, None)
+            self._left_out.discard(camera)
             self._passed.discard(camera)
             self._shares.forget(camera)
 

@@ -42,6 +42,8 @@ _INSERT = """
 INSERT INTO events (id, producer, camera, epoch, seq, part, time_ns, incident, phase, body, incarnation)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
 """
+_LARGEST = (1 << 63) - 1
+"""What SQLite holds as a number."""
 _RETRY_S = 1.0
 
 
@@ -204,8 +206,9 @@ class Outbox(Stage[OutboxSettings]):
         """Put an event in, for all sinks that want it; False when it was there."""
         event, key = item.payload, item.key
         assert isinstance(event, Event)
+        place = (key.epoch, key.seq, min(key.part, _LARGEST))  # those beyond come in their order anyway
         what = (event.stamp.time_ns, event.incident, event.phase, event.body)
-        cursor = self.db.execute(_INSERT, (event.id, item.sender, item.camera, *key, *what, item.incarnation))
+        cursor = self.db.execute(_INSERT, (event.id, item.sender, item.camera, *place, *what, item.incarnation))
         if not cursor.rowcount:
             return False
         wanted = [s for s, producers in self.settings.sinks.items() if not producers or item.sender in producers]

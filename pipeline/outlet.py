@@ -148,8 +148,9 @@ class Outlet:
                 self._known[place] = known[place]
         same_reader = link.greeted == link.endpoint
         link.greeted = link.endpoint
-        again = link.custody.begin(partial(_send, connection), same_reader=same_reader)
+        # First: what comes again has holes where something was done of which another sender may not have heard.
         _tell_passed(link)
+        again = link.custody.begin(partial(_send, connection), same_reader=same_reader)
         if same_reader:
             self._log.warning("attached_again", reader=link.unit, messages=again)
 
@@ -189,14 +190,15 @@ class Outlet:
         if encoded.slot:
             self._ring.release(encoded.slot)
 
-    def pass_by(self, camera: str, keys: Mapping[str, Key]) -> None:
-        """All of a camera that has keys up to these, by edge, has been submitted or was done before: the readers hear.
+    def pass_by(self, camera: str, keys: Mapping[str, Key], *, settled: bool) -> None:
+        """All of a camera that has keys up to these, by edge, and is left out was done before: the readers hear it.
 
-        Only one that took a dead process's place has to be told: others see it from what comes.
+        `settled`: and the rest of them has been submitted. Only a reader that took a dead process's place has to be
+        told: others see it from what comes.
         """
         places = [self._routes[edge, camera] for edge in keys if (edge, camera) in self._routes]
         for _, queue in places:
-            queue.pass_by(keys[queue.edge.name])
+            queue.pass_by(keys[queue.edge.name], settled=settled)
         for link in {id(link): link for link, _ in places}.values():
             if link.custody.attached:
                 _tell_passed(link)

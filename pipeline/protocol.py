@@ -3,7 +3,7 @@
     sender                                        reader
       |------ A  attach ------------------------->|    its first word on a connection
       |<----- H  hello: of each (edge, camera) the stamp up to which all is done, and that of the last one seen
-      |------ P  passed: of each (edge, camera) the key up to which all is done that does not come now
+      |------ P  passed: of each (edge, camera) the key up to which all is done that is left out of what follows
       |------ D  n, edge, camera, key, deaths, tries | message
       |<----- S  [free n...], [done n...], [tried n | 0: survived...]
       |<----- G  again: attach anew, this connection is no longer believed
@@ -40,13 +40,15 @@ class Known(NamedTuple):
 class Passed(NamedTuple):
     """What a sender says of an edge and camera, to a reader that may not know it.
 
-    Whatever has a key up to `key` and does not come is done. `again` is the key of the last of them that comes.
+    Whatever has a key up to `key` and is left out is done. `again` is the key of the last of them that comes; a sender
+    that has not taken all of them itself does not know that yet, and says that it is not `settled`.
     """
 
     edge: str
     camera: str
     key: Key
     again: Key | None
+    settled: bool
 
 
 class Sender(NamedTuple):
@@ -84,7 +86,7 @@ class Head(NamedTuple):
 
     def packed(self) -> bytes:
         """As it travels."""
-        return pack([self.n, self.edge, self.camera, *self.key, self.deaths, self.tries])
+        return pack([self.n, self.edge, self.camera, *self.key.plain(), self.deaths, self.tries])
 
     @classmethod
     def read(cls, body: bytes) -> Head:
@@ -92,11 +94,12 @@ class Head(NamedTuple):
         values = unpack(body)
         try:
             n, edge, camera, epoch, seq, part, deaths, tries = values
+            key = Key.of(epoch, seq, part)
         except (ValueError, TypeError):
-            raise WireError(f"a data message headed {values!r:.100}; expected 8 values") from None
-        if not (_are(int, (n, epoch, seq, part, deaths, tries)) and _are(str, (edge, camera))):
+            raise WireError(f"a data message headed {values!r:.100}; expected 8 values, three of them a key") from None
+        if not (_are(int, (n, deaths, tries)) and _are(str, (edge, camera))):
             raise WireError(f"a data message headed {values!r:.100}; expected n, edge, camera, key, deaths, tries")
-        return cls(n, edge, camera, Key(epoch, seq, part), deaths, tries)
+        return cls(n, edge, camera, key, deaths, tries)
 
 
 class Signals(NamedTuple):
@@ -143,7 +146,7 @@ def read_hello(body: bytes) -> list[Known]:
 
 def packed_passed(passed: Iterable[Passed]) -> bytes:
     """What a sender says of what is done, as it travels."""
-    return pack(list(passed))
+    return pack([[p.edge, p.camera, p.key.plain(), p.again and p.again.plain(), p.settled] for p in passed])
 
 
 def read_passed(body: bytes) -> list[Passed]:
@@ -151,13 +154,14 @@ def read_passed(body: bytes) -> list[Passed]:
     rows = unpack(body)
     try:
         passed = [
-            Passed(edge, camera, Key(*key), None if again is None else Key(*again)) for edge, camera, key, again in rows
+            Passed(edge, camera, Key.of(*key), None if again is None else Key.of(*again), settled)
+            for edge, camera, key, again, settled in rows
         ]
     except (ValueError, TypeError):
-        raise WireError(f"what is passed: {rows!r:.100}; expected rows of edge, camera, two keys") from None
-    keys = [number for row in passed for number in (*row.key, *(row.again or ()))]
-    if not (isinstance(rows, list) and _are(int, keys) and all(_are(str, row[:2]) for row in passed)):
-        raise WireError(f"what is passed: {rows!r:.100}; expected a list of rows of two names and two keys")
+        raise WireError(f"what is passed: {rows!r:.100}; expected rows of edge, camera, two keys, settled") from None
+    said = isinstance(rows, list) and _are(bool, [row.settled for row in passed])
+    if not (said and all(_are(str, row[:2]) for row in passed)):
+        raise WireError(f"what is passed: {rows!r:.100}; expected a list of rows of two names, two keys, true or false")
     return passed
 
 

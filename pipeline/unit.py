@@ -184,13 +184,13 @@ class Unit:
     def passed(self, key: Key) -> dict[str, Key]:
         """By edge that leaves: up to which key all was made of what was taken up to `key`.
 
-        Only where the way there is a chain: behind a merge or a join in here nobody has to be told.
+        Behind a merge or a join in here it is the lowest of what comes there.
         """
         last: dict[str, Key] = {self.order[0]: key}
         for name in self.order[1:]:
-            before = [edge.sender for edge in self._in[name] if edge.inner]
-            if len(before) == 1 and before[0] in last:
-                last[name] = last[before[0]].made(MOST_PARTS - 1)
+            edges = self._in[name]
+            if edges and all(edge.inner and edge.sender in last for edge in edges):
+                last[name] = min(merged_key(last[edge.sender].made(MOST_PARTS - 1), edge, edges) for edge in edges)
         outer = [edge for name in last for edge in self._out[name] if not edge.inner]
         return {edge.name: last[edge.sender].made(MOST_PARTS - 1) for edge in outer}
 

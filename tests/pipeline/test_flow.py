@@ -1,24 +1,26 @@
 """Flow where the shape of a graph makes it hard: large messages from several stages of a process, live cameras on edges
-that block, several messages of one frame."""
+that block, several messages of one frame, many stages one behind the other."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline.graph import load_plan
-from pipeline.testing import run_graph
+from pipeline.supervisor import Supervisor
+from pipeline.testing import hit, run_graph
 
 
-def run(folder: Path, processes: str, body: str) -> dict[str, Any]:
+def run(folder: Path, processes: str, body: str, during: Callable[[Supervisor], None] | None = None) -> dict[str, Any]:
     """Run a graph to an end without any problem; its last status."""
     folder.mkdir(exist_ok=True)
     path = folder / "g.yaml"
     path.write_text(f"version: 1\nname: f{os.getpid()}\nprocesses: {processes}\n{body}")
-    outcome, status = run_graph(load_plan(path))
+    outcome, status = run_graph(load_plan(path), during)
     assert (outcome.status, outcome.problems) == (0, [])
     return status
 
@@ -100,3 +102,37 @@ def test_several_messages_of_one_frame_keep_their_order_behind_a_batch(tmp_path:
             total += value * (seq + 1)
             sums.append(f"{camera} 0 {seq} {total}")
         assert lines(tmp_path / "sums", camera) == sums
+
+
+DEEP = """
+cameras: {a: {frames: 200, bytes: 100, pace_ms: 10}}
+stages:
+  src: {use: count_source}
+  d1: {use: double, from: src, with: {copies: 2}}
+""" + "".join(f"  d{n}: {{use: double, from: d{n - 1}}}\n" for n in range(2, 8))
+DEEP += """
+  emit: {use: emit, from: d7, with: {every: 1}}
+  out: {use: collect, from: d7, with: {path: out}}
+  timed: {use: collect_events, from: emit, with: {path: timed, order: time}}
+"""
+
+
+def test_places_of_several_messages_hold_through_many_stages_and_a_death(tmp_path: Path) -> None:
+    """Keys grow with each stage, beyond what msgpack and SQLite hold as a number."""
+    run(tmp_path / "one", "one", DEEP)
+    killed: list[int] = []
+
+    def kill_the_second(supervisor: Supervisor) -> None:
+        frames = sum(n for one in supervisor.processes for (name, _), n in one.counts().items() if name == "frames")
+        if frames > 50 and not killed:
+            killed.append(next(process.pid for process in supervisor.processes if process.plan.name == "d2.0"))
+            hit(killed[0])
+
+    status = run(tmp_path / "many", "separate", DEEP, kill_the_second)
+    assert killed
+    restarts = {stage: told["restarts"] for stage, told in status["stages"].items() if told["restarts"]}
+    assert restarts == {"d2": 1}, "nobody dies of what another's death makes known"
+    assert lines(tmp_path / "many" / "out", "a") == [
+        f"a 0 {seq} {64 * (2 * seq + copy)}" for seq in range(200) for copy in range(2)
+    ]
+    assert (tmp_path / "many" / "timed").read_text() == (tmp_path / "one" / "timed").read_text()

@@ -65,10 +65,10 @@ class Reader:
             origin = [(f"{edge.sender}.0#1#1".encode(), seq)]
             self.mailboxes.put(Received(lane, Key(0, seq, 0), header, None, origin))
 
-    def passes(self, edge: EdgePlan, seq: int, again: int | None = None) -> None:
+    def passes(self, edge: EdgePlan, seq: int, again: int | None = None, *, settled: bool = True) -> None:
         """The sender on this edge says up to where all is done."""
         key = None if again is None else Key(0, again, 0)
-        self.mailboxes.pass_by(Passed(edge.name, "a", Key(0, seq, 0), key))
+        self.mailboxes.pass_by(Passed(edge.name, "a", Key(0, seq, 0), key, settled))
 
     def batch(self, most: int, room: int = 100) -> list[tuple[str, int]]:
         return [(item.camera, item.key.seq) for item in self.mailboxes.take(most, lambda _: room)]
@@ -100,6 +100,28 @@ def test_a_successor_knows_what_only_one_of_its_senders_had_heard_to_be_done(lat
     joined.put(early, [2, 3])
     assert joined.rows() == [(1, "nothing "), (2, "both"), (3, "both")]
     assert joined.counters.get("dropped.unpaired", "a") == 0
+
+
+@pytest.mark.parametrize("settled", [True, False])
+@pytest.mark.parametrize(("late", "early"), [(LEFT, RIGHT), (RIGHT, LEFT)])
+def test_what_is_left_out_between_others_was_done_as_far_as_its_sender_has_said(
+    late: EdgePlan, early: EdgePlan, settled: bool
+) -> None:
+    joined = Reader(LEFT, RIGHT, successor=True)
+    joined.passes(early, 3, again=3, settled=settled)
+    joined.put(early, [1, 3, 5])
+    joined.put(late, [1, 2, 3, 4, 5])
+    assert joined.rows() == [(1, "both"), (2, "nothing "), (3, "both"), (4, "nothing unpaired"), (5, "both")]
+    assert (joined.counters.get("repeated", "a"), joined.counters.get("dropped.unpaired", "a")) == (1, 1)
+
+
+def test_nobody_is_silent_of_whom_it_is_not_known_what_comes_again() -> None:
+    joined = Reader(LEFT, RIGHT, successor=True)
+    joined.put(LEFT, [1, 2])
+    joined.passes(RIGHT, 2, settled=False)
+    assert joined.rows() == []
+    joined.passes(RIGHT, 2)
+    assert joined.rows() == [(1, "nothing "), (2, "nothing ")]
 
 
 def test_what_is_missing_behind_that_is_a_loss_for_a_successor_too() -> None:
@@ -160,6 +182,19 @@ def test_what_was_passed_is_told_once_all_is_taken_that_comes_again() -> None:
     joined.put(RIGHT, [3])
     assert joined.rows() == [(3, "nothing ")]
     assert joined.mailboxes.take_passed() == [("a", Key(0, 4, 0))]
+    assert joined.mailboxes.take_passed() == []
+
+
+def test_what_is_left_out_is_told_once_all_senders_have_said_it_and_before_anything_is_taken() -> None:
+    joined = Reader(LEFT, RIGHT, successor=True)
+    joined.passes(LEFT, 5)
+    assert joined.mailboxes.take_left_out() == []
+    joined.put(LEFT, [6])
+    joined.passes(RIGHT, 4, settled=False)
+    assert joined.mailboxes.take_left_out() == [("a", Key(0, 4, 0))]
+    assert joined.mailboxes.take_left_out() == []
+    joined.passes(RIGHT, 7, again=7)
+    assert joined.mailboxes.take_left_out() == [("a", Key(0, 5, 0))]
     assert joined.mailboxes.take_passed() == []
 
 

@@ -411,6 +411,18 @@ def test_a_slow_producer_holds_the_order_of_time_back(tmp_path: Path) -> None:
     outbox.db.close()
 
 
+def test_events_of_one_frame_come_in_their_order_however_large_its_numbers_are(tmp_path: Path) -> None:
+    """Each stage that an event comes through makes them larger."""
+    outbox = make(tmp_path, sinks={"log": []}, ordered=["log"], producers=["rules"])
+    parts = [0, 1, 1 << 62, 1 << 70, (1 << 70) + 1, 1 << 90]
+    for part in parts:
+        made = Event(stamp(1), str(part), "incident", "single", b"{}")
+        outbox.accept([Item("cam", Key(0, 1, part), made, "rules")])
+    outbox.end("cam")
+    assert names(outbox.pull("log", 9)) == [str(part) for part in parts]
+    outbox.db.close()
+
+
 @given(st.data())
 def test_a_sink_ordered_by_time_gets_one_sequence_whatever_the_arrival(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -16,6 +16,7 @@ from pipeline.testing import stamp
 from pipeline.wire import pack
 
 numbers = st.integers(0, 1 << 62)
+keys = st.builds(Key, numbers, numbers, numbers | st.integers(0, 1 << 400))
 texts = st.text(max_size=20)
 READERS: list[Callable[[bytes], Any]] = [Head.read, Signals.read, read_hello, read_passed]
 
@@ -36,7 +37,7 @@ def test_a_later_connection_and_a_later_incarnation_compare_higher() -> None:
     assert Sender("a", 1, 2) < Sender("a", 1, 10) < Sender("a", 2, 1)
 
 
-@given(numbers, texts, texts, st.builds(Key, numbers, numbers, numbers), numbers, numbers)
+@given(numbers, texts, texts, keys, numbers, numbers)
 def test_heads_come_back(n: int, edge: str, camera: str, key: Key, deaths: int, tries: int) -> None:
     head = Head(n, edge, camera, key, deaths, tries)
     assert Head.read(head.packed()) == head
@@ -53,7 +54,10 @@ def test_a_hello_comes_back() -> None:
 
 
 def test_what_is_passed_comes_back() -> None:
-    passed = [Passed("src>model", "a", Key(0, 9, 1), Key(0, 7, 0)), Passed("src>model", "b", Key(1, 0, 0), None)]
+    passed = [
+        Passed("src>model", "a", Key(0, 9, 1), Key(0, 7, 0), settled=True),
+        Passed("src>model", "b", Key(1, 0, 1 << 80), None, settled=False),
+    ]
     assert read_passed(packed_passed(passed)) == passed
 
 
@@ -88,6 +92,8 @@ def test_well_formed_nonsense_is_refused(read: Callable[[bytes], Any], value: An
         (Head.read, [1, "e", "c", 0, 0, 0, 0]),
         (Head.read, ["1", "e", "c", 0, 0, 0, 0, 0]),
         (Head.read, [1, "e", b"c", 0, 0, 0, 0, 0]),
+        (Head.read, [1, "e", "c", 0, 0, b"\x09\x01\x00", 0, 0]),
+        (Head.read, [1, "e", "c", 0, 0, b"\x00", 0, 0]),
         (Signals.read, [[1], [2]]),
         (Signals.read, [[1], [2], 3]),
         (Signals.read, [[1], ["2"], [[]]]),
@@ -97,10 +103,11 @@ def test_well_formed_nonsense_is_refused(read: Callable[[bytes], Any], value: An
         (read_hello, [["e", 5, None, list(stamp())]]),
         (read_hello, {"e": "c"}),
         (read_passed, [["e", "c", [0, 1, 2]]]),
-        (read_passed, [["e", "c", [0, 1], None]]),
-        (read_passed, [["e", "c", [0, 1, "2"], None]]),
-        (read_passed, [["e", "c", [0, 1, 2], []]]),
-        (read_passed, [["e", 5, [0, 1, 2], [0, 1, 2]]]),
+        (read_passed, [["e", "c", [0, 1], None, True]]),
+        (read_passed, [["e", "c", [0, 1, "2"], None, True]]),
+        (read_passed, [["e", "c", [0, 1, 2], [], True]]),
+        (read_passed, [["e", "c", [0, 1, 2], None, 1]]),
+        (read_passed, [["e", 5, [0, 1, 2], [0, 1, 2], True]]),
     ],
 )
 def test_what_is_nearly_right_is_refused(read: Callable[[bytes], Any], value: Any) -> None:

@@ -1,0 +1,273 @@
+"""What was done before, and is left out of what comes again: whoever begins anew takes it for no loss.
+
+Real outlets, inlets and intakes; a test turns them one by one, in the order that makes it hard.
+
+src --> mid --right--> both
+  `--------------left-> both
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import structlog
+import zmq
+
+from pipeline.context import Collector
+from pipeline.hold import Hold
+from pipeline.inlet import Inlet
+from pipeline.intake import Intake
+from pipeline.items import Item, Key
+from pipeline.messages import Message, Tombstone
+from pipeline.metrics import Counters
+from pipeline.outlet import Outlet
+from pipeline.plan import EdgePlan, StagePlan, UnitPlan
+from pipeline.runner import StageRunner
+from pipeline.single_stage import HandContext
+from pipeline.slots import SlotRing
+from pipeline.stage import Settings, Stage
+from pipeline.submission import Submission
+from pipeline.testing import stamp
+from pipeline.unit import Unit
+
+
+@dataclass(frozen=True, eq=False)
+class Note(Message):
+    TYPE: ClassVar[str] = "note"
+
+
+class PassOn(Stage[Settings]):
+    """Makes of each note the same note."""
+
+    inputs = Note
+    outputs = (Note,)
+
+    def process(self, items: Sequence[Any]) -> Iterable[Message]:
+        for item in items:
+            yield Note(item["one"].stamp if isinstance(item, Mapping) else item.stamp)
+
+
+def pass_on(stage: StagePlan, folder: Path, counters: Counters, hold: Hold) -> StageRunner:
+    context = HandContext(folder, folder, stage=stage.name)
+    return StageRunner(stage, PassOn(Settings(), context), counters, hold, structlog.get_logger())
+
+
+DOWN = EdgePlan("src", "mid", "", "note", "block", 8)
+LEFT = EdgePlan("src", "both", "left", "note", "block", 8)
+RIGHT = EdgePlan("mid", "both", "right", "note", "block", 8, tombstones=True)
+
+
+def until(condition: Callable[[], Any]) -> None:
+    late = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < late, "it did not happen within 20 s"
+
+
+def outlet_of(unit: str, poller: zmq.Poller, readers: Mapping[EdgePlan, str]) -> tuple[Outlet, SlotRing]:
+    ring = SlotRing(f"camgraph-{os.getuid()}-test{os.getpid()}-{unit}", 8)
+    routes = {edge.name: {"a": reader} for edge, reader in readers.items()}
+    outlet = Outlet(
+        unit=unit,
+        incarnation=1,
+        edges=list(readers),
+        routes=routes,
+        ring=ring,
+        counters=Counters(),
+        poller=poller,
+        log=structlog.get_logger(),
+    )
+    return outlet, ring
+
+
+class Sender:
+    """The source: it lives through everything."""
+
+    def __init__(self) -> None:
+        self.poller = zmq.Poller()
+        self.outlet, self.ring = outlet_of("src.a", self.poller, {DOWN: "mid.0", LEFT: "both.0"})
+
+    def submit(self, *seqs: int) -> None:
+        for seq in seqs:
+            self.outlet.submit([DOWN, LEFT], "a", Key(0, seq, 0), Note(stamp(seq, "a")), None)
+
+    def turn(self) -> None:
+        self.outlet.receive(dict(self.poller.poll(2)))
+
+
+class Mid:
+    """The process between; one for each of its lives. It takes two frames at a time and no more until they are done."""
+
+    def __init__(self, folder: Path, endpoint: str, *, successor: bool) -> None:
+        log, counters, collector = structlog.get_logger(), Counters(), Collector()
+        stage = StagePlan("mid", "pass_on", {})
+        plan = UnitPlan("mid.0", (stage,), ("a",), 2, (DOWN, RIGHT), {}, senders={DOWN.name: ("src.a",)})
+        hold = Hold(lambda _: True, collector, log)
+        runner = pass_on(stage, folder, counters, hold)
+        self.poller = zmq.Poller()
+        self.inlet = Inlet(endpoint, plan, {DOWN.name: [Note]}, counters, log, successor=successor)
+        self.outlet, self.ring = outlet_of("mid.0", self.poller, {RIGHT: "both.0"})
+        self.intake = Intake(
+            Unit(plan, {"mid": runner}, log),
+            self.inlet,
+            self.outlet,
+            Submission(self.outlet, counters, hold, log),
+            collector=collector,
+            counters=counters,
+            wake=lambda: None,
+            on_end=lambda _: None,
+            log=log,
+        )
+
+    def turn(self) -> None:
+        self.outlet.receive(dict(self.poller.poll(2)))
+        self.inlet.receive()
+        self.intake.turn()
+        self.inlet.flush()
+
+    def close(self) -> None:
+        self.inlet.close()
+        self.outlet.close()
+        self.ring.close()
+
+
+class Both:
+    """The join; one for each of its lives."""
+
+    def __init__(self, endpoint: str, *, successor: bool) -> None:
+        edges = (LEFT, RIGHT)
+        senders = {LEFT.name: ("src.a",), RIGHT.name: ("mid.0",)}
+        plan = UnitPlan("both.0", (StagePlan("both", "pair", {}),), ("a",), 8, edges, {}, senders=senders)
+        self.counters = Counters()
+        accepted = {edge.name: [Note] for edge in edges}
+        self.inlet = Inlet(endpoint, plan, accepted, self.counters, structlog.get_logger(), successor=successor)
+        self.rows: dict[int, Item] = {}
+
+    def turn(self) -> None:
+        self.inlet.receive()
+        self.rows |= {item.key.seq: item for item in self.inlet.take(100, lambda _: 100)}
+        self.inlet.flush()
+
+    @property
+    def joined(self) -> dict[int, bool]:
+        return {seq: not isinstance(item.payload, Tombstone) for seq, item in self.rows.items()}
+
+    def finish(self, *seqs: int) -> None:
+        for seq in seqs:
+            self.inlet.free(self.rows[seq])
+            self.inlet.done(self.rows[seq])
+
+
+class Graph:
+    """The three of them. What dies begins its next life at `next`, where its senders may attach before it is there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.src = Sender()
+        self.mid = Mid(self.folder, self.at("mid.1"), successor=False)
+        self.both = Both(self.at("both.1"), successor=False)
+        self.src.outlet.connect({"mid.0": self.at("mid.1"), "both.0": self.at("both.1")})
+        self.mid.outlet.connect({"both.0": self.at("both.1")})
+
+    def at(self, name: str) -> str:
+        return f"ipc://{self.folder}/{name}"
+
+    def mid_dies(self) -> None:
+        self.mid.close()
+        self.mid = Mid(self.folder, self.at("mid.2"), successor=True)
+        self.src.outlet.connect({"mid.0": self.at("mid.2")})
+
+    def both_dies(self) -> None:
+        self.both.inlet.close()
+        self.both = Both(self.at("both.2"), successor=True)
+
+    def turn(self) -> None:
+        for one in (self.src, self.mid, self.both):
+            one.turn()
+
+    def close(self) -> None:
+        self.src.outlet.close()
+        self.src.ring.close()
+        self.mid.close()
+        self.both.inlet.close()
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Iterator[Graph]:
+    graph = Graph(tmp_path)
+    yield graph
+    graph.close()
+
+
+def test_what_only_one_sender_had_heard_to_be_done_is_no_loss(graph: Graph) -> None:
+    """`src` has heard that the second frame is done, `mid` has not: it comes again on one side, between two that come
+    on both."""
+    graph.src.submit(1, 2)
+    until(lambda: graph.turn() or len(graph.both.rows) == 2)
+    graph.both.finish(2)
+    graph.both.inlet.flush()
+    graph.src.submit(3)
+    until(lambda: graph.src.turn() or graph.src.outlet.in_custody == 5)  # the second is left on the way down alone
+    graph.both_dies()
+    graph.src.outlet.connect({"both.0": graph.at("both.2")})
+    graph.mid.outlet.connect({"both.0": graph.at("both.2")})
+    until(lambda: graph.turn() or len(graph.both.rows) == 2)
+    assert graph.both.joined == {1: True, 2: False}
+    graph.both.finish(1, 2)
+    until(lambda: graph.turn() or 3 in graph.both.rows)
+    assert graph.both.joined[3]
+    assert (graph.both.counters.get("dropped.unpaired", "a"), graph.both.counters.get("repeated", "a")) == (0, 1)
+
+
+def test_it_is_none_either_behind_a_process_that_began_anew_as_well(graph: Graph) -> None:
+    """The second frame comes from `src` alone. `mid` does not make it again, and says so before it has taken all that
+    comes: it waits for the join to be done with what it has taken."""
+    graph.src.submit(1, 2)
+    until(lambda: graph.turn() or len(graph.both.rows) == 2)
+    graph.src.outlet.connect({"both.0": graph.at("both.2")})  # and hears no more of the one that dies
+    graph.both.finish(2)
+    until(lambda: graph.turn() or graph.src.outlet.in_custody == 3)  # the second on the way to the join alone
+    graph.src.submit(3, 4)
+    graph.mid_dies()
+    graph.both_dies()
+    until(lambda: graph.src.turn() or graph.mid.turn() or graph.mid.inlet.waiting() == 2)  # it has taken one
+    graph.mid.outlet.connect({"both.0": graph.at("both.2")})
+    until(lambda: graph.turn() or len(graph.both.rows) == 3)
+    assert graph.both.joined == {1: True, 2: False, 3: True}
+    graph.both.finish(1, 2, 3)
+    until(lambda: graph.turn() or 4 in graph.both.rows)
+    assert (graph.both.counters.get("dropped.unpaired", "a"), graph.both.counters.get("repeated", "a")) == (0, 1)
+
+
+CHAIN = [EdgePlan("head", "tail", "", "note", "block", 8, inner=True), EdgePlan("tail", "out", "", "note", "block", 8)]
+SIDES = [EdgePlan("head", side, "", "note", "block", 8, inner=True) for side in ("one", "other")]
+JOIN = [EdgePlan(side, "tail", side, "note", "block", 8, inner=True) for side in ("one", "other")]
+MERGE = [EdgePlan(side, "tail", "", "note", "block", 8, inner=True) for side in ("one", "other")]
+
+
+@pytest.mark.parametrize("inner", [CHAIN[:1], [*SIDES, *JOIN], [*SIDES, *MERGE]])
+def test_readers_are_told_also_behind_what_is_joined_or_merged_in_the_same_process(
+    tmp_path: Path, inner: list[EdgePlan]
+) -> None:
+    """What is told has every message of the frames up to there behind it, and none of those that follow."""
+    names = list(dict.fromkeys(["head", *(edge.reader for edge in inner)]))
+    stages = tuple(StagePlan(name, "pass_on", {}) for name in names)
+    log, counters = structlog.get_logger(), Counters()
+    hold = Hold(lambda _: True, Collector(), log)
+    runners = {stage.name: pass_on(stage, tmp_path, counters, hold) for stage in stages}
+    unit = Unit(UnitPlan("all.0", stages, ("a",), 8, (*inner, CHAIN[1]), {}), runners, log)
+    last = unit.passed(Key(0, 7, 0))[CHAIN[1].name]
+
+    def made(seq: int) -> list[Key]:
+        item = Item("a", Key(0, seq, 0), Note(stamp(seq, "a")))
+        rows = [[Note(item.stamp)] * 3] if len(inner) == 1 else [[Note(item.stamp)]]
+        return [one.key for one in unit.spread("head", [item], rows)]
+
+    assert made(7)
+    assert all(key <= last for key in made(7))
+    assert all(key > last for key in made(8))
