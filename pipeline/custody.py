@@ -12,7 +12,7 @@ done goes back to `waiting`, before all else. Marks need no credit, but keep the
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from pipeline.items import Key
@@ -71,6 +71,8 @@ class Queue:
     """Whatever has a key up to this one and will not be submitted is done."""
     passed: Key | None = None
     """Whatever has a key up to this one is done or in custody."""
+    told: tuple[Key | None, Key | None] = (None, None)
+    """`left_out` and `passed` as the reader has last been told of them, on whichever connection."""
 
     def pass_by(self, key: Key, *, settled: bool = True) -> None:
         """All up to this key is done that is left out, and, where that is `settled`, the rest submitted."""
@@ -78,8 +80,9 @@ class Queue:
         if settled:
             self.passed = max(self.passed or key, key)
 
-    def said(self, last: Key | None) -> list[Passed]:
-        """What its reader has to know; `last`: of what is in custody."""
+    def says(self, last: Key | None) -> list[Passed]:
+        """What its reader is told now; `last`: of what is in custody."""
+        self.told = self.left_out, self.passed
         said = []
         if self.passed:
             said.append(Passed(self.edge.name, self.camera, self.passed, last, settled=True))
@@ -103,6 +106,7 @@ class Custody:
         self._counters = counters
         self._release = release
         self._queues: list[Queue] = []
+        self._untold: dict[int, Queue] = {}
         self._sent: dict[int, Delivery] = {}
         self._trying: Delivery | None = None
         self._send: Send | None = None
@@ -117,6 +121,7 @@ class Custody:
     def drop(self, queue: Queue) -> None:
         """Nothing goes that way any more; what is left of it is forgotten."""
         self._queues.remove(queue)
+        self._untold.pop(id(queue), None)
         for n in [n for n, delivery in self._sent.items() if delivery.queue is queue]:
             self._forget(self._sent.pop(n))
         while queue.waiting:
@@ -157,12 +162,26 @@ class Custody:
             self._pump(queue)
         return len(self._sent)
 
+    def pass_by(self, queue: Queue, key: Key, *, settled: bool) -> None:
+        """See `Queue.pass_by`; the reader is to be told, unless it has been."""
+        queue.pass_by(key, settled=settled)
+        if queue.edge.policy == "block" and queue.told != (queue.left_out, queue.passed):
+            self._untold[id(queue)] = queue
+
+    def news(self) -> list[Passed]:
+        """What the reader has not been told of what `pass_by` has heard; it is told now."""
+        untold, self._untold = self._untold, {}
+        return self._said(untold.values()) if untold else []
+
     def passed(self) -> list[Passed]:
-        """What a reader has to know that may not know it, of the edges that lose nothing."""
+        """What a reader has to know that may know nothing yet, of all edges that lose nothing; it is told now."""
+        self._untold.clear()
+        return self._said(queue for queue in self._queues if queue.edge.policy == "block")
+
+    def _said(self, queues: Iterable[Queue]) -> list[Passed]:
         last = {id(delivery.queue): delivery.key for delivery in self._sent.values()}
         last |= {id(queue): queue.waiting[-1].key for queue in self._queues if queue.waiting}
-        queues = [queue for queue in self._queues if queue.edge.policy == "block"]
-        return [said for queue in queues for said in queue.said(last.get(id(queue)))]
+        return [said for queue in queues for said in queue.says(last.get(id(queue)))]
 
     def _put_back(self, delivery: Delivery, *, same_reader: bool) -> None:
         queue = delivery.queue

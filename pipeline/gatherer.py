@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pipeline.inlet import Inlet
 from pipeline.items import Item
@@ -49,6 +49,7 @@ class Gatherer:
         self._blocking = all(edge.policy == "block" for edge in plan.incoming)
         self._window = plan.window if self._blocking else min(plan.window, DROPPING_AT_WORK)
         self._unfinished: Counter[str] = Counter()
+        self._in_hand: Counter[str] = Counter()
         self._suspect: Item | None = None
         self._thread_safe = thread_safe
         self._ending = False
@@ -64,6 +65,7 @@ class Gatherer:
             return None
         for item in items:
             self._unfinished[item.camera] += 1
+            self._in_hand[item.camera] += 1
         if items[0].suspect:
             self._suspect = items[0]
             return self._try_suspect()
@@ -74,6 +76,15 @@ class Gatherer:
     def ended(self) -> None:
         """A camera's end has been dealt with."""
         self._ending = False
+
+    def sent_on(self, items: Sequence[Item]) -> None:
+        """All that was made of these has been submitted."""
+        for item in items:
+            self._in_hand[item.camera] -= 1
+
+    def has_in_hand(self, camera: str) -> bool:
+        """Whether something of a camera was taken, and what is made of it not yet submitted."""
+        return self._in_hand[camera] > 0
 
     def finished(self, item: Item) -> None:
         """All that was made of an item is done."""

@@ -11,7 +11,7 @@ message that comes twice is known by its key: it is not processed again, but its
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import zmq
@@ -73,6 +73,7 @@ class Inlet:
         self.socket.setsockopt(zmq.MAXMSGSIZE, MAX_PART)
         self.socket.bind(endpoint)
         self._senders = {name: frozenset(units) for name, units in plan.senders.items()}
+        self._cameras = frozenset(plan.cameras)
         self._counters = counters
         self._log = log
         self._refusals = Refusals(counters, log)
@@ -89,6 +90,7 @@ class Inlet:
     def revise(self, plan: UnitPlan) -> None:
         """From now on these may send; of a camera that is no longer in the plan everything is done, and forgotten."""
         self._senders = {name: frozenset(units) for name, units in plan.senders.items()}
+        self._cameras = frozenset(plan.cameras)
         units = {unit for units in self._senders.values() for unit in units}
         for identity in [identity for identity, peer in self._peers.items() if peer.sender.unit not in units]:
             del self._peers[identity]
@@ -170,7 +172,9 @@ class Inlet:
     def _pass_by(self, peer: _Peer, body: bytes) -> None:
         for passed in read_passed(body):
             self._check_edge(peer, passed.edge)
-            self._mailboxes.pass_by(passed)
+            # What a sender says of one that it does not know to be gone must not hold for the next of that name.
+            if passed.camera in self._cameras:
+                self._mailboxes.pass_by(passed)
 
     def _check_edge(self, peer: _Peer, edge: str) -> None:
         if peer.sender.unit not in self._senders.get(edge, ()):
@@ -243,9 +247,9 @@ class Inlet:
         """As `Mailboxes.take_left_out`."""
         return self._mailboxes.take_left_out()
 
-    def take_passed(self) -> list[tuple[str, Key]]:
+    def take_passed(self, has_in_hand: Callable[[str], bool]) -> list[tuple[str, Key]]:
         """As `Mailboxes.take_passed`."""
-        return self._mailboxes.take_passed()
+        return self._mailboxes.take_passed(has_in_hand)
 
     # ---- signals
 

@@ -5,12 +5,12 @@ mailboxes --gatherer--> batch --[pool, or the loop]--> rows --unit--> outlet --a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pipeline.context import Collector
 from pipeline.gatherer import Gatherer
 from pipeline.inlet import Inlet
-from pipeline.items import Item
+from pipeline.items import Item, Key
 from pipeline.messages import End, Message
 from pipeline.metrics import Counters
 from pipeline.outlet import Outlet
@@ -69,11 +69,10 @@ class Intake:
     def turn(self) -> bool:
         """Send on what is finished, or else take more; True when there may be more to do."""
         # Before what comes behind is taken: readers would miss what was done before they began.
-        for camera, key in self._inlet.take_left_out():
-            self._outlet.pass_by(camera, self._unit.passed(key), settled=False)
+        self._pass_on(self._inlet.take_left_out(), settled=False)
         # Finishing takes its time: what has come meanwhile is heard before more is taken.
         busy = self.finish() or self.take()
-        self._pass_on()
+        self._pass_on(self._inlet.take_passed(self._gatherer.has_in_hand), settled=True)
         return busy
 
     def take(self) -> bool:
@@ -103,11 +102,10 @@ class Intake:
             self._finish(batch)
         return bool(finished)
 
-    def _pass_on(self) -> None:
-        """Where senders have said what is done, tell the readers, once all is submitted that was taken before."""
-        if self._pool is None or self._pool.empty:
-            for camera, key in self._inlet.take_passed():
-                self._outlet.pass_by(camera, self._unit.passed(key), settled=True)
+    def _pass_on(self, told: Sequence[tuple[str, Key]], *, settled: bool) -> None:
+        """Tell the readers what senders have said of what is done."""
+        if told:
+            self._outlet.pass_by([(camera, self._unit.passed(key)) for camera, key in told], settled=settled)
 
     def _work(self, batch: Batch) -> None:
         """Run the first stage on a batch; in a thread of the pool, or in the loop."""
@@ -129,6 +127,7 @@ class Intake:
                 kept = [row if item.intact() else self._torn(item) for item, row in pairs]
                 made = self._unit.spread(head, batch.items, kept)
         self._submission.submit(batch.items, made, self._item_done)
+        self._gatherer.sent_on(batch.items)
         for item in batch.items:
             self._inlet.free(item)
             if item.suspect:

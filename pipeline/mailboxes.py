@@ -44,6 +44,7 @@ class Mailboxes:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._edges = {edge.name: edge for edge in edges}
+        self._all_tell = all(edge.policy == "block" for edge in edges)
         self._types = {name: types_for([*types, *MARKS]) for name, types in accepted.items()}
         self._gone = gone
         self._successor = successor
@@ -83,8 +84,9 @@ class Mailboxes:
         self.lane(passed.edge, passed.camera).pass_by(passed)
         self._mailboxes[passed.camera].settle()
         self._settled(passed.camera)
-        self._left_out.add(passed.camera)
-        self._passed.add(passed.camera)
+        if self._all_tell:
+            self._left_out.add(passed.camera)
+            self._passed.add(passed.camera)
 
     def _settled(self, camera: str) -> None:
         if camera not in self._since and not self._mailboxes[camera].empty:
@@ -99,9 +101,13 @@ class Mailboxes:
         self._left_out.clear()
         return told
 
-    def take_passed(self) -> list[tuple[str, Key]]:
-        """Cameras of which all is taken up to a key that their senders have passed; each is told once."""
-        told = [(camera, key) for camera in self._passed if (key := self._mailboxes[camera].passed())]
+    def take_passed(self, has_in_hand: Callable[[str], bool]) -> list[tuple[str, Key]]:
+        """Cameras of which all is taken up to a key that their senders have passed; each is told once.
+
+        `has_in_hand`: of which something was taken, and what is made of it has not been sent on.
+        """
+        settled = [camera for camera in self._passed if not has_in_hand(camera)]
+        told = [(camera, key) for camera in settled if (key := self._mailboxes[camera].passed())]
         self._passed.difference_update(camera for camera, _ in told)
         return told
 

@@ -8,7 +8,7 @@ gets again what it has not done.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -29,6 +29,7 @@ from pipeline.protocol import (
     SIGNAL,
     Head,
     Known,
+    Passed,
     Sender,
     Signals,
     packed_passed,
@@ -149,7 +150,7 @@ class Outlet:
         same_reader = link.greeted == link.endpoint
         link.greeted = link.endpoint
         # First: what comes again has holes where something was done of which another sender may not have heard.
-        _tell_passed(link)
+        _tell(connection, link.custody.passed())
         again = link.custody.begin(partial(_send, connection), same_reader=same_reader)
         if same_reader:
             self._log.warning("attached_again", reader=link.unit, messages=again)
@@ -190,18 +191,21 @@ class Outlet:
         if encoded.slot:
             self._ring.release(encoded.slot)
 
-    def pass_by(self, camera: str, keys: Mapping[str, Key], *, settled: bool) -> None:
-        """All of a camera that has keys up to these, by edge, and is left out was done before: the readers hear it.
+    def pass_by(self, cameras: Iterable[tuple[str, Mapping[str, Key]]], *, settled: bool) -> None:
+        """All of each camera that has keys up to these, by edge, and is left out was done before: the readers hear it.
 
         `settled`: and the rest of them has been submitted. Only a reader that took a dead process's place has to be
         told: others see it from what comes.
         """
-        places = [self._routes[edge, camera] for edge in keys if (edge, camera) in self._routes]
-        for _, queue in places:
-            queue.pass_by(keys[queue.edge.name], settled=settled)
-        for link in {id(link): link for link, _ in places}.values():
-            if link.custody.attached:
-                _tell_passed(link)
+        links = {}
+        for camera, keys in cameras:
+            for edge in keys.keys() & {queue.edge.name for queue in self._by_camera.get(camera, ())}:
+                link, queue = self._routes[edge, camera]
+                link.custody.pass_by(queue, keys[edge], settled=settled)
+                links[link.unit] = link
+        for link in links.values():
+            if link.connection is not None and link.custody.attached:
+                _tell(link.connection, link.custody.news())
 
     # ---- hearing
 
@@ -263,10 +267,9 @@ class Outlet:
             self._detach(link)
 
 
-def _tell_passed(link: _Link) -> None:
-    passed = link.custody.passed()
-    if link.connection is not None and passed:
-        link.connection.send(PASSED, packed_passed(passed))
+def _tell(connection: Connection, passed: Sequence[Passed]) -> None:
+    if passed:
+        connection.send(PASSED, packed_passed(passed))
 
 
 def _send(connection: Connection, n: int, delivery: Delivery) -> None:

@@ -37,6 +37,7 @@ class Note(Message):
 
 
 LIVE = EdgePlan("src", "model", "", "note", "drop_oldest", 1)
+FILE = EdgePlan("src", "model", "", "note", "block", 4)
 LIVE_LEFT = EdgePlan("left", "model", "left", "note", "drop_oldest", 2)
 LIVE_RIGHT = EdgePlan("right", "model", "right", "note", "drop_oldest", 1)
 
@@ -88,11 +89,11 @@ class Device:
 
     # ---- what a test does
 
-    def arrive(self, camera: str, seq: int, *edges: EdgePlan) -> None:
+    def arrive(self, camera: str, seq: int, *edges: EdgePlan, deaths: int = 0, tries: int = 0) -> None:
         for edge in edges or self.edges:
             lane = self.mailboxes.lane(edge.name, camera)
             header = Header("note", stamp(seq, camera), {}, None, [])
-            self.mailboxes.put(Received(lane, Key(0, seq, 0), header, None, [(b"src.0#1#1", seq)]))
+            self.mailboxes.put(Received(lane, Key(0, seq, 0), header, None, [(b"src.0#1#1", seq)], deaths, tries))
 
     def wait(self) -> None:
         """As long as the gatherer says."""
@@ -233,6 +234,20 @@ def test_what_came_while_the_device_was_busy_has_waited_already() -> None:
     assert device.begin() == []
     device.busy = False
     assert device.begin() == [("b", 1)]
+
+
+def test_what_waits_to_be_tried_alone_is_in_hand_until_it_was_sent_on() -> None:
+    device = Device(FILE, most=4)
+    device.empty = False
+    device.arrive("a", 0, deaths=5, tries=2)
+    assert device.gatherer.next() is None, "others are at work"
+    assert (device.mailboxes.waiting(), device.gatherer.has_in_hand("a")) == (0, True)
+    device.empty = True
+    batch = device.gatherer.next()
+    assert batch is not None
+    assert device.gatherer.has_in_hand("a")
+    device.gatherer.sent_on(batch.items)
+    assert not device.gatherer.has_in_hand("a")
 
 
 def test_a_frame_that_a_camera_may_not_have_worked_on_yet_keeps_nobody_waiting() -> None:

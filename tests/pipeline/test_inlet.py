@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,11 +14,23 @@ import zmq
 from structlog.testing import capture_logs
 
 from pipeline.inlet import Inlet
-from pipeline.items import Item, Key
+from pipeline.items import END_SEQ, Item, Key
 from pipeline.messages import Message
 from pipeline.metrics import Counters
 from pipeline.plan import EdgePlan, StagePlan, UnitPlan
-from pipeline.protocol import AGAIN, ATTACH, DATA, HELLO, SIGNAL, Head, Signals, read_hello
+from pipeline.protocol import (
+    AGAIN,
+    ATTACH,
+    DATA,
+    HELLO,
+    PASSED,
+    SIGNAL,
+    Head,
+    Passed,
+    Signals,
+    packed_passed,
+    read_hello,
+)
 from pipeline.testing import stamp
 from pipeline.wire import pack
 
@@ -122,6 +134,21 @@ def test_nobody_sends_on_anothers_edge(reader: Reader) -> None:
     sender.send_multipart(note(2, 0, RIGHT))
     until(lambda: arrived(reader, 1))
     assert reader.counters.get("dropped.wire", "") == 1
+
+
+def test_what_is_passed_of_a_camera_that_has_gone_does_not_hold_for_the_next_of_its_name(reader: Reader) -> None:
+    left, right = reader.sender("left.0#1#1"), reader.sender("right.0#1#1")
+    reader.inlet.revise(replace(PLAN, cameras=()))
+    right.send_multipart([PASSED, packed_passed([Passed(RIGHT.name, "a", Key(0, END_SEQ + 1, 0), None, settled=True)])])
+    right.send_multipart([b"X"])
+    until(lambda: reader.turn() or reader.counters.get("dropped.wire", "") == 1)
+    reader.inlet.revise(PLAN)
+    left.send_multipart(note(1, 0))
+    until(lambda: arrived(reader, 1))
+    assert reader.take() == [], "what comes on the other edge belongs before"
+    right.send_multipart(note(2, 0, RIGHT))
+    until(lambda: arrived(reader, 2))
+    assert [item.sender for item in reader.take()] == ["left"]
 
 
 def test_an_attach_that_is_still_on_the_way_from_before_is_ignored(reader: Reader) -> None:

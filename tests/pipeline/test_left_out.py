@@ -9,6 +9,7 @@ src --> mid --right--> both
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from pipeline.context import Collector
 from pipeline.hold import Hold
 from pipeline.inlet import Inlet
 from pipeline.intake import Intake
-from pipeline.items import Item, Key
+from pipeline.items import MOST_PARTS, Item, Key
 from pipeline.messages import Message, Tombstone
 from pipeline.metrics import Counters
 from pipeline.outlet import Outlet
@@ -43,13 +44,17 @@ class Note(Message):
 
 
 class PassOn(Stage[Settings]):
-    """Makes of each note the same note."""
+    """Makes of each note the same note, once the gate is open."""
+
+    gate: ClassVar[threading.Event] = threading.Event()
+    gate.set()
 
     inputs = Note
     outputs = (Note,)
 
     def process(self, items: Sequence[Any]) -> Iterable[Message]:
         for item in items:
+            assert self.gate.wait(20)
             yield Note(item["one"].stamp if isinstance(item, Mapping) else item.stamp)
 
 
@@ -103,9 +108,9 @@ class Sender:
 class Mid:
     """The process between; one for each of its lives. It takes two frames at a time and no more until they are done."""
 
-    def __init__(self, folder: Path, endpoint: str, *, successor: bool) -> None:
+    def __init__(self, folder: Path, endpoint: str, *, successor: bool, threads: int = 1) -> None:
         log, counters, collector = structlog.get_logger(), Counters(), Collector()
-        stage = StagePlan("mid", "pass_on", {})
+        stage = StagePlan("mid", "pass_on", {}, threads=threads)
         plan = UnitPlan("mid.0", (stage,), ("a",), 2, (DOWN, RIGHT), {}, senders={DOWN.name: ("src.a",)})
         hold = Hold(lambda _: True, collector, log)
         runner = pass_on(stage, folder, counters, hold)
@@ -131,6 +136,7 @@ class Mid:
         self.inlet.flush()
 
     def close(self) -> None:
+        assert self.intake.close(20)
         self.inlet.close()
         self.outlet.close()
         self.ring.close()
@@ -147,6 +153,10 @@ class Both:
         accepted = {edge.name: [Note] for edge in edges}
         self.inlet = Inlet(endpoint, plan, accepted, self.counters, structlog.get_logger(), successor=successor)
         self.rows: dict[int, Item] = {}
+
+    def hear(self) -> None:
+        self.inlet.receive()
+        self.inlet.flush()
 
     def turn(self) -> None:
         self.inlet.receive()
@@ -177,10 +187,9 @@ class Graph:
     def at(self, name: str) -> str:
         return f"ipc://{self.folder}/{name}"
 
-    def mid_dies(self) -> None:
+    def mid_dies(self, *, threads: int = 1) -> None:
         self.mid.close()
-        self.mid = Mid(self.folder, self.at("mid.2"), successor=True)
-        self.src.outlet.connect({"mid.0": self.at("mid.2")})
+        self.mid = Mid(self.folder, self.at("mid.2"), successor=True, threads=threads)
 
     def both_dies(self) -> None:
         self.both.inlet.close()
@@ -224,9 +233,10 @@ def test_what_only_one_sender_had_heard_to_be_done_is_no_loss(graph: Graph) -> N
     assert (graph.both.counters.get("dropped.unpaired", "a"), graph.both.counters.get("repeated", "a")) == (0, 1)
 
 
-def test_it_is_none_either_behind_a_process_that_began_anew_as_well(graph: Graph) -> None:
+@pytest.mark.parametrize("attached", [False, True])
+def test_it_is_none_either_behind_a_process_that_began_anew_as_well(graph: Graph, attached: bool) -> None:
     """The second frame comes from `src` alone. `mid` does not make it again, and says so before it has taken all that
-    comes: it waits for the join to be done with what it has taken."""
+    comes: it waits for the join to be done with what it has taken. `attached`: it knew the join before it took any."""
     graph.src.submit(1, 2)
     until(lambda: graph.turn() or len(graph.both.rows) == 2)
     graph.src.outlet.connect({"both.0": graph.at("both.2")})  # and hears no more of the one that dies
@@ -235,13 +245,39 @@ def test_it_is_none_either_behind_a_process_that_began_anew_as_well(graph: Graph
     graph.src.submit(3, 4)
     graph.mid_dies()
     graph.both_dies()
-    until(lambda: graph.src.turn() or graph.mid.turn() or graph.mid.inlet.waiting() == 2)  # it has taken one
-    graph.mid.outlet.connect({"both.0": graph.at("both.2")})
+    if attached:
+        graph.mid.outlet.connect({"both.0": graph.at("both.2")})
+        until(lambda: graph.mid.turn() or graph.both.hear() or graph.mid.outlet.attached)
+        until(lambda: graph.src.turn() or graph.both.hear() or graph.both.inlet.waiting() == 4)
+    graph.src.outlet.connect({"mid.0": graph.at("mid.2")})
+    if not attached:
+        until(lambda: graph.src.turn() or graph.mid.turn() or graph.mid.inlet.waiting() == 2)  # it has taken one
+        graph.mid.outlet.connect({"both.0": graph.at("both.2")})
     until(lambda: graph.turn() or len(graph.both.rows) == 3)
     assert graph.both.joined == {1: True, 2: False, 3: True}
     graph.both.finish(1, 2, 3)
     until(lambda: graph.turn() or 4 in graph.both.rows)
     assert (graph.both.counters.get("dropped.unpaired", "a"), graph.both.counters.get("repeated", "a")) == (0, 1)
+
+
+def test_what_is_at_work_in_a_thread_is_waited_for(graph: Graph) -> None:
+    """`mid` has taken all that comes again, but not made anything of it: the join is not told that nothing comes."""
+    graph.src.submit(1)
+    until(lambda: graph.turn() or len(graph.both.rows) == 1)
+    graph.mid_dies(threads=2)
+    graph.both_dies()
+    graph.mid.outlet.connect({"both.0": graph.at("both.2")})
+    graph.src.outlet.connect({"mid.0": graph.at("mid.2"), "both.0": graph.at("both.2")})
+    PassOn.gate.clear()
+    try:
+        until(lambda: graph.turn() or graph.mid.intake.working_since_ns)
+        for _ in range(50):
+            graph.turn()
+        assert graph.both.rows == {}
+    finally:
+        PassOn.gate.set()
+    until(lambda: graph.turn() or graph.both.rows)
+    assert graph.both.joined == {1: True}
 
 
 CHAIN = [EdgePlan("head", "tail", "", "note", "block", 8, inner=True), EdgePlan("tail", "out", "", "note", "block", 8)]
@@ -265,7 +301,8 @@ def test_readers_are_told_also_behind_what_is_joined_or_merged_in_the_same_proce
 
     def made(seq: int) -> list[Key]:
         item = Item("a", Key(0, seq, 0), Note(stamp(seq, "a")))
-        rows = [[Note(item.stamp)] * 3] if len(inner) == 1 else [[Note(item.stamp)]]
+        joined = any(edge.port for edge in inner)  # one of a frame; else as many as there may be
+        rows = [[Note(item.stamp)] * (1 if joined else MOST_PARTS)]
         return [one.key for one in unit.spread("head", [item], rows)]
 
     assert made(7)

@@ -178,11 +178,12 @@ def test_what_was_passed_is_told_once_all_is_taken_that_comes_again() -> None:
     joined = Reader(LEFT, RIGHT, successor=True)
     joined.passes(LEFT, 5)
     joined.passes(RIGHT, 4, again=3)
-    assert joined.mailboxes.take_passed() == []
+    assert joined.mailboxes.take_passed(lambda _: False) == []
     joined.put(RIGHT, [3])
     assert joined.rows() == [(3, "nothing ")]
-    assert joined.mailboxes.take_passed() == [("a", Key(0, 4, 0))]
-    assert joined.mailboxes.take_passed() == []
+    assert joined.mailboxes.take_passed(lambda camera: camera == "a") == [], "it is at work"
+    assert joined.mailboxes.take_passed(lambda _: False) == [("a", Key(0, 4, 0))]
+    assert joined.mailboxes.take_passed(lambda _: False) == []
 
 
 def test_what_is_left_out_is_told_once_all_senders_have_said_it_and_before_anything_is_taken() -> None:
@@ -195,7 +196,7 @@ def test_what_is_left_out_is_told_once_all_senders_have_said_it_and_before_anyth
     assert joined.mailboxes.take_left_out() == []
     joined.passes(RIGHT, 7, again=7)
     assert joined.mailboxes.take_left_out() == [("a", Key(0, 5, 0))]
-    assert joined.mailboxes.take_passed() == []
+    assert joined.mailboxes.take_passed(lambda _: False) == []
 
 
 # ---- live: what waits gives way to what is newer

@@ -318,6 +318,33 @@ def test_a_dead_reader_is_looked_for_quietly_and_its_successor_gets_all(pair: Pa
         successor.socket.close(0)
 
 
+def test_a_reader_is_told_what_is_passed_once_and_only_of_the_cameras_concerned(pair: Pair) -> None:
+    """Else each process behind one that began anew would tell of all cameras for each of them."""
+    pair.outlet.revise({pair.edge.name: dict.fromkeys("abc", "model.0")})
+    reader = RawReader(pair)
+    try:
+        reader.say(HELLO, packed_hello([]))
+        until(lambda: pair.turn() or pair.outlet.attached)
+
+        def told(camera: str, seq: int, *, settled: bool) -> list[Passed]:
+            pair.outlet.pass_by([(camera, {pair.edge.name: Key(0, seq, 0)})], settled=settled)
+            pair.submit(seq)  # behind it
+            _, kind, body, *_ = reader.hear()
+            if kind == PASSED:
+                assert reader.hear_data().key.seq == seq
+            return read_passed(body) if kind == PASSED else []
+
+        def says(camera: str, seq: int, *, settled: bool) -> Passed:
+            return Passed(pair.edge.name, camera, Key(0, seq, 0), None, settled)
+
+        assert told("b", 1, settled=False) == [says("b", 1, settled=False)]
+        assert told("b", 1, settled=False) == []
+        assert told("c", 1, settled=False) == [says("c", 1, settled=False)]
+        assert told("b", 1, settled=True) == [says("b", 1, settled=True)]
+    finally:
+        reader.socket.close(0)
+
+
 def test_a_reader_that_breaks_every_connection_is_not_tried_without_end(pair: Pair) -> None:
     reader = RawReader(pair)
     try:
