@@ -97,6 +97,13 @@ class Record:
         """When status showed more losses than so many: one that is back soon may never show as lost."""
         return next((one.at_s for one in self.history[camera] if one.at_s >= after_s and one.losses > losses), None)
 
+    def is_spared(self, camera: str, since_s: float) -> bool:
+        """Whether status has told since then, and of nothing more that was dropped, for a full queue apart."""
+        *_, before = [CameraStatus(0.0), *(one for one in self.history[camera] if one.at_s < since_s)]
+        now = self.look(camera)
+        more = {reason for reason, n in now.drops.items() if n > before.drops.get(reason, 0)}
+        return now.at_s >= since_s and more <= {"queue_full"}
+
     def states(self, camera: str, after_s: float) -> list[str]:
         """What the log has said since."""
         return [one.state for one in self._since(camera, "log", after_s)]

@@ -78,9 +78,7 @@ class Trial:
     # ---- one for each phase
 
     def _wait(self, now_s: float) -> None:
-        frames = self._record.frames_since(self._name, now_s - STEADY_S)
-        well = self.case.at_start or (self._look.state == "live" and frames >= WELL * FPS * STEADY_S)
-        if not well:
+        if not (self.case.at_start or self._is_well(now_s - STEADY_S)):
             if now_s - self._since_s > _WAIT_S:
                 self._fails(f"not well before the fault: {self._look}", now_s)
             return
@@ -90,6 +88,11 @@ class Trial:
         self.result.from_s = now_s
         self._enter("struck", now_s)
         self._act = self._executor.submit(self.case.strike, self.patient)
+
+    def _is_well(self, since_s: float) -> bool:
+        # What the fault before has damaged may be told of late, and is not to be this one's.
+        comes = self._record.frames_since(self._name, since_s) >= WELL * FPS * STEADY_S
+        return comes and self._look.state == "live" and self._record.is_spared(self._name, since_s)
 
     def _watch(self, now_s: float) -> None:
         first_s, last_s = self._told()

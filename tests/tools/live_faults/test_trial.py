@@ -149,6 +149,18 @@ def test_frames_that_are_dropped_for_another_reason_are_found() -> None:
     assert story.result().problems == ["dropped for other reasons than none: {'damaged'}"]
 
 
+def test_what_was_dropped_before_is_not_for_this_fault_however_late_it_is_told() -> None:
+    story = Story(ODD)
+    story.drops = {"damaged": 1}
+    story.goes_on(1)
+    story.drops = {"damaged": 2, "queue_full": 4}
+    story.goes_on(1.4)
+    assert story.phase == "waiting"
+    story.drops = {"damaged": 2, "queue_full": 5}
+    story.goes_on(6)
+    assert story.result().problems == []
+
+
 def test_a_fault_on_one_that_is_not_well_is_no_trial() -> None:
     story = Story(CUT)
     story.told("lost")
