@@ -84,7 +84,8 @@ class Mailboxes:
         self.lane(passed.edge, passed.camera).pass_by(passed)
         self._mailboxes[passed.camera].settle()
         self._settled(passed.camera)
-        if self._all_tell:
+        # Looked at each turn: not before all senders have spoken, and where an edge drops they never do.
+        if self._all_tell and self._mailboxes[passed.camera].left_out():
             self._left_out.add(passed.camera)
             self._passed.add(passed.camera)
 
