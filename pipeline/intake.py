@@ -68,7 +68,7 @@ class Intake:
 
     def turn(self) -> bool:
         """Send on what is finished, or else take more; True when there may be more to do."""
-        # Before what comes behind is taken: readers would miss what was done before they began.
+        # Readers have to know what is left out before they get what comes behind it.
         self._pass_on(self._inlet.take_left_out(), settled=False)
         # Finishing takes its time: what has come meanwhile is heard before more is taken.
         busy = self.finish() or self.take()
