@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
+# CUDA's libraries, 2 GB of them, where NVIDIA's driver is loaded; `make demo GPU=` does without.
+GPU ?= $(if $(wildcard /proc/driver/nvidia/version /dev/dxg),[cuda])
+
 .PHONY: demo setup dev test compat check format prove bench clean
 
 DEMO_ARGS ?=
@@ -13,8 +16,9 @@ setup: $(VENV)/.ready
 dev: $(VENV)/.ready-dev
 
 $(VENV)/.ready: pyproject.toml
+	@echo "setting up $(VENV) with pip, once: a minute or two, by your network"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.$(GPU)'
 	touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready tests/plugin/pyproject.toml
@@ -63,6 +67,7 @@ prove: dev
 	$(BIN)/camgraph assets pull
 	@failed=; \
 	$(BIN)/python -m tools.prove --report docs/proof.md || failed="$$failed prove"; \
+	$(BIN)/python -m tools.fuzz_check --report docs/proof.md || failed="$$failed fuzz_check"; \
 	$(BIN)/python -m tools.live_faults --rounds 2 --report docs/live_faults.md || failed="$$failed live_faults"; \
 	$(BIN)/python -m tools.live_kills --report docs/live_kills.md || failed="$$failed live_kills"; \
 	$(BIN)/python -m tools.soak --report docs/soak.md || failed="$$failed soak"; \

@@ -1,1 +1,14 @@
-"""Moves typed messages between processes. It has never heard of a picture."""
+"""Moves typed messages between processes. It has never heard of a picture.
+
+Libraries of ours report to their makers unless they are told not to before they are loaded. So it is said here, in the
+package that every process of ours imports first: in those of a run, of the commands, and of trials of a model.
+"""
+
+import os
+import sys
+
+# ONNX Runtime (1.29 and later): an identifier on the disk and reports to Microsoft. Its own `disable_telemetry_events`
+# comes too late, and stops a part only.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+# OpenVINO: the same to Google Analytics, on every import. It has no variable for this, but does without the package.
+sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from pipeline.messages import Message, Stamp
 from pipeline.metrics import Counters
 from pipeline.outbox import Outbox
 from pipeline.outbox_runner import OutboxRunner
-from pipeline.plan import EdgePlan, StagePlan, UnitPlan, from_wire
+from pipeline.plan import EdgePlan, StagePlan, UnitPlan, from_wire, slots_of_camera
 from pipeline.registry import find_stage
 from pipeline.runner import Runner, StageRunner
 from pipeline.stage import Logger, Source, Stage
@@ -36,6 +36,10 @@ class Boot:
     base_folder: str
     camera_settings: Mapping[str, Mapping[str, Any]] = field(repr=False)
     frames_done: Mapping[str, Any] = field(default_factory=dict)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """Values in these settings that nobody may see, wherever they occur."""
+    confidential: bool = False
+    """Whether there are credentials in these settings: then nobody may see the memory of the process either."""
     gave_up: str = ""
     """Not empty: a source that kept dying only tells that its cameras have ended, and why."""
 
@@ -72,7 +76,10 @@ class Built:
 
 
 class Builder:
-    """Builds what one process runs. `allocate` is None where nothing leaves it."""
+    """Builds what one process runs. `allocate` is None where nothing leaves it.
+
+    `one_at_a_time`: its stages are called one after the other in one thread, each with the cores of its threads.
+    """
 
     def __init__(
         self,
@@ -83,6 +90,8 @@ class Builder:
         collector: Collector,
         hold: Hold,
         allocate: Allocate | None = None,
+        report_opening: Callable[[str, float], object] | None = None,
+        one_at_a_time: bool = False,
     ) -> None:
         self._boot = boot
         self._plan = boot.unit
@@ -91,10 +100,14 @@ class Builder:
         self._collector = collector
         self._hold = hold
         self._allocate = allocate
+        self._report_opening = report_opening
+        self._one_at_a_time = one_at_a_time
         self._leaving = {edge.sender for edge in boot.unit.outgoing}
 
     def build(self) -> Built:
         """Find the stages of the process and make them."""
+        for plan in self._plan.stages:
+            os.environ.update(plan.environment)
         stages: dict[str, Stage[Any]] = {}
         for plan in self._plan.stages:
             stage_class = find_stage(plan.use)
@@ -108,6 +121,7 @@ class Builder:
         return Built(Unit(self._plan, self._runners(stages), self._log), sources, outbox)
 
     def _context(self, plan: StagePlan, pulse: Pulse | None = None) -> StageContext:
+        leaves = plan.name in self._leaving
         return StageContext(
             stage=plan.name,
             graph=self._boot.graph,
@@ -118,10 +132,16 @@ class Builder:
             log=self._log,
             counters=self._counters,
             collector=self._collector,
-            allocate=self._allocate if plan.name in self._leaving else None,
+            allocate=self._allocate if leaves else None,
+            slots=slots_of_camera(self._plan) if leaves and self._allocate else 0,
             pulse=pulse,
+            report_opening=self._report_opening,
             worker=self._plan.worker,
-            threads=plan.threads,
+            workers=plan.workers,
+            beside_sources=bool(self._plan.sources),
+            threads=1 if self._one_at_a_time else plan.threads,
+            cores=plan.threads if self._one_at_a_time else 1,
+            batch_max=plan.batch_max,
         )
 
     def source(self, camera: str) -> tuple[Source[Any], Pulse]:
@@ -162,6 +182,6 @@ def _state_folder(boot: Boot, stage: str) -> Path:
     return folder
 
 
-def shm_prefix(run: str, unit: str, incarnation: int) -> str:
-    """The beginning of the names of all segments of one process. No two runs share it: it holds the supervisor's id."""
-    return f"camgraph-{os.getuid()}-{run}-{os.getpid()}-{unit}.{incarnation}"
+def shm_prefix(run: str, token: str, unit: str, incarnation: int) -> str:
+    """The beginning of the names of all segments of one process. `token`: random, and so of this run alone."""
+    return f"camgraph-{os.getuid()}-{run}-{token}-{unit}.{incarnation}"

@@ -26,8 +26,11 @@ import structlog
 
 from pipeline.boot import Boot
 from pipeline.channel import Channel
+from pipeline.confidential import allow_dumps, forbid_dumps, keep_hidden_until_told
 from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, CamgraphError
-from pipeline.logs import log_to_channel
+from pipeline.logs import log_failed_threads, log_to_channel
+from pipeline.pool import POOL_THREAD
+from pipeline.redaction import hide, redacted_beginning
 from pipeline.run_folder import remove_run_of
 from pipeline.scarcity import in_words
 from pipeline.segments import unlink_prefix
@@ -43,16 +46,23 @@ def run_child(control: int, life: int, label: str) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # sent to the whole group: the supervisor hears it too, and decides
     _set_title(label)
+    keep_hidden_until_told()
     channel = Channel(socket.socket(fileno=control))
     boot, orders = _receive_boot(channel)
     threading.Thread(target=_die_with, args=(life, boot), name="life", daemon=True).start()
+    hide(boot.secrets)
+    if boot.confidential:
+        forbid_dumps()
+    else:
+        allow_dumps()
     log_to_channel(channel, unit=boot.unit.name)
+    log_failed_threads()
     log = structlog.get_logger()
     try:
         Worker(boot, channel, log, orders).run()
         return 0
     except CamgraphError as error:
-        channel.send("failed", status=error.exit_status, error=str(error)[:_LONGEST])
+        channel.send("failed", status=error.exit_status, error=redacted_beginning(str(error), _LONGEST))
         return error.exit_status
     except Exception as bug:
         scarce = in_words(bug)
@@ -119,7 +129,10 @@ def main() -> int:
     arguments = parser.parse_args()
     # Python looks through all objects for cycles once more before it ends: 80 ms of CPU, a fifth of a short life.
     atexit.register(gc.freeze)
-    return run_child(arguments.control, arguments.life, arguments.label)
+    status = run_child(arguments.control, arguments.life, arguments.label)
+    if any(thread.name.startswith(POOL_THREAD) for thread in threading.enumerate()):
+        os._exit(status)  # a model at work in native code would be torn down under its own feet: SIGABRT
+    return status
 
 
 if __name__ == "__main__":

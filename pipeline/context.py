@@ -96,7 +96,10 @@ Allocate = Callable[[Mapping[str, tuple[tuple[int, ...], str]]], "tuple[Slot, di
 
 
 class StageContext:
-    """One stage's view of its run. `allocate` is None where outputs stay in the process."""
+    """One stage's view of its run. `allocate` is None where outputs stay in the process.
+
+    `report_opening`: who hears what of the opening takes long, and for how many seconds it may.
+    """
 
     def __init__(
         self,
@@ -111,24 +114,36 @@ class StageContext:
         counters: Counters,
         collector: Collector | None = None,
         allocate: Allocate | None = None,
+        slots: int = 0,
         pulse: Pulse | None = None,
+        report_opening: Callable[[str, float], object] | None = None,
         worker: int = 0,
+        workers: int = 1,
+        beside_sources: bool = False,
         threads: int = 1,
+        cores: int = 1,
+        batch_max: int = 1,
     ) -> None:
         self.stage = stage
         self.graph = graph
         self.cameras = cameras
         self.worker = worker
+        self.workers = workers
+        self.beside_sources = beside_sources
         self.threads = threads
+        self.cores = cores
+        self.batch_max = batch_max
         self.incarnation = incarnation
         self.state_folder = state_folder
         self.base_folder = base_folder
         self.log = log
         self._counters = counters
         self.outputs_leave = allocate is not None
+        self.slots = slots
         self._allocate = allocate
         self._collector = collector or Collector()
         self._pulse = pulse
+        self._report_opening = report_opening
 
     def new_arrays(self, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, Array]:
         """See `pipeline.stage.Context`."""
@@ -145,6 +160,15 @@ class StageContext:
     def count(self, name: str, camera: str, n: int = 1) -> None:
         """See `pipeline.stage.Context`."""
         self._counters.add(name, camera, n)
+
+    def trouble(self, why: str, camera: str = "") -> None:
+        """See `pipeline.stage.Context`."""
+        self._counters.trouble(self.stage, why, camera)
+
+    def opening(self, doing: str, within_s: float = 0.0) -> None:
+        """See `pipeline.stage.Context`."""
+        if self._report_opening:
+            self._report_opening(doing, within_s)
 
     def alive(self) -> None:
         """See `pipeline.stage.Context`."""

@@ -12,6 +12,12 @@ MOST_DEATHS = 8
 _MOST_FAILED_STARTS = 3
 
 
+_WAY_OUT = (
+    "if its stages need longer, raise `open_s` in the graph file; else one of them does not come to an end, "
+    "as with a model that calculates for ever: take another one"
+)
+
+
 def reason_of(status: int) -> str:
     """Of what a process died, in words; `status` as of `subprocess`."""
     return f"signal {-status}" if status < 0 else f"exit status {status}"
@@ -34,6 +40,7 @@ def lost_at_close(unit: str, status: int, killed_for: str) -> str:
 class Death:
     """`opened`: it had opened its stages. `failure`: exit status and text, where it said so itself before.
 
+    `killed_for`: why it was killed, if it counted as hung.
     `status`: as of `subprocess`, negative for a signal. `failed_starts`, `fruitless`: as of
     `pipeline.restarts.Restarts`, this death included. `last_chance`: it is no source, or one that was told already only
     to end its cameras.
@@ -46,6 +53,7 @@ class Death:
     failed_starts: int
     fruitless: int
     last_chance: bool = True
+    killed_for: str = ""
 
     @property
     def reason(self) -> str:
@@ -54,8 +62,8 @@ class Death:
 
     @property
     def told(self) -> str:
-        """Why, as the process has said it itself, or else of what it died."""
-        return self.failure[1] if self.failure else self.reason
+        """Why, as the process has said it itself, or why it was killed, or else of what it died."""
+        return self.failure[1] if self.failure else self.killed_for or self.reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +94,19 @@ Verdict = EndRun | EndCameras | GoOn
 def judge(death: Death, *, running: bool, finite: bool) -> Verdict:
     """What to do. `running`: all processes were ready once. `finite`: the graph is of files and should come to its end.
 
-    What a process says before the run is `running` ends the run, and so does the user's mistake on a graph of files. A
-    process of live cameras that cannot be opened again (somebody has replaced its model, say) is tried for ever, while
-    all others go on. A graph of files that cannot end otherwise does not go on for ever: a source that keeps dying ends
-    its own cameras, any other process is needed by all.
+    What a process says before the run is `running` ends the run, and so do an opening that does not end by then, and
+    the user's mistake on a graph of files. A process of live cameras that cannot be opened again (somebody has replaced
+    its model, say) is tried for ever, while all others go on. A graph of files that cannot end otherwise does not go on
+    for ever: a source that keeps dying ends its own cameras, any other process is needed by all.
     """
     if death.failure and (not running or (death.failure[0] == EXIT_USER and (finite or death.opened))):
         return EndRun(*death.failure)
+    if death.killed_for and not death.opened and not running:
+        return EndRun(EXIT_GAVE_UP, f"{death.unit} does not start: {death.killed_for}: {_WAY_OUT}")
     if death.status >= 0 and not death.opened and not running and death.failed_starts >= _MOST_FAILED_STARTS:
         return EndRun(EXIT_GAVE_UP, f"{death.unit} does not start: {death.reason}")
     if finite and death.fruitless >= MOST_DEATHS:
-        why = f"{death.unit} died {death.fruitless} times in a row, last of {death.reason}"
+        why = f"{death.unit} died {death.fruitless} times in a row, last of {death.killed_for or death.reason}"
         return EndRun(EXIT_GAVE_UP, why) if death.last_chance else EndCameras(why)
     return GoOn(lost=death.failure is None or death.opened)
 

@@ -1,4 +1,7 @@
-"""What files need beyond Python's own: locks, and being on the disk. Also where a system lacks a call for it.
+"""What files need beyond Python's own: locks, being on the disk, and being files. Also where a system lacks a call.
+
+A folder may be shared with people who mean harm, and a name in it may stand for something else than a moment ago: a
+symbolic link to a file that must not be written, or a pipe that is never read. `open_regular` opens neither.
 
 Locks belong to a process and end with it (flock). Windows has none: there `try_lock` always succeeds and keeps nobody
 out, and `HAS_LOCKS` says so.
@@ -6,9 +9,34 @@ out, and `HAS_LOCKS` says so.
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import os
+import secrets
+import stat
+from contextlib import suppress
 from pathlib import Path
+
+_KINDS = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+_CAREFULLY = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
+"""Follow no link, wait for nobody at the other end of a pipe; Windows would change the ends of lines."""
+_AT_ONCE = _CAREFULLY & ~getattr(os, "O_NOFOLLOW", 0)
+"""The same through links: to read what somebody names."""
+
+_MOUNTS = Path("/proc/self/mountinfo")
+_KERNEL_FILE_SYSTEMS = frozenset(
+    {"proc", "sysfs", "debugfs", "tracefs", "securityfs", "configfs", "bpf", "cgroup", "cgroup2", "pstore", "efivarfs"}
+)
+_PIECE = 1 << 20
+MOST_TEXT_BYTES = 64 << 20
+"""Of any file that a person writes by hand."""
 
 HAS_LOCKS = importlib.util.find_spec("fcntl") is not None
 
@@ -47,3 +75,122 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def kind_of(mode: int) -> str:
+    """What a file of this mode is called in messages ("a pipe"); "" for a regular file."""
+    return "" if stat.S_ISREG(mode) else _KINDS.get(stat.S_IFMT(mode), "no file")
+
+
+def is_of_kernel(found: os.stat_result) -> bool:
+    """Whether a file lies in /proc, /sys and the like: it counts as a regular one, and reading it may never end."""
+    if found.st_size and getattr(found, "st_blocks", 1):
+        return False
+    try:
+        mounts = _MOUNTS.read_text(errors="replace").splitlines()
+    except OSError:
+        return False
+    device = f"{os.major(found.st_dev)}:{os.minor(found.st_dev)}"
+    lines = (line.partition(" - ") for line in mounts)
+    return any(
+        place.split()[2] == device and kind.split()[0] in _KERNEL_FILE_SYSTEMS for place, _, kind in lines if kind
+    )
+
+
+def read_text(path: Path, *, pipe: bool = False, most_bytes: int = MOST_TEXT_BYTES) -> str:
+    """The text of a small file, read to an end that surely comes. `pipe`: it may be one, which is waited for.
+
+    Ends of lines are those of Python. Raises UnicodeDecodeError, and OSError, also for what is no regular file, is too
+    large or does not end; its `strerror` says so.
+    """
+    return read_small(path, pipe=pipe, most_bytes=most_bytes).decode().replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_small(path: Path, *, pipe: bool = False, most_bytes: int = MOST_TEXT_BYTES) -> bytes:
+    """As `read_text`, for bytes."""
+    waiting = pipe and stat.S_ISFIFO(path.stat().st_mode)
+    descriptor = os.open(path, os.O_RDONLY | (0 if waiting else _AT_ONCE))
+    with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 - it is open already
+        found = os.fstat(descriptor)
+        kind = "a file of the kernel" if is_of_kernel(found) else kind_of(found.st_mode)
+        if kind and not waiting:
+            raise _no_file(path, kind)
+        data = bytearray()
+        while piece := file.read(min(_PIECE, most_bytes + 1 - len(data))):
+            data += piece
+            if len(data) > most_bytes:
+                raise OSError(errno.EFBIG, f"it is larger than {most_bytes} bytes", str(path))
+        if piece is None:
+            raise OSError(errno.EAGAIN, "its end does not come", str(path))
+    return bytes(data)
+
+
+def open_regular(path: Path, flags: int, mode: int = 0o600) -> int:
+    """As os.open, but only for a regular file: a link is not followed, and no pipe or device is opened.
+
+    Raises OSError, also for these; its `strerror` then says which of them the path names.
+    """
+    try:
+        descriptor = os.open(path, flags | _CAREFULLY, mode)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENXIO):
+            raise
+        raise _no_file(path, kind_of(_mode_of(path)) or "no file") from None
+    kind = kind_of(os.fstat(descriptor).st_mode)
+    if kind:
+        os.close(descriptor)
+        raise _no_file(path, kind)
+    return descriptor
+
+
+def open_locked(path: Path) -> int:
+    """A descriptor of a regular file, made if there is none, that holds its lock; -1 where another process has it.
+
+    Raises OSError as `open_regular` and `try_lock` do.
+    """
+    descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
+    try:
+        if try_lock(descriptor):
+            return descriptor
+    except OSError:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    return -1
+
+
+def _mode_of(path: Path) -> int:
+    try:
+        return os.lstat(path).st_mode
+    except OSError:
+        return 0
+
+
+def _no_file(path: Path, kind: str) -> OSError:
+    return OSError(errno.EINVAL, f"is {kind}, expected a regular file", str(path))
+
+
+def is_at(descriptor: int, path: Path) -> bool:
+    """True while the path names the file that is open, not through a link."""
+    try:
+        found, own = os.lstat(path), os.fstat(descriptor)
+    except OSError:
+        return False
+    return (found.st_ino, found.st_dev) == (own.st_ino, own.st_dev)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Put a file with this content in the place of whatever is there; a link is replaced, not followed.
+
+    It is written beside, under a name that nobody can know before. Raises OSError; then `path` is as it was.
+    """
+    part = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        descriptor = open_regular(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        with open(descriptor, "wb") as file:  # noqa: PTH123 - it is open already
+            file.write(data)
+        part.replace(path)
+    except OSError:
+        with suppress(OSError):
+            part.unlink()
+        raise

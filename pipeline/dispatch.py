@@ -11,11 +11,12 @@ from typing import Any
 from pipeline.channel import Channel
 from pipeline.custody import Ticket
 from pipeline.errors import EnvironmentProblem
+from pipeline.hold import HOLD_S
 from pipeline.items import END_SEQ, Item, Key
 from pipeline.messages import End, Event, Stamp
-from pipeline.outbox import EVERY_CAMERA, Outbox
+from pipeline.outbox import Outbox
 from pipeline.outlet import Outlet
-from pipeline.plan import EdgePlan, UnitPlan
+from pipeline.plan import EVERY_CAMERA, EdgePlan, UnitPlan
 from pipeline.stage import Logger
 
 
@@ -37,15 +38,29 @@ class Dispatch:
         self._log = log
         self._handed: Counter[str] = Counter()
         self._ended: set[str] = set()
+        self._unread, self._read_again_at = "", 0.0
+        """Why events cannot be handed out at present."""
+        self._unkept = False
+        """The supervisor's last event could not be kept."""
 
     def turn(self) -> None:
         """Tell the supervisor what was committed, note what is delivered, hand the sinks what they have room for."""
         self._tell_committed()
-        self._outbox.try_to_note(time.monotonic())
-        for edge in self._plan.outgoing:
-            self._hand_out(edge)
-            if edge.reader not in self._ended and self._outbox.all_ended:
-                self._end(edge)
+        now = time.monotonic()
+        self._outbox.try_to_note(now)
+        if now < self._read_again_at:
+            return
+        try:
+            for edge in self._plan.outgoing:
+                self._hand_out(edge)
+                if edge.reader not in self._ended and self._outbox.all_ended:
+                    self._end(edge)
+        except EnvironmentProblem as error:
+            if not self._unread:
+                self._log.error("events_not_read", error=str(error))
+            self._unread, self._read_again_at = str(error), now + HOLD_S
+        else:
+            self._unread = ""
 
     def _tell_committed(self) -> None:
         for body in self._outbox.committed:
@@ -54,8 +69,13 @@ class Dispatch:
 
     @property
     def waits_for(self) -> str:
-        """What the end of the sinks waits for that the outside does not take, "" for nothing."""
-        return self._outbox.unnoted
+        """What the sinks, or their end, wait for that the outside does not give or take, "" for nothing."""
+        return self._unread or self._outbox.unnoted
+
+    @property
+    def troubles(self) -> list[tuple[str, str, str]]:
+        """(stage, "", why) as `pipeline.reports.Beat` has them."""
+        return [(self._outbox.context.stage, "", self.waits_for)] if self.waits_for else []
 
     def _hand_out(self, edge: EdgePlan) -> None:
         room = self._outlet.room(edge.name, EVERY_CAMERA)
@@ -77,14 +97,18 @@ class Dispatch:
 
         It comes again until the supervisor has heard that it is committed, and must not end what was opened since.
         """
-        if self._outbox.knows(values["id"]):
-            self._tell_committed()  # it may be among them, and is counted when it is first told
-            self._channel.send("event", body=values["body"], again=True)
-            return
         stamp = Stamp(values["camera"], 0, 0, values["time_ns"], 0, 0)
         event = Event(stamp, values["id"], values["incident"], values["phase"], values["body"])
         try:
+            if self._outbox.knows(event.id):
+                self._tell_committed()  # it may be among them, and is counted when it is first told
+                self._channel.send("event", body=event.body, again=True)
+                return
             self._outbox.end_lost(values["sender"], [values["camera"]], values["incarnation"])
             self._outbox.accept([Item(values["camera"], Key(0, 0, 0), event, values["sender"])])
         except EnvironmentProblem as error:
-            self._log.error("event_not_kept", error=str(error), id=event.id)
+            if not self._unkept:  # it comes again each second
+                self._log.error("event_not_kept", error=str(error), id=event.id)
+            self._unkept = True
+        else:
+            self._unkept = False

@@ -6,6 +6,7 @@
     │   └── SettingError        one setting of a stage; says which, so that its place can be told
     ├── EnvironmentProblem   3  the machine lacks something: memory, a library, a permission, a network
     │   └── Shortage            of what it may give later: a live camera waits for that
+    ├── NeedsNewProcess      3  this process can do no more of its work, and a new one may: it ends and is started again
     ├── Unavailable          -  the outside is not there now; the same items are handed in again later
     ├── BadItem              -  one item cannot be processed; it is dropped and counted, the rest goes on
     └── WireError            -  a message that must not be believed
@@ -17,6 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from pipeline.foreign_text import shown
 
 EXIT_DONE = 0
 EXIT_GAVE_UP = 1
@@ -56,20 +59,23 @@ class Problem:
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
-        return f"{place}: {self.text}"
+        return shown(f"{place}: {self.text}")  # one line, whatever a key or a value holds
 
 
-_MOST_TOLD = 200
+MOST_TOLD = 50
 
 
 class GraphError(UserError):
-    """A graph file that cannot be run, with all of its problems by their place; its text tells the first 200."""
+    """A graph file that cannot be run, with its problems by their place; its text tells the first 50.
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    `more`: how many there are besides, of which nothing but that is known.
+    """
+
+    def __init__(self, problems: Sequence[Problem], more: int = 0) -> None:
         self.problems = tuple(sorted(problems, key=lambda p: (p.file, p.line, p.column)))
-        told = [str(problem) for problem in self.problems[:_MOST_TOLD]]
-        left = len(self.problems) - len(told)
-        super().__init__("\n".join(told + ([f"and {left} more"] if left else [])))
+        told = [str(problem) for problem in self.problems[:MOST_TOLD]]
+        left = len(self.problems) - len(told) + more
+        super().__init__("\n".join(told + ([f"and {left:,} more"] if left else [])))
 
 
 class EnvironmentProblem(CamgraphError):
@@ -84,6 +90,12 @@ class Shortage(EnvironmentProblem):
     def __init__(self, text: str, *, is_over: Callable[[], bool]) -> None:
         self.is_over = is_over
         super().__init__(text)
+
+
+class NeedsNewProcess(CamgraphError):
+    """This process can do no more of its work, and a new one may: a GPU that is lost is lost until the process ends."""
+
+    exit_status = EXIT_ENVIRONMENT
 
 
 class Unavailable(CamgraphError):

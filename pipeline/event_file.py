@@ -23,6 +23,13 @@ LEFT_OVER = -1
 _BUSY_S = 0.25
 """So long the loop waits for whoever else has locked the file, before it tries again a second later: it must beat."""
 
+_LOG_PAGES = 250
+"""The write-ahead log is taken into the file when it has so many pages of 4 kB: that must fit into RESERVE_BYTES."""
+RESERVE_BYTES = 2 << 20
+"""So much of the disk is kept for forgetting events when it is full."""
+SUFFIXES = ("", "-wal", "-shm", "-reserve")
+"""What is added to the path, for the files that belong together."""
+
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS events (
     row INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -57,8 +64,10 @@ def open_event_file(path: Path, *, by_time: bool) -> sqlite3.Connection:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         db = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_S)
+        db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only of a file that is made now, before anything is in it
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
+        db.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
         db.executescript(_SCHEMA + (_BY_TIME if by_time else ""))
         if "incarnation" not in [row[1] for row in db.execute("PRAGMA table_info(events)")]:
             db.execute(_ADD_INCARNATION)  # an older version has left events in this file
@@ -82,6 +91,37 @@ def begin_run(db: sqlite3.Connection) -> int:
         for statement in _BEGIN_RUN.split(";"):
             db.execute(statement)
     return int(db.execute("SELECT count(*) FROM events").fetchone()[0])
+
+
+def remove_delivered(path: Path) -> bool:
+    """Remove the file, and what SQLite puts beside it, if every event in it was delivered; whether that was so.
+
+    Not while a process has it open: one of a run that was killed may still be writing down what it has delivered.
+    Raises sqlite3.Error where it is in use or damaged, and OSError.
+    """
+    db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=0)
+    try:
+        if db.execute("SELECT 1 FROM pending LIMIT 1").fetchone():
+            return False
+        db.execute("PRAGMA synchronous = OFF")
+        db.execute("PRAGMA journal_mode = DELETE")  # which SQLite refuses while anybody else has the file open
+        db.execute("BEGIN EXCLUSIVE")
+        if db.execute("SELECT 1 FROM pending LIMIT 1").fetchone():
+            return False
+        path.unlink()
+    finally:
+        db.close()
+    return True
+
+
+def checkpoint(db: sqlite3.Connection) -> None:
+    """Take the write-ahead log into the file, and give the disk back what the log had. Raises sqlite3.Error."""
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def is_full(error: sqlite3.Error) -> bool:
+    """Whether the disk may be full: SQLite says so, or that it cannot write."""
+    return (getattr(error, "sqlite_errorcode", 0) & 0xFF) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 
 
 @contextmanager

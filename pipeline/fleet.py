@@ -7,6 +7,7 @@ supervisor's business, which is called with every report and every death.
 from __future__ import annotations
 
 import itertools
+import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
@@ -16,6 +17,7 @@ import structlog
 import zmq
 
 from pipeline.boot import Boot, shm_prefix
+from pipeline.confidential import holds_credentials, secrets_in
 from pipeline.errors import WireError
 from pipeline.plan import RunPlan
 from pipeline.process import Process
@@ -26,6 +28,8 @@ from pipeline.scarcity import in_words
 CLOSE_S = 5.0
 """What may take so long to close always may."""
 _AGAIN_S = 1.0
+_LAST_READS = 4
+"""Of what a dead process has written to its standard error: more than its pipe holds."""
 _LEVELS = ("debug", "info", "warning", "error", "critical")
 
 
@@ -45,6 +49,7 @@ class Fleet:
     def __init__(self, plan: RunPlan, folder: RunFolder, listener: Listener) -> None:
         self._plan = plan
         self._folder = folder
+        self._token = secrets.token_hex(4)  # process ids are the same in two containers that share /dev/shm
         self._listener = listener
         self._log = structlog.get_logger()
         self._processes = {unit.name: Process(unit, number) for number, unit in enumerate(plan.units)}
@@ -79,11 +84,13 @@ class Fleet:
         process.spawn(self._boot(process, process.incarnation + 1))
         process.revision = self._revision
         assert process.channel
-        for descriptor in (process.channel.fileno(), process.pidfd):
+        for descriptor in (process.channel.fileno(), process.pidfd, process.words):
             self.poller.register(descriptor, zmq.POLLIN)
 
     def _boot(self, process: Process, incarnation: int) -> Boot:
-        unit, settings = process.plan, self._plan.camera_settings
+        unit, cameras = process.plan, self._plan.camera_settings
+        settings = {camera: values for camera, values in cameras.items() if unit.sources and camera in unit.cameras}
+        told = [settings, *((stage.settings, stage.environment) for stage in unit.stages)]
         return Boot(
             unit=unit,
             graph=self._plan.graph,
@@ -91,11 +98,13 @@ class Fleet:
             incarnation=incarnation,
             run_folder=str(self._folder.own),
             endpoint=self._folder.endpoint(process.number, incarnation),
-            shm_prefix=shm_prefix(self._folder.name, unit.name, incarnation),
+            shm_prefix=shm_prefix(self._folder.name, self._token, unit.name, incarnation),
             base_folder=self._plan.base_folder,
             frames_done=process.frames_done,
             gave_up=process.gave_up,
-            camera_settings={c: s for c, s in settings.items() if unit.sources and c in unit.cameras},
+            camera_settings=settings,
+            secrets=(secrets := secrets_in(told, self._plan.secrets)),
+            confidential=bool(secrets) or holds_credentials(told),
         )
 
     def link(self) -> None:
@@ -199,6 +208,8 @@ class Fleet:
         for process in list(self.processes):
             if process.channel and process.channel.fileno() in ready:
                 self._hear(process)
+            if process.words in ready:
+                self._note_words(process)
             if process.pidfd in ready:
                 self._bury(process)
         return ready
@@ -227,6 +238,22 @@ class Fleet:
         else:
             self._listener.heard(process, report)
 
+    def _note_words(self, process: Process) -> None:
+        """What libraries, or Python itself, write to the standard error of a process becomes lines of the log."""
+        descriptor, allowed = process.words, process.words_allowed
+        for text in process.read_words():
+            if allowed.takes(time.monotonic()):
+                self._tell_left_out(process)
+                self._log.warning("stderr", unit=process.plan.name, text=text)
+        if process.words < 0:
+            self._unwatch(descriptor)
+
+    def _tell_left_out(self, process: Process) -> None:
+        allowed = process.words_allowed
+        if allowed.left_out:
+            self._log.warning("stderr_left_out", unit=process.plan.name, lines=allowed.left_out)
+            allowed.left_out = 0
+
     def _write(self, line: Line) -> None:
         values = {key: value for key, value in line.values.items() if key not in ("event", "self")}
         level = line.level if line.level in _LEVELS else "info"
@@ -241,7 +268,11 @@ class Fleet:
 
     def _bury(self, process: Process) -> None:
         self._hear(process)
+        for _ in range(_LAST_READS):
+            self._note_words(process)
+        self._tell_left_out(process)
         assert process.channel
+        self._unwatch(process.words)
         self._unwatch(process.pidfd)
         self._unwatch(process.channel.fileno())
         opened = process.state == "running"

@@ -119,7 +119,8 @@ class Gatherer:
             self._inlet.trying(item)
             time.sleep(_SAID_S)  # the signal leaves in a thread of ZeroMQ's, which must not die before
             return Batch([item])
-        self._counters.add("dropped.deadly", item.camera)
-        self._log.error("item_set_aside", camera=item.camera, seq=item.stamp.seq, deaths=item.deaths)
+        camera = item.stamp.camera  # to a sink, the events of all cameras come under one name
+        self._counters.add("dropped.deadly", camera)
+        self._log.error("item_set_aside", camera=camera, seq=item.stamp.seq, deaths=item.deaths)
         item.payload = Tombstone(item.stamp, "deadly")
         return Batch([item], mark=True)

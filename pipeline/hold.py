@@ -17,6 +17,8 @@ from typing import TypeVar
 
 from pipeline.context import Collector
 from pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable
+from pipeline.metrics import reason_line
+from pipeline.redaction import redact_urls
 from pipeline.stage import Logger
 
 HOLD_S = 1.0
@@ -42,17 +44,24 @@ class Hold:
         self._pause = pause
         self._collector = collector
         self._log = log
-        self._waiting: dict[int, tuple[float, str]] = {}
+        self._waiting: dict[int, tuple[float, str, str]] = {}
+        """Thread -> since when, which stage, why."""
 
     @property
     def waits_for(self) -> str:
         """What is waited for at present, "" for nothing."""
-        return next((why for _, why in list(self._waiting.values())), "")
+        return next((f"{stage}: {why}" for _, stage, why in list(self._waiting.values())), "")
+
+    @property
+    def troubles(self) -> list[tuple[str, str, str]]:
+        """(stage, "", why) of all that is waited for: once for each stage, however many of its threads wait."""
+        why_of = {stage: why for _, stage, why in list(self._waiting.values())}
+        return [(stage, "", reason_line(why)) for stage, why in why_of.items()]
 
     @property
     def since(self) -> float:
         """Since when it is waited for (monotonic seconds), 0 while it is not."""
-        return min((since for since, _ in list(self._waiting.values())), default=0.0)
+        return min((since for since, _, _ in list(self._waiting.values())), default=0.0)
 
     def until_taken(self, stage: str, call: Callable[[], T]) -> T:
         """The result of `call`, which is made again until the outside takes it. Raises Closing, and all else it does.
@@ -81,8 +90,8 @@ class Hold:
         return bool(self._waiting) and self._waiting.pop(threading.get_ident(), None) is not None
 
     def _note(self, stage: str, error: CamgraphError) -> None:
-        thread, text = threading.get_ident(), f"{stage}: {error}"
-        since, _ = self._waiting.get(thread, (0.0, ""))
+        thread = threading.get_ident()
+        since, *_ = self._waiting.get(thread, (0.0, "", ""))
         if not since:
             self._log.error("held_back", stage=stage, error=str(error))
-        self._waiting[thread] = (since or time.monotonic(), text)
+        self._waiting[thread] = (since or time.monotonic(), stage, redact_urls(str(error)))

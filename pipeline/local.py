@@ -94,6 +94,11 @@ class LocalRun:
         self._feeds: list[SourceFeed] = []
         self._stop_since = 0.0
 
+    can_reload = False
+
+    def reload(self) -> None:
+        """Nothing of a graph in one process can be changed."""
+
     def stop(self) -> None:
         """Let the sources end and the rest drain; the second call gives up what is on the way."""
         if self._stop_since:
@@ -113,6 +118,7 @@ class LocalRun:
                 self.meter.rest(())
                 for feed in self._feeds:
                     feed.start(None)
+                self.meter.enter("running")
                 while len(self._process.ended) < len(self._feeds):
                     self._turn()
             except Closing:
@@ -122,9 +128,10 @@ class LocalRun:
             finally:
                 self._close()
         self.outcome.add_camera_errors(self._process.ended, self.plan.camera_settings, self._process.end_status)
-        self.outcome.add_absent(self._cameras.absent(), self._process.ended)
+        self.outcome.add_absent(self._cameras.absent(), self._process.ended, stopped=bool(self._stop_since))
         self.outcome.add_losses(self._process.counts())
         self._look()
+        self.meter.enter("over")
         return self.outcome
 
     def _close(self) -> None:
@@ -157,7 +164,14 @@ class LocalRun:
             camera_settings=self.plan.camera_settings,
         )
         counters = self._process.counters
-        return Builder(boot, counters=counters, log=self._log, collector=self._collector, hold=self._hold).build()
+        return Builder(
+            boot,
+            counters=counters,
+            log=self._log,
+            collector=self._collector,
+            hold=self._hold,
+            one_at_a_time=True,
+        ).build()
 
     def _feed(self, source: Source[Any], pulse: Pulse) -> SourceFeed:
         live = source.is_live(source.camera_settings)
@@ -252,7 +266,16 @@ class LocalRun:
         self.meter.note_ages(self._process.plan.name, unit.ages_ms())
         stages = {name: StageBeat(**runner.times.snapshot()) for name, runner in unit.runners.items()}
         files = self._process.counters.files
-        self._process.beat = Beat(op="beat", stages=stages, files=files, held=self._hold.waits_for)
+        troubles = [*self._hold.troubles, *self._process.counters.troubles]
+        self._process.beat = Beat(
+            op="beat",
+            stages=stages,
+            files=files,
+            held=self._hold.waits_for,
+            troubles=troubles,
+            cpu_s=time.process_time(),
+        )
+        self.meter.look([self._process])
         if self._tell:
             self._tell(self)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 from collections.abc import Callable, MutableMapping
 from itertools import islice
 from typing import Any
@@ -11,10 +12,12 @@ from typing import Any
 import structlog
 
 from pipeline.channel import Channel
-from pipeline.redaction import cut, redact_urls
+from pipeline.foreign_text import printable, shown
+from pipeline.redaction import redacted_beginning
 
 _LONGEST = 20_000
 _MOST_KEYS = 100
+_PLAIN = structlog.dev.ConsoleRenderer(colors=False)
 
 
 def _plain(value: Any) -> Any:
@@ -23,15 +26,25 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, int) and abs(value) < 1 << 63:
         return value
-    return cut(str(value), _LONGEST).encode(errors="replace").decode()
+    return str(value)[:_LONGEST].encode(errors="replace").decode()
 
 
 def _redacted(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """No password of an address reaches a log, also not through the text of an exception, or from within a list."""
     for key, value in event.items():
         if not isinstance(value, bool | int | float | None):
-            event[key] = redact_urls(str(_plain(value)))
+            event[key] = redacted_beginning(str(value), _LONGEST)
     return event
+
+
+def _in_words(logger: Any, method: str, event: MutableMapping[str, Any]) -> str:
+    """A line for people; no key and no value in it moves a terminal's cursor."""
+    safe = {shown(key): printable(value) if isinstance(value, str) else value for key, value in event.items()}
+    return str(_PLAIN(logger, method, {**safe, "event": shown(str(safe.get("event", "")))}))
+
+
+def _to_stderr(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
 
 
 def log_to_channel(channel: Channel, **keys: str) -> None:
@@ -51,16 +64,14 @@ def log_to_channel(channel: Channel, **keys: str) -> None:
 def log_to_stderr(
     *, as_json: bool = False, sink: Callable[[str], None] | None = None, least: int = logging.INFO
 ) -> None:
-    """Write lines to standard error, or hand each to `sink` (a live display that owns the terminal).
+    """Write lines to the standard error, or hand each to `sink` (a live display that owns the terminal).
 
     `least`: the level (of `logging`) below which lines are dropped.
     """
-    colors = sys.stderr.isatty() and sink is None
-    last = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer(colors=colors)
+    last = structlog.processors.JSONRenderer() if as_json else _in_words
 
     def hand_over(_: Any, __: str, event: MutableMapping[str, Any]) -> Any:
-        assert sink is not None
-        sink(str(last(None, "", event)))
+        (sink or _to_stderr)(str(last(None, "", event)))
         raise structlog.DropEvent
 
     structlog.configure(
@@ -69,9 +80,18 @@ def log_to_stderr(
             structlog.processors.TimeStamper(fmt="iso" if as_json else "%H:%M:%S", utc=as_json),
             structlog.processors.format_exc_info,
             _redacted,
-            hand_over if sink else last,
+            hand_over,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(least),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
+
+
+def log_failed_threads() -> None:
+    """What ends a thread is a line of the log, and not a traceback beside it."""
+
+    def log(failed: threading.ExceptHookArgs) -> None:
+        name = failed.thread.name if failed.thread else "?"
+        structlog.get_logger().error("thread_failed", thread=name, exc_info=failed.exc_value)
+
+    threading.excepthook = log

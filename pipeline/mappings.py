@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import WireError
-from pipeline.paths import SHARED_MEMORY
-from pipeline.segments import GENERATIONS_AT, HEADER, MAGIC, MAX_SEGMENTS, MAX_SLOTS, data_at
+from pipeline.segments import GENERATIONS_AT, HEADER, MAGIC, MAX_SLOTS, data_at, open_segment
+
+_MOST_OPEN = 8
+"""Of one sender: it has one segment as a rule, and more only while the size of its messages changes."""
 
 
 class SegmentGone(WireError):
@@ -24,7 +26,7 @@ class MappedSegment:
         if "/" in name or not name.startswith("camgraph-"):
             raise WireError(f"no segment of ours: {name!r}")
         try:
-            fd = os.open(SHARED_MEMORY / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            fd = open_segment(name)
         except FileNotFoundError:
             raise SegmentGone(f"segment {name} is gone with its owner") from None
         except OSError as error:
@@ -66,6 +68,6 @@ class Mappings:
         mapping = self._open.get(name)
         if mapping is None:
             mapping = self._open[name] = MappedSegment(name)
-            while len(self._open) > 2 * MAX_SEGMENTS:
+            while len(self._open) > _MOST_OPEN:
                 del self._open[next(iter(self._open))]
         return mapping

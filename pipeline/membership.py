@@ -10,14 +10,16 @@ A camera whose source has been asked for its last word goes in any case, also wh
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline.errors import UserError
 from pipeline.fleet import Fleet
+from pipeline.names import ascii_form, twin_of
 from pipeline.plan import EdgePlan, GroupPlan, RunPlan, StagePlan, UnitPlan
 from pipeline.process import Process
+from pipeline.redaction import hide
 from pipeline.reports import Revised
 from pipeline.revision import expecting, with_cameras, with_stages
 from pipeline.spelling import did_you_mean
@@ -92,11 +94,14 @@ class Membership:
     # ---- what is wanted
 
     def add(self, name: str, values: Mapping[str, Any], *, live: bool) -> None:
-        """One more camera; its settings have been checked. Raises UserError where there is one of this name."""
+        """One more camera; its settings have been checked. Raises UserError where its name is taken."""
         if name in self._wanted:
             raise UserError(f"there is a camera called {name}: choose another name, or remove that one first")
         if name in self.plan.camera_settings:
             raise UserError(f"the camera {name} is still on its way out: try again in a moment")
+        if twin := twin_of(name, {*self._wanted, *self.plan.camera_settings}):
+            form = ascii_form(name)
+            raise UserError(f"the camera {twin} has the ASCII form `{form}` of {name} already: choose another name")
         self.problems.pop(name, None)
         self._wanted[name] = values
         self._note_live(name, live=live)
@@ -124,6 +129,11 @@ class Membership:
         self._live = set(live)
         self.paused.intersection_update(self._wanted)
         self.problems = {camera: why for camera, why in self.problems.items() if camera not in self._wanted}
+
+    def keep_secret(self, values: Iterable[str]) -> None:
+        """Values that nobody may see, here and in the processes that get them."""
+        hide(values := tuple(values))
+        self.plan = replace(self.plan, secrets=tuple(sorted({*self.plan.secrets, *values})))
 
     def adopt(self, plan: RunPlan) -> None:
         """Take on how long things may take, and what a further camera has by itself."""

@@ -19,8 +19,9 @@ Scalar = None | bool | int | float | str | bytes
 Fields = Mapping[str, "Scalar | list[Scalar]"]
 
 
-Clock = Literal["", "ntp", "wall", "file"]
-"""What a time of day is: unknown, by the camera's clock, by this machine's, or a file's own."""
+Clock = Literal["", "ntp", "wall", "start_at", "metadata", "name", "file"]
+"""Whose a time of day is: unknown, the camera's, this machine's; of a file that began as the graph, its metadata or its
+name says; or of a file without a date, counted from 1970."""
 _CLOCKS: frozenset[object] = frozenset(get_args(Clock))
 
 
@@ -30,7 +31,8 @@ class Stamp(NamedTuple):
     `time_ns` is the only clock of tracking, rules and durations: media time since the first frame for files,
     monotonic arrival for live cameras; it never runs backwards within an epoch. `captured_ns` is CLOCK_MONOTONIC
     at capture, for ages. `wall_ns` is UTC since 1970 by `clock`; it jumps where that clock is set, or is another.
-    `pts` counts in units of `time_base` (numerator, denominator).
+    `pts` counts in units of `time_base` (numerator, denominator). `alone`: a moment by itself, such as a photograph:
+    nothing that is seen in it goes on in the next frame.
     """
 
     camera: str
@@ -42,6 +44,7 @@ class Stamp(NamedTuple):
     pts: int | None = None
     time_base: tuple[int, int] = (1, 1_000_000_000)
     clock: Clock = ""
+    alone: bool = False
 
     @property
     def place(self) -> tuple[int, int]:
@@ -51,12 +54,12 @@ class Stamp(NamedTuple):
     @classmethod
     def from_wire(cls, values: Any) -> Stamp:
         """A stamp out of the list that msgpack makes of it. Raises ValueError or TypeError where it is none."""
-        camera, epoch, seq, time_ns, captured_ns, wall_ns, pts, (numerator, denominator), clock = values
+        camera, epoch, seq, time_ns, captured_ns, wall_ns, pts, (numerator, denominator), clock, alone = values
         numbers = (epoch, seq, time_ns, captured_ns, wall_ns, 0 if pts is None else pts, numerator, denominator)
-        named = isinstance(camera, str) and clock in _CLOCKS
+        named = isinstance(camera, str) and clock in _CLOCKS and isinstance(alone, bool)
         if not named or not all(isinstance(number, int) for number in numbers):
             raise ValueError(f"no stamp: {values!r:.200}")
-        return cls(camera, epoch, seq, time_ns, captured_ns, wall_ns, pts, (numerator, denominator), clock)
+        return cls(camera, epoch, seq, time_ns, captured_ns, wall_ns, pts, (numerator, denominator), clock, alone)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, get_args
 
 from pipeline.camera_states import StateChange
-from pipeline.redaction import cut, redact_urls
+from pipeline.redaction import redacted_beginning
 from pipeline.stage import CameraState
 
 _KEPT = 256
@@ -40,7 +40,7 @@ def forget_oldest(files: dict[str, None]) -> None:
 
 def reason_line(text: str) -> str:
     """`text` on one line, without secrets, and not longer than a person reads."""
-    return " ".join(redact_urls(cut(text, _LONGEST_LOOKED_AT)).split())[:_LONGEST_TEXT]
+    return " ".join(redacted_beginning(text, _LONGEST_LOOKED_AT).split())[:_LONGEST_TEXT]
 
 
 class Counters:
@@ -51,6 +51,7 @@ class Counters:
         self._files: dict[str, None] = {}
         self._camera_changes: dict[str, deque[StateChange]] = {}
         self._camera_facts: dict[str, dict[str, str | int | float]] = {}
+        self._troubles: dict[tuple[str, str], str] = {}
         self._lock = threading.Lock()
 
     def add(self, name: str, camera: str, n: int = 1) -> None:
@@ -62,6 +63,19 @@ class Counters:
     def get(self, name: str, camera: str) -> int:
         """The count so far."""
         return self._counts[name, camera]
+
+    def trouble(self, stage: str, why: str, camera: str) -> None:
+        """Note what a stage cannot do at present, "" once it can again; of one camera, or "" for all."""
+        with self._lock:
+            self._troubles.pop((stage, camera), None)
+            if why:
+                self._troubles[stage, camera] = reason_line(why)
+
+    @property
+    def troubles(self) -> list[tuple[str, str, str]]:
+        """(stage, camera, why) of what does not work at present."""
+        with self._lock:
+            return [(stage, camera, why) for (stage, camera), why in self._troubles.items()]
 
     def camera_is(self, camera: str, state: CameraState, why: str) -> None:
         """Note that a live camera is in another state. Raises ValueError for a state that there is not."""

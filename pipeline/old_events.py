@@ -3,13 +3,15 @@
 kept, however old   what some sink has not acknowledged
                     the last event of an incident that is open: of it its end is made, should its stage die
                     an end, while something is left of the incident before it: else that would seem to be open
+
+Where the disk is full, fewer of the last events are kept.
 """
 
 from __future__ import annotations
 
 import sqlite3
 
-from pipeline.event_file import LEFT_OVER
+from pipeline.event_file import LEFT_OVER, checkpoint, transaction
 
 _KEPT = 10_000
 _EXAMINED = 8
@@ -22,9 +24,8 @@ SELECT max(row), count(*) FROM (
     SELECT row FROM events WHERE row > ? AND row < (SELECT max(row) FROM events) - ? ORDER BY row LIMIT ?
 )
 """
-_FORGET = f"""
-DELETE FROM events WHERE row > ? AND row <= ?
-AND NOT EXISTS (SELECT 1 FROM pending p WHERE p.row = events.row)
+_NEEDLESS = f"""
+NOT EXISTS (SELECT 1 FROM pending p WHERE p.row = events.row)
 AND CASE
     WHEN phase = 'single' OR incarnation = {LEFT_OVER} THEN 1
     WHEN phase = 'end'
@@ -32,6 +33,42 @@ AND CASE
     ELSE EXISTS (SELECT 1 FROM events e WHERE e.incident = events.incident AND e.row > events.row)
 END
 """  # noqa: S608 - made of constants
+_FORGET = f"DELETE FROM events WHERE row > ? AND row <= ? AND {_NEEDLESS}"  # noqa: S608 - made of constants
+_OLDEST = f"SELECT row FROM events WHERE row > ? AND {_NEEDLESS} ORDER BY row LIMIT ?"  # noqa: S608 - as above
+_PIECE = 200
+"""So many are forgotten in one transaction: what it writes must fit into what is kept free for it."""
+
+
+def make_room(db: sqlite3.Connection, wanted_bytes: int) -> None:
+    """Forget the oldest events that need not be kept, and give the disk back what they had, up to so many bytes.
+
+    Raises sqlite3.Error.
+    """
+    wanted = wanted_bytes // db.execute("PRAGMA page_size").fetchone()[0]
+    row = 0
+    checkpoint(db)
+    while _unused_pages(db) < wanted:
+        rows = db.execute(_OLDEST, (row, _PIECE)).fetchall()
+        if not rows:
+            break
+        (row,) = rows[-1]
+        with transaction(db):
+            db.executemany("DELETE FROM events WHERE row = ?", rows)
+        checkpoint(db)
+    _shorten(db)
+
+
+def _shorten(db: sqlite3.Connection) -> None:
+    """Give the disk back what the file does not use; one of an older version cannot do that."""
+    unused, before = _unused_pages(db), -1
+    while unused and unused != before:
+        db.execute(f"PRAGMA incremental_vacuum({_PIECE})").fetchall()
+        checkpoint(db)
+        unused, before = _unused_pages(db), unused
+
+
+def _unused_pages(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA freelist_count").fetchone()[0])
 
 
 class OldEvents:

@@ -18,24 +18,34 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import Field
 
 from pipeline.deliveries import Deliveries
+from pipeline.disk_reserve import DiskReserve
 from pipeline.errors import EnvironmentProblem
-from pipeline.event_file import begin_run, cannot_open, open_event_file, transaction
+from pipeline.event_file import (
+    RESERVE_BYTES,
+    SUFFIXES,
+    begin_run,
+    cannot_open,
+    is_full,
+    open_event_file,
+    transaction,
+)
 from pipeline.event_validity import why_invalid
 from pipeline.items import Item
 from pipeline.lost_incidents import LostIncidents
 from pipeline.messages import Event
-from pipeline.old_events import OldEvents
+from pipeline.old_events import OldEvents, make_room
 from pipeline.stage import Context, Settings, Stage
 
-EVERY_CAMERA = "*"
-"""The name under which the outbox hands all cameras' events to a sink: one lane, so that their order holds."""
+T = TypeVar("T")
 
 _NEVER = -(1 << 62)
 _INSERT = """
@@ -77,6 +87,7 @@ class Outbox(Stage[OutboxSettings]):
         self.expects_more = False
         self._lost, self._old = LostIncidents(), OldEvents()
         self._refused: set[tuple[str, str]] = set()
+        self._reserve = DiskReserve(Path(f"{settings.path}-reserve"), RESERVE_BYTES)
         self.committed: list[bytes] = []
 
     def _places(self) -> list[tuple[str, str]]:
@@ -95,6 +106,7 @@ class Outbox(Stage[OutboxSettings]):
 
     def open(self) -> None:
         path = Path(self.settings.path)
+        self._reserve.release()  # of a process that was killed: on a full disk this one needs it to open the file
         self._db = open_event_file(path, by_time=bool(self.settings.ordered))
         try:
             self._start()
@@ -131,14 +143,18 @@ class Outbox(Stage[OutboxSettings]):
         if self._db is None:
             return
         self.try_to_note(math.inf)
+        self._reserve.release()
         left = self._db.execute("SELECT count(*) FROM pending").fetchone()[0]
         self._db.close()
         self._db = None
         if left:
             self.context.log.warning("events_undelivered", events=left, kept_in=self.settings.path)
         elif self.all_ended or not self.context.cameras:
-            for suffix in ("", "-wal", "-shm"):
+            for suffix in SUFFIXES:
                 Path(self.settings.path + suffix).unlink(missing_ok=True)
+            # Each events file of `camgraph watch` has a folder of its own: empty ones would pile up.
+            with suppress(OSError):
+                Path(self.settings.path).parent.rmdir()
 
     # ---- taking in
 
@@ -175,24 +191,51 @@ class Outbox(Stage[OutboxSettings]):
 
     def _commit(self, items: Sequence[Item]) -> None:
         """Put in what is new of `items`, and the ends that late ones call for; counted once it is on the disk."""
-        new: list[Item] = []
-        late = [item for item in items if self._lost.is_late(item)]
-        over: list[Item] = []
         try:
-            with transaction(self.db):
-                for item in items:
-                    if self._lost.is_over(self.db, item):
-                        over.append(item)
-                    elif self._insert(item):
-                        new.append(item)
-                for producer, camera in {(item.sender, item.camera) for item in late}:
-                    new += [item for item in self._lost.ends(self.db, producer, camera) if self._insert(item)]
-                self._old.forget(self.db, len(new))
+            new, over = self._with_room(lambda: self._put_in(items))
         except sqlite3.Error as error:
             raise EnvironmentProblem(
                 f"events cannot be committed to {self.settings.path}: {error}: free some disk space; they are kept"
             ) from None
         self._committed(new, over)
+
+    def _put_in(self, items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
+        """One transaction: what is new, with the ends that late ones call for; and what is over.
+
+        Raises sqlite3.Error.
+        """
+        new: list[Item] = []
+        over: list[Item] = []
+        late = [item for item in items if self._lost.is_late(item)]
+        with transaction(self.db):
+            for item in items:
+                if self._lost.is_over(self.db, item):
+                    over.append(item)
+                elif self._insert(item):
+                    new.append(item)
+            for producer, camera in {(item.sender, item.camera) for item in late}:
+                new += [item for item in self._lost.ends(self.db, producer, camera) if self._insert(item)]
+            self._old.forget(self.db, len(new))
+        return new, over
+
+    def _with_room(self, put_in: Callable[[], T]) -> T:
+        """Add to the file, as long as there is room to get out of a full disk. Raises sqlite3.Error."""
+        if self._reserve.hold():
+            try:
+                return put_in()
+            except sqlite3.Error as error:
+                if not is_full(error):
+                    raise
+        self._make_room()
+        if not self._reserve.hold():
+            raise sqlite3.OperationalError(f"the disk has less than {RESERVE_BYTES >> 20} MB left")
+        return put_in()
+
+    def _make_room(self) -> None:
+        """Forget what was delivered, at the cost of the reserve; the next new events hold that again, or wait."""
+        self._reserve.release()
+        with suppress(sqlite3.Error):  # whoever writes next finds out, and says so
+            make_room(self.db, 2 * RESERVE_BYTES)  # for the reserve, and for what comes
 
     def _committed(self, new: Sequence[Item], over: Sequence[Item]) -> None:
         for name, items in (("events", new), ("late", over)):
@@ -216,8 +259,19 @@ class Outbox(Stage[OutboxSettings]):
         return True
 
     def knows(self, event_id: str) -> bool:
-        """True where an event of this id is committed."""
-        return self.db.execute("SELECT 1 FROM events WHERE id = ?", (event_id,)).fetchone() is not None
+        """True where an event of this id is committed. Raises EnvironmentProblem while that cannot be read."""
+        with self._reading():
+            return self.db.execute("SELECT 1 FROM events WHERE id = ?", (event_id,)).fetchone() is not None
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise EnvironmentProblem(
+                f"events cannot be read from {self.settings.path}: {error}: "
+                "see that its disk works, and let nobody lock the file"
+            ) from None
 
     def end_lost(self, producer: str, cameras: Iterable[str], incarnation: int) -> None:
         """End the incidents that a stage left open when its process died in this incarnation: nobody else will.
@@ -227,7 +281,9 @@ class Outbox(Stage[OutboxSettings]):
         """
         for camera in cameras:
             self._lost.note(producer, camera, incarnation)
-            self._commit(list(self._lost.ends(self.db, producer, camera)))
+            with self._reading():
+                ends = list(self._lost.ends(self.db, producer, camera))
+            self._commit(ends)
 
     def end(self, camera: str, *, removed: bool = False) -> None:
         """Nothing more comes of this camera. Where it was `removed`, that says nothing about the end of the run."""
@@ -264,8 +320,12 @@ class Outbox(Stage[OutboxSettings]):
     # ---- handing out
 
     def pull(self, sink: str, most: int) -> list[tuple[int, Event]]:
-        """Up to `most` events that the sink has not been handed yet, with their row numbers, in the order it wants."""
-        return self._deliveries.pull(sink, most, min(self._judged.values(), default=1 << 62))
+        """Up to `most` events that the sink has not been handed yet, with their row numbers, in the order it wants.
+
+        Raises EnvironmentProblem while they cannot be read.
+        """
+        with self._reading():
+            return self._deliveries.pull(sink, most, min(self._judged.values(), default=1 << 62))
 
     def acknowledge(self, sink: str, rows: Sequence[int]) -> None:
         """The sink has these for good: to be noted."""
@@ -274,12 +334,21 @@ class Outbox(Stage[OutboxSettings]):
     def note_delivered(self) -> None:
         """Note what was acknowledged. Raises EnvironmentProblem while the disk does not take it."""
         try:
-            self._deliveries.note()
+            self._note()
         except sqlite3.Error as error:
             raise EnvironmentProblem(
                 f"what was delivered cannot be noted in {self.settings.path}: {error}: "
                 "free some disk space, and let nobody lock the file"
             ) from None
+
+    def _note(self) -> None:
+        try:
+            self._deliveries.note()
+        except sqlite3.Error as error:
+            if not is_full(error):
+                raise
+            self._make_room()
+            self._deliveries.note()
 
     def try_to_note(self, now: float) -> None:
         """As `note_delivered`, to be called often: after a failure, told once, it waits a second. `now` in seconds."""
@@ -295,9 +364,11 @@ class Outbox(Stage[OutboxSettings]):
             self.unnoted = ""
 
     def left(self, sink: str) -> int:
-        """How many events are not noted as delivered to the sink."""
-        return self._deliveries.left(sink)
+        """How many events are not noted as delivered to the sink. Raises as `pull`."""
+        with self._reading():
+            return self._deliveries.left(sink)
 
     def over(self, sink: str) -> bool:
-        """True when all events are noted as delivered to the sink."""
-        return self._deliveries.over(sink)
+        """True when all events are noted as delivered to the sink. Raises as `pull`."""
+        with self._reading():
+            return self._deliveries.over(sink)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from pipeline.hold import Hold
 from pipeline.items import Item, Key
 from pipeline.messages import End, Message
 from pipeline.metrics import StageTimes
-from pipeline.outbox import EVERY_CAMERA, Outbox
-from pipeline.plan import StagePlan
+from pipeline.outbox import Outbox
+from pipeline.plan import EVERY_CAMERA, StagePlan
 from pipeline.runner import StageRunner
 
 _PULL_AT_ONCE = 64
@@ -65,7 +66,7 @@ class OutboxRunner:
 
     def _hand_out(self) -> None:
         for name, sink in self._sinks.items():
-            while rows := self.stage.pull(name, _PULL_AT_ONCE):
+            while rows := self._hold.until_taken(self.plan.name, partial(self.stage.pull, name, _PULL_AT_ONCE)):
                 sink.run([Item(EVERY_CAMERA, Key(0, row, 0), event) for row, event in rows])
                 self.stage.acknowledge(name, [row for row, _ in rows])
                 self.stage.try_to_note(time.monotonic())

@@ -62,14 +62,18 @@ class Outcome:
         for camera, error in failed.items():
             self.add(status, error if error.startswith(f"camera {camera}:") else f"camera {camera}: {error}")
 
-    def add_absent(self, absent: Mapping[str, str], ended: Mapping[str, tuple[str, str]]) -> None:
+    def add_absent(
+        self, absent: Mapping[str, str], ended: Mapping[str, tuple[str, str]], *, stopped: bool = False
+    ) -> None:
         """Live cameras that were away for the whole run: camera -> how, and why.
 
-        Of one that failed that is said; one that was taken out of the run is missed by nobody.
+        Of one that failed that is said; one that was taken out of the run is missed by nobody. If somebody has
+        `stopped` the run in order, it would have gone on trying: that is reported, and is no failure of the run.
         """
+        status = EXIT_DONE if stopped else EXIT_GAVE_UP
         for camera, how in absent.items():
             if ended.get(camera, ("",))[0] not in ("error", "removed"):
-                self.add(EXIT_GAVE_UP, f"camera {camera}: not a frame in the whole run ({how})")
+                self.add(status, f"camera {camera}: not a frame in the whole run ({how})")
 
     def add_losses(self, counts: Mapping[tuple[str, str], int], *, edges_drop: bool = False) -> None:
         """Frames that were dropped because something is wrong, not because the graph or a live camera is like that.

@@ -15,10 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from math import ceil
 from typing import Any, Literal
 
 from pipeline.messages import Event
 
+EVERY_CAMERA = "*"
+"""The name under which the outbox hands all cameras' events to a sink: one lane, so that their order holds."""
 DROPPING_AT_WORK = 2
 """How many frames of one live camera a process works on at once."""
 
@@ -35,8 +38,12 @@ class StagePlan:
     batch_max: int = 1
     wait_ms: float = 0.0
     threads: int = 1
+    workers: int = 1
+    """How many processes have it."""
     large_messages: int = 1
     """The most messages with large arrays that it makes of one item."""
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Variables that are set in its process, besides those that every process gets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +93,7 @@ class UnitPlan:
     `senders`: edge name -> names of the units that may send on it, for the edges that come in.
     `priorities`: camera -> its weight where not all frames can be taken; 1 for those that are not named.
     `sources`: names of the stages (0 or 1, more when everything is one process) that are sources.
+    `live`: its cameras are live ones, which never wait for their readers.
     `expects_more`: of the outbox: cameras are about to come, so the end of all that are there is not that of the run.
     """
 
@@ -98,6 +106,7 @@ class UnitPlan:
     sources: tuple[str, ...] = ()
     senders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     priorities: Mapping[str, int] = field(default_factory=dict)
+    live: bool = False
     expects_more: bool = False
 
     @property
@@ -148,13 +157,23 @@ def slots_of(unit: UnitPlan) -> int:
     """How many messages of a process may be alive at once, by the rules of flow.
 
     Of each camera: what its window allows, for each stage whose messages leave; on each edge that drops what a reader
-    may hold, what waits for it and what is being replaced; and what each thread is making.
+    may hold, what waits for it and what is being replaced; and what each thread is making. A live camera fills no
+    window where all edges drop, for nothing waits until it is done: beside what is on the edges there are the frame
+    that the loop has not taken yet, and the one that is being made.
     """
+    dropping = sum(edge.credits + 2 for edge in unit.outgoing if edge.policy != "block")
+    only_sources = all(stage.name in unit.sources for stage in unit.stages)
+    if unit.live and only_sources and all(edge.policy != "block" for edge in unit.outgoing):
+        return len(unit.cameras) * (dropping + 2)
     large = {stage.name: stage.large_messages for stage in unit.stages}
     leaving = max(1, sum(large[name] for name in {edge.sender for edge in unit.outgoing}))
-    dropping = sum(edge.credits + 2 for edge in unit.outgoing if edge.policy != "block")
     making = sum(max(1, stage.threads) * stage.batch_max * stage.large_messages for stage in unit.stages)
     return len(unit.cameras) * (leaving * (unit.window + 1) + dropping) + making
+
+
+def slots_of_camera(unit: UnitPlan) -> int:
+    """How many of `slots_of` there are for each camera of a process."""
+    return ceil(slots_of(unit) / max(1, len(unit.cameras)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +200,8 @@ class RunPlan:
     drain_s: float = 20.0
     file: str = ""
     camera_defaults: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """Values that nobody may see, wherever they occur."""
 
     @property
     def source(self) -> str:
@@ -215,7 +236,7 @@ def run_from_wire(data: Mapping[str, Any]) -> RunPlan:
     values["units"] = tuple(from_wire(unit) for unit in data["units"])
     values["groups"] = tuple(GroupPlan(**{**group, "units": tuple(group["units"])}) for group in data["groups"])
     values["event_filters"] = {sink: tuple(stages) for sink, stages in data["event_filters"].items()}
-    for name in ("ordered_sinks", "live_cameras"):
+    for name in ("ordered_sinks", "live_cameras", "secrets"):
         values[name] = tuple(data[name])
     return RunPlan(**values)
 
@@ -232,5 +253,6 @@ def from_wire(data: Mapping[str, Any]) -> UnitPlan:
         sources=tuple(data["sources"]),
         senders={edge: tuple(units) for edge, units in data["senders"].items()},
         priorities=data["priorities"],
+        live=data["live"],
         expects_more=data["expects_more"],
     )

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from pipeline.slots import Slot
 
 
+POOL_THREAD = "pool"
+"""How the names of these threads begin."""
+
+
 @dataclass(slots=True, eq=False)
 class Batch:
     """Items that are processed together. `mark`: a tombstone or end that only keeps its place in the order."""
@@ -40,7 +44,9 @@ class Pool:
         self._queue: SimpleQueue[Batch | None] = SimpleQueue()
         self._order: deque[Batch] = deque()
         self._current = threading.local()
-        self._threads = [threading.Thread(target=self._run, name=f"pool {n}", daemon=True) for n in range(threads)]
+        self._threads = [
+            threading.Thread(target=self._run, name=f"{POOL_THREAD} {n}", daemon=True) for n in range(threads)
+        ]
         for thread in self._threads:
             thread.start()
 

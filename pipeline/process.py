@@ -20,21 +20,29 @@ from pipeline.channel import Channel
 from pipeline.deaths import Death
 from pipeline.errors import EXIT_GAVE_UP, EnvironmentProblem
 from pipeline.hangs import Limits, Times, hung
+from pipeline.health import Plight
 from pipeline.incarnation import Incarnation
+from pipeline.lines import Allowance
 from pipeline.plan import StagePlan, UnitPlan
 from pipeline.registry import find_stage
-from pipeline.reports import Beat, Ended
+from pipeline.reports import Beat, Ended, Opening
 from pipeline.restarts import Restarts
 from pipeline.segments import segments_bytes, unlink_prefix
 from pipeline.standstill import Sight
+from pipeline.starvation import Starvation
 from pipeline.tally import Tally
 
 ProcessState = Literal["waiting", "starting", "running", "finished"]
 
 _STEADY_S = 60.0
+_SUSPECT = 0.25
+"""After this part of its time a process is suspected of hanging, and what it waits for is looked at."""
+_A_ROW = 3
+"""So many deaths within `_STEADY_S` of each other are told although it runs."""
 _OVER_AT_DEATH: dict[str, Any] = {
     "queue": 0,
     "held": "",
+    "troubles": [],
     "working_since_ns": 0,
     "source_silent_since_ns": 0,
     "source_opening": False,
@@ -46,10 +54,12 @@ class Process:
 
     `beat`: its last `Beat`, with the stages' items and the files of all incarnations. `frames_done`: camera -> the
     stamp up to which all is done. `refused`: why nothing more is heard of this incarnation, if so; `killed_for`: why it
-    was killed, if it was, and is not dead yet. `failure`: why it gave up, as it said itself; `trouble`: why it has not
+    was killed, if it was, and is not dead yet. `died_of`: of what it died last, and `row_since`: since when it has died
+    again and again (monotonic seconds). `failure`: why it gave up, as it said itself; `trouble`: why it has not
     opened since, as long as it has not. `revision`: the number of the newest plan that it has; `leaving`: it is in none
     any more; `outdated`: this incarnation is to close, and the next one begins with other settings. `short`: what the
-    machine has too little of to start it, which is not tried before `put_off_until`.
+    machine has too little of to start it, which is not tried before `put_off_until`. `opening`: what of its opening
+    takes long, and up to when it may.
     """
 
     def __init__(self, plan: UnitPlan, number: int) -> None:
@@ -63,10 +73,13 @@ class Process:
         self.started_at = 0.0
         self.ready_at = 0.0
         self.died_at = 0.0
+        self.died_of = ""
+        self.row_since = 0.0
         self.heard_at = 0.0
         self.beat_at = 0.0
         self.held_since = 0.0
         self.endpoint = ""
+        self.opening: tuple[str, float] = ("", 0.0)
         self.failure: tuple[int, str] | None = None
         self.trouble = ""
         self.refused = ""
@@ -80,7 +93,10 @@ class Process:
         self.beat = Beat(op="beat")
         self.frames_done: dict[str, Any] = {}
         self.deaths = Restarts()
+        self.words_allowed = Allowance()
         self.tally = Tally()
+        self._starvation = Starvation()
+        self._slowest_s = 0.0
         self._life: Incarnation | None = None
         self._boot: Boot | None = None
         self._opened: tuple[StagePlan, ...] | None = None
@@ -99,6 +115,15 @@ class Process:
     def channel(self) -> Channel | None:
         """Where it is told things, and tells them; None while there is none."""
         return self._life.channel if self._life else None
+
+    @property
+    def words(self) -> int:
+        """Becomes readable when somebody has written to its standard error; -1 while there is none."""
+        return self._life.words if self._life else -1
+
+    def read_words(self) -> list[str]:
+        """The lines that have come on `words`."""
+        return self._life.read_words() if self._life and self._life.words >= 0 else []
 
     @property
     def shared_bytes(self) -> int:
@@ -189,7 +214,8 @@ class Process:
         self._life = Incarnation(boot)
         self._boot, self.incarnation = boot, boot.incarnation
         self.state, self.failure, self.refused, self.short = "starting", None, "", ""
-        self.killed_for, self.outdated = "", False
+        self.killed_for, self.outdated, self.opening = "", False, ("", 0.0)
+        self._slowest_s = 0.0
         self.started_at = self.heard_at = time.monotonic()
         if not self._life.channel.send("boot", boot=boot.to_wire()):
             raise EnvironmentProblem(
@@ -219,10 +245,32 @@ class Process:
         self.died_at = time.monotonic()
         steady = self.ready_at > self.started_at and self.died_at - self.ready_at > _STEADY_S
         delay = min(most_s, self.deaths.died(opened=opened, steady=steady))
+        if self.deaths.in_a_row == 1:
+            self.row_since = self.died_at
         self.state, self.start_at = "waiting", self.died_at + delay
         if self.failure and not opened:
             self.trouble = self.failure[1]
         return delay
+
+    def plight(self, now: float) -> Plight | None:
+        """Why nothing goes through it at present, or may not for long; None if all is well, or it is not needed."""
+        row = self.deaths.in_a_row
+        if self.state == "finished" or self.leaving:
+            return None
+        if self.state == "running":
+            # One that had not opened its stages, and now has, is over it.
+            if row < _A_ROW or self.deaths.failed_starts or now - self.died_at > _STEADY_S:
+                return None
+            return Plight(f"runs, but has died {row} times in a row, last of: {self.died_of}", now - self.row_since)
+        if self.short:
+            return Plight(f"cannot be started: {self.short}", now - (self.row_since or self.died_at or now))
+        if self.died_at <= self.ready_at:  # not since a death: the first start, or other settings
+            doing = f"is being opened: {self.opening[0]}" if self.opening[0] else "is being opened"
+            return Plight(doing, now - self.started_at if self.started_at else 0.0, opening=True)
+        wait_s = max(0.0, self.start_at - now)
+        doing = "is being opened again" if self.state == "starting" else f"is started again in {wait_s:.0f} s"
+        died = f"has died {row} times in a row, last of" if row > 1 else "has died of"
+        return Plight(f"{died}: {self.trouble or self.died_of}; it {doing}", now - self.row_since)
 
     def begin_anew(self) -> None:
         """Start the next incarnation at once: that this one is dead was wanted."""
@@ -238,6 +286,7 @@ class Process:
             failure=self.failure,
             failed_starts=self.deaths.failed_starts,
             fruitless=self.deaths.fruitless,
+            killed_for="" if self.refused else self.killed_for,
             last_chance=not self.plan.sources or bool(self.gave_up),
         )
 
@@ -250,11 +299,17 @@ class Process:
         self.ready_at = self.heard_at = time.monotonic()
         self._opened, self.trouble = self._life.boot.unit.stages, ""
 
+    def note_opening(self, opening: Opening) -> None:
+        """Opening takes longer, and that is no hang."""
+        self.heard_at = time.monotonic()
+        self.opening = (opening.doing, self.heard_at + opening.within_s)
+
     def note_beat(self, beat: Beat) -> None:
         """It lives, and has come so far."""
         now = time.monotonic()
         self.tally.note(beat)
         self.frames_done.update(beat.frames_done)
+        self._slowest_s = max([self._slowest_s, *((of.latency_ms_p99 or 0.0) / 1e3 for of in beat.stages.values())])
         self.beat = beat.model_copy(update={"stages": self.tally.stages, "files": self.tally.files})
         self.heard_at = self.beat_at = now
         self.held_since = (self.held_since or now) if beat.held else 0.0
@@ -268,8 +323,22 @@ class Process:
 
     def hung(self, now: float, limits: Limits) -> str:
         """Why the process counts as hung, or an empty string."""
-        times = Times(now, since=self.started_at, heard_at=self.heard_at, beat_at=self.beat_at)
-        return hung(self.state == "starting", self.beat, times, limits)
+        times = Times(
+            now,
+            self.started_at,
+            self.heard_at,
+            self.beat_at,
+            opens_until=self.opening[1],
+            opened_in=max(0.0, self.ready_at - self.started_at),
+            slowest=self._slowest_s,
+        )
+        starting = self.state == "starting"
+        early = Limits(limits.hang_s * _SUSPECT, limits.open_s * _SUSPECT)
+        if not hung(starting, self.beat, times, early):
+            self._starvation.forget()
+            return ""
+        self._starvation.look(self.pid, now)
+        return hung(starting, self.beat, replace(times, starved=self._starvation.seconds), limits)
 
     def sight(self, *, trusted: bool, finite: bool) -> Sight:
         """How it looks now; `trusted`: what is known of it is not old."""
@@ -291,5 +360,6 @@ class Process:
         """The supervisor was stopped for so long: what was measured by its clock meanwhile does not count."""
         self.started_at += seconds
         self.heard_at += seconds
+        self.opening = (self.opening[0], self.opening[1] + seconds)
         if self.held_since:
             self.held_since += seconds

@@ -3,12 +3,20 @@
     rtsp://viewer:secret@10.0.0.11:554/main?token=secret   ->   rtsp://***@10.0.0.11:554/main?***
 
 People write passwords with `/ @ # ? ' "` in them without encoding, and leave out the host. Where it is not certain
-which part of an address is which, only its protocol is shown; rather too little than a secret.
+which part of an address is which, only its protocol is shown; rather too little than a secret. In a path, what stands
+behind `name:` or `password=` is hidden, for cameras take credentials there as well:
+
+    http://10.0.0.12/cgi/admin:secret/video            ->   http://10.0.0.12/cgi/admin:***/video
+
+Values that are known to be secret (`hide`) are hidden in every text, in an address or not.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterable
+from urllib.parse import quote
 
 HIDDEN = "***"
 
@@ -19,19 +27,55 @@ _ADDRESS = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]{0,30})?://")
 HOST = re.compile(r"(\[[0-9A-Fa-f:.%]*\]|[^\[\]:@]*)(:[0-9]{1,5})?")
 SECRET_IN_PATH = re.compile(r"(?i)(user\w*|login|pass\w*|pwd|psw|token|key|secret|auth\w*)=")
 _SECRET_IN_QUERY = re.compile(
-    r"(?P<head>[?&][^=&\s]*(?:pass|pwd|psw|secret|token|key|auth)[^=&\s]*=)[^&\s]+", re.IGNORECASE
+    r"(?P<head>[?&][^=&?\s]{0,200}?(?:pass|pwd|psw|secret|token|key|auth)[^=&?\s]{0,200}=)[^&\s]+", re.IGNORECASE
 )
+_SECRET_SEGMENT = re.compile(r"(?i)(?<=/)([^/:]*?(?::|%3a))[^/]+")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _SPACE = re.compile(r"\s")
+_CALLED_SECRET = re.compile(
+    r"(?i)(?:^|_)[a-z0-9]*(?:pass|passwd|password|passphrase|pwd|psw|pw|pin|secret|token|key|auth|credentials?)[0-9]*(?:_|$)"
+)
 # What the text around an address may put behind it.
 _BEHIND = "'\"`)]}>,;:.!"
 
 
+_LEAST = 4
+"""Shorter values are not looked for: they occur everywhere."""
+LONGEST_SECRET = 4096
+"""A longer one that is cut in two may be shown in part."""
+_known: set[str] = set()
+_any_known: re.Pattern[str] | None = None
+
+
+def hide(values: Iterable[str]) -> None:
+    """Hide these values from now on in all texts of this process, also percent-encoded or as Python or JSON write them.
+
+    Values of fewer than four characters are hidden only where an address says that they are secret.
+    """
+    global _any_known  # noqa: PLW0603 - one for all texts of the process
+    new = {spelling for value in values if len(value) >= _LEAST for spelling in spellings(value)} - _known
+    if new:
+        _known.update(new)
+        _any_known = re.compile("|".join(re.escape(one) for one in sorted(_known, key=len, reverse=True)))
+
+
+def spellings(value: str) -> set[str]:
+    """The ways in which a value may turn up in the message of somebody else's code."""
+    as_json = json.dumps(value, ensure_ascii=False)[1:-1]
+    return {value, quote(value, safe=""), quote(value), repr(value)[1:-1], as_json} - {""}
+
+
+def is_called_secret(name: str) -> bool:
+    """Whether the name of a variable says that its value is secret."""
+    return _CALLED_SECRET.search(name) is not None
+
+
 def redact_url(url: str) -> str:
-    """An address without what may be secret: credentials, a query, `password=...` in a path.
+    """An address without what may be secret: credentials, a query, `password=...` and `name:...` in a path.
 
     Paths of files are returned as they are.
     """
+    url = _without_known(url)
     match = _SCHEME.match(url)
     if match is None:
         return url
@@ -41,18 +85,27 @@ def redact_url(url: str) -> str:
 def redact_urls(text: str) -> str:
     """`text` with each address in it as `redact_url` shows it, wherever it stands: in a traceback, a log, an error.
 
-    An address ends at white space, or, where it would make no sense like that, at the last `@` of its line: a password
-    may hold white space. Outside of addresses, what a query calls a password or token goes as well.
+    Values that are known to be secret go as well. An address ends at white space, or, where it would make no sense like
+    that, at the last `@` of its line: a password may hold white space. Outside of addresses, what a query calls a
+    password or token goes as well.
     """
+    text = _without_known(text)
     lines = (_redacted_line(line) if "://" in line else line for line in _LINE.findall(text))
     return _SECRET_IN_QUERY.sub(rf"\g<head>{HIDDEN}", "".join(lines))
 
 
-def cut(text: str, most: int) -> str:
-    """The first words of `text`, `most` characters at most: part of a word may be half an address."""
+def _without_known(text: str) -> str:
+    return _any_known.sub(HIDDEN, text) if _any_known else text
+
+
+def redacted_beginning(text: str, most: int) -> str:
+    """As `redact_urls`, but at most `most` characters of the text, and looks at no more than are needed for that.
+
+    What is cut off is hidden first: else half of a password would be shown, for nobody recognises the other half.
+    """
     if len(text) <= most:
-        return text
-    return text[: max(text.rfind(" ", 0, most), text.rfind("\n", 0, most)) + 1]
+        return redact_urls(text)
+    return redact_urls(text[: most + LONGEST_SECRET])[:-LONGEST_SECRET][:most]
 
 
 def _redacted_line(line: str) -> str:
@@ -95,6 +148,7 @@ def _without_secrets(address: str) -> str:
     secret = SECRET_IN_PATH.search(path)
     if secret is not None:
         path = path[: secret.end()] + HIDDEN
+    path = _SECRET_SEGMENT.sub(rf"\g<1>{HIDDEN}", path)
     return (HIDDEN + at if at else "") + host + path + (query[0] + HIDDEN if query else "")
 
 

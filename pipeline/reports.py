@@ -4,6 +4,7 @@ ready     it has opened its stages             ended     a camera's last word ha
 beat      four times a second                  failed    it gives up, and why
 log       a line for the log                   event     the outbox has committed an event
 revised   it goes on by another plan, or not   oversize  something was too large to be told (`pipeline.channel`)
+opening   what of its opening takes long
 """
 
 from __future__ import annotations
@@ -29,6 +30,14 @@ class Ready(_Report):
     endpoint: str
 
 
+class Opening(_Report):
+    """What it does before it is ready, and for how many seconds from now that may take."""
+
+    op: Literal["opening"]
+    doing: str = Field(max_length=200)
+    within_s: float = Field(ge=0, le=86_400)
+
+
 class StageBeat(_Report):
     """One stage of a process: since its start, and (batch and latencies) of its last calls."""
 
@@ -44,7 +53,8 @@ class Beat(_Report):
 
     `source_silent_since_ns`: since when a source that is to make a frame has given no sign of life;
     `source_opening`: that source has not made one since its start. `camera_changes`: each change since the last beat,
-    those of a camera in order; `camera_facts`: what is known of a camera by now.
+    those of a camera in order; `camera_facts`: what is known of a camera by now. `troubles`: (stage, camera, why) of
+    all that does not work at present, "" where no single camera is meant.
     """
 
     op: Literal["beat"]
@@ -61,6 +71,7 @@ class Beat(_Report):
     custody: int = 0
     slots: int = 0
     held: str = ""
+    troubles: list[tuple[str, str, str]] = []
     camera_changes: list[StateChange] = []
     camera_facts: dict[str, dict[str, str | int | FiniteFloat]] = {}
 
@@ -115,7 +126,7 @@ class Oversize(_Report):
     bytes: int
 
 
-Report = Ready | Beat | Ended | Revised | Failed | Line | Committed | Oversize
+Report = Ready | Opening | Beat | Ended | Revised | Failed | Line | Committed | Oversize
 _READER: TypeAdapter[Report] = TypeAdapter(Annotated[Report, Field(discriminator="op")])
 
 

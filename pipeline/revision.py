@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pipeline.outbox import EVERY_CAMERA
-from pipeline.plan import EdgePlan, GroupPlan, RunPlan, StagePlan, UnitPlan, priorities_of
+from pipeline.names import ascii_form
+from pipeline.plan import EVERY_CAMERA, EdgePlan, GroupPlan, RunPlan, StagePlan, UnitPlan, priorities_of
 
 Homes = dict[str, tuple[str, ...]]
 """Unit -> its cameras."""
@@ -36,6 +36,7 @@ def with_cameras(
             replace(
                 _unit(units.get(name, models[group.name]), name, own, homes_of),
                 priorities=priorities_of(own, cameras),
+                live=any(camera in live for camera in own),
             )
             for group in plan.groups
             for name, own in dealt[group.name].items()
@@ -88,7 +89,7 @@ def _deal(group: GroupPlan, units: Mapping[str, UnitPlan], cameras: list[str]) -
 def _home(group: GroupPlan, homes: Mapping[str, list[str]], camera: str) -> str:
     """The unit of a new camera: the emptiest that has room, or a new one."""
     if group.cameras == 1:
-        return f"{group.name}.{camera}"
+        return f"{group.name}.{ascii_form(camera)}"
     fresh = next(f"{group.name}.{n}" for n in range(len(homes) + 1) if f"{group.name}.{n}" not in homes)
     if group.cameras:
         open_to_more = [name for name, own in homes.items() if len(own) < group.cameras]

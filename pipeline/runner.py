@@ -7,6 +7,9 @@ BadItem                         handed in again one by one; the one that is bad 
                                 log unless the stage has done that (`told`)
 Unavailable, EnvironmentProblem the same call again, until the outside takes it (`pipeline.hold`)
 UserError                       ends the run
+NeedsNewProcess                 ends this process, and the next one gets the same items
+OSError, MemoryError            of a stage that takes events: as Unavailable. The machine refuses something, and a
+                                committed event waits for it; frames are too many to wait
 anything else                   a bug of the stage: as BadItem, with its traceback in the log
 """
 
@@ -18,12 +21,13 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from pipeline.errors import BadItem, UserError
+from pipeline.errors import BadItem, NeedsNewProcess, Unavailable, UserError
 from pipeline.hold import Closing, GivenUp, Hold
 from pipeline.items import MOST_PARTS, Item
-from pipeline.messages import End, Message
+from pipeline.messages import End, Event, Message
 from pipeline.metrics import Counters, StageTimes
-from pipeline.plan import StagePlan
+from pipeline.plan import EVERY_CAMERA, StagePlan
+from pipeline.scarcity import in_words
 from pipeline.stage import Logger, Stage
 
 BUGS = (Exception, KeyboardInterrupt, SystemExit)
@@ -31,10 +35,10 @@ BUGS = (Exception, KeyboardInterrupt, SystemExit)
 
 
 def ends_the_run(error: BaseException) -> bool:
-    """True for what no stage is to blame for: the user's mistake, the process's end, a person's Ctrl-C."""
+    """True for what no item is to blame for: the user's mistake, the end of the process or of its device, a Ctrl-C."""
     if isinstance(error, KeyboardInterrupt):
         return isinstance(error, GivenUp) or signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    return isinstance(error, UserError | Closing)
+    return isinstance(error, UserError | NeedsNewProcess | Closing)
 
 
 def _is_told(error: BaseException) -> bool:
@@ -88,7 +92,8 @@ class StageRunner:
 
     def end(self, camera: str, end: End) -> list[Message]:
         """See `Runner`."""
-        return self._bounded(camera, self._guarded(camera, lambda: self._declared(self.stage.finish(camera, end))))
+        counted = "" if camera == EVERY_CAMERA else camera
+        return self._bounded(counted, self._guarded(counted, lambda: self._declared(self.stage.finish(camera, end))))
 
     def _bounded(self, camera: str, made: list[Message]) -> list[Message]:
         """As many messages as there are keys for those made of one item."""
@@ -128,7 +133,8 @@ class StageRunner:
             return [self._run_one(item) for item in items]
 
     def _run_one(self, item: Item) -> list[Message]:
-        return self._guarded(item.camera, lambda: self._call([item])[0])
+        # The camera of the stamp: to a sink, the events of all cameras come under one name.
+        return self._guarded(item.stamp.camera, lambda: self._call([item])[0])
 
     def _guarded(self, camera: str, call: Callable[[], list[Message]]) -> list[Message]:
         """What a call makes; nothing, counted and told, where it goes wrong: a bug must not cost other items."""
@@ -157,7 +163,7 @@ class StageRunner:
 
     def _call(self, items: Sequence[Item]) -> list[list[Message]]:
         started = time.perf_counter_ns()
-        outputs = self._declared(self.stage.process([item.payload for item in items]))
+        outputs = self._processed(items)
         self.times.add(time.perf_counter_ns() - started, len(items))
         if len(items) == 1:
             return [outputs]
@@ -166,3 +172,12 @@ class StageRunner:
         for output in outputs:
             places[output.stamp[:3]].append(output)
         return rows
+
+    def _processed(self, items: Sequence[Item]) -> list[Message]:
+        try:
+            return self._declared(self.stage.process([item.payload for item in items]))
+        except (OSError, MemoryError) as error:
+            if not any(isinstance(item.payload, Event) for item in items):
+                raise
+            refused = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+            raise Unavailable(f"cannot deliver events: {in_words(error) or refused}; they wait") from error

@@ -12,16 +12,18 @@ from pathlib import Path
 from pipeline.errors import EnvironmentProblem, Shortage
 
 _LEAST_ADDRESS_SPACE = 2 << 30
-_SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
+_SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN})
 _PATIENCE_S = 5.0
 _SPARE_DESCRIPTORS = 16
 """For whoever asks the supervisor something: ZeroMQ aborts a process that has none left for a connection over ipc."""
 _FILES = "raise the limit (ulimit -n for open files)"
 _PROCESSES = "raise the limit (ulimit -u for processes)"
+_MEMORY = "free some memory, or raise the limit (ulimit -v, or that of the container)"
 _REMEDIES = {
     errno.EMFILE: _FILES,
     errno.ENFILE: _FILES,
-    errno.ENOMEM: "free some memory, or raise the limit (ulimit -v, or that of the container)",
+    errno.ENOMEM: _MEMORY,
+    errno.ENOBUFS: _MEMORY,
 }
 
 
@@ -70,8 +72,14 @@ def require_descriptors() -> None:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
+_LEAST_DESCRIPTORS = 24
+"""What any command needs before it starts a process."""
+
+
 def require_address_space() -> None:
     """To be called before the large libraries are loaded: with too little they crash, or say what is misleading.
+
+    The same holds for descriptors.
 
     Raises EnvironmentProblem.
     """
@@ -79,6 +87,10 @@ def require_address_space() -> None:
         import resource  # noqa: PLC0415 - there is none on Windows
     except ImportError:
         return
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if descriptors != resource.RLIM_INFINITY and descriptors < _LEAST_DESCRIPTORS:
+        # ZeroMQ would abort the process over the first one that it does not get.
+        raise EnvironmentProblem("Too many open files: raise the limit (ulimit -n for open files)")
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY and limit < _LEAST_ADDRESS_SPACE:
         raise EnvironmentProblem(

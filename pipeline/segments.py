@@ -1,6 +1,6 @@
 """Shared memory as files: what owner and reader of a segment agree on, and what becomes of a dead owner's.
 
-    /dev/shm/camgraph-<uid>-<run>-<unit>.<incarnation>.<k>
+    /dev/shm/camgraph-<uid>-<run>-<token>-<unit>.<incarnation>.<token>
 
       0        magic "CGS1" | slots u32 | stride u64
       64       generation of slot 0, 1, ...           u64 each, written by the owner alone
@@ -8,6 +8,9 @@
 
 The owner holds a lock (flock) on each of its files for life; a file that nobody locks is left over and may go.
 Who may write when is said in `pipeline.slots`.
+
+Everybody on the machine may put files into /dev/shm. So the name of a segment is random, for whoever knew it before
+could take it first, and a file that belongs to another user is never opened, counted or removed: it is reported once.
 """
 
 from __future__ import annotations
@@ -17,11 +20,17 @@ import errno
 import mmap
 import os
 import platform
+import secrets
+import stat
 import struct
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipeline.disk import lock, try_lock
+import structlog
+
+from pipeline.disk import is_at, lock, open_regular, try_lock
 from pipeline.errors import EnvironmentProblem, Shortage
 from pipeline.paths import SHARED_MEMORY
 from pipeline.scarcity import shortage_of
@@ -32,9 +41,9 @@ GENERATIONS_AT = 64
 PAGE = 4096
 ALIGN = 64
 MAX_SLOTS = 65_536
+_BLOCK = 512
+"""The unit of `st_blocks`, whatever the file system."""
 MAX_STRIDE = 1 << 32
-MAX_SEGMENTS = 4
-"""How many segments an owner has at once."""
 
 
 class Descriptor(NamedTuple):
@@ -72,20 +81,21 @@ def data_at(slots: int) -> int:
     return round_up(GENERATIONS_AT + 8 * slots, PAGE)
 
 
-def create_locked(path: Path, size: int) -> int:
-    """A new file of `size` bytes with its pages reserved and its owner's lock on it: its descriptor.
+def create_locked(prefix: str, size: int) -> tuple[str, int]:
+    """A new file of `size` bytes with its pages reserved and its owner's lock on it: its name and its descriptor.
 
     Raises EnvironmentProblem where the memory does not suffice: Shortage where others may give some back.
     """
     while True:
-        path.unlink(missing_ok=True)  # no living process has this name: it holds the supervisor's id
+        name = f"{prefix}.{secrets.token_hex(8)}"
+        path = SHARED_MEMORY / name
         try:
-            fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            fd = open_regular(path, os.O_CREAT | os.O_EXCL | os.O_RDWR)
         except OSError as error:
             raise _refused(error, size) from None
         try:
             lock(fd)
-            if not path.exists():  # a sweep came between the creation and the lock
+            if not is_at(fd, path):  # a sweep came between the creation and the lock
                 os.close(fd)
                 continue
             # Reserves the pages now: without them the first write would end in a bus error.
@@ -94,7 +104,15 @@ def create_locked(path: Path, size: int) -> int:
             path.unlink(missing_ok=True)
             os.close(fd)
             raise _refused(error, size) from None
-        return fd
+        return name, fd
+
+
+def reserve(fd: int, start: int, size: int) -> None:
+    """Reserve so many bytes of a file of `create_locked` from `start` on. Raises EnvironmentProblem as that does."""
+    try:
+        os.posix_fallocate(fd, start, size)
+    except OSError as error:
+        raise _refused(error, size) from None
 
 
 def _refused(error: OSError, size: int) -> EnvironmentProblem:
@@ -107,14 +125,28 @@ def _refused(error: OSError, size: int) -> EnvironmentProblem:
     return shortage_of(error) or EnvironmentProblem(told)
 
 
-def map_locked(path: Path, fd: int, size: int) -> mmap.mmap:
+def map_locked(name: str, fd: int, size: int) -> mmap.mmap:
     """Map a file of `create_locked`, which is removed where that cannot be. Raises EnvironmentProblem."""
     try:
         return mmap.mmap(fd, size, flags=mmap.MAP_SHARED)
     except OSError as error:
-        path.unlink(missing_ok=True)
+        (SHARED_MEMORY / name).unlink(missing_ok=True)
         os.close(fd)
         raise _refused(error, size) from None
+
+
+def open_segment(name: str) -> int:
+    """A descriptor to read a segment with. Raises OSError: FileNotFoundError too if another user has taken its name."""
+    try:
+        fd = open_regular(SHARED_MEMORY / name, os.O_RDONLY)
+    except OSError:
+        if _is_own(os.lstat(SHARED_MEMORY / name)):
+            raise
+    else:
+        if _is_own(os.fstat(fd)):
+            return fd
+        os.close(fd)
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
 
 
 def free_bytes() -> int:
@@ -127,35 +159,73 @@ def free_bytes() -> int:
 
 
 def segments_bytes(prefix: str) -> int:
-    """The size of all segments of one owner."""
+    """The memory that all segments of one owner hold: pages that were given back are no longer among it."""
     total = 0
-    with contextlib.suppress(OSError):  # no descriptor to look with: that must not end a run
-        for path in SHARED_MEMORY.glob(f"{prefix}.*"):
-            with contextlib.suppress(OSError):
-                total += path.stat().st_size
+    for path in _own_files(f"{prefix}."):
+        with contextlib.suppress(OSError):
+            total += path.lstat().st_blocks * _BLOCK
     return total
 
 
 def unlink_prefix(prefix: str) -> int:
-    """Remove the files of a dead owner; how many there were."""
-    found = [path for path in SHARED_MEMORY.glob(f"{prefix}.*") if path.is_file()]
-    for path in found:
-        path.unlink(missing_ok=True)
-    return len(found)
+    """Remove the files of a dead owner; how many there were. Raises nothing."""
+    return sum(_remove(path) for path in _own_files(f"{prefix}."))
 
 
 def sweep() -> list[str]:
-    """Remove this user's segments whose owner is dead; their names."""
-    removed = []
-    for path in SHARED_MEMORY.glob(f"camgraph-{os.getuid()}-*"):
+    """Remove this user's segments whose owner is dead; their names. Raises nothing."""
+    return [path.name for path in _own_files(f"camgraph-{os.getuid()}-") if _is_left_over(path) and _remove(path)]
+
+
+def _is_left_over(path: Path) -> bool:
+    try:
+        fd = open_regular(path, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        return try_lock(fd)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+
+
+def _remove(path: Path) -> bool:
+    try:
+        path.unlink()
+    except OSError:
+        return False
+    return True
+
+
+def _own_files(start: str) -> Iterator[Path]:
+    """This user's files whose name starts so; those of others are passed over and reported. Raises nothing."""
+    try:
+        names = [name for name in os.listdir(SHARED_MEMORY) if name.startswith(start)]  # noqa: PTH208 - a hot path
+    except OSError:  # no descriptor to look with: that must not end a run
+        return
+    for name in names:
         try:
-            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            found = os.lstat(SHARED_MEMORY / name)
         except OSError:
             continue
-        try:
-            if try_lock(fd):
-                path.unlink(missing_ok=True)
-                removed.append(path.name)
-        finally:
-            os.close(fd)
-    return removed
+        if _is_own(found) and stat.S_ISREG(found.st_mode):
+            yield SHARED_MEMORY / name
+
+
+def _is_own(found: os.stat_result) -> bool:
+    if found.st_uid != os.getuid():
+        _report_foreign(found.st_uid)
+    return found.st_uid == os.getuid()
+
+
+@cache
+def _report_foreign(owner: int) -> None:
+    """Once for each owner: there may be many files, and they are looked at often."""
+    structlog.get_logger().warning(
+        "foreign_files_left_alone",
+        folder=str(SHARED_MEMORY),
+        named=f"camgraph-{os.getuid()}-*",
+        owner=owner,
+        hint="another user has put files there that are named as this user's; nothing of this run is lost by them",
+    )

@@ -33,16 +33,25 @@ class HandContext:
     graph: str = "test"
     cameras: tuple[str, ...] = ("cam",)
     worker: int = 0
+    workers: int = 1
+    beside_sources: bool = False
     threads: int = 1
+    batch_max: int = 1
+    cores: int = 1
     incarnation: int = 1
     outputs_leave: bool = False
+    slots: int = 0
     log: Logger = field(default_factory=structlog.get_logger)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     files: list[Path] = field(default_factory=list)
+    openings: list[tuple[str, float]] = field(default_factory=list)
+    """What has been said to take long in `open`, and for how many seconds it may."""
     signs: list[float] = field(default_factory=list)
     """When a source has said that it is alive (monotonic seconds)."""
     camera_states: list[tuple[str, str, str]] = field(default_factory=list)
     """(camera, state, why) of all that a source has said of its camera."""
+    troubles: dict[str, str] = field(default_factory=dict)
+    """Camera ("" for all) -> what the stage cannot do at present."""
     camera_facts: dict[str, dict[str, str | float]] = field(default_factory=dict)
 
     def new_arrays(self, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, Array]:
@@ -50,6 +59,14 @@ class HandContext:
 
     def count(self, name: str, camera: str, n: int = 1) -> None:
         self.counts[name, camera] += n
+
+    def trouble(self, why: str, camera: str = "") -> None:
+        self.troubles.pop(camera, None)
+        if why:
+            self.troubles[camera] = why
+
+    def opening(self, doing: str, within_s: float = 0.0) -> None:
+        self.openings.append((doing, within_s))
 
     def alive(self) -> None:
         self.signs.append(time.monotonic())

@@ -17,14 +17,16 @@ items. Input arrays are read-only and valid only during the call: what a stage k
 
 Raising `BadItem` from `process` when it was handed one item drops that item and counts it; with several items
 the runtime hands them in again one by one. `Unavailable` and `EnvironmentProblem` say that the outside does not take
-it now: the same call is made again each second until it does, and what comes behind waits. A `UserError` ends the run.
-Any other exception is a bug of the stage: logged with its traceback, the item dropped and counted as `error`.
+it now: the same call is made again each second until it does, and what comes behind waits. So is a call with events
+that raises an OSError or a MemoryError: a committed event is not lost because a descriptor or a disk is missing. A sink
+that knows an event to be one that can never be delivered raises `BadItem`. A `UserError` ends the run. Any other
+exception is a bug of the stage: logged with its traceback, the item dropped and counted as `error`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, get_args
 
@@ -38,6 +40,11 @@ class Settings(BaseModel):
     """Base of all settings: unknown keys are refused, values are frozen, every field has a description."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    stand_ins: ClassVar[Mapping[tuple[str, ...], Any]] = {}
+    """What takes the place of a value that is wrong or missing, so that all the rest can be checked: its path (`*` for
+    any key or index) -> the value, or a function that makes it of the wrong one. Everything else that is wrong is left
+    out."""
 
 
 class CameraSettings(Settings):
@@ -70,6 +77,9 @@ class Logger(Protocol):
     def exception(self, event: str, **keys: Any) -> Any: ...
 
 
+FrameSize = tuple[int, int]
+"""Width and height in pixels."""
+
 AwayState = Literal["stalled", "lost", "unauthorised", "gone"]
 AWAY: frozenset[AwayState] = frozenset(get_args(AwayState))
 CameraState = Literal["connecting", "live", AwayState]
@@ -87,14 +97,25 @@ class Context(Protocol):
     """The cameras whose items this instance may see."""
     worker: int
     """Which of the processes of its stage this one is, from 0."""
+    workers: int
+    """How many processes its stage has."""
+    beside_sources: bool
+    """True where the sources of its cameras are in its process."""
     threads: int
     """In how many threads `process` may be called at once."""
+    batch_max: int
+    """The most items of one call of `process`."""
+    cores: int
+    """How many cores one call of `process` may use: 1, but where one process runs the whole graph, call by call."""
     incarnation: int
     """1 at the start of a run; grows when the process had to be started again."""
     state_folder: Path
     """A folder of this stage in this run; it outlives a restart of the process, not the run."""
     outputs_leave: bool
     """True where something that this stage makes goes to another process: see `new_arrays`."""
+    slots: int
+    """So many large outputs of one camera may lie in shared memory at once, and for each there is room for the largest;
+    0 where they stay in the process."""
     base_folder: Path
     """The folder of the graph file: relative paths in settings are relative to it."""
     log: Logger
@@ -111,6 +132,21 @@ class Context(Protocol):
         """Add to a counter that shows in status and metrics; a dropped frame is `dropped.<reason>`.
 
         What is dropped makes the run end with status 1; what a stage leaves out on purpose is `skipped.<reason>`.
+        """
+
+    def trouble(self, why: str, camera: str = "") -> None:
+        """Say what the stage cannot do at present although it goes on, and "" once it can again.
+
+        Status shows it by the stage's name, with since when, and `camgraph status --check` is not healthy meanwhile. A
+        stage that raises `Unavailable` or `EnvironmentProblem` need not say anything. `why` is for people, and without
+        secrets; `camera`: whose items it concerns, if not all.
+        """
+
+    def opening(self, doing: str, within_s: float = 0.0) -> None:
+        """Say in `open` what takes long (`building engine 2 of 4`), and for how many seconds from now it may.
+
+        Until then the process does not count as hung, whatever `open_s` is, and status shows what it is doing. ""
+        once it is done.
         """
 
     def alive(self) -> None:
@@ -140,6 +176,8 @@ class Upstream:
     """Stage -> what it says in `describe`, in the order of the graph."""
     before: Mapping[str, frozenset[str]] | None = None
     """Stage -> all those before it; None where they are a chain."""
+    beside: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """For a stage that makes nothing: the other readers of those that it reads from -> what they say."""
 
     def nearest(self, *facts: str) -> Mapping[str, Mapping[str, Any]]:
         """Of the stages that say one of these facts, those from which one comes without passing another of them.
@@ -174,6 +212,9 @@ class Stage(Generic[S]):
     own_thread: ClassVar[bool] = False
     """True where `process` takes long: it runs beside the loop, so that the next batch is gathered meanwhile."""
 
+    lighter: ClassVar[str] = "`max_fps`"
+    """What gives it less to do, for people: said where it limits a run, and no core is free for more of it."""
+
     adapts: ClassVar[tuple[str, ...]] = ()
     """Its settings that follow from what its readers want of it (`wants`), where nobody wrote them."""
 
@@ -187,6 +228,25 @@ class Stage(Generic[S]):
     @classmethod
     def check(cls, settings: Any, base_folder: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:
         """Problems that only the files named in the settings show: ((path of the key), text). Runs in `check`."""
+        return ()
+
+    @classmethod
+    def check_cameras(
+        cls, settings: Any, base_folder: Path, cameras: Mapping[str, FrameSize | None]
+    ) -> Iterable[tuple[tuple[str | int, ...], str]]:
+        """Problems of settings that are for certain cameras, as `check` has them. Runs in `check`, and when a camera is
+        added to a run. `cameras`: all that there are, with the size of their frames as far as it is known.
+        """
+        return ()
+
+    @classmethod
+    def remarks(cls, settings: Any, base_folder: Path, cameras: Mapping[str, FrameSize | None]) -> Iterable[str]:
+        """Sentences on settings that are right, and perhaps not meant so. Asked when `check_cameras` has no problem."""
+        return ()
+
+    @classmethod
+    def remarks_alone(cls, settings: Any, base_folder: Path, cameras: Sequence[str]) -> Iterable[str]:
+        """As `remarks`, on what cannot work for these cameras, whose frames are each a moment by itself."""
         return ()
 
     @classmethod
@@ -210,6 +270,14 @@ class Stage(Generic[S]):
     def describe(cls, settings: Any) -> Mapping[str, Any]:
         """What the stages behind this one may want to know of it, by name. Only what is certain before it runs."""
         return {}
+
+    @classmethod
+    def environment(cls, settings: Any) -> Iterable[str]:
+        """Names of variables of the environment that it reads: no others of the user's reach its process.
+
+        `*` at the end stands for any letters. They are set before the stage is made, and before its module is imported.
+        """
+        return ()
 
     @classmethod
     def large_messages(cls, settings: Any) -> int:
@@ -265,6 +333,11 @@ class Source(Generic[S]):
         self.context = context
 
     @classmethod
+    def environment(cls, settings: Any) -> Iterable[str]:
+        """As `Stage.environment`."""
+        return ()
+
+    @classmethod
     def is_live(cls, camera_settings: Any) -> bool:
         """Live sources must never wait for their readers; others never lose a frame. Decides the edges' policies."""
         return False
@@ -282,6 +355,29 @@ class Source(Generic[S]):
     @classmethod
     def check_camera(cls, camera_settings: Any, base_folder: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:
         """Problems with one camera's settings that need a look at the disk: ((path of the key), text)."""
+        return ()
+
+    @classmethod
+    def unreadable(cls, camera_settings: Any, base_folder: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:
+        """Why no frame can come of this camera although its settings are right: ((path of the key), text).
+
+        `camgraph check` takes it for a mistake; a run goes on with the other cameras. Not what `check_camera` says.
+        """
+        return ()
+
+    @classmethod
+    def frame_size(cls, camera_settings: Any, base_folder: Path) -> FrameSize | None:
+        """Width and height of all frames of this camera, or None where only opening it would tell."""
+        return None
+
+    @classmethod
+    def frames_alone(cls, camera_settings: Any, base_folder: Path) -> bool:
+        """Whether each frame of this camera is a moment by itself (`Stamp.alone`). May look at the disk."""
+        return False
+
+    @classmethod
+    def camera_remarks(cls, camera_settings: Any, base_folder: Path) -> Iterable[str]:
+        """Sentences on a camera that is right, for whoever checks the graph. Asked when `check_camera` is content."""
         return ()
 
     @classmethod

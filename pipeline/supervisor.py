@@ -26,17 +26,19 @@ from pipeline.control import ControlServer
 from pipeline.deaths import Death, EndCameras, EndRun, hint_at, is_finite, judge, lost_at_close
 from pipeline.errors import EXIT_GAVE_UP
 from pipeline.fleet import CLOSE_S, Fleet
+from pipeline.health import Phase
 from pipeline.membership import Membership
 from pipeline.metrics import reason_line
 from pipeline.notices import Notices
 from pipeline.outcome import Outcome
 from pipeline.plan import RunPlan
 from pipeline.process import Process
-from pipeline.reports import Beat, Committed, Ended, Failed, Ready, Report, Revised
+from pipeline.reports import Beat, Committed, Ended, Failed, Opening, Ready, Report, Revised
 from pipeline.requests import Requests
 from pipeline.run_folder import RunFolder
 from pipeline.segments import sweep
 from pipeline.status import Meter, read_event
+from pipeline.wanted import Loader
 from pipeline.watchdog import Watchdog
 
 _LOOP_MS = 100
@@ -47,9 +49,18 @@ _NOTICES_S = 2.0
 
 
 class Supervisor:
-    """One run. `tell` is called now and then (about ten times a second) and must return at once."""
+    """One run. `tell` is called now and then (about ten times a second) and must return at once.
 
-    def __init__(self, plan: RunPlan, folder: RunFolder, tell: Callable[[Supervisor], None] | None = None) -> None:
+    `loader`: who loads the graph file when it has changed; without one, only plans that are loaded can be taken over.
+    """
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        folder: RunFolder,
+        tell: Callable[[Supervisor], None] | None = None,
+        loader: Loader | None = None,
+    ) -> None:
         self.folder = folder
         self.outcome = Outcome()
         self.events: deque[dict[str, Any]] = deque(maxlen=_KEPT_EVENTS)
@@ -59,8 +70,8 @@ class Supervisor:
         self._log = structlog.get_logger()
         self._fleet = Fleet(plan, folder, self)
         self._membership = Membership(plan, self._fleet, self._log)
-        requests = Requests(self, self._membership, self._log)
-        self._control = ControlServer(folder.control, requests.answer)
+        self._requests = Requests(self, self._membership, self._log, loader)
+        self._control = ControlServer(folder.control, self._requests.answer)
         self._fleet.poller.register(self._control.socket, zmq.POLLIN)
         self._notices = Notices(folder.name, plan.graph, outbox=any(p.has_outbox for p in self.processes))
         self._cameras = Cameras(plan, self._notices, self._log)
@@ -72,6 +83,9 @@ class Supervisor:
         self._closing_since = 0.0
         self._stop_since = 0.0
         self._hurried = False
+        self._to_reload = False
+        self.can_reload = bool(loader and plan.file)
+        """Whether `reload` does something."""
 
     # ---- from outside; may be called from a signal handler
 
@@ -82,6 +96,10 @@ class Supervisor:
             self._closing_since = self._closing_since or time.monotonic()
         self._stop_since = self._stop_since or time.monotonic()
         self._cameras.stop()
+
+    def reload(self) -> None:
+        """Take the graph file over as it is now, as soon as the run goes on; what comes of it is logged."""
+        self._to_reload = self.can_reload
 
     @property
     def plan(self) -> RunPlan:
@@ -98,9 +116,18 @@ class Supervisor:
         """The processes of the run."""
         return self._fleet.processes
 
+    @property
+    def _phase(self) -> Phase:
+        if self._stop_since or self._closing_since:
+            return "stopping"
+        return "running" if self._running else "starting"
+
     def status(self) -> dict[str, Any]:
         """The state of the run as plain values."""
-        status = self.meter.status(list(self.processes), list(self.events), self._cameras.now(), self._fleet.departed)
+        now, processes = time.monotonic(), list(self.processes)
+        plights = {process.plan.name: plight for process in processes if (plight := process.plight(now))}
+        departed = self._fleet.departed
+        status = self.meter.status(processes, list(self.events), self._cameras.now(), departed, plights)
         cameras = status["cameras"]
         # One that was given other settings has come after all others, and has its place in the graph file still.
         ordered = {name: cameras[name] for name in self._membership.wanted if name in cameras}
@@ -134,10 +161,17 @@ class Supervisor:
         if not self._closing_since:
             self._look_for_end(now)
         if self._running and not self._closing_since:
+            if self._to_reload:
+                self._to_reload = False  # before the file is read: a signal that comes meanwhile counts
+                if not self._requests.reload():
+                    self._to_reload = True
+            self._requests.turn()
             self._membership.turn(stopping=bool(self._stop_since))
             self._take_over(self.plan)
         waiting = self._membership.joining if self._running else self.plan.camera_settings
         self.meter.rest(self._membership.paused, waiting)
+        self.meter.enter(self._phase)
+        self.meter.look(list(self.processes))
         if self._tell and now >= self._next_tell:
             self._next_tell = now + _LOOP_MS / 1000
             self._tell(self)
@@ -149,7 +183,7 @@ class Supervisor:
             self._cameras.follow(plan, self._membership.wanted)
 
     def _listen(self) -> None:
-        if self._control.socket in self._fleet.listen(_LOOP_MS):
+        if self._control.socket in self._fleet.listen(_LOOP_MS) or self._control.owes:
             self._control.serve()
 
     def _steer(self, process: Process, now: float) -> None:
@@ -185,6 +219,8 @@ class Supervisor:
         match report:
             case Ready():
                 self._ready(process, report.endpoint)
+            case Opening():
+                process.note_opening(report)
             case Beat():
                 process.note_beat(report)
                 self.meter.note_ages(process.plan.name, report.ages)
@@ -229,6 +265,7 @@ class Supervisor:
             return
         delay = process.back_off(opened=opened, most_s=_LONGEST_WAIT_AFTER_STOP_S if self._stop_since else math.inf)
         death = process.death(status, opened=opened)
+        process.died_of = reason_line(process.killed_for or death.told)
         hint = hint_at(status, process.killed_for)
         more = {**({"why": death.failure[1]} if death.failure else {}), **({"hint": hint} if hint else {})}
         self._log.warning("process_died", unit=death.unit, reason=death.reason, restart_s=delay, **more)
@@ -286,9 +323,12 @@ class Supervisor:
         """Close all processes: asked first, and in the end killed."""
         self._closing_since = self._closing_since or time.monotonic()
         ended = {camera: how for process in self.processes for camera, how in process.ended.items()}
-        statuses = {camera: status for p in self.processes if p.plan.sources for camera, status in p.end_status.items()}
+        # The run may be over before the source itself has reported; it counts most, for it may have been given up.
+        sources_last = sorted(self.processes, key=lambda process: bool(process.plan.sources))
+        statuses = {camera: status for p in sources_last for camera, status in p.end_status.items() if status}
         self.outcome.add_camera_errors(ended, self.plan.camera_settings, statuses)
-        self.outcome.add_absent(self._cameras.absent(), ended)
+        in_order = bool(self._stop_since) and not self._hurried
+        self.outcome.add_absent(self._cameras.absent(), ended, stopped=in_order)
         for process in self.processes:
             if process.trouble and process.trouble not in self.outcome.problems:
                 self.outcome.add(EXIT_GAVE_UP, f"{process.plan.name} did not open again: {process.trouble}")
@@ -296,3 +336,4 @@ class Supervisor:
         for counts in (self._fleet.departed, *(process.counts() for process in self.processes)):
             self.outcome.add_losses(counts, edges_drop=self.plan.edges_drop)
         self._running = False
+        self.meter.enter("over")

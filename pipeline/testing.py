@@ -11,9 +11,11 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 from pipeline.local import LocalRun
+from pipeline.outbox_folder import outbox_held
 from pipeline.outcome import Outcome
 from pipeline.plan import RunPlan
 from pipeline.run_folder import RunFolder
@@ -38,8 +40,9 @@ def run_graph(
     `limit_s` is stopped and fails the test.
     """
     if plan.in_process:
-        local = LocalRun(plan)
-        return local.run(), local.status()
+        with outbox_held(plan):
+            local = LocalRun(plan)
+            return local.run(), local.status()
     folder = RunFolder(plan.graph)
     late = time.monotonic() + limit_s
 
@@ -51,8 +54,6 @@ def run_graph(
             supervisor.stop()
             supervisor.stop()
 
-    supervisor = Supervisor(plan, folder, look)
-    try:
+    with closing(folder), outbox_held(plan):
+        supervisor = Supervisor(plan, folder, look)
         return supervisor.run(), supervisor.status()
-    finally:
-        folder.close()

@@ -76,6 +76,11 @@ class Vitals:
             custody=self._outlet.in_custody,
             slots=self._ring.in_use,
             held=self._hold.waits_for or (self._dispatch.waits_for if self._dispatch else ""),
+            troubles=[
+                *self._hold.troubles,
+                *self._counters.troubles,
+                *(self._dispatch.troubles if self._dispatch else ()),
+            ],
             camera_changes=changes,
             camera_facts=self._counters.camera_facts,
         )

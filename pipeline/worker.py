@@ -19,6 +19,7 @@ import zmq
 
 from pipeline.boot import Boot, Builder
 from pipeline.channel import Channel
+from pipeline.confidential import forbid_dumps
 from pipeline.context import Collector, Pulse
 from pipeline.dispatch import Dispatch
 from pipeline.errors import CamgraphError
@@ -32,6 +33,7 @@ from pipeline.metrics import Counters
 from pipeline.outbox import Outbox
 from pipeline.outlet import Outlet
 from pipeline.plan import slots_of
+from pipeline.redaction import hide
 from pipeline.roster import revise
 from pipeline.segments import require_ordered_stores
 from pipeline.slots import SlotRing
@@ -107,6 +109,7 @@ class Worker:
             collector=self._collector,
             hold=self._hold,
             allocate=partial(new_arrays, self._ring),
+            report_opening=lambda doing, within_s: self._channel.send("opening", doing=doing, within_s=within_s),
         )
 
     def _make_inlet(self) -> Inlet | None:
@@ -225,6 +228,8 @@ class Worker:
             self._dispatch.turn()
         if self._inlet:
             self._inlet.flush()
+        if self._plan.sources and self._plan.live:  # a file keeps what it has been given: it would end for want of it
+            self._ring.tend(time.monotonic())
         self._vitals.tell_in_time()
 
     def _pause(self, seconds: float) -> bool:
@@ -264,6 +269,9 @@ class Worker:
                 self._order.add(message["op"])
 
     def _revise(self, boot: Boot, number: int) -> None:
+        hide(boot.secrets)
+        if boot.confidential:
+            forbid_dumps()
         ways = (self._unit, self._inlet, self._outlet)
         problem = revise(boot, *ways, ring=self._ring, sources=self._sources, new_feed=self._new_feed)
         if not problem:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.paths import ASSET_PREFIX
+from pipeline.paths import ASSET_PREFIX, lost_home
 from pipeline.spelling import did_you_mean
 
 MODELS = ("movenet-multipose.onnx", "movenet-lightning.onnx", "movenet-thunder.onnx")
@@ -15,5 +15,6 @@ def how_to_get(text: str, known: Sequence[str]) -> str:
     """What to do about `asset:NAME` that is not on this machine: pull it, or name another one of these."""
     name = text.removeprefix(ASSET_PREFIX)
     if name in known:
-        return f"get it with `camgraph assets pull {name}`"
+        home = lost_home()
+        return f"get it with `camgraph assets pull {name}`" + (f"; {home}" if home else "")
     return f"`camgraph assets pull` has no asset of this name, but {', '.join(known)}{did_you_mean(name, known)}"

@@ -13,17 +13,20 @@ from pathlib import Path
 
 from av.video.reformatter import VideoReformatter
 
-from pipeline.errors import UserError
+from pipeline.errors import BadItem, UserError
 from pipeline.messages import Stamp
-from pipeline.stage import Context, Settings, Source, Stop
+from pipeline.stage import Context, FrameSize, Settings, Source, Stop
 from stages.messages import Frame
-from stages.reading import addresses, inspection, pixels
+from stages.reading import addresses, examiner, inspection, pictures, pixels
 from stages.reading.camera import Camera
+from stages.reading.examination import Answer
 from stages.reading.live.live_camera import LiveCamera
 from stages.reading.live.timeouts import timeouts_of
-from stages.reading.probe import frame_bytes
+from stages.reading.live.verdicts import Dropped
+from stages.reading.probe import largest_frame
 from stages.reading.recording import Recording
 from stages.reading.shots import Shot, Shots
+from stages.reading.slot_memory import SlotMemory
 
 __all__ = ["Camera", "Capture"]
 
@@ -41,6 +44,12 @@ class Capture(Source[Settings]):
         super().__init__(settings, camera, camera_settings, context)
         self._reformatter = VideoReformatter()
         self._live_camera: LiveCamera | None = None
+        self._slot_memory = SlotMemory(camera_settings.memory_mb, context.slots, self._stated_bytes)
+
+    @classmethod
+    def environment(cls, settings: Settings) -> Iterable[str]:
+        """FFmpeg's: how HTTP cameras are reached."""
+        return ("http_proxy", "no_proxy")
 
     @classmethod
     def is_live(cls, camera_settings: Camera) -> bool:
@@ -53,18 +62,57 @@ class Capture(Source[Settings]):
 
     @classmethod
     def check_camera(cls, camera_settings: Camera, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
-        problem = inspection.what_is_wrong(camera_settings.url, base_folder)
+        problem = inspection.what_is_wrong(
+            camera_settings.url,
+            base_folder,
+            playlist=camera_settings.playlist,
+            memory_mb=camera_settings.memory_mb,
+        )
         if problem:
-            yield ("url",), problem
+            yield ("url",), problem + inspection.what_was_meant(camera_settings.url, base_folder)
         for name, why in camera_settings.idle_settings():
             yield (name,), why
+
+    @classmethod
+    def unreadable(cls, camera_settings: Camera, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
+        found = None if addresses.is_live(camera_settings.url) else _examined(camera_settings, base_folder)
+        if found and found.unreadable and not found.refused:
+            yield ("url",), found.unreadable
+
+    @classmethod
+    def frames_alone(cls, camera_settings: Camera, base_folder: Path) -> bool:
+        if addresses.is_live(camera_settings.url):
+            return False
+        path = camera_settings.path(base_folder)
+        return pictures.is_album(path) and camera_settings.film_fps(path) is None
+
+    @classmethod
+    def camera_remarks(cls, camera_settings: Camera, base_folder: Path) -> Iterable[str]:
+        if addresses.is_live(camera_settings.url):
+            return
+        found = _examined(camera_settings, base_folder)
+        if found and not found.refused and not found.unreadable:
+            path = camera_settings.path(base_folder)
+            if pictures.is_album(path):
+                yield _of_pictures(camera_settings, path)
+                if camera_settings.film_fps(path) is None and camera_settings.start_at is None:
+                    return  # each has a date of its own, or none
+            name = pictures.first_name(path)
+            yield camera_settings.beginning(name, found.metadata).sentence(camera_settings.time_zone)
+
+    @classmethod
+    def frame_size(cls, camera_settings: Camera, base_folder: Path) -> FrameSize | None:
+        if addresses.is_live(camera_settings.url):
+            return None
+        found = _examined(camera_settings, base_folder)
+        return found.frame_size if found else None
 
     @classmethod
     def slot_bytes(cls, camera_settings: Camera, base_folder: Path) -> int | None:
         if addresses.is_live(camera_settings.url):
             return None
-        path = camera_settings.path(base_folder)
-        return frame_bytes(path) if path.is_file() or path.is_dir() else None
+        found = _examined(camera_settings, base_folder)
+        return found.frame_bytes if found else None
 
     def frames(self, stop: Stop, resume: Stamp | None) -> Iterator[Frame]:
         if not addresses.is_live(self.camera_settings.url):
@@ -87,6 +135,7 @@ class Capture(Source[Settings]):
 
     def _frame(self, shot: Shot) -> Frame:
         picture = pixels.picture_of(shot.content)
+        self._require_room(picture)
         # What may fail comes first: memory that is taken for a frame goes with it, and is not given back before.
         planes = pixels.planes_of(shot.content, picture, self._reformatter)
         if picture.format == "yuv420p" and not self.context.outputs_leave:
@@ -94,3 +143,35 @@ class Capture(Source[Settings]):
         out = self.context.new_arrays({"pixels": (picture.shape, "uint8")})["pixels"]
         pixels.fill(out, planes)
         return Frame(shot.stamp, out, picture.width, picture.height, picture.format)
+
+    def _require_room(self, picture: pixels.Picture) -> None:
+        """Raises Dropped, or BadItem for a file, where this camera may not have the memory."""
+        why = self._slot_memory.why_too_large(picture)
+        if why and addresses.is_live(self.camera_settings.url):
+            raise Dropped(f"too much memory: {why}")
+        if why:
+            raise BadItem("too_much_memory", f"{addresses.file_of(self.camera_settings.url)}: {why}")
+
+    def _stated_bytes(self) -> int:
+        camera = self.camera_settings
+        if addresses.is_live(camera.url):
+            return 0
+        largest = largest_frame(camera.path(self.context.base_folder), playlist=camera.playlist)
+        return largest.frame_bytes if largest else 0
+
+
+def _of_pictures(camera: Camera, path: Path) -> str:
+    count, fps = len(pictures.list_pictures(path)), camera.film_fps(path)
+    if fps is not None:
+        return f"{count} pictures, a film of {fps:g} frames a second (if they are photographs: sequence: false)"
+    if count == 1:
+        return "a photograph"
+    return f"{count} photographs, each judged by itself (if they are a film, say its rate, as fps: 10)"
+
+
+def _examined(camera: Camera, base_folder: Path) -> Answer | None:
+    """What another process says of its file or folder; None where there is none."""
+    path = camera.path(base_folder)
+    if not path.is_file() and not path.is_dir():
+        return None
+    return examiner.examine(path, playlist=camera.playlist, memory_mb=camera.memory_mb)

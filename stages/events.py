@@ -22,13 +22,14 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from pipeline.camera_states import LossEnd
+from pipeline.foreign_text import printable_json
 from pipeline.messages import Event, Stamp
 from pipeline.notices import CAMERA_SCHEMA
 from pipeline.stage import AwayState
 
 SCHEMA = "urn:camgraph:event:1"
 Phase = Literal["start", "update", "end", "single"]
-Clock = Literal["ntp", "wall", "file"]
+Clock = Literal["ntp", "wall", "start_at", "metadata", "name", "file"]
 Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$", description="UTC, RFC 3339")]
 Hex = Annotated[str, Field(pattern="^[0-9a-f]+$")]
 
@@ -64,7 +65,11 @@ class FrameName(Part):
     time_base: tuple[int, int] = Field(description="Numerator, denominator")
     width: int
     height: int
-    clock: Clock | None = Field(None, description="What the times are: the camera's, this machine's, or the file's")
+    clock: Clock | None = Field(
+        None,
+        description="Whose the times are. Live: the camera's (ntp) or this machine's (wall). Files: when it began is "
+        "said by the graph (start_at), its metadata or its name; file: it has no date, and times count from 1970",
+    )
 
 
 class Comparison(Part):
@@ -278,4 +283,4 @@ def incident_event(
     )
     plain = whole.model_dump(mode="json", exclude_none=True)
     body = json.dumps(plain, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return Event(stamp, event_id, data.incident, data.phase, body.encode())
+    return Event(stamp, event_id, data.incident, data.phase, printable_json(body).encode())

@@ -17,26 +17,30 @@ import numpy as np
 from pipeline.cores import usable_cores
 from pipeline.errors import BadItem, EnvironmentProblem, SettingError, Unavailable, UserError
 from pipeline.messages import Array
-from pipeline.stage import Stage, Upstream
+from pipeline.stage import FrameSize, Stage, Upstream
 from stages.inference import onnxruntime_engine
 from stages.inference.batches import BatchRuns, Given, Row
 from stages.inference.contracts import check_size
 from stages.inference.devices import device_of
 from stages.inference.engine import WrongOutput
 from stages.inference.infer_settings import InferSettings
-from stages.inference.model_files import find_model, sha256_of, verify_model
+from stages.inference.model_files import find_libraries, find_model, sha256_of, verify_model
 from stages.inference.model_inputs import (
     first_size,
     inputs_of,
+    memory_problems,
     reading_problems,
     signature_of,
     size_problems,
     told_size,
     wanted_picture,
 )
+from stages.inference.model_memory import ModelMemory, beyond, most_of
 from stages.inference.output_checks import WrongShapes, check_numbers
 from stages.inference.readiness import ReadyModel, ready_model, shares_of_operations
+from stages.inference.signatures import why_not_analysed
 from stages.messages import Tensor
+from stages.vision.batching import engine_order
 from stages.vision.letterbox import Size
 
 __all__ = ["Infer", "InferSettings"]
@@ -44,7 +48,13 @@ __all__ = ["Infer", "InferSettings"]
 IMAGE = "image"
 # Below this a copy into the message is cheaper than a slot.
 LARGE_BYTES = 64 * 1024
-_MOST_TUNED = 16
+_MOST_THREADS = 16
+"""Each holds a batch, and what it makes of it: memory for what more cores than these hardly bring."""
+_ON_THE_WAY = 2
+_BUILD_S = 1800.0
+"""What building one engine of TensorRT may take; usual are minutes."""
+_ENGINES = 2
+"""How many of them all sizes of batches need."""
 
 
 class Infer(Stage[InferSettings]):
@@ -55,6 +65,7 @@ class Infer(Stage[InferSettings]):
     outputs = (Tensor,)
     own_thread = True
     thread_safe = True
+    lighter = "a smaller picture, `max_fps` or a lighter model"
     adapts = ("format", "keypoints", "outputs")
 
     @classmethod
@@ -62,6 +73,10 @@ class Infer(Stage[InferSettings]):
         if settings.server:
             yield from settings.server_problems(settings.server, base_folder)
             return
+        try:
+            find_libraries(settings.custom_ops, base_folder)
+        except UserError as error:
+            yield ("custom_ops",), str(error)
         try:
             path = find_model(settings.file, base_folder)
             signature = signature_of(path, settings, base_folder)
@@ -74,7 +89,19 @@ class Infer(Stage[InferSettings]):
         else:
             yield from reading_problems(signature, settings)
             yield from size_problems(contract, settings)
+            yield from memory_problems(path, contract, settings)
         yield from settings.problems()
+
+    @classmethod
+    def remarks(
+        cls, settings: InferSettings, base_folder: Path, cameras: Mapping[str, FrameSize | None]
+    ) -> Iterable[str]:
+        """That a model was not opened to look at it."""
+        if settings.server:
+            return
+        libraries = find_libraries(settings.custom_ops, base_folder)
+        if why := why_not_analysed(find_model(settings.file, base_folder), libraries):
+            yield f"{settings.file} is {why}; its inputs and outputs are those that the file states"
 
     @classmethod
     def least_workers(cls, settings: InferSettings) -> int:
@@ -82,8 +109,13 @@ class Infer(Stage[InferSettings]):
 
     @classmethod
     def usual_threads(cls, settings: InferSettings, workers: int) -> int:
-        """With `tune: auto` as many as could be worth it: which of them run the model at once is measured."""
-        return max(1, min(_MOST_TUNED, usable_cores() // workers)) if settings.tune and not settings.server else 1
+        """Together with the threads of each run, one for each core; with `tune: auto` it is measured how many of them
+        run the model at once. Where something else than this processor calculates, one travels while another is
+        calculated.
+        """
+        if settings.runs_elsewhere:
+            return _ON_THE_WAY
+        return max(1, min(_MOST_THREADS, usable_cores() // workers // (settings.intra_op_threads or 1)))
 
     @classmethod
     def wants(cls, settings: InferSettings, base_folder: Path) -> Mapping[str, Any]:
@@ -109,10 +141,22 @@ class Infer(Stage[InferSettings]):
     def describe(cls, settings: InferSettings) -> Mapping[str, Any]:
         return settings.facts()
 
+    @classmethod
+    def environment(cls, settings: InferSettings) -> Iterable[str]:
+        return [settings.server.token_env] if settings.server and settings.server.token_env else []
+
     def open(self) -> None:
         began = time.monotonic()
         s = self.settings
-        ready = ready_model(s, self.context)
+        if "tensorrt" in s.providers:  # a model of fixed sizes is built as soon as it is loaded
+            self.context.opening("building an engine of TensorRT, unless it is kept from an earlier start", _BUILD_S)
+        self._memory = ModelMemory(
+            most_of(s.memory_mb, self.context.workers),
+            cameras=len(self.context.cameras) if self.context.beside_sources else 0,
+        )
+        ready = ready_model(s, self.context, self._memory)
+        if not self._builds(ready.engine.provider):
+            self.context.opening("")
         self._engine, self._contract, self._feeds = ready.engine, ready.contract, ready.feeds
         sizes, fastest = ready.sizes, ready.fastest
         most = min(fastest.rows or s.max_rows, self._engine.most_rows or s.max_rows)
@@ -128,6 +172,7 @@ class Infer(Stage[InferSettings]):
             most=most,
             at_once=fastest.at_once,
             stated=s.stated,
+            on_smaller=self._say_smaller,
         )
         self._wrong_shapes = WrongShapes(self.context)
         size = first_size(self._contract, self._engine.signature, s)
@@ -136,6 +181,10 @@ class Infer(Stage[InferSettings]):
             # What nobody named is merely not here.
             say = self.context.log.warning if provider in s.providers else self.context.log.info
             say("provider_unavailable", wanted=provider, runs_on=self._engine.provider, why=why)
+        if isinstance(self._engine, onnxruntime_engine.OnnxRuntimeEngine) and self._engine.not_recorded:
+            self.context.log.warning(
+                "runs_not_recorded", model=self.settings.shown_model, why=self._engine.not_recorded
+            )
         self._say_what_was_opened(ready, round(time.monotonic() - began, 3), told_size(self._contract, size, s))
 
     def _say_what_was_opened(self, ready: ReadyModel, seconds: float, size: str) -> None:
@@ -147,6 +196,8 @@ class Infer(Stage[InferSettings]):
             "pictures": size,
             "seconds": seconds,
         }
+        if not self.settings.runs_elsewhere and not self.settings.tune:
+            facts |= {"at_once": self.context.threads, "threads_each": self._threads_each}
         device = device_of(self.settings.devices, self.context.worker)
         if device is not None:
             there = self._engine.provider in onnxruntime_engine.with_devices()
@@ -159,9 +210,29 @@ class Infer(Stage[InferSettings]):
                 why=f"{self._engine.provider} runs the model, and only OpenVINO calculates in a precision of choice",
             )
 
+    @property
+    def _threads_each(self) -> int:
+        """Of each run on the CPU, before anything is tuned."""
+        return self.settings.intra_op_threads or self.context.cores
+
+    @staticmethod
+    def _builds(provider: str) -> bool:
+        return provider == onnxruntime_engine.PROVIDERS["tensorrt"]
+
+    def _say_building(self, rows: int, number: int, of: int) -> None:
+        """Minutes may pass until the next line, and nothing is wrong."""
+        usual = "some minutes each, unless they are kept from an earlier start"
+        self.context.log.info("building_engine", pictures=rows, number=number, of=of, takes=usual)
+        self.context.opening(f"building engine {number} of {of} of TensorRT, for {rows} pictures at once", _BUILD_S)
+
+    def _say_smaller(self, rows: int, why: str) -> None:
+        self.context.log.warning("batches_smaller", model=self.settings.shown_model, most=rows, why=why)
+
     def close(self) -> None:
         self.__dict__.pop("_runs", None)
         self.__dict__.pop("_engine", None)
+        if memory := self.__dict__.pop("_memory", None):
+            memory.release()
 
     def process(self, items: Sequence[Tensor]) -> Iterable[Tensor]:
         pictures = [self._picture(item) for item in items]
@@ -173,6 +244,8 @@ class Infer(Stage[InferSettings]):
             raise UserError(self._say(str(error))) from None
         except WrongOutput as error:
             raise self._wrong_shapes.dropped(error.output, str(error)) from None
+        except MemoryError:
+            raise BadItem("model_failed", beyond()) from None
 
     def _picture(self, item: Tensor) -> Array:
         """uint8 RGB (n, H, W, 3). Raises UserError where the stage before makes something else."""
@@ -211,7 +284,11 @@ class Infer(Stage[InferSettings]):
         """First runs, so that no frame waits for what providers put off until then (TensorRT its engines)."""
         width, height = size
         try:
-            for count in sizes or (1,):
+            builds = self._builds(self._engine.provider)
+            order = engine_order(sizes) if builds else tuple(sizes or (1,))
+            for number, count in enumerate(order, 1):
+                if builds and number <= _ENGINES:
+                    self._say_building(count, number, min(_ENGINES, len(order)))
                 nobody = Given(np.zeros((count, height, width, 3), np.uint8), self._feeds.of_black(count, size))
                 [rows] = self._runs.rows([nobody])
         except (UserError, WrongOutput) as error:

@@ -18,6 +18,8 @@ from stages.vision.yuv import bgr_to_rgb, i420_to_rgb, planes_to_rgb
 
 Side = Annotated[int, Field(ge=16, le=8192)]
 
+USUAL_MAX_SIDE = 768
+"""Of `size: auto` where nobody has looked at the frames: time grows with the area."""
 IMAGE = "image"
 """The name of the picture in `Tensor.arrays_by_name`: uint8 RGB (1, H, W, 3)."""
 
@@ -25,10 +27,12 @@ IMAGE = "image"
 class PreprocessSettings(Settings):
     """How frames become pictures for a model."""
 
-    size: tuple[Side, Side] | Literal["native"] = Field(
+    size: tuple[Side, Side] | Literal["auto", "native"] = Field(
         (640, 640),
         description="Width and height in pixels; by default what the model behind it wants, else 640 x 640; `native`: "
-        "the frame's own, padded to the right and below to multiples of 32, for models that take any size",
+        "the frame's own, padded to the right and below to multiples of 32, for models that take any size; `auto`: "
+        "what the model wants, and for one that takes any size the frame's own up to `max_side`, which `camgraph run` "
+        "chooses by a look at the files",
     )
     fit: Literal["letterbox", "stretch"] = Field(
         "letterbox", description="letterbox: proportions kept, padded; stretch: over all of the size"
@@ -40,15 +44,25 @@ class PreprocessSettings(Settings):
     )
     max_side: Side | None = Field(
         None,
-        description="With `native`: frames whose longer side exceeds this are made smaller. A model finds best the "
-        "people that are as tall in its picture as those it was trained on",
+        description="With `native` and `auto`: frames whose longer side exceeds this are made smaller; `auto` takes "
+        "768 where nothing is known of the frames. A model finds best the people that are as tall in its picture as "
+        "those it was trained on",
     )
     pad: int = Field(114, ge=0, le=255, description="The grey of the padding; by default the model's, else 114")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _longest_side_alone(cls, values: Any) -> Any:
+        """Who writes a `max_side` and no size means the frame's own, up to that."""
+        open_ = isinstance(values, dict) and values.get("max_side") is not None and "size" not in values
+        return {**values, "size": "auto"} if open_ else values
+
     @model_validator(mode="after")
     def _one_size(self) -> Self:
-        if self.max_side is not None and self.size != "native":
-            raise ValueError("max_side is for `size: native`, and this size is fixed: remove one of them")
+        if self.max_side is not None and not isinstance(self.size, str):
+            raise ValueError(
+                "max_side is for `size: native` and `size: auto`, and this size is fixed: remove one of them"
+            )
         return self
 
 
@@ -81,9 +95,9 @@ class Preprocess(Stage[PreprocessSettings]):
         return Tensor(frame.stamp, {IMAGE: image}, np.array([fit], np.float32), (frame.width, frame.height), size)
 
     def _place(self, frame_size: Size) -> tuple[Size, Fit]:
-        size = self.settings.size
-        if size == "native":
-            most = self.settings.max_side
+        size, most = self.settings.size, self.settings.max_side
+        if isinstance(size, str):
+            most = USUAL_MAX_SIDE if size == "auto" and most is None else most
             return letterbox.native_size(frame_size, most), letterbox.native(frame_size, most)
         if self.settings.fit == "stretch":
             return size, letterbox.stretch_fit(frame_size, size)

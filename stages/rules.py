@@ -16,19 +16,39 @@ from typing import Any, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from pipeline.errors import BadItem, UserError
+from pipeline.errors import BadItem, GraphError, SettingError, UserError
+from pipeline.graph.report import dotted
 from pipeline.messages import End, Event, Message, Stamp
 from pipeline.paths import resolve
-from pipeline.stage import Context, Settings, Stage, Upstream
+from pipeline.spelling import did_you_mean
+from pipeline.stage import Context, FrameSize, Settings, Stage, Upstream
 from stages import events
 from stages.messages import Tracks
-from stages.rulebook.rule_file import Confidence, Lines, RuleFile, RuleList, Zones
-from stages.rulebook.rule_set import ReadyRule, RuleSet, compile_rules, parse_rules, read_rules, rules_text
+from stages.rulebook.camera_check import impossible_alone, outside_frames, unwatched
+from stages.rulebook.evidence import UNITS
+from stages.rulebook.onlooker import picture_of
+from stages.rulebook.rule_file import (
+    RULE_STAND_INS,
+    Confidence,
+    Lines,
+    OtherCameras,
+    RuleFile,
+    RuleList,
+    Zones,
+)
+from stages.rulebook.rule_set import (
+    ReadyRule,
+    RuleSet,
+    compile_rules,
+    examined_rules,
+    parse_rules,
+    rules_text,
+)
+from stages.vision.rules.geometry import Surroundings
 from stages.vision.rules.judge import Evidence, Judge, Picture, Verdict, zones_with
-from stages.vision.rules.people import COCO_17
 
-UNITS = {"x": "px", "y": "px", "length": "px", "frame_width": "px", "frame_height": "px", "pixels": "px",
-         "speed": "px/s", "time": "s", "angle": "deg"}  # fmt: skip
+JUDGED = "judged."
+"""With a rule's id behind it: a counter of the cameras (and epochs) in which its condition was ever true or false."""
 
 
 class ModelSettings(Settings):
@@ -42,6 +62,8 @@ class ModelSettings(Settings):
 class RulesSettings(Settings):
     """Either a file of rules, or the rules themselves with their zones and lines, as they would stand in a file."""
 
+    stand_ins = RULE_STAND_INS
+
     file: str | None = Field(None, min_length=1, description="A file of rules, relative to the graph file")
     text: str | None = Field(
         None,
@@ -51,23 +73,29 @@ class RulesSettings(Settings):
     rules: RuleList = Field(default=[])
     zones: Zones = Field(default={})
     lines: Lines = Field(default={})
+    other_cameras: OtherCameras = Field(default=[])
     min_confidence: Confidence | None = None
     model: ModelSettings | None = Field(None, description="The model that finds the people, for the events")
     clocks: dict[str, events.Clock] = Field(
-        {}, description="Camera -> what its times are (file, wall, ntp), for events; by default as each frame says"
+        {},
+        description="Camera -> whose its times are, for events; by default as each frame says",
     )
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
-        if (self.file is None) == (not self.rules):
+        if self.file is None and not self.rules:
             raise ValueError("expected either `file: rules.yaml` or `rules:`")
-        if self.file is not None and (self.zones or self.lines or self.min_confidence is not None):
-            raise ValueError("zones, lines and min_confidence stand in the file of rules")
         return self
+
+    def beside_file(self) -> Iterator[tuple[tuple[str], str]]:
+        """What belongs into the file of rules, which is judged by alone: (path of the key, text)."""
+        for name in ("rules", "zones", "lines", "other_cameras", "min_confidence"):
+            if self.file is not None and name in self.model_fields_set:
+                yield (name,), f"`{name}` stands in the file of rules, where there is one: remove it here, or `file`"
 
     def whole(self) -> RuleFile:
         """The rules that stand here, as a file."""
-        whole = RuleFile(rules=self.rules, zones=self.zones, lines=self.lines)
+        whole = RuleFile(rules=self.rules, zones=self.zones, lines=self.lines, other_cameras=self.other_cameras)
         if self.min_confidence is None:
             return whole
         return whole.model_copy(update={"min_confidence": self.min_confidence})
@@ -84,7 +112,8 @@ class _Camera:
 class Rules(Stage[RulesSettings]):
     """Tracks -> Events: start, update and end of incidents, or `single` for rules that are told `once`.
 
-    An incident that runs when a camera ends, or begins a new epoch, is ended then. Raises BadItem `nonfinite`.
+    An incident that runs when a camera ends, or begins a new epoch, is ended then. A photograph (`Stamp.alone`) is
+    judged without the frames before it, and each incident in it is a `single` one. Raises BadItem `nonfinite`.
     Joints are known in the order coco-17; of other skeletons conditions about joints stay unknown: that is logged once.
     """
 
@@ -97,15 +126,57 @@ class Rules(Stage[RulesSettings]):
         super().__init__(settings, context)
         self._cameras: dict[str, _Camera] = {}
         self._rules: RuleSet | None = None
-        self._told_of: set[str] = set()
+        self._told_of: set[tuple[str, str]] = set()
+        """(camera, what) of the warnings that have been given."""
 
     @classmethod
     def check(cls, settings: RulesSettings, base_folder: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:
         """Problems of the rules that stand here; raises GraphError with those of a file."""
-        if settings.file is not None:
-            read_rules(resolve(settings.file, base_folder))
-            return ()
-        return [(fault.path, fault.text) for fault in compile_rules(settings.whole())[1]]
+        yield from settings.beside_file()
+        if settings.file is None:
+            yield from ((fault.path, fault.text) for fault in compile_rules(settings.whole())[1])
+            return
+        path, text = _file_of(settings, base_folder)
+        parse_rules(text, str(path))
+
+    @classmethod
+    def check_cameras(
+        cls, settings: RulesSettings, base_folder: Path, cameras: Mapping[str, FrameSize | None]
+    ) -> Iterable[tuple[tuple[str | int, ...], str]]:
+        """Problems with the cameras of these rules; raises GraphError with all of a file."""
+        yield from (
+            (("clocks", name), f"no camera of the graph is called `{name}`{did_you_mean(name, cameras)}")
+            for name in settings.clocks
+            if name not in cameras
+        )
+        if settings.file is None:
+            faults = compile_rules(settings.whole(), cameras)[1]
+            yield from ((fault.path, fault.text) for fault in faults)
+            return
+        path, text = _file_of(settings, base_folder)
+        problems = examined_rules(text, str(path), cameras)[1]
+        if problems:
+            raise GraphError(problems)
+
+    @classmethod
+    def remarks(
+        cls, settings: RulesSettings, base_folder: Path, cameras: Mapping[str, FrameSize | None]
+    ) -> Iterable[str]:
+        if settings.file is None:
+            rules: RuleSet | None = compile_rules(settings.whole())[0]
+        else:
+            path, text = _file_of(settings, base_folder)
+            rules = examined_rules(text, str(path))[0]
+        return unwatched(rules.file, rules.used, cameras) if rules else ()
+
+    @classmethod
+    def remarks_alone(cls, settings: RulesSettings, base_folder: Path, cameras: Sequence[str]) -> Iterable[str]:
+        if settings.file is None:
+            rules: RuleSet | None = compile_rules(settings.whole())[0]
+        else:
+            path, text = _file_of(settings, base_folder)
+            rules = examined_rules(text, str(path))[0]
+        return impossible_alone(rules.file, cameras) if rules else ()
 
     @classmethod
     def follow(cls, settings: RulesSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
@@ -113,8 +184,14 @@ class Rules(Stage[RulesSettings]):
         models = [said["model"] for said in upstream.stages.values() if "model" in said]
         found: dict[str, Any] = {"model": models[0]} if settings.model is None and len(models) == 1 else {}
         if settings.file is not None and settings.text is None:
-            found["text"] = rules_text(resolve(settings.file, base_folder))
+            found["text"] = _file_of(settings, base_folder)[1]
         return found
+
+    @classmethod
+    def describe(cls, settings: RulesSettings) -> Mapping[str, Any]:
+        """What it judges by, as the text of a file, for those who show it."""
+        text = settings.text if settings.file is not None else settings.whole().model_dump_json(by_alias=True)
+        return {"rules": {"file": settings.file, "text": text}} if text is not None else {}
 
     def open(self) -> None:
         self._rules = self._read()
@@ -132,8 +209,8 @@ class Rules(Stage[RulesSettings]):
 
     def _read(self) -> RuleSet:
         if self.settings.file is not None:
-            path = resolve(self.settings.file, self.context.base_folder)
-            return read_rules(path) if self.settings.text is None else parse_rules(self.settings.text, str(path))
+            path, text = _file_of(self.settings, self.context.base_folder)
+            return parse_rules(text, str(path))
         rules, faults = compile_rules(self.settings.whole())
         if faults:
             raise UserError("\n".join(f"{'.'.join(map(str, fault.path))}: {fault.text}" for fault in faults))
@@ -147,34 +224,47 @@ class Rules(Stage[RulesSettings]):
             camera = None
         if camera is None:
             camera = self._cameras[name] = self._begun(item)
-        picture = _picture(item)
+        picture = picture_of(item)
         camera.last = item.stamp
         for verdict in camera.judge.judge(picture):
             yield from self._events(camera, verdict, item.stamp, verdict.why)
+        if item.stamp.alone:
+            yield from self._ended(self._cameras.pop(name), item.stamp, "end")
 
     def _begun(self, item: Tracks) -> _Camera:
         assert self._rules is not None
         name, rules = item.stamp.camera, self._rules
         ready = rules.of_camera(name)
-        judge = Judge([one.rule for one in ready], lambda size: rules.surroundings(name, size))
-        if item.skeleton != "coco-17" and name not in self._told_of:
-            self._told_of.add(name)
+        judge = Judge([one.rule for one in ready], lambda size: self._surroundings(rules, name, size))
+        if item.skeleton != "coco-17" and (name, item.skeleton) not in self._told_of:
+            self._told_of.add((name, item.skeleton))
             self.context.log.warning("joints_unknown", camera=name, skeleton=item.skeleton, expected="coco-17")
         return _Camera(item.stamp.epoch, judge, item.skeleton, item.stamp)
 
+    def _surroundings(self, rules: RuleSet, camera: str, size: FrameSize) -> Surroundings:
+        """The zones and lines of a camera; of a live one it shows only now whether they lie within its frames."""
+        for path, text in outside_frames(rules.file, {camera: size}):
+            if (camera, text) not in self._told_of:
+                self._told_of.add((camera, text))
+                self.context.log.warning("outside_of_frame", camera=camera, what=f"{dotted(path)}: {text}")
+        return rules.surroundings(camera, size)
+
     def _ended(self, camera: _Camera, at: Stamp, reason: str) -> Iterator[Event]:
         """The ends of what was running; they travel with the stamp `at`."""
+        for rule in sorted(camera.judge.judged):
+            self.context.count(JUDGED + rule, at.camera)
         for verdict in camera.judge.finish():
             yield from self._events(camera, verdict, at, reason)
 
     def _events(self, camera: _Camera, verdict: Verdict, at: Stamp, reason: str) -> Iterator[Event]:
         assert self._rules is not None
         ready = self._rules.rules[verdict.rule.id]
-        if ready.definition.once and verdict.phase != "start":
+        once = ready.definition.once or at.alone
+        if once and verdict.phase != "start":
             return
         begun: Stamp = verdict.incident.begun.moment
         key = events.incident_key(self.context.graph, begun, verdict.rule.id, verdict.ids, begun.time_ns)
-        phase: events.Phase = "single" if ready.definition.once else verdict.phase
+        phase: events.Phase = "single" if once else verdict.phase
         data = self._data(camera, ready, verdict, phase, reason)
         told = camera.last if verdict.phase == "end" else at
         yield events.incident_event(
@@ -224,10 +314,14 @@ class Rules(Stage[RulesSettings]):
         )
 
 
-def _picture(item: Tracks) -> Picture:
-    known = item.skeleton == "coco-17" and item.keypoints.shape[1] == len(COCO_17)
-    boxes, scores, keypoints = item.boxes.copy(), item.scores.copy(), item.keypoints.copy()
-    return Picture(item.stamp, item.ids.copy(), boxes, scores, keypoints, item.frame_size, known)
+def _file_of(settings: RulesSettings, base_folder: Path) -> tuple[Path, str]:
+    """Where the file of rules lies, and what it held when the run began, or now. Raises as `rules_text`."""
+    assert settings.file is not None
+    try:
+        path = resolve(settings.file, base_folder)
+        return path, rules_text(path) if settings.text is None else settings.text
+    except UserError as error:
+        raise SettingError(("file",), str(error)) from None
 
 
 def _people(verdict: Verdict) -> list[events.Person]:

@@ -5,6 +5,9 @@
 Events are on the disk before the outbox forgets them. Delivery is at least once: a reader tells a repeated event by its
 `id`. What comes again because the outbox died is not written twice, nor what this process had written before it was
 killed, which is read back when it is started again; that cannot be done for standard output, and not across a rotation.
+
+Only a regular file is written. While the path names anything else, or a symbolic link that was not there when the run
+began, events wait as they do for a full disk. A torn last line that nobody of this program has begun is kept.
 """
 
 from __future__ import annotations
@@ -14,15 +17,16 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from pipeline.errors import EnvironmentProblem
+from pipeline.disk import write_whole
+from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.messages import Event, Message
-from pipeline.paths import resolve_output
+from pipeline.paths import resolve_output, why_no_output
 from pipeline.stage import Context, Settings, Stage
-from stages.writing.line_file import LineFile, LineStream, is_device
+from stages.writing.line_file import LineFile, LineStream, is_device, link_of
 
 STANDARD_OUTPUT = "-"
 READ_BACK = 16 << 20
@@ -57,25 +61,56 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
         self._written: dict[str, None] = {}
         """The ids of the last events that this process has written, the oldest first."""
 
+    @classmethod
+    def check(cls, settings: SinkJsonlSettings, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
+        why = "" if settings.path == STANDARD_OUTPUT else why_no_output(settings.path, base_folder)
+        if why:
+            yield ("path",), why
+
     def open(self) -> None:
+        try:
+            self._out = self._opened()
+        except (UserError, EnvironmentProblem) as error:
+            if self.context.incarnation == 1:
+                raise
+            # It was right when the run began: events wait until it is so again.
+            self.context.log.warning("events_file_not_opened", why=str(error))
+
+    def _opened(self) -> LineFile | LineStream:
         if self.settings.path == STANDARD_OUTPUT:
-            self._out = LineStream(1, "standard output")
-            return
+            return LineStream(1, "standard output")
         path = resolve_output(self.settings.path, self.context.base_folder)
-        self._out = LineStream.device(path) if is_device(path) else self._open_file(path)
+        try:
+            return LineStream.device(path) if is_device(path) else self._open_file(path)
+        except OSError as error:  # of what is read back, or of the state: the file itself raises what people are told
+            raise EnvironmentProblem(f"{path}: cannot be opened now: {error}") from error
 
     def process(self, items: Sequence[Any]) -> Iterable[Message]:
         """Raises EnvironmentProblem when the disk fails: then none of `items` is in the file."""
+        if self._out is None:
+            self._open_again()
+        assert self._out is not None
         events: list[Event] = [event for event in items if not self._knows(event)]
         if isinstance(self._out, LineFile) and self._out.follow():
             self._remember_start(self._out, 0)
         if events:
-            assert self._out is not None
-            self._out.append(b"".join(event.body + b"\n" for event in events))
+            self._append(self._out, b"".join(event.body + b"\n" for event in events))
         for event in items:
             self.context.count("repeated" if self._knows(event) else "written", event.stamp.camera)
         self._remember(events)
         return ()
+
+    def _open_again(self) -> None:
+        try:
+            self._out = self._opened()
+        except UserError as error:
+            raise EnvironmentProblem(str(error)) from error
+
+    def _append(self, out: LineFile | LineStream, data: bytes) -> None:
+        out.append(data)
+        if isinstance(out, LineFile) and out.kept_bytes:
+            self.context.log.warning("torn_line_of_others_kept", path=str(out.path), bytes=out.kept_bytes)
+            out.kept_bytes = 0
 
     def _knows(self, event: Event) -> bool:
         return event.id in self._written or event.own_id in self._read_back
@@ -90,37 +125,58 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
             self._out.close()
 
     def _open_file(self, path: Path) -> LineFile:
-        file = LineFile(path, sync=self.settings.sync)
         started = self._read_start() if self.context.incarnation > 1 else None
-        if started is not None:
-            inode, offset = started
-            self._read_back = frozenset(_ids(file.tail(offset if file.inode == inode else 0, READ_BACK)))
-        else:
-            if self.settings.mode == "replace":
-                file.empty()
-            self._remember_start(file, file.size)
+        link = link_of(path) if started is None else started.link
+        file = LineFile(path, sync=self.settings.sync, link=link)
+        try:
+            self._begin(file, started)
+        except BaseException:
+            file.close()  # its lock would keep out the next attempt
+            raise
         self.context.wrote(path)
-        self.context.log.info("events_file", path=str(path), cut_bytes=file.cut_bytes, written=len(self._read_back))
+        self.context.log.info(
+            "events_file",
+            path=str(path),
+            cut_bytes=file.cut_bytes,
+            written=len(self._read_back),
+            **({"link_to": link} if link else {}),
+        )
         return file
+
+    def _begin(self, file: LineFile, started: _Start | None) -> None:
+        """Begin the run in a file, or go on with it. Raises OSError and EnvironmentProblem."""
+        if started is not None:
+            offset = started.size if file.inode == started.inode else 0
+            self._read_back = frozenset(_ids(file.tail(offset, READ_BACK)))
+            return
+        if self.settings.mode == "replace":
+            file.empty()
+        self._remember_start(file, file.whole_size)
 
     @property
     def _start_file(self) -> Path:
         return self.context.state_folder / "start.json"
 
-    def _read_start(self) -> tuple[int, int] | None:
-        """The inode and the size that the file had at the start of the run; None where the process died before."""
+    def _read_start(self) -> _Start | None:
+        """How the file was at the start of the run; None where the process died before."""
         with contextlib.suppress(FileNotFoundError):
-            start = json.loads(self._start_file.read_text())
-            return start["inode"], start["size"]
+            return _Start(**json.loads(self._start_file.read_text()))
         return None
 
     def _remember_start(self, file: LineFile, size: int) -> None:
-        new = self._start_file.with_suffix(".new")
+        start = _Start(file.inode, size, file.link)
         try:
-            new.write_text(json.dumps({"inode": file.inode, "size": size}))
-            new.replace(self._start_file)
+            write_whole(self._start_file, json.dumps(start._asdict()).encode())
         except OSError as error:
             raise EnvironmentProblem(f"{self._start_file}: cannot write the state: {error.strerror}") from error
+
+
+class _Start(NamedTuple):
+    """Which file it was at the start of the run, how long, and the symbolic link that led to it; "": none did."""
+
+    inode: int
+    size: int
+    link: str
 
 
 def _ids(lines: Iterable[bytes]) -> Iterator[str]:

@@ -7,8 +7,9 @@ Connecting, no event is lost while there is no receiver: the outbox keeps them, 
 there. Delivery is at least once (after a lost connection events may come again; a reader tells them by their `id`), up
 to what a socket can tell: on tcp, that the other machine's kernel has taken the bytes, not that a program has read
 them; on udp nothing. Serving is a feed as `tail -f` is: who is connected gets what happens from then on, and what
-happens while nobody is connected is counted and forgotten. Whoever can reach the address can read along, or take the
-place of the receiver: keep to loopback, a unix socket, or a network that is trusted.
+happens while nobody is connected is counted and forgotten. It serves 64 clients and disconnects any more. Whoever can
+reach the address can read along, or take the place of the receiver: keep to loopback, a unix socket, or a network that
+is trusted.
 """
 
 from __future__ import annotations

@@ -1,20 +1,22 @@
-"""Writes one annotated MP4 per camera: boxes, skeletons, track ids, scores, the camera's name and its time.
+"""Writes one annotated MP4 per camera: boxes, skeletons, track ids, scores, the camera's name and its time; zones and
+lines of the rules, the joints that they believe, and which rule fires on whom and why.
 
     videos: {use: sink_video, from: {frames: capture, tracks: tracks}, with: {path: "videos/{camera}.mp4"}}
 
-A camera's first file is named as `path` says, and takes the place of one from an earlier run when it is complete.
-Whatever makes a new file necessary adds a number: `front.2.mp4` follows when this process had to be started again (what
-the dead one had written is kept under the first name), when the picture's size changes, after a failure, and after
-`segment_minutes`. The names of a run's files stand in `videos.json` in the state folder.
+The rules are those of the stage `rules` that reads the same tracks, or of the file in `rules`.
+
+`path` may hold {camera}, {run} (the run's name), {date} and {time} (when the file was begun, UTC, by this machine's
+clock). A video never takes the place of another file: if its name is taken, `front.2.mp4` follows. A new file also
+begins after `segment_minutes`, when the picture's size changes, after a failure, and when this process was restarted.
+With `overwrite: true` the videos of a run replace those of earlier runs. If a run was killed, the next one gives the
+videos that it left unfinished their names.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import tempfile
-import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,12 +27,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from pipeline.errors import EnvironmentProblem
+from pipeline.disk import write_whole
+from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.messages import End, Message, Stamp
-from pipeline.paths import resolve_output
-from pipeline.stage import Context, Ports, Settings, Stage
+from pipeline.names import ascii_form
+from pipeline.paths import resolve
+from pipeline.stage import Context, Ports, Settings, Stage, Upstream
 from stages.messages import Frame, Tracks
-from stages.vision.drawing import draw_caption, draw_people
+from stages.rulebook.onlooker import Firing, Onlooker, Seen
+from stages.rulebook.rule_set import parse_rules, read_rules, rules_text
+from stages.vision.drawing import Point, draw_caption, draw_lines, draw_people, draw_reasons, draw_zones
 from stages.writing.recording import (
     CodecFamily,
     Encoding,
@@ -39,32 +45,56 @@ from stages.writing.recording import (
     choose_encoder,
     even_size,
     frames_in,
-    part_of,
     rescue,
 )
+from stages.writing.video_names import VideoNames, free_names, names_but, part_of, what_is_wrong
 
+USUAL_CONFIDENCE = 0.3
+"""Of joints that are drawn where no rules are known; that of rules that say nothing else."""
 YEAR_2000_NS = 946_684_800_000_000_000
 RETRY_NS = 30_000_000_000
 """Stream time until a camera whose file failed is given a new one."""
+CALM_NS = 2_000_000_000
+"""Stream time in a new file until the failure counts as over: the first frames wait in the encoder."""
 
 
 class SinkVideoSettings(Settings):
     """Where the videos go and how they look."""
 
-    path: str = Field("videos/{camera}.mp4", description="File of a camera; {camera} becomes its name")
+    path: str = Field(
+        "videos/{camera}.mp4",
+        description="File of a camera. {camera} becomes its name in ASCII, {run} the run's, {date} and {time} when the "
+        "file is begun (UTC, as 2026-11-22 and 10-44-39); where the file is there, a number follows: front.2.mp4",
+    )
+    overwrite: bool = Field(False, description="Replace the videos of earlier runs instead of counting on behind them")
     max_width: int = Field(1280, ge=64, le=7680, description="Wider pictures are made this wide, in pixels")
     codec: CodecFamily = Field("auto", description="auto takes H.264 where the build has an encoder, else MPEG-4")
     crf: int = Field(23, ge=0, le=51, description="Quality of H.264: lower is better and larger")
     bitrate_kbps: int | None = Field(None, ge=50, description="A fixed rate instead of crf, in kbit/s")
     preset: str = Field("superfast", pattern="^(ultra|super|very)fast$|^faster$|^fast$|^medium$", description="x264's")
-    min_confidence: float = Field(0.3, ge=0, le=1, description="Joints below it are not drawn")
+    rules: str | None = Field(
+        None,
+        min_length=1,
+        description="The file of rules whose zones, lines and incidents are shown; by default that of the one stage "
+        "`rules` that reads the same tracks",
+    )
+    rules_text: str | None = Field(
+        None, description="What these rules were when the graph was read; filled in by itself; empty: show none"
+    )
+    min_confidence: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Joints below it are not drawn; by default the least that one of the rules asks for, else 0.3",
+    )
     segment_minutes: float = Field(60, gt=0, description="A longer video goes on in a new file")
 
     @field_validator("path")
     @classmethod
     def _names_camera(cls, path: str) -> str:
-        if path.count("{camera}") != 1 or "{" in path.replace("{camera}", "") or not path.endswith(".mp4"):
-            raise ValueError("expected {camera} once and .mp4 at the end, such as videos/{camera}.mp4")
+        problem = what_is_wrong(path)
+        if problem:
+            raise ValueError(problem)
         return path
 
 
@@ -76,19 +106,45 @@ class SinkVideo(Stage[SinkVideoSettings]):
     outputs = ()
     stateful = True
     own_thread = True
+    lighter = "a smaller `max_width`, or `max_fps`"
 
     def __init__(self, settings: SinkVideoSettings, context: Context) -> None:
         super().__init__(settings, context)
         self._recordings: dict[str, Recording] = {}
+        self._video_names = VideoNames(settings.path, context.graph, context.base_folder)
         self._names: dict[str, list[str]] = {}
+        """The files that this run has begun, also those of a process before this one."""
         self._retry_ns: dict[str, int] = {}
+        self._failing: set[str] = set()
+        self._onlooker: Onlooker | None = None
+
+    @classmethod
+    def follow(cls, settings: SinkVideoSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
+        """The rules that judge what it shows: what is drawn is what is judged."""
+        if settings.rules_text is not None:
+            return {}
+        if settings.rules is not None:
+            return {"rules_text": rules_text(resolve(settings.rules, base_folder))}
+        judging = [said["rules"] for said in upstream.beside.values() if "rules" in said]
+        return {"rules_text": judging[0]["text"]} if len(judging) == 1 else {}
+
+    @classmethod
+    def check(cls, settings: SinkVideoSettings, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
+        """Raises GraphError with the problems of a file of rules."""
+        why = VideoNames(settings.path, "", base_folder).why_not_writable()
+        if why:
+            yield ("path",), why
+        if settings.rules is not None:
+            read_rules(resolve(settings.rules, base_folder))
 
     def open(self) -> None:
+        if self.settings.rules_text:
+            self._onlooker = Onlooker(parse_rules(self.settings.rules_text, self.settings.rules or "the rules"))
         self._encoding = self._choose_encoding()
-        for camera in self.context.cameras:
-            _check_writable(self._target(camera, 1).parent)
-        if self.context.incarnation > 1:
-            self._take_over()
+        _check_writable(self._video_names.folder())
+        if self.context.incarnation > 1 and self._list.exists():
+            self._names = json.loads(self._list.read_text())
+        self._rescue()
 
     def process(self, items: Sequence[Any]) -> Iterable[Message]:
         for item in items:
@@ -97,6 +153,8 @@ class SinkVideo(Stage[SinkVideoSettings]):
 
     def finish(self, camera: str, end: End) -> Iterable[Message]:
         self._complete(camera)
+        if self._onlooker:
+            self._onlooker.forget(camera)
         return ()
 
     def close(self) -> None:
@@ -111,35 +169,68 @@ class SinkVideo(Stage[SinkVideoSettings]):
 
     def _record(self, frame: Frame, tracks: Tracks) -> None:
         camera, time_ns = frame.stamp.camera, frame.stamp.time_ns
+        # Also of a frame that is not written: the rules have seen it.
+        seen = self._onlooker.look(tracks) if self._onlooker else Seen()
         try:
             if time_ns < self._retry_ns.get(camera, time_ns):
                 self.context.count("dropped.write_failed", camera)
                 return
             recording = self._recording_for(frame)
-            recording.write(annotated(frame, tracks, recording.size, self.settings.min_confidence), time_ns)
-        except (OSError, av.FFmpegError, EnvironmentProblem) as error:
+            size = fitted((frame.width, frame.height), recording.size) if frame.stamp.alone else recording.size
+            picture = annotated(frame, tracks, size, self._floor(camera), seen)
+            recording.write(bordered(picture, recording.size), time_ns)
+            if camera in self._failing and recording.duration_ns >= CALM_NS:
+                self._recovered(camera)
+        except (OSError, av.FFmpegError, EnvironmentProblem, UserError) as error:  # UserError: the folder is gone
             self._give_up(camera, error)
             self._retry_ns[camera] = time_ns + RETRY_NS
             self.context.count("dropped.write_failed", camera)
+
+    def _floor(self, camera: str) -> float:
+        """The least confidence of a joint that is drawn: who wrote one is believed, else it is that of the rules."""
+        if self.settings.min_confidence is not None:
+            return self.settings.min_confidence
+        return self._onlooker.floor(camera) if self._onlooker else USUAL_CONFIDENCE
 
     def _recording_for(self, frame: Frame) -> Recording:
         """The camera's open file, or its next one."""
         camera = frame.stamp.camera
         size = even_size((frame.width, frame.height), self.settings.max_width)
         recording = self._recordings.get(camera)
+        if recording and frame.stamp.alone:  # a show of photographs: upright and wide ones in one file
+            size = recording.size
         if recording and (recording.size != size or recording.duration_ns > self.settings.segment_minutes * 60e9):
             self._complete(camera)
             recording = None
         return recording or self._start(camera, size)
 
     def _start(self, camera: str, size: Size) -> Recording:
-        names = self._names.setdefault(camera, [])
-        target = self._target(camera, len(names) + 1)
-        recording = self._recordings[camera] = Recording(target, size, self._encoding)
-        names.append(str(target))
+        recording = self._recordings[camera] = self._begun(camera, size)
+        target = str(recording.target)
+        self._names.setdefault(camera, []).append(target)
         self._keep_names()
-        self.context.log.info("video_started", camera=camera, path=str(target), width=size[0], height=size[1])
+        self.context.log.info("video_started", camera=camera, path=target, width=size[0], height=size[1])
         return recording
+
+    def _begun(self, camera: str, size: Size) -> Recording:
+        """A file under the first name that may be had. Raises as `Recording` does."""
+        first = self._first(camera)
+        first.parent.mkdir(parents=True, exist_ok=True)
+        overwrite = self.settings.overwrite
+        for target in names_but(first, self._reserved(camera)) if overwrite else free_names(first):
+            try:
+                return Recording(target, size, self._encoding, replace=overwrite)
+            except FileExistsError:  # somebody was faster
+                continue
+        raise AssertionError("names do not end")
+
+    def _first(self, camera: str) -> Path:
+        return self._video_names.first(camera, datetime.now(UTC))
+
+    def _reserved(self, camera: str) -> set[Path]:
+        """What this run itself has written, or is about to: not to be replaced."""
+        others = {self._first(other) for other in self.context.cameras if other != camera}
+        return others.union(Path(name) for names in self._names.values() for name in names)
 
     def _complete(self, camera: str) -> None:
         recording = self._recordings.get(camera)
@@ -151,13 +242,22 @@ class SinkVideo(Stage[SinkVideoSettings]):
             self._give_up(camera, error)
             return
         del self._recordings[camera]
+        self._recovered(camera)
         seconds = round(recording.duration_ns / 1e9, 3)
         self.context.wrote(recording.target)
         self.context.log.info("video_done", camera=camera, path=str(recording.target), duration_s=seconds)
 
+    def _recovered(self, camera: str) -> None:
+        if camera in self._failing:
+            self._failing.discard(camera)
+            self.context.trouble("", camera)
+
     def _give_up(self, camera: str, error: Exception) -> None:
         """Keep what can be kept of the camera's file, and say what that is; the rest of its frames is counted."""
         recording = self._recordings.pop(camera, None)
+        target = recording.target if recording else self.settings.path
+        self._failing.add(camera)
+        self.context.trouble(f"{target}: cannot write the video: {_reason(error)}", camera)
         if recording is None:
             self.context.log.error("video_failed", camera=camera, path="", error=_reason(error))
             return
@@ -179,48 +279,83 @@ class SinkVideo(Stage[SinkVideoSettings]):
             lost_frames=lost,
         )
 
-    def _take_over(self) -> None:
-        """Keep what the dead process had written; its files' names are taken."""
-        if self._list.exists():
-            self._names = json.loads(self._list.read_text())
-        for camera, names in self._names.items():
+    def _rescue(self) -> None:
+        """Keep what a killed process or run had written."""
+        for camera, target in self._video_names.unfinished(self.context.cameras):
             try:
-                kept = rescue(Path(names[-1]))
+                kept = rescue(target, replace=self.settings.overwrite)
             except OSError as error:
-                part = str(part_of(Path(names[-1])))
-                self.context.log.error("video_failed", camera=camera, path=names[-1], error=_reason(error), kept=part)
+                part = str(part_of(target))
+                self.context.log.error("video_failed", camera=camera, path=str(target), error=_reason(error), kept=part)
             else:
-                self.context.log.warning("video_interrupted", camera=camera, path=names[-1], kept=kept)
-
-    def _target(self, camera: str, number: int) -> Path:
-        path = resolve_output(self.settings.path.replace("{camera}", safe_name(camera)), self.context.base_folder)
-        return path if number == 1 else path.with_name(f"{path.stem}.{number}{path.suffix}")
+                if kept:
+                    self.context.wrote(kept)
+                    self.context.log.warning("video_interrupted", camera=camera, path=str(target), kept=str(kept))
 
     def _keep_names(self) -> None:
-        new = self._list.with_suffix(".new")
-        new.write_text(json.dumps(self._names))
-        new.replace(self._list)
+        write_whole(self._list, json.dumps(self._names).encode())
 
     @property
     def _list(self) -> Path:
-        return self.context.state_folder / "videos.json"
+        return self.context.state_folder / f"videos.{self.context.worker}.json"
 
 
-def annotated(frame: Frame, tracks: Tracks, size: Size, min_confidence: float) -> NDArray[np.uint8]:
-    """A new picture (H, W, 3) BGR of `size` (width, height) with everything drawn on it."""
+def annotated(
+    frame: Frame, tracks: Tracks, size: Size, min_confidence: float, seen: Seen | None = None
+) -> NDArray[np.uint8]:
+    """A new picture (H, W, 3) BGR of `size` (width, height) with everything drawn on it; `seen`: what the rules see."""
     picture = _bgr(frame, size)
     scale = np.array([size[0] / frame.width, size[1] / frame.height], np.float32)
+    seen = seen or Seen()
+    alarms: dict[int, list[str]] = {}
+    for firing in seen.firing:
+        for track_id in firing.ids:
+            alarms.setdefault(track_id, []).append(firing.action)
+    busy = {name for firing in seen.firing for name in firing.shapes}
+    draw_zones(picture, {name: _scaled(corners, scale) for name, corners in seen.zones.items()}, busy)
+    draw_lines(picture, {name: (a, b) for name, ends in seen.lines.items() for a, b in [_scaled(ends, scale)]}, busy)
     draw_people(
         picture,
         tracks.boxes * np.tile(scale, 2),
         tracks.keypoints * np.append(scale, np.float32(1)),
         tracks.ids.tolist(),
-        [f"#{track_id} {score:.2f}" for track_id, score in zip(tracks.ids, tracks.scores, strict=True)],
+        [
+            " ".join([f"#{track_id} {score:.2f}", *alarms.get(track_id, ())])
+            for track_id, score in zip(tracks.ids.tolist(), tracks.scores, strict=True)
+        ],
         skeleton=tracks.skeleton,
         min_confidence=min_confidence,
+        alarmed=alarms.keys(),
     )
-    draw_caption(picture, frame.stamp.camera, clock_text(frame.stamp))
+    draw_caption(picture, ascii_form(frame.stamp.camera), clock_text(frame.stamp))
+    draw_reasons(picture, [_reason_of(firing) for firing in seen.firing])
     return picture
+
+
+def fitted(size: Size, into: Size) -> Size:
+    """The size (width, height) of a picture of `size` that is made smaller until it lies within `into`."""
+    scale = min(1.0, into[0] / size[0], into[1] / size[1])
+    return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
+
+
+def bordered(picture: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
+    """The picture (H, W, 3) in the middle of a black one of `size` (width, height), which is no smaller."""
+    height, width = size[1] - picture.shape[0], size[0] - picture.shape[1]
+    if height == width == 0:
+        return picture
+    top, left = height // 2, width // 2
+    whole = cv2.copyMakeBorder(picture, top, height - top, left, width - left, cv2.BORDER_CONSTANT)
+    return np.asarray(whole, np.uint8)
+
+
+def _scaled(points: Iterable[Point], scale: NDArray[np.float32]) -> list[Point]:
+    return [(x * float(scale[0]), y * float(scale[1])) for x, y in points]
+
+
+def _reason_of(firing: Firing) -> str:
+    """`lying #3: lean > 60deg (71, 60 deg)`: what is told of whom, and why."""
+    who = "".join(f" #{track_id}" for track_id in firing.ids)
+    return f"{firing.action}{who}: {firing.why}"
 
 
 def clock_text(stamp: Stamp) -> str:
@@ -232,12 +367,6 @@ def clock_text(stamp: Stamp) -> str:
     hours, minutes = divmod(minutes, 60)
     clock = f"{minutes:02d}:{rest // 10:02d}.{rest % 10}"
     return f"{hours}:{clock}" if hours else clock
-
-
-def safe_name(camera: str) -> str:
-    """A file name of a camera's name. Two names never become one: a changed one ends with its checksum."""
-    name = re.sub(r"[^A-Za-z0-9_.-]", "_", camera).lstrip(".")[:100]
-    return name if name and name == camera else f"{name}-{zlib.crc32(camera.encode()):08x}"
 
 
 def _bgr(frame: Frame, size: Size) -> NDArray[np.uint8]:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from pipeline.errors import BadItem
-from pipeline.messages import End, Message
+from pipeline.messages import End, Message, Stamp
 from pipeline.stage import Context, Settings, Stage
 from stages.messages import People, Tracks
 from stages.vision.tracking import Tracker, TrackerOptions
 from stages.vision.tracking.matching import assignment
 
+SEEN = "people"
+FOLLOWED = "people_followed"
+"""Counters, a camera each: people in all frames together, and those of them who had a track."""
 IDS_OF_AN_INCARNATION = 1_000_000
 
 
@@ -39,7 +42,11 @@ class TrackSettings(Settings):
         2, ge=1, le=100, description="A track counts, and gets its id, once it was seen in so many frames in a row"
     )
     max_lost_s: float = Field(
-        2.0, ge=0, le=600, description="A track that was not seen for so many seconds of stream time is forgotten"
+        2.0,
+        ge=0,
+        le=600,
+        description="A track that was not seen for so many seconds of stream time is forgotten; more if frames come so "
+        "seldom that one lost frame would be enough, unless it is 0",
     )
 
     @model_validator(mode="after")
@@ -60,7 +67,8 @@ class Track(Stage[TrackSettings]):
 
     Tracks that are not seen in a frame are not in its output: what comes out was measured, never guessed. The ids of a
     camera count up from 1, through all epochs; a process that had to be started again begins a million higher, so
-    that no id comes twice in a run. A new epoch forgets the tracks. Raises BadItem `nonfinite`.
+    that no id comes twice in a run. A new epoch forgets the tracks. In a photograph (`Stamp.alone`) everybody who may
+    begin a track is confirmed at once, and forgotten behind it. Raises BadItem `nonfinite`.
     """
 
     settings_type = TrackSettings
@@ -91,11 +99,13 @@ class Track(Stage[TrackSettings]):
         return ()
 
     def _follow(self, item: People) -> Tracks:
-        tracker = self._tracker(item.stamp.camera, item.stamp.epoch)
+        tracker = self._tracker(item.stamp)
         found = tracker.follow(
             item.stamp.time_ns, item.boxes.astype(np.float64), item.scores.astype(np.float64), item.classes
         )
         rows = found.rows
+        self.context.count(SEEN, item.stamp.camera, len(item.boxes))
+        self.context.count(FOLLOWED, item.stamp.camera, len(rows))
         return Tracks(
             item.stamp,
             item.boxes[rows],
@@ -107,13 +117,14 @@ class Track(Stage[TrackSettings]):
             found.ids,
         )
 
-    def _tracker(self, camera: str, epoch: int) -> Tracker:
-        known = self._cameras.get(camera)
-        if known and known.epoch == epoch:
+    def _tracker(self, stamp: Stamp) -> Tracker:
+        known = self._cameras.get(stamp.camera)
+        if known and known.epoch == stamp.epoch and not stamp.alone:
             return known.tracker
         if known:
-            self._next_ids[camera] = known.tracker.next_id
+            self._next_ids[stamp.camera] = known.tracker.next_id
         first = (self.context.incarnation - 1) * IDS_OF_AN_INCARNATION + 1
-        tracker = Tracker(self._options, self._next_ids.get(camera, first))
-        self._cameras[camera] = _Camera(epoch, tracker)
+        options = replace(self._options, confirm_frames=1) if stamp.alone else self._options
+        tracker = Tracker(options, self._next_ids.get(stamp.camera, first))
+        self._cameras[stamp.camera] = _Camera(stamp.epoch, tracker)
         return tracker

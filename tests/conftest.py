@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import resource
+import shutil
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import structlog
+from camgraph_test_stages import strangers
 from hypothesis import settings
 
 # How long an example takes says nothing on a loaded machine.
@@ -22,6 +26,8 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
         signal.signal(number, handler)
 
 ROOT = Path(__file__).resolve().parent.parent
+_UIDS = itertools.count(100_000 + os.getpid() % 10_000 * 100)
+"""Users that no machine has, others in each process that tests."""
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -29,7 +35,7 @@ def own_runs() -> Iterator[None]:
     """Whoever works on this machine has runs of their own: `camgraph stop` without a name must not meet a test's."""
     short = "/tmp"
     with tempfile.TemporaryDirectory(prefix="cgr", dir=short) as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", folder)
+        patch.setenv("CAMGRAPH_RUN_DIR", f"{folder}/runs")
         yield
 
 
@@ -47,3 +53,41 @@ def test_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no test data: {folder} is no folder (set CAMGRAPH_TEST_DATA)")
     return folder
+
+
+@pytest.fixture
+def many_descriptors() -> Iterator[None]:
+    """This process has more than 1,100 open descriptors; `select` takes none beyond 1023."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2000:
+        pytest.skip(f"at most {hard} descriptors here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2000), hard))
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    yield
+    for one in opened:
+        os.close(one)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.fixture(scope="session")
+def _other_users() -> None:
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        pytest.skip("only root can be another user")
+    if not strangers.interpreter():
+        pytest.skip("no Python of this version that another user can start")
+
+
+@pytest.fixture
+def person(_other_users: None) -> Iterator[Callable[[], strangers.Person]]:
+    """Makes further users of this machine, with a folder each; skipped where this cannot be another user."""
+    with tempfile.TemporaryDirectory(prefix="cgu", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)
+        made: list[int] = []
+
+        def make() -> strangers.Person:
+            made.append(next(_UIDS))
+            return strangers.Person(made[-1], Path(folder) / str(made[-1]))
+
+        yield make
+        for path in (path for uid in made for path in Path("/tmp").glob(f"camgraph-{uid}*")):
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import resource
 import shutil
 import signal
@@ -12,12 +13,15 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -123,7 +127,7 @@ class Place:
 def set_up(folder: Path) -> Iterator[Place]:
     root = Path(__file__).resolve().parent.parent
     with tempfile.TemporaryDirectory(prefix="cgb", dir="/tmp") as sockets:
-        own = {"XDG_STATE_HOME": str(folder / "state"), "XDG_RUNTIME_DIR": sockets, "COLUMNS": "300"}
+        own = {"XDG_STATE_HOME": str(folder / "state"), "CAMGRAPH_RUN_DIR": f"{sockets}/runs", "COLUMNS": "300"}
         # As users have it: some machines that test say that nothing is to be buffered.
         usual = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
         place = Place(folder / "work", {**usual, **own, "PYTHONPATH": str(root)})
@@ -185,6 +189,18 @@ def test_a_camera_that_is_no_video_is_named_and_the_other_goes_on(
     assert "odd" in said
     if status == 1:
         assert place.events() == {"good": whole}
+
+
+@pytest.mark.parametrize("make", [not_a_video, empty, only_a_header])
+def test_a_camera_that_is_no_video_is_a_mistake_beside_others(place: Place, make: Callable[[Path], None]) -> None:
+    make(place.folder / "odd.bin")
+    place.write(url="odd.bin")
+    graph = place.folder / "graph.yaml"
+    graph.write_text(graph.read_text() + "max_fps: 3\n")
+    status, said = place.camgraph("check", "graph.yaml")
+    assert status == 2
+    assert re.search(r"graph\.yaml:\d+:\d+: cameras\.odd\.url: \S+/odd\.bin: (cannot be read|the file is empty)", said)
+    assert "max_fps" in said
 
 
 def test_a_truncated_file_gives_what_it_has_and_says_so(place: Place, whole: int) -> None:
@@ -287,6 +303,42 @@ def test_twelve_mistakes_are_told_at_once_with_their_places(place: Place) -> Non
     assert [int(line.split(":")[1]) for line in lines] == sorted(int(line.split(":")[1]) for line in lines)
 
 
+def test_names_that_no_file_can_have_and_numbers_beyond_all_bounds_are_mistakes_like_others(place: Place) -> None:
+    place.write(url="a" * 5000, model='"b\\0.onnx"')
+    graph = place.folder / "graph.yaml"
+    graph.write_text(
+        graph.read_text()
+        .replace("good.mp4", '"${NUL}.mp4"')
+        .replace("update: 100ms", f"for: {'9' * 400}s, when: score > {'9' * 400}")
+        .replace("  log:", f'  more: {{use: rules, from: tracks, with: {{file: "{"c/" * 3000}"}}}}\n  log:')
+    )
+    place.environment["NUL"] = "d" * 300
+    status, said = place.camgraph("check", "graph.yaml")
+    assert status == 2, said
+    for words in (
+        ":5:15: cameras.good.url: no such file or folder",
+        ":6:14: cameras.odd.url: no such file or folder",
+        "b\\x00.onnx': holds a NUL character",
+        "stages.more.with.file: no such file or folder",
+        "expected a time of at most 366 days, got '999",
+    ):
+        assert words in said, said
+
+
+def test_a_file_of_rules_is_checked_alone(place: Place) -> None:
+    rules = place.folder / "rules.yaml"
+    rules.write_text("zones:\n  door: [[0, 0], [1, 0]]\nrules:\n  - {id: a, when: in dor, for: 2}\n  - id: b\n")
+    status, said = place.camgraph("check", "rules.yaml")
+    assert status == 2
+    places = [line.split(": ")[0] for line in said.splitlines()]
+    assert places == [f"rules.yaml:{at}" for at in ("2:9", "4:22", "4:32", "5:5")], said
+    rules.write_text("rules:\n  - {id: a, when: score > 0.5}\n")
+    assert place.camgraph("check", "rules.yaml") == (
+        0,
+        "rules.yaml: 1 rules: no mistakes; its cameras are known where a graph names it\n",
+    )
+
+
 def test_an_output_that_cannot_be_written_ends_the_run_before_it_begins(place: Place) -> None:
     place.write(events="/no/such/folder/events.jsonl")
     status, said = place.camgraph("run", "graph.yaml")
@@ -333,7 +385,7 @@ def test_too_few_descriptors_are_said(place: Place) -> None:
     assert status == 3, said
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 0), (signal.SIGHUP, 0)])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
 def test_a_signal_lets_what_is_on_the_way_arrive(place: Place, number: int, status: int) -> None:
     place.write()
     graph = place.folder / "graph.yaml"
@@ -378,3 +430,109 @@ def test_a_display_that_nobody_sees_any_more_does_not_end_the_run(place: Place, 
     process.send_signal(signal.SIGTERM)
     assert process.wait(100) == 0
     assert sum(place.events().values()) >= before + 20
+
+
+SELF = "#EXTM3U\n" + "#EXT-X-STREAM-INF:BANDWIDTH=1\nodd.m3u8\n" * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("odd.m3u8", SELF), ("odd.mp4", SELF), ("odd.mp4", "ffconcat version 1.0\nfile good.mp4\n")],
+)
+@pytest.mark.parametrize("processes", ["separate", "one"])
+def test_a_file_that_makes_ffmpeg_read_others_is_refused_unread(
+    place: Place, name: str, text: str, processes: str
+) -> None:
+    (place.folder / name).write_text(text)
+    place.write(url=name)
+    graph = place.folder / "graph.yaml"
+    graph.write_text(graph.read_text() + f"processes: {processes}\n")
+    for command in ("check", "run"):
+        status, said = place.camgraph(command, "graph.yaml")
+        assert status == 2, said
+        assert "graph.yaml:6:14: cameras.odd.url" in said
+        assert "write `playlist: true`" in said
+    assert place.events() == {}
+
+
+def test_a_playlist_without_an_end_is_refused_also_when_playlists_are_allowed(place: Place) -> None:
+    (place.folder / "odd.m3u8").write_text(SELF)
+    place.write(url="odd.m3u8, playlist: true")
+    for command in ("check", "run"):
+        status, said = place.camgraph(command, "graph.yaml")
+        assert status == 2, said
+        assert "which is a playlist itself" in said
+
+
+def test_a_playlist_that_was_asked_for_is_read(place: Place, whole: int) -> None:
+    with av.open(str(place.folder / "good.mp4")) as source, av.open(str(place.folder / "1.ts"), "w") as target:
+        stream = target.add_stream_from_template(source.streams.video[0])
+        for packet in source.demux(video=0):
+            if packet.size:
+                packet.stream = stream
+                target.mux(packet)
+    (place.folder / "odd.m3u8").write_text("#EXTM3U\n#EXT-X-TARGETDURATION:3\n#EXTINF:3,\n1.ts\n#EXT-X-ENDLIST\n")
+    place.write(url="odd.m3u8, playlist: true")
+    status, said = place.camgraph("run", "graph.yaml")
+    assert status == 0, said
+    assert place.events() == {"good": whole, "odd": whole}
+
+
+class SelfNaming(BaseHTTPRequestHandler):
+    """A playlist that names itself fifty times, whatever is asked for."""
+
+    def do_GET(self) -> None:
+        body = b"#EXTM3U\n" + b"#EXT-X-STREAM-INF:BANDWIDTH=1\na.m3u8\n" * 50
+        self.send_response(200)
+        self.send_header("Content-Type", "application/vnd.apple.mpegurl")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Says nothing."""
+
+
+LIVE_GRAPH = """
+version: 1
+name: bad{pid}
+processes: {processes}
+cameras:
+  odd: {{url: "{url}"}}
+stages:
+  capture: {{use: capture}}
+  prepare: {{use: preprocess, from: capture, with: {{size: [64, 64]}}}}
+  infer: {{use: infer, from: prepare, with: {{model: pose.onnx}}}}
+  people: {{use: decode_yolo_pose, from: infer}}
+  tracks: {{use: track, from: people}}
+  actions: {{use: rules, from: tracks, with: {{rules: [{{id: seen, when: score > 0.1}}]}}}}
+  log: {{use: sink_jsonl, from: events, with: {{path: events.jsonl}}}}
+"""
+
+
+@pytest.mark.parametrize("processes", ["separate", "one"])
+def test_a_camera_whose_playlist_names_itself_is_lost_and_the_run_stops_when_asked(
+    place: Place, processes: str
+) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), SelfNaming) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}/a.m3u8"
+        text = LIVE_GRAPH.format(pid=os.getpid(), processes=processes, url=url)
+        (place.folder / "graph.yaml").write_text(text)
+        command = [sys.executable, "-m", "tools.cli", "run", "graph.yaml", "--quiet"]
+        process = subprocess.Popen(command, cwd=place.folder, env=place.environment, stderr=subprocess.PIPE, text=True)
+        try:
+            late, events = time.monotonic() + 100, place.folder / "events.jsonl"
+            while not (events.exists() and "camgraph.camera.lost" in events.read_text()) and time.monotonic() < late:
+                time.sleep(0.05)
+            process.send_signal(signal.SIGTERM)
+            _, said = process.communicate(timeout=100)
+        finally:
+            process.kill()
+            server.shutdown()
+            thread.join()
+    assert "camgraph.camera.lost" in events.read_text()
+    assert "names playlists that name playlists again" in events.read_text()
+    # A process that had to be killed gives status 1.
+    assert process.returncode == 0, said

@@ -13,6 +13,7 @@ from tools.trials.processes import left_over
 
 SECONDS = 2.0
 KILLED = Way(threads=2, batch=3, throttled=True)
+STATELESS = ("capture.north", "capture.east", "capture.south", "prepare.0", "infer.0", "people.0", "outbox.0", "log.0")
 ASSETS = ("vtest.avi", "movenet-multipose.onnx")
 
 pytestmark = pytest.mark.skipif(
@@ -63,6 +64,17 @@ def test_any_stateless_process_may_die(reference: Ran, units: tuple[str, str]) -
     killing = Killing(units, 12)
     ran = run_way(KILLED, SECONDS, killing)
     assert list(killing.recovery_s) == list(units)
+    assert (ran.status, ran.problems) == (0, [])
+    assert ran.events == reference.events
+    assert left_over(run_name()) == []
+
+
+@pytest.mark.parametrize("units", [("infer.0", "people.0"), STATELESS], ids=len)
+def test_several_stateless_processes_may_die_at_once(reference: Ran, units: tuple[str, ...]) -> None:
+    """Also all of them: whoever sent a frame is dead as well as whoever had it."""
+    killing = Killing([units], 12)
+    ran = run_way(KILLED, SECONDS, killing)
+    assert set(killing.recovery_s) == set(units)
     assert (ran.status, ran.problems) == (0, [])
     assert ran.events == reference.events
     assert left_over(run_name()) == []

@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import sys
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pipeline.control import ask, find_run
+from pipeline.env_file import Variables
 from pipeline.errors import EnvironmentProblem, GraphError, UserError
-from pipeline.graph import load_plan
-from pipeline.graph.single_camera import check_camera
+from pipeline.graph.loading import read_graph
 from pipeline.graph.yaml_source import load
-from pipeline.plan import run_to_wire
+from pipeline.names import nfc
 from tools.camera_view import render_cameras
-from tools.live_table import console_of_output
+from tools.console import console_of_output
+from tools.env_file_option import env_file_option, say_remarks
 from tools.run_status import CameraList, Reloaded
 
 _CHANGE_S = 60.0
 """A stage that opens a model meanwhile hears of a camera only when it is open."""
+_LOAD_S = 120.0
+"""A run that loads a graph looks at models and files, and maybe at pictures."""
 _LOOK_S = 0.1
+_VARIABLE = re.compile(r"\$\{(?:secret:)?([A-Za-z_][A-Za-z0-9_]*)\}")
 _PASSWORD = re.compile(r"://[^\s/?#@]*:(?!\$\{)[^\s/?#@]+@")
 _EXPECTED = "expected KEY=VALUE, such as max_fps=5; `camgraph stages capture` lists the settings of a camera"
 
 name_option = click.option("--name", help="Which run, where there are several.")
 no_wait = click.option("--no-wait", is_flag=True, help="Do not wait until it has happened.")
-camera_argument = click.argument("camera")
+camera_argument = click.argument("camera", callback=lambda _context, _parameter, name: nfc(name))
 
 
 @click.group()
@@ -39,9 +45,20 @@ def cameras() -> None:
 
 @cameras.command("list")
 @name_option
-def list_cameras(name: str | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="All that is known, as JSON.")
+def list_cameras(name: str | None, as_json: bool) -> None:
     """Show the cameras of a run, and how they are."""
-    console_of_output().print(render_cameras(_cameras_of(find_run(name))))
+    run = find_run(name)
+    if as_json:
+        click.echo(json.dumps(_listed(ask(run, "cameras")), indent=2))
+    else:
+        console_of_output().print(render_cameras(_cameras_of(run)))
+
+
+def _listed(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The cameras, and what is on its way; not the settings for further ones, which may hold passwords."""
+    kept = ("cameras", "coming", "leaving", "paused", "by_command", "problems", "refused")
+    return {key: answer[key] for key in kept if key in answer}
 
 
 @cameras.command()
@@ -50,27 +67,33 @@ def list_cameras(name: str | None) -> None:
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="One more setting of the camera.")
 @name_option
 @no_wait
-def add(camera: str, url: str | None, settings: tuple[str, ...], name: str | None, no_wait: bool) -> None:
+@env_file_option("NAME=VALUE lines for `${NAME}` in URL and settings; for this camera alone, and read now.")
+def add(
+    camera: str,
+    url: str | None,
+    settings: tuple[str, ...],
+    *,
+    name: str | None,
+    no_wait: bool,
+    env_files: tuple[Path, ...],
+) -> None:
     """Take one more CAMERA into a run.
 
-    URL and settings are those of a graph file, `${NAME}` for what stands in the environment included: a password does
-    not belong into a command line. Instead of URL, `-` reads `key: value` lines from the standard input.
+    URL and settings are those of a graph file, `${NAME}` included: a password does not belong into a command line.
+    Variables are those of env files that are named here, then those of the run, and of this shell where the run does
+    not know them. Instead of URL, `-` reads `key: value` lines from the standard input.
     """
     run = find_run(name)
-    known = _cameras_of(run)
-    try:
-        checked = check_camera(
-            camera,
-            _values(url, settings),
-            source=known.source,
-            base_folder=Path(known.base_folder),
-            defaults=known.defaults,
-        )
-    except GraphError as error:
-        raise UserError("\n".join(problem.text for problem in error.problems)) from None
-    ask(run, "add", camera=camera, values=dict(checked.values))
+    given = _values(url, settings)
+    text = json.dumps(given)
+    first, remarks = Variables(env_files, environ={}).anew()
+    say_remarks(remarks)
+    variables = {"first": _named_in(text, first), "besides": _named_in(text, os.environ)}
+    answer = ask(run, "add", within_s=_LOAD_S, camera=camera, given=given, **variables)
     if url and _PASSWORD.search(url):
         click.echo("the password stood in the command line, where others can see it: write ${NAME} for it", err=True)
+    for remark in answer.get("remarks", ()):
+        click.echo(remark, err=True)
     if no_wait:
         click.echo(f"{camera} is on its way")
         return
@@ -112,21 +135,30 @@ def resume(camera: str, name: str | None) -> None:
 
 
 @click.command()
-@click.argument("graph", type=click.Path(path_type=Path), required=False)
+@click.argument("file", metavar="[GRAPH]", type=click.Path(path_type=Path), required=False)
 @name_option
 @no_wait
-def reload(graph: Path | None, name: str | None, no_wait: bool) -> None:
+@env_file_option("Use this file from now on instead of the env files that the run has.")
+def reload(file: Path | None, name: str | None, no_wait: bool, env_files: tuple[Path, ...]) -> None:
     """Take a changed graph file over into its running graph; only what has changed is started again.
 
     GRAPH is the file that the run was started from, if nothing is said. Cameras that were added by command stay.
+    The run itself loads the file, with its own variables: env files are read anew, and none has to be set here.
     """
     run = find_run(name)
-    path = graph or _graph_of(run)
-    plan = run_to_wire(load_plan(path, name=run))
-    try:
-        answer = Reloaded.from_json(ask(run, "reload", plan=plan))
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
+    path = file or _graph_of(run)
+    text = read_graph(path)
+    asked: dict[str, Any] = {
+        "file": str(path),
+        "folder": str(path.absolute().parent),
+        "text": text,
+        "besides": _named_in(text, os.environ),
+    }
+    if env_files:
+        asked["env_files"] = [str(one.absolute()) for one in env_files]
+    told = ask(run, "reload", within_s=_LOAD_S, **asked)
+    say_remarks(told.get("remarks", ()))
+    answer = Reloaded.from_json(told)
     if no_wait:
         click.echo("\n".join(_told(answer)))
         return
@@ -167,6 +199,11 @@ def _told(answer: Reloaded, but: Collection[str] = ()) -> list[str]:
 
 def _not_taken_in(camera: str, why: str) -> str:
     return f"{camera} was not taken in, and is not there: {why}"
+
+
+def _named_in(text: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Those of these variables that a text names: no others are told to a run."""
+    return {name: environ[name] for name in _VARIABLE.findall(text) if name in environ}
 
 
 # ---- the settings of a camera

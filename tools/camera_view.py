@@ -6,23 +6,27 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pipeline.foreign_text import shown
 from tools.run_status import CameraList, CameraStatus
-from tools.status_view import clean
 
 
 def render_cameras(known: CameraList) -> RenderableType:
-    """A row for each camera, also those that come and go; below it what was wanted and has come to nothing."""
+    """A row for each camera, also those that come and go; below it why one is as it is, and what came to nothing.
+
+    The rows are as wide as names and numbers are: texts of any length have lines of their own.
+    """
     table = Table(box=None, pad_edge=False)
-    for column in ("camera", "state", "fps", "frames", "drops", "remark"):
-        table.add_column(column, justify="right" if column in ("fps", "frames", "drops") else "left")
+    for column in ("camera", "state", "fps", "frames", "drops"):
+        table.add_column(column, justify="left" if column in ("camera", "state") else "right", no_wrap=True)
     rows = {**{name: CameraStatus(state="") for name in known.coming}, **known.cameras}
     for name, camera in rows.items():
         numbers = (f"{camera.fps:.1f}", str(camera.frames), str(camera.drops))
-        texts = (clean(name), clean(_state(name, camera, known)), *numbers, clean(_remark(name, camera, known)))
-        table.add_row(*map(Text, texts))
+        table.add_row(*map(Text, (shown(name), shown(_state(name, camera, known)), *numbers)))
+    remarks = {name: _remark(name, camera, known) for name, camera in rows.items()}
+    told = (Text(shown(f"{name}: {remark}")) for name, remark in remarks.items() if remark)
     problems = {name: f"{name} was not taken in: {why}" for name, why in known.problems.items()}
     refused = {unit: f"{unit} goes on with its settings of before: {why}" for unit, why in known.refused.items()}
-    return Group(table, *(Text(clean(line), "bold red") for line in {**problems, **refused}.values()))
+    return Group(table, *told, *(Text(shown(line), "bold red") for line in {**problems, **refused}.values()))
 
 
 def _state(name: str, camera: CameraStatus, known: CameraList) -> str:

@@ -19,6 +19,7 @@ import click
 from pipeline.errors import EXIT_SIGINT, CamgraphError
 from pipeline.redaction import redact_urls
 from pipeline.scarcity import require_address_space
+from tools.screen import JSON_LOGS, guarded, tell, writes_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class LazyCommand:
 
 
 COMMANDS: Mapping[str, LazyCommand] = {
-    "demo": LazyCommand("tools.demo", "demo", "Watch four cameras for a minute, to see what this is.", True),
+    "demo": LazyCommand("tools.demo", "demo", "Watch four cameras for 20 s each, to see what this is.", True),
     "run": LazyCommand("tools.run_command", "run", "Run a graph until its cameras end or it is stopped.", True),
     "watch": LazyCommand("tools.watch", "watch", "Watch videos, cameras or pictures without a graph file.", True),
     "check": LazyCommand("tools.graph_commands", "check", "Say all that is wrong with a graph, and what it needs."),
@@ -49,6 +50,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "farm": LazyCommand("tools.farm.command", "farm", "Serve clips as RTSP cameras, to try things without one."),
     "doctor": LazyCommand("tools.doctor.command", "doctor", "Is this machine fit, and what mends it?"),
     "assets": LazyCommand("tools.assets", "assets", "Pull the default model and clip."),
+    "help": LazyCommand("tools.help_command", "help_command", "Show a page of the documentation."),
 }
 
 
@@ -71,12 +73,22 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, place.help) for name, place in COMMANDS.items()])
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """As the program that the user has started."""
+        with guarded(as_json=JSON_LOGS in sys.argv[1:]):
+            return super().__call__(*args, **kwargs)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except CamgraphError as error:
-            click.echo(redact_urls(str(error)), err=True)
+            tell(redact_urls(str(error)), error.exit_status)
             ctx.exit(error.exit_status)
+        except click.ClickException as error:
+            if not writes_json():
+                raise
+            tell(error.format_message(), error.exit_code)
+            ctx.exit(error.exit_code)
         except KeyboardInterrupt:
             ctx.exit(EXIT_SIGINT)
 

@@ -1,5 +1,5 @@
-"""Where the graphs and rules lie that camgraph comes with: the folder `configs`, beside the package in the
-repository as well as where it is installed."""
+"""Where the graphs, rules and pages of documentation lie that camgraph comes with: the folder `configs`, beside the
+package in the repository as well as where it is installed. `configs/docs` is the repository's `docs`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _FOLDER = Path(__file__).resolve().parent.parent / "configs"
 
 
 def config_path(name: str) -> Path:
-    """The file of this name. Raises EnvironmentProblem where the installation lacks it."""
+    """The file, or folder, of this name. Raises EnvironmentProblem where the installation lacks it."""
     path = _FOLDER / name
-    if not path.is_file():
+    if not path.exists():
         raise EnvironmentProblem(f"{path}: this file of camgraph is missing; install camgraph again")
     return path

@@ -17,7 +17,9 @@ from av.container import InputContainer
 from av.video.stream import VideoStream
 from numpy.typing import NDArray
 
+from pipeline.disk import write_whole
 from pipeline.errors import EnvironmentProblem, UserError
+from stages.reading.opening import open_file
 from stages.vision.drawing import draw_label
 
 Picture = NDArray[np.uint8]
@@ -48,7 +50,7 @@ def moments(duration_s: float, columns: int) -> list[float]:
 def _row(video: Path, columns: int, cell_width: int) -> Picture:
     """The pictures of one video side by side: (h, width, 3) BGR with gaps around each."""
     try:
-        with av.open(str(video)) as container:
+        with open_file(video) as container:
             if not container.streams.video:
                 raise UserError(f"{video}: has no pictures; give a video")
             stream = container.streams.video[0]
@@ -57,9 +59,9 @@ def _row(video: Path, columns: int, cell_width: int) -> Picture:
     except (OSError, av.FFmpegError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UserError(f"{video}: cannot be read as a video: {reason}; give a file that plays") from error
-    for number, (cell, at_s) in enumerate(zip(cells, times, strict=True)):
-        _name(cell, f"{video.stem}  {at_s:.1f} s" if number == 0 else f"{at_s:.1f} s")
-    return _framed(np.hstack([_framed(cell) for cell in cells]))
+    texts = [f"{at_s:.1f} s of the video" for at_s in times]
+    texts[0] = f"{video.stem}, {texts[0]}"
+    return _framed(np.hstack([_framed(_titled(cell, text)) for cell, text in zip(cells, texts, strict=True)]))
 
 
 def _length(container: InputContainer, stream: VideoStream) -> float:
@@ -86,9 +88,18 @@ def _cell(container: InputContainer, stream: VideoStream, at_s: float, width: in
     return resized
 
 
-def _name(cell: Picture, text: str) -> None:
-    """A label in the lower left corner; the upper edge has the video's own caption."""
-    draw_label(cell, text, (0.0, float(cell.shape[0])), LABEL)
+def bar_height(cell_height: int, cell_width: int) -> int:
+    """Of the bar above a picture: a line of the letters that suit a picture of this size."""
+    return max(18, min(cell_height, cell_width) // 16)
+
+
+def _titled(cell: Picture, text: str) -> Picture:
+    """The text in a bar above: in the picture are a caption with the camera's own clock, zones, people and rules."""
+    bar = bar_height(*cell.shape[:2])
+    titled = np.pad(cell, ((bar, 0), (0, 0), (0, 0)), constant_values=LABEL[0])
+    draw_label(titled, text, (0.0, float(bar)), LABEL)
+    titled[bar:] = cell
+    return titled
 
 
 def _framed(picture: Picture) -> Picture:
@@ -105,11 +116,9 @@ def _stacked(rows: Sequence[Picture]) -> Picture:
 
 def _write_png(picture: Picture, target: Path) -> None:
     """All of it or nothing under this name."""
-    part = target.with_name(target.name + ".part")
     _, data = cv2.imencode(".png", picture)
     try:
-        part.write_bytes(data.tobytes())
-        part.replace(target)
+        write_whole(target, data.tobytes())
     except OSError as error:
         raise EnvironmentProblem(f"{target}: cannot write: {error.strerror}; name another path") from error
 

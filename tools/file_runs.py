@@ -21,6 +21,9 @@ from tools.trials.processes import left_over
 
 STARTS_S = {"north": 0.0, "east": 20.0, "south": 52.0}
 
+LIMIT_S = 900.0
+"""A run that takes longer hangs, however slow the model and however busy the machine."""
+MODEL = "asset:movenet-multipose.onnx"
 _RULE = "{id: seen, when: score > 0.01, update: 100ms}"
 """Tells of each person in each frame, with box and keypoints: nothing that differs can hide."""
 
@@ -33,9 +36,9 @@ cameras:
 {cameras}
 stages:
   capture: {{use: capture}}
-  prepare: {{use: preprocess, from: capture, workers: {workers}, with: {{size: [512, 384]}}}}
+  prepare: {{use: preprocess, from: capture, workers: {workers}, with: {{{prepared}}}}}
   infer: {{use: infer, from: prepare, batch: {{max: {batch}}}, threads: {threads}, with: {{model: "{model}"}}}}
-  people: {{use: decode_movenet_multipose, from: infer, workers: {workers}}}
+  people: {{use: {decode}, from: infer, workers: {workers}}}
   tracks: {{use: track, from: people}}
   actions: {{use: rules, from: tracks, with: {{rules: [{rule}]}}}}
   log: {{use: sink_jsonl, from: actions, batch: {{max: 8}}, with: {{path: events.jsonl, order: time}}}}
@@ -44,13 +47,17 @@ stages:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way of running the same graph. `throttled`: one camera comes at the pace of its clock."""
+    """One way of running the same graph. `throttled`: one camera comes at the pace of its clock.
+
+    `model`: the pulled one, or any file of a pose model that says what it is.
+    """
 
     processes: str = "separate"
     workers: int = 1
     threads: int = 1
     batch: int = 1
     throttled: bool = False
+    model: str = MODEL
 
 
 @dataclass(slots=True)
@@ -77,7 +84,8 @@ def write_graph(folder: Path, way: Way, seconds: float, name: str) -> Path:
     path.write_text(
         _GRAPH.format(
             name=name, cameras=cameras, processes=way.processes, workers=way.workers, batch=way.batch,
-            threads=way.threads, model="asset:movenet-multipose.onnx", rule=_RULE,
+            threads=way.threads, model=way.model, rule=_RULE, prepared="size: [512, 384]" if way.model == MODEL else "",
+            decode="decode_movenet_multipose" if way.model == MODEL else "decode",
         )
     )  # fmt: skip
     return path
@@ -86,7 +94,8 @@ def write_graph(folder: Path, way: Way, seconds: float, name: str) -> Path:
 def run_way(way: Way, seconds: float, during: Callable[[Supervisor], None] | None = None) -> Ran:
     """Run the graph one way, in a folder of its own."""
     with own_folder() as folder:
-        outcome, status = run_graph(load_plan(write_graph(folder, way, seconds, run_name())), during)
+        plan = load_plan(write_graph(folder, way, seconds, run_name()))
+        outcome, status = run_graph(plan, during, limit_s=LIMIT_S)
         cameras = status["cameras"]
         return Ran(
             outcome.status,
@@ -134,26 +143,30 @@ def frames_by_pyav(seconds: float) -> dict[str, int]:
 
 
 class Killing:
-    """Kills processes once some frames have been read, one after the other is back."""
+    """Kills processes once some frames have been read: those of a group at once, group after group when all are back.
 
-    def __init__(self, units: Sequence[str], after_frames: int) -> None:
-        self._todo = list(units)
+    ``groups``: names of processes; one name is a group of its own.
+    """
+
+    def __init__(self, groups: Sequence[str | Sequence[str]], after_frames: int) -> None:
+        self._todo = [(group,) if isinstance(group, str) else tuple(group) for group in groups]
         self._after = after_frames
-        self._killed: tuple[Process, int, float] | None = None
+        self._killed: list[tuple[Process, int, float]] = []
         self.recovery_s: dict[str, float] = {}
 
     def __call__(self, supervisor: Supervisor) -> None:
-        if self._killed:
-            process, incarnation, at = self._killed
+        for killed in list(self._killed):
+            process, incarnation, at = killed
             if process.incarnation > incarnation and process.state == "running":
                 self.recovery_s[process.plan.name] = process.ready_at - at
-                self._killed = None
-        elif self._todo and _frames(supervisor) >= self._after:
-            process = next(p for p in supervisor.processes if p.plan.name == self._todo[0])
-            if process.pid and process.state == "running":
+                self._killed.remove(killed)
+        if not self._killed and self._todo and _frames(supervisor) >= self._after:
+            group = [p for p in supervisor.processes if p.plan.name in self._todo[0]]
+            if all(process.pid and process.state == "running" for process in group):
                 self._todo.pop(0)
-                self._killed = (process, process.incarnation, time.monotonic())
-                hit(process.pid, signal.SIGKILL)
+                for process in group:
+                    self._killed.append((process, process.incarnation, time.monotonic()))
+                    hit(process.pid, signal.SIGKILL)
 
 
 def _frames(supervisor: Supervisor) -> int:

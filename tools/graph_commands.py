@@ -3,44 +3,82 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
+from pipeline.disk import read_text
+from pipeline.env_file import Variables
 from pipeline.errors import CamgraphError, EnvironmentProblem
-from pipeline.graph import load_graph
+from pipeline.graph import load_graph, plan_of
 from pipeline.graph.drawing import dot, mermaid
 from pipeline.graph.memory import in_words, memory_need
 from pipeline.graph.planning import Graph
+from pipeline.graph.remarks import remarks_on
 from pipeline.graph.schema import graph_schema
+from pipeline.outbox_folder import outbox_folder, why_unusable
 from pipeline.paths import SHARED_MEMORY
 from pipeline.registry import find_stage, stage_names
 from pipeline.scarcity import require_processes
+from tools.env_file_option import env_file_option
 
 graph_argument = click.argument("graph_file", metavar="GRAPH", type=click.Path(path_type=Path))
 
 
+variables_option = env_file_option("NAME=VALUE lines for `${NAME}` in GRAPH.")
+
+
 @click.command()
 @graph_argument
-def check(graph_file: Path) -> None:
+@variables_option
+def check(graph_file: Path, env_files: tuple[Path, ...]) -> None:
     """Say all that is wrong with GRAPH, and what it needs to run.
 
-    Files that it names are looked at, cameras are not opened.
+    Files that it names are looked at, cameras are not opened. GRAPH may also be a file of rules by itself.
     """
-    graph = load_graph(graph_file)
+    rules = _rules_alone(graph_file)
+    if rules is not None:
+        click.echo(f"{graph_file}: {rules} rules: no mistakes; its cameras are known where a graph names it")
+        return
+    environ, remarks = Variables(env_files).anew()
+    graph = load_graph(graph_file, environ=environ, strict=True)
     click.echo(_summary(graph))
-    for line in _not_known(graph):
+    for line in (*remarks, *graph.source.remarks, *remarks_on(graph), *_not_known(graph)):
         click.echo(line)
     if not graph.in_process:
         require_processes()
     need = memory_need(graph)
     for line in in_words(need):
         click.echo(line)
+    _require_outbox_folder(graph)
     if not need.fits:
         raise EnvironmentProblem(
             f"{SHARED_MEMORY} is too small: make it larger (docker: --shm-size), or use fewer or smaller cameras"
         )
+
+
+def _rules_alone(path: Path) -> int | None:
+    """How many rules a file of rules holds, None for any other. Raises GraphError with all that is wrong with it."""
+    try:
+        text = read_text(path) if path.is_file() else ""
+    except (OSError, UnicodeDecodeError):  # that is said of a graph as well
+        return None
+    if not re.search(r"^rules\s*:", text, re.MULTILINE) or re.search(r"^(stages|cameras)\s*:", text, re.MULTILINE):
+        return None
+    from stages.rulebook.rule_set import read_rules  # noqa: PLC0415 - with it comes NumPy
+
+    return len(read_rules(path).rules)
+
+
+def _require_outbox_folder(graph: Graph) -> None:
+    """Raises EnvironmentProblem where events could not be kept, with the place of the first sink that wants some."""
+    folder = outbox_folder(plan_of(graph))
+    why = why_unusable(folder) if folder else ""
+    if why:
+        sink = next(iter(graph.completed.event_filters))
+        raise EnvironmentProblem(str(graph.source.problem(("stages", sink), why, at_key=True)))
 
 
 def _not_known(graph: Graph) -> Iterator[str]:
@@ -59,10 +97,11 @@ def _summary(graph: Graph) -> str:
 
 @click.command("graph")
 @graph_argument
+@variables_option
 @click.option("--format", "form", type=click.Choice(["mermaid", "dot"]), default="mermaid", show_default=True)
-def graph(graph_file: Path, form: str) -> None:
+def graph(graph_file: Path, form: str, env_files: tuple[Path, ...]) -> None:
     """Draw GRAPH with its processes, and on each edge its type, policy and depth (dotted: a direct call)."""
-    drawn = load_graph(graph_file)
+    drawn = load_graph(graph_file, environ=Variables(env_files).anew()[0])
     click.echo(mermaid(drawn) if form == "mermaid" else dot(drawn), nl=False)
 
 

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.live import Live
 
 from tools.run_status import EventStatus, Status, Summary
-from tools.status_view import event_text, headline, render, render_summary, troubles
+from tools.status_view import event_text, headline, progress_words, render, render_summary, troubles
 
 __all__ = [
     "REFRESH_S",
@@ -26,7 +26,6 @@ __all__ = [
     "PlainLines",
     "Status",
     "Summary",
-    "console_of_output",
     "new_events",
     "open_display",
     "render",
@@ -34,7 +33,6 @@ __all__ = [
 ]
 
 REFRESH_S = 0.25
-_UNLIMITED = 100_000
 PLAIN_LINE_S = 5.0
 LONGEST_BETWEEN_LINES_S = 60.0
 
@@ -51,7 +49,8 @@ def open_display(console: Console, now_s: Callable[[], float] = time.monotonic) 
     if not console.is_terminal or console.is_dumb_terminal:
         yield PlainLines(console, now_s)
         return
-    live = Live(console=console, auto_refresh=False, transient=True)
+    # Rich would obey the sequences in what others write meanwhile.
+    live = Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False)
     live.start()
     try:
         yield LiveTable(live, now_s)
@@ -95,22 +94,15 @@ class PlainLines:
         self._seen = status.events
         if self._now_s() >= self._due_s:
             self._due_s = self._now_s() + line_every_s(status.uptime_s)
-            self._write("status " + "  ".join([*headline(status), *troubles(status)]))
+            self._write("status " + "  ".join([*headline(status), *progress_words(status), *troubles(status)]))
 
     def _write(self, line: str) -> None:
-        self._console.file.write(line + "\n")
-        self._console.file.flush()
+        self._console.print(line, soft_wrap=True)
 
 
 def line_every_s(uptime_s: float) -> float:
     """How long to wait for the next line: 5 s in the first minute, 60 s from the twelfth on."""
     return min(LONGEST_BETWEEN_LINES_S, max(PLAIN_LINE_S, uptime_s / 12))
-
-
-def console_of_output() -> Console:
-    """The standard output: a terminal as large as it is, and without limits what somebody else reads."""
-    console = Console()
-    return console if console.is_terminal else Console(width=_UNLIMITED, height=_UNLIMITED)
 
 
 def new_events(before: Sequence[EventStatus], now: Sequence[EventStatus]) -> Sequence[EventStatus]:

@@ -14,7 +14,7 @@ class CameraStatus:
     """One camera now. `age_ms`: of its newest frame, None before the first; `events`: how many incidents it had.
 
     `why` and `since_s`: of its state, where that is known; `losses`: how often it was away; `error`: why it ended
-    early.
+    early. `done`: the share of a file that has been read, 0 to 1, where that is known.
     """
 
     state: str = "starting"
@@ -27,6 +27,7 @@ class CameraStatus:
     age_ms: float | None = None
     events: int = 0
     error: str = ""
+    done: float | None = None
 
     @property
     def incidents(self) -> int:
@@ -35,7 +36,11 @@ class CameraStatus:
 
 @dataclass(frozen=True, slots=True)
 class StageStatus:
-    """One stage now, over all of its processes. `busy`: the share of time it works, 1.0 is one core's worth."""
+    """One stage now, over all of its processes.
+
+    `busy`: the share of the last seconds that it worked, 1.0 is one thread's worth. `state`: `running`, or how the
+    first of its processes is that is not.
+    """
 
     processes: int = 1
     queue: int = 0
@@ -45,6 +50,24 @@ class StageStatus:
     fps: float = 0.0
     restarts: int = 0
     busy: float = 0.0
+    state: str = "running"
+
+
+@dataclass(frozen=True, slots=True)
+class TroubleStatus:
+    """What does not work, by the name of a stage or process, and for how long."""
+
+    where: str = ""
+    why: str = ""
+    since_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class HealthStatus:
+    """How a run is (`healthy`, `degraded`, `down`), and why; "" where it does not say, as one of an older camgraph."""
+
+    level: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +101,27 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
+class ProgressStatus:
+    """How far a run of files has come: `done` is 0 to 1, `left_s` None until the pace is known."""
+
+    done: float = 0.0
+    left_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
-    """A running graph now. `events`: the last ones, oldest first."""
+    """A running graph now. `events`: the last ones, oldest first. `phase`: starting, running, stopping or over.
+
+    `limit`: what limits the run and what would help, "" if it keeps up. `progress`: None of a run without an end.
+    """
 
     graph: str = ""
     uptime_s: float = 0.0
+    progress: ProgressStatus | None = None
+    phase: str = "running"
+    health: HealthStatus = HealthStatus()
+    troubles: Sequence[TroubleStatus] = ()
+    limit: str = ""
     cameras: Mapping[str, CameraStatus] = field(default_factory=dict)
     stages: Mapping[str, StageStatus] = field(default_factory=dict)
     events: Sequence[EventStatus] = ()
@@ -97,6 +136,11 @@ class Status:
         return cls(
             graph=str(data.get("graph", "")),
             uptime_s=float(data.get("uptime_s", 0)),
+            progress=_made(ProgressStatus, data["progress"]) if data.get("progress") else None,
+            phase=str(data.get("phase", "running")),
+            health=_made(HealthStatus, data.get("health") or {}),
+            troubles=tuple(_made(TroubleStatus, trouble) for trouble in data.get("troubles", ())),
+            limit=_limit(data),
             cameras=cameras,
             stages={name: _made(StageStatus, values) for name, values in data.get("stages", {}).items()},
             events=tuple(
@@ -177,7 +221,8 @@ class CameraSummary:
 class Summary:
     """A run at its end. `files`: what it wrote; `untaken`: so many of the events no sink of the graph takes.
 
-    `departed`: cameras that went before the end, taken together.
+    `departed`: cameras that went before the end, taken together. `limit`: what limited the run and what would help, ""
+    if it kept up.
     """
 
     graph: str = ""
@@ -187,6 +232,7 @@ class Summary:
     untaken: int = 0
     departed: CameraSummary | None = None
     totals: Totals = Totals()
+    limit: str = ""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Summary:
@@ -200,7 +246,12 @@ class Summary:
             untaken=int(data.get("untaken", 0)),
             departed=_made(CameraSummary, data["departed"]) if data.get("departed") else None,
             totals=Totals.from_json(data, cameras.values()),
+            limit=_limit(data),
         )
+
+
+def _limit(data: Mapping[str, Any]) -> str:
+    return str((data.get("limit") or {}).get("text", ""))
 
 
 def _made(kind: type[T], values: Mapping[str, Any]) -> T:

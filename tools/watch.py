@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from pipeline.names import A_NAME, is_name
+from tools.env_file_option import env_file_option
 
 
 def _finite(_: click.Context, __: click.Parameter, number: float | None) -> float | None:
@@ -47,11 +48,13 @@ def _a_name(_: click.Context, __: click.Parameter, text: str) -> str:
     show_default=True,
     help="Where the events go, one JSON object a line, behind those that stand there; - is the standard output.",
 )
-@click.option("--overwrite", is_flag=True, help="Begin the events file anew.")
+@click.option(
+    "--overwrite", is_flag=True, help="Begin the events file anew, and replace the videos of an earlier run in FOLDER."
+)
 @click.option(
     "--video",
     metavar="FOLDER",
-    help="Also write an annotated MP4 of each camera; those of an earlier run are replaced.",
+    help="Also write an annotated MP4 of each camera into FOLDER; beside one of an earlier run it gets a number.",
 )
 @click.option(
     "--max-fps",
@@ -68,12 +71,14 @@ def _a_name(_: click.Context, __: click.Parameter, text: str) -> str:
     "--name", default="watch", callback=_a_name, show_default=True, help="The run's name: part of every event's id."
 )
 @click.option("--quiet", is_flag=True, help="No live table and no summary; problems are still said.")
+@env_file_option("NAME=VALUE lines for `${NAME}` in a SOURCE.")
 def watch(**options: Any) -> None:
     """Watch videos, cameras, or folders of pictures, and write down what people do in them.
 
-    A SOURCE is a video file, a folder of pictures, an address such as rtsp://user:password@host/path, or /dev/video0.
-    Files are watched to their end, frame by frame; live cameras until Ctrl-C, the newest frame first. Others on this
-    machine can see the addresses of a command: with 'rtsp://user:${PASSWORD}@host/path' the password comes from the
+    A SOURCE is a video file, a folder of videos (a camera each) or of pictures, a pattern such as 'clips/*.mkv', an
+    address such as rtsp://user:password@host/path, or a camera of this machine: /dev/video0, or just 0. Files are
+    watched to their end, frame by frame; live cameras until Ctrl-C, the newest frame first. Others on this machine can
+    see the addresses of a command: with 'rtsp://user:${PASSWORD}@host/path' the password comes from an env file or the
     environment, and nobody does.
     """
     # What this imports takes longer than --help may.

@@ -102,7 +102,8 @@ def _known(arrow: Arrow, node: Node, nodes: Mapping[str, Node], written: Iterabl
     if arrow.sender == EVENTS:
         report.add(arrow.path, f"{dotted(arrow.path)}: `{EVENTS}` stands for Events, and {node.name} takes none")
     elif arrow.sender not in written:
-        guess = did_you_mean(arrow.sender, [name for name in nodes if name != node.name])
+        others = () if report.is_full else [name for name in nodes if name != node.name]
+        guess = did_you_mean(arrow.sender, others)
         report.add(arrow.path, f"{dotted(arrow.path)}: no stage of this graph is called `{arrow.sender}`{guess}")
     return False
 

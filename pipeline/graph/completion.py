@@ -9,6 +9,7 @@ outbox       where Events are made and read, all of them go through one stage be
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -124,13 +125,17 @@ def _edges(
     live = bool(cameras) and all(camera.live for camera in cameras.values())
     lags = lags_of(nodes, order, arrows, len(cameras))
     window = window_of(nodes.values(), len(cameras))
+    places = {name: place for place, name in enumerate(order)}
+    longest: dict[str, int] = {}
+    for arrow in arrows:
+        longest[arrow.reader] = max(longest.get(arrow.reader, 0), lags[arrow.sender])
     edges = []
-    for arrow in sorted(arrows, key=lambda arrow: (order.index(arrow.sender), order.index(arrow.reader))):
+    for arrow in sorted(arrows, key=lambda arrow: (places[arrow.sender], places[arrow.reader])):
         reader = nodes[arrow.reader]
         policy = _policy(arrow, live)
         at_work = frames_at_work(reader, cameras_of_worker(reader, len(cameras)))
-        longest = max(lags[other.sender] for other in arrows if other.reader == arrow.reader)
-        depth = depth_of(arrow, policy, at_work=at_work, window=window, behind=longest - lags[arrow.sender])
+        behind = longest[arrow.reader] - lags[arrow.sender]
+        depth = depth_of(arrow, policy, at_work=at_work, window=window, behind=behind)
         tombstones = arrow.reader in told
         edges.append(EdgePlan(arrow.sender, arrow.reader, arrow.port, arrow.type, policy, depth, tombstones))
     return tuple(edges)
@@ -144,9 +149,13 @@ def _policy(arrow: Arrow, live: bool) -> Policy:
 
 def _told_of_all(order: Sequence[str], arrows: Sequence[Arrow], ends: set[str]) -> set[str]:
     """The stages that must hear of every frame: joins, merges, these `ends`, and all that leads to one of them."""
-    merges = {a.reader for a in arrows for b in arrows if a is not b and a.reader == b.reader and a.type != Event.TYPE}
+    inputs = Counter(arrow.reader for arrow in arrows)
+    merges = {arrow.reader for arrow in arrows if arrow.type != Event.TYPE and inputs[arrow.reader] > 1}
+    readers: dict[str, list[str]] = defaultdict(list)
+    for arrow in arrows:
+        readers[arrow.sender].append(arrow.reader)
     told = {arrow.reader for arrow in arrows if arrow.port} | merges | ends
     for name in reversed(order):
-        if any(arrow.reader in told for arrow in arrows if arrow.sender == name):
+        if not told.isdisjoint(readers[name]):
             told.add(name)
     return told

@@ -5,22 +5,45 @@ Names on the left are the keys of the file. What stands under a camera and under
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
-from pipeline.names import MAX_NAME, NAME_PATTERN
+from pipeline.names import A_CAMERA_NAME, ANY_SCRIPT_PATTERN, MAX_NAME, NAME_PATTERN, is_camera_name, nfc
 from pipeline.plan import Policy
+
+UNKNOWN_USE = "?"
+"""Stands for the `use` of a stage that does not say it, after that has been reported."""
 
 FROM_SHAPES = "a stage's name, a list of them, or `port: stage` lines"
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=MAX_NAME)]
+
+CAMERA_NAME_ERROR: Final = "camera_name"
+
+
+def _camera_name(text: str) -> str:
+    name = nfc(text)
+    if not is_camera_name(name):
+        raise PydanticCustomError(CAMERA_NAME_ERROR, "expected {name}", {"name": A_CAMERA_NAME})
+    return name
+
+
+CameraName = Annotated[
+    str,
+    AfterValidator(_camera_name),
+    WithJsonSchema({"type": "string", "pattern": ANY_SCRIPT_PATTERN, "maxLength": MAX_NAME}),
+]
 
 
 class Entry(BaseModel):
     """Base of all parts of a graph file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False)
+    stand_ins: ClassVar[Mapping[tuple[str, ...], Any]] = {}
+    """As `pipeline.stage.Settings.stand_ins`."""
 
 
 class EdgeEntry(Entry):
@@ -135,6 +158,13 @@ class StageEntry(Entry):
 class GraphFile(Entry):
     """A graph: the cameras, the stages that their frames go through, and how these are spread over processes."""
 
+    stand_ins: ClassVar[Mapping[tuple[str, ...], Any]] = {
+        ("version",): 1,
+        ("cameras",): {},
+        ("stages",): {},
+        ("stages", "*", "use"): UNKNOWN_USE,
+    }
+
     version: Literal[1] = Field(title="Version", description="The version of this file format: 1.")
     name: Name | None = Field(
         None,
@@ -147,13 +177,19 @@ class GraphFile(Entry):
         description="separate: a process per stage. compact: chains share a process. one: everything runs in the "
         "process that was started, for debugging. The results are the same.",
     )
-    cameras: dict[Name, dict[str, Any] | None] = Field(
+    cameras: dict[CameraName, dict[str, Any] | None] = Field(
         title="Cameras", description="Name -> settings, as the source stage takes them."
     )
     camera_defaults: dict[str, Any] | None = Field(
         None, title="Camera defaults", description="Settings of every camera that does not say otherwise."
     )
     stages: dict[Name, StageEntry] = Field(title="Stages", description="Name -> stage.")
+    pass_environment: list[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\*?$")]] = Field(
+        default=[],
+        title="Environment",
+        description="Names of variables of the environment that all processes of the run get, besides the usual ones; "
+        "`*` at the end stands for any letters.",
+    )
     hang_s: float = Field(
         10.0,
         ge=1,

@@ -11,6 +11,7 @@ depth    of an edge: 1 where it drops. Where it blocks 4, or more where the read
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 
@@ -49,10 +50,13 @@ def window_of(nodes: Iterable[Node], cameras: int) -> int:
 def lags_of(nodes: Mapping[str, Node], order: Iterable[str], arrows: Sequence[Arrow], cameras: int) -> dict[str, int]:
     """Stage -> how many frames of one camera the stages on the longest way from the source to its output hold."""
     lags: dict[str, int] = {}
+    senders: dict[str, list[str]] = defaultdict(list)
+    for arrow in arrows:
+        senders[arrow.reader].append(arrow.sender)
     for name in order:
         node = nodes[name]
         held = 0 if node.source else frames_at_work(node, cameras_of_worker(node, cameras)) + _SPARE
-        lags[name] = held + max((lags[arrow.sender] for arrow in arrows if arrow.reader == name), default=0)
+        lags[name] = held + max((lags[sender] for sender in senders[name]), default=0)
     return lags
 
 

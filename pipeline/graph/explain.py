@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -10,10 +11,11 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails, ValidationError
 
+from pipeline.graph.definition import CAMERA_NAME_ERROR
 from pipeline.graph.report import Report, dotted
 from pipeline.graph.schema_walk import Schema, described, schema_of
 from pipeline.graph.yaml_reader import Path
-from pipeline.names import A_NAME, MAX_NAME, NAME_PATTERN
+from pipeline.names import A_CAMERA_NAME, A_NAME, MAX_NAME, NAME_PATTERN, nearest_camera_name, nearest_name
 from pipeline.spelling import did_you_mean
 
 _MAX_SHOWN = 60
@@ -49,11 +51,16 @@ _EXPECTED: Mapping[str, str] = {
     "multiple_of": "a multiple of {multiple_of}",
     "literal_error": "one of {expected}",
     "enum": "one of {expected}",
+    CAMERA_NAME_ERROR: A_CAMERA_NAME,
+    **dict.fromkeys(
+        ("datetime_type", "datetime_parsing", "datetime_from_date_parsing", "datetime_object_invalid"),
+        "a date and time such as 2026-11-22T10:44:39+01:00",
+    ),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class Found:
     """One error: where in the data, and through which alternatives of a union (if any) pydantic came there."""
 
     error: ErrorDetails
@@ -70,18 +77,45 @@ class _Found:
         """The last part of pydantic's own path."""
         return str(self.error["loc"][-1]) if self.error["loc"] else ""
 
+    @property
+    def about(self) -> Path:
+        """The path of what is wrong, also where it is missing."""
+        return (*self.path, self.error["loc"][-1]) if self.kind == "missing" else self.path
+
+    @property
+    def words(self) -> frozenset[str]:
+        """Those of the message."""
+        return frozenset(re.findall(r"\w+", self.error["msg"]))
+
+    def named(self, value: Any) -> list[str]:
+        """The keys of a mapping, which this is about as a whole, that the message names: they do not go together."""
+        return sorted(self.words.intersection(value)) if self.kind == "value_error" and isinstance(value, dict) else []
+
 
 Origin = Callable[[Path], Path]
 """From a path in the validated data to its path in the file."""
 
 
-def explain(error: ValidationError, model: type[BaseModel], data: Any, report: Report, origin: Origin) -> list[Path]:
-    """Add all that pydantic found to the report, each with its place. Returns the paths (in `data`) that are wrong."""
+def explain(
+    error: ValidationError,
+    model: type[BaseModel],
+    data: Any,
+    report: Report,
+    origin: Origin,
+    *,
+    follows: Callable[[Found], bool] = lambda _: False,
+) -> list[Found]:
+    """Add all that pydantic found to the report, each with its place. Returns all of it.
+
+    `follows`: whether an error only follows from one that has been told, and is not to be.
+    """
     teller = _Teller(data, schema_of(model), report, origin)
     found = [_locate(data, details) for details in error.errors(include_url=False)]
-    for group in _groups([one for one in found if not _follows(one, found)]):
+    short = {one.path[:-1] for one in found if one.path}
+    told = [one for one in found if not (one.kind == "too_short" and one.path in short) and not follows(one)]
+    for group in _groups(told):
         teller.tell(group)
-    return [one.path for one in found]
+    return found
 
 
 def plainly(error: ValidationError, data: Any) -> str:
@@ -90,7 +124,7 @@ def plainly(error: ValidationError, data: Any) -> str:
     return f"{dotted(first.path)}: expected {_expected(first)}, got {shown(_value_at(data, first.path))}"
 
 
-def _locate(data: Any, error: ErrorDetails) -> _Found:
+def _locate(data: Any, error: ErrorDetails) -> Found:
     path: Path = ()
     union: Path | None = None
     branch = ""
@@ -102,12 +136,7 @@ def _locate(data: Any, error: ErrorDetails) -> _Found:
             path = (*path, part)
         elif union is None and part != "[key]" and not (last and error["type"] == "missing"):
             union, branch = path, str(part)
-    return _Found(error, path, union, branch)
-
-
-def _follows(one: _Found, found: Iterable[_Found]) -> bool:
-    """True for a list that is too short only because some of its items are wrong."""
-    return one.kind == "too_short" and any(other.path[:-1] == one.path for other in found)
+    return Found(error, path, union, branch)
 
 
 def _holds(value: Any, part: str | int) -> bool:
@@ -116,10 +145,10 @@ def _holds(value: Any, part: str | int) -> bool:
     return isinstance(value, dict) and part in value
 
 
-def _groups(found: Iterable[_Found]) -> list[list[_Found]]:
+def _groups(found: Iterable[Found]) -> list[list[Found]]:
     """Errors that belong together: of the alternatives of one union, those of the one that came furthest."""
-    unions: dict[Path, list[_Found]] = defaultdict(list)
-    groups: list[list[_Found]] = []
+    unions: dict[Path, list[Found]] = defaultdict(list)
+    groups: list[list[Found]] = []
     for one in found:
         if one.union is None:
             groups.append([one])
@@ -143,46 +172,58 @@ class _Teller:
     report: Report
     origin: Origin
 
-    def tell(self, group: list[_Found]) -> None:
+    def tell(self, group: list[Found]) -> None:
         first = group[0]
         place = self.origin(first.path)
         if self.report.covers(place) and first.kind != "extra_forbidden":
+            return
+        if self.report.is_full:
+            self.report.count(self.origin(first.about))
             return
         name = dotted(place)
         at = f"{name}: " if name else ""
         if first.kind == "extra_forbidden":
             self.report.add(place, f"{dotted(place[:-1]) or 'the graph'}: {self._unknown(first)}", at_key=True)
         elif first.kind == "missing":
-            self.report.add(place, f"{at}{self._missing(first)}", at_key=True)
-        elif first.key == "[key]":
-            text = f"{dotted(place[:-1])}: expected {_expected(first)}, got `{_short(str(first.path[-1]))}`"
-            self.report.add(place, text, at_key=True)
+            self.report.add(place, f"{at}{self._missing(first)}", at_key=True, about=(*place, first.error["loc"][-1]))
         elif first.kind in ("value_error", "assertion_error"):
             text = str(first.error.get("ctx", {}).get("error", first.error["msg"]))
-            self.report.add(place, f"{at}{text}")
+            is_key = first.key == "[key]"
+            named = first.named(_value_at(self.data, first.path))
+            about = (*place, named[0]) if named else None
+            told = f"{dotted(place[:-1])}: {text}" if is_key else f"{at}{text}"
+            self.report.add(place, told, at_key=is_key, about=about)
+        elif first.key == "[key]":
+            written, expected = str(first.path[-1]), _expected(first)
+            nearest = {A_NAME: nearest_name, A_CAMERA_NAME: nearest_camera_name}.get(expected)
+            near = nearest(written) if nearest and len(written) <= MAX_NAME else ""
+            guess = f"; did you mean `{near}`?" if near else ""
+            text = f"{dotted(place[:-1])}: expected {expected}, got `{_short(written)}`{guess}"
+            self.report.add(place, text, at_key=True)
         else:
             self.report.add(place, f"{at}{self._wrong(group, place)}")
 
-    def _unknown(self, found: _Found) -> str:
-        known = described(self.schema, found.path[:-1])
+    def _unknown(self, found: Found) -> str:
+        # By pydantic's own path, where a short form was brought to a long one before.
+        known = described(self.schema, found.path[:-1]) or described(self.schema, found.error["loc"][:-1])
         guess = did_you_mean(found.key, known)
         listed = f"; known: {', '.join(sorted(known))}" if known else "; it takes none"
         return f"unknown key `{found.key}`{guess or listed}"
 
-    def _missing(self, found: _Found) -> str:
+    def _missing(self, found: Found) -> str:
         if isinstance(found.error["loc"][-1], int):
             return "too few items"
         words = described(self.schema, found.path).get(found.key, "")
         return f"`{found.key}` is missing{f': {words}' if words else ''}"
 
-    def _wrong(self, group: list[_Found], place: Path) -> str:
+    def _wrong(self, group: list[Found], place: Path) -> str:
         value = _value_at(self.data, group[0].path)
         wanted = list(dict.fromkeys(_expected(one) for one in group))
         got = shown(self.report.source.shown(place, value))
         return f"expected {' or '.join(wanted)}, got {got}{_hint(group, value)}"
 
 
-def _expected(found: _Found) -> str:
+def _expected(found: Found) -> str:
     context = found.error.get("ctx", {})
     if context.get("pattern") == NAME_PATTERN or (found.kind, context.get("max_length")) == (
         "string_too_long",
@@ -203,7 +244,7 @@ def _rounded(bound: Any) -> Any:
     return int(bound) if isinstance(bound, float) and bound.is_integer() else bound
 
 
-def _hint(group: list[_Found], value: Any) -> str:
+def _hint(group: list[Found], value: Any) -> str:
     kinds = {one.kind for one in group}
     if kinds & {"literal_error", "enum"} and isinstance(value, str):
         known = [word.strip("' ") for one in group for word in _words(one)]
@@ -213,7 +254,7 @@ def _hint(group: list[_Found], value: Any) -> str:
     return ""
 
 
-def _words(found: _Found) -> list[str]:
+def _words(found: Found) -> list[str]:
     return str(found.error.get("ctx", {}).get("expected", "")).replace(" or ", ", ").split(", ")
 
 

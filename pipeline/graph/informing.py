@@ -4,7 +4,7 @@
                                                                                  for settings that a stage `adapts`
     infer  describe -> {model}  ──> rules.follow(...) -> {model}                 then from senders to readers
 
-What somebody wrote stays.
+What somebody wrote stays; to write `auto` for a setting that a stage `adapts` leaves it open.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from pipeline.graph.report import Report, dotted
 from pipeline.graph.structure import order_of
 from pipeline.stage import Stage, Upstream
 
+LEFT_OPEN = "auto"
+
 
 def informed(nodes: Mapping[str, Node], arrows: Sequence[Arrow], base_folder: Path, report: Report) -> dict[str, Node]:
     """The nodes with the settings that follow from what stands around each; what does not go together is reported."""
@@ -35,10 +37,14 @@ def informed(nodes: Mapping[str, Node], arrows: Sequence[Arrow], base_folder: Pa
     done: dict[str, Node] = {}
     said: dict[str, Mapping[str, Any]] = {}
     before: dict[str, frozenset[str]] = {}
-    for name in order:
+    # Those that make nothing come last: by then all beside them have spoken.
+    for name in sorted(order, key=lambda one: not nodes[one].outputs):
         senders = frozenset(arrow.sender for arrow in arrows if arrow.reader == name and arrow.sender in adapted)
         before[name] = senders.union(*(before[sender] for sender in senders))
-        upstream = Upstream({other: said[other] for other in order if other in before[name]}, before)
+        sharing = {arrow.reader for arrow in arrows if arrow.sender in senders} - {name}
+        ends = not nodes[name].outputs
+        beside = {other: said[other] for other in order if ends and other in sharing and other in said}
+        upstream = Upstream({other: said[other] for other in order if other in before[name]}, before, beside)
         node = done[name] = _following(adapted[name], base_folder, upstream, report)
         said[name] = node.stage.describe(node.settings) if node.stage else {}
     return {name: done[name] for name in nodes}
@@ -48,7 +54,7 @@ def _adapted(node: Node, nodes: Mapping[str, Node], arrows: Sequence[Arrow], bas
     """With what its readers, which know already what is wanted of them, want of it, where nobody wrote it."""
     if node.stage is None or not node.stage.adapts:
         return node
-    written = node.entry.with_ or {}
+    written = {key: value for key, value in (node.entry.with_ or {}).items() if value != LEFT_OPEN}
     found: dict[str, Any] = {}
     wanting: dict[str, str] = {}
     for reader in (nodes[arrow.reader] for arrow in arrows if arrow.sender == node.name and arrow.reader in nodes):

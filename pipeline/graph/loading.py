@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
+from pipeline.disk import read_text
 from pipeline.errors import GraphError, Problem, UserError
 from pipeline.graph.completion import check_mixed, complete
 from pipeline.graph.definition import GraphFile
 from pipeline.graph.informing import informed
-from pipeline.graph.nodes import find_cameras, find_nodes
+from pipeline.graph.nodes import check_cameras_of_stages, check_forms, find_cameras, find_nodes
 from pipeline.graph.placement import check_groups, place
 from pipeline.graph.planning import Graph, plan_of
 from pipeline.graph.reading import read_graph_file
 from pipeline.graph.report import Report
 from pipeline.graph.structure import check_structure, order_of
 from pipeline.graph.yaml_source import load
-from pipeline.names import A_NAME, MAX_NAME, is_name
+from pipeline.names import A_NAME, MAX_NAME, is_camera_name, is_name, nearest_camera_name, nfc
 from pipeline.paths import instead_of_file
 from pipeline.plan import RunPlan
+from pipeline.redaction import hide
 
 
 def load_plan(path: str | Path, *, name: str | None = None, environ: Mapping[str, str] = os.environ) -> RunPlan:
@@ -28,19 +31,34 @@ def load_plan(path: str | Path, *, name: str | None = None, environ: Mapping[str
     return plan_of(load_graph(path, name=name, environ=environ))
 
 
-def load_graph(path: str | Path, *, name: str | None = None, environ: Mapping[str, str] = os.environ) -> Graph:
-    """The checked and completed graph of the file at `path`. Raises GraphError with everything that is wrong."""
+def load_graph(
+    path: str | Path,
+    *,
+    name: str | None = None,
+    further: Collection[str] = (),
+    environ: Mapping[str, str] = os.environ,
+    strict: bool = False,
+) -> Graph:
+    """The checked and completed graph of the file at `path`. Raises GraphError with everything that is wrong.
+
+    `further`: cameras that a run of this graph has besides those of the file. `strict`: a file of a camera that cannot
+    be read is a mistake as well, which a run reports when it comes to it.
+    """
     path = Path(path)
-    graph = parse_graph(_read(path), str(path), base_folder=path.parent, name=name, environ=environ)
+    text = read_graph(path)
+    graph = parse_graph(
+        text, str(path), base_folder=path.parent, name=name, further=further, environ=environ, strict=strict
+    )
     return replace(graph, path=str(path.absolute())) if path.is_file() else graph
 
 
-def _read(path: Path) -> str:
+def read_graph(path: Path) -> str:
+    """The text of a graph file. Raises GraphError where there is none."""
     other = instead_of_file(path)
     if other and other != "a pipe":  # a shell's <(...) is one
         raise GraphError([Problem(str(path), 0, 0, f"is {other}: expected a graph file")])
     try:
-        return path.read_text(encoding="utf-8")
+        return read_text(path, pipe=True)
     except UnicodeDecodeError as error:
         text = f"not UTF-8 at byte {error.start}: expected a YAML file in UTF-8"
     except OSError as error:
@@ -55,7 +73,9 @@ def parse_graph(
     base_folder: Path,
     name: str | None = None,
     outbox: str | None = None,
+    further: Collection[str] = (),
     environ: Mapping[str, str] = os.environ,
+    strict: bool = False,
 ) -> Graph:
     """As `load_graph`, for a text that is called `file` in messages; its relative paths start at `base_folder`.
 
@@ -63,13 +83,17 @@ def parse_graph(
     """
     if name is not None and not is_name(name):
         raise UserError(f"`{name}` cannot be the name of a run: expected {A_NAME}")
-    report = Report(load(text, file, environ))
+    report = Report(load(text, file, environ), strict)
+    hide(report.source.hidden)
     parsed = read_graph_file(report)
     base_folder = base_folder.absolute()
     if parsed is None:
-        raise GraphError(report.problems)
+        raise report.error()
     name = name or parsed.name or default_name(file)
-    return _checked(parsed, name, outbox or name, base_folder, report)
+    graph = _checked(parsed, _Names(name, outbox or name, frozenset(further)), base_folder, report)
+    graph = replace(graph, environ=environ)
+    hide(graph.secrets)
+    return graph
 
 
 def default_name(file: str) -> str:
@@ -78,7 +102,21 @@ def default_name(file: str) -> str:
     return stem[:MAX_NAME] or "graph"
 
 
-def _checked(parsed: GraphFile, name: str, outbox: str, base_folder: Path, report: Report) -> Graph:
+def _correct_name(camera: str) -> str:
+    """A camera's name, or of one that is refused, the one that is suggested for it."""
+    name = nfc(camera)
+    return name if is_camera_name(name) else nearest_camera_name(name) or name
+
+
+class _Names(NamedTuple):
+    """What does not stand in the file: the run's name, its outbox's, and cameras that the run has besides."""
+
+    run: str
+    outbox: str
+    further: frozenset[str]
+
+
+def _checked(parsed: GraphFile, names: _Names, base_folder: Path, report: Report) -> Graph:
     nodes = find_nodes(parsed, base_folder, report)
     arrows = check_structure(nodes, report)
     sources = [node.source for node in nodes.values() if node.source]
@@ -87,11 +125,17 @@ def _checked(parsed: GraphFile, name: str, outbox: str, base_folder: Path, repor
         report.add(("cameras",), "cameras: there is none: expected at least one `name: {...}`", at_key=True)
     if not report.touches(("cameras",)) and not report.touches(("camera_defaults",)):
         check_mixed(nodes, arrows, cameras.values(), report)
+    check_forms([*names.further, *parsed.cameras], report)
+    written = [_correct_name(name) for name in report.source.mapping("cameras") if isinstance(name, str)]
+    if written:
+        known = dict.fromkeys([*written, *names.further])
+        sizes = {name: cameras[name].frame_size if name in cameras else None for name in known}
+        check_cameras_of_stages(nodes.values(), sizes, base_folder, report)
     if not report.problems:
         check_groups(nodes, order_of(nodes, arrows), arrows, report)
     report.raise_if_any()
     nodes = informed(nodes, arrows, base_folder, report)
     report.raise_if_any()
-    completed = complete(nodes, arrows, cameras, outbox)
+    completed = complete(nodes, arrows, cameras, names.outbox)
     groups = place(completed, parsed.processes, tuple(cameras))
-    return Graph(name, parsed, report.source, base_folder, cameras, completed, groups)
+    return Graph(names.run, parsed, report.source, base_folder, cameras, completed, groups)

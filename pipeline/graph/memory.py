@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pipeline.graph.planning import Graph, plan_of
+from pipeline.graph.planning import Graph, units_of
 from pipeline.paths import SHARED_MEMORY
 from pipeline.plan import UnitPlan, slots_of
 from pipeline.segments import PAGE, data_at, round_up
@@ -29,7 +29,8 @@ class MemoryNeed:
 
 def memory_need(graph: Graph) -> MemoryNeed:
     """What the rings of the sources need; nothing where no picture leaves a source's process."""
-    rings = [ring for unit in plan_of(graph).units if (ring := _ring_of(unit, graph))]
+    sources = [group for group in graph.groups if any(node.source for node in group.members)]
+    rings = [ring for group in sources for unit in units_of(group, graph) if (ring := _ring_of(unit, graph))]
     known = [ring for ring in rings if ring.slot_bytes]
     return MemoryNeed(
         known_bytes=sum(ring.size for ring in known),

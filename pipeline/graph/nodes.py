@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
-from pipeline.errors import CamgraphError, GraphError
-from pipeline.graph.definition import GraphFile, StageEntry
-from pipeline.graph.reading import UNKNOWN_USE, validated
+from pipeline.errors import CamgraphError, GraphError, SettingError
+from pipeline.graph.definition import UNKNOWN_USE, GraphFile, StageEntry
+from pipeline.graph.reading import validated
 from pipeline.graph.report import Report, dotted
 from pipeline.graph.yaml_reader import Path
 from pipeline.messages import Event, Message
+from pipeline.names import ascii_form, is_camera_name
 from pipeline.registry import AnyStage, find_stage
-from pipeline.stage import Source, Stage
+from pipeline.stage import FrameSize, Source, Stage
 
 EVENTS = "events"
 """The name under `from` that stands for all stages that make events."""
@@ -95,6 +96,7 @@ class Camera:
     settings: Any = field(repr=False)
     live: bool
     slot_bytes: int | None
+    frame_size: FrameSize | None = None
 
 
 def find_nodes(graph: GraphFile, base_folder: FilePath, report: Report) -> dict[str, Node]:
@@ -139,9 +141,10 @@ def _look(check: Callable[[], Finding], around: Path, report: Report, origin: Ca
                 report.add(path, f"{dotted(path)}: {text}")
     except GraphError as error:
         # A file that the graph names, with places of its own.
-        report.problems += error.problems
+        report.take(error.problems)
     except CamgraphError as error:
-        report.add(around, f"{dotted(around)}: {error}")
+        path = origin(error.path) if isinstance(error, SettingError) else around
+        report.add(path, f"{dotted(path)}: {error}")
 
 
 # ---- cameras
@@ -159,6 +162,17 @@ def find_cameras(
     return cameras
 
 
+def check_forms(names: Iterable[str], report: Report) -> None:
+    """Report cameras whose ASCII form is that of one before: they would share paths and addresses."""
+    owners: dict[str, str] = {}
+    for name in names:
+        form = ascii_form(name)
+        owner = owners.setdefault(form, name)
+        if owner != name and is_camera_name(name):
+            text = f"`{name}` and `{owner}` have the same ASCII form `{form}`, for paths and addresses: rename one"
+            report.add(("cameras", name), f"cameras: {text}", at_key=True)
+
+
 def find_camera(
     name: str, values: dict[str, Any], source: type[Source[Any]], base_folder: FilePath, report: Report
 ) -> Camera | None:
@@ -174,9 +188,31 @@ def find_camera(
     if settings is None:
         return None
     _look(lambda: source.check_camera(settings, base_folder), path, report, origin)
+    if report.strict:
+        _look(lambda: source.unreadable(settings, base_folder), path, report, origin)
     try:
-        size = source.slot_bytes(settings, base_folder)
+        slot_bytes, size = source.slot_bytes(settings, base_folder), source.frame_size(settings, base_folder)
     except CamgraphError:
-        # `check_camera` is where problems are told; this is an estimate.
-        size = None
-    return Camera(name, values, settings, source.is_live(settings), size)
+        # `check_camera` is where problems are told; these are estimates.
+        slot_bytes = size = None
+    return Camera(name, values, settings, source.is_live(settings), slot_bytes, size)
+
+
+def check_cameras_of_stages(
+    nodes: Iterable[Node], cameras: Mapping[str, FrameSize | None], base_folder: FilePath, report: Report
+) -> None:
+    """Report all settings of stages that are for cameras that there are not, or not as they are."""
+    for node in nodes:
+        if node.stage is not None and node.settings is not None:
+            _ask_of_cameras(node, node.stage, cameras, base_folder, report)
+
+
+def _ask_of_cameras(
+    node: Node,
+    stage: type[Stage[Any]],
+    cameras: Mapping[str, FrameSize | None],
+    base_folder: FilePath,
+    report: Report,
+) -> None:
+    path = (*node.path, "with")
+    _look(lambda: stage.check_cameras(node.settings, base_folder, cameras), path, report, lambda rest: (*path, *rest))

@@ -12,15 +12,18 @@ nothing of `workers`, it takes on those of the group, unless it is a sink: nobod
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from pipeline.graph.arrows import Arrow
 from pipeline.graph.completion import Completed
 from pipeline.graph.nodes import EVENTS, OUTBOX, Node
 from pipeline.graph.report import Report, dotted
-from pipeline.outbox import EVERY_CAMERA
+from pipeline.names import ascii_form
+from pipeline.plan import EVERY_CAMERA
 
 
 class Copies(NamedTuple):
@@ -38,7 +41,7 @@ class Copies(NamedTuple):
 ONE = Copies(workers=1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Group:
     """Stages that share their processes, in topological order. `shards`: process name -> its cameras."""
 
@@ -47,9 +50,10 @@ class Group:
     copies: Copies
     shards: Mapping[str, tuple[str, ...]]
 
-    def unit_of(self, camera: str) -> str:
-        """The process that has this camera."""
-        return next(unit for unit, cameras in self.shards.items() if camera in cameras)
+    @cached_property
+    def units(self) -> Mapping[str, str]:
+        """Camera -> the process that has it."""
+        return {camera: unit for unit, cameras in self.shards.items() for camera in cameras}
 
 
 @dataclass(slots=True)
@@ -68,8 +72,11 @@ def place(completed: Completed, processes: str, cameras: Sequence[str]) -> tuple
         return (Group("all", completed.nodes, ONE, {"all.0": tuple(cameras)}),)
     forming: dict[str, _Forming] = {}
     groups: list[_Forming] = []
+    senders_of: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for edge in completed.edges:
+        senders_of[edge.reader].append((edge.sender, edge.port))
     for node in completed.nodes:
-        senders = [(edge.sender, edge.port) for edge in completed.edges if edge.reader == node.name]
+        senders = senders_of[node.name]
         home = forming.get(senders[0][0]) if senders else None
         wanted = processes == "compact" or node.entry.group is not None
         if home and wanted and home.label == node.entry.group and not obstacle(node, senders, home.copies):
@@ -114,7 +121,7 @@ def _shards(group: _Forming, cameras: Sequence[str]) -> dict[str, tuple[str, ...
         # The outbox hands over the events of all cameras in one lane.
         return {f"{group.name}.0": (EVERY_CAMERA,)}
     if group.copies.cameras == 1:
-        return {f"{group.name}.{camera}": (camera,) for camera in cameras}
+        return {f"{group.name}.{ascii_form(camera)}": (camera,) for camera in cameras}
     wanted = group.copies.workers or math.ceil(len(cameras) / group.copies.cameras)
     count = min(wanted, len(cameras))
     return {f"{group.name}.{index}": tuple(cameras[index::count]) for index in range(count)}

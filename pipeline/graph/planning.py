@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pipeline.child_environment import named
 from pipeline.graph.completion import Completed
 from pipeline.graph.definition import GraphFile
 from pipeline.graph.depths import window_of
 from pipeline.graph.nodes import OUTBOX, Camera, Node
 from pipeline.graph.placement import Copies, Group
 from pipeline.graph.yaml_source import Source
-from pipeline.outbox import EVERY_CAMERA
-from pipeline.plan import EdgePlan, GroupPlan, RunPlan, StagePlan, UnitPlan, priorities_of
+from pipeline.plan import EVERY_CAMERA, EdgePlan, GroupPlan, RunPlan, StagePlan, UnitPlan, priorities_of
+from pipeline.redaction import is_called_secret
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Graph:
     """A graph that holds together: what the file says, and what follows from it. Holds passwords: never logged."""
 
@@ -30,24 +33,51 @@ class Graph:
     groups: tuple[Group, ...]
     path: str = ""
     """The file that it was read from, where it can be read again."""
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Variables: those that the file names have been put in already."""
 
     @property
     def in_process(self) -> bool:
         """True where no process is started."""
         return self.file.processes == "one"
 
-    @property
+    @cached_property
     def edges(self) -> tuple[EdgePlan, ...]:
         """All edges, those between stages of one process marked as inner."""
-        home = {node.name: group.name for group in self.groups for node in group.members}
-        return tuple(replace(edge, inner=home[edge.sender] == home[edge.reader]) for edge in self.completed.edges)
+        homes = self.homes
+        return tuple(replace(edge, inner=homes[edge.sender] is homes[edge.reader]) for edge in self.completed.edges)
 
-    @property
+    @cached_property
     def camera_settings(self) -> dict[str, Mapping[str, Any]]:
         """Camera -> plain values for the source's `camera_type`."""
         return {name: camera.values for name, camera in self.cameras.items()}
 
     @property
+    def secrets(self) -> frozenset[str]:
+        """Values that nobody may see."""
+        own = {name: value for node in self.completed.nodes for name, value in _environment(node, self).items()}
+        return self.source.hidden | {value for name, value in own.items() if is_called_secret(name)}
+
+    @cached_property
+    def priorities(self) -> dict[str, int]:
+        """Camera -> its weight, where that is not 1."""
+        return priorities_of(self.cameras, self.camera_settings)
+
+    @cached_property
+    def homes(self) -> Mapping[str, Group]:
+        """Stage -> its group."""
+        return {node.name: group for group in self.groups for node in group.members}
+
+    @cached_property
+    def edges_at(self) -> Mapping[str, Sequence[int]]:
+        """Stage -> which of the edges touch it."""
+        touching: dict[str, list[int]] = defaultdict(list)
+        for index, edge in enumerate(self.edges):
+            touching[edge.sender].append(index)
+            touching[edge.reader].append(index)
+        return touching
+
+    @cached_property
     def window(self) -> int:
         """Frames of one camera that may be on their way at once."""
         return window_of(self.completed.nodes, len(self.cameras))
@@ -55,11 +85,10 @@ class Graph:
 
 def plan_of(graph: Graph) -> RunPlan:
     """The plan of a run of this graph."""
-    homes = {node.name: group for group in graph.groups for node in group.members}
     return RunPlan(
         graph=graph.name,
         base_folder=str(graph.base_folder),
-        units=tuple(_unit(unit, group, graph.edges, homes, graph) for group in graph.groups for unit in group.shards),
+        units=tuple(unit for group in graph.groups for unit in units_of(group, graph)),
         camera_settings=graph.camera_settings,
         event_filters=graph.completed.event_filters,
         ordered_sinks=graph.completed.ordered_sinks,
@@ -71,6 +100,7 @@ def plan_of(graph: Graph) -> RunPlan:
         drain_s=graph.file.drain_s,
         file=graph.path,
         camera_defaults=graph.file.camera_defaults or {},
+        secrets=tuple(sorted(graph.secrets)),
     )
 
 
@@ -80,13 +110,23 @@ def _group(group: Group) -> GroupPlan:
     return GroupPlan(group.name, tuple(group.shards), copies.workers, copies.cameras)
 
 
-def _unit(name: str, group: Group, edges: Sequence[EdgePlan], homes: Mapping[str, Group], graph: Graph) -> UnitPlan:
-    own = {node.name for node in group.members}
-    touching = tuple(edge for edge in edges if edge.sender in own or edge.reader in own)
-    cameras = group.shards[name]
+def units_of(group: Group, graph: Graph) -> Iterator[UnitPlan]:
+    """The processes of one group."""
+    touching = sorted({index for node in group.members for index in graph.edges_at.get(node.name, ())})
+    edges = tuple(graph.edges[index] for index in touching)
+    stages = tuple(_stage(node, graph) for node in group.members)
+    for name in group.shards:
+        yield _unit(name, group, stages, edges, graph)
+
+
+def _unit(
+    name: str, group: Group, stages: tuple[StagePlan, ...], touching: tuple[EdgePlan, ...], graph: Graph
+) -> UnitPlan:
+    own = {stage.name for stage in stages}
+    cameras, homes = group.shards[name], graph.homes
     return UnitPlan(
         name=name,
-        stages=tuple(_stage(node) for node in group.members),
+        stages=stages,
         cameras=cameras,
         window=graph.window,
         edges=touching,
@@ -99,16 +139,17 @@ def _unit(name: str, group: Group, edges: Sequence[EdgePlan], homes: Mapping[str
         senders={
             edge.name: tuple(homes[edge.sender].shards) for edge in touching if edge.reader in own and not edge.inner
         },
-        priorities=priorities_of(cameras, graph.camera_settings),
+        priorities={camera: graph.priorities[camera] for camera in cameras if camera in graph.priorities},
+        live=any(graph.cameras[camera].live for camera in cameras if camera in graph.cameras),
     )
 
 
 def _routes(edge: EdgePlan, cameras: Sequence[str], reader: Group) -> dict[str, str]:
     leaving = (EVERY_CAMERA,) if edge.sender == OUTBOX else cameras
-    return {camera: reader.unit_of(camera) for camera in leaving}
+    return {camera: reader.units[camera] for camera in leaving}
 
 
-def _stage(node: Node) -> StagePlan:
+def _stage(node: Node, graph: Graph) -> StagePlan:
     batch = node.entry.batch
     return StagePlan(
         name=node.name,
@@ -117,5 +158,13 @@ def _stage(node: Node) -> StagePlan:
         batch_max=batch.max if batch else 1,
         wait_ms=batch.wait_ms if batch else 0.0,
         threads=node.threads,
+        workers=node.entry.workers or 1,
         large_messages=node.stage.large_messages(node.settings) if node.stage else 1,
+        environment=_environment(node, graph),
     )
+
+
+def _environment(node: Node, graph: Graph) -> dict[str, str]:
+    kind = node.stage or node.source
+    asked = kind.environment(node.settings) if kind else ()
+    return named([*graph.file.pass_environment, *asked], graph.environ)

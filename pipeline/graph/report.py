@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pipeline.errors import GraphError, Problem
+from pipeline.errors import MOST_TOLD, GraphError, Problem
 from pipeline.graph.yaml_reader import Path
 from pipeline.graph.yaml_source import Source
+
+_WORDED = 4 * MOST_TOLD
+"""They are told in the order of the file, and found in another one."""
 
 
 @dataclass
@@ -15,7 +18,11 @@ class Report:
     """The problems found so far, by the path in the file that they are about."""
 
     source: Source
+    strict: bool = False
+    """Whether a camera that can never give a frame is a problem: a run goes on without it."""
     problems: list[Problem] = field(default_factory=list)
+    more: int = 0
+    """How many are only counted, because nobody would read them."""
     _known: set[Problem] = field(default_factory=set)
     _exact: set[Path] = field(default_factory=set)
     _around: set[Path] = field(default_factory=set)
@@ -26,13 +33,31 @@ class Report:
         for path in self.source.broken:
             self._note(path)
 
-    def add(self, path: Path, text: str, *, at_key: bool = False) -> None:
-        """Complain about the value (or the key) at `path`."""
+    def add(self, path: Path, text: str, *, at_key: bool = False, about: Path | None = None) -> None:
+        """Complain about the value (or the key) at `path`; `about`: about what is not there, and would stand there."""
+        self._note(about or path)
+        self.take([self.source.problem(path, self.source.redact(path, text), at_key=at_key)])
+
+    @property
+    def is_full(self) -> bool:
+        """True when there are more problems than are told: suggestions and words for further ones are for nobody."""
+        return len(self.problems) > _WORDED
+
+    def count(self, path: Path) -> None:
+        """Note one more problem without words, once it `is_full`."""
         self._note(path)
-        problem = self.source.problem(path, self.source.redact(path, text), at_key=at_key)
-        if problem not in self._known:
-            self._known.add(problem)
-            self.problems.append(problem)
+        self.more += 1
+
+    def error(self) -> GraphError:
+        """All of it."""
+        return GraphError(self.problems, self.more)
+
+    def take(self, problems: Iterable[Problem]) -> None:
+        """Take over what is wrong with another file, which the graph names."""
+        for problem in problems:
+            if problem not in self._known:
+                self._known.add(problem)
+                self.problems.append(problem)
 
     def _note(self, path: Path) -> None:
         self._exact.add(path)
@@ -49,7 +74,7 @@ class Report:
     def raise_if_any(self) -> None:
         """Raises GraphError with all problems, if there are any."""
         if self.problems:
-            raise GraphError(self.problems)
+            raise self.error()
 
 
 def dotted(path: Iterable[str | int]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from pipeline.graph.yaml_reader import Path
 Schema = dict[str, Any]
 
 
+@functools.cache
 def schema_of(model: type[BaseModel]) -> Schema:
     """The model's JSON Schema by the names in the file; empty where one of its types has none."""
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -13,9 +13,17 @@ from pipeline.errors import UserError
 from pipeline.graph.nodes import Camera, find_camera
 from pipeline.graph.report import Report
 from pipeline.graph.yaml_source import load
-from pipeline.names import A_NAME, is_name
+from pipeline.names import A_CAMERA_NAME, is_camera_name, nfc
+from pipeline.redaction import hide
 from pipeline.registry import find_stage
 from pipeline.stage import Source
+
+
+class Checked(NamedTuple):
+    """A camera, and the values in its settings that nobody may see."""
+
+    camera: Camera
+    secrets: tuple[str, ...]
 
 
 def check_camera(
@@ -26,16 +34,18 @@ def check_camera(
     base_folder: Path,
     defaults: Mapping[str, Any],
     environ: Mapping[str, str] = os.environ,
-) -> Camera:
+) -> Checked:
     """The camera with these settings, as a graph file would have them, `${NAME}` included.
 
     `source`: the kind of the graph's source stage. Raises GraphError with all that is wrong with the settings, and
     UserError for a name that no camera can have.
     """
-    if not is_name(name):
-        raise UserError(f"a camera cannot be called `{name}`: expected {A_NAME}")
+    name = nfc(name)
+    if not is_camera_name(name):
+        raise UserError(f"a camera cannot be called `{name}`: expected {A_CAMERA_NAME}")
     text = yaml.safe_dump({"cameras": {name: dict(values)}}, allow_unicode=True)
     report = Report(load(text, f"camera {name}", environ))
+    hide(report.source.hidden)
     report.raise_if_any()
     kind = find_stage(source)
     assert issubclass(kind, Source)
@@ -43,4 +53,4 @@ def check_camera(
     camera = find_camera(name, {**defaults, **own}, kind, base_folder, report)
     report.raise_if_any()
     assert camera
-    return camera
+    return Checked(camera, tuple(sorted(report.source.hidden)))

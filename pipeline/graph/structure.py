@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import heapq
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
+from pipeline.errors import MOST_TOLD
 from pipeline.graph.arrows import Arrow, arrows_of, check_from, check_type
 from pipeline.graph.definition import StageEntry
 from pipeline.graph.nodes import EVENTS, OUTBOX, RESERVED, Node
@@ -41,11 +44,13 @@ def order_of(names: Iterable[str], arrows: Iterable[Arrow]) -> list[str]:
         if arrow.sender in places:
             sorter.add(arrow.reader, arrow.sender)
     sorter.prepare()
+    named = list(places)
     order: list[str] = []
-    ready: list[str] = []
+    ready: list[int] = []
     while sorter.is_active():
-        ready = sorted([*ready, *sorter.get_ready()], key=places.__getitem__)
-        order.append(ready.pop(0))
+        for name in sorter.get_ready():
+            heapq.heappush(ready, places[name])
+        order.append(named[heapq.heappop(ready)])
         sorter.done(order[-1])
     return order
 
@@ -111,14 +116,19 @@ def _check_stage(node: Node, report: Report) -> None:
 
 def _miss_from(node: Node, report: Report) -> None:
     wanted = " and ".join(kind.__name__ for kind in node.ports.values())
-    report.add(node.path, f"{dotted(node.path)}: `from` is missing: where does it get its {wanted}?", at_key=True)
+    report.add(
+        node.path,
+        f"{dotted(node.path)}: `from` is missing: where does it get its {wanted}?",
+        at_key=True,
+        about=(*node.path, "from"),
+    )
 
 
 def _check_sources(nodes: Mapping[str, Node], report: Report) -> None:
     sources = [node for node in nodes.values() if node.source]
     for other in sources[1:]:
         text = f"{dotted(other.path)}: {sources[0].name} is the source already, and a graph has one: remove this stage"
-        report.add(other.path, text, at_key=True)
+        report.add(other.path, text, at_key=True, about=(*other.path, "use"))
     understood = nodes.keys() == report.source.mapping("stages").keys() and all(node.kind for node in nodes.values())
     if not sources and understood and not report.covers(("stages",)):
         report.add(("stages",), "no stage is a source: expected one such as `capture: {use: capture}`", at_key=True)
@@ -129,7 +139,7 @@ def _check_sources(nodes: Mapping[str, Node], report: Report) -> None:
 
 def _check_loops(arrows: Sequence[Arrow], nodes: Mapping[str, Node], report: Report) -> None:
     left = [arrow for arrow in arrows if arrow.sender != EVENTS]
-    while left:
+    while left and not report.is_full:
         try:
             order_of(nodes, left)
         except CycleError as error:
@@ -154,28 +164,34 @@ def _typed(arrow: Arrow, nodes: Mapping[str, Node], report: Report) -> list[Arro
 def _check_events(nodes: Mapping[str, Node], arrows: Sequence[Arrow], report: Report) -> None:
     makers = [name for name, node in nodes.items() if node.makes_events]
     unknown = any(node.kind is None for node in nodes.values())
+    named: dict[str, list[str]] = defaultdict(list)
+    for arrow in arrows:
+        if arrow.sender != EVENTS:
+            named[arrow.reader].append(arrow.sender)
     for arrow in arrows:
         if arrow.type == Event.TYPE and arrow.policy not in (None, "block"):
             text = "edges that carry Events always block: remove `policy`"
             report.add((*arrow.path[:-1], "policy"), f"{dotted(arrow.path[:-1])}.policy: {text}")
         if arrow.sender == EVENTS and not makers and not unknown:
             report.add(arrow.path, f"{dotted(arrow.path)}: no stage of this graph makes Events")
-        others = [other for other in arrows if other.reader == arrow.reader and other.sender != EVENTS]
-        if arrow.sender == EVENTS and others:
-            text = f"`{EVENTS}` stands for {', '.join(other.sender for other in others)} as well: keep one of them"
+        if arrow.sender == EVENTS and (others := named[arrow.reader]):
+            text = f"`{EVENTS}` stands for {', '.join(others)} as well: keep one of them"
             report.add(arrow.path, f"{dotted(arrow.path)}: {text}")
 
 
 def _check_read(nodes: Mapping[str, Node], arrows: Sequence[Arrow], report: Report) -> None:
     meant = [arrow.sender for node in nodes.values() for arrow in arrows_of(node)]
     # One complaint about a mistyped name is enough: what it was meant to be counts as read.
-    read = {*meant, *(near for name in meant for near in nearest(name, nodes))}
+    mistyped = [name for name in dict.fromkeys(meant) if name not in nodes and name != EVENTS]
+    if len(mistyped) > MOST_TOLD:  # what they were meant to be takes long to find, and is told of enough of them
+        return
+    read = {*meant, *(near for name in mistyped for near in nearest(name, nodes))}
     for node in nodes.values():
         if not node.outputs or node.name in read or (node.makes_events and EVENTS in read):
             continue
         made = " and ".join(kind.__name__ for kind in node.outputs)
         text = f"{dotted(node.path)}: nobody reads its {made}: name it in the `from` of a stage, or remove it"
-        report.add(node.path, text, at_key=True)
+        report.add(node.path, text, at_key=True, about=(*node.path, "readers"))
 
 
 def _torn(report: Report) -> set[str]:

@@ -2,35 +2,56 @@
 
 rtsp://viewer:${PASSWORD}@10.0.0.11/main    in the user part of a URL the value is percent-encoded
 ${CAMERA_URL}                               elsewhere it is taken as it is
+${secret:door}, ${file:/etc/x/password}     from where secrets lie: see `pipeline.graph.secret_files`
 $${NAME}                                    the text ${NAME}
+
+A value is secret, and hidden wherever it occurs, if it comes from where secrets lie, if it is a password in a URL, or
+if its variable is called one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
-_TOKEN = re.compile(r"\$\$\{|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}|\$\{")
-_USER_PART = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?P<user>[^\s/?#]*)@")
+from pipeline.graph.secret_files import Found, named_secret, secret_file
+from pipeline.redaction import is_called_secret, spellings
+
+_TOKEN = re.compile(
+    r"\$\$\{"
+    r"|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}"
+    r"|\$\{secret:(?P<secret>[A-Za-z0-9_][A-Za-z0-9_.-]*)\}"
+    r"|\$\{file:(?P<file>[^}]+)\}"
+    r"|\$\{"
+)
+_USER_PART = re.compile(r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,31}://(?P<user>[^\s/?#]*)@")
 
 
 @dataclass(frozen=True, slots=True)
 class Substituted:
-    """A string after substitution. `secrets`: every value that was put in -> the `${NAME}` to show in its place."""
+    """A string after substitution. `secrets`: every value that was put in -> the `${NAME}` to show in its place.
+
+    `hidden`: those of them that nobody may see anywhere. `remarks`: on the files that they came from.
+    """
 
     text: str
     secrets: Mapping[str, str]
     problems: tuple[str, ...]
+    hidden: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 def substitute(text: str, environ: Mapping[str, str]) -> Substituted:
     """Put variables in. One that is missing or misspelt is a problem, and stays in the text as it stands."""
-    user_parts = [match.span("user") for match in _USER_PART.finditer(text)]
+    masked = _TOKEN.sub(lambda token: "_" * len(token[0]), text)  # a path in a token is none in the URL
+    user_parts = [match.span("user") for match in _USER_PART.finditer(masked)]
     pieces: list[str] = []
     secrets: dict[str, str] = {}
     problems: list[str] = []
+    hidden: list[str] = []
+    remarks: list[str] = []
     end = 0
     for token in _TOKEN.finditer(text):
         pieces.append(text[end : token.start()])
@@ -38,33 +59,49 @@ def substitute(text: str, environ: Mapping[str, str]) -> Substituted:
         if token[0] == "$${":
             pieces.append("${")
             continue
-        problem = _problem(token["name"], environ)
-        if problem:
-            problems.append(problem)
+        found = _found(token, environ)
+        if found.problem:
+            problems.append(found.problem)
             pieces.append(token[0])
             continue
-        value = environ[token["name"]]
-        encoded = any(start <= token.start() < stop for start, stop in user_parts)
-        pieces.append(quote(value, safe="") if encoded else value)
-        secrets.update(dict.fromkeys(_spellings(value), token[0]))
-    return Substituted("".join([*pieces, text[end:]]), secrets, tuple(problems))
+        part = next((part for part in user_parts if part[0] <= token.start() < part[1]), None)
+        pieces.append(quote(found.value, safe="") if part else found.value)
+        secrets.update(dict.fromkeys(spellings(found.value), token[0]))
+        if (
+            token["name"] is None
+            or is_called_secret(token["name"])
+            or (part and ":" in masked[part[0] : token.start()])
+        ):
+            hidden.append(found.value)
+        if found.remark:
+            remarks.append(found.remark)
+    return Substituted("".join([*pieces, text[end:]]), secrets, tuple(problems), tuple(hidden), tuple(remarks))
 
 
-def _problem(name: str | None, environ: Mapping[str, str]) -> str:
-    if name is None:
-        return "`${` without a name and `}`: expected ${NAME}; write $${ for the characters themselves"
-    if name not in environ:
-        return f"the environment variable {name} is not set: set it, or write $${{{name}}} for the text itself"
-    if not environ[name].isprintable() or not _is_unicode(environ[name]):
-        return f"the environment variable {name} holds characters that are no text: expected printable UTF-8"
-    return ""
+def _found(token: re.Match[str], environ: Mapping[str, str]) -> Found:
+    """The value that a token stands for, or why there is none."""
+    name = token["name"]
+    if name is not None:
+        what, found = f"the environment variable {name}", _variable(name, environ)
+    elif token["secret"] is not None:
+        what, found = f"the secret {token['secret']}", named_secret(token["secret"], environ)
+    elif token["file"] is not None:
+        what, found = f"the file {token['file']}", secret_file(token["file"])
+    else:
+        return Found(problem="`${` without a name and `}`: expected ${NAME}; write $${ for the characters themselves")
+    if not found.problem and (not found.value.isprintable() or not _is_unicode(found.value)):
+        return Found(problem=f"{what} holds characters that are no text: expected printable UTF-8")
+    return found
+
+
+def _variable(name: str, environ: Mapping[str, str]) -> Found:
+    if name in environ:
+        return Found(environ[name])
+    return Found(
+        problem=f"the environment variable {name} is not set: set it, name a file that does (--env-file), or write "
+        f"${{secret:{name}}} for a secret of this name, $${{{name}}} for the text itself"
+    )
 
 
 def _is_unicode(text: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def _spellings(value: str) -> Iterator[str]:
-    """The ways in which a value may turn up in the message of somebody else's code."""
-    if value:
-        yield from {value, quote(value, safe=""), quote(value), repr(value)[1:-1]}

@@ -7,21 +7,26 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import yaml
 
 from pipeline.errors import GraphError, Problem
 from pipeline.graph.variables import substitute
+from pipeline.names import nfc
 
 Path = tuple[str | int, ...]
 
-MAX_VALUES = 200_000
+MAX_VALUES = 100_000
+MAX_CHARACTERS = 4 << 20
+MAX_DEPTH = 64
 
 _TAG = "tag:yaml.org,2002:"
 _OCTAL = re.compile(r"[-+]?0[0-7_]+")
 _MAX_DIGITS = 300
+_MOST_LINES = 8
 
 
 class Place(NamedTuple):
@@ -46,14 +51,28 @@ class Reader:
         self.keys: dict[Path, Place] = {}
         self.written: dict[Path, str] = {}
         self.secrets: dict[Path, dict[str, str]] = defaultdict(dict)
+        self.hidden: set[str] = set()
+        self.remarks: dict[str, None] = {}
         self._file = file
         self._environ = environ
+        self._told: dict[str, tuple[int, list[int]]] = {}
         self._around: list[yaml.Node] = []
         self._read = 0
+        self._characters = 0
 
     def _complain(self, node: yaml.Node, path: Path, text: str) -> None:
         self.broken.add(path)
         self.problems.append(Problem(self._file, *place_of(node), text))
+
+    def _complain_once(self, node: yaml.Node, path: Path, text: str) -> None:
+        """The same of several places: told at the first, with the lines of the others."""
+        self.broken.add(path)
+        at, lines = self._told.setdefault(text, (len(self.problems), []))
+        if at == len(self.problems):
+            self.problems.append(Problem(self._file, *place_of(node), text))
+            return
+        lines.append(place_of(node)[0])
+        self.problems[at] = replace(self.problems[at], text=f"{text}; {_also_in(lines)}")
 
     def value(self, node: yaml.Node, path: Path) -> Any:
         self._count(node)
@@ -73,8 +92,13 @@ class Reader:
     def _count(self, node: yaml.Node) -> None:
         self._read += 1
         if self._read > MAX_VALUES:
-            text = f"more than {MAX_VALUES} values, aliases counted as often as they are used: expected a smaller file"
-            raise GraphError([*self.problems, Problem(self._file, *place_of(node), text)])
+            raise self._beyond(node, f"more than {MAX_VALUES:,} values")
+        if len(self._around) > MAX_DEPTH:
+            raise self._beyond(node, f"more than {MAX_DEPTH} levels deep")
+
+    def _beyond(self, node: yaml.Node, what: str) -> GraphError:
+        text = f"{what}, aliases counted as often as they are used: expected a smaller file"
+        return GraphError([*self.problems, Problem(self._file, *place_of(node), text)])
 
     # ---- collections
 
@@ -122,7 +146,7 @@ class Reader:
         if not isinstance(node, yaml.ScalarNode) or node.tag == _TAG + "null":
             self._complain(node, path, "a key must be a name, got a list, a mapping or nothing")
             return None
-        key = str(node.value)
+        key = nfc(str(node.value))  # keys are names: spelt in two ways, one stands twice
         if node.tag == _TAG + "bool":
             self._complain(node, (*path, key), f'the key `{key}` is a boolean in YAML: write "{key}" with quotes')
         return key
@@ -131,6 +155,9 @@ class Reader:
 
     def _scalar(self, node: yaml.ScalarNode, path: Path) -> Any:
         text = str(node.value)
+        self._characters += len(text)
+        if self._characters > MAX_CHARACTERS:
+            raise self._beyond(node, f"more than {MAX_CHARACTERS:,} characters")
         kind = node.tag.removeprefix(_TAG)
         if kind == "str":
             return self._string(node, text, path)
@@ -149,7 +176,9 @@ class Reader:
             return text
         result = substitute(text, self._environ)
         for problem in result.problems:
-            self._complain(node, path, problem)
+            self._complain_once(node, path, problem)
+        self.hidden.update(result.hidden)
+        self.remarks.update(dict.fromkeys(result.remarks))
         if result.secrets:
             self.secrets[path].update(result.secrets)
             self.written[path] = text
@@ -165,7 +194,8 @@ class Reader:
     def _number(self, node: yaml.ScalarNode, text: str, kind: str, path: Path) -> int | float | str:
         bare = text.replace("_", "")
         if ":" in text:
-            self._complain(node, path, f'`{text}` is a number to base 60 in YAML: write "{text}" with quotes')
+            told = text if len(text) <= _MAX_DIGITS else f"{text[:_MAX_DIGITS]}..."
+            self._complain(node, path, f'`{told}` is a number to base 60 in YAML: write "{told}" with quotes')
         elif kind == "int" and _OCTAL.fullmatch(text):
             octal = int(bare, 8)
             self._complain(node, path, f'`{text}` is octal in YAML: write {octal} for the number, "{text}" for text')
@@ -191,3 +221,9 @@ def _merged(node: yaml.Node) -> list[yaml.Node]:
 
 def _short(tag: str) -> str:
     return f"!!{tag.removeprefix(_TAG)}" if tag.startswith(_TAG) else tag
+
+
+def _also_in(lines: Sequence[int]) -> str:
+    different = list(dict.fromkeys(lines))
+    more = f" and {len(different) - _MOST_LINES} more" if len(different) > _MOST_LINES else ""
+    return f"also in line{'s' * (len(different) > 1)} {', '.join(map(str, different[:_MOST_LINES]))}{more}"

@@ -14,11 +14,8 @@ from typing import Any
 import yaml
 
 from pipeline.errors import GraphError, Problem
-from pipeline.graph.yaml_reader import Path, Place, Reader, place_of
+from pipeline.graph.yaml_reader import MAX_CHARACTERS, MAX_DEPTH, Path, Place, Reader, place_of
 from pipeline.redaction import redact_urls
-
-MAX_CHARACTERS = 4 << 20
-MAX_DEPTH = 64
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_TEXT = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -41,6 +38,10 @@ class Source:
     values: Mapping[Path, Place] = field(default_factory=dict, repr=False)
     keys: Mapping[Path, Place] = field(default_factory=dict, repr=False)
     written: Mapping[Path, str] = field(default_factory=dict, repr=False)
+    hidden: frozenset[str] = field(default=frozenset(), repr=False)
+    """Values that nobody may see, wherever they occur."""
+    remarks: tuple[str, ...] = ()
+    """On the files that values came from."""
 
     def position(self, path: Path) -> Place:
         """Where the value at `path` begins; of what is not there, where the nearest thing around it begins."""
@@ -112,6 +113,8 @@ def load(text: str, file: str, environ: Mapping[str, str] | None = None) -> Sour
         reader.values,
         reader.keys,
         reader.written,
+        frozenset(reader.hidden),
+        tuple(reader.remarks),
     )
 
 

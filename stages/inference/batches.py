@@ -10,7 +10,7 @@ What comes out for a picture does not depend on what it shared a run with.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
@@ -19,7 +19,7 @@ import numpy as np
 from pipeline.errors import BadItem
 from pipeline.messages import Array
 from stages.inference.contracts import NOTHING_STATED, mixed_output
-from stages.inference.engine import Engine, RunFailed, WrongOutput
+from stages.inference.engine import Engine, OutOfMemory, RunFailed, WrongOutput
 from stages.inference.feeds import NO_FEEDS, Feeds
 from stages.inference.output_checks import check_shape
 from stages.inference.pinned import TakesFromHost, plain_array
@@ -49,12 +49,26 @@ class Given:
             yield Given(self.pictures[i : i + 1], {name: rows[i : i + 1] for name, rows in self.beside.items()})
 
 
+class _TooManyRows(Exception):
+    """A device has no memory for a run of so many ``rows``, and may have some for fewer."""
+
+    def __init__(self, rows: int, why: str) -> None:
+        self.rows = rows
+        super().__init__(why)
+
+
+def _say_nothing(rows: int, why: str) -> None:
+    """Where nobody wants to know."""
+
+
 class BatchRuns:
     """An engine for pictures of many items; several threads may use it at once.
 
+    If the device has too little memory for a run, later ones are smaller.
+
     ``sizes``: the only numbers of pictures that a run may have, ascending; empty for any up to ``most``. ``at_once``:
     no more threads than that run the model at the same time, None for all. ``stated``: what is said of the model beside
-    what it says itself.
+    what it says itself. ``on_smaller``: called with the most pictures that a run has from now on, and why.
     """
 
     def __init__(
@@ -67,12 +81,14 @@ class BatchRuns:
         most: int,
         at_once: int | None = None,
         stated: Stated = NOTHING_STATED,
+        on_smaller: Callable[[int, str], None] = _say_nothing,
     ) -> None:
         self._engine = engine
         self._contract = contract
         self._feeds = feeds
         self._sizes = sizes
         self._most = most
+        self._on_smaller = on_smaller
         self._mixed = mixed_output(engine.signature, stated)
         self._ports = {port.name: port for port in engine.signature.outputs}
         self._new_array = engine.new_array if isinstance(engine, TakesFromHost) else plain_array
@@ -90,9 +106,24 @@ class BatchRuns:
             groups.setdefault(item.pictures.shape[1:3], []).append(index)
         for indexes in groups.values():
             owners = [index for index in indexes for _ in range(len(items[index]))]
-            for index, row in zip(owners, self._run([items[index] for index in indexes]), strict=True):
+            for index, row in zip(owners, self._run_as_fits([items[index] for index in indexes]), strict=True):
                 results[index].append(row)
         return results
+
+    def _run_as_fits(self, items: Sequence[Given]) -> list[Row]:
+        """As `_run`, in smaller runs where the device's memory does not suffice."""
+        while True:
+            try:
+                return [*self._run(items)]
+            except _TooManyRows as error:
+                self._run_fewer_than(error.rows, str(error))
+
+    def _run_fewer_than(self, rows: int, why: str) -> None:
+        sizes = [size for size in self._sizes if size < rows]
+        most = sizes[-1] if sizes else max(1, rows // 2)
+        if most < (self._sizes[-1] if self._sizes else self._most):  # no other thread has come first
+            self._sizes, self._most = sizes, most
+            self._on_smaller(most, why)
 
     def joined(self, rows: Sequence[Row]) -> Row:
         """One or more rows as arrays of so many. Raises WrongOutput where they differ in their shapes."""
@@ -126,6 +157,10 @@ class BatchRuns:
         try:
             with self._turns:
                 outputs = self._engine.run(inputs | self._feeds.of_run(count))
+        except OutOfMemory as error:
+            if count > (self._sizes[0] if self._sizes else 1):
+                raise _TooManyRows(count, str(error)) from None
+            raise BadItem("model_failed", str(error)) from None
         except RunFailed as error:
             raise BadItem("model_failed", str(error)) from None
         each = [self._each(name, output, count) for name, output in outputs.items()]
@@ -145,5 +180,6 @@ class BatchRuns:
         """This thread's own: it holds a buffer."""
         converter: Converter | None = getattr(self._threads, "converter", None)
         if converter is None:
-            converter = self._threads.converter = Converter(self._contract, self._new_array)
+            in_place = self._new_array is plain_array  # a GPU reads its own kind of memory faster
+            converter = self._threads.converter = Converter(self._contract, self._new_array, in_place=in_place)
         return converter

@@ -1,26 +1,21 @@
-"""Runs of a model in buffers that stay on its device (ONNX Runtime calls that IO binding).
+"""Runs of a model that are recorded once and replayed: CUDA graphs, in buffers that stay on the device.
 
-    host: the batch ──one copy──> input on the device ──run──> outputs on the device ──one copy──> host: the caller's
+    threads of the stage ──batches──> the one thread that runs the session
+                                        a batch of a new shape: run, its outputs' shapes seen, buffers fixed, recorded
+                                        of a known one:         copied in, replayed at the same addresses, copied out
 
-    lane of a thread      sets of buffers, one for each shape of input, the oldest given up
-      1 x 640 x 640 x 3      input, outputs
-      8 x 640 x 640 x 3      input, outputs
+ONNX Runtime records for the thread that runs the session, and no other thread may use CUDA in certain ways while it
+records: so there is one such thread, and what is run when the model is opened is recorded then.
 
-Threads that run at once have a lane each, so one copies while another calculates: ONNX Runtime gives each run of a
-session a CUDA stream of its own. With CUDA graphs, a run is recorded once for each set and replayed at the same
-addresses; such runs come one after the other, for NVIDIA's graphs must not be touched by two threads at once.
-
-The CPU has buffers of this kind too; that is how this file is tested. No GPU has run it.
+The CPU has buffers of this kind too; that is how this file is tested, beside the pretended CUDA of tests/gpu.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict, deque
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import count
 
 import numpy as np
 import onnxruntime as ort
@@ -28,10 +23,14 @@ import onnxruntime as ort
 from pipeline.messages import Array
 
 MOST_SETS = 16
-"""Sets of a lane; frames of more sizes than that take turns in allocating."""
+"""Recordings of a session, each with its buffers; they last as long as the session, so later shapes run without one."""
 NO_GRAPH = -1
 """ONNX Runtime's number for a run that is neither recorded nor replayed."""
 _GRAPH_ID = "gpu_graph_id"
+
+
+class CannotRecord(Exception):
+    """A model does what must not be done while a run is recorded; the session is of no use any more."""
 
 
 @dataclass(frozen=True)
@@ -43,44 +42,41 @@ class Place:
 
 
 class BoundSet:
-    """The buffers for inputs of one shape; one thread at a time.
-
-    ``graph``: None where the session records nothing; else the number of this set's own recording, or NO_GRAPH.
-    """
+    """The buffers for inputs of one shape. ``graph``: the number of this set's own recording, or NO_GRAPH."""
 
     def __init__(
-        self, session: ort.InferenceSession, inputs: Mapping[str, Array], place: Place, graph: int | None = None
+        self, session: ort.InferenceSession, inputs: Mapping[str, Array], place: Place, graph: int = NO_GRAPH
     ) -> None:
         self._session = session
         self._place = place
         self._names = [output.name for output in session.get_outputs()]
         self._binding = session.io_binding()
         self._graph = graph
-        self._records = graph is not None and graph != NO_GRAPH
         self._fixed = False
         self._inputs = {name: _space(array.shape, array.dtype, place) for name, array in inputs.items()}
         for name, value in self._inputs.items():
             self._binding.bind_ortvalue_input(name, value)
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """The outputs by name, which are the caller's: the next run does not touch them."""
+        """The outputs by name, which are the caller's: the next run does not touch them. Raises CannotRecord."""
         for name, array in inputs.items():
-            # A CPU takes rows that lie apart as well; no GPU was there to ask.
+            # A CPU takes rows that lie apart as well; a GPU was never asked.
             self._inputs[name].update_inplace(np.ascontiguousarray(array))
         if self._fixed:
             return self._outputs_of_run(self._graph)
         self._bind_anew()
-        outputs = self._outputs_of_run(None if self._graph is None else NO_GRAPH)
-        if not self._records:
+        outputs = self._outputs_of_run(NO_GRAPH)
+        if self._graph == NO_GRAPH:
             return outputs
         self._fix(outputs)
-        return self._outputs_of_run(self._graph)  # which records it
+        try:
+            return self._outputs_of_run(self._graph)  # which records it
+        except Exception as error:
+            raise CannotRecord(str(error)) from error
 
-    def _outputs_of_run(self, graph: int | None) -> dict[str, Array]:
-        options = None
-        if graph is not None:
-            options = ort.RunOptions()
-            options.add_run_config_entry(_GRAPH_ID, str(graph))
+    def _outputs_of_run(self, graph: int) -> dict[str, Array]:
+        options = ort.RunOptions()
+        options.add_run_config_entry(_GRAPH_ID, str(graph))
         self._session.run_with_iobinding(self._binding, options)
         return {name: _own(value) for name, value in zip(self._names, self._binding.get_outputs(), strict=True)}
 
@@ -98,44 +94,37 @@ class BoundSet:
         self._fixed = True
 
 
-class BoundRuns:
-    """A session's runs in bound buffers; several threads may run at once."""
+class RecordedRuns:
+    """A session's runs in a thread of their own, one after the other; any thread may ask for them."""
 
-    def __init__(self, session: ort.InferenceSession, place: Place, *, graphs: bool = False) -> None:
+    def __init__(self, session: ort.InferenceSession, place: Place) -> None:
         self._session = session
         self._place = place
-        self._graphs = count(1) if graphs else None
-        self._turn = threading.Lock() if graphs else None
-        self._free: deque[OrderedDict[tuple[object, ...], BoundSet]] = deque()
+        self._recordings = 0
+        self._sets: OrderedDict[tuple[object, ...], BoundSet] = OrderedDict()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="cuda graphs")
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """As `BoundSet.run`. Raises what ONNX Runtime raises."""
+        """As `BoundSet.run`. Raises what ONNX Runtime raises, too."""
+        return self._thread.submit(self._run, inputs).result()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._thread.shutdown()
+
+    def _run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         key = tuple((name, array.shape, array.dtype.str) for name, array in inputs.items())
-        with self._turn or nullcontext(), self._lane() as lane:
-            # Taken out meanwhile: what a run that failed leaves behind is not used again.
-            bound = lane.pop(key, None) or self._new(inputs, lane)
-            outputs = bound.run(inputs)
-            lane[key] = bound
+        # Taken out meanwhile: what a run that failed leaves behind is not used again.
+        bound = self._sets.pop(key, None) or self._new(inputs)
+        outputs = bound.run(inputs)
+        self._sets[key] = bound
         return outputs
 
-    @contextmanager
-    def _lane(self) -> Iterator[OrderedDict[tuple[object, ...], BoundSet]]:
-        """One that no other thread has now."""
-        try:
-            lane = self._free.pop()
-        except IndexError:
-            lane = OrderedDict()
-        try:
-            yield lane
-        finally:
-            self._free.append(lane)
-
-    def _new(self, inputs: Mapping[str, Array], lane: OrderedDict[tuple[object, ...], BoundSet]) -> BoundSet:
-        """A recording lasts as long as its session, so there are only so many; what comes later runs without one."""
-        if len(lane) >= MOST_SETS:
-            lane.popitem(last=False)
-        number = next(self._graphs) if self._graphs else None
-        graph = NO_GRAPH if number is not None and number > MOST_SETS else number
+    def _new(self, inputs: Mapping[str, Array]) -> BoundSet:
+        if len(self._sets) >= MOST_SETS:
+            self._sets.popitem(last=False)
+        self._recordings += 1
+        graph = self._recordings if self._recordings <= MOST_SETS else NO_GRAPH
         return BoundSet(self._session, inputs, self._place, graph)
 
 

@@ -27,6 +27,11 @@ def on_device(options: Mapping[str, str], provider: ProviderName, device: int | 
     return {**options, **said}
 
 
+def number_of(options: Mapping[str, str]) -> int:
+    """The GPU that a provider is told to take; the first where it is told nothing."""
+    return int(options.get(_ID, "0"))
+
+
 def device_problems(
     devices: Sequence[int], providers: Sequence[str], given: Mapping[str, Mapping[str, object]]
 ) -> Iterable[tuple[tuple[str, ...], str]]:

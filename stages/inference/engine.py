@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from pipeline.messages import Array
@@ -15,10 +16,16 @@ from stages.vision.foreign_text import shown
 from stages.vision.recognition import Signature
 
 ProviderName = Literal["cpu", "cuda", "tensorrt", "openvino", "directml", "coreml"]
+Source = Path | bytes
+"""A model: its file, or what would be in it."""
 
 
 class RunFailed(Exception):
     """The model did not take this input; the text is one line of bounded length."""
+
+
+class OutOfMemory(RunFailed):
+    """There is not enough memory for a run of so many rows, on the device or for this process; fewer may fit."""
 
 
 class WrongOutput(Exception):
@@ -65,7 +72,7 @@ class Engine(Protocol):
     def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         """All outputs by name, in the model's order; they are the caller's, to read.
 
-        Raises RunFailed; an engine on another machine also Unavailable and WrongOutput.
+        Raises RunFailed; an engine on a GPU also NeedsNewProcess, one on another machine Unavailable and WrongOutput.
         """
         ...
 
@@ -77,6 +84,6 @@ class Opened(NamedTuple):
     passed_over: Mapping[str, str]
 
 
-def one_line(error: Exception) -> str:
+def one_line(error: Exception | str) -> str:
     """An engine's message, as one line of bounded length: names in it are the model's."""
     return shown(" ".join(str(error).split())[:300])

@@ -17,6 +17,8 @@ import onnx
 from onnx import GraphProto, NodeProto, shape_inference
 from onnx.inliner import inline_local_functions
 
+from stages.inference.extent import bodies_of, graphs_of
+from stages.inference.model_safety import too_large_to_analyse
 from stages.inference.node_order import sort_nodes
 
 Shape = tuple[int, ...]
@@ -57,12 +59,37 @@ class Work:
 
 
 def work_of(model: onnx.ModelProto, sizes: Mapping[str, Shape]) -> Work:
-    """What the model calculates in one run, for inputs of these shapes."""
-    whole = _without_weights(model)
-    if whole.functions:
-        whole = inline_local_functions(whole)
+    """What the model calculates in one run, for inputs of these shapes; nothing is known of one that is too large."""
+    if too_large_to_analyse(model):
+        return Work()
+    whole = _whole(model)
     shapes = _shapes(_plain(whole), sizes)
     return Work(tuple(_counted(whole.graph, shapes)))
+
+
+def largest_value(model: onnx.ModelProto, sizes: Mapping[str, Shape]) -> tuple[str, int]:
+    """The name and bytes of the largest value between nodes, for inputs of these shapes; ("", 0) if none is known."""
+    if too_large_to_analyse(model):
+        return "", 0
+    graph = _inferred(_plain(_whole(model)), sizes)
+    values = [*graph.value_info, *graph.output]
+    types = {value.name: value.type.tensor_type.elem_type for value in values}
+    bytes_of = {name: prod(shape) * _bytes_each(types[name]) for name, shape in _known(values).items()}
+    return max(bytes_of.items(), key=lambda found: found[1], default=("", 0))
+
+
+def _bytes_each(onnx_type: int) -> int:
+    """Of one value; 0 for types that are no numbers."""
+    try:
+        return onnx.helper.tensor_dtype_to_np_dtype(onnx_type).itemsize
+    except KeyError:
+        return 0
+
+
+def _whole(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Without functions, and without large weights."""
+    light = _without_weights(model)
+    return inline_local_functions(light) if light.functions else light
 
 
 def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -110,8 +137,8 @@ def _may_be_heavy(node: NodeProto) -> bool:
 
 def _is_heavy_within(node: NodeProto) -> bool:
     """Whether a graph within a node such as If or Loop has something to count: nobody knows how often it runs."""
-    graphs = [graph for attribute in node.attribute for graph in (attribute.g, *attribute.graphs)]
-    return any(True for graph in graphs for _ in _counted(graph, {}))
+    inner = (other for graph in graphs_of(node) for body in bodies_of(graph) for other in body.node)
+    return any(other.op_type in _PRODUCTS or _may_be_heavy(other) for other in inner)
 
 
 def _plain(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -136,17 +163,22 @@ def _plain(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def _shapes(sized: onnx.ModelProto, sizes: Mapping[str, Shape]) -> dict[str, Shape]:
     """The shape of each value that ONNX can infer; of others what the exporter wrote down, if for these sizes."""
-    is_as_written = True
-    for value in sized.graph.input:
-        for dim, side in zip(value.type.tensor_type.shape.dim, sizes.get(value.name, ()), strict=False):
-            is_as_written &= dim.dim_value == side
-            dim.dim_value = side
-    written = _known(sized.graph.value_info) if is_as_written else {}
-    # ONNX believes what is written more than what it infers.
-    del sized.graph.value_info[:]
-    inferred = shape_inference.infer_shapes(sized, data_prop=True).graph
+    dims = ((value.name, value.type.tensor_type.shape.dim) for value in sized.graph.input)
+    pairs = (pair for name, own in dims for pair in zip(own, sizes.get(name, ()), strict=False))
+    written = _known(sized.graph.value_info) if all(dim.dim_value == side for dim, side in pairs) else {}
+    inferred = _inferred(sized, sizes)
     weights = {entry.name: tuple(entry.dims) for entry in inferred.initializer}
     return {**written, **weights, **_known([*inferred.input, *inferred.value_info, *inferred.output])}
+
+
+def _inferred(sized: onnx.ModelProto, sizes: Mapping[str, Shape]) -> GraphProto:
+    """The graph with all shapes that ONNX can infer."""
+    for value in sized.graph.input:
+        for dim, side in zip(value.type.tensor_type.shape.dim, sizes.get(value.name, ()), strict=False):
+            dim.dim_value = side
+    # ONNX believes what is written more than what it infers.
+    del sized.graph.value_info[:]
+    return shape_inference.infer_shapes(sized, data_prop=True).graph
 
 
 def _known(values: Iterable[onnx.ValueInfoProto]) -> dict[str, Shape]:

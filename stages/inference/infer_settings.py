@@ -15,7 +15,7 @@ from stages.inference.devices import device_problems
 from stages.inference.engine import ProviderName
 from stages.inference.feeds import Feed
 from stages.inference.openvino_engine import Precision
-from stages.inference.options import RECORDING, Device, ProviderOptions
+from stages.inference.options import Device, ProviderOptions
 from stages.inference.served_models import MISSING, is_installed
 from stages.inference.server_settings import ServerSettings
 from stages.vision.recognition import Format, Stated
@@ -41,9 +41,10 @@ _OF_THIS_MACHINE = (
     "devices",
     "intra_op_threads",
     "precision",
+    "memory_mb",
     "options",
-    "io_binding",
     "tune",
+    "fold_preprocessing",
     "custom_ops",
     "sha256",
 )
@@ -67,8 +68,12 @@ class InferSettings(Settings):
     devices: tuple[Device, ...] = Field(
         (), description="GPUs by their numbers: worker after worker gets one, and with the workers the cameras"
     )
-    intra_op_threads: int = Field(
-        1, ge=1, le=256, description="Threads of one run on the CPU; more of the stage's own `threads` bring more"
+    intra_op_threads: int | None = Field(
+        None,
+        ge=1,
+        le=256,
+        description="Threads of one run on the CPU; by default 1, for more of the stage's own `threads` bring more, "
+        "and as many as these where the whole graph is one process, which makes one run at a time",
     )
     tune: Literal["auto"] | None = Field(
         None,
@@ -79,16 +84,26 @@ class InferSettings(Settings):
     precision: Precision = Field(
         "f32", description="In which OpenVINO calculates; bf16 is faster on processors that have it, and less exact"
     )
+    fold_preprocessing: Literal["auto", "never"] = Field(
+        "auto",
+        description="auto: on `cuda`, layout, order and scale of the pictures are folded into a copy of the model, "
+        "which takes uint8, a quarter of the bytes of float32; never: the model runs as it is",
+    )
     max_rows: int = Field(
         32, ge=1, le=4096, description="At most so many pictures in one run of the model: frames may have many crops"
     )
     batch_sizes: tuple[Annotated[int, Field(ge=1, le=4096)], ...] = Field(
         (),
         description="Pictures of one run, ascending: what comes is filled up to the next of these, where each new "
-        "number is expensive (TensorRT, CUDA graphs); by default any number",
+        "number is expensive (TensorRT, CUDA graphs); by default any number, on a GPU powers of two up to `batch`",
     )
-    io_binding: bool = Field(
-        True, description="Whether inputs and outputs lie in buffers that stay on the GPU (cuda, tensorrt)"
+    memory_mb: int | None = Field(
+        None,
+        ge=16,
+        le=1 << 24,
+        description="The most memory in MB that the model may take of each process on the CPU: its weights, its values "
+        "and its outputs; by default half of what the machine or its container has, divided by `workers`, and at least "
+        "1024",
     )
     options: ProviderOptions = Field(ProviderOptions(), description="What providers are told, by their names")
     custom_ops: tuple[str, ...] = Field(
@@ -158,11 +173,8 @@ class InferSettings(Settings):
             )
         if self.batch_sizes and "max_rows" in self.model_fields_set and self.batch_sizes[-1] > self.max_rows:
             yield ("max_rows",), f"`batch_sizes` has {self.batch_sizes[-1]}, which is more: remove one of the two"
-        if self.tune and self.intra_op_threads != 1:
+        if self.tune and self.intra_op_threads not in (None, 1):
             yield ("tune",), "`intra_op_threads` says already how many threads a run has: remove one of the two"
-        for provider, switch in RECORDING.items():
-            if not self.io_binding and given.get(provider, {}).get(switch):
-                yield ("io_binding",), f"`{switch}` needs buffers that stay on the GPU: remove one of the two"
 
     @model_validator(mode="after")
     def _one_model(self) -> Self:
@@ -170,6 +182,11 @@ class InferSettings(Settings):
             got = "neither" if self.model is None else "both"
             raise ValueError(f"expected either `model` (a file) or `server` (a model on a server), got {got}")
         return self
+
+    @property
+    def runs_elsewhere(self) -> bool:
+        """True where something else than this machine's processor is to run the model, if it can be had."""
+        return self.server is not None or self.providers[0] not in ("auto", "cpu", "openvino")
 
     @property
     def stated(self) -> Stated:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from pipeline.disk import write_whole
 
 Key = Mapping[str, Any]
 """What was asked, as JSON values: another key, another finding."""
@@ -24,10 +26,6 @@ def recall(file: Path, key: Key) -> Mapping[str, Any] | None:
 
 def keep(file: Path, key: Key, found: Mapping[str, Any]) -> None:
     """Keep a finding in the place of the last one. A disk that does not take it costs only another measurement."""
-    part = file.with_name(f"{file.name}.{os.getpid()}.part")
-    try:
+    with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(json.dumps({"key": key, "found": found}, indent=1))
-        part.replace(file)
-    except OSError:
-        part.unlink(missing_ok=True)
+        write_whole(file, json.dumps({"key": key, "found": found}, indent=1).encode())

@@ -12,13 +12,21 @@ from pipeline.errors import UserError
 from pipeline.messages import Array
 from stages.inference.contracts import read_contract, reading_of
 from stages.inference.feeds import Feeds, read_feeds
+from stages.inference.flops import largest_value
 from stages.inference.infer_settings import InferSettings
 from stages.inference.model_files import find_libraries
+from stages.inference.model_memory import most_of
+from stages.inference.model_safety import checked_model
 from stages.inference.signatures import read_signature, signature_of_file
+from stages.vision.foreign_text import shown
 from stages.vision.model_contract import InputContract, stated_size
 from stages.vision.recognition import Signature
 
+_FIND_BY_HEIGHT = frozenset({"movenet_multipose"})
+"""Formats whose models take any size and find only people of some heights in it: no size is right for all frames."""
 WARM_UP_SIZE = (256, 256)
+_MOST_BYTES_LOOKED_AT = 512 * 1024**2
+"""Reading a larger file once more takes too long, and too much memory."""
 
 
 def first_size(contract: InputContract, signature: Signature, settings: InferSettings) -> tuple[int, int]:
@@ -40,6 +48,8 @@ def wanted_picture(signature: Signature, settings: InferSettings) -> Mapping[str
     reading = reading_of(signature, settings.stated)
     size = signature.picture_size() or stated_size(signature.metadata)
     found: dict[str, Any] = {} if size is None else {"size": size}
+    if size is None and reading is not None and reading.format in _FIND_BY_HEIGHT:
+        found["size"] = "auto"
     if reading is not None:
         found |= {"align": reading.picture.align, "pad": reading.picture.pad}
     return found
@@ -76,6 +86,27 @@ def size_problems(contract: InputContract, settings: InferSettings) -> Iterator[
             ("picture_size",),
             f"{settings.shown_model} takes pictures of {wanted} (width x height), got {width} x {height}: remove it; "
             "it is meant for models that take any size",
+        )
+
+
+def memory_problems(
+    path: Path, contract: InputContract, settings: InferSettings
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Where a model wants more memory than it may take, as far as that shows: ((path of the key), text)."""
+    most = most_of(settings.memory_mb)
+    width, height = settings.picture_size or (contract.width, contract.height)
+    if most is None or path.stat().st_size > _MOST_BYTES_LOOKED_AT:
+        return
+    sizes = {contract.name: contract.shape(contract.batch or 1, height, width)} if width and height else {}
+    try:
+        name, wanted = largest_value(checked_model(path, custom_ops=bool(settings.custom_ops)), sizes)
+    except Exception:  # noqa: BLE001 - whatever ONNX makes of a model: what it wants shows when it is opened
+        return
+    if wanted > most:
+        yield (
+            ("model",) if settings.memory_mb is None else ("memory_mb",),
+            f"{settings.shown_model} wants {wanted >> 20:,} MB for the value `{shown(name)}` alone, and it may take "
+            f"{most >> 20:,} MB of memory: set a larger `memory_mb` if you trust the model and the machine has as much",
         )
 
 

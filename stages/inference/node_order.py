@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 from onnx import GraphProto, NodeProto
 
+from stages.inference.extent import bodies_of, graphs_of
+
 
 def sort_nodes(graph: GraphProto) -> None:
     """Put them into order; otherwise they stay where they are. A graph with a ring in it is left alone."""
@@ -42,7 +44,7 @@ def ordered(graph: GraphProto) -> list[NodeProto]:
 def _read(node: NodeProto) -> Iterator[str]:
     """The values that a node reads, with those that the graphs within it (of If and Loop) take from around them."""
     yield from node.input
-    for attribute in node.attribute:
-        for graph in (attribute.g, *attribute.graphs):
-            for inner in graph.node:
-                yield from _read(inner)
+    for graph in graphs_of(node):
+        for body in bodies_of(graph):
+            for inner in body.node:
+                yield from inner.input

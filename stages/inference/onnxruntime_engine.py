@@ -6,20 +6,27 @@ provider that really got the session is looked at, and the CPU takes nodes only 
 
 from __future__ import annotations
 
+import re
+import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import onnxruntime as ort
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 
-from pipeline.errors import UserError
+from pipeline.errors import NeedsNewProcess, UserError
 from pipeline.messages import Array
-from stages.inference.bindings import BoundRuns, Place
-from stages.inference.devices import ON_DEVICES
-from stages.inference.engine import NotToBeHad, Placement, ProviderName, RunFailed, one_line
-from stages.inference.options import RECORDING
-from stages.inference.pinned import NewArray, pinned_arrays, plain_array
+from stages.inference.bindings import CannotRecord, Place, RecordedRuns
+from stages.inference.convolution import convolution
+from stages.inference.devices import ON_DEVICES, number_of
+from stages.inference.engine import NotToBeHad, OutOfMemory, Placement, ProviderName, RunFailed, Source, one_line
+from stages.inference.host_runs import HostRuns
+from stages.inference.model_memory import beyond, held
+from stages.inference.nvidia import INSTALL, CudaRuntime, cuda_runtime, load_tensorrt, why_no_cuda
+from stages.inference.options import records, without_recording
+from stages.inference.pinned import NewArray, PinnedMemory, plain_array
 from stages.vision.recognition import Port, Signature
 
 PROVIDERS: Mapping[ProviderName, str] = {
@@ -33,27 +40,37 @@ PROVIDERS: Mapping[ProviderName, str] = {
 CPU = PROVIDERS["cpu"]
 _ON_CUDA: tuple[ProviderName, ...] = ("cuda", "tensorrt")
 
+_DEFAULTS: Mapping[ProviderName, Mapping[str, str]] = {"cuda": {"cudnn_conv_algo_search": "HEURISTIC"}}
+"""In place of ONNX Runtime's own defaults. EXHAUSTIVE took 2.1 to 3.7 s on an H100 for each new number of pictures,
+HEURISTIC 0.3 to 2.0 s, for the same rate afterwards."""
+
 # ONNX Runtime's exceptions have no common base.
 ORT_ERRORS: tuple[type[Exception], ...] = tuple(
     kind for kind in vars(ort_errors).values() if isinstance(kind, type) and issubclass(kind, Exception)
 )
-_RUN_FAILURES: tuple[type[Exception], ...] = (*ORT_ERRORS, RuntimeError)
-_FAILURES: tuple[type[Exception], ...] = (*ORT_ERRORS, RuntimeError, ValueError)
+_RUN_FAILURES: tuple[type[Exception], ...] = (*ORT_ERRORS, RuntimeError, MemoryError)
+_FAILURES: tuple[type[Exception], ...] = (*ORT_ERRORS, RuntimeError, ValueError, MemoryError)
 
 
 class OnnxRuntimeEngine:
     """A session; ONNX Runtime lets several threads run it at once.
 
-    ``bound``: its runs in buffers of the device, None where arrays are handed over. ``new_array`` makes arrays for its
-    inputs: they need not come from there, it only saves a copy.
+    ``runs``: how it is run on a GPU; None for a plain call. ``new_array`` makes arrays for its inputs: they need not
+    come from there, it only saves a copy. ``cuda``: of the GPU that it is on, if that is one of NVIDIA. ``unrecorded``:
+    opens the same without recording its runs, for models whose runs cannot be recorded.
+
+    `not_recorded`: why runs that should be recorded are not, "" if they are or need not be.
     """
 
     def __init__(
         self,
         session: ort.InferenceSession,
         provider: str,
-        bound: BoundRuns | None = None,
+        runs: RecordedRuns | HostRuns | None = None,
+        *,
         new_array: NewArray = plain_array,
+        cuda: CudaRuntime | None = None,
+        unrecorded: Callable[[], OnnxRuntimeEngine] | None = None,
     ) -> None:
         self.signature = signature_of(session)
         self.provider = provider
@@ -61,18 +78,47 @@ class OnnxRuntimeEngine:
         self.placement = _placement_of(session)
         self.new_array = new_array
         self._session = session
-        self._bound = bound
+        self._runs = runs
+        self._cuda = cuda
+        self._unrecorded = unrecorded
+        self._changing = threading.Lock()
+        self.not_recorded = ""
         self._names = [port.name for port in self.signature.outputs]
 
     def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
-        """All outputs by name. Raises RunFailed."""
+        """All outputs by name. Raises RunFailed, and NeedsNewProcess where the GPU is lost to this process."""
         try:
-            if self._bound:
-                return self._bound.run(inputs)
+            if self._runs:
+                return self._runs.run(inputs)
             outputs = self._session.run(self._names, dict(inputs))
+            return dict(zip(self._names, outputs, strict=True))
+        except CannotRecord as error:
+            why = str(error)
         except _RUN_FAILURES as error:
-            raise RunFailed(one_line(error)) from None
-        return dict(zip(self._names, outputs, strict=True))
+            raise _failure(error, self._cuda) from None
+        self._record_no_more(why)  # now that no exception holds the session any more
+        return self.run(inputs)
+
+    def _record_no_more(self, why: str) -> None:
+        """Open the model anew: CUDA leaves a session behind that began a recording and did not end it.
+
+        Raises NeedsNewProcess where that does not work.
+        """
+        with self._changing:
+            if self._unrecorded is None:
+                return  # another thread has done it
+            unrecorded, self._unrecorded = self._unrecorded, None
+            assert isinstance(self._runs, RecordedRuns)
+            self._runs.close()
+            del self._runs, self._session
+            try:
+                other = unrecorded()
+            except NotToBeHad as error:
+                raise NeedsNewProcess(
+                    f"a run could not be recorded, and the model does not open again: {error}"
+                ) from None
+            self._session, self._runs = other._session, other._runs
+            self.not_recorded = _said(why)
 
     def end_profile(self) -> Path:
         """The file with the profile of all runs, if it was opened for one."""
@@ -97,60 +143,160 @@ def offered() -> set[ProviderName]:
 
 def open_with(
     wanted: Mapping[ProviderName, Mapping[str, str]],
-    path: Path,
+    model: Source,
     *,
     threads: int,
     libraries: Sequence[Path] = (),
     profile: Path | None = None,
-    bound: bool = True,
 ) -> OnnxRuntimeEngine:
     """The model on the first of these providers, each with its options.
 
     Nodes that it does not know go to the others, and to no others; ``libraries`` have operators of the model's own.
     With ``profile``, the beginning of a file's name, ONNX Runtime notes what each run does, until `end_profile`.
-    ``bound``: on NVIDIA's GPUs, inputs and outputs lie in buffers that stay there.
+    On the CPU it is held to a limit of memory (`model_memory`).
     Raises NotToBeHad where that does not work.
     """
+    opens = partial(_open_with, wanted, model, threads=threads, libraries=libraries, profile=profile)
+    return held(opens, next(iter(wanted)))
+
+
+def _open_with(
+    wanted: Mapping[ProviderName, Mapping[str, str]],
+    model: Source,
+    *,
+    threads: int,
+    libraries: Sequence[Path],
+    profile: Path | None,
+) -> OnnxRuntimeEngine:
     ort.set_default_logger_severity(4)  # what goes wrong is said once, and not in colours on stderr
     there = offered()
     first = next(iter(wanted))
     if first not in there:
         raise NotToBeHad(f"this ONNX Runtime has only {', '.join(ort.get_available_providers())}")
-    own = PROVIDERS[first]
-    providers = [(PROVIDERS[name], dict(options)) for name, options in wanted.items() if name in there]
+    lacking, cuda = _cuda_for(wanted) if first in _ON_CUDA else ("", None)
+    providers = [
+        (PROVIDERS[name], {**_DEFAULTS.get(name, {}), **options}) for name, options in wanted.items() if name in there
+    ]
     settings = _options([name for name, _ in providers], threads)
     if profile is not None:
         settings.enable_profiling, settings.profile_file_prefix = True, str(profile)
+    opens = partial(ort.InferenceSession, _for_session(model), settings, providers=providers, enable_fallback=0)
     try:
         _register(settings, libraries)
-        session = ort.InferenceSession(str(path), settings, providers=providers, enable_fallback=0)
+        session = opens()
     except _FAILURES as error:
-        raise NotToBeHad(_reason(error)) from None
+        raise NotToBeHad(lacking or _reason(error, cuda)) from None
     runs_on = session.get_providers()[0]
-    if runs_on != own:
-        raise NotToBeHad(f"ONNX Runtime took {runs_on} instead: a library or a driver that it needs is missing")
-    if not (bound and first in _ON_CUDA):
+    if runs_on != PROVIDERS[first]:
+        raise NotToBeHad(
+            lacking or f"ONNX Runtime took {runs_on} instead: a library or a driver that it needs is missing"
+        )
+    if first not in _ON_CUDA:
         return OnnxRuntimeEngine(session, runs_on)
-    place, graphs = on_cuda(first, wanted[first])
-    return OnnxRuntimeEngine(session, runs_on, BoundRuns(session, place, graphs=graphs), pinned_arrays())
+    if "cuda" in wanted:
+        _run_convolution(wanted["cuda"])
+    new_array = PinnedMemory(cuda).new_array if cuda else plain_array
+    if not records(first, wanted[first]):
+        # TensorRT plans for ranges of shapes, and a profile is of one session.
+        another = opens if first == "cuda" and profile is None else None
+        runs = HostRuns(session, signature_of(session), new_array, another)
+        return OnnxRuntimeEngine(session, runs_on, runs, new_array=new_array, cuda=cuda)
+    plainly = {name: without_recording(name, options) for name, options in wanted.items()}
+    again = partial(open_with, plainly, model, threads=threads, libraries=libraries, profile=profile)
+    recorded = RecordedRuns(session, Place("cuda", number_of(wanted[first])))
+    return OnnxRuntimeEngine(session, runs_on, recorded, new_array=new_array, cuda=cuda, unrecorded=again)
 
 
-def on_cuda(provider: ProviderName, options: Mapping[str, str]) -> tuple[Place, bool]:
-    """Where the buffers of a session lie, and whether its runs are recorded, by what the provider is told."""
-    recording = options.get(RECORDING[provider], "0")
-    return Place("cuda", int(options.get("device_id", "0"))), recording == "1"
+def _cuda_for(wanted: Mapping[ProviderName, Mapping[str, str]]) -> tuple[str, CudaRuntime | None]:
+    """What CUDA lacks here, "" if nothing; and else CUDA on the GPU of the first provider, ready to be used."""
+    lacking = why_no_cuda()
+    if next(iter(wanted)) == "tensorrt":
+        load_tensorrt()  # which needs CUDA's own libraries
+    if lacking:
+        return lacking, None
+    limit = wanted.get("cuda", {}).get("gpu_mem_limit")
+    cuda = cuda_runtime(number_of(next(iter(wanted.values()))), int(limit) if limit else None)
+    if cuda:
+        cuda.wait_without_spinning()
+    return "", cuda
 
 
-def _reason(error: Exception) -> str:
+def _run_convolution(options: Mapping[str, str]) -> None:
+    """Have this GPU calculate a convolution: ONNX Runtime loads cuDNN for the first one, in the middle of a run.
+
+    Raises NotToBeHad, and NeedsNewProcess where the GPU is lost to this process.
+    """
+    device = number_of(options)
+    settings = _options([PROVIDERS["cuda"]], threads=1)
+    model, inputs = convolution()
+    providers = [(PROVIDERS["cuda"], {"device_id": str(device)})]
+    try:
+        ort.InferenceSession(model, settings, providers=providers, enable_fallback=0).run(None, inputs)
+    except _FAILURES as error:
+        if "cuDNN is unavailable" in str(error):
+            raise NotToBeHad(f"libcudnn.so.9 cannot be loaded, and convolutions need it: {INSTALL}") from None
+        raise NotToBeHad(f"GPU {device} runs no convolution: {_failure(error, cuda_runtime(device))}") from None
+
+
+_IN_SOURCES = re.compile(r"^/\S+:\d+ .*?\[ONNXRuntimeError\] : \d+ : \w+ : ", re.DOTALL)
+"""Often so long that a message of bounded length held nothing else."""
+_CUDA_ERROR = re.compile(r"CUDA failure (\d+): (.*?) ;")
+_NO_MEMORY = re.compile(
+    r"Failed to allocate memory for requested buffer of size (\d+)"
+    r"|smaller than requested bytes of (\d+)|CUDA failure 2:"
+)
+
+
+def _failure(error: Exception, cuda: CudaRuntime | None) -> RunFailed:
+    """What a run that failed means. Raises NeedsNewProcess where the GPU is lost to this process."""
+    text = str(error)
+    told = _said(text)
+    if why := _why_no_memory(error, cuda):
+        return OutOfMemory(why)
+    if cuda and cuda.lost():
+        raise NeedsNewProcess(f"GPU {cuda.device} is lost to this process: {told}") from None
+    return RunFailed(told)
+
+
+def _said(text: str) -> str:
+    """CUDA's own words, if ONNX Runtime repeats them; else its own, without the place in its sources before them."""
+    found = _CUDA_ERROR.search(text)
+    return f"CUDA error {found[1]}, {found[2]}" if found else one_line(_IN_SOURCES.sub("", text))
+
+
+def _why_no_memory(error: Exception, cuda: CudaRuntime | None) -> str:
+    """Of whose memory there is not enough, in words; "" for an error that is about something else."""
+    text = str(error)
+    if isinstance(error, MemoryError) or "std::bad_alloc" in text:
+        return beyond()
+    if not (found := _NO_MEMORY.search(text)):
+        return ""
+    asked = found[1] or found[2]
+    return _short_of_memory(asked, cuda) if cuda else beyond(int(asked) if asked else None)
+
+
+def _short_of_memory(asked: str | None, cuda: CudaRuntime) -> str:
+    wanted = f"{int(asked) / 1e6:.0f} MB more were asked for" if asked else "it has no more"
+    ways = "set a smaller `batch: {max}` of the stage, fewer `threads` or `workers`"
+    if cuda.limit:
+        return f"`gpu_mem_limit` of {cuda.limit / 1e6:.0f} MB is used up: {wanted}; set a larger one, or {ways}"
+    known = cuda.memory()
+    free = f", {known[0] / 1e6:.0f} of {known[1] / 1e6:.0f} MB are free" if known else ""
+    return f"the memory of GPU {cuda.device} is used up: {wanted}{free}; {ways}"
+
+
+def _reason(error: Exception, cuda: CudaRuntime | None) -> str:
     """Why there is no session; what ONNX Runtime says of a missing library is about something else."""
     text = str(error)
+    if why := _why_no_memory(error, cuda):
+        return why
     if "fallback to CPU EP has been explicitly disabled" in text:
         return (
             "it cannot run all of the model here: a library, a driver or a device is missing, or it lacks an operator"
         )
     if "Please install TensorRT libraries" in text:
         return "the libraries of TensorRT are missing"
-    return one_line(error)
+    return _said(text)
 
 
 def _options(wanted: Sequence[str], threads: int) -> ort.SessionOptions:
@@ -173,9 +319,7 @@ def _options(wanted: Sequence[str], threads: int) -> ort.SessionOptions:
 def _placement_of(session: ort.InferenceSession) -> Placement:
     nodes: dict[str, Counter[str]] = {}
     names: dict[str, set[str]] = {}
-    # Older ones do not tell.
-    told = getattr(session, "get_provider_graph_assignment_info", list)
-    for part in told():
+    for part in session.get_provider_graph_assignment_info():
         own = part.get_nodes()
         nodes.setdefault(part.ep_name, Counter()).update(node.op_type for node in own)
         names.setdefault(part.ep_name, set()).update(node.name for node in own if node.name)
@@ -187,7 +331,11 @@ def _register(options: ort.SessionOptions, libraries: Sequence[Path]) -> None:
         options.register_custom_ops_library(str(library))
 
 
-def look_into(path: Path, libraries: Sequence[Path] = ()) -> Signature:
+def _for_session(model: Source) -> str | bytes:
+    return str(model) if isinstance(model, Path) else model
+
+
+def look_into(model: Source, libraries: Sequence[Path] = ()) -> Signature:
     """What a model says of itself, opened as fast as can be. Raises UserError where it is none."""
     ort.set_default_logger_severity(4)
     options = ort.SessionOptions()
@@ -196,9 +344,10 @@ def look_into(path: Path, libraries: Sequence[Path] = ()) -> Signature:
     options.log_severity_level = 4
     try:
         _register(options, libraries)
-        session = ort.InferenceSession(str(path), options, providers=[CPU], enable_fallback=0)
+        session = ort.InferenceSession(_for_session(model), options, providers=[CPU], enable_fallback=0)
     except _FAILURES as error:
-        raise UserError(f"{path}: cannot be read as an ONNX model: {one_line(error)}") from None
+        name = f"{model}: " if isinstance(model, Path) else ""
+        raise UserError(f"{name}cannot be read as an ONNX model: {one_line(error)}") from None
     return signature_of(session)
 
 

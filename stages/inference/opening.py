@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from pipeline.errors import EnvironmentProblem, UserError
 from stages.inference import onnxruntime_engine, openvino_engine
-from stages.inference.engine import Engine, NotToBeHad, Opened, ProviderName
+from stages.inference.engine import Engine, NotToBeHad, Opened, ProviderName, Source
 from stages.inference.openvino_engine import Precision
+
+Made = Mapping[ProviderName, Callable[[], Source]]
+"""Provider -> what makes of a model that which this provider runs."""
+AS_IT_IS: Made = MappingProxyType({})
 
 _WAY_OUT = "install what is missing, or add cpu to `providers` as a fallback"
 
@@ -33,21 +38,19 @@ class Asked:
     """What each provider of ONNX Runtime is told."""
     libraries: tuple[Path, ...] = ()
     """With operators of the model's own, for ONNX Runtime."""
-    bound: bool = True
-    """On NVIDIA's GPUs, inputs and outputs lie in buffers that stay there."""
     at_once: int = 1
     """How many runs there will be at the same time, which OpenVINO wants to know."""
 
 
-def open_model(path: Path, asked: Asked) -> Opened:
-    """The model on the first provider that takes it.
+def open_model(path: Path, asked: Asked, made: Made = AS_IT_IS) -> Opened:
+    """The model, or what is ``made`` of it for a provider, on the first one that takes it.
 
     Raises UserError where the file is no usable model, and NoProvider where none of the providers works.
     """
     passed_over: dict[str, str] = {}
     for place, name in enumerate(asked.providers):
         try:
-            return Opened(_open(name, path, asked.providers[place + 1 :], asked), passed_over)
+            return Opened(_open(name, path, asked.providers[place + 1 :], asked, made), passed_over)
         except NotToBeHad as error:
             passed_over[name] = str(error)
     last = asked.providers[-1]
@@ -56,7 +59,7 @@ def open_model(path: Path, asked: Asked) -> Opened:
     raise NoProvider(path, passed_over)
 
 
-def _open(name: ProviderName, path: Path, behind: Sequence[ProviderName], asked: Asked) -> Engine:
+def _open(name: ProviderName, path: Path, behind: Sequence[ProviderName], asked: Asked, made: Made) -> Engine:
     """OpenVINO comes from its own package, unless ONNX Runtime was built with it."""
     if name == "openvino" and name not in onnxruntime_engine.offered():
         signature = onnxruntime_engine.look_into(path, asked.libraries)
@@ -64,9 +67,8 @@ def _open(name: ProviderName, path: Path, behind: Sequence[ProviderName], asked:
             path, signature, threads=asked.threads, at_once=asked.at_once, precision=asked.precision
         )
     wanted = {each: asked.options.get(each, {}) for each in (name, *behind)}
-    return onnxruntime_engine.open_with(
-        wanted, path, threads=asked.threads, libraries=asked.libraries, bound=asked.bound
-    )
+    model = made[name]() if name in made else path
+    return onnxruntime_engine.open_with(wanted, model, threads=asked.threads, libraries=asked.libraries)
 
 
 def _none_of(passed_over: Mapping[str, str]) -> str:

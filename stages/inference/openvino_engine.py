@@ -16,6 +16,7 @@ import numpy as np
 
 from pipeline.messages import Array
 from stages.inference.engine import NotToBeHad, Placement, RunFailed, one_line
+from stages.inference.model_memory import held
 from stages.vision.recognition import Signature
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ def open_openvino(
 ) -> OpenVinoEngine:
     """The model on OpenVINO's CPU device, for so many runs at once of so many threads each.
 
+    It is held to a limit of memory (`model_memory`).
+
     Raises NotToBeHad where it is not installed or does not take the model.
     """
     if not is_installed():
@@ -77,11 +80,14 @@ def open_openvino(
         # Threads that are bound to cores are in the way of the other processes.
         "ENABLE_CPU_PINNING": False,
     }
+
+    def opens() -> OpenVinoEngine:
+        return OpenVinoEngine(openvino.Core().compile_model(str(path), "CPU", config), signature, precision)
+
     try:
-        compiled = openvino.Core().compile_model(str(path), "CPU", config)
+        return held(opens, "openvino")
     except RuntimeError as error:
         raise NotToBeHad(one_line(error)) from None
-    return OpenVinoEngine(compiled, signature, precision)
 
 
 def _placement_of(compiled: CompiledModel) -> Placement:

@@ -53,7 +53,7 @@ class CudaOptions(Settings):
     )
     cudnn_conv_algo_search: Literal["EXHAUSTIVE", "HEURISTIC", "DEFAULT"] | None = Field(
         default=None,
-        description="How a convolution's algorithm is chosen; EXHAUSTIVE tries all for each shape",
+        description="How a convolution's algorithm is chosen: by default HEURISTIC; EXHAUSTIVE tries all of them",
     )
     cudnn_conv_use_max_workspace: bool | None = Field(
         default=None, description="Whether it may take much memory for speed"
@@ -79,13 +79,13 @@ class TensorrtOptions(Settings):
         default=None, description="Whether it may calculate in int8, where the model is quantized"
     )
     trt_engine_cache_enable: bool | None = Field(
-        default=None, description="Whether built engines are kept for the next start"
+        default=None, description="Whether built engines are kept for the next start, as by default"
     )
     trt_engine_cache_path: str | None = Field(
-        default=None, description="The folder of kept engines, beside the graph file"
+        default=None, description="The folder of kept engines; by default one for each model in the cache of camgraph"
     )
     trt_timing_cache_enable: bool | None = Field(
-        default=None, description="Whether what was measured while building is kept"
+        default=None, description="Whether what was measured while building is kept, as by default"
     )
     trt_timing_cache_path: str | None = Field(default=None, description="The folder of what was measured")
     trt_profile_min_shapes: str | None = Field(default=None, description="The smallest shapes: `images:1x3x640x640`")
@@ -132,13 +132,36 @@ class ProviderOptions(Settings):
         if own is None:
             return {}
         told = {name: value for name, value in own.model_dump().items() if value is not None}
-        return {name: _text(name, value, base_folder) for name, value in told.items()}
+        return {name: _text(provider, name, value, base_folder) for name, value in told.items()}
 
 
-def _text(name: str, value: Any, base_folder: Path) -> str:
+def _text(provider: ProviderName, name: str, value: Any, base_folder: Path) -> str:
     if name.endswith("_path"):
         return str(resolve(value, base_folder))
     if isinstance(value, bool):
-        # CoreML and CUDA want numbers for switches, TensorRT takes them too.
-        return str(int(value))
+        # TensorRT's switches are True and False alone; CoreML's, DirectML's and CUDA's are numbers.
+        return str(value if provider == "tensorrt" else int(value))
     return str(value)
+
+
+def without_recording(provider: ProviderName, options: Mapping[str, str]) -> dict[str, str]:
+    """The same, with runs as they are."""
+    return {name: value for name, value in options.items() if name != RECORDING.get(provider)}
+
+
+def with_caches(options: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """What TensorRT is told, with what it builds kept in ``folder``, unless the graph says otherwise.
+
+    The folder must be the model's own: TensorRT names an engine after the shape of the graph, not after its weights.
+    """
+    kept = {
+        f"trt_{what}_cache_{key}": value
+        for what in ("engine", "timing")
+        for key, value in (("enable", "True"), ("path", str(folder)))
+    }
+    return {**kept, **options}
+
+
+def records(provider: ProviderName, options: Mapping[str, str]) -> bool:
+    """Whether a provider that is told this records its runs as CUDA graphs."""
+    return options.get(RECORDING.get(provider, "")) in ("1", "True")

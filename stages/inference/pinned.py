@@ -1,26 +1,33 @@
-"""Memory of the host that a GPU reads by itself: page-locked ("pinned") by the CUDA runtime.
+"""Memory of the host that a GPU reads and writes by itself: page-locked ("pinned") by the CUDA runtime.
 
-A copy to the GPU from other memory goes through a buffer of the driver's, which costs a second copy on the CPU.
-Where memory cannot be locked, it is what it was: slower, and right. **Unverified**: no GPU has read it yet.
+A copy between a GPU and ordinary memory goes through a buffer of the driver, which costs a second copy on the CPU and
+keeps the caller waiting. If there is no more of it, arrays lie in ordinary memory: slower, and right.
+
+    new_array ──> a block of page-locked memory ──> an array over it ──nobody holds it any more──> free blocks
+
+Getting a block takes about as long as a copy, so blocks are used again. They are given back to the runtime when there
+are more than `MOST_FREE` of one size, and when nobody uses the memory or an array of it any more.
 """
 
 from __future__ import annotations
 
 import ctypes
 import weakref
+from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from pipeline.messages import Array
 
 NewArray = Callable[[int, str], Array]
-"""(elements, dtype) -> a flat array."""
+"""(elements, dtype) -> a flat array, uninitialised."""
 
-# ONNX Runtime has loaded one of them, if it runs on CUDA at all.
-_LIBRARIES = ("libcudart.so.13", "libcudart.so.12")
-_PORTABLE = 1  # cudaHostRegisterPortable: locked for all GPUs
+MOST_FREE = 8
+"""Free blocks of one size that are kept; as many as batches can be on their way behind a model."""
+_GRANULE = 4096
+"""Sizes are rounded up to this, so that arrays of nearly the same size share blocks."""
 
 
 @runtime_checkable
@@ -35,26 +42,52 @@ def plain_array(elements: int, dtype: str) -> Array:
     return np.empty(elements, dtype)
 
 
-class PinnedMemory:
-    """Arrays that a GPU reads by itself, as far as the CUDA runtime allows."""
+class HostMemory(Protocol):
+    """Who gives page-locked memory, and takes it back: the CUDA runtime. Any thread may call."""
 
-    def __init__(self, cudart: Any) -> None:
-        self._cudart = cudart
+    def host_memory(self, size: int) -> int | None: ...
+    def free_host_memory(self, address: int) -> None: ...
+
+
+class _Block:
+    """Page-locked memory, given back when nobody has it any more; at the end of the process, the system does that."""
+
+    def __init__(self, source: HostMemory, address: int, size: int) -> None:
+        self.bytes = (ctypes.c_uint8 * size).from_address(address)
+        weakref.finalize(self, source.free_host_memory, address).atexit = False
+
+
+class PinnedMemory:
+    """Arrays that a GPU reads and writes by itself, as far as `source` gives memory for them.
+
+    Any thread may ask for arrays, and any may drop them.
+    """
+
+    def __init__(self, source: HostMemory) -> None:
+        self._source = source
+        self._free: dict[int, deque[_Block]] = {}
 
     def new_array(self, elements: int, dtype: str) -> Array:
-        """Flat, uninitialised; unlocked when nobody holds it any more."""
-        array = np.empty(elements, dtype)
-        address = ctypes.c_void_p(array.ctypes.data)
-        if array.nbytes and self._cudart.cudaHostRegister(address, ctypes.c_size_t(array.nbytes), _PORTABLE) == 0:
-            weakref.finalize(array, self._cudart.cudaHostUnregister, address)
+        """Flat, uninitialised; its memory is used again when nobody holds it or a part of it any more."""
+        wanted = elements * np.dtype(dtype).itemsize
+        if not wanted:
+            return np.empty(elements, dtype)
+        size = -(-wanted // _GRANULE) * _GRANULE
+        block = self._block(size)
+        if block is None:
+            return np.empty(elements, dtype)
+        array: Array = np.frombuffer(memoryview(block.bytes), dtype, elements)
+        weakref.finalize(array, self._give_back, block, size).atexit = False
         return array
 
-
-def pinned_arrays() -> NewArray:
-    """How arrays for a GPU of NVIDIA are made; ordinary ones where the CUDA runtime cannot be found."""
-    for name in _LIBRARIES:
+    def _block(self, size: int) -> _Block | None:
         try:
-            return PinnedMemory(ctypes.CDLL(name)).new_array
-        except OSError:
-            continue
-    return plain_array
+            return self._free[size].pop()
+        except (KeyError, IndexError):
+            address = self._source.host_memory(size)
+            return None if address is None else _Block(self._source, address, size)
+
+    def _give_back(self, block: _Block, size: int) -> None:
+        free = self._free.setdefault(size, deque())
+        if len(free) < MOST_FREE:
+            free.append(block)

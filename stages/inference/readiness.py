@@ -15,24 +15,31 @@ from typing import get_args
 
 from pipeline.errors import UserError
 from pipeline.messages import Array
+from pipeline.paths import asset_folder
 from pipeline.stage import Context
 from stages.inference import onnxruntime_engine
 from stages.inference.automatic import choose_once
 from stages.inference.devices import device_of, on_device
-from stages.inference.engine import Engine, ProviderName
+from stages.inference.engine import Engine, ProviderName, Source
 from stages.inference.feeds import Feeds
 from stages.inference.flops import work_of
+from stages.inference.folded_models import CannotFold, FoldedModel, folded_contract, folded_model
 from stages.inference.infer_settings import InferSettings
-from stages.inference.model_files import find_libraries, find_model, sha256_of, verify_model
+from stages.inference.model_files import find_libraries, find_model, sha256_of, unchanged, verify_model
 from stages.inference.model_inputs import black, first_size, inputs_of, reading_problems, signature_of
+from stages.inference.model_memory import ModelMemory
 from stages.inference.model_safety import checked_model
-from stages.inference.opening import Asked, open_model
+from stages.inference.nvidia import why_no_cuda
+from stages.inference.opening import AS_IT_IS, Asked, Made, open_model
+from stages.inference.options import with_caches
 from stages.inference.placed_work import work_shares
 from stages.inference.sample import sample
 from stages.inference.served_models import open_served
 from stages.inference.tuner import Task, tuned
 from stages.inference.tuning import Tuned, rows_worth_trying
+from stages.vision.batching import buckets
 from stages.vision.model_contract import InputContract
+from stages.vision.recognition import Signature
 
 _MOST_BYTES_COUNTED = 512 * 1024**2
 """Reading a larger file once more only to tell of it takes too long, and too much memory."""
@@ -42,12 +49,14 @@ _MOST_BYTES_COUNTED = 512 * 1024**2
 class ReadyModel:
     """``passed_over``: provider -> why it does not run the model; ``fastest``: how it is to be run.
 
-    ``sizes``: pictures of one run, ascending; any number where there are none.
+    ``contract``: what the engine takes, ``contract_of_file``: what the model's file takes, whose preprocessing may be
+    folded. ``sizes``: pictures of one run, ascending; any number where there are none.
     """
 
     engine: Engine
     passed_over: Mapping[str, str]
     contract: InputContract
+    contract_of_file: InputContract
     feeds: Feeds
     sizes: Sequence[int]
     fastest: Tuned
@@ -55,17 +64,28 @@ class ReadyModel:
 
 @dataclass(frozen=True)
 class _Opened:
-    """``by``: of a model in a file, by what it can be opened again."""
+    """``by``: of a model in a file, by what it can be opened again; ``folded``: a copy of it with its preprocessing."""
 
     engine: Engine
     passed_over: Mapping[str, str]
     by: tuple[Path, Asked] | None = None
+    folded: bool = False
 
 
-def ready_model(settings: InferSettings, context: Context) -> ReadyModel:
-    """Raises UserError where the model is not what the settings say, EnvironmentProblem where nothing here runs it."""
+def ready_model(settings: InferSettings, context: Context, memory: ModelMemory) -> ReadyModel:
+    """Holds ``memory`` where this machine's processor runs the model.
+
+    Raises UserError where the model is not what the settings say, EnvironmentProblem where nothing here runs it.
+    """
+    if settings.server:
+        return _ready(settings, context, memory)
+    with unchanged(find_model(settings.file, context.base_folder)):
+        return _ready(settings, context, memory)
+
+
+def _ready(settings: InferSettings, context: Context, memory: ModelMemory) -> ReadyModel:
     began = time.monotonic()
-    opened = _open_served(settings, context) if settings.server else _open_file(settings, context)
+    opened = _open_served(settings, context) if settings.server else _open_file(settings, context, memory)
     signature = opened.engine.signature
     for _, text in reading_problems(signature, settings):
         raise UserError(f"stage {context.stage}: {text}")
@@ -73,14 +93,22 @@ def ready_model(settings: InferSettings, context: Context) -> ReadyModel:
     ready = ReadyModel(
         opened.engine,
         opened.passed_over,
+        folded_contract(contract) if opened.folded else contract,
         contract,
         feeds,
-        (contract.batch,) if contract.batch else settings.batch_sizes,
+        (contract.batch,) if contract.batch else settings.batch_sizes or _usual_sizes(opened.engine, settings, context),
         Tuned(),
     )
     if opened.by is None or not settings.tune:
         return ready
     return _tuned(ready, opened.by, settings, context, time.monotonic() - began)
+
+
+def _usual_sizes(engine: Engine, settings: InferSettings, context: Context) -> Sequence[int]:
+    """Where the graph says nothing: none on a CPU, which takes any number of pictures; on a GPU, buckets."""
+    if engine.provider not in onnxruntime_engine.with_devices():
+        return ()
+    return buckets(min(context.batch_max, settings.max_rows))
 
 
 def shares_of_operations(ready: ReadyModel, settings: InferSettings, base_folder: Path) -> Mapping[str, float] | None:
@@ -91,14 +119,15 @@ def shares_of_operations(ready: ReadyModel, settings: InferSettings, base_folder
     placement = ready.engine.placement
     if len(placement.nodes) < 2:
         return dict.fromkeys(placement.nodes, 1.0) or None
-    width, height = first_size(ready.contract, ready.engine.signature, settings)
-    pictures = ready.contract.shape(ready.contract.batch or 1, height, width)
+    contract = ready.contract_of_file
+    width, height = first_size(contract, ready.engine.signature, settings)
+    pictures = contract.shape(contract.batch or 1, height, width)
     try:
         path = find_model(settings.file, base_folder)
         if path.stat().st_size > _MOST_BYTES_COUNTED:
             return None
         model = checked_model(path, custom_ops=bool(settings.custom_ops))
-        return work_shares(work_of(model, {ready.contract.name: pictures}), placement)
+        return work_shares(work_of(model, {contract.name: pictures}), placement)
     except Exception:  # noqa: BLE001 - whatever ONNX makes of a model that runs: no line of the log is worth a start
         return None
 
@@ -108,12 +137,63 @@ def _open_served(settings: InferSettings, context: Context) -> _Opened:
     return _Opened(open_served(settings.server, context.base_folder), {})
 
 
-def _open_file(settings: InferSettings, context: Context) -> _Opened:
+def _open_file(settings: InferSettings, context: Context, memory: ModelMemory) -> _Opened:
     path = find_model(settings.file, context.base_folder)
     verify_model(path, settings.sha256)
+    first = settings.providers[0]
+    memory.hold("cpu" if first == "auto" else first)
     asked, not_chosen = _asked(path, settings, context)
-    engine, passed_over = open_model(path, asked)
-    return _Opened(engine, {**not_chosen, **passed_over}, (path, asked))
+    memory.hold(asked.providers[0])
+    folding = _Folding(path, settings, context)
+    engine, passed_over = open_model(path, asked, folding.made)
+    memory.hold(asked.providers[len(passed_over)])
+    folded = engine.provider == onnxruntime_engine.PROVIDERS["cuda"] and folding.taken(engine)
+    return _Opened(engine, {**not_chosen, **passed_over}, (path, asked), folded)
+
+
+class _Folding:
+    """Folds a model's preprocessing into a copy of it as soon as CUDA is to open it, and says whether that was done."""
+
+    def __init__(self, path: Path, settings: InferSettings, context: Context) -> None:
+        self._path = path
+        self._settings = settings
+        self._context = context
+        self._copy: FoldedModel | None = None
+
+    @property
+    def made(self) -> Made:
+        """For `open_model`. TensorRT moves no uint8 within its engines, and CPUs share the memory of the pictures."""
+        return {"cuda": self._source} if self._settings.fold_preprocessing == "auto" else AS_IT_IS
+
+    def taken(self, engine: Engine) -> bool:
+        """Whether this engine, which is on CUDA, runs the copy. What it says of itself is what the model says then."""
+        if self._copy is None:
+            return False
+        engine.signature = self._signature()
+        self._say("preprocessing_folded", copy=self._copy.kept)
+        return True
+
+    def _source(self) -> Source:
+        if why_no_cuda():
+            return self._path  # it will not open, and nothing has to be made for it
+        try:
+            self._copy = self._folded()
+        except CannotFold as error:
+            self._say("preprocessing_not_folded", why=str(error))
+            return self._path
+        return self._copy.source
+
+    def _folded(self) -> FoldedModel:
+        if self._settings.custom_ops:
+            raise CannotFold("it has operators of its own (`custom_ops`)")
+        contract, _ = inputs_of(self._signature(), self._settings)
+        return folded_model(self._path, self._settings.sha256 or sha256_of(self._path), contract)
+
+    def _signature(self) -> Signature:
+        return signature_of(self._path, self._settings, self._context.base_folder)
+
+    def _say(self, event: str, **facts: str) -> None:
+        self._context.log.info(event, model=self._settings.shown_model, **facts)
 
 
 def _asked(path: Path, settings: InferSettings, context: Context) -> tuple[Asked, Mapping[str, str]]:
@@ -122,13 +202,14 @@ def _asked(path: Path, settings: InferSettings, context: Context) -> tuple[Asked
     device = device_of(settings.devices, context.worker)
     options = {name: on_device(settings.options.of(name, folder), name, device) for name in get_args(ProviderName)}
     names = tuple(name for name in settings.providers if name != "auto")
+    if "tensorrt" in names:
+        options["tensorrt"] = _with_caches(options["tensorrt"], settings.sha256 or sha256_of(path))
     asked = Asked(
         names,
-        settings.intra_op_threads,
+        settings.intra_op_threads or context.cores,
         settings.precision,
         options,
         find_libraries(settings.custom_ops, folder),
-        settings.io_binding,
         context.threads,
     )
     if names:
@@ -136,6 +217,16 @@ def _asked(path: Path, settings: InferSettings, context: Context) -> tuple[Asked
     file = context.state_folder / f"provider.{context.worker}.json"
     choice = choose_once(file, path, asked, _sample(path, settings, context))
     return replace(asked, providers=choice.providers), choice.passed_over
+
+
+def _with_caches(options: Mapping[str, str], sha256: str) -> dict[str, str]:
+    """What TensorRT is told, with a folder of its own for what it builds of this model, if there can be one."""
+    folder = asset_folder().parent / "tensorrt" / sha256[:16]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return dict(options)
+    return with_caches(options, folder)
 
 
 def _sample(path: Path, settings: InferSettings, context: Context) -> Mapping[str, Array]:

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from pipeline.errors import UserError
 from pipeline.paths import resolve
-from pipeline.redaction import HIDDEN
+from pipeline.redaction import HIDDEN, hide
 from pipeline.stage import Settings
 
 _ENDPOINT = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?):(\d{1,5})")
@@ -112,6 +112,7 @@ class ServerSettings(Settings):
             raise UserError(f"the environment variable {self.token_env} is not set; it is to hold the server's token")
         if not _HEADER_VALUE.fullmatch(token):
             raise UserError(f"the value of {self.token_env} holds characters that no header may have; check the token")
+        hide([token])
         is_usual = self.token_header == "authorization"  # noqa: S105 - the name of a header
         return {self.token_header: f"Bearer {token}" if is_usual else token}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from onnx import ModelProto, TensorProto, ValueInfoProto
 
 from pipeline.errors import UserError
-from stages.inference.model_safety import checked_model
+from stages.inference.model_safety import checked_model, too_large_to_analyse
 from stages.inference.onnxruntime_engine import look_into
 from stages.messages import Tensor
 from stages.vision.foreign_text import shown
@@ -29,25 +29,38 @@ def signature_of_file(path: Path, libraries: tuple[Path, ...] = ()) -> Signature
 
     Raises UserError where it is none, or one that must not be opened.
     """
+    return _looked_at(path, libraries)[0]
+
+
+def why_not_analysed(path: Path, libraries: tuple[Path, ...] = ()) -> str:
+    """Why the signature of a model file is only what it states, in words; "" where it was opened for it, or may be.
+
+    Raises as `signature_of_file`.
+    """
+    return _looked_at(path, libraries)[1]
+
+
+def _looked_at(path: Path, libraries: tuple[Path, ...]) -> tuple[Signature, str]:
     try:
         status = path.stat()
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}; expected an ONNX file") from None
-    return _signature(path, status.st_mtime_ns, status.st_size, libraries)
+    return _look(path, status.st_mtime_ns, status.st_size, libraries)
 
 
 @lru_cache(maxsize=16)
-def _signature(path: Path, _changed_ns: int, _size: int, libraries: tuple[Path, ...]) -> Signature:
+def _look(path: Path, _changed_ns: int, _size: int, libraries: tuple[Path, ...]) -> tuple[Signature, str]:
     model = checked_model(path, custom_ops=bool(libraries))
-    # Without opening it: looking at a model runs no code of its libraries.
-    signature = _declared(model) if libraries else look_into(path)
+    too_large = too_large_to_analyse(model)
+    # Without opening it: looking at a model runs no code of its libraries, and must not take for ever.
+    signature = _declared(model) if libraries or too_large else look_into(path)
     for port in signature.outputs:
         if port.onnx_type not in _NUMBERS:
             raise UserError(
                 f"{path}: output `{shown(port.name)}` is {port.onnx_type or 'of no type'}; expected tensors of "
                 "numbers: export the model without it"
             )
-    return signature
+    return signature, too_large
 
 
 def _declared(model: ModelProto) -> Signature:
@@ -60,7 +73,8 @@ def _declared(model: ModelProto) -> Signature:
 
 def _port(value: ValueInfoProto) -> Port:
     tensor = value.type.tensor_type
-    name = TensorProto.DataType.Name(tensor.elem_type).lower()
+    known = tensor.elem_type in TensorProto.DataType.values()
+    name = TensorProto.DataType.Name(tensor.elem_type).lower() if known else "undefined"
     sides = tuple(side.dim_value if side.HasField("dim_value") else side.dim_param or None for side in tensor.shape.dim)
     kind = f"tensor({name})" if value.type.HasField("tensor_type") else str(value.type.WhichOneof("value"))
     return Port(value.name, sides, kind)

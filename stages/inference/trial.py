@@ -2,7 +2,8 @@
 
 caller ──what to open, files for its inputs and outputs──> python -m stages.inference.trial ──what came of it──> caller
 
-What CUDA once has, it keeps until its process ends; that is another reason for a process.
+What CUDA once has, it keeps until its process ends; that is another reason for a process. The process may take as much
+memory as the models of the caller.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 from pipeline.errors import CamgraphError
 from pipeline.messages import Array
 from stages.inference.engine import RunFailed
+from stages.inference.model_memory import KILLED, ModelMemory, lift, models_bytes, most_of
 from stages.inference.opening import Asked, NoProvider, open_model
 from stages.inference.rates import RIVALS, look
 
@@ -35,13 +37,15 @@ Arrays = Mapping[str, Array]
 class Trial:
     """What came of it: a failure, or outputs.
 
-    ``share``: of the model's nodes, what was not left to the CPU; ``rate``: runs a second, of the CPU's rivals.
+    ``begun``: False where the failure is of this machine, and says nothing of the provider. ``share``: of the model's
+    nodes, what was not left to the CPU; ``rate``: runs a second, of the CPU's rivals.
     """
 
     failure: str = ""
     outputs: Arrays = field(default_factory=dict)
     share: float = 0.0
     rate: float = 0.0
+    begun: bool = True
 
 
 def try_in_process(path: Path, asked: Asked, inputs: Arrays, limit_s: float = LIMIT_S) -> Trial:
@@ -55,13 +59,21 @@ def try_in_process(path: Path, asked: Asked, inputs: Arrays, limit_s: float = LI
         with tempfile.TemporaryDirectory() as folder:
             return _tried_with(Path(folder), path, asked, inputs, limit_s)
     except OSError as error:
-        return Trial(f"its inputs cannot be handed over: {error.strerror}")
+        where = error.filename or tempfile.gettempdir()
+        return Trial(f"it could not be tried: {where}: {error.strerror or error}", begun=False)
 
 
 def _tried_with(folder: Path, path: Path, asked: Asked, inputs: Arrays, limit_s: float) -> Trial:
     _write(folder / "inputs.npz", inputs)
     names = list(inputs)
-    said = {"path": str(path), "asked": asdict(asked), "inputs": names, "limit_s": limit_s, "folder": str(folder)}
+    said = {
+        "path": str(path),
+        "asked": asdict(asked),
+        "inputs": names,
+        "limit_s": limit_s,
+        "folder": str(folder),
+        "memory": models_bytes(),
+    }
     command = [sys.executable, "-P", "-m", "stages.inference.trial"]
     try:
         done = subprocess.run(  # noqa: S603 - this Python
@@ -74,10 +86,11 @@ def _tried_with(folder: Path, path: Path, asked: Asked, inputs: Arrays, limit_s:
         )
     except subprocess.TimeoutExpired:
         return Trial(f"it did not answer within {limit_s:g} s")
-    if done.returncode < 0:
+    last = done.stderr.strip().splitlines()[-1:]
+    if done.returncode < 0 and not (last and last[0].startswith(KILLED)):
         return Trial(f"its process died of signal {-done.returncode}")
     if done.returncode:
-        return Trial((done.stderr.strip().splitlines() or ["it failed"])[-1][:300])
+        return Trial((last or ["it failed"])[0][:300])
     told = json.loads(done.stdout.splitlines()[-1])
     return Trial(told["failure"], _read(folder / "outputs.npz", told["outputs"]), told["share"], told["rate"])
 
@@ -113,8 +126,10 @@ def main() -> None:
     task = json.load(sys.stdin)
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, 2 * task["limit_s"])
-    folder = Path(task["folder"])
-    trial = tried(Path(task["path"]), _asked(task["asked"]), _read(folder / "inputs.npz", task["inputs"]))
+    folder, asked = Path(task["folder"]), _asked(task["asked"])
+    lift()
+    ModelMemory(task["memory"] or most_of(None)).hold(asked.providers[0])
+    trial = tried(Path(task["path"]), asked, _read(folder / "inputs.npz", task["inputs"]))
     _write(folder / "outputs.npz", trial.outputs)
     told = {"failure": trial.failure, "outputs": list(trial.outputs), "share": trial.share, "rate": trial.rate}
     json.dump(told, sys.stdout)

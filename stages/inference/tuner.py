@@ -13,18 +13,19 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from platform import node
 from typing import Any
 
+from pipeline.cores import busy_s as _busy_s
 from pipeline.cores import usable_cores
-from pipeline.disk import try_lock
+from pipeline.disk import open_regular, try_lock
 from pipeline.messages import Array
 from pipeline.paths import asset_folder
 from pipeline.stage import Logger
-from stages.inference.engine import Engine
+from stages.inference.engine import Engine, RunFailed
 from stages.inference.kept import Key, keep, recall
 from stages.inference.rates import runs_per_s
 from stages.inference.tuning import Run, Tuned, best_of, candidates, told
@@ -34,7 +35,6 @@ _SLICE_S = 0.08
 _ROUNDS = 3
 _QUIET = 0.3
 """Of the cores that others may use for a measurement to be believed next time, too."""
-_STAT = Path("/proc/stat")
 
 Open = Callable[[int], Engine]
 """Threads of a run -> the model."""
@@ -104,23 +104,32 @@ def _measured_now(task: Task, file: Path, log: Logger, limit_s: float) -> Tuned:
 
 
 def rates_of(task: Task, runs: Sequence[Run], limit_s: float) -> dict[Run, float]:
-    """Pictures per second of each that the time allows, in turns: the best of its turns, for others only slow it."""
+    """Pictures per second of each that the time allows, in turns: the best of its turns, for others only slow it.
+
+    Those that fail are left out: there is not enough memory for so many pictures, say.
+    """
     ends = time.monotonic() + limit_s
     rates: dict[Run, float] = {}
     engines: dict[int, Engine] = {}
+    failed: set[Run] = set()
     picture_s = 0.0
     with ThreadPoolExecutor(task.at_once) as pool:
         for number in range(_ROUNDS):
             for run in runs:
                 needed = max(_SLICE_S, run.at_once * run.rows * picture_s) * (1 if number else 2)
                 needed += 0 if run.threads in engines else task.open_s
-                if rates and time.monotonic() + needed > ends:
+                if run in failed or (rates and time.monotonic() + needed > ends):
                     continue
                 engine = engines.get(run.threads) or engines.setdefault(run.threads, task.open(run.threads))
                 inputs = task.inputs(run.rows)
-                if run not in rates:
-                    engine.run(inputs)  # what is put off until the first run
-                rate = run.rows * runs_per_s(engine, inputs, run.at_once, _SLICE_S, pool)
+                try:
+                    if run not in rates:
+                        engine.run(inputs)  # what is put off until the first run
+                    rate = run.rows * runs_per_s(engine, inputs, run.at_once, _SLICE_S, pool)
+                except RunFailed:
+                    failed.add(run)
+                    rates.pop(run, None)
+                    continue
                 rates[run] = max(rates.get(run, 0.0), rate)
                 picture_s = picture_s or 1 / rates[run]
     return rates
@@ -144,15 +153,6 @@ class OtherWork:
         return time.monotonic(), time.process_time(), _busy_s()
 
 
-def _busy_s() -> float:
-    try:
-        fields = [int(field) for field in _STAT.read_text().splitlines()[0].split()[1:9]]
-    except (OSError, ValueError, IndexError):
-        return 0.0
-    user, nice, system, _idle, _waiting, *interrupts = fields
-    return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")
-
-
 def _file_of(key: Key) -> Path:
     name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:32]
     return asset_folder().parent / "tuning" / f"{name}.json"
@@ -163,12 +163,15 @@ def _alone(file: Path, limit_s: float) -> Iterator[None]:
     """One process after the other: workers that start together would measure each other. Waits for a bounded time."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        lock = file.with_suffix(".lock").open("w")
+        lock = open_regular(file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT)
     except OSError:
         yield
         return
-    with lock:
+    try:
         ends = time.monotonic() + 3 * limit_s
-        while not try_lock(lock.fileno()) and time.monotonic() < ends:
-            time.sleep(0.05)
+        with suppress(OSError):  # a file system without locks: then they measure each other
+            while not try_lock(lock) and time.monotonic() < ends:
+                time.sleep(0.05)
         yield
+    finally:
+        os.close(lock)

@@ -10,11 +10,12 @@ from pipeline.spelling import did_you_mean
 FILE_SCHEME = "file://"
 _EXPECTED = "host:port/path behind its slashes, and where the camera asks for them user:password@ before that"
 
-# What some build of FFmpeg opens over a network; what the one at hand lacks, it says when it connects.
+# What some build of FFmpeg opens over a network; what the one at hand lacks, it says when it connects. Left out is what
+# leads on to other files or hosts without a bound of ours: data, concat, subfile, pipe, unix, httpproxy, mmsh, ipfs.
 PROTOCOLS = (
-    *("rtsp", "rtsps", "rtmp", "rtmps", "rtmpt", "rtmpts", "rtmpe", "rtmpte", "http", "https", "httpproxy", "hls"),
-    *("udp", "udplite", "tcp", "tls", "dtls", "rtp", "srtp", "srt", "rist", "sctp", "sap", "satip", "mmsh", "mmst"),
-    *("ftp", "sftp", "gopher", "gophers", "icecast", "whip", "ipfs", "ipns", "amqp", "zmq", "smb", "unix"),
+    *("rtsp", "rtsps", "rtmp", "rtmps", "rtmpt", "rtmpts", "rtmpe", "rtmpte", "http", "https"),
+    *("udp", "udplite", "tcp", "tls", "dtls", "rtp", "srtp", "srt", "rist", "sctp", "sap", "satip", "mmst"),
+    *("ftp", "sftp", "gopher", "gophers", "icecast", "whip", "amqp", "zmq", "smb"),
 )
 
 _CALLED = frozenset({"rtsp", "rtsps", "http", "https", "rtmp", "rtmps", "ftp", "sftp"})
@@ -50,6 +51,11 @@ def is_rtsp(url: str) -> bool:
     return scheme_of(url) in ("rtsp", "rtsps")
 
 
+def is_gated(url: str) -> bool:
+    """Whether camgraph itself connects to it, and FFmpeg to camgraph: see `stages.reading.live.gate`."""
+    return scheme_of(url) in ("rtsp", "rtsps", "http", "https")
+
+
 def is_playlist(url: str) -> bool:
     """Whether it is a playlist (HLS), by its name: what it is, only its server knows."""
     protocol, _, path = url.partition("://")
@@ -67,7 +73,7 @@ def why_no_protocol(url: str) -> str:
     if match is None:
         return ""
     protocol = match.group()[: -len("://")].lower()
-    if protocol in PROTOCOLS or protocol.partition("+")[0] in PROTOCOLS:
+    if protocol in PROTOCOLS:
         return ""
     return f"unknown protocol `{protocol}`, expected one that FFmpeg opens, such as rtsp, http or srt" + did_you_mean(
         protocol, PROTOCOLS

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from pydantic import AwareDatetime, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from pipeline.messages import Stamp
 from pipeline.stage import CameraSettings
-from stages.reading import addresses, inspection
+from stages.reading import addresses, inspection, pictures
+from stages.reading.dates import Beginning, beginning, date_in_metadata, date_in_name, zone_of
 from stages.reading.timeline import SECOND_NS, Selection
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
+FILM_FPS = 10.0
 Decode = Literal["auto", "cpu", "cuda"]
 
 
@@ -35,6 +35,11 @@ class Camera(CameraSettings):
     transport: Literal["tcp", "udp"] = Field(
         "tcp",
         description="RTSP: how pictures travel. udp: what is lost on the way does not hold up what comes behind it",
+    )
+    redirects: Literal["refuse", "follow"] = Field(
+        "refuse",
+        description="RTSP and HTTP: whether the camera may lead to another host or port, by a redirect or in a "
+        "playlist; the user and password of `url` are never sent there",
     )
     connect_s: float = Field(
         3.0,
@@ -57,18 +62,72 @@ class Camera(CameraSettings):
     duration_s: float | None = Field(None, gt=0, description="Stop after so many seconds of media time")
     loop: bool = Field(False, description="Files: begin again at the end; every round is a new epoch")
     realtime: bool = Field(False, description="Files: not faster than they were recorded")
-    fps: float = Field(10.0, gt=0, le=1000, description="Frames per second of a folder of pictures")
+    fps: float | None = Field(
+        None,
+        gt=0,
+        le=1000,
+        description="Folders: the pictures are a film of so many frames a second; 10 if their names make them one",
+    )
+    sequence: bool | None = Field(
+        None,
+        description="Folders: whether the pictures follow each other as in a film; false: they are photographs, and "
+        "each is judged by itself. By default a film if `fps` is set, or if their names count up from 0 or 1",
+    )
     decode: Decode = Field(
         "cpu",
         description="Live cameras: where pictures are decoded; auto takes a CUDA device where there is one, and says "
         "where there is none, cuda takes nothing else",
     )
-    start_at: AwareDatetime = Field(_EPOCH, description="Files: the wall clock at the first frame, with a time zone")
+    decode_device: int = Field(
+        0, ge=0, le=1023, description="Live cameras: which CUDA device decodes, by its number, if one does"
+    )
+    playlist: bool = Field(
+        False,
+        description="Files: the `url` may be a playlist (.m3u8) or a concat script, which makes FFmpeg read the files "
+        "that it names; they must lie in its folder or below",
+    )
+    memory_mb: int = Field(
+        inspection.MEMORY_MB,
+        ge=64,
+        le=65_536,
+        description="So much memory FFmpeg may take for this camera beyond what its process has anyway, and its "
+        "pictures may take as much in shared memory: a file that wants more is refused, or ends when that shows while "
+        "it is read; a live camera is lost (`too much memory`)",
+    )
+    start_at: datetime | None = Field(
+        None,
+        description="Files: the date and time of day at the first frame, as 2026-11-22T10:44:39+01:00; by default the "
+        "creation time in the file's metadata, or the date and time in its name",
+    )
+    time_zone: str = Field(
+        "UTC",
+        description="Files: the zone of a `start_at`, and of a date in the name or the metadata, that has none, as "
+        "Europe/Berlin or +01:00",
+    )
+
+    @field_validator("start_at")
+    @classmethod
+    def _can_be_told(cls, at: datetime | None) -> datetime | None:
+        if at is not None and not 1970 <= at.year < 2200:  # nanoseconds since 1970 must fit into 64 bits
+            raise ValueError(f"expected a date from 1970 to 2199, got {at.year:04d}-{at.month:02d}-{at.day:02d}")
+        return at
+
+    @field_validator("time_zone")
+    @classmethod
+    def _is_a_zone(cls, text: str) -> str:
+        zone_of(text)
+        return text
+
+    @model_validator(mode="after")
+    def _photographs_have_no_rate(self) -> Camera:
+        if self.sequence is False and self.fps is not None:
+            raise ValueError("fps is for pictures that follow each other, and sequence is false; remove one of them")
+        return self
 
     @model_validator(mode="after")
     def _live_has_no_beginning(self) -> Camera:
         if addresses.is_live(self.url):
-            for name in ("start_s", "loop", "realtime"):
+            for name in ("start_s", "loop", "realtime", "playlist", "start_at", "sequence"):
                 if getattr(self, name):
                     raise ValueError(f"{name} is for files, and this camera is live; remove it")
         return self
@@ -76,10 +135,12 @@ class Camera(CameraSettings):
     def idle_settings(self) -> Iterator[tuple[str, str]]:
         """(name, why) of each that was written and would do nothing at this address."""
         if not addresses.is_live(self.url):
-            for name in sorted(self.model_fields_set & {"connect_s", "decode", "stalled_s"}):
+            for name in sorted(self.model_fields_set & {"connect_s", "decode", "decode_device", "stalled_s"}):
                 yield name, f"{name} is for live cameras, and the `url` of this one is a file; remove it"
         if "transport" in self.model_fields_set and not addresses.is_rtsp(self.url):
             yield "transport", "transport is for rtsp cameras, and the `url` of this one is not rtsp://...; remove it"
+        if "redirects" in self.model_fields_set and not addresses.is_gated(self.url):
+            yield "redirects", "redirects is for rtsp and http cameras, and the `url` of this one is neither; remove it"
         if self.transport == "udp" and addresses.scheme_of(self.url) == "rtsps":
             yield "transport", "rtsps carries pictures in its encrypted connection alone: expected tcp, got udp"
 
@@ -93,7 +154,17 @@ class Camera(CameraSettings):
         end_ns = None if self.duration_s is None else start_ns + round(self.duration_s * SECOND_NS)
         return Selection(start_ns, end_ns, self.max_fps, resume.time_ns if resume else None)
 
-    @property
-    def start_wall_ns(self) -> int:
-        """`start_at` in nanoseconds since 1970."""
-        return (self.start_at - _EPOCH) // timedelta(microseconds=1) * 1000
+    def film_fps(self, path: Path) -> float | None:
+        """Of a folder or a picture: frames a second, or None for photographs. Raises UserError."""
+        is_film = self.sequence
+        if is_film is None:
+            is_film = path.is_dir() and (self.fps is not None or pictures.count_up(pictures.list_pictures(path)))
+        return (self.fps or FILM_FPS) if is_film else None
+
+    def beginning(self, name: str, metadata: Mapping[str, str]) -> Beginning:
+        """When the file or photograph of this name and with this metadata was recorded."""
+        zone = zone_of(self.time_zone)
+        start_at = self.start_at
+        if start_at is not None and start_at.tzinfo is None:
+            start_at = start_at.replace(tzinfo=zone)
+        return beginning(start_at, date_in_metadata(metadata, zone), date_in_name(name, zone))

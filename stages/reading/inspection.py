@@ -3,30 +3,48 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from pathlib import Path
 
 from pipeline.errors import CamgraphError, UserError
 from pipeline.paths import ASSET_PREFIX, resolve
 from stages.assets import CLIPS, how_to_get
-from stages.reading import addresses, pictures
-from stages.reading.opening import is_text
+from stages.reading import addresses, examiner, pictures
+
+MEMORY_MB = 1024
+"""What FFmpeg may take for one file or camera, where nobody says otherwise: 8K in 8 bits takes 0.9 GB, 4K 0.2."""
 
 
-def what_is_wrong(url: str, base_folder: Path) -> str:
-    """Why a camera with this address cannot be read, "" where nothing shows. A live camera is not connected to."""
+def what_is_wrong(url: str, base_folder: Path, *, playlist: bool = False, memory_mb: int = MEMORY_MB) -> str:
+    """Why a camera with this address cannot be read, "" where nothing shows. A live camera is not connected to.
+
+    FFmpeg looks at a file in another process; damage that it finds there is told when the file is read.
+    """
     if addresses.is_live(url):
         return addresses.why_no_protocol(url) or addresses.why_no_host(url)
     mistyped = why_mistyped(url, base_folder)
     if mistyped:
         return mistyped
     try:
-        problem = _why_not_readable(path_of(url, base_folder))
+        path = path_of(url, base_folder)
     except UserError as error:
         return str(error)
+    problem = _why_not_readable(path, playlist=playlist, memory_mb=memory_mb)
     if problem and url.startswith(ASSET_PREFIX):
         problem += f"; {how_to_get(addresses.file_of(url), CLIPS)}"
     return problem
+
+
+def what_was_meant(url: str, base_folder: Path) -> str:
+    """The way out for what `camgraph watch` takes and a graph does not: a number, a pattern; "" for all else."""
+    if _exists(url, base_folder):
+        return ""
+    if url.isascii() and url.isdigit():
+        return f"; if a camera of this machine is meant, write /dev/video{int(url)}"
+    if re.search(r"[*?]", url):
+        return "; a graph names each file, `camgraph watch` takes patterns (--print-graph shows its graph)"
+    return ""
 
 
 def why_mistyped(url: str, base_folder: Path) -> str:
@@ -38,12 +56,8 @@ def why_mistyped(url: str, base_folder: Path) -> str:
 
 
 def path_of(url: str, base_folder: Path) -> Path:
-    """Where the file or folder of this address lies. Raises UserError for the `~home` of nobody known."""
-    text = addresses.file_of(url)
-    try:
-        return resolve(text, base_folder)
-    except RuntimeError:
-        raise UserError(f"no such file or folder: {text}: nobody of this machine has the name behind `~`") from None
+    """Where the file or folder of this address lies. Raises UserError as `resolve`."""
+    return resolve(addresses.file_of(url), base_folder)
 
 
 def _exists(url: str, base_folder: Path) -> bool:
@@ -54,12 +68,10 @@ def _exists(url: str, base_folder: Path) -> bool:
         return False
 
 
-def _why_not_readable(path: Path) -> str:
+def _why_not_readable(path: Path, *, playlist: bool, memory_mb: int) -> str:
     """What the disk says of a file or folder."""
     try:
         mode = path.stat().st_mode
-    except PermissionError:
-        return f"no permission to look at {path}"
     except OSError:
         return f"no such file or folder: {path}"
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
@@ -70,4 +82,4 @@ def _why_not_readable(path: Path) -> str:
         pictures.list_pictures(path)
     except CamgraphError as error:
         return str(error)
-    return f"{path}: is a text, expected a video" if stat.S_ISREG(mode) and is_text(path) else ""
+    return examiner.examine(path, playlist=playlist, memory_mb=memory_mb).refused

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import av
-from av.container import InputContainer
+from av.container import Flags, InputContainer
+from av.packet import Packet
+from av.video.codeccontext import VideoCodecContext
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
-from pipeline.errors import BadItem, UserError
+from pipeline import scarcity
+from pipeline.errors import BadItem, EnvironmentProblem, UserError
 from pipeline.paths import instead_of_file
+from stages.reading import formats, scripts
 from stages.reading.ffmpeg_errors import reason_of
 from stages.reading.timeline import SECOND_NS, MediaClock
 from stages.reading.truncation import end_ns, what_is_missing
@@ -25,44 +29,116 @@ def _nobody() -> None:
 
 
 class Signs(NamedTuple):
-    """Who hears, while a file or camera is read, of each packet that is refused (`damaged`), and of each (`alive`)."""
+    """Who hears, while a file is read, of each packet that is refused (`damaged`), and of each (`alive`).
+
+    `in_ffmpeg` stands around each call of FFmpeg, and may raise at its end.
+    """
 
     damaged: Callable[[], None] = _nobody
     alive: Callable[[], None] = _nobody
+    in_ffmpeg: AbstractContextManager[object] = nullcontext()
 
 
-_TEXT = "tty"
-"""The format as which FFmpeg opens files such as notes.txt: it makes pictures of their letters."""
+_SILENT = Signs()
+
+
+class Refused(UserError):
+    """A file that must not be read, however well FFmpeg could: a text, a playlist, what is no file."""
+
+
+def open_file(path: Path, *, playlist: bool = False) -> InputContainer:
+    """The file, read by a format that is on the list, and no other file beside it.
+
+    ``playlist``: it may be a list of files of its own folder. Raises Refused, av.FFmpegError or OSError.
+    """
+    other = instead_of_file(path)
+    if other:
+        raise Refused(f"{path}: is {other}, expected a video file")
+    script = scripts.kind_of(path)
+    if script:
+        _require_followed(path, script, playlist=playlist)
+    # With its protocol, for a name may look as if it began with one (`concat:a.mp4`).
+    container = av.open(f"file:{path}", options=formats.file_options(script))
+    if container.format.name == formats.TEXT:
+        container.close()
+        raise Refused(f"{path}: is a text, expected a video")
+    try:
+        _bound_pictures(path, container)
+    except Refused:
+        container.close()
+        raise
+    return container
+
+
+def _bound_pictures(path: Path, container: InputContainer) -> None:
+    """Raises Refused for pictures that claim to be larger than any; later ones of the file the decoder refuses.
+
+    What is said on opening does not reach the decoders of PyAV.
+    """
+    for stream in container.streams.video:
+        # PyAV gives no context where its FFmpeg has no decoder.
+        context = cast("VideoCodecContext | None", stream.codec_context)
+        if context is None:
+            continue
+        if context.width * context.height > formats.MOST_FILE_PIXELS:
+            raise Refused(
+                f"{path}: its pictures are {context.width}x{context.height}, expected at most "
+                f"{formats.MOST_FILE_PIXELS // 1_000_000} megapixels"
+            )
+        context.options = {"max_pixels": str(formats.MOST_FILE_PIXELS)}
+
+
+def _require_followed(path: Path, script: scripts.ScriptKind, *, playlist: bool) -> None:
+    name = scripts.NAMES[script]
+    if not playlist:
+        raise Refused(
+            f"{path}: is {name}, expected a video: it makes FFmpeg read other files; if you trust it and all that it "
+            "names, write `playlist: true` for this camera"
+        )
+    problem = scripts.why_not_followed(path, script)
+    if problem:
+        raise Refused(f"{path}: is {name} that is not followed: {problem}")
 
 
 @contextmanager
-def open_video(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
-    """The file and its first video stream, decoded by this thread alone. Raises UserError."""
-    other = instead_of_file(path)
-    if other:
-        raise UserError(f"{path}: is {other}, expected a video file")
+def open_video(
+    path: Path, signs: Signs = _SILENT, *, playlist: bool = False
+) -> Iterator[tuple[InputContainer, VideoStream]]:
+    """The file and its first video stream, decoded by this thread alone. Raises UserError, EnvironmentProblem."""
     try:
-        container = av.open(str(path))
+        with signs.in_ffmpeg:
+            container = open_file(path, playlist=playlist)
+    except MemoryError as error:
+        raise EnvironmentProblem(f"{path}: {scarcity.in_words(error)}") from None
     except (av.FFmpegError, OSError) as error:
         raise UserError(f"{path}: {_why_not_open(path, error)}") from None
     with container:
-        if container.format.name == _TEXT:
-            raise UserError(f"{path}: is a text, expected a video")
         if not container.streams.video:
             raise UserError(f"{path}: there is no video in it, expected a video file")
         stream = container.streams.video[0]
+        # PyAV has FFmpeg invent the presentation times that a file lacks. Those that it invents for H.264 in AVI know
+        # nothing of B-frames: they run backwards.
+        container.flags &= ~cast("int", Flags.gen_pts.value)
         # One thread for each camera: more cost memory and bring nothing where cameras outnumber cores.
         stream.thread_type = "NONE"
         yield container, stream
 
 
-def is_text(path: Path) -> bool:
-    """Whether a file is a text to FFmpeg; False also for what it cannot open at all."""
-    try:
-        with av.open(str(path)) as container:
-            return container.format.name == _TEXT
-    except (av.FFmpegError, OSError):
-        return False
+def length_of(path: Path, *, playlist: bool = False) -> tuple[float, float] | None:
+    """Seconds and frames a second of a video, by what its container says; None where it does not. As `open_video`."""
+    with open_video(path, playlist=playlist) as (container, stream):
+        if stream.duration and stream.time_base:
+            seconds = float(stream.duration * stream.time_base)
+        else:
+            seconds = (container.duration or 0) / av.time_base
+        fps = float(stream.average_rate or 0)
+    return (seconds, fps) if seconds > 0 and fps > 0 else None
+
+
+def metadata_of(path: Path, *, playlist: bool = False) -> dict[str, str]:
+    """The metadata of a video, its container's before that of its picture. Raises as `open_video`."""
+    with open_video(path, playlist=playlist) as (container, stream):
+        return {**stream.metadata, **container.metadata}
 
 
 def _why_not_open(path: Path, error: Exception) -> str:
@@ -72,13 +148,28 @@ def _why_not_open(path: Path, error: Exception) -> str:
         return "no permission to read it"
     if path.is_file() and path.stat().st_size == 0:
         return "the file is empty, expected a video"
-    return f"cannot be read as a video ({reason_of(error)}); it may be none, or be cut off before its index"
+    return (
+        f"cannot be read as a video ({reason_of(error)}); it may be none, be of a format that camgraph does not read, "
+        "or be cut off before its index"
+    )
 
 
-def new_clock(stream: VideoStream) -> MediaClock:
-    """A clock in this stream's units; frames without a pts are one interval of its frame rate apart."""
+def new_clock(stream: VideoStream) -> MediaClock[VideoFrame]:
+    """A clock in this stream's units; frames without a timestamp are one interval of its frame rate apart."""
     rate = stream.guessed_rate or stream.average_rate or Fraction(25)
     return MediaClock(stream.time_base or Fraction(1, 1000), round(SECOND_NS / rate))
+
+
+def packets_of(container: InputContainer, stream: VideoStream, signs: Signs) -> Iterator[Packet[VideoStream]]:
+    """The packets of one stream, and an empty one behind them. Raises av.FFmpegError."""
+    demuxed = container.demux(stream)
+    while True:
+        with signs.in_ffmpeg:
+            packet = next(demuxed, None)
+        if packet is None:
+            return
+        signs.alive()
+        yield packet
 
 
 def decoded(path: Path, container: InputContainer, stream: VideoStream, signs: Signs) -> Iterator[VideoFrame]:
@@ -88,15 +179,17 @@ def decoded(path: Path, container: InputContainer, stream: VideoStream, signs: S
     """
     packets, last_ns = 0, 0
     try:
-        for packet in container.demux(stream):
-            signs.alive()
+        for packet in packets_of(container, stream, signs):
             if packet.size:
                 packets += 1
                 last_ns = max(last_ns, end_ns(packet, stream))
             try:
-                yield from packet.decode()
+                with signs.in_ffmpeg:
+                    frames = packet.decode()
             except av.FFmpegError:
                 signs.damaged()
+            else:
+                yield from frames
     except av.FFmpegError as error:
         raise BadItem("unreadable", f"{path} after {packets} packets: {error.strerror}") from None
     missing = what_is_missing(path, container, stream, last_ns)

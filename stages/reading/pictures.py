@@ -12,10 +12,20 @@ from av.video.frame import VideoFrame
 
 from pipeline.errors import UserError
 from pipeline.paths import instead_of_file
+from stages.reading.formats import MOST_FILE_PIXELS
+from stages.reading.opening import Refused, open_file
 from stages.reading.timeline import SECOND_NS
 from stages.reading.video import Timed
 
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"})
+
+VIDEO_SUFFIXES = frozenset(
+    f".{name}"
+    for name in (
+        *("3gp", "asf", "avi", "dav", "flv", "h264", "h265", "hevc", "m2ts", "m4v", "mjpeg", "mjpg", "mkv", "mov"),
+        *("mp4", "mpeg", "mpg", "mts", "mxf", "ogv", "ts", "vob", "webm", "wmv", "y4m"),
+    )
+)
 
 
 def is_picture(path: Path) -> bool:
@@ -42,28 +52,52 @@ def list_pictures(path: Path) -> Sequence[Path]:
     if not path.is_dir():
         return (path,)
     try:
-        found = [
-            entry
-            for entry in path.iterdir()
-            if is_picture(entry) and not entry.name.startswith(".") and not instead_of_file(entry)
-        ]
+        inside = [entry for entry in path.iterdir() if not entry.name.startswith(".")]
+        found = [entry for entry in inside if is_picture(entry) and not instead_of_file(entry)]
     except PermissionError:
         raise UserError(f"{path}: no permission to read the folder") from None
+    videos = sorted(entry.name for entry in inside if entry.suffix.lower() in VIDEO_SUFFIXES)
+    if not found and videos:
+        raise UserError(
+            f"{path}: no pictures in this folder, but videos: each is a camera of its own: name it ({videos[0]}), or "
+            "watch all of them with `camgraph watch FOLDER` (--print-graph shows its graph)"
+        )
     if not found:
         raise UserError(f"{path}: no pictures in this folder, expected files ending in {', '.join(sorted(SUFFIXES))}")
     return sorted(found, key=lambda entry: (natural_key(entry.name), entry.name))
 
 
-def timed_pictures(path: Path, fps: float) -> Iterator[Timed]:
-    """The pictures in order, unread, with the times of a film of `fps` frames a second. Raises UserError."""
-    time_base = 1 / Fraction(fps).limit_denominator(1001)
+def first_name(path: Path) -> str:
+    """The name that may say when this began: of a folder that of its first picture. Raises UserError."""
+    return list_pictures(path)[0].name
+
+
+def count_up(names: Sequence[Path]) -> bool:
+    """Whether these pictures, in order, are numbered from 0 or 1 on without a gap, and not otherwise named."""
+    found = [re.fullmatch(r"(.*?)([0-9]+)", entry.stem) for entry in names]
+    if len(names) < 2 or len({match and match[1] for match in found}) > 1 or found[0] is None:
+        return False
+    numbers = [int(match[2]) for match in found if match]
+    return numbers[0] in (0, 1) and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
+
+def timed_pictures(path: Path, fps: float | None) -> Iterator[Timed]:
+    """The pictures in order, unread, with the times of a film of `fps` frames a second. Raises UserError.
+
+    Photographs (None) are a second apart, so that their order shows in their times as well.
+    """
+    time_base = 1 / Fraction(fps or 1).limit_denominator(1001)
     for index, entry in enumerate(list_pictures(path)):
         yield Timed(entry, index, round(index * SECOND_NS * time_base), index, time_base)
 
 
 def read_picture(path: Path) -> VideoFrame:
-    """The picture, or the first of a moving one. Raises av.FFmpegError where it is damaged, OSError where absent."""
-    with av.open(str(path)) as container:
-        for frame in container.decode(video=0):
-            return frame
+    """The picture, or the first of a moving one. Raises Refused, av.FFmpegError for damage, OSError without a file."""
+    with open_file(path) as container:
+        try:
+            for frame in container.decode(video=0):
+                return frame
+        except av.ArgumentError:
+            most = MOST_FILE_PIXELS // 1_000_000
+            raise Refused(f"{path}: it claims to have more than {most} megapixels, or is damaged") from None
     raise av.InvalidDataError(0, "no picture in it")

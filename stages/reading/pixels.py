@@ -7,6 +7,7 @@ everything else                         -> bgr24, by swscale
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -35,6 +36,11 @@ class Picture(NamedTuple):
         if self.format == "yuv420p":
             return (self.height * 3 // 2, self.width)
         return (self.height, self.width, 3)
+
+    @property
+    def nbytes(self) -> int:
+        """Of `Frame.pixels`."""
+        return prod(self.shape)
 
 
 def quarter_turns(frame: VideoFrame) -> int:

@@ -17,7 +17,7 @@ from av.container import InputContainer
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
-from stages.reading.opening import Signs, decoded, new_clock, open_video
+from stages.reading.opening import Signs, decoded, new_clock, open_video, packets_of
 from stages.reading.timeline import MediaClock, ticks_to_ns
 
 # Containers whose packets carry true presentation times.
@@ -41,7 +41,7 @@ def is_seekable(container: InputContainer) -> bool:
 
 def find_place(path: Path, start_ns: int, signs: Signs) -> Place | None:
     """The first frame at or after `start_ns`, found by counting packets; None where counting would not be exact."""
-    with open_video(path) as (container, stream):
+    with open_video(path, signs) as (container, stream):
         if stream.codec_context.name not in ONE_FRAME_A_PACKET or stream.time_base is None:
             return None
         if not is_seekable(container):
@@ -57,8 +57,7 @@ def _count(
 ) -> Place | None:
     seen: list[int] = []
     found: int | None = None
-    for packet in container.demux(stream):
-        signs.alive()
+    for packet in packets_of(container, stream, signs):
         if packet.size == 0:
             break
         if packet.pts is None or packet.is_corrupt or packet.is_discard:
@@ -75,18 +74,19 @@ def _count(
     return Place(found, sum(pts < found for pts in seen), ticks_to_ns(found - seen[0], time_base))
 
 
-def clock_at(path: Path, place: Place, signs: Signs) -> MediaClock | None:
+def clock_at(path: Path, place: Place, signs: Signs) -> MediaClock[VideoFrame] | None:
     """The clock as it is after `place`; None where only decoding all that comes before would tell."""
-    with open_video(path) as (container, stream):
+    with open_video(path, signs) as (container, stream):
         if place.pts is None or not is_seekable(container):
             return None
         clock = new_clock(stream)
-        first = next(decoded(path, container, stream, Signs(alive=signs.alive)), None)
+        first = next(decoded(path, container, stream, signs._replace(damaged=Signs().damaged)), None)
         if first is None or first.pts is None:
             return None
         if ticks_to_ns(place.pts - first.pts, clock.time_base) != place.time_ns:
             return None
-        return MediaClock.resumed(clock, first.pts, place.time_ns)
+        clock.resume(first.pts, place.time_ns)
+        return clock
 
 
 def sought(
@@ -97,7 +97,8 @@ def sought(
     assert place.pts is not None
     assert stream.time_base is not None
     try:
-        container.seek(place.pts - int(back_s / stream.time_base), stream=stream)
+        with signs.in_ffmpeg:
+            container.seek(place.pts - int(back_s / stream.time_base), stream=stream)
     except av.FFmpegError:
         return None
     return _begun_at(decoded(path, container, stream, signs), place.pts)
@@ -108,6 +109,8 @@ def _begun_at(frames: Iterator[VideoFrame], pts: int) -> Iterator[VideoFrame] | 
     before: int | None = None
     for frame in frames:
         if frame.pts is None or frame.pts > pts or (before is None and not frame.key_frame):
+            return None
+        if before is not None and frame.pts <= before:
             return None
         if frame.pts == pts:
             after = next(frames, None)

@@ -2,37 +2,56 @@
 
 from __future__ import annotations
 
-from math import prod
 from pathlib import Path
+from typing import NamedTuple
 
 import av
 
-from pipeline.errors import CamgraphError
-from stages.reading.opening import open_video
+from pipeline.errors import UserError
+from stages.reading.opening import open_file, open_video
 from stages.reading.pictures import is_album, list_pictures
 from stages.reading.pixels import picture_of
 
 
-def frame_bytes(path: Path) -> int | None:
-    """Bytes of the largest `Frame.pixels`: by the first frame of a video, or all pictures of a folder.
+class LargestFrame(NamedTuple):
+    """Its bytes in `Frame.pixels`; width and height, None where frames are of several sizes."""
 
-    None where nothing can be read; opening it will say why.
+    frame_bytes: int
+    size: tuple[int, int] | None
+
+
+def largest_frame(path: Path, *, playlist: bool = False) -> LargestFrame | None:
+    """The largest frame, by the first one of a video, or all pictures of a folder.
+
+    None where nothing can be read; opening it will say why. Raises MemoryError or EnvironmentProblem where memory is
+    short: that says nothing of the source.
     """
     try:
         if is_album(path):
-            return max((n for n in map(_picture_bytes, list_pictures(path)) if n), default=None)
-        with open_video(path) as (container, stream):
+            sizes = {size for size in map(_picture_size, list_pictures(path)) if size}
+            largest = max((width * height * 3 for width, height in sizes), default=None)
+            return (
+                LargestFrame(largest, next(iter(sizes)) if len(sizes) == 1 else None) if largest is not None else None
+            )
+        with open_video(path, playlist=playlist) as (container, stream):
             first = next(container.decode(stream), None)
-            return prod(picture_of(first).shape) if first else None
-    except (CamgraphError, av.FFmpegError, OSError):
+            if first is None:
+                return None
+            picture = picture_of(first)
+            return LargestFrame(picture.nbytes, (picture.width, picture.height))
+    except MemoryError:
+        raise
+    except (UserError, av.FFmpegError, OSError):
         return None
 
 
-def _picture_bytes(path: Path) -> int | None:
-    """By the picture's header, as if it were bgr24; None where it cannot be read: it is dropped when its turn comes."""
+def _picture_size(path: Path) -> tuple[int, int] | None:
+    """By the picture's header; None where it cannot be read: it is dropped when its turn comes."""
     try:
-        with av.open(str(path)) as container:
+        with open_file(path) as container:
             size = container.streams.video[0].codec_context
-            return size.width * size.height * 3
-    except (av.FFmpegError, OSError, IndexError):
+            return size.width, size.height
+    except MemoryError:
+        raise
+    except (UserError, av.FFmpegError, OSError, IndexError):
         return None

@@ -17,9 +17,12 @@ from pipeline.errors import BadItem, UserError
 from pipeline.messages import Stamp
 from pipeline.stage import Context, Stop
 from stages.reading import pictures, video
+from stages.reading.addresses import file_of
 from stages.reading.camera import Camera
+from stages.reading.dates import Beginning
 from stages.reading.ffmpeg_errors import reason_of
-from stages.reading.opening import Signs
+from stages.reading.file_memory import FileMemory
+from stages.reading.opening import Refused, Signs, metadata_of
 from stages.reading.places import Place
 from stages.reading.shots import Shot, Shots
 from stages.reading.timeline import SECOND_NS
@@ -33,12 +36,20 @@ class Recording:
         self._name = name
         self._camera = camera
         self._context = context
-        self._signs = Signs(self._packet_damaged, context.alive)
+        self._memory = FileMemory(file_of(camera.url), camera.memory_mb, alone=context.outputs_leave)
+        self._signs = Signs(self._packet_damaged, context.alive, self._memory.in_ffmpeg)
         # Of one round through the file: what the decoder refused, and what it gave.
         self._bad_packets, self._decoded, self._told = 0, 0, False
+        self._beginning = Beginning(0, "file")
+        self._alone = False
 
     def shots(self, stop: Stop, resume: Stamp | None) -> Shots:
         """The file once, or with `loop` again and again. Raises UserError and BadItem, as `video.frames_of` does."""
+        with self._memory:
+            yield from self._rounds(stop, resume)
+
+    def _rounds(self, stop: Stop, resume: Stamp | None) -> Shots:
+        self._beginning = self._find_beginning()
         epoch = resume.epoch if resume else 0
         while not stop.is_set():
             empty = resume is None
@@ -83,32 +94,64 @@ class Recording:
                     return
             decoded = self._picture(timed.content) if isinstance(timed.content, Path) else timed.content
             if decoded is not None:
-                yield Shot(self._stamp(epoch, timed), decoded)
+                photograph = timed.content if self._alone and isinstance(timed.content, Path) else None
+                yield Shot(self._stamp(epoch, timed, self._taken(photograph, timed, decoded)), decoded)
 
-    def _stamp(self, epoch: int, timed: video.Timed) -> Stamp:
-        wall_ns = self._camera.start_wall_ns + timed.time_ns
+    def _stamp(self, epoch: int, timed: video.Timed, at: Beginning) -> Stamp:
         base = (timed.time_base.numerator, timed.time_base.denominator)
-        captured_ns = time.monotonic_ns()
-        return Stamp(self._name, epoch, timed.seq, timed.time_ns, captured_ns, wall_ns, timed.pts, base, "file")
+        moments = (timed.time_ns, time.monotonic_ns(), at.wall_ns)
+        return Stamp(self._name, epoch, timed.seq, *moments, timed.pts, base, at.clock, self._alone)
+
+    def _taken(self, photograph: Path | None, timed: video.Timed, decoded: VideoFrame) -> Beginning:
+        """The time of day at this frame, and who says so: of a photograph that has a date, its own."""
+        if photograph is not None:
+            own = self._camera.beginning(photograph.name, decoded.metadata)
+            if own.clock in ("metadata", "name"):
+                return own
+        return Beginning(self._beginning.wall_ns + timed.time_ns, self._beginning.clock)
+
+    def _find_beginning(self) -> Beginning:
+        """Also whether these are photographs, each a moment by itself."""
+        path = self._camera.path(self._context.base_folder)
+        album = pictures.is_album(path)
+        self._alone = album and self._camera.film_fps(path) is None
+        with self._memory.in_ffmpeg:
+            metadata = {} if album or self._camera.start_at else metadata_of(path, playlist=self._camera.playlist)
+        name = "" if self._alone else pictures.first_name(path)
+        found = self._camera.beginning(name, metadata)
+        self._context.camera_shows(self._name, clock=found.clock)
+        if found.clock != "file":
+            self._context.log.info("file_begins", camera=self._name, at=found.text, clock=found.clock)
+        return found
 
     def _timed(self, resume: Stamp | None) -> Iterator[video.Timed]:
         """All of the file, or a part of it that begins no later than what is wanted."""
         path = self._camera.path(self._context.base_folder)
         if pictures.is_album(path):
-            album = pictures.timed_pictures(path, self._camera.fps)
+            album = pictures.timed_pictures(path, self._camera.film_fps(path))
             return (timed for timed in album if resume is None or timed.seq > resume.seq)
+        allowed = self._camera.playlist
         if resume is None:
-            return video.frames_from(path, round(self._camera.start_s * SECOND_NS), self._signs)
-        return video.frames_after(path, Place(resume.pts, resume.seq, resume.time_ns), self._signs)
+            return video.frames_from(path, round(self._camera.start_s * SECOND_NS), self._signs, playlist=allowed)
+        place = Place(resume.pts, resume.seq, resume.time_ns)
+        return video.frames_after(path, place, self._signs, playlist=allowed)
 
     def _picture(self, path: Path) -> VideoFrame | None:
         """The picture, or None where one of a folder cannot be read: counted, and the next one comes."""
         try:
-            return pictures.read_picture(path)
-        except (av.FFmpegError, OSError) as error:
+            with self._memory.in_ffmpeg:
+                return pictures.read_picture(path)
+        except (Refused, BadItem, av.FFmpegError, OSError) as error:
+            if self._memory.is_too_large:
+                raise
+            why = (
+                str(error)
+                if isinstance(error, Refused | BadItem)
+                else f"cannot be read as a picture ({reason_of(error)})"
+            )
             if path == self._camera.path(self._context.base_folder):
-                raise UserError(f"{path}: cannot be read as a picture ({reason_of(error)})") from None
-            self._context.log.warning("picture_unreadable", camera=self._name, path=str(path), why=reason_of(error))
+                raise UserError(why if isinstance(error, Refused | BadItem) else f"{path}: {why}") from None
+            self._context.log.warning("picture_unreadable", camera=self._name, path=str(path), why=why)
             self._damaged()
             return None
 

@@ -1,18 +1,24 @@
-"""When a frame is, and whether it is taken. Pure: the only time here is what the file says.
+"""When a frame is, and whether it is taken. Pure: the only time here is the file's own.
 
-pts  -> MediaClock.at -> time_ns -> Selection.takes -> taken or skipped
+timestamp  -> MediaClock.show -> time_ns -> Selection.takes -> taken or skipped
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Generic, TypeVar
 
 SECOND_NS = 1_000_000_000
 # A container that counts in milliseconds states a time up to one of them too early.
 GRID_TOLERANCE_NS = 1_000_000
 # A step back of more than this is a new time line (a recorder that was restarted), not a disordered frame.
 NEW_TIMELINE_NS = SECOND_NS
+# Frames that wait for the next good timestamp are decoded pictures: no more than so many are kept.
+MOST_WAITING = 8
+
+Picture = TypeVar("Picture")
 
 
 def ticks_to_ns(ticks: int, time_base: Fraction) -> int:
@@ -20,41 +26,105 @@ def ticks_to_ns(ticks: int, time_base: Fraction) -> int:
     return (2 * ticks * time_base.numerator * SECOND_NS + time_base.denominator) // (2 * time_base.denominator)
 
 
-class MediaClock:
-    """Turns presentation timestamps, in order of decoding, into nanoseconds since the first frame.
+class _Timestamps:
+    """Counts how often the timestamps of one kind run backwards."""
 
-    The result never runs backwards. A missing pts is one frame interval after the frame before; a small step back
-    stands still; after a large one time goes on from where it was.
+    def __init__(self) -> None:
+        self.steps_back = 0
+        self._last: int | None = None
+
+    def note(self, ticks: int | None) -> None:
+        """The next frame's."""
+        if ticks is not None:
+            self.steps_back += self._last is not None and ticks < self._last
+            self._last = ticks
+
+
+class MediaClock(Generic[Picture]):
+    """Turns timestamps, in the order in which frames are shown, into nanoseconds since the first frame.
+
+    Times only go forward: no two frames share one. A frame whose timestamp is missing, repeated or a little earlier
+    than the one before waits for the next good timestamp, and takes its place between the two: one frame interval
+    after the frame before, or closer where several share a shorter gap. After a step back of more than a second time
+    goes on one interval after the frame before.
+
+    Each frame has up to two timestamps: its presentation time (pts), and the decoding time (dts) of the packet with
+    which the decoder gave it out. The pts counts. The dts takes its place where there is none (AVI), and in files whose
+    presentation times run backwards, as FFmpeg's `best_effort_timestamp` does it.
     """
 
     def __init__(self, time_base: Fraction, interval_ns: int) -> None:
         self.time_base = time_base
-        self.interval_ns = interval_ns
-        self._origin_pts: int | None = None
+        self.interval_ns = max(1, interval_ns)
+        self._origin_ticks: int | None = None
         self._origin_ns = 0
         self._last_ns: int | None = None
+        self._presentation, self._decoding = _Timestamps(), _Timestamps()
+        self._waiting: list[tuple[Picture, bool]] = []
+        """Frames without a good timestamp of their own, and whether they have none at all."""
 
-    @classmethod
-    def resumed(cls, clock: MediaClock, first_pts: int, last_ns: int) -> MediaClock:
-        """A clock as `clock` would be after a frame at `last_ns`, of a time line that starts at `first_pts`."""
-        new = cls(clock.time_base, clock.interval_ns)
-        new._origin_pts, new._last_ns = first_pts, last_ns
-        return new
+    def resume(self, first_ticks: int, last_ns: int) -> None:
+        """Become as after a frame at `last_ns` of a time line that starts at `first_ticks`."""
+        self._origin_ticks, self._last_ns = first_ticks, last_ns
 
-    def at(self, pts: int | None) -> int:
-        """The time of the next frame."""
-        expected = 0 if self._last_ns is None else self._last_ns + self.interval_ns
-        time_ns = expected if pts is None else self._of_pts(pts, expected)
-        self._last_ns = time_ns if self._last_ns is None else max(time_ns, self._last_ns)
-        return self._last_ns
+    def show(self, picture: Picture, pts: int | None, dts: int | None = None) -> Iterator[tuple[Picture, int]]:
+        """Take the next frame; gives the frames whose times are known now, in order."""
+        ticks = self._better(pts, dts)
+        time_ns = self._stated_ns(ticks)
+        if time_ns is not None:
+            yield from self._place_waiting(before_ns=time_ns)
+            yield picture, self._advance(time_ns)
+            return
+        self._waiting.append((picture, ticks is None))
+        if self._origin_ticks is None:
+            yield from self.rest()
+        elif len(self._waiting) > MOST_WAITING:
+            oldest, unstamped = self._waiting.pop(0)
+            # A timestamp in the past says that time runs slower than it was taken to: let it catch up.
+            step_ns = self.interval_ns if unstamped else self.interval_ns // MOST_WAITING
+            yield oldest, self._advance(self._behind(step_ns))
 
-    def _of_pts(self, pts: int, expected: int) -> int:
-        if self._origin_pts is not None:
-            time_ns = self._origin_ns + ticks_to_ns(pts - self._origin_pts, self.time_base)
-            if self._last_ns is None or time_ns > self._last_ns - NEW_TIMELINE_NS:
+    def rest(self) -> Iterator[tuple[Picture, int]]:
+        """The frames that still wait, after the last one."""
+        yield from self._place_waiting(before_ns=None)
+
+    def _better(self, pts: int | None, dts: int | None) -> int | None:
+        self._presentation.note(pts)
+        self._decoding.note(dts)
+        if pts is None or (dts is not None and self._presentation.steps_back > self._decoding.steps_back):
+            return dts
+        return pts
+
+    def _stated_ns(self, ticks: int | None) -> int | None:
+        """The time that this timestamp means; None where it is none, or not after the frame before."""
+        if ticks is None:
+            return None
+        if self._origin_ticks is not None:
+            time_ns = self._origin_ns + ticks_to_ns(ticks - self._origin_ticks, self.time_base)
+            if self._last_ns is None or time_ns > self._last_ns:
                 return time_ns
-        self._origin_pts, self._origin_ns = pts, expected
-        return expected
+            if time_ns > self._last_ns - NEW_TIMELINE_NS:
+                return None
+        waiting_ns = self.interval_ns * len(self._waiting)
+        self._origin_ticks, self._origin_ns = ticks, self._behind(self.interval_ns) + waiting_ns
+        return self._origin_ns
+
+    def _place_waiting(self, before_ns: int | None) -> Iterator[tuple[Picture, int]]:
+        waiting, self._waiting = self._waiting, []
+        step_ns = self.interval_ns
+        if waiting and before_ns is not None and self._last_ns is not None:
+            step_ns = max(1, min(step_ns, (before_ns - self._last_ns) // (len(waiting) + 1)))
+        for picture, _ in waiting:
+            yield picture, self._advance(self._behind(step_ns))
+
+    def _behind(self, step_ns: int) -> int:
+        """So long after the frame before; 0 for the first one."""
+        return 0 if self._last_ns is None else self._last_ns + max(1, step_ns)
+
+    def _advance(self, time_ns: int) -> int:
+        """Make this the time of the frame before: later than the last one, also by a nanosecond only."""
+        self._last_ns = time_ns if self._last_ns is None else max(time_ns, self._last_ns + 1)
+        return self._last_ns
 
 
 @dataclass

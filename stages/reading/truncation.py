@@ -13,9 +13,11 @@ from stages.reading.timeline import SECOND_NS, ticks_to_ns
 
 
 def end_ns(packet: Packet[VideoStream], stream: VideoStream) -> int:
-    if packet.pts is None or stream.time_base is None:
+    """When the packet's picture is over; of a file without presentation times when it is decoded, which is close."""
+    begins = packet.dts if packet.pts is None else packet.pts
+    if begins is None or stream.time_base is None:
         return 0
-    return ticks_to_ns(packet.pts + (packet.duration or 0), stream.time_base)
+    return ticks_to_ns(begins + (packet.duration or 0), stream.time_base)
 
 
 def what_is_missing(path: Path, container: InputContainer, stream: VideoStream, last_ns: int) -> str:

@@ -11,7 +11,7 @@ else the file is decoded from its beginning, and the frames before are dropped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from av.video.frame import VideoFrame
 from pipeline.errors import BadItem
 from stages.reading.opening import Signs, decoded, new_clock, open_video
 from stages.reading.places import Place, clock_at, find_place, sought
+from stages.reading.timeline import MediaClock
 
 # Decoding so many frames takes seconds, counting packets milliseconds; but a packet that looks whole and cannot be
 # decoded is counted as a frame. So near starts are decoded.
@@ -40,34 +41,37 @@ class Timed(NamedTuple):
     time_base: Fraction
 
 
-def frames_of(path: Path, signs: Signs) -> Iterator[Timed]:
+def frames_of(path: Path, signs: Signs, *, playlist: bool = False) -> Iterator[Timed]:
     """Every frame that can be decoded, counted from 0; `signs` hears of each packet that cannot.
 
     Raises UserError when the file cannot be opened, and BadItem after the last good frame when it is cut off, breaks,
     or had none.
     """
-    with open_video(path) as (container, stream):
-        clock, seq = new_clock(stream), -1
-        for seq, frame in enumerate(decoded(path, container, stream, signs)):
-            yield Timed(frame, seq, clock.at(frame.pts), frame.pts, clock.time_base)
+    with open_video(path, signs, playlist=playlist) as (container, stream):
+        seq = -1
+        for timed in _timed(decoded(path, container, stream, signs), new_clock(stream), 0):
+            seq = timed.seq
+            yield timed
         if seq < 0:
             raise BadItem(
                 "unreadable", f"{path} is a video ({stream.codec_context.name}) without a frame to be decoded"
             )
 
 
-def frames_from(path: Path, start_ns: int, signs: Signs) -> Iterator[Timed]:
+def frames_from(path: Path, start_ns: int, signs: Signs, *, playlist: bool = False) -> Iterator[Timed]:
     """As `frames_of`, without some or all of the frames before `start_ns`."""
-    place = find_place(path, start_ns, signs) if start_ns > 0 else None
+    # A playlist is read from its beginning: places in it cannot be verified.
+    place = find_place(path, start_ns, signs) if start_ns > 0 and not playlist else None
     if place is None or place.seq <= NEAR_PACKETS:
-        yield from frames_of(path, signs)
+        yield from frames_of(path, signs, playlist=playlist)
     else:
         yield from _frames_at(path, place, signs)
 
 
-def frames_after(path: Path, place: Place, signs: Signs) -> Iterator[Timed]:
+def frames_after(path: Path, place: Place, signs: Signs, *, playlist: bool = False) -> Iterator[Timed]:
     """As `frames_of`, from the frame behind `place` on. `place` is as an earlier reading stated it."""
-    for timed in _frames_at(path, place, signs):
+    frames = frames_of(path, signs, playlist=True) if playlist else _frames_at(path, place, signs)
+    for timed in frames:
         if timed.seq > place.seq:
             yield timed
 
@@ -77,12 +81,30 @@ def _frames_at(path: Path, place: Place, signs: Signs) -> Iterator[Timed]:
     clock = clock_at(path, place, signs)
     for back_s in SEEK_BACK_S if clock is not None else ():
         assert clock is not None
-        with open_video(path) as opened:
+        with open_video(path, signs) as opened:
             found = sought(path, opened, place, back_s, signs)
             if found is None:
                 continue
             yield Timed(next(found), place.seq, place.time_ns, place.pts, clock.time_base)
-            for seq, frame in enumerate(found, place.seq + 1):
-                yield Timed(frame, seq, clock.at(frame.pts), frame.pts, clock.time_base)
+            yield from _timed(found, clock, place.seq + 1)
             return
     yield from frames_of(path, signs)
+
+
+def _timed(frames: Iterable[VideoFrame], clock: MediaClock[VideoFrame], first_seq: int) -> Iterator[Timed]:
+    """The frames, counted from `first_seq`, with their times; also those before the file breaks."""
+    seq = first_seq
+    try:
+        for frame in frames:
+            for shown, time_ns in clock.show(frame, frame.pts, frame.dts):
+                yield Timed(shown, seq, time_ns, shown.pts, clock.time_base)
+                seq += 1
+    except BadItem:
+        yield from _rest(clock, seq)
+        raise
+    yield from _rest(clock, seq)
+
+
+def _rest(clock: MediaClock[VideoFrame], first_seq: int) -> Iterator[Timed]:
+    for seq, (shown, time_ns) in enumerate(clock.rest(), first_seq):
+        yield Timed(shown, seq, time_ns, shown.pts, clock.time_base)

@@ -6,19 +6,27 @@ text --yaml_source--> values with places --> RuleFile --compile--> RuleSet
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from pydantic import ValidationError
-
+from pipeline.disk import read_text
 from pipeline.errors import EnvironmentProblem, GraphError, Problem, UserError
-from pipeline.graph.explain import explain
+from pipeline.graph.reading import validated
 from pipeline.graph.report import Report, dotted
 from pipeline.graph.yaml_source import load
 from pipeline.paths import instead_of_file
 from stages.events import digest
-from stages.rulebook.rule_file import LineDefinition, RuleDefinition, RuleFile, duration_ns, for_camera
+from stages.rulebook.camera_check import FrameSizes, Used, camera_faults
+from stages.rulebook.rule_file import (
+    NO_ID,
+    UNKNOWN,
+    LineDefinition,
+    RuleDefinition,
+    RuleFile,
+    duration_ns,
+    for_camera,
+)
 from stages.vision.rules.condition import Condition, Scope, compile_condition
 from stages.vision.rules.expression import ExpressionError
 from stages.vision.rules.geometry import Line, Surroundings, Zone, in_pixels, zone_of
@@ -55,6 +63,7 @@ class RuleSet:
 
     file: RuleFile
     rules: Mapping[str, ReadyRule]
+    used: Used = field(default_factory=dict)
 
     def of_camera(self, camera: str) -> list[ReadyRule]:
         """Those that a camera is judged by: its name fits, and it has the zones and lines that they use."""
@@ -99,19 +108,32 @@ class Fault:
     offset: int | None = None
 
 
-def compile_rules(file: RuleFile) -> tuple[RuleSet, list[Fault]]:
-    """The rules that are right, and what is wrong with the others."""
+def compile_rules(file: RuleFile, cameras: FrameSizes | None = None) -> tuple[RuleSet, list[Fault]]:
+    """The rules that are right, and what is wrong with the others.
+
+    `cameras`: those that the rules are for; without them it is not asked whether rules and zones are for any of them.
+    """
     faults: list[Fault] = []
     ready: dict[str, ReadyRule] = {}
+    used: dict[int, tuple[Collection[str], Collection[str]]] = {}
+    ids: set[str] = set()
     for index, definition in enumerate(file.rules):
         when, who, wrong = _conditions(definition, index, file.zones, file.lines)
-        if definition.id in ready:
+        if definition.id in ids - {NO_ID}:
             wrong.append(Fault(("rules", index, "id"), f"a rule `{definition.id}` stands above: each needs its own id"))
+        ids.add(definition.id)
         faults += wrong
+        if when:
+            used[index] = (
+                when.zones | (who.zones if who else frozenset()),
+                when.lines | (who.lines if who else frozenset()),
+            )
         if when and not wrong:
             rule = _rule(definition, when, who, file.min_confidence)
             ready[definition.id] = ReadyRule(rule, definition, _hash(file, definition, rule))
-    return RuleSet(file, ready), faults
+    if cameras is not None:
+        faults += [Fault(path, text) for path, text in camera_faults(file, used, cameras)]
+    return RuleSet(file, ready, used), faults
 
 
 def _conditions(
@@ -121,10 +143,12 @@ def _conditions(
     faults: list[Fault] = []
 
     def compiled(key: str, text: str, scope: Scope) -> Condition | None:
+        if text == UNKNOWN:
+            return None
         try:
             return compile_condition(text, scope, zones=zones, lines=lines)
         except ExpressionError as error:
-            faults.append(Fault(("rules", index, key), str(error), error.at))
+            faults.extend(Fault(("rules", index, key), str(one), one.at) for one in error.all)
             return None
 
     when = compiled("when", definition.when, definition.scope)
@@ -166,45 +190,43 @@ def rules_text(path: Path) -> str:
     """What stands in a file of rules. Raises UserError or EnvironmentProblem."""
     other = instead_of_file(path)
     if other:
-        raise UserError(f"{path} is {other}: expected a file of rules in YAML, as docs/rules.md describes them")
+        raise UserError(f"{path} is {other}: expected a file of rules in YAML; `camgraph help rules` describes them")
     try:
-        return path.read_text(encoding="utf-8")
+        return read_text(path)
     except (FileNotFoundError, NotADirectoryError):
-        raise UserError(f"there is no rules file {path}: docs/rules.md says how to write one") from None
+        raise UserError(f"there is no rules file {path}: `camgraph help rules` says how to write one") from None
     except UnicodeDecodeError:
-        raise UserError(f"{path} is no text file: expected rules in YAML, as docs/rules.md describes them") from None
+        raise UserError(
+            f"{path} is no text file: expected rules in YAML; `camgraph help rules` describes them"
+        ) from None
     except OSError as error:
         raise EnvironmentProblem(f"cannot read the rules file {path}: {error.strerror}") from error
 
 
 def parse_rules(text: str, name: str) -> RuleSet:
     """As `read_rules`, for a text that is called `name` in messages."""
-    report = Report(load(text, name))
-    if not isinstance(report.source.data, dict):
-        raise GraphError([Problem(name, 1, 1, "expected `key: value` lines: version, zones, lines and rules")])
-    try:
-        rules, faults = compile_rules(RuleFile.model_validate(report.source.data))
-    except ValidationError as error:
-        explain(error, RuleFile, report.source.data, report, lambda path: path)
-        rules, faults = None, _faults_besides(report)
-    problems = [*report.problems, *(_problem(report, fault, text) for fault in faults)]
+    rules, problems = examined_rules(text, name)
     if problems or rules is None:
         raise GraphError(problems)
     return rules
 
 
-def _faults_besides(report: Report) -> list[Fault]:
-    """Of a file that is not as it should be: what is wrong with the conditions of those rules that are."""
-    faults: list[Fault] = []
-    rules = report.source.data.get("rules")
-    for index, rule in enumerate(rules if isinstance(rules, list) else ()):
-        try:
-            definition = RuleDefinition.model_validate(rule)
-        except ValidationError:
-            continue
-        zones, lines = report.source.mapping("zones"), report.source.mapping("lines")
-        faults += _conditions(definition, index, zones, lines)[2]
-    return faults
+def examined_rules(text: str, name: str, cameras: FrameSizes | None = None) -> tuple[RuleSet | None, list[Problem]]:
+    """The rules of a text as far as they are right, and all that is wrong with it.
+
+    `cameras`: those that the rules are for; without them it is not asked whether rules and zones are for any of them.
+    Raises GraphError for a text that is no YAML.
+    """
+    report = Report(load(text, name))
+    if not isinstance(report.source.data, dict):
+        report.add((), "expected `key: value` lines: version, zones, lines and rules")
+        return None, report.problems
+    file = validated(RuleFile, report.source.data, report)
+    if file is None:
+        return None, report.problems
+    rules, faults = compile_rules(file, cameras)
+    faults = [fault for fault in faults if not report.covers(fault.path)]
+    return rules, [*report.problems, *(_problem(report, fault, text) for fault in faults)]
 
 
 def _problem(report: Report, fault: Fault, text: str) -> Problem:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
+import os
 import queue
 import socket
 import threading
@@ -62,6 +64,10 @@ def parse_address(text: str) -> Address:
         raise ValueError(f"{EXPECTED} with a port from 1 to 65535, got {text!r}")
     if not host or host == "*":
         raise ValueError(f"{EXPECTED}: name the host; 127.0.0.1 is this machine, 0.0.0.0 (to listen) all its networks")
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        raise ValueError(f"{EXPECTED}: HOST can be no name of a host, got {text!r}") from None
     return Address("tcp" if parts.scheme == "tcp" else "udp", host, port)
 
 
@@ -81,8 +87,7 @@ class Lookup:
         if self._address.scheme == "unix":
             return [(socket.AF_UNIX, self._address.path)]
         if not self._asked:
-            self._asked = True
-            threading.Thread(target=self._ask, name="lookup", daemon=True).start()
+            self._start()
         try:
             answer = self._answers.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
@@ -92,11 +97,20 @@ class Lookup:
             raise Unavailable(f"{self._address}: cannot find this host: {answer.strerror}") from answer
         return answer
 
+    def _start(self) -> None:
+        try:
+            threading.Thread(target=self._ask, name="lookup", daemon=True).start()
+        except RuntimeError as error:  # there are as many threads as there may be
+            raise Unavailable(f"{self._address}: cannot ask for this host: {error}: raise ulimit -u") from error
+        self._asked = True
+
     def _ask(self) -> None:
         try:
             self._answers.put(find(self._address))
         except OSError as error:
             self._answers.put(error)
+        except MemoryError:  # whoever waits must hear something
+            self._answers.put(OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)))
 
 
 def find(address: Address) -> list[Family]:

@@ -43,7 +43,10 @@ class Datagrams:
 
     def _find(self, deadline: float) -> None:
         family, self._where = self._lookup.families(deadline)[0]
-        self._socket = socket.socket(family, socket.SOCK_DGRAM)
+        try:
+            self._socket = socket.socket(family, socket.SOCK_DGRAM)
+        except OSError as error:  # also in `open`: it may be there later
+            raise Unavailable(f"{self._address}: cannot make a socket: {error.strerror}; events wait") from error
 
     def _send(self, line: Line) -> str:
         assert self._socket is not None

@@ -14,13 +14,23 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.scarcity import in_words
 from pipeline.stage import Logger
 from stages.sockets.address import Address, find
 from stages.sockets.streams import Line, drop_input, raise_pending, send_some
 
+MOST_CLIENTS = 64
+BACKLOG = 128
+"""So many may wait to be accepted; no more than that are looked at for one batch of lines."""
+_CLIENT_GONE = frozenset({errno.ECONNABORTED, errno.EPROTO, errno.EINTR})
+"""Why one client cannot be accepted, and the next one may. Anything else that `accept` says is about this machine."""
+
 
 class Listener:
     """Serves whoever connects. A client gets what happens from then on; without one, events are dropped: `no_client`.
+
+    One beyond MOST_CLIENTS is disconnected at once. Where the machine has nothing left for another client, those that
+    are connected are served, and the others wait in the backlog.
 
     A client that does not take what it is sent before the deadline is disconnected: it sees the end of the stream and
     can come back, instead of holding up the others or reading a feed with holes that it cannot see.
@@ -32,6 +42,8 @@ class Listener:
         self._server: socket.socket | None = None
         self._clients: list[socket.socket] = []
         self._inode = 0
+        self._refused = ""
+        """Why clients are not taken at present; told once."""
 
     def open(self, deadline: float) -> None:
         """Listen. Raises UserError or EnvironmentProblem where that cannot be."""
@@ -39,7 +51,7 @@ class Listener:
             self._log.warning("listening_beyond_this_machine", address=str(self._address))
         try:
             self._server = self._bound()
-            self._server.listen(128)
+            self._server.listen(BACKLOG)
         except OSError as error:
             self.close()
             raise _cannot_listen(self._address, error) from error
@@ -84,13 +96,34 @@ class Listener:
         return server
 
     def _accept(self) -> None:
-        assert self._server is not None
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                client = self._server.accept()[0]
-                client.setblocking(False)
+        """Take those who wait. Never raises: a batch of lines must not depend on who connects."""
+        refused = ""
+        for _ in range(BACKLOG):
+            try:
+                client = self._next_client()
+            except BlockingIOError:
+                break
+            except OSError as error:
+                if error.errno in _CLIENT_GONE:
+                    continue
+                refused = in_words(error) or error.strerror or str(error)
+                break
+            if len(self._clients) < MOST_CLIENTS:
                 self._clients.append(client)
                 self._log.info("client_connected", address=str(self._address), clients=len(self._clients))
+            else:
+                client.close()
+                refused = f"there are {MOST_CLIENTS} already: end some of them"
+        if refused and refused != self._refused:
+            self._log.warning("clients_refused", address=str(self._address), why=refused)
+        self._refused = refused
+
+    def _next_client(self) -> socket.socket:
+        """Raises OSError, BlockingIOError where nobody waits."""
+        assert self._server is not None
+        client = self._server.accept()[0]
+        client.setblocking(False)
+        return client
 
     def _send(self, rest: dict[socket.socket, memoryview], deadline: float) -> list[socket.socket]:
         """Send to all at once; those that are behind at the deadline."""

@@ -11,6 +11,28 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 
+def buckets(most: int) -> tuple[int, ...]:
+    """Few sizes of runs, ascending: 1, and ``most`` divided by four again and again.
+
+    A GPU plans for each size by itself and keeps the model once for it, so there are few; a run is filled up to at most
+    four times its pictures.
+    """
+    sizes = {1}
+    while most > 1:
+        sizes.add(most)
+        most = -(-most // 4)
+    return tuple(sorted(sizes))
+
+
+def engine_order(sizes: Sequence[int]) -> tuple[int, ...]:
+    """In which order sizes (ascending) are run for the first time where an engine serves a range of them.
+
+    TensorRT builds one for the first size and another each time that a size lies outside of the range: with the largest
+    and then the smallest first, there are two of them at most.
+    """
+    return (sizes[-1], *sizes[:-1]) if sizes else (1,)
+
+
 class Run(NamedTuple):
     """One run: its own pictures are those from ``first`` on, ``own`` of them; ``rows`` is what the model sees."""
 

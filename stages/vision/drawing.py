@@ -4,12 +4,13 @@ Pictures are (H, W, 3) uint8 BGR and are drawn on in place. Coordinates are pixe
 y down; pixel i covers [i, i + 1). Lines and letters grow with the picture, and thin out for small people.
 
     orange: left side    blue: right side    grey: head and trunk    (left is the person's left)
+    green: zones and lines, with a small arrow to the right of a line    red: what a rule fires on
 """
 
 from __future__ import annotations
 
 import colorsys
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import cv2
@@ -19,6 +20,8 @@ from numpy.typing import NDArray
 F32 = NDArray[np.float32]
 Picture = NDArray[np.uint8]
 Colour = tuple[int, int, int]
+Point = tuple[float, float]
+"""x, y in pixels of the picture."""
 Side = Literal["left", "right", "middle"]
 
 SIDE_COLOURS: dict[Side, Colour] = {"left": (40, 150, 255), "right": (255, 160, 40), "middle": (215, 215, 215)}
@@ -32,6 +35,10 @@ COCO_17_BONES: tuple[tuple[int, int], ...] = (
     *((11, 13), (13, 15), (12, 14), (14, 16)),
 )
 
+SHAPE_COLOUR: Colour = (120, 220, 90)
+"""Of zones and lines."""
+ALARM_COLOUR: Colour = (50, 50, 240)
+"""Of whom and what a rule fires on."""
 GOLDEN_RATIO = 0.6180339887498949
 FONT = cv2.FONT_HERSHEY_SIMPLEX
 FRACTION_BITS = 4
@@ -82,13 +89,15 @@ def draw_people(
     *,
     skeleton: str = "coco-17",
     min_confidence: float = 0.3,
+    alarmed: Collection[int] = (),
 ) -> None:
     """Draw N people: ``boxes_xyxy`` (N, 4), ``keypoints`` (N, K, 3) x, y, confidence, an id and a label each.
 
     Joints below ``min_confidence``, and the bones they end, are left out; so is what is not finite. A skeleton other
-    than coco-17 shows its joints only. Labels come last, so that no line crosses one.
+    than coco-17 shows its joints only. Labels come last, so that no line crosses one. Of the ids in ``alarmed`` box and
+    label are red.
     """
-    colours = [id_colour(int(track_id)) for track_id in ids]
+    colours = [ALARM_COLOUR if track_id in alarmed else id_colour(int(track_id)) for track_id in ids]
     for box, colour in zip(boxes_xyxy, colours, strict=True):
         draw_box(picture, box, colour)
     for box, joints, colour in zip(boxes_xyxy, keypoints, colours, strict=True):
@@ -123,6 +132,58 @@ def draw_skeleton(
         cv2.circle(picture, _fixed(joints[joint]), radius, dot, cv2.FILLED, cv2.LINE_AA, FRACTION_BITS)
 
 
+def draw_zones(picture: Picture, corners_by_name: Mapping[str, Sequence[Point]], alarmed: Collection[str] = ()) -> None:
+    """The outline of each zone, a breath of its colour inside, and its name at its upper left corner.
+
+    Those in ``alarmed`` are red.
+    """
+    for name, corners in corners_by_name.items():
+        colour = ALARM_COLOUR if name in alarmed else SHAPE_COLOUR
+        outline = np.array([_fixed(np.array(corner, np.float32)) for corner in corners], np.int32)
+        _tint(picture, outline, colour)
+        cv2.polylines(picture, [outline], True, colour, pen_for(picture).line, cv2.LINE_AA, FRACTION_BITS)
+    for name, corners in corners_by_name.items():
+        draw_label(picture, name, min(corners, key=sum), ALARM_COLOUR if name in alarmed else SHAPE_COLOUR)
+
+
+def draw_lines(
+    picture: Picture, ends_by_name: Mapping[str, tuple[Point, Point]], alarmed: Collection[str] = ()
+) -> None:
+    """Each line from its start to its end, its name, and in its middle an arrow to its right (`rightward`)."""
+    pen = pen_for(picture)
+    for name, (start, end) in ends_by_name.items():
+        colour = ALARM_COLOUR if name in alarmed else SHAPE_COLOUR
+        first, last = np.array(start, np.float32), np.array(end, np.float32)
+        cv2.line(picture, _fixed(first), _fixed(last), colour, pen.line, cv2.LINE_AA, FRACTION_BITS)
+        along = (last - first) / max(float(np.hypot(*(last - first))), 1e-6)
+        middle = (first + last) / 2
+        tip = middle + np.array([-along[1], along[0]], np.float32) * pen.line * 10
+        ends = [(round(float(x)), round(float(y))) for x, y in (middle.clip(-FAR, FAR), tip.clip(-FAR, FAR))]
+        cv2.arrowedLine(picture, ends[0], ends[1], colour, pen.line, cv2.LINE_AA, tipLength=0.4)
+        draw_label(picture, name, start, colour)
+
+
+def draw_reasons(picture: Picture, reasons: Sequence[str], most: int = 3) -> None:
+    """A dark, half transparent strip along the lower edge with a line for each of the first ``most`` reasons.
+
+    A line that is too long for the picture ends with `...`; how many more there are is said.
+    """
+    if not reasons:
+        return
+    pen = pen_for(picture)
+    shown = list(reasons[:most])
+    if len(reasons) > most:
+        shown[-1] += f"   (and {len(reasons) - most} more)"
+    (_, letter_height), below = cv2.getTextSize("Ag", FONT, pen.font_scale, 1)
+    row = letter_height + below + pen.pad
+    strip = picture[max(0, picture.shape[0] - row * len(shown) - pen.pad) :]
+    strip[:] = strip // 3
+    for number, text in enumerate(shown):
+        baseline = picture.shape[0] - pen.pad - below - row * (len(shown) - 1 - number)
+        cut = _cut_to(_printable(text), picture.shape[1] - 2 * pen.pad, pen)
+        cv2.putText(picture, cut, (pen.pad, baseline), FONT, pen.font_scale, (255, 255, 255), _stroke(pen), cv2.LINE_AA)
+
+
 def draw_label(picture: Picture, text: str, corner: tuple[float, float], colour: Colour) -> None:
     """Text on a plate of ``colour`` above the point ``corner``; pushed inwards where it would leave the picture."""
     pen = pen_for(picture)
@@ -148,6 +209,23 @@ def draw_caption(picture: Picture, left: str, right: str = "") -> None:
     for text, x in ((left, pen.pad), (right, picture.shape[1] - right_width - pen.pad)):
         ink = (255, 255, 255)
         cv2.putText(picture, text, (x, baseline), FONT, pen.font_scale, ink, _stroke(pen), cv2.LINE_AA)
+
+
+def _tint(picture: Picture, outline_fixed: NDArray[np.int32], colour: Colour) -> None:
+    """An eighth of ``colour`` inside a polygon (N, 2) in cv2's fixed-point numbers."""
+    mask = np.zeros(picture.shape[:2], np.uint8)
+    cv2.fillPoly(mask, [outline_fixed], 255, cv2.LINE_8, FRACTION_BITS)
+    inside = mask > 0
+    picture[inside] = (picture[inside].astype(np.uint16) * 7 // 8 + np.array(colour, np.uint16) // 8).astype(np.uint8)
+
+
+def _cut_to(text: str, width: int, pen: Pen) -> str:
+    """As much of the text as fits into so many pixels, with `...` behind it where that is not all."""
+    if cv2.getTextSize(text, FONT, pen.font_scale, 1)[0][0] <= width:
+        return text
+    while text and cv2.getTextSize(text + "...", FONT, pen.font_scale, 1)[0][0] > width:
+        text = text[:-1]
+    return text + "..."
 
 
 def _limb_line(picture: Picture, box_xyxy: F32) -> int:

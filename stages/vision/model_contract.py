@@ -133,11 +133,19 @@ def pixel_values(scale: float) -> NDArray[np.float32]:
 class Converter:
     """Writes pictures as a model wants them. One for each thread: it keeps buffers.
 
-    ``new_array`` makes it, flat: (elements, dtype) -> array.
+    ``new_array`` makes it, flat: (elements, dtype) -> array. ``in_place``: pictures of one item that are the model's
+    input already stay where they are.
     """
 
-    def __init__(self, contract: InputContract, new_array: Callable[[int, str], NDArray[Any]] = np.empty) -> None:
+    def __init__(
+        self,
+        contract: InputContract,
+        new_array: Callable[[int, str], NDArray[Any]] = np.empty,
+        *,
+        in_place: bool = True,
+    ) -> None:
         self.contract = contract
+        self._in_place = in_place and contract.takes_pixels_as_they_are
         self._new_array = new_array
         # 256 products once instead of one for each pixel: as fast as multiplying, and correctly rounded.
         self._table = pixel_values(contract.scale)
@@ -147,7 +155,7 @@ class Converter:
 
     def batch(self, pictures: Sequence[U8]) -> NDArray[Any]:
         """The model's input for these pictures, each (n, H, W, 3) of one size; valid until the next call."""
-        if self.contract.takes_pixels_as_they_are and len(pictures) == 1:
+        if self._in_place and len(pictures) == 1:
             return pictures[0]
         rows = sum(len(picture) for picture in pictures)
         out = self._space(self.contract.shape(rows, *pictures[0].shape[1:3]))

@@ -1,13 +1,17 @@
 """A file of lines that only grows, and only by whole lines.
 
-open      a torn last line of a killed writer is cut off; the file is locked against a second writer
+open      the file is locked against a second writer; a torn last line of a killed writer goes
 append    one write, then fdatasync; after a failure the file is as long as before
 rotated   the path names another file now (logrotate): the next append opens that one
+
+Only regular files are written. A symbolic link is followed if it was there when the run began, and only as long as it
+says the same: whoever may write in the folder could otherwise choose any file of this user.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import select
@@ -15,25 +19,44 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.disk import sync_data, sync_folder, try_lock
+from pipeline.disk import open_regular, sync_data, sync_folder, try_lock
 from pipeline.errors import EnvironmentProblem, UserError
 
 CHUNK = 1 << 16
 LONGEST_LINE = 1 << 24
 _PIECE = 1 << 20
-_BINARY = getattr(os, "O_BINARY", 0)
-"""Windows would change the ends of lines."""
+_HEADS = (b'{"specversion":"1.0","id":"', b'{"specversion": "1.0", "id": "')
+_BEHIND_ID = (b'","source":"camgraph/', b'", "source": "camgraph/')
+"""How the lines of a run begin, whichever run it was: with and without spaces."""
+
+
+def link_of(path: Path) -> str:
+    """Where a symbolic link points, as it says itself; "" where the path is none."""
+    try:
+        return str(path.readlink())
+    except OSError:
+        return ""
 
 
 class LineFile:
     """The file at `path`, made where it is missing (its folder is not)."""
 
-    def __init__(self, path: Path, *, sync: bool = True) -> None:
-        """Open, lock and repair. Raises UserError for what is no file of JSON lines, or EnvironmentProblem."""
+    def __init__(self, path: Path, *, sync: bool = True, link: str = "") -> None:
+        """Open, lock and repair. `link`: follow the symbolic link at `path` as long as it says this (`link_of`).
+
+        Raises UserError for what is no file of JSON lines, or EnvironmentProblem.
+        """
         self.path = path
         self.cut_bytes = 0
-        """How much of a torn last line was cut off on opening."""
+        """How much of a torn last line was cut off."""
+        self.kept_bytes = 0
+        """How long a torn last line was that somebody else had begun: it was ended and kept."""
+        self._torn = b""
+        """A last line without its end of which nobody knows yet who has begun it."""
+        self._cut_to: int | None = None
+        """How long the file is to be, where a failed write could not be taken back."""
         self._sync = sync
+        self.link = link
         self._descriptor = -1
         self._open()
 
@@ -41,6 +64,11 @@ class LineFile:
     def size(self) -> int:
         """Bytes in the file."""
         return os.fstat(self._descriptor).st_size
+
+    @property
+    def whole_size(self) -> int:
+        """Bytes in the lines that have an end."""
+        return self.size - len(self._torn)
 
     @property
     def inode(self) -> int:
@@ -53,19 +81,45 @@ class LineFile:
         Raises EnvironmentProblem when that fails; then nothing of `data` stays in the file. That holds for a failed
         fdatasync too: the kernel has marked its pages clean, so only writing them anew gets them to the disk.
         """
-        before = self.size
+        before: int | None = None
         try:
+            self._take_back()
+            before = self.size
+            if self._torn:
+                before = self._end_torn_line(data)
             _write_all(self._descriptor, data)
             if self._sync:
                 sync_data(self._descriptor)
             self._end = before + len(data)
         except OSError as error:
+            self._cut_to = before if self._cut_to is None else self._cut_to
             with contextlib.suppress(OSError):
-                os.ftruncate(self._descriptor, before)
+                self._take_back()
             raise EnvironmentProblem(
                 f"{self.path}: cannot write {len(data)} bytes: {error.strerror}; "
                 "nothing is lost, the events are kept and tried again: free some space, or mend the disk"
             ) from error
+
+    def _take_back(self) -> None:
+        """Cut off what a failed write has left. Raises OSError; then the next call does it."""
+        if self._cut_to is not None:
+            os.ftruncate(self._descriptor, self._cut_to)
+            self._cut_to = None
+
+    def _end_torn_line(self, data: bytes) -> int:
+        """What a killed writer had begun of one of these lines goes, for it comes whole now; anything else stays.
+
+        Returns the size of the file then.
+        """
+        before = self.size
+        if any(line.startswith(self._torn) for line in data.split(b"\n")):
+            self.cut_bytes = len(self._torn)
+            os.ftruncate(self._descriptor, before - len(self._torn))
+        else:
+            _write_all(self._descriptor, b"\n")
+            self.kept_bytes = len(self._torn)
+        self._torn = b""
+        return self.size
 
     def follow(self) -> bool:
         """Open what the path names now; True where that is another file or an emptied one.
@@ -91,6 +145,7 @@ class LineFile:
     def empty(self) -> None:
         """Forget all lines."""
         os.ftruncate(self._descriptor, 0)
+        self._torn = b""
         self._end = 0
 
     def tail(self, start: int, most: int) -> Iterator[bytes]:
@@ -117,19 +172,49 @@ class LineFile:
 
     def _open(self) -> None:
         try:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _BINARY, 0o644)
+            descriptor = open_regular(self._followed(), os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         except OSError as error:
             raise _cannot_open(self.path, error) from error
         try:
             _lock(descriptor, self.path)
-            self.cut_bytes = _mend(descriptor, self.path)
+            self._torn = _mended(descriptor, self.path)
+            self._cut_own_line(descriptor)
+            self._end = os.fstat(descriptor).st_size
+            if self._sync:
+                sync_folder(self.path.parent)
+        except OSError as error:
+            os.close(descriptor)
+            raise _cannot_open(self.path, error) from error
         except BaseException:
             os.close(descriptor)
             raise
         self._descriptor = descriptor
-        self._end = self.size
-        if self._sync:
-            sync_folder(self.path.parent)
+        self._cut_to = None
+
+    def _followed(self) -> Path:
+        """The path to open: where the link of the start points, if it is there; any other link is refused there."""
+        link = link_of(self.path)
+        return Path(os.path.realpath(self.path)) if link and link == self.link else self.path
+
+    def _cut_own_line(self, descriptor: int) -> None:
+        if self._torn and _is_own(self._torn):
+            self.cut_bytes = len(self._torn)
+            os.ftruncate(descriptor, os.fstat(descriptor).st_size - len(self._torn))
+            self._torn = b""
+
+
+def _is_own(torn: bytes) -> bool:
+    """Whether a line begins as those of a run do, as far as it goes."""
+    for head, behind in zip(_HEADS, _BEHIND_ID, strict=True):
+        rest = b'"' + torn[len(head) :].partition(b'"')[2]
+        id_ends = b'"' in torn[len(head) :]
+        if head.startswith(torn) or (torn.startswith(head) and (not id_ends or _agree(rest, behind))):
+            return True
+    return False
+
+
+def _agree(one: bytes, other: bytes) -> bool:
+    return one.startswith(other) or other.startswith(one)
 
 
 class LineStream:
@@ -188,7 +273,9 @@ def _write_all(descriptor: int, data: bytes) -> None:
         try:
             rest = rest[os.write(descriptor, rest) :]
         except BlockingIOError:  # someone else has set the shared standard output so
-            select.select([], [descriptor], [])
+            poll = select.poll()  # `select` takes no descriptors beyond 1023
+            poll.register(descriptor, select.POLLOUT)
+            poll.poll()
 
 
 def _cannot_open(path: Path, error: OSError) -> UserError | EnvironmentProblem:
@@ -196,6 +283,10 @@ def _cannot_open(path: Path, error: OSError) -> UserError | EnvironmentProblem:
         return UserError(f"{path}: is a folder, expected a file; add a file name")
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return UserError(f"{path.parent}: no such folder; make it, mount its disk, or name another path")
+    if error.errno == errno.EINVAL:  # of `open_regular`
+        return EnvironmentProblem(
+            f"{path}: cannot be written now: {error.strerror}; put a file or nothing there, or name another path"
+        )
     return EnvironmentProblem(
         f"{path}: cannot open it for writing: {error.strerror}; change its permissions, or name another path"
     )
@@ -210,27 +301,26 @@ def _lock(descriptor: int, path: Path) -> None:
         raise UserError(f"{path}: another sink or run is writing to this file; stop it, or give this one another path")
 
 
-def _mend(descriptor: int, path: Path) -> int:
-    """Make the file end with a line's end; the number of bytes cut off for it.
+def _mended(descriptor: int, path: Path) -> bytes:
+    """Give whole JSON that only lacks its line's end that end; any other last line without one is returned.
 
-    A last line without its end is whole JSON that only lacks the newline, or what a killed writer had begun. Anything
-    else, also before it, was not written by a sink, and is left alone: UserError.
+    That may be what a killed writer had begun. What is no JSON line, also before it, was not written by a sink, and is
+    left alone: UserError.
     """
     size = os.fstat(descriptor).st_size
     start = _last_line_start(descriptor, size)
     line = _read_at(descriptor, size - start, start)
     whole = _read_at(descriptor, 1, _last_line_start(descriptor, start - 1)) if start else b"{"
     if not line and whole == b"{":
-        return 0
+        return b""
     if whole != b"{" or not line.startswith(b"{"):
         raise UserError(f"{path}: is no file of JSON lines: its last line is none; name another path, or move it away")
     try:
         json.loads(line)
     except ValueError:
-        os.ftruncate(descriptor, start)
-        return len(line)
-    os.write(descriptor, b"\n")
-    return 0
+        return line
+    _write_all(descriptor, b"\n")
+    return b""
 
 
 def _last_line_start(descriptor: int, size: int) -> int:

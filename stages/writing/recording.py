@@ -4,13 +4,16 @@
          |           close(): FFmpeg puts an ordinary index behind it ("hybrid_fragmented"), then it is renamed
     front.mp4        an ordinary MP4
 
+While it is written, its part is locked: a part without a lock was left by a writer that was killed, and can be rescued.
 Times are honest: frames have the distances they were taken at (a variable frame rate), in ticks of 1/60000 s.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -23,14 +26,16 @@ from av.video.frame import PictureType
 from av.video.stream import VideoStream
 from numpy.typing import NDArray
 
-from pipeline.disk import try_lock
+from pipeline.disk import HAS_LOCKS, open_regular, try_lock
 from pipeline.errors import EnvironmentProblem
+from stages.writing.video_names import free_names, part_of
 
 Size = tuple[int, int]
 CodecFamily = Literal["auto", "h264", "mpeg4"]
 
 TICKS = 60_000
 """A second in ticks: whole numbers for 10 to 60 frames a second and NTSC's; MPEG-4 takes no more than 65535."""
+TICK_NS = -(-1_000_000_000 // TICKS)
 KEYFRAME_NS = 2_000_000_000
 FIRST_INTERVAL_NS = 100_000_000
 """How long the only frame of a file is shown."""
@@ -88,11 +93,6 @@ def even_size(size: Size, max_width: int) -> Size:
     return width, height
 
 
-def part_of(target: Path) -> Path:
-    """Where `target` is written to until it is complete."""
-    return target.with_name(target.name + ".part")
-
-
 def plays(path: Path) -> bool:
     """Whether a picture can be decoded from the file."""
     try:
@@ -112,14 +112,22 @@ def frames_in(path: Path) -> int:
 
 
 class Recording:
-    """An MP4 that grows. All methods raise OSError or av.FFmpegError when the disk or the encoder fails."""
+    """An MP4 that grows. All methods raise OSError or av.FFmpegError when the disk or the encoder fails.
 
-    def __init__(self, target: Path, size: Size, encoding: Encoding) -> None:
-        """Start the file with pictures of `size` (width, height). Raises EnvironmentProblem where another writes it."""
+    `replace`: it may take the place of another file, and of what somebody killed has left of one.
+    """
+
+    def __init__(self, target: Path, size: Size, encoding: Encoding, *, replace: bool = False) -> None:
+        """Start the file with pictures of `size` (width, height).
+
+        Raises EnvironmentProblem where another writes it, and FileExistsError where somebody did and it is not to be
+        replaced.
+        """
         self.target = target
         self.size = size
         self.frames = 0
-        self._part = PartFile(part_of(target))
+        self._replace = replace
+        self._part = PartFile(part_of(target), replace=replace)
         try:
             self._container = av.open(self._part, "w", format="mp4", options=MOVFLAGS)
             self._stream = self._add_stream(encoding)
@@ -127,7 +135,7 @@ class Recording:
             part_of(target).unlink(missing_ok=True)
             self._part.close()
             raise
-        self._offset_ns = 0
+        self._offset_ns = self._given_ns = 0
         self._time_ns = -1
         self._interval_ns = FIRST_INTERVAL_NS
         self._keyframe_ns = -KEYFRAME_NS
@@ -140,7 +148,8 @@ class Recording:
     def write(self, picture: NDArray[np.uint8], time_ns: int) -> None:
         """Add a picture (H, W, 3) uint8 BGR of the file's size, taken at `time_ns` (any zero).
 
-        Time that does not go forward (a file that starts over) goes on one interval after the last frame.
+        Time that runs backwards (a file that starts over) goes on one interval after the last frame; a time that
+        comes twice is one tick later, and moves none of those that follow.
         """
         planes: NDArray[Any] = cv2.cvtColor(picture, cv2.COLOR_BGR2YUV_I420)
         frame = av.VideoFrame.from_ndarray(planes, format="yuv420p")
@@ -153,11 +162,11 @@ class Recording:
         self.frames += 1
 
     def close(self) -> None:
-        """Complete the file and give it its name."""
+        """Complete the file and give it its name. If somebody took that meanwhile, `target` becomes the next one."""
         try:
             self._container.mux(self._stream.encode(None))
             self._container.close()
-            part_of(self.target).replace(self.target)
+            self.target = named(self.target, replace=self._replace)
         finally:
             self._part.close()
 
@@ -171,7 +180,7 @@ class Recording:
             self._container.close()
         self._part.close()
         try:
-            return self.target if rescue(self.target) else None
+            return rescue(self.target, replace=self._replace)
         except OSError:
             part = part_of(self.target)
             return part if part.exists() else None
@@ -190,12 +199,14 @@ class Recording:
 
     def _advance(self, time_ns: int) -> None:
         if self.frames == 0:
-            self._offset_ns, self._time_ns = time_ns, 0
+            self._given_ns = self._offset_ns = time_ns
+            self._time_ns = 0
             return
-        now_ns = time_ns - self._offset_ns
+        if time_ns < self._given_ns:
+            self._offset_ns = time_ns - self._time_ns - self._interval_ns
+        self._given_ns, now_ns = time_ns, time_ns - self._offset_ns
         if self._ticks(now_ns) <= self._ticks(self._time_ns):
-            now_ns = self._time_ns + self._interval_ns
-            self._offset_ns = time_ns - now_ns
+            now_ns = self._time_ns + TICK_NS
         self._interval_ns, self._time_ns = now_ns - self._time_ns, now_ns
 
     @staticmethod
@@ -209,12 +220,18 @@ class PartFile:
     `deaf` after the first failure: what FFmpeg says on closing would spoil the fragments that are whole.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Take the file, emptied. Raises EnvironmentProblem where another process holds it."""
+    def __init__(self, path: Path, *, replace: bool = False) -> None:
+        """Make the file, or with `replace` take one that is there, emptied.
+
+        Raises FileExistsError where it is there, EnvironmentProblem where another process holds it, OSError for no
+        file.
+        """
         self.deaf = False
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
-        if not try_lock(self._descriptor):
+        self._descriptor = open_regular(path, os.O_RDWR | os.O_CREAT | (0 if replace else os.O_EXCL), 0o644)
+        if not _held(self._descriptor, path):
             os.close(self._descriptor)
+            if not replace:  # whoever rescues files has met this one before it was locked
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
             raise EnvironmentProblem(
                 f"{path}: another run is writing this video; stop it, or give this one another path"
             )
@@ -246,17 +263,47 @@ class PartFile:
             self._descriptor = -1
 
 
-def rescue(target: Path) -> bool:
-    """Give what a dead writer left of `target` its name, or remove it where it does not play; whether it was kept."""
+def named(target: Path, *, replace: bool = False) -> Path:
+    """Give the part of `target` its name, or where that is taken (and not to be replaced) the next; the name it has."""
+    name = target if replace or not target.exists() else next(free_names(target))
+    part_of(target).replace(name)
+    return name
+
+
+def rescue(target: Path, *, replace: bool = False) -> Path | None:
+    """Give what a dead writer left of `target` a name, as `named`, or remove it where it does not play.
+
+    None where there is nothing to keep, or the writer lives, or (without locks) may live. Raises OSError.
+    """
     part = part_of(target)
-    if not part.exists():
+    if not HAS_LOCKS:
+        return None
+    try:
+        if not stat.S_ISREG(part.lstat().st_mode):  # a link or a pipe that somebody put there: nothing of a writer
+            return None
+        descriptor = open_regular(part, os.O_RDWR)
+    except FileNotFoundError:
+        return None
+    try:
+        if not _held(descriptor, part):
+            return None
+        os.ftruncate(descriptor, whole_length(part))
+        if plays(part):
+            return named(target, replace=replace)
+        part.unlink()
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _held(descriptor: int, path: Path) -> bool:
+    """Lock the open file; False where another process has it, or the path is another file by now."""
+    if not try_lock(descriptor):
         return False
-    os.truncate(part, whole_length(part))
-    if plays(part):
-        part.replace(target)
-        return True
-    part.unlink()
-    return False
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def whole_length(part: Path) -> int:

@@ -22,7 +22,7 @@ from structlog.testing import capture_logs
 from pipeline.camera_states import StateChange
 from pipeline.cameras import Cameras
 from pipeline.control import ask
-from pipeline.errors import EnvironmentProblem
+from pipeline.errors import CamgraphError
 from pipeline.graph import load_plan
 from pipeline.local import LocalRun
 from pipeline.notices import Notices
@@ -331,7 +331,7 @@ def _wait_for_states(run: subprocess.Popen[str], states: dict[str, str]) -> dict
         assert time.monotonic() < late, "the cameras do not get into their states within 60 s"
         try:
             status = ask(f"c{os.getpid()}", "status")
-        except EnvironmentProblem:  # it is not there yet, or has much to do
+        except CamgraphError:  # it is not there yet, or has much to do
             status = {"cameras": {}, "actions": {}}
         cameras: dict[str, Any] = status["cameras"]
         if {name: camera["state"] for name, camera in cameras.items()} == states and len(status["actions"]) == 2:
@@ -339,7 +339,10 @@ def _wait_for_states(run: subprocess.Popen[str], states: dict[str, str]) -> dict
         threading.Event().wait(0.05)
 
 
-def test_a_run_that_is_stopped_while_a_camera_was_never_there_has_given_it_up(tmp_path: Path) -> None:
+@pytest.mark.parametrize("placement", ["separate", "one"])
+def test_an_orderly_stop_of_a_run_whose_camera_was_never_there_is_reported_and_ends_with_0(
+    tmp_path: Path, placement: str
+) -> None:
     stage = Stage(tmp_path)
 
     def story() -> Story:
@@ -347,8 +350,12 @@ def test_a_run_that_is_stopped_while_a_camera_was_never_there_has_given_it_up(tm
         yield stage.is_("yard", "lost")
         yield stage.is_("mute", "live")
 
-    outcome, status = run_graph(load_plan(write(tmp_path)), stage.tell(story()))
-    assert outcome.status == 1
+    if placement == "one":
+        run = LocalRun(load_plan(write(tmp_path, placement)), stage.tell(story()))
+        outcome, status = run.run(), run.status()
+    else:
+        outcome, status = run_graph(load_plan(write(tmp_path)), stage.tell(story()))
+    assert outcome.status == 0
     assert outcome.problems == ["camera yard: not a frame in the whole run (lost: no route to host)"]
     told = [(event["subject"], event["type"]) for event in stage.events()]
     assert told == [("yard", "camgraph.camera.lost"), ("yard", "camgraph.camera.ended")]

@@ -57,7 +57,14 @@ REFUSED = replace(KILLED, status=3, failure=(EXIT_ENVIRONMENT, "no memory"))
             EndRun(EXIT_GAVE_UP, "infer.0 does not start: exit status 7"),
         ),
         (replace(KILLED, opened=False, failed_starts=3), False, False, GoOn(lost=True)),
+        (replace(KILLED, opened=False, killed_for="not ready after 9 s"), True, True, GoOn(lost=True)),
         (replace(KILLED, fruitless=MOST_DEATHS), True, False, GoOn(lost=True)),
+        (
+            replace(KILLED, opened=False, killed_for="not ready after 9 s", fruitless=MOST_DEATHS),
+            True,
+            True,
+            EndRun(EXIT_GAVE_UP, "infer.0 died 8 times in a row, last of not ready after 9 s"),
+        ),
         (
             replace(KILLED, fruitless=MOST_DEATHS),
             True,
@@ -74,6 +81,16 @@ REFUSED = replace(KILLED, status=3, failure=(EXIT_ENVIRONMENT, "no memory"))
 )
 def test_what_a_death_means(death: Death, running: bool, finite: bool, verdict: Verdict) -> None:
     assert judge(death, running=running, finite=finite) == verdict
+
+
+@pytest.mark.parametrize("finite", [True, False])
+def test_an_opening_that_does_not_end_ends_the_start_of_a_run_and_says_what_to_do(finite: bool) -> None:
+    death = replace(KILLED, opened=False, killed_for="not ready after 9 s (open_s)")
+    verdict = judge(death, running=False, finite=finite)
+    assert isinstance(verdict, EndRun)
+    assert verdict.status == EXIT_GAVE_UP
+    assert verdict.problem.startswith("infer.0 does not start: not ready after 9 s (open_s): ")
+    assert "raise `open_s`" in verdict.problem
 
 
 def test_who_works_between_its_deaths_is_back_within_a_second() -> None:

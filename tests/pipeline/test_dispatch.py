@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import structlog
 import zmq
+from structlog.testing import capture_logs
 
 from pipeline.channel import Channel
 from pipeline.dispatch import Dispatch
@@ -20,9 +21,9 @@ from pipeline.inlet import Inlet
 from pipeline.items import Item, Key
 from pipeline.messages import End, Event
 from pipeline.metrics import Counters
-from pipeline.outbox import EVERY_CAMERA, Outbox
+from pipeline.outbox import Outbox
 from pipeline.outlet import Outlet
-from pipeline.plan import EdgePlan, StagePlan, UnitPlan
+from pipeline.plan import EVERY_CAMERA, EdgePlan, StagePlan, UnitPlan
 from pipeline.slots import SlotRing
 from pipeline.testing import HandContext, stamp
 
@@ -160,3 +161,29 @@ def test_an_event_that_comes_again_before_it_was_told_is_told_as_new_first(joine
         joined.dispatch.emit({**told, "time_ns": 0, "body": b"{}"})
     joined.turn()
     assert joined.reports() == [(b"{}", False), (b"{}", True)]
+
+
+def test_what_is_told_again_while_the_disk_is_full_is_logged_once(joined: Joined) -> None:
+    told = {"sender": "capture", "camera": "cam", "id": "x", "incident": "i", "phase": "single", "incarnation": 0}
+    with capture_logs() as logs:
+        for _ in range(2):
+            joined.outbox.db.execute("PRAGMA query_only = 1")
+            for _ in range(3):
+                joined.dispatch.emit({**told, "time_ns": 0, "body": b"{}"})
+            joined.outbox.db.execute("PRAGMA query_only = 0")
+            joined.dispatch.emit({**told, "time_ns": 0, "body": b"{}"})
+            told["id"] = "y"
+    assert [line["event"] for line in logs] == ["event_not_kept"] * 2
+
+
+def test_a_file_that_cannot_be_read_for_a_while_is_waited_for(joined: Joined, tmp_path: Path) -> None:
+    joined.outbox.accept([event(0)])
+    joined.outbox.db.execute("ALTER TABLE pending RENAME TO away")
+    with capture_logs() as logs:
+        for _ in range(3):
+            joined.turn()
+    assert "cannot be read" in joined.dispatch.waits_for
+    assert [line["event"] for line in logs] == ["events_not_read"]
+    joined.outbox.db.execute("ALTER TABLE away RENAME TO pending")
+    until(lambda: joined.turn() or joined.taken)
+    assert joined.dispatch.waits_for == ""

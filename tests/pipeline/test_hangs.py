@@ -25,6 +25,10 @@ def look(beat: dict[str, Any] | None = None, *, starting: bool = False, hang_s: 
         ("no sign of life for 10 s", {"heard_at": 89.9}),
         ("", {"starting": True, "since": 40.0, "heard_at": 0.0}),
         ("not ready after 60 s", {"starting": True, "since": 39.9}),
+        ("", {"starting": True, "since": 39.9, "starved": 1.0}),
+        ("", {"starting": True, "since": 39.9, "opens_until": 100.0}),
+        ("not ready after 90 s", {"starting": True, "since": 10.0, "opens_until": 99.9}),
+        ("", {"starting": True, "since": 40.1, "opens_until": 41.0}),
         ("", {"beat": {"working_since_ns": 0}}),
         ("", {"beat": {"working_since_ns": 90 * S}}),
         ("one batch takes longer than 10 s: if it may, raise `hang_s`", {"beat": {"working_since_ns": 89 * S}}),
@@ -54,6 +58,31 @@ def test_a_longer_limit_forgives_more() -> None:
     beat = {"working_since_ns": 50 * S, "source_silent_since_ns": 50 * S}
     assert look(beat=beat)
     assert not look(beat=beat, hang_s=51.0)
+
+
+def test_a_machine_that_is_slow_is_given_time() -> None:
+    beat = {"working_since_ns": 70 * S}
+    assert look(beat=beat, slowest=2.9, opened_in=50.0).startswith("one batch takes longer than 29 s")
+    assert not look(beat=beat, slowest=3.0)
+    assert not look(beat=beat, opened_in=30.0), "nothing is known of batches before the first is done"
+    assert look(beat=beat, opened_in=29.9)
+    assert look(heard_at=70.0, slowest=3.0, opened_in=30.0), "a process that is silent is not at a batch"
+
+
+def test_what_a_process_waits_for_a_core_does_not_count() -> None:
+    for hangs in (
+        {"beat": {"working_since_ns": 70 * S}},
+        {"heard_at": 70.0},
+        {"beat": {"source_silent_since_ns": 70 * S}},
+    ):
+        assert look(**hangs, starved=19.9)
+        assert not look(**hangs, starved=20.0)
+
+
+def test_ten_times_the_limit_is_too_long_for_everybody() -> None:
+    for hangs in ({"beat": {"working_since_ns": S}, "since": 0.5}, {"heard_at": 1.0}):
+        assert look(hang_s=9.8, slowest=1e6, starved=1e6, opened_in=1e6, **hangs)
+        assert not look(hang_s=10.0, slowest=1e6, starved=1e6, **hangs)
 
 
 def test_a_supervisor_that_was_stopped_trusts_nobodys_silence_for_a_while() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -457,3 +459,131 @@ def test_what_cannot_be_opened_says_why_and_closes_in_silence(tmp_path: Path) ->
         outbox.open()
     outbox.close()
     assert not outbox.is_open
+
+
+def test_a_folder_that_holds_nothing_any_more_goes_and_one_that_holds_events_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "watch-1"
+    values = {"path": str(folder / "outbox.sqlite"), "sinks": {"log": []}}
+    outbox = make(tmp_path, run=1, **values)
+    outbox.accept([event(1)])
+    outbox.end("cam")
+    outbox.close()
+    assert [path.name for path in folder.iterdir()] == ["outbox.sqlite"]
+    outbox = make(tmp_path, run=2, **values)
+    deliver(outbox, "log", outbox.pull("log", 9))
+    outbox.end("cam")
+    outbox.close()
+    assert not folder.exists()
+
+
+# ---- a disk that is full
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 6 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=6m", "none", str(folder)]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    if made.returncode:
+        pytest.skip(f"no right to mount a small disk: {made.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def large(seq: int) -> Item:
+    """An event of 2 kB that is over with itself."""
+    body = json.dumps({"seq": seq, "text": f"{seq}" * (2000 // len(str(seq)))}).encode()
+    return Item("cam", Key(0, seq, 0), Event(stamp(seq), f"e{seq}", f"i{seq}", "single", body), "rules")
+
+
+def fill(folder: Path) -> Path:
+    """What another program writes until nothing is left."""
+    ballast = folder / "ballast"
+    with contextlib.suppress(OSError), ballast.open("ab") as file:
+        while True:
+            file.write(bytes(4096))
+            file.flush()
+    return ballast
+
+
+def accept_until_full(outbox: Outbox, start: int) -> list[int]:
+    """The numbers of the events that are taken before one is not."""
+    for n in range(start, start + 9000):
+        try:
+            outbox.accept([large(n)])
+        except EnvironmentProblem:
+            return list(range(start, n))
+    raise AssertionError("the disk is never full")
+
+
+def deliver_all(outbox: Outbox) -> list[str]:
+    rows = outbox.pull("log", 10_000)
+    deliver(outbox, "log", rows)
+    return names(rows)
+
+
+def test_what_was_delivered_makes_room_for_what_comes(small_disk: Path) -> None:
+    outbox = make(small_disk, sinks={"log": []})
+    for start in range(0, 8000, 20):
+        outbox.accept([large(n) for n in range(start, start + 20)])
+        assert deliver_all(outbox) == [f"e{n}" for n in range(start, start + 20)]
+    outbox.accept([large(7999)])
+    assert deliver_all(outbox) == [], "the last ones are still known"
+    outbox.end("cam")
+    outbox.close()
+    assert list(small_disk.glob("outbox*")) == []
+
+
+def test_a_disk_full_of_events_takes_the_note_that_they_are_delivered_and_then_others(small_disk: Path) -> None:
+    outbox = make(small_disk, sinks={"log": []})
+    taken, delivered, n = [], [], 0
+    for _ in range(3):
+        numbers = accept_until_full(outbox, n)
+        taken += [f"e{number}" for number in numbers]
+        n += len(numbers)
+        for _ in range(3):
+            with pytest.raises(EnvironmentProblem):
+                outbox.accept([large(n)])
+        assert len(taken) - len(delivered) > 500, "the whole disk is there for events again"
+        delivered += deliver_all(outbox)
+    assert delivered == taken
+    outbox.end("cam")
+    outbox.close()
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_disk_that_others_fill_for_a_while_costs_nothing(small_disk: Path, killed: bool) -> None:
+    outbox = make(small_disk, sinks={"log": []})
+    for n in range(900):
+        outbox.accept([large(n)])
+    rows = outbox.pull("log", 897)
+    outbox.acknowledge("log", [row for row, _ in rows])
+    ballast = fill(small_disk)
+    outbox.try_to_note(1.0)
+    accept_until_full(outbox, 900)
+    fill(small_disk)
+    if killed:
+        outbox.db.close()
+        ballast.unlink()
+        outbox = make(small_disk, incarnation=2, sinks={"log": []})
+    ballast.unlink(missing_ok=True)
+    for n in range(9000, 14_000):
+        outbox.accept([large(n)])
+        deliver_all(outbox)
+    assert outbox.over("log")
+    outbox.end("cam")
+    outbox.close()
+
+
+def test_a_killed_outbox_is_opened_again_on_a_full_disk(small_disk: Path) -> None:
+    outbox = make(small_disk, sinks={"log": []})
+    for n in range(500):
+        outbox.accept([large(n)])
+    fill(small_disk)
+    outbox.db.close()
+    again = make(small_disk, incarnation=2, sinks={"log": []})
+    assert len(deliver_all(again)) == 500
+    accept_until_full(again, 500)
+    again.close()

@@ -76,3 +76,29 @@ def test_it_counts_what_it_has_kept_so_that_one_which_works_between_its_deaths_i
     runner.run([Item("cam", Key(0, n, 0), event, "rules") for n, event in enumerate(made)])
     assert runner.times.snapshot()["items"] == 3
     outbox.close()
+
+
+def test_a_file_that_cannot_be_read_for_a_while_is_waited_for(tmp_path: Path) -> None:
+    log = structlog.get_logger()
+    context = HandContext(tmp_path, tmp_path)
+    values = {"path": str(tmp_path / "outbox.sqlite"), "sinks": {"log": []}}
+    outbox = Outbox(Outbox.settings_type.model_validate(values), context)
+    outbox.open()
+    outbox.accept([Item("cam", Key(0, 0, 0), Event(stamp(0), "e0", "i0", "single", b"{}"), "rules")])
+    outbox.db.execute("ALTER TABLE pending RENAME TO away")
+    waited: list[str] = []
+
+    def pause(seconds: float) -> bool:
+        waited.append(hold.waits_for)
+        outbox.db.execute("ALTER TABLE away RENAME TO pending")
+        return False
+
+    hold = Hold(pause, Collector(), log)
+    sinks = {"log": StageRunner(StagePlan("log", "log", {}), Log(Settings(), context), Counters(), hold, log)}
+    runner = OutboxRunner(StagePlan("outbox", "outbox", {}), outbox, sinks=sinks, hold=hold)
+    runner.run([])
+    assert len(waited) == 1
+    assert "cannot be read" in waited[0]
+    outbox.try_to_note(1.0)
+    assert outbox.over("log")
+    outbox.close()

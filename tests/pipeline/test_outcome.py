@@ -73,6 +73,15 @@ def test_a_camera_that_was_taken_out_of_the_run_is_missed_by_nobody() -> None:
 def test_a_live_camera_that_was_away_for_the_whole_run_was_given_up() -> None:
     outcome = Outcome()
     absent = {"front": "unauthorised: wrong password", "yard": "lost"}
-    outcome.add_absent(absent, {"front": ("stopped", ""), "yard": ("error", "broken")})
+    outcome.add_absent(absent, {"front": ("end", ""), "yard": ("error", "broken")})
     assert outcome.status == 1
     assert outcome.problems == ["camera front: not a frame in the whole run (unauthorised: wrong password)"]
+
+
+def test_a_run_that_is_stopped_in_order_has_not_failed_for_a_camera_that_was_never_there() -> None:
+    outcome = Outcome()
+    outcome.add_absent({"front": "lost: no route to host"}, {"front": ("stopped", "")}, stopped=True)
+    assert outcome.status == 0
+    assert outcome.problems == ["camera front: not a frame in the whole run (lost: no route to host)"]
+    outcome.add(3, "no room")
+    assert outcome.status == 3

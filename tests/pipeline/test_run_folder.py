@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import os
 import shutil
 import subprocess
 import sys
@@ -20,7 +22,7 @@ from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.graph import parse_graph
 from pipeline.names import MAX_NAME
 from pipeline.paths import runs_folder
-from pipeline.run_folder import RunFolder, remove_run_of, running, unlink_socket
+from pipeline.run_folder import CONTROL, RunFolder, remove_run_of, running, unlink_socket
 
 GRAPH = """
 version: 1
@@ -33,17 +35,17 @@ stages: {count: {use: count_source}, take: {use: collect, from: count, with: {pa
 @pytest.fixture(autouse=True)
 def own_runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with tempfile.TemporaryDirectory(prefix="cgt", dir="/tmp") as folder:
-        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        monkeypatch.setenv("CAMGRAPH_RUN_DIR", f"{folder}/runs")
         yield
 
 
 def test_two_runs_of_one_name_do_not_meet() -> None:
     folder = RunFolder("lobby")
-    assert running() == ["lobby"]
+    assert running(runs_folder()) == ["lobby"]
     with pytest.raises(UserError, match="camgraph stop --name lobby"):
         RunFolder("lobby")
     folder.close()
-    assert running() == []
+    assert running(runs_folder()) == []
     RunFolder("lobby").close()
 
 
@@ -92,7 +94,7 @@ def test_a_folder_that_another_run_is_sweeping_is_made_anew(monkeypatch: pytest.
     folder = RunFolder("lobby")
     sweeper.join()
     assert (folder.path / "lock").exists()
-    assert running() == ["lobby"]
+    assert running(runs_folder()) == ["lobby"]
     folder.close()
 
 
@@ -100,7 +102,7 @@ def test_many_runs_that_start_at_once_do_not_sweep_each_other() -> None:
     code = "from pipeline.run_folder import RunFolder as R; import sys; [R(sys.argv[1]).close() for _ in range(3000)]"
     starting = [subprocess.Popen([sys.executable, "-c", code, f"run{n}"]) for n in range(3)]
     assert [process.wait(60) for process in starting] == [0, 0, 0]
-    assert running() == []
+    assert running(runs_folder()) == []
 
 
 def test_what_a_late_child_of_a_dead_run_put_back_is_swept() -> None:
@@ -136,7 +138,7 @@ def test_late_processes_of_a_killed_run_do_not_touch_the_next_one_of_its_name() 
     unlink_socket(endpoint)
     (Path(own) / "state" / "outbox").mkdir(parents=True)
     remove_run_of(Path(own))
-    assert running() == ["lobby"]
+    assert running(runs_folder()) == ["lobby"]
     assert socket_file.exists()
     assert not (folder.own / "state").exists()
     folder.close()
@@ -168,7 +170,7 @@ def test_what_a_killed_run_left_is_swept_by_the_next() -> None:
     code = "import os; from pipeline.run_folder import RunFolder; RunFolder('dead'); os.kill(os.getpid(), 9)"
     subprocess.run([sys.executable, "-c", code], check=False)
     assert (runs_folder() / "dead").is_dir()
-    assert running() == []
+    assert running(runs_folder()) == []
     folder = RunFolder("lobby")
     assert not (runs_folder() / "dead").exists()
     folder.close()
@@ -182,16 +184,15 @@ def test_a_question_to_a_run_that_is_not_there_is_the_users_mistake() -> None:
         find_run("yard")
     with pytest.raises(UserError, match="the run lobby has everything in one process"):
         find_run(None)
-    (folder.path / "control").touch()
+    (folder.path / CONTROL).touch()
     assert find_run(None) == "lobby"
     folder.close()
 
 
-def test_a_run_that_does_not_answer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.control._ANSWER_MS", 100)
+def test_a_run_that_does_not_answer_is_said() -> None:
     folder = RunFolder("lobby")
     with pytest.raises(EnvironmentProblem, match="does not answer"):
-        ask("lobby", "status")
+        ask("lobby", "status", within_s=0.1)
     folder.close()
 
 
@@ -210,3 +211,18 @@ def test_nonsense_on_the_control_socket_is_answered() -> None:
     client.close(0)
     server.close()
     folder.close()
+
+
+def test_a_folder_that_cannot_be_made_is_told_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    for step in ("_claim", "_empty"):
+        with monkeypatch.context() as patch:
+            patch.setattr(run_folder, step, full)
+            before = len(list(Path("/proc/self/fd").iterdir()))
+            with pytest.raises(EnvironmentProblem, match="cannot be made: No space left on device"):
+                RunFolder("lobby")
+            assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert running(runs_folder()) == []
+    RunFolder("lobby").close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -16,9 +17,9 @@ from pipeline.context import Collector
 from pipeline.errors import BadItem, EnvironmentProblem, Unavailable, UserError
 from pipeline.hold import Closing, GivenUp, Hold
 from pipeline.items import MOST_PARTS, Item, Key
-from pipeline.messages import End, Message, Tombstone
+from pipeline.messages import End, Event, Message, Tombstone
 from pipeline.metrics import Counters
-from pipeline.plan import StagePlan
+from pipeline.plan import EVERY_CAMERA, StagePlan
 from pipeline.runner import StageRunner
 from pipeline.stage import Settings, Stage
 from pipeline.testing import HandContext, stamp
@@ -153,6 +154,52 @@ def test_what_the_outside_does_not_take_is_handed_in_again(tmp_path: Path, error
     assert seen == ["diary: away", "diary: still away"]
     assert (run._hold.waits_for, run._hold.since, counters.snapshot()) == ("", 0.0, [])
     assert run.times.snapshot()["items"] == 1
+
+
+def of_all_cameras(*numbers: int) -> list[Item]:
+    """Events of the camera `cam`, as the outbox hands them to a sink."""
+    return [Item(EVERY_CAMERA, Key(0, n, 0), Event(stamp(n), f"e{n}", "", "single", b"{}"), "outbox") for n in numbers]
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(errno.EMFILE, "Too many open files"), "ulimit -n"),
+        (OSError(errno.EIO, "Input/output error"), "Input/output error"),
+        (ConnectionResetError("gone"), "gone"),
+        (TimeoutError(), "TimeoutError"),
+        (MemoryError(), "free some memory"),
+    ],
+)
+@pytest.mark.parametrize("numbers", [(1,), (1, 2)])
+def test_events_wait_for_what_the_machine_refuses_a_sink(
+    tmp_path: Path, error: Exception, told: str, numbers: tuple[int, ...]
+) -> None:
+    stage, seen = Diary(tmp_path, [error, error]), []
+    run, counters = runner(stage, lambda _: bool(seen.append(run._hold.waits_for)))
+    assert [len(row) for row in run.run(of_all_cameras(*numbers))] == [1] * len(numbers)
+    assert stage.calls == [list(numbers)] * 3
+    assert counters.snapshot() == []
+    assert len(seen) == 2
+    assert all(told in why and why.endswith("they wait") for why in seen)
+
+
+def test_a_bug_of_a_sink_costs_the_event_under_the_name_of_its_camera(tmp_path: Path) -> None:
+    run, counters = runner(Diary(tmp_path, [ValueError("oh")]))
+    assert run.run(of_all_cameras(1)) == [[]]
+    assert counters.snapshot() == [("dropped.error", "cam", 1), ("failed.diary", "cam", 1)]
+
+
+def test_a_bug_at_the_end_of_all_cameras_is_counted_for_none(tmp_path: Path) -> None:
+    run, counters = runner(Diary(tmp_path, [ValueError("oh")]))
+    assert run.end(EVERY_CAMERA, End(stamp(1))) == []
+    assert counters.snapshot() == [("dropped.error", "", 1), ("failed.diary", "", 1)]
+
+
+def test_frames_do_not_wait_for_what_the_machine_refuses(tmp_path: Path) -> None:
+    run, counters = runner(Diary(tmp_path, [OSError(errno.EMFILE, "Too many open files")]))
+    assert run.run(items(1)) == [[]]
+    assert counters.get("dropped.error", "cam") == 1
 
 
 @pytest.mark.parametrize("told", [False, True])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import BadItem, EnvironmentProblem
+from pipeline import slots
+from pipeline.errors import BadItem, EnvironmentProblem, Shortage
+from pipeline.mappings import MappedSegment
+from pipeline.segments import segments_bytes
 from pipeline.slots import SlotRing
 
 PREFIX = f"camgraph-{os.getuid()}-test{os.getpid()}-ring.1"
@@ -67,13 +70,152 @@ def test_a_full_shared_memory_is_said_before_a_bus_error() -> None:
     assert not list(Path("/dev/shm").glob(f"{PREFIX}*"))
 
 
-@given(st.lists(st.tuples(st.booleans(), st.integers(1, 20_000)), max_size=60))
-def test_no_two_messages_share_memory(steps: list[tuple[bool, int]]) -> None:
+# --- memory that is given back
+
+MB = 1 << 20
+LARGE = 10 * MB
+HEADER = 4096
+
+
+def held() -> int:
+    """Bytes of shared memory that the ring holds."""
+    return segments_bytes(PREFIX)
+
+
+def after(ring: SlotRing, seconds: float) -> None:
+    """So much time passes."""
+    for second in range(int(seconds) + 1):
+        ring.tend(float(second))
+
+
+def test_memory_for_large_messages_is_given_back_when_they_are_small_again(ring: SlotRing) -> None:
+    """Also while a reader has it mapped: it may hear nothing for long by which it could see that it may let go."""
+    large = ring.allocate(LARGE)
+    large.bytes()[:] = 7
+    reader = MappedSegment(large.descriptor.segment)
+    assert reader.bytes(large.index)[-1] == 7
+    ring.release(large)
+    assert held() == HEADER + 3 * LARGE
+    small = ring.allocate(MB)
+    small.bytes()[:MB] = 9
+    after(ring, 10)
+    assert held() == HEADER + 3 * LARGE, "it was needed not long ago"
+    ring.release(small)
+    small = ring.allocate(MB)
+    small.bytes()[:MB] = 9
+    ring.tend(20.0)
+    assert held() == HEADER + LARGE + 2 * MB, "one slot is still in use"
+    assert (reader.bytes(small.index)[:MB] == 9).all()
+    assert reader.holds(small.index, small.generation)
+    ring.release(small)
+    assert held() == HEADER + 3 * MB
+
+
+def test_memory_that_was_given_back_is_reserved_again_before_it_is_used(ring: SlotRing) -> None:
+    ring.release(ring.allocate(LARGE))
+    after(ring, 20)
+    assert held() == HEADER
+    taken = [ring.allocate(LARGE) for _ in range(2)]
+    assert held() == HEADER + 2 * LARGE
+    for slot in taken:
+        slot.bytes()[:] = 5
+    assert held() == HEADER + 2 * LARGE
+    assert len({slot.descriptor.segment for slot in taken}) == 1
+
+
+def test_a_slot_that_gets_no_memory_again_stays_free(ring: SlotRing, monkeypatch: pytest.MonkeyPatch) -> None:
+    ring.release(ring.allocate(LARGE))
+    after(ring, 20)
+    with monkeypatch.context() as patch:
+        patch.setattr(slots, "reserve", lacking())
+        with pytest.raises(Shortage):
+            ring.allocate(LARGE)
+    assert ring.in_use == 0
+    for _ in range(3):
+        ring.allocate(LARGE)
+
+
+def lacking() -> Callable[..., object]:
+    """In the place of what reserves memory."""
+
+    def refuse(*_: object) -> None:
+        raise Shortage("no room", is_over=lambda: False)
+
+    return refuse
+
+
+def test_a_few_megabytes_stay(ring: SlotRing) -> None:
+    """Stages whose messages are small make them of all sizes: that must not cost system calls."""
+    ring.release(ring.allocate(MB))
+    after(ring, 60)
+    assert held() == HEADER + 3 * MB
+
+
+def test_smaller_slots_give_their_memory_back_one_by_one_when_larger_ones_take_over(ring: SlotRing) -> None:
+    small = ring.allocate(LARGE)
+    small.bytes()[:] = 3
+    ring.allocate(2 * LARGE)
+    assert held() == 2 * HEADER + LARGE + 3 * 2 * LARGE
+    assert (small.bytes() == 3).all()
+    ring.release(small)
+    assert held() == HEADER + 3 * 2 * LARGE
+
+
+def test_messages_of_every_size_together_are_no_more_than_there_are_slots(ring: SlotRing) -> None:
+    """So a ring whose messages grow holds less than twice what it would hold for the largest alone."""
+    alive = [ring.allocate(LARGE + step * MB) for step in range(3)]
+    assert held() < 2 * 3 * (LARGE + 2 * MB)
+    with pytest.raises(BadItem, match="no_slot"):
+        ring.allocate(MB)
+    with pytest.raises(BadItem, match="no_slot"):
+        ring.allocate(2 * LARGE)
+    for slot in alive:
+        ring.release(slot)
+    assert held() == HEADER + 3 * (LARGE + 2 * MB)
+
+
+def test_where_there_is_no_room_for_larger_slots_the_smaller_ones_are_kept(
+    ring: SlotRing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = ring.allocate(LARGE)
+    with monkeypatch.context() as patch:
+        patch.setattr(slots, "create_locked", lacking())
+        with pytest.raises(Shortage):
+            ring.allocate(2 * LARGE)
+    assert held() == HEADER + 3 * LARGE
+    ring.release(small)
+    assert held() == HEADER + 3 * LARGE
+    assert ring.allocate(LARGE).descriptor.segment == small.descriptor.segment
+
+
+def test_their_memory_makes_room_for_larger_slots(ring: SlotRing, monkeypatch: pytest.MonkeyPatch) -> None:
+    ring.release(ring.allocate(LARGE))
+    free_before: list[int] = []
+    create = slots.create_locked
+
+    def create_after_a_look(prefix: str, size: int) -> tuple[str, int]:
+        free_before.append(held())
+        return create(prefix, size)
+
+    monkeypatch.setattr(slots, "create_locked", create_after_a_look)
+    ring.allocate(2 * LARGE)
+    assert free_before == [HEADER]
+
+
+SIZES = st.one_of(st.integers(1, 20_000), st.integers(MB, 8 * MB))
+
+
+@given(st.lists(st.tuples(st.sampled_from(["take", "release", "wait"]), SIZES), max_size=60))
+def test_no_two_messages_share_memory_and_none_loses_its_own(steps: list[tuple[str, int]]) -> None:
     ring = SlotRing(f"{PREFIX}p", 4)
+    now_s = 0.0
     alive: dict[int, tuple[object, np.ndarray]] = {}
     try:
-        for number, (take, size) in enumerate(steps):
-            if take:
+        for number, (step, size) in enumerate(steps):
+            if step == "wait":
+                now_s += 10.0
+                ring.tend(now_s)
+            elif step == "take":
                 try:
                     slot = ring.allocate(size)
                 except BadItem:

@@ -13,9 +13,10 @@ import pytest
 
 from pipeline.camera_states import MOST_DEPARTED, CameraNow
 from pipeline.graph import load_plan
+from pipeline.health import Plight
 from pipeline.plan import UnitPlan
 from pipeline.registry import find_stage
-from pipeline.reports import Beat
+from pipeline.reports import Beat, StageBeat
 from pipeline.status import Meter, read_event
 from tools.run_status import Status
 from tools.status_view import event_text
@@ -219,3 +220,156 @@ def test_a_camera_whose_source_may_not_begin_yet_is_starting_however_long_the_re
     assert scene.camera()["state"] == "running"
     scene.now += 6
     assert scene.camera()["state"] == "stalled"
+
+
+# --- rates, and what goes through
+
+
+def test_a_rate_is_that_of_now_however_long_nobody_has_asked(scene: Scene) -> None:
+    """Without a table nobody asks for hours: the first answer must not be an average of all of them, nor nothing."""
+    scene.meter.enter("running")
+    for _ in range(600):
+        scene.frame(0.1)
+        scene.meter.look([scene.capture])
+    assert scene.camera()["fps"] == pytest.approx(10, abs=1)
+    for _ in range(30):
+        scene.now += 0.1
+        scene.meter.look([scene.capture])
+    assert scene.camera()["fps"] == 0
+
+
+@pytest.mark.parametrize("state", ["lost", "stalled", "unauthorised", "gone"])
+def test_a_camera_that_is_away_has_no_rate(scene: Scene, state: str) -> None:
+    scene.meter.look([scene.capture])
+    for _ in range(10):
+        scene.frame(0.1)
+        scene.meter.look([scene.capture])
+    assert scene.camera("live", since_s=1)["fps"] > 0
+    assert scene.camera(state, "cable", since_s=0.1)["fps"] == 0
+
+
+def test_a_stage_is_as_busy_as_it_is_now(scene: Scene) -> None:
+    """Not as on average since its start: an idle night would hide a busy morning, and a busy day its end."""
+
+    def busy(now_ns: int) -> float:
+        scene.capture.beat = Beat(op="beat", stages={"out": StageBeat(items=1, busy_ns=now_ns)})
+        return float(scene.meter.status([scene.capture], [])["stages"]["out"]["busy"])
+
+    busy(0)
+    scene.now += 600
+    busy(0)
+    scene.now += 10
+    assert busy(9_000_000_000) == pytest.approx(0.9)
+    scene.now += 10
+    assert busy(9_000_000_000) == 0
+
+
+def status_of(scene: Scene, known: CameraNow | None = None, **more: Any) -> dict[str, Any]:
+    return scene.meter.status([scene.capture], [], {"a": known} if known else {}, **more)
+
+
+def test_healthy_means_that_a_frame_went_through_lately(scene: Scene) -> None:
+    scene.meter.enter("running")
+    for _ in range(100):
+        scene.frame(0.1)
+        scene.meter.note_ages("out.0", {"a": 50.0})
+        scene.meter.look([scene.capture])
+    assert status_of(scene)["health"] == {"level": "healthy", "reason": "1 camera, 10.0 frames/s"}
+    assert status_of(scene)["cameras"]["a"]["through_s"] == 0
+    dropped = 0
+    patched = scene.capture.counts
+
+    def counts() -> Counter[tuple[str, str]]:
+        return patched() + Counter({("dropped.queue_full", "a"): dropped})
+
+    scene.capture.counts = counts  # type: ignore[method-assign]
+    for _ in range(200):
+        scene.frame(0.1)
+        dropped += 1
+        scene.meter.look([scene.capture])
+    status = status_of(scene, CameraNow("live", "", 30.0))
+    assert status["cameras"]["a"]["state"] == "live"
+    assert status["cameras"]["a"]["through_s"] == 20
+    assert status["health"]["level"] == "down"
+    assert "a live, but no frame has gone through for " in status["health"]["reason"]
+
+
+def test_frames_that_a_graph_leaves_out_on_purpose_are_not_missed(scene: Scene) -> None:
+    """Behind a stage that passes on few of them nothing arrives for long, and nothing is dropped."""
+    scene.meter.enter("running")
+    for _ in range(300):
+        scene.frame(0.1)
+        scene.meter.look([scene.capture])
+    assert status_of(scene)["health"]["level"] == "healthy"
+
+
+def test_a_file_that_only_waits_for_the_model_is_not_stalled(scene: Scene) -> None:
+    scene.meter.enter("running")
+    scene.frame(1)
+    scene.now += 60
+    assert status_of(scene)["cameras"]["a"]["state"] == "stalled", "it is the source that brings nothing"
+    scene.capture.beat = Beat(op="beat", custody=3)
+    plight = Plight("has died of: signal 9; it is being opened again", 40.0)
+    camera = status_of(scene, plights={"infer.0": plight})["cameras"]["a"]
+    assert (camera["state"], camera["since_s"]) == ("waiting", 60.0)
+    assert camera["why"] == "waits for infer.0, which has died of: signal 9; it is being opened again"
+    scene.capture.beat = Beat(op="beat", custody=3, troubles=[("log", "", "the disk is full")])
+    assert status_of(scene)["cameras"]["a"]["why"] == "waits for log: the disk is full"
+    scene.capture.beat = Beat(op="beat", custody=3, source_silent_since_ns=1)
+    assert status_of(scene)["cameras"]["a"]["state"] == "stalled"
+
+
+def test_a_live_camera_waits_for_nobody(scene: Scene) -> None:
+    scene.meter.follow(replace(scene.meter.plan, live_cameras=("a",)))
+    scene.capture.beat = Beat(op="beat", custody=3)
+    scene.frame(1)
+    scene.now += 60
+    assert scene.camera("live", since_s=60)["state"] == "stalled"
+
+
+def test_troubles_are_told_by_name_and_since_when(scene: Scene) -> None:
+    full = ("log", "", "events.jsonl: No space left on device")
+    scene.capture.beat = Beat(op="beat", troubles=[full, ("videos", "a", "a.mp4: No space left on device")])
+    scene.meter.look([scene.capture])
+    scene.now += 90
+    scene.meter.look([scene.capture])
+    assert status_of(scene)["troubles"] == [
+        {"where": "log", "why": "events.jsonl: No space left on device", "since_s": 90.0},
+        {"where": "videos", "why": "camera a: a.mp4: No space left on device", "since_s": 90.0},
+    ]
+    scene.capture.beat = Beat(op="beat")
+    assert status_of(scene)["troubles"] == []
+    scene.capture.beat = Beat(op="beat", troubles=[full])
+    assert status_of(scene)["troubles"][0]["since_s"] == 0
+
+
+def test_processes_in_the_same_plight_are_told_of_together(scene: Scene) -> None:
+    plights = {f"capture.{name}": Plight("is being opened", float(n), opening=True) for n, name in enumerate("abcdef")}
+    [trouble] = status_of(scene, plights=plights)["troubles"]
+    named = "capture.a, capture.b, capture.c, capture.d and 2 more"
+    assert trouble == {"where": named, "why": "is being opened", "since_s": 5.0}
+
+
+def test_what_limits_a_run_is_said_while_it_works_and_at_its_end(scene: Scene) -> None:
+    scene.meter.enter("running")
+
+    def pass_by(seconds: int) -> None:
+        for _ in range(seconds):
+            scene.frame(1)
+            busy_ns = int(scene.capture.frames * 0.95e9)
+            scene.capture.beat = Beat(op="beat", stages={"out": StageBeat(items=1, busy_ns=busy_ns)}, cpu_s=1.0)
+            scene.meter.look([scene.capture])
+
+    pass_by(20)
+    assert status_of(scene)["limit"]["stage"] == "out"
+    assert status_of(scene)["limit"]["text"].startswith("out is busy 95% of the time on 1 of ")
+    assert status_of(scene, plights={"out.0": Plight("is being opened", 1.0)})["limit"] is None
+    beat = scene.capture.beat
+    scene.capture.beat = beat.model_copy(update={"troubles": [("log", "", "the disk is full")]})
+    assert status_of(scene)["limit"] is None, "the trouble is what limits it"
+    scene.capture.beat = beat
+    scene.meter.enter("stopping")
+    scene.now += 60
+    assert status_of(scene)["limit"] is None
+    scene.meter.enter("over")
+    assert status_of(scene)["limit"]["stage"] == "out"

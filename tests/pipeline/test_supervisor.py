@@ -95,6 +95,15 @@ def test_a_source_that_blocks_for_ever_is_started_again(tmp_path: Path, logs: li
     assert ("first frame" if block_at == 0 else "a source gives no sign of life") in said[0]["why"]
 
 
+def test_a_run_with_a_stage_that_never_opens_ends_at_its_start(tmp_path: Path) -> None:
+    path = chain(tmp_path, "crash", {"open_s": 600})
+    path.write_text(path.read_text() + "open_s: 12\n")
+    outcome, _ = run_graph(load_plan(path), limit_s=120)
+    assert outcome.status == 1
+    [problem] = outcome.problems
+    assert problem.startswith("mid.0 does not start: not ready after")
+
+
 def test_a_graph_that_is_stuck_for_no_reason_is_got_going(tmp_path: Path, logs: list[Any]) -> None:
     settings = {"how": "stall", "camera": "a", "marker": "once"}
     outcome, status = run_graph(load_plan(chain(tmp_path, "crash", settings, hang_s=1.0)), limit_s=60)

@@ -50,10 +50,12 @@ def make_clip(tmp_path: Path) -> MakeClip:
         rotation: int = 0,
         full_range: bool = False,
         options: Mapping[str, str] | None = None,
+        metadata: Mapping[str, str] | None = None,
     ) -> Path:
         path = tmp_path / name
         flags = {"movflags": "+faststart"} if path.suffix == ".mp4" else {}
         with av.open(str(path), "w", options=flags) as container:
+            container.metadata.update(metadata or {})
             stream = container.add_stream(codec, rate=fps, options=dict(options or {}))
             stream.width, stream.height, stream.pix_fmt = *size, pix_fmt
             stream.codec_context.time_base = Fraction(1, fps)
@@ -87,6 +89,8 @@ class ScriptedCamera:
         self.description = description
         self.asked: list[str] = []
         """The first line of each request."""
+        self.lines: list[str] = []
+        """All lines of all requests."""
         self.clients = 0
         self._play = play
         self._answers = dict(answers or {})
@@ -136,6 +140,7 @@ class ScriptedCamera:
 
     def _answer(self, client: socket.socket, request: list[str]) -> None:
         self.asked.append(request[0])
+        self.lines += request
         method = request[0].partition(" ")[0]
         sequence = next(line for line in request if line.lower().startswith("cseq"))
         if method in self._answers:

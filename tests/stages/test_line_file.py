@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import threading
 import tracemalloc
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.errors import EnvironmentProblem
 from stages.writing import line_file
 from stages.writing.line_file import LineFile
 
@@ -43,3 +48,48 @@ def test_a_long_tail_is_never_held_as_a_whole(tmp_path: Path) -> None:
     file.close()
     assert count == 6000
     assert peak < 6_000_000, "the file has twelve million bytes"
+
+
+def test_a_full_pipe_is_waited_for_whatever_the_number_of_its_descriptor(many_descriptors: None) -> None:
+    source, target = os.pipe()
+    assert target > 1023
+    os.set_blocking(target, False)
+    data = b"{}\n" * 100_000
+
+    def write() -> None:
+        try:
+            line_file._write_all(target, data)
+        finally:
+            os.close(target)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    read = b""
+    while len(read) < len(data) and (more := os.read(source, 1 << 16)):
+        read += more
+    writer.join()
+    os.close(source)
+    assert read == data
+
+
+def test_what_a_failed_write_has_left_goes_before_the_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "f"
+    file = LineFile(path, sync=False)
+    file.append(b'{"n": 1}\n')
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    def write_half(descriptor: int, data: bytes) -> None:
+        os.write(descriptor, data[: len(data) // 2])
+        fail()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(line_file, "_write_all", write_half)
+        patch.setattr(line_file.os, "ftruncate", fail)
+        for _ in range(2):
+            with pytest.raises(EnvironmentProblem, match="nothing is lost"):
+                file.append(b'{"n": 2}\n')
+    file.append(b'{"n": 2}\n')
+    file.close()
+    assert path.read_bytes() == b'{"n": 1}\n{"n": 2}\n'

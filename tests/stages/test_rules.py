@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import onnx
 import pytest
+import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from pydantic import ValidationError
 
 from pipeline.errors import BadItem, GraphError
+from pipeline.fleet import Fleet
 from pipeline.graph import parse_graph, plan_of
 from pipeline.items import Item, Key
+from pipeline.membership import Membership
 from pipeline.messages import End, Event
 from pipeline.outbox import Outbox
+from pipeline.requests import Requests
+from pipeline.run_folder import RunFolder
 from pipeline.testing import feed, opened, stamp
 from stages.events import CloudEvent, IncidentData
 from stages.messages import Tracks
-from stages.rules import Rules
+from stages.rules import Rules, RulesSettings
 
 ZONES = {"door": [[0.25, 0], [0.5, 0], [0.5, 1], [0.25, 1]]}
 IN_DOOR = {"rules": [{"id": "in_door", "when": "in door", "hold": "0.2s"}], "zones": ZONES}
@@ -100,6 +107,67 @@ def test_told_once(tmp_path: Path) -> None:
     rules = {**IN_DOOR, "rules": [{"id": "a", "when": "in door", "once": True, "update": "0.1s"}]}
     [single] = run(rules, [tracks(i, [(7, 150.0, 200.0)]) for i in range(9)], tmp_path, end=True)
     assert (single.phase, single.reason, single.end_time) == ("single", None, None)
+
+
+def photograph(seq: int, people: Sequence[Person] = ()) -> Tracks:
+    item = tracks(seq, people)
+    return replace(item, stamp=item.stamp._replace(alone=True))
+
+
+def test_each_incident_in_a_photograph_is_a_single_one(tmp_path: Path) -> None:
+    items = [photograph(0, [(1, 150.0, 200.0)]), photograph(1, [(2, 150.0, 200.0)]), photograph(2, [(3, 10.0, 200.0)])]
+    told_of = run(IN_DOOR, items, tmp_path, end=True)
+    assert [(data.phase, data.people[0].track_id, data.frame.seq, data.duration_s) for data in told_of] == [
+        ("single", 1, 0, 0.0),
+        ("single", 2, 1, 0.0),
+    ]
+    assert len({data.incident for data in told_of}) == 2
+
+
+def test_what_takes_time_is_never_true_of_photographs(tmp_path: Path) -> None:
+    """The same person at the same place, with the same id even: nothing goes on from one to the next."""
+    rules = [
+        {"id": "long", "when": "score > 0", "for": "1s"},
+        {"id": "fast", "when": "speed >= 0h/s"},
+        {"id": "old", "when": "age >= 1s"},
+    ]
+    assert run({"rules": rules}, [photograph(10 * i, [(1, 150.0, 200.0)]) for i in range(10)], tmp_path) == []
+
+
+def test_a_refused_camera_name_is_never_suggested(tmp_path: Path) -> None:
+    """It counts as the name that is suggested for it, as which it will come back."""
+    rules = "[{id: a, when: score > 0, cameras: [Zimmer 3, Zimmer-3, Zimmer-4]}]"
+    text = f"""
+version: 1
+cameras:
+  Zimmer 3: {{url: room.mp4}}
+stages:
+  capture: {{use: capture}}
+  prepare: {{use: preprocess, from: capture}}
+  infer: {{use: infer, from: prepare, with: {{model: pose.onnx}}}}
+  people: {{use: decode, from: infer}}
+  tracks: {{use: track, from: people}}
+  actions: {{use: rules, from: tracks, with: {{rules: {rules}}}}}
+"""
+    with pytest.raises(GraphError) as caught:
+        parse_graph(text, "g.yaml", base_folder=tmp_path, environ={})
+    told = [str(problem) for problem in caught.value.problems if "Zimmer" in str(problem)]
+    assert [line.partition("; ")[2].partition(" (")[0] for line in told] == ["did you mean `Zimmer-3`?"] * 3, told
+
+
+def test_check_says_which_rules_photographs_cannot_fulfil(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(
+        "version: 1\nrules:\n"
+        "  - {id: long, when: score > 0.5, for: 2s}\n"
+        "  - {id: fast, when: speed > 1h/s}\n"
+        "  - {id: seen, when: score > 0.5}\n"
+        "  - {id: elsewhere, when: score > 0.5, for: 2s, cameras: [film]}\n"
+    )
+    from_file = RulesSettings(file="rules.yaml")
+    assert list(Rules.remarks_alone(from_file, tmp_path, ["photos"])) == [
+        "the rule long cannot be true of photos: it asks for `for: 2s`, and photographs are judged one by one",
+        "the rule fast asks for `speed`, and nothing moves in the photographs of photos",
+    ]
 
 
 def test_updates_have_ids_of_their_own(tmp_path: Path) -> None:
@@ -195,9 +263,11 @@ def test_mistakes_are_found_before_anything_runs(tmp_path: Path) -> None:
     [(path, text)] = Rules.check(inline, tmp_path)
     assert path == ("rules", 0, "when")
     assert "there is no zone `dor`" in text
-    for wrong in ({}, {"file": "a.yaml", **IN_DOOR}, {"file": "a.yaml", "zones": ZONES}):
-        with pytest.raises(ValidationError, match=r"expected either|stand in the file"):
-            Rules.settings_type.model_validate(wrong)
+    with pytest.raises(ValidationError, match="expected either"):
+        Rules.settings_type.model_validate({})
+    (tmp_path / "rules.yaml").write_text("rules:\n  - {id: a, when: score > 0.1}\n")
+    both = Rules.settings_type.model_validate({"file": "rules.yaml", **IN_DOOR})
+    assert [path for path, _ in Rules.check(both, tmp_path)] == [("rules",), ("zones",)]
 
 
 GRAPH = """\
@@ -229,6 +299,62 @@ def test_a_graph_tells_the_mistakes_of_its_rules_at_their_places(tmp_path: Path)
     for begin in (f"{tmp_path}/rules.yaml:2:22: ", f"{tmp_path}/rules.yaml:3:5: ", f"{tmp_path}/rules.yaml:3:13: "):
         assert any(line.startswith(begin) for line in told), (begin, told)
     assert any(line.startswith("graph.yaml:16:25: stages.other.with.rules[1].when: ") for line in told), told
+
+
+def test_a_graph_tells_of_rules_for_cameras_that_it_does_not_have(graph: str, tmp_path: Path) -> None:
+    rules = "rules:\n  - {id: a, when: score > 0.5, cameras: [frnt]}\n"
+    (tmp_path / "rules.yaml").write_text(rules)
+    with pytest.raises(GraphError, match=r"rules\.yaml:2:42: .* no camera .* `frnt`; did you mean `front`\?") as caught:
+        parse_graph(graph, "graph.yaml", base_folder=tmp_path)
+    assert len(caught.value.problems) == 1
+    # The run has this camera besides those of the file: it was added by command.
+    assert parse_graph(graph, "graph.yaml", base_folder=tmp_path, further=["frnt"])
+    inline = graph.replace(
+        "{file: rules.yaml}", "{rules: [{id: a, when: score > 0.5, cameras: [frnt]}], clocks: {fron: ntp}}"
+    )
+    with pytest.raises(GraphError) as caught:
+        parse_graph(inline, "graph.yaml", base_folder=tmp_path)
+    assert [str(problem).split(": ")[1] for problem in caught.value.problems] == [
+        "stages.one.with.rules[0].cameras[0]",
+        "stages.one.with.clocks.fron",
+    ]
+
+
+def test_a_camera_that_is_added_to_a_run_fits_its_rules(
+    graph: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "rules.yaml").write_text(
+        "zones: {all: [[0, 0], [600, 0], [600, 300]]}\n"
+        "other_cameras: [room-3]\n"
+        "rules:\n  - {id: a, when: in all, cameras: [front, room-3]}\n"
+    )
+    plan = plan_of(parse_graph(graph, "graph.yaml", base_folder=tmp_path, name=f"rules{os.getpid()}"))
+    # Whatever the file says meanwhile: the run goes by its rules of the start.
+    (tmp_path / "rules.yaml").write_text("rules: []\n")
+    folder = RunFolder(plan.graph)
+    run = Mock()
+    members = Membership(plan, Fleet(plan, folder, run), structlog.get_logger())
+    requests = Requests(run, members, structlog.get_logger())
+
+    def add(camera: str, size: list[int]) -> dict[str, Any]:
+        return requests.answer({"op": "add", "camera": camera, "values": {"url": "clip.mp4"}, "size": size})
+
+    try:
+        assert "lies outside of the frames of `room-3`, which are 320 x 240" in add("room-3", [320, 240])["error"]
+        assert add("room-3", [640, 480])["remarks"] == []
+        assert add("room3", [640, 480])["remarks"] == ["one: no rule is for the camera room3; did you mean `room-3`?"]
+    finally:
+        folder.close()
+
+
+def test_a_zone_outside_of_live_frames_is_warned_of(tmp_path: Path) -> None:
+    zones = {"door": {"cam": [[0, 0], [5000, 0], [5000, 5000]]}}
+    rules = {"zones": zones, "rules": [{"id": "a", "when": "in door"}]}
+    with structlog.testing.capture_logs() as logs:
+        run(rules, [tracks(0, [(1, 100, 200)]), tracks(1, [(1, 100, 200)])], tmp_path)
+    [warning] = [line for line in logs if line["event"] == "outside_of_frame"]
+    assert warning["what"].startswith("zones.door.cam[1]: (5000, 0) lies outside of the frames of `cam`")
 
 
 def filled(graph: str, folder: Path) -> Any:

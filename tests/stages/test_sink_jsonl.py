@@ -1,26 +1,35 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.graph import load_plan
 from pipeline.messages import Event
-from pipeline.testing import feed, opened, stamp
+from pipeline.supervisor import Supervisor
+from pipeline.testing import feed, opened, run_graph, stamp
+from stages import sink_jsonl
 from stages.sink_jsonl import SinkJsonl
+from stages.writing.line_file import LineFile
 
 
 def event(number: int, camera: str = "cam", size: int = 0) -> Event:
-    body = json.dumps({"specversion": "1.0", "id": f"e{number}", "data": {"text": "x" * size}}).encode()
+    head = {"specversion": "1.0", "id": f"e{number}", "source": "camgraph/lobby"}
+    body = json.dumps({**head, "data": {"text": "x" * size}}).encode()
     return Event(stamp(number, camera), f"e{number}", f"i{number}", "single", body)
 
 
@@ -146,6 +155,49 @@ def test_a_torn_line_of_a_killed_run_is_cut_off(tmp_path) -> None:
     assert ids(file) == ["e1", "e2"]
 
 
+@pytest.mark.parametrize("cut", [1, 5, 20, 27, 50, 70])
+def test_a_torn_line_of_a_killed_run_goes_also_where_it_does_not_come_again(tmp_path, cut) -> None:
+    file = tmp_path / "events.jsonl"
+    file.write_bytes(event(1).body + b"\n" + event(2).body[:cut])
+    write(tmp_path, events(3))
+    assert ids(file) == ["e1", "e3"]
+
+
+FOREIGN = b'{"by": "somebody else", "text": "not at its e'
+
+
+def test_a_torn_line_that_somebody_else_has_begun_is_kept(tmp_path) -> None:
+    file = tmp_path / "events.jsonl"
+    file.write_bytes(event(1).body + b"\n" + FOREIGN)
+    write(tmp_path, events(2, 3), batch=1)
+    assert file.read_bytes().splitlines() == [event(1).body, FOREIGN, event(2).body, event(3).body]
+    write(tmp_path, events(3, 4), incarnation=2)
+    assert file.read_bytes().splitlines() == [event(1).body, FOREIGN, *(event(n).body for n in (2, 3, 4))]
+
+
+def test_a_torn_line_of_another_kind_of_event_goes_when_that_comes_again(tmp_path) -> None:
+    other = [replace(event(n), body=b'{"number": %d, "id": "e%d"}' % (n, n)) for n in range(4)]
+    file = tmp_path / "events.jsonl"
+    write(tmp_path, other[:2])
+    with file.open("ab") as begun:
+        begun.write(other[2].body[:8])
+    write(tmp_path, other[1:], incarnation=2)
+    assert file.read_bytes().splitlines() == [one.body for one in other]
+
+
+def test_a_torn_line_is_kept_while_the_disk_is_full(small_disk) -> None:
+    file, ballast = small_disk / "events.jsonl", small_disk / "ballast"
+    file.write_bytes(FOREIGN)
+    ballast.write_bytes(bytes(56_000))
+    with opened(SinkJsonl, {"path": "events.jsonl"}, folder=small_disk) as sink:
+        with pytest.raises(EnvironmentProblem, match="No space left"):
+            sink.process([event(1, size=9000)])
+        assert file.read_bytes().rstrip(b"\n") == FOREIGN
+        ballast.unlink()
+        sink.process([event(1, size=9000)])
+    assert file.read_bytes().splitlines() == [FOREIGN, event(1, size=9000).body]
+
+
 def test_a_last_line_that_only_lacks_its_end_is_kept(tmp_path) -> None:
     file = tmp_path / "events.jsonl"
     file.write_bytes(event(1).body)
@@ -211,6 +263,140 @@ def test_a_folder_that_went_away_keeps_the_events_until_it_is_back(tmp_path) -> 
         (tmp_path / "out").mkdir()
         sink.process(events(1))
     assert ids(tmp_path / "out" / "events.jsonl") == ["e1"]
+
+
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _link(path: Path) -> None:
+    other = path.with_name("precious")
+    other.write_text("{}\n")
+    path.symlink_to(other)
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+
+
+@pytest.mark.parametrize("what", [_pipe, _link, _socket, Path.mkdir])
+def test_events_wait_while_the_path_names_no_regular_file(tmp_path, what) -> None:
+    file = tmp_path / "events.jsonl"
+    with opened(SinkJsonl, {"path": "events.jsonl"}, folder=tmp_path) as sink:
+        feed(sink, events(1, 2))
+        file.rename(tmp_path / "events.jsonl.1")
+        what(file)
+        for _ in range(2):
+            with pytest.raises(EnvironmentProblem, match=r"events.jsonl.*(put a file or nothing there|is a folder)"):
+                sink.process(events(3))
+        file.rmdir() if file.is_dir() else file.unlink()
+        sink.process(events(3))
+    assert ids(tmp_path / "events.jsonl.1") == ["e1", "e2"]
+    assert ids(file) == ["e3"]
+    assert not (tmp_path / "precious").exists() or (tmp_path / "precious").read_text() == "{}\n"
+
+
+@pytest.mark.parametrize("what", [_pipe, _link, Path.mkdir])
+def test_a_process_that_is_started_again_waits_too(tmp_path, what) -> None:
+    file = tmp_path / "events.jsonl"
+    write(tmp_path, events(1, 2))
+    file.rename(tmp_path / "aside")
+    what(file)
+    with opened(SinkJsonl, {"path": "events.jsonl"}, folder=tmp_path, incarnation=2) as sink:
+        with pytest.raises(EnvironmentProblem, match=r"events\.jsonl"):
+            sink.process(events(2, 3))
+        file.rmdir() if file.is_dir() else file.unlink()
+        (tmp_path / "aside").rename(file)
+        sink.process(events(2, 3))
+    assert ids(file) == ["e1", "e2", "e3"]
+
+
+@pytest.mark.parametrize("step", ["read_start", "tail", "remember_start"])
+def test_a_process_that_is_started_again_waits_for_what_the_machine_refuses(tmp_path, monkeypatch, step) -> None:
+    write(tmp_path, events(1, 2))
+    if step == "remember_start":
+        (tmp_path / "start.json").unlink()
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        target = {"read_start": (Path, "read_text"), "tail": (LineFile, "tail")}
+        owner, name = target.get(step, (sink_jsonl, "write_whole"))
+        patch.setattr(owner, name, refuse)
+        with opened(SinkJsonl, {"path": "events.jsonl"}, folder=tmp_path, incarnation=2) as sink:
+            with pytest.raises(EnvironmentProblem, match="Too many open files"):
+                sink.process(events(3))
+            patch.undo()
+            sink.process(events(3))
+    assert ids(tmp_path / "events.jsonl") == ["e1", "e2", "e3"]
+
+
+def test_a_link_that_was_there_at_the_start_is_followed_and_reported_and_no_other(tmp_path) -> None:
+    file, target, other = (tmp_path / name for name in ("events.jsonl", "target", "other"))
+    file.symlink_to("target")
+    lines: list[tuple[str, dict[str, object]]] = []
+    log = structlog.wrap_logger(None, processors=[lambda _, __, event: _noted(lines, event)])
+    with opened(SinkJsonl, {"path": "events.jsonl"}, folder=tmp_path, log=log) as sink:
+        feed(sink, events(1))
+        file.unlink()
+        file.symlink_to("other")
+        with pytest.raises(EnvironmentProblem, match="is a symbolic link, expected a regular file"):
+            sink.process(events(2))
+        file.unlink()
+        file.symlink_to("target")
+        sink.process(events(2))
+    assert [values["link_to"] for name, values in lines if name == "events_file"] == ["target"]
+    assert ids(target) == ["e1", "e2"]
+    assert not other.exists()
+    write(tmp_path, events(2, 3), incarnation=2)
+    assert ids(target) == ["e1", "e2", "e3"]
+
+
+GRAPH = """
+version: 1
+name: pipe{pid}
+cameras: {{a: {{frames: 400, pace_ms: 5}}}}
+stages:
+  src: {{use: count_source}}
+  emit: {{use: emit, from: src}}
+  log: {{use: sink_jsonl, from: emit, with: {{path: events.jsonl}}}}
+"""
+
+
+class Swap:
+    """Puts a pipe in the place of the file once there are lines in it, and takes it away when the sink waits."""
+
+    def __init__(self, file: Path) -> None:
+        self.file, self.waited = file, False
+
+    def __call__(self, run: Supervisor) -> None:
+        if not self.file.exists() and not self.waited:
+            return
+        if self.file.is_fifo() and any("is a pipe" in stage["held"] for stage in run.status()["stages"].values()):
+            self.waited = True
+            self.file.unlink()
+        elif self.file.is_file() and not self.waited and self.file.stat().st_size > 1000:
+            self.file.rename(self.file.with_name("before"))
+            os.mkfifo(self.file)
+
+
+def test_a_run_whose_file_becomes_a_pipe_waits_and_loses_nothing(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    graph = tmp_path / "graph.yaml"
+    graph.write_text(GRAPH.format(pid=os.getpid()))
+    swap = Swap(tmp_path / "events.jsonl")
+    outcome, _ = run_graph(load_plan(graph), swap)
+    assert swap.waited
+    assert (outcome.status, outcome.problems) == (0, [])
+    lines = [line for name in ("before", "events.jsonl") for line in (tmp_path / name).read_text().splitlines()]
+    assert [json.loads(line)["seq"] for line in lines] == list(range(400))
+
+
+def _noted(lines: list, event: dict) -> str:
+    lines.append((event.pop("event"), event))
+    raise structlog.DropEvent
 
 
 @pytest.fixture

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
+import os
+import re
 import signal
 import socket
 import subprocess
@@ -13,11 +16,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable, UserError
 from pipeline.messages import Event
 from pipeline.testing import opened, stamp
 from stages.sink_socket import SinkSocket, SinkSocketSettings
+from stages.sockets.listener import MOST_CLIENTS, Listener
 
 
 def event(number: int, size: int = 0) -> Event:
@@ -147,6 +152,20 @@ def test_without_a_receiver_events_are_kept_and_nothing_waits_long(tmp_path) -> 
         assert sink.context.counts == {("written", "cam"): 2}
 
 
+def tried_to_connect(sink: SinkSocket, seconds: float = 60) -> tuple[str, float]:
+    """Hand in until the pause after the last failure is over, and it tries again: why in vain, and how long it took."""
+    end = time.monotonic() + seconds
+    while True:
+        start = time.monotonic()
+        with pytest.raises(Unavailable) as refused:
+            sink.process(events(1))
+        took_s = time.monotonic() - start
+        if "not connected" not in str(refused.value):
+            return str(refused.value), took_s
+        assert start < end, "it never tries again"
+        time.sleep(0.01)
+
+
 def test_a_host_that_swallows_everything_costs_a_second_at_most(tmp_path) -> None:
     """A server whose backlog is full answers a connection attempt with silence."""
     with socket.socket() as full:
@@ -158,12 +177,10 @@ def test_a_host_that_swallows_everything_costs_a_second_at_most(tmp_path) -> Non
             filler.setblocking(False)
             filler.connect_ex(("127.0.0.1", port))
         with sink_to(f"tcp://127.0.0.1:{port}", tmp_path) as sink:
-            for pause in (0.3, 0.6):
-                time.sleep(pause)  # beyond the pause after a failure, so that it tries again
-                start = time.monotonic()
-                with pytest.raises(Unavailable, match=r"timed out|too long"):
-                    sink.process(events(1))
-                assert 0.5 < time.monotonic() - start < 1.3
+            for _ in range(2):
+                why, took_s = tried_to_connect(sink)
+                assert re.search(r"timed out|too long", why)
+                assert 0.5 < took_s < 3.0
         for filler in fillers:
             filler.close()
 
@@ -394,3 +411,108 @@ def test_nothing_stays_open(tmp_path) -> None:
     with sink_to(f"tcp://127.0.0.1:{port}", tmp_path, listen=True):
         pass
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+@contextmanager
+def no_descriptors_left() -> Iterator[None]:
+    """In this process; those that are open stay so."""
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest_free = os.dup(0)
+    os.close(lowest_free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_clients_that_the_machine_has_nothing_left_for_cost_nobody_an_event(tmp_path) -> None:
+    port = free_port()
+    with sink_to(f"tcp://127.0.0.1:{port}", tmp_path, listen=True) as sink:
+        with socket.create_connection(("127.0.0.1", port)) as first:
+            sink.process(events(0))
+            with socket.create_connection(("127.0.0.1", port)) as second:
+                with capture_logs() as logs, no_descriptors_left():
+                    sink.process(events(1))
+                    sink.process(events(2))
+                sink.process(events(3))
+                assert read_lines(first, 4) == ["e0", "e1", "e2", "e3"]
+                assert read_lines(second, 1) == ["e3"]
+        assert sink.context.counts == {("written", "cam"): 4}
+        [line] = [line for line in logs if line["event"] == "clients_refused"]
+        assert "ulimit -n" in line["why"]
+
+
+def test_strangers_take_a_bounded_number_of_places(tmp_path) -> None:
+    port = free_port()
+    with sink_to(f"tcp://127.0.0.1:{port}", tmp_path, listen=True) as sink, contextlib.ExitStack() as stack:
+        with capture_logs() as logs:
+            reader = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            sink.process(events(0))
+            others = [
+                stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(MOST_CLIENTS + 20)
+            ]
+            sink.process(events(1))
+            sink.process(events(2))
+        assert read_lines(reader, 3) == ["e0", "e1", "e2"]
+        assert read_lines(others[0], 2) == ["e1", "e2"]
+        assert others[-1].recv(1) == b"", "it is closed"
+        others[0].close()
+        reader.close()
+        until(lambda: sink.process(events(3)) or clients_of(sink) < MOST_CLIENTS)
+        with socket.create_connection(("127.0.0.1", port)) as late:
+            sink.process(events(4))
+            assert read_lines(late, 1) == ["e4"]
+    assert [line["event"] for line in logs].count("clients_refused") == 1
+
+
+def clients_of(sink: SinkSocket) -> int:
+    sender = sink._sender
+    assert isinstance(sender, Listener)
+    return len(sender._clients)
+
+
+@pytest.mark.parametrize("number", [errno.ECONNABORTED, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EPERM])
+def test_whatever_accept_says_the_others_are_served(tmp_path, monkeypatch, number: int) -> None:
+    port = free_port()
+    with sink_to(f"tcp://127.0.0.1:{port}", tmp_path, listen=True) as sink:
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            sink.process(events(0))
+
+            def fail(_: Listener) -> socket.socket:
+                raise OSError(number, os.strerror(number))
+
+            monkeypatch.setattr(Listener, "_next_client", fail)
+            sink.process(events(1))
+            assert read_lines(client, 2) == ["e0", "e1"]
+
+
+def test_a_datagram_socket_that_cannot_be_had_is_waited_for(tmp_path) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("127.0.0.1", 0))
+        receiver.settimeout(10)
+        address = f"udp://127.0.0.1:{receiver.getsockname()[1]}"
+        with no_descriptors_left():
+            with sink_to(address, tmp_path) as sink:
+                with pytest.raises(Unavailable):
+                    sink.process(events(1))
+        with sink_to(address, tmp_path) as sink:
+            sink.process(events(1))
+            assert json.loads(receiver.recv(1000))["id"] == "e1"
+
+
+def test_a_lookup_for_which_there_is_no_thread_is_tried_again(tmp_path, monkeypatch) -> None:
+    port = free_port()
+    with tcp_receiver(port) as receiver:
+        with monkeypatch.context() as patch:
+
+            def no_thread(_: threading.Thread) -> None:
+                raise RuntimeError("can't start new thread")
+
+            patch.setattr(threading.Thread, "start", no_thread)
+            with sink_to(f"tcp://127.0.0.1:{port}", tmp_path) as sink:
+                patch.undo()
+                hand_in(sink, events(1))
+        until(lambda: receiver.ids == ["e1"])

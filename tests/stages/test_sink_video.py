@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
+import threading
+from datetime import UTC, datetime
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import av
@@ -12,12 +16,15 @@ import cv2
 import numpy as np
 import pytest
 
-from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.errors import EnvironmentProblem, GraphError, UserError
+from pipeline.graph import parse_graph
 from pipeline.messages import End, Stamp
-from pipeline.testing import feed, opened, stamp
+from pipeline.stage import Settings
+from pipeline.testing import HandContext, feed, opened, stamp
+from stages.capture import Camera, Capture
 from stages.messages import Frame, Tracks
-from stages.sink_video import SinkVideo, SinkVideoSettings, annotated, clock_text, safe_name
-from stages.writing.recording import Encoding, Recording, choose_encoder, even_size
+from stages.sink_video import SinkVideo, SinkVideoSettings, annotated, clock_text
+from stages.writing.recording import Encoding, Recording, choose_encoder, even_size, rescue
 
 HERE = Path(__file__).parent
 
@@ -82,6 +89,26 @@ def test_a_file_that_starts_over_goes_on_one_interval_later(tmp_path) -> None:
     assert times(tmp_path / "videos" / "cam.mp4") == [Fraction(n, 10) for n in range(6)]
 
 
+def test_a_time_that_comes_twice_makes_the_video_no_longer(tmp_path) -> None:
+    stamps = [stamp(seq)._replace(time_ns=seq // 2 * 200_000_000) for seq in range(20)]
+    record(tmp_path, [{"frames": frame(at), "tracks": tracks(at)} for at in stamps])
+    seen = times(tmp_path / "videos" / "cam.mp4")
+    assert len(seen) == 20
+    assert seen[-2] == Fraction(9, 5)
+    assert all(earlier < later for earlier, later in pairwise(seen))
+
+
+@pytest.mark.parametrize("name", ["b_frames.avi", "b_frames.mp4", "b_frames.ts", "bare.h264"])
+def test_a_video_lasts_as_long_as_its_clip(make_clip, tmp_path, name) -> None:
+    clip = make_clip(name, frames=40, options={"bf": "3", "b-adapt": "0"})
+    capture = Capture(Settings(), "cam", Camera(url=str(clip)), HandContext(tmp_path, tmp_path))
+    frames = capture.frames(threading.Event(), None)
+    record(tmp_path, [{"frames": one, "tracks": tracks(one.stamp, one.width, one.height)} for one in frames])
+    assert times(tmp_path / "videos" / "cam.mp4") == [Fraction(n, 10) for n in range(40)]
+    with av.open(str(tmp_path / "videos" / "cam.mp4")) as container:
+        assert container.duration == 4_000_000
+
+
 def test_cameras_have_files_of_their_own_and_finish_completes_one(tmp_path) -> None:
     both = [item for pair in zip(items(5, "a"), items(5, "b"), strict=True) for item in pair]
     with opened(SinkVideo, {}, folder=tmp_path, cameras=("a", "b")) as sink:
@@ -92,12 +119,57 @@ def test_cameras_have_files_of_their_own_and_finish_completes_one(tmp_path) -> N
     assert len(times(tmp_path / "videos" / "b.mp4")) == 5
 
 
-def test_an_earlier_video_stays_until_the_new_one_is_complete(tmp_path) -> None:
-    record(tmp_path, items(5))
+def test_an_earlier_video_stays_and_the_next_one_has_a_number(tmp_path) -> None:
+    for count in (5, 9, 7):
+        sink = record(tmp_path, items(count))
+    videos = tmp_path / "videos"
+    assert [len(times(videos / name)) for name in ("cam.mp4", "cam.2.mp4", "cam.3.mp4")] == [5, 9, 7]
+    assert sink.context.files == [videos / "cam.3.mp4"]
+
+
+def test_numbers_count_on_behind_what_was_taken_away(tmp_path) -> None:
+    for _ in range(3):
+        record(tmp_path, items(2))
+    (tmp_path / "videos" / "cam.mp4").unlink()
+    record(tmp_path, items(2))
+    assert sorted(path.name for path in (tmp_path / "videos").iterdir()) == ["cam.2.mp4", "cam.3.mp4", "cam.4.mp4"]
+
+
+def test_two_runs_at_once_write_two_files(tmp_path) -> None:
+    """As `camgraph run --name b` beside a run of the same graph."""
+    with opened(SinkVideo, {}, folder=tmp_path, graph="a") as one, opened(SinkVideo, {}, folder=tmp_path) as other:
+        for sink, count in ((one, 5), (other, 9)):
+            list(sink.process(items(count)))
+    assert len(times(tmp_path / "videos" / "cam.mp4")) == 5
+    assert len(times(tmp_path / "videos" / "cam.2.mp4")) == 9
+
+
+def test_a_file_that_somebody_put_there_meanwhile_stays(tmp_path) -> None:
     with opened(SinkVideo, {}, folder=tmp_path) as sink:
+        list(sink.process(items(5)))
+        (tmp_path / "videos" / "cam.mp4").write_text("mine")
+    assert (tmp_path / "videos" / "cam.mp4").read_text() == "mine"
+    assert len(times(tmp_path / "videos" / "cam.2.mp4")) == 5
+
+
+def test_told_to_overwrite_it_replaces_an_earlier_video_once_the_new_one_is_complete(tmp_path) -> None:
+    overwriting = {"overwrite": True}
+    record(tmp_path, items(5))
+    with opened(SinkVideo, overwriting, folder=tmp_path) as sink:
         list(sink.process(items(9)))
         assert len(times(tmp_path / "videos" / "cam.mp4")) == 5
     assert len(times(tmp_path / "videos" / "cam.mp4")) == 9
+    assert [path.name for path in (tmp_path / "videos").iterdir()] == ["cam.mp4"]
+
+
+def test_told_to_overwrite_it_replaces_nothing_of_its_own_run(tmp_path) -> None:
+    """The second file of `cam` would have the name of the first of `cam.2`."""
+    cameras = ("cam", "cam.2")
+    for _ in range(2):
+        what = items(5, "cam") + items(4, "cam.2") + items(3, "cam", first=5, width=160, height=120)
+        record(tmp_path, what, {"overwrite": True}, cameras=cameras)
+    seen = {path.name: len(times(path)) for path in (tmp_path / "videos").iterdir()}
+    assert seen == {"cam.mp4": 5, "cam.2.mp4": 4, "cam.3.mp4": 3}
 
 
 def test_both_pixel_formats_give_the_same_picture() -> None:
@@ -153,11 +225,24 @@ def test_another_picture_size_goes_on_in_another_file(tmp_path) -> None:
     assert len(times(tmp_path / "videos" / "cam.2.mp4")) == 4
 
 
+def test_photographs_of_all_sizes_are_shown_in_one_file(tmp_path) -> None:
+    sizes = [(320, 240), (240, 320), (640, 480), (64, 48)]
+    stamps = [stamp(seq, fps=1)._replace(alone=True) for seq in range(len(sizes))]
+    show = [{"frames": frame(at, *size), "tracks": tracks(at, *size)} for at, size in zip(stamps, sizes, strict=True)]
+    record(tmp_path, show)
+    assert times(tmp_path / "videos" / "cam.mp4") == [0, 1, 2, 3]
+    with av.open(str(tmp_path / "videos" / "cam.mp4")) as container:
+        shown = [one.to_ndarray(format="bgr24") for one in container.decode(video=0)]
+    assert shown[1].shape == (240, 320, 3)
+    assert shown[1][:, :60].max() < 40, "the upright one stands between black borders"
+    assert shown[1][60:180, 90:230].mean() > 40
+
+
 def test_a_long_video_goes_on_in_another_file(tmp_path) -> None:
     sink = record(tmp_path, items(25), {"segment_minutes": 1 / 60})
     names = [str(tmp_path / "videos" / f"cam{n}.mp4") for n in ("", ".2", ".3")]
     assert [len(times(Path(name))) for name in names] == [11, 11, 3]
-    assert json.loads((sink.context.state_folder / "videos.json").read_text()) == {"cam": names}
+    assert json.loads((sink.context.state_folder / "videos.0.json").read_text()) == {"cam": names}
 
 
 def test_mpeg4_where_there_is_no_h264(tmp_path) -> None:
@@ -207,13 +292,107 @@ def test_after_a_kill_the_part_is_kept_and_a_second_file_goes_on(tmp_path) -> No
     assert not part.exists()
 
 
+def killed_run(folder: Path) -> None:
+    """A run writes 100 frames, and is killed with all of its processes."""
+    child = subprocess.run(
+        [sys.executable, "-c", CHILD, str(folder), str(Path(__file__).parent)], timeout=60, check=False
+    )
+    assert child.returncode == -signal.SIGKILL
+
+
+def test_what_a_killed_run_left_stays_in_the_next_run(tmp_path) -> None:
+    killed_run(tmp_path)
+    sink = record(tmp_path, items(20))
+    videos = tmp_path / "videos"
+    assert 75 <= len(times(videos / "cam.mp4")) <= 100
+    assert len(times(videos / "cam.2.mp4")) == 20
+    assert sink.context.files == [videos / "cam.mp4", videos / "cam.2.mp4"]
+    assert not list(videos.glob("*.part"))
+
+
+def test_what_two_killed_runs_left_stays_beside_what_was_there(tmp_path) -> None:
+    record(tmp_path, items(3))
+    killed_run(tmp_path)
+    (tmp_path / "videos" / "cam.2.mp4.part").rename(tmp_path / "videos" / "cam.mp4.part")
+    killed_run(tmp_path)
+    record(tmp_path, items(5))
+    names = ("cam.mp4", "cam.2.mp4", "cam.3.mp4", "cam.4.mp4")
+    first, second, third, last = (len(times(tmp_path / "videos" / name)) for name in names)
+    assert (first, last) == (3, 5)
+    assert 75 <= second <= 100
+    assert 75 <= third <= 100
+
+
+def test_what_another_run_is_writing_is_not_taken_for_a_dead_ones(tmp_path) -> None:
+    with opened(SinkVideo, {}, folder=tmp_path) as living:
+        list(living.process(items(30)))
+        record(tmp_path, items(5))
+        list(living.process(items(10, first=30)))
+    assert len(times(tmp_path / "videos" / "cam.mp4")) == 40
+    assert len(times(tmp_path / "videos" / "cam.2.mp4")) == 5
+
+
+def test_parts_of_other_cameras_and_programs_are_left_alone(tmp_path) -> None:
+    (tmp_path / "videos").mkdir()
+    others = [tmp_path / "videos" / name for name in ("holiday.mp4.part", "camera.mp4.part", "cam.x.mp4.part")]
+    for other in others:
+        other.write_bytes(b"half of a download")
+    record(tmp_path, items(5))
+    assert all(other.read_bytes() == b"half of a download" for other in others)
+
+
+def test_a_path_of_date_time_and_run(tmp_path) -> None:
+    before = datetime.now(UTC).replace(microsecond=0)
+    path = "films/{run}/{camera}/{date}_{time}.mp4"
+    record(tmp_path, items(5), {"path": path}, graph="lobby")
+    [video] = (tmp_path / "films" / "lobby" / "cam").iterdir()
+    begun = datetime.strptime(video.name, "%Y-%m-%d_%H-%M-%S.mp4").replace(tzinfo=UTC)
+    assert before <= begun <= datetime.now(UTC)
+
+
+def test_what_was_killed_under_a_date_is_found(tmp_path) -> None:
+    path = "films/{camera}/{date}/{time}.mp4"
+    killed_run(tmp_path)
+    folder = tmp_path / "films" / "cam" / "2026-11-22"
+    folder.mkdir(parents=True)
+    (tmp_path / "videos" / "cam.mp4.part").rename(folder / "10-44-39.mp4.part")
+    sink = record(tmp_path, items(5), {"path": path})
+    assert sink.context.files[0] == folder / "10-44-39.mp4"
+    assert 75 <= len(times(folder / "10-44-39.mp4")) <= 100
+
+
+def test_folders_behind_a_placeholder_are_made_and_missing_ones_before_it_are_not(tmp_path) -> None:
+    record(tmp_path, items(5), {"path": f"{tmp_path}/{{camera}}/{{run}}.mp4"})
+    assert len(times(tmp_path / "cam" / "test.mp4")) == 5
+    with pytest.raises(UserError, match="no such folder"):
+        record(tmp_path, items(5), {"path": f"{tmp_path}/absent/{{camera}}/{{run}}.mp4"})
+
+
 def test_two_writers_of_one_file_are_refused(tmp_path) -> None:
     encoding = Encoding(choose_encoder("auto"))
     first = Recording(tmp_path / "a.mp4", (64, 64), encoding)
-    with pytest.raises(EnvironmentProblem, match="another run is writing this video"):
+    with pytest.raises(FileExistsError):
         Recording(tmp_path / "a.mp4", (64, 64), encoding)
+    with pytest.raises(EnvironmentProblem, match="another run is writing this video"):
+        Recording(tmp_path / "a.mp4", (64, 64), encoding, replace=True)
     first.abandon()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_in_the_place_of_a_part_is_neither_written_nor_removed(tmp_path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_bytes(b"precious")
+    part = tmp_path / "a.mp4.part"
+    part.symlink_to(precious)
+    with pytest.raises(OSError, match="is a symbolic link, expected a regular file"):
+        Recording(tmp_path / "a.mp4", (64, 64), Encoding(choose_encoder("auto")), replace=True)
+    with pytest.raises(FileExistsError):
+        Recording(tmp_path / "a.mp4", (64, 64), Encoding(choose_encoder("auto")))
+    assert not rescue(tmp_path / "a.mp4")
+    part.unlink()
+    os.mkfifo(part)
+    assert not rescue(tmp_path / "a.mp4")
+    assert precious.read_bytes() == b"precious"
 
 
 def test_a_failing_disk_costs_the_video_and_not_the_run(tmp_path) -> None:
@@ -259,6 +438,20 @@ def test_a_name_whose_file_came_to_nothing_is_used_again(tmp_path) -> None:
     assert [path.name for path in (tmp_path / "videos").iterdir()] == ["cam.mp4"]
     assert len(times(tmp_path / "videos" / "cam.mp4")) == 10
     assert sink.context.counts["dropped.write_failed", "cam"] == 2
+
+
+def test_a_disk_that_takes_no_video_is_said_until_it_does(tmp_path) -> None:
+    """Drops alone do not say that somebody has to make room."""
+    with opened(SinkVideo, {}, folder=tmp_path) as sink:
+        feed(sink, items(2))
+        assert sink.context.troubles == {}
+        sink._give_up("cam", OSError(28, "No space left on device"))
+        path = tmp_path / "videos" / "cam.mp4"
+        assert sink.context.troubles == {"cam": f"{path}: cannot write the video: No space left on device"}
+        feed(sink, items(10, first=400))
+        assert sink.context.troubles, "the first frames of a new file wait in the encoder"
+        feed(sink, items(30, first=410))
+        assert sink.context.troubles == {}
 
 
 def test_a_file_that_cannot_be_begun_leaves_nothing(tmp_path) -> None:
@@ -308,20 +501,9 @@ def test_a_missing_absolute_folder_is_not_made(tmp_path) -> None:
         record(tmp_path, [], {"path": f"{tmp_path}/gone/{{camera}}.mp4"})
 
 
-@pytest.mark.parametrize("path", ["video.mp4", "{camera}.avi", "{camera}-{time}.mp4"])
-def test_a_path_names_the_camera(path) -> None:
-    with pytest.raises(ValueError, match=r"expected \{camera\} once and .mp4 at the end"):
-        SinkVideoSettings(path=path)
-
-
-def test_camera_names_become_file_names() -> None:
-    assert safe_name("front-door.2") == "front-door.2"
-    names = [safe_name(name) for name in ("../etc/passwd", "a/b", "a_b", "a:b", "Tür", "", "x" * 300)]
-    assert len(set(names)) == len(names)
-    for name in names:
-        assert name
-        assert "/" not in name
-        assert not name.startswith(".")
+def test_a_path_that_two_cameras_would_share_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"without \{camera\} all cameras would write one file"):
+        SinkVideoSettings(path="videos/{date}.mp4")
 
 
 def test_the_clock_is_media_time_unless_the_wall_clock_means_something() -> None:
@@ -329,3 +511,58 @@ def test_the_clock_is_media_time_unless_the_wall_clock_means_something() -> None
     assert clock_text(at) == "1:02:03.4"
     assert clock_text(at._replace(time_ns=83_990_000_000)) == "01:23.9"
     assert clock_text(at._replace(wall_ns=1_700_000_000_000_000_000)) == "2023-11-14 22:13:20 UTC"
+
+
+GRAPH = """\
+version: 1
+cameras: {{cam: {{url: clip.mp4}}}}
+stages:
+  capture: {{use: capture}}
+  videos: {{use: sink_video, from: {{frames: capture, tracks: tracks}}{videos}}}
+  prepare: {{use: preprocess, from: capture, with: {{size: [96, 64]}}}}
+  people: {{use: decode, from: prepare, with: {{format: yolo_pose, outputs: [image], keypoints: 17}}}}
+  tracks: {{use: track, from: people}}
+{rules}"""
+END = "  end: {use: sink_jsonl, from: events, with: {path: e.jsonl}}\n"
+FILE = "  actions: {use: rules, from: tracks, with: {file: rules.yaml}}\n"
+INLINE = "  more: {use: rules, from: tracks, with: {min_confidence: 0.15, rules: [{id: a, when: age > 1s}]}}\n"
+
+
+@pytest.mark.parametrize(
+    ("videos", "rules", "floor"),
+    [
+        ("", FILE, 0.05),
+        ("", INLINE, 0.15),
+        ("", FILE + INLINE, 0.3),
+        ("", "", 0.3),
+        (", with: {rules: rules.yaml}", FILE + INLINE, 0.05),
+        (", with: {rules_text: ''}", FILE, 0.3),
+        (", with: {min_confidence: 0.5}", FILE, 0.5),
+    ],
+)
+def test_what_is_drawn_is_what_is_judged(tmp_path: Path, videos: str, rules: str, floor: float) -> None:
+    (tmp_path / "clip.mp4").touch()
+    (tmp_path / "rules.yaml").write_text("version: 1\nmin_confidence: 0.05\nrules: [{id: b, when: age > 1s}]\n")
+    graph = parse_graph(
+        GRAPH.format(videos=videos, rules=rules + (END if rules else "")), "g.yaml", base_folder=tmp_path, environ={}
+    )
+    settings = next(node.settings for node in graph.completed.nodes if node.name == "videos")
+    with opened(SinkVideo, settings.model_dump(mode="json"), folder=tmp_path) as sink:
+        assert sink._floor("cam") == floor
+
+
+def test_rules_are_seen_to_fire(tmp_path: Path) -> None:
+    rules = "version: 1\nzones: {all: [[0, 0], [1, 0], [1, 1]]}\nrules: [{id: seen, when: age >= 0.2s}]"
+    record(tmp_path, items(10), {"rules_text": rules})
+    with av.open(str(tmp_path / "videos" / "cam.mp4")) as video:
+        shown = [picture.to_ndarray(format="bgr24").astype(int) for picture in video.decode(video=0)]
+    box = shown[9][80:200, 147:153]
+    assert (box[..., 2] - box[..., 1] > 80).any(), "the box of whom the rule fires on is red"
+    assert (shown[9][225:].min(axis=2) > 180).any(), "the reason stands below"
+    assert not (shown[0][225:].min(axis=2) > 180).any()
+
+
+def test_a_mistake_in_the_rules_is_told_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "wrong.yaml").write_text("version: 1\nrules: [{id: b, when: agee > 1s}]\n")
+    with pytest.raises(GraphError, match=r"wrong\.yaml:2:"):
+        list(SinkVideo.check(SinkVideoSettings(rules="wrong.yaml"), tmp_path))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,6 +54,25 @@ def test_ids_go_on_through_epochs_and_ends(tmp_path: Path) -> None:
         assert ids(feed(stage, [people(i, epoch=1) for i in range(2)])) == [[], [2]]
         assert list(stage.finish("cam", End(stamp(1, epoch=1)))) == []
         assert ids(feed(stage, [people(i, epoch=2) for i in range(2)])) == [[], [3]]
+
+
+def photograph(seq: int, **settings: Any) -> People:
+    item = people(seq, **settings)
+    return replace(item, stamp=item.stamp._replace(alone=True))
+
+
+def test_in_a_photograph_everybody_is_confirmed_at_once_and_nobody_is_known_again(tmp_path: Path) -> None:
+    with opened(Track, {"confirm_frames": 5}, folder=tmp_path) as stage:
+        outputs = feed(stage, [photograph(0, lefts=(10.0, 200.0)), photograph(1), photograph(2, lefts=())], end=True)
+        assert ids(outputs) == [[1, 2], [3], []]
+        assert ids(feed(stage, [people(i, epoch=1) for i in range(5)])) == [[], [], [], [], [4]]
+
+
+def test_in_a_photograph_too_a_weak_person_begins_no_track(tmp_path: Path) -> None:
+    weak = photograph(0)
+    weak.scores[:] = 0.35
+    with opened(Track, {}, folder=tmp_path) as stage:
+        assert ids(feed(stage, [weak])) == [[]]
 
 
 def test_a_restarted_process_begins_a_million_higher(tmp_path: Path) -> None:

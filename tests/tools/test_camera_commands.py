@@ -10,11 +10,14 @@ import subprocess
 import sys
 import tempfile
 import time
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from pipeline.names import ascii_form
 
 GRAPH = """
 version: 1
@@ -72,7 +75,7 @@ def counting(tmp_path: Path) -> Iterator[Command]:
 
 def _beside(folder: Path, runtime: str, graph: str) -> Iterator[Command]:
     root = str(Path(__file__).parents[2])
-    environ = {**os.environ, "PYTHONPATH": root, "XDG_RUNTIME_DIR": runtime, "XDG_STATE_HOME": str(folder)}
+    environ = {**os.environ, "PYTHONPATH": root, "CAMGRAPH_RUN_DIR": f"{runtime}/runs", "XDG_STATE_HOME": str(folder)}
     environ |= {"COLUMNS": "200", "DOOR": SECRET}
     folder.chmod(0o700)
     (folder / "live.yaml").write_text(graph)
@@ -119,6 +122,14 @@ def test_a_camera_comes_rests_and_goes(command: Command) -> None:
     assert "door" in listed
     assert "added by command" in listed
     assert SECRET not in listed
+    rows, _, rest = listed.partition("one")
+    assert rest
+    assert max(map(len, rows.splitlines())) <= 80
+    known = json.loads(said(command("cameras", "list", "--json")))
+    assert (sorted(known["cameras"]), known["by_command"]) == (["door", "one", "two"], ["door"])
+    assert "state" in known["cameras"]["door"]
+    assert SECRET not in json.dumps(known)
+    assert "DOOR" not in json.dumps(known)
     assert said(command("cameras", "pause", "door")) == "door rests\n"
     assert states(command)["door"] == "paused"
     assert said(command("cameras", "resume", "door")) == "door goes on\n"
@@ -189,12 +200,41 @@ def test_settings_that_are_refused_and_cameras_that_find_no_room_are_said(counti
     assert said(counting("cameras", "remove", "c")) == "c is gone\n"
 
 
+def test_cameras_are_called_in_any_script(command: Command) -> None:
+    """Typed composed or decomposed, a name is the same; processes have the ASCII form of it."""
+    names = ("Süd", "вход", "入口", "Sud")
+    for name in names:
+        added = command("cameras", "add", unicodedata.normalize("NFD", name), "rtsp://127.0.0.1:9/x")
+        assert said(added) == f"{name} is there\n"
+    status = json.loads(said(command("status", "--json")))
+    assert {*status["cameras"]} == {"one", "two", *names}
+    assert {f"capture.{ascii_form(name)}" for name in names} <= {*status["units"]}
+    assert all(unit.isascii() for unit in status["units"])
+    listed = said(command("cameras", "list"))
+    shown = said(command("status"))
+    assert all(name in listed and name in shown for name in names)
+
+    assert said(command("cameras", "pause", "Su\u0308d")) == "Süd rests\n"
+    assert json.loads(said(command("cameras", "list", "--json")))["paused"] == ["Süd"]
+    assert said(command("cameras", "resume", "Süd")) == "Süd goes on\n"
+    twin = command("cameras", "add", ascii_form("Süd"), "rtsp://127.0.0.1:9/x")
+    assert (twin.returncode, twin.stdout) == (2, "")
+    assert f"the camera Süd has the ASCII form `{ascii_form('Süd')}`" in twin.stderr
+    again = command("cameras", "add", "Su\u0308d", "rtsp://127.0.0.1:9/x")
+    assert "there is a camera called Süd" in again.stderr
+    for name in names:
+        assert said(command("cameras", "remove", unicodedata.normalize("NFD", name))) == f"{name} is gone\n"
+    assert {*json.loads(said(command("status", "--json")))["units"]}.isdisjoint(
+        f"capture.{ascii_form(name)}" for name in names
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
         ("add bad rtsp://127.0.0.1/x --set max_fps=-3", "cameras.bad.max_fps: expected more than 0, got -3"),
         ("add bad rtsp://u:${NOT_SET}@127.0.0.1/x", "the environment variable NOT_SET is not set"),
-        ("add bad rtps://127.0.0.1/x", "did you mean `rtsps`?"),
+        ("add bad rtps://127.0.0.1/x", "did you mean `rtsp`?"),
         ("add b/d rtsp://127.0.0.1/x", "a camera cannot be called `b/d`"),
         ("add bad --set fps", "expected KEY=VALUE"),
         ("add bad --set max_fps=", "expected KEY=VALUE"),
@@ -237,6 +277,6 @@ def test_what_is_wrong_with_settings_from_outside_is_said_with_its_place(
 
 def test_where_nothing_runs_it_is_said_how_to_begin(camgraph: Callable[..., object]) -> None:
     with short_folder() as runtime:
-        done = camgraph("cameras", "list", XDG_RUNTIME_DIR=runtime)
+        done = camgraph("cameras", "list", CAMGRAPH_RUN_DIR=f"{runtime}/runs")
     assert isinstance(done, subprocess.CompletedProcess)
     assert (done.returncode, done.stderr) == (2, "nothing is running; `camgraph run GRAPH` starts a graph\n")

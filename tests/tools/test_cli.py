@@ -145,7 +145,7 @@ def test_errors_have_their_exit_status(monkeypatch: pytest.MonkeyPatch, error: B
 
 
 def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr("tools.graph_commands.load_graph", broken)

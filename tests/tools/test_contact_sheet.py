@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import EnvironmentProblem, UserError
 from stages.writing.recording import Encoding, Recording, choose_encoder
-from tools.contact_sheet import GAP, SHEET_WIDTH, contact_sheet, main, moments
+from tools.contact_sheet import GAP, SHEET_WIDTH, bar_height, contact_sheet, main, moments
 
 
 def video(path: Path, size: tuple[int, int] = (320, 240), seconds: int = 4) -> Path:
@@ -31,19 +31,23 @@ def test_a_row_per_video_and_a_column_per_moment(tmp_path) -> None:
     sheet = cv2.imread(str(target))
     width = (SHEET_WIDTH - GAP) // 4 - GAP
     heights = round(width * 3 / 4), round(width * 3 / 8)
-    assert sheet.shape == (sum(heights) + 4 * GAP, 4 * (width + GAP) + GAP, 3)
-    for top in (GAP, heights[0] + 3 * GAP):
+    bars = [bar_height(height, width) for height in heights]
+    assert sheet.shape == (sum(heights) + sum(bars) + 4 * GAP, 4 * (width + GAP) + GAP, 3)
+    for top in (GAP + bars[0], heights[0] + sum(bars) + 3 * GAP):
         levels = [int(sheet[top + 60, GAP + width // 2 + column * (width + GAP)].mean()) for column in range(4)]
         assert levels == pytest.approx([40, 80, 120, 160], abs=4)
     assert not list(tmp_path.glob("*.part"))
 
 
-def test_the_name_stands_in_the_first_picture(tmp_path) -> None:
+def test_name_and_moment_stand_above_the_pictures_and_cover_nothing(tmp_path) -> None:
     target = tmp_path / "sheet.png"
     contact_sheet([video(tmp_path / "front.mp4", seconds=2)], target, columns=2)
     sheet = cv2.imread(str(target))
-    assert (sheet[-40:, :120] > 180).any(), "light letters on grey 40"
-    assert not (sheet[:-60, 10:700] > 180).any()
+    width = (SHEET_WIDTH - GAP) // 2 - GAP
+    bar = bar_height(round(width * 3 / 4), width)
+    for left in (GAP, 2 * GAP + width):
+        assert (sheet[GAP : GAP + bar, left : left + 250] > 180).any(), "light letters on grey 40"
+    assert not (sheet[GAP + bar :] > 180).any()
 
 
 def test_a_video_of_one_picture_fills_its_row(tmp_path) -> None:

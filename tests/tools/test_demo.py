@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+import tempfile
 from pathlib import Path
 
 import av
@@ -11,9 +13,12 @@ import cv2
 import pytest
 import yaml
 
+from pipeline.disk import try_lock
 from pipeline.graph import load_graph
+from pipeline.run_folder import RunFolder
 from tools.configs import config_path
-from tools.demo import PORT, SECONDS, demo_graph
+from tools.demo import CAMERAS as CAMERA_COUNT
+from tools.demo import FPS, PORT, SECONDS, _free_name, _how_long, gpu_graph, kept_graph, sending_graph
 
 CAMERAS = ["north", "east", "south", "west"]
 
@@ -24,18 +29,35 @@ def test_the_graph_is_right(pulled_model: Path, short_clip: Path) -> None:
     assert {camera.settings.duration_s for camera in graph.cameras.values()} == {SECONDS}
 
 
+def test_the_demo_says_what_it_will_do_and_how_long_that_takes() -> None:
+    assert _how_long(20, 2) == "watching 4 cameras for 20 s each, 800 frames: about 2 min on 2 quiet cores"
+    assert _how_long(3, 8) == "watching 4 cameras for 3 s each, 120 frames: about 13 s on 8 quiet cores"
+    assert (len(CAMERAS), 10) == (CAMERA_COUNT, FPS)
+
+
 def test_the_demo_changes_its_graph_in_two_places_only() -> None:
     text = config_path("demo.yaml").read_text()
-    changed = demo_graph(text, "tcp://127.0.0.1:1234", 3)
+    changed = kept_graph(text, "tcp://127.0.0.1:1234", 3)
     different = [(a, b) for a, b in zip(text.splitlines(), changed.splitlines(), strict=True) if a != b]
     assert [b for _, b in different] == [
         "camera_defaults: {duration_s: 3}",
+        '  alarm: {use: sink_socket, from: actions, with: {address: "tcp://127.0.0.1:1234", listen: true}}',
+    ]
+    ran = sending_graph(changed)
+    assert [b for a, b in zip(changed.splitlines(), ran.splitlines(), strict=True) if a != b] == [
         '  alarm: {use: sink_socket, from: actions, with: {address: "tcp://127.0.0.1:1234"}}',
     ]
-    assert demo_graph(text, f"tcp://127.0.0.1:{PORT}", SECONDS) == text
+    assert kept_graph(text, f"tcp://127.0.0.1:{PORT}", SECONDS) == text
+    on_gpu = gpu_graph(text)
+    assert [b for a, b in zip(text.splitlines(), on_gpu.splitlines(), strict=True) if a != b] == [
+        '    with: {model: "asset:movenet-multipose.onnx", providers: [cuda, cpu]}',
+    ]
 
 
-def test_the_demo_leaves_what_it_says(pulled_model: Path, short_clip: Path, camgraph, tmp_path: Path) -> None:
+@pytest.mark.timeout(900)
+def test_the_demo_leaves_what_it_says_and_a_graph_that_runs_again(
+    pulled_model: Path, short_clip: Path, camgraph, tmp_path: Path
+) -> None:
     out = tmp_path / "d"
     (out / "videos").mkdir(parents=True)
     (out / "demo.yaml").touch()
@@ -49,27 +71,62 @@ def test_the_demo_leaves_what_it_says(pulled_model: Path, short_clip: Path, camg
             other.listen()
         except OSError:
             pass
-        done = camgraph("demo", "--out", out, "--seconds", 3)
+        done = camgraph("demo", "--out", out, "--seconds", 2)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
-    assert "4 cameras" not in done.stderr
+    assert done.stdout.splitlines()[0].startswith("watching 4 cameras for 2 s each, 80 frames: about ")
+    assert "100 %" in done.stderr
     for camera in CAMERAS:
         with av.open(str(out / "videos" / f"{camera}.mp4")) as video:
-            assert sum(1 for _ in video.decode(video=0)) == 30
+            assert sum(1 for _ in video.decode(video=0)) == 20
         assert f"\n{camera}" in done.stderr
     assert (out / "videos" / "mine.mp4").exists()
     events = (out / "events.jsonl").read_text().splitlines()
     received = (out / "socket.jsonl").read_text().splitlines()
     assert sorted(events) == sorted(received)
-    assert len(events) >= 4, "people enter the junction and walk on the lawn in these seconds"
+    assert len(events) >= 2, "people enter the junction and walk on the lawn in these seconds"
     assert {json.loads(line)["data"]["camera"] for line in events} <= set(CAMERAS)
     times = [json.loads(line)["time"] for line in events]
     assert times == sorted(times)
     sheet = cv2.imread(str(out / "contact-sheet.png"))
     assert sheet.shape[1] > 1500
     assert f"{len(events)} lines that another program received over TCP, the same as in events.jsonl" in done.stdout
-    assert yaml.safe_load((out / "demo.yaml").read_text())["camera_defaults"] == {"duration_s": 3}
-    assert camgraph("check", out / "demo.yaml").returncode == 0
+    assert yaml.safe_load((out / "demo.yaml").read_text())["camera_defaults"] == {"duration_s": 2}
+    # Nobody receives what the graph sends when somebody runs it later.
+    assert f" run {out}/demo.yaml\n" in done.stdout
+    again = camgraph("run", out / "demo.yaml")
+    assert again.returncode == 0, again.stderr
+    assert (out / "events.jsonl").read_text().splitlines() == events
+
+
+def test_a_demo_beside_a_run_called_demo_takes_another_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # paths of sockets are short
+        monkeypatch.setenv("CAMGRAPH_RUN_DIR", f"{folder}/runs")
+        assert _free_name() == "demo"
+        first = RunFolder("demo")
+        assert _free_name() == "demo-2"
+        second = RunFolder("demo-2")
+        assert _free_name() == "demo-3"
+        assert capsys.readouterr().err.splitlines()[-1] == "a run called demo is going on: this one is called demo-3"
+        first.close()
+        second.close()
+        assert _free_name() == "demo"
+
+
+def test_two_demos_do_not_write_into_one_folder(camgraph, tmp_path: Path) -> None:
+    out = tmp_path / "d"
+    out.mkdir()
+    (out / "demo.yaml").touch()
+    (out / "events.jsonl").write_text("of the other\n")
+    other = os.open(out, os.O_RDONLY)
+    assert try_lock(other)
+    done = camgraph("demo", "--out", out)
+    os.close(other)
+    assert done.returncode == 2
+    assert done.stderr == f"{out}: another demo is writing into this folder; wait for it, or name another with --out\n"
+    assert (out / "events.jsonl").read_text() == "of the other\n"
 
 
 def test_a_folder_that_cannot_be_written_is_said(camgraph, tmp_path: Path) -> None:

@@ -14,18 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from tools.console import console_of_output
 from tools.live_table import (
     PlainLines,
     Status,
     Summary,
-    console_of_output,
     line_every_s,
     new_events,
     render,
     render_summary,
 )
 from tools.run_status import EventStatus
-from tools.status_view import clean, clock, moment, section_lines, shares, troubles
+from tools.status_view import clock, moment, section_lines, shares, troubles
 
 
 def answer(cameras: int = 4, stages: int = 8, events: int = 8) -> dict[str, object]:
@@ -182,7 +182,7 @@ def test_names_that_others_wrote_move_no_cursor_and_set_no_colour() -> None:
     text = shown(render(Status.from_json(data)))
     assert "\x1b" not in text
     assert "\x07" not in text
-    assert "?[2Jevil??" in text
+    assert r"\x1b[2Jevil\r\n" in text
     assert "[red]x[/red]" in text
 
 
@@ -361,7 +361,7 @@ def test_an_events_time_is_short() -> None:
     assert moment("1970-01-01T02:01:01.500Z") == "02:01:01.500"
     now = datetime(2026, 3, 1, 12, 30, 5, tzinfo=UTC)
     assert moment("2026-03-01T12:30:05.250Z") == now.astimezone().strftime("%H:%M:%S")
-    assert moment("00:07.5\x1b") == "00:07.5?"
+    assert moment("00:07.5\x1b") == r"00:07.5\x1b"
 
 
 @pytest.mark.parametrize(("state", "in_trouble"), [("done", False), ("stopped", False), ("failed", True)])
@@ -373,4 +373,17 @@ def test_a_camera_that_is_over_has_no_age_and_is_no_trouble(state: str, in_troub
 
 def test_small_words() -> None:
     assert [clock(seconds) for seconds in (0, 59.9, 3600, 100_000)] == ["0:00:00", "0:00:59", "1:00:00", "27:46:40"]
-    assert clean("Tür 1\t\x1b[0m") == "Tür 1??[0m"
+
+
+def test_a_run_of_files_has_a_bar_and_each_file_its_share() -> None:
+    data = answer()
+    data["progress"] = {"done": 0.5, "left_s": 65.0}
+    data["cameras"]["cam0"]["done"] = 0.25  # type: ignore[index]
+    lines = shown(render(Status.from_json(data))).splitlines()
+    assert lines[1] == "━" * 40 + "  50 %, about 0:01:05 left"
+    assert lines[3].split()[:5] == ["camera", "state", "fps", "frames", "read"]
+    assert lines[4].split()[:5] == ["cam0", "running", "3.5", "200", "25%"]
+    assert lines[5].split()[4] == "-"
+    out = io.StringIO()
+    PlainLines(Console(file=out, width=200), lambda: 0.0).show(Status.from_json(data))
+    assert "50 %, about 0:01:05 left" in out.getvalue()

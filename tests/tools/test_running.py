@@ -8,6 +8,7 @@ import pytest
 
 from pipeline.errors import UserError
 from pipeline.graph import load_plan
+from pipeline.paths import runs_folder
 from pipeline.run_folder import RunFolder, running
 from tools.running import _summary, run_plan
 
@@ -38,7 +39,7 @@ def test_two_runs_of_one_name_would_share_an_outbox(
         other.close()
     assert run_plan(plan, quiet=True) == 0
     assert len((tmp_path / "out").read_text().splitlines()) == 3
-    assert "own-name" not in running()
+    assert "own-name" not in running(runs_folder())
 
 
 EVENTS = """

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -61,9 +62,32 @@ def test_a_video_becomes_events_and_a_video(camgraph, short_clip: Path, pulled_m
     with av.open(str(tmp_path / "out" / "v" / "square.mp4")) as video:
         assert sum(1 for _ in video.decode(video=0)) == 25
     assert f"{tmp_path}/events.jsonl" in done.stderr
-    assert f"{name}: 25 frames in 0:00:" in done.stderr
+    assert f"{name}: 25 frames in " in done.stderr
     assert "looking at how large people are" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_video_of_an_earlier_run_stays_until_told_otherwise(
+    camgraph, short_clip: Path, pulled_model, tmp_path: Path, name
+) -> None:
+    def watched(*more: str) -> str:
+        few = ("--size", 256, "--max-fps", 1, "--single-process")
+        asked = ("watch", short_clip, *few, "--video", "v", "--name", name)
+        done = camgraph(*asked, *more, COLUMNS="300")
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    told = "v: a camera that has a video there gets another one, with a number (--overwrite replaces it)\n"
+    assert told not in watched()
+    first = (tmp_path / "v" / "square.mp4").read_bytes()
+    second = watched()
+    assert told in second
+    assert f"{tmp_path}/v/square.2.mp4" in second, "the summary says where it is"
+    assert (tmp_path / "v" / "square.mp4").read_bytes() == first
+    third = watched("--overwrite")
+    assert told not in third
+    assert f"{tmp_path}/v/square.mp4" in third
+    assert sorted(path.name for path in (tmp_path / "v").iterdir()) == ["square.2.mp4", "square.mp4"]
 
 
 def test_the_printed_graph_is_what_runs(camgraph, short_clip, pulled_model, tmp_path: Path, name) -> None:
@@ -101,12 +125,36 @@ def test_pictures_go_to_standard_output_and_nothing_else_does(
     assert (alone.returncode, alone.stdout) == (0, done.stdout)
 
 
+def test_photographs_are_judged_one_by_one(camgraph, short_clip, pulled_model, tmp_path: Path, name) -> None:
+    (tmp_path / "photos").mkdir()
+    with av.open(str(short_clip)) as video:
+        for place, frame in zip(("door", "hall", "yard"), video.decode(video=0), strict=False):
+            cv2.imwrite(str(tmp_path / "photos" / f"{place}.png"), frame.to_ndarray(format="bgr24"))
+    rest = ("--size", 768, "--name", name)
+    done = camgraph("watch", "photos", "--events", "-", *rest, COLUMNS="300")
+    assert done.returncode == 0, done.stderr
+    assert "photos: photographs, each judged by itself" in done.stderr
+    assert "cannot be true" not in done.stderr
+    data = [json.loads(line)["data"] for line in done.stdout.splitlines()]
+    assert {one["frame"]["seq"] for one in data} == {0, 1, 2}, "there are people in each of them"
+    assert {one["phase"] for one in data} == {"single"}
+    assert all(one["evidence"] and one["people"] for one in data)
+    (tmp_path / "slow.yaml").write_text("version: 1\nrules: [{id: slow, when: score > 0, for: 1s}]\n")
+    printed = camgraph("watch", "photos", "--rules", "slow.yaml", "--print-graph", *rest)
+    (tmp_path / "graph.yaml").write_text(printed.stdout)
+    checked = camgraph("check", "graph.yaml")
+    assert checked.returncode == 0, checked.stderr
+    assert "photos: 3 photographs, each judged by itself" in checked.stdout
+    assert "actions: the rule slow cannot be true of photos: it asks for `for: 1s`" in checked.stdout
+
+
 def test_events_come_behind_those_that_are_there_until_told_otherwise(
     camgraph, short_clip, pulled_model, tmp_path: Path, name
 ) -> None:
     kept = '{"id": "kept"}\n'
     (tmp_path / "e.jsonl").write_text(kept)
-    asked = ("watch", short_clip, "--size", 256, "--max-fps", 1, "--events", "e.jsonl", "--name", name)
+    few = ("--size", 256, "--max-fps", 1, "--single-process")
+    asked = ("watch", short_clip, *few, "--events", "e.jsonl", "--name", name)
     done = camgraph(*asked)
     assert done.returncode == 0, done.stderr
     assert "e.jsonl: new events come behind those that stand there (--overwrite begins anew)\n" in done.stderr
@@ -123,7 +171,7 @@ def test_what_is_damaged_of_a_video_is_said_also_when_quiet(
     middle = len(data) // 2
     data[middle : middle + len(data) // 8] = b"\x5a" * (len(data) // 8)
     (tmp_path / "hurt.mp4").write_bytes(data)
-    done = camgraph("watch", "hurt.mp4", "--size", 256, "--quiet", "--name", name)
+    done = camgraph("watch", "hurt.mp4", "--size", 256, "--quiet", "--single-process", "--name", name)
     assert (done.returncode, done.stdout) == (0, "")
     [line] = done.stderr.splitlines()
     assert re.search(r"pictures_damaged +.*camera=hurt damaged=[1-9][0-9]* of=25", line)
@@ -136,7 +184,9 @@ def test_what_is_damaged_of_a_video_is_said_also_when_quiet(
         (["CLIP", "rtsp:/v:geheim@h/x"], "SOURCE 2: no such file, and no address either: an address has two slashes"),
         (["no.mp4"], "no such file or folder: {}/no.mp4"),
         (["rules.yaml"], "{}/rules.yaml: cannot be read as a video"),
-        (["."], "{}: no pictures in this folder"),
+        (["."], "{}: this folder holds neither videos nor pictures"),
+        (["*.mp4"], "nothing fits this pattern"),
+        (["77"], "77: the camera /dev/video77 is meant, and there is no such device ("),
         (["CLIP", "rtsp://v:geheim@127.0.0.1/x"], "live cameras (rtsp://***@127.0.0.1/x) and files ("),
         (["CLIP", "--events", "."], "--events: {}: is a folder, expected a file"),
         (["CLIP", "--events", "/nowhere/e.jsonl"], "--events: /nowhere: no such folder"),
@@ -164,6 +214,24 @@ def test_mistakes_are_told_before_anything_runs(
     assert "Traceback" not in done.stderr
     assert "geheim" not in done.stderr
     assert not (tmp_path / "events.jsonl").exists()
+
+
+def test_a_pattern_in_quotes_is_filled_in_and_nothing_is_left_of_a_run(
+    camgraph, short_clip: Path, pulled_model, tmp_path: Path, name
+) -> None:
+    (tmp_path / "clips").mkdir()
+    for file in ("a.mp4", "b.mp4"):
+        shutil.copy(short_clip, tmp_path / "clips" / file)
+    asked = ("--rules", "rules.yaml", "--size", 512, "--max-fps", 1, "--name", name)
+    done = camgraph("watch", "clips/*.mp4", *asked)
+    assert done.returncode == 0, done.stderr
+    assert set(actions((tmp_path / "events.jsonl").read_text())) == {("a", "seen"), ("b", "seen")}
+    (tmp_path / "clips" / "notes.txt").write_text("dear diary")
+    done = camgraph("watch", "clips", *asked, "--overwrite", "--single-process")
+    assert done.returncode == 0, done.stderr
+    assert "clips: 2 of its files are watched, a camera each; left out: notes.txt\n" in done.stderr
+    assert set(actions((tmp_path / "events.jsonl").read_text())) == {("a", "seen"), ("b", "seen")}
+    assert list((tmp_path / "state" / "camgraph").iterdir()) == []
 
 
 def test_a_model_that_finds_no_keypoints_is_refused(camgraph, test_data: Path) -> None:
@@ -198,13 +266,42 @@ def test_an_interrupt_while_it_starts_is_no_error(short_clip: Path, pulled_model
     command = [sys.executable, "-m", "tools.cli", "watch", short_clip, "--size", "256", "--events", "-", "--name", name]
     child = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
     until = time.monotonic() + 60
-    while len(Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()) < 3:
+    while len(Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()) < 4:
         assert child.poll() is None
         assert time.monotonic() < until
     os.killpg(child.pid, signal.SIGINT)
     _, told = child.communicate(timeout=60)
     assert child.returncode == 130, told
     assert "Traceback" not in told
+
+
+@pytest.mark.parametrize("source", ["a file", "http://127.0.0.1:1/x"])
+def test_what_a_killed_one_has_left_is_removed_by_the_next(
+    camgraph, short_clip: Path, pulled_model, tmp_path: Path, name, source: str
+) -> None:
+    """Which has another events file, and so nothing in common with it."""
+    watched = str(short_clip) if source == "a file" else source
+    command = [sys.executable, "-m", "tools.cli", "watch", watched, "--size", "256", "--events", "killed.jsonl"]
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+    state, until = tmp_path / "state" / "camgraph", time.monotonic() + 120
+    with (tmp_path / "said").open("w") as said:
+        child = subprocess.Popen([*command, "--name", name], cwd=tmp_path, env=environment, stderr=said, stdout=said)
+        try:
+            while not list(state.glob("*/outbox.sqlite")):
+                assert child.poll() is None, (tmp_path / "said").read_text()
+                assert time.monotonic() < until
+                time.sleep(0.02)
+            processes = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()
+        finally:
+            child.kill()
+            child.wait()
+    while any(Path(f"/proc/{process}").exists() for process in processes):
+        assert time.monotonic() < until, "its processes end by themselves"
+        time.sleep(0.02)
+    assert [path.name for path in state.glob("*/lock")] == ["lock"]
+    done = camgraph("watch", short_clip, "--size", 256, "--max-fps", 1, "--events", "-", "--name", f"{name}-2")
+    assert done.returncode == 0, done.stderr
+    assert list(state.iterdir()) == []
 
 
 class Live(BaseHTTPRequestHandler):
@@ -268,6 +365,21 @@ def test_a_live_camera_is_watched_until_interrupted_and_its_password_is_shown_no
     assert re.search(rf"^{name}: \d+ frames", told, re.MULTILINE)
     assert "heim" not in told + json.dumps(status)
     assert not (runs_folder() / name).exists()
+
+
+def test_passwords_may_come_from_a_file(camgraph, pulled_model, tmp_path: Path, name) -> None:
+    (tmp_path / "door.env").write_text(f"DOOR={SECRET}\n")
+    (tmp_path / "door.env").chmod(0o644)
+    asked = ("watch", "http://viewer:${DOOR}@127.0.0.1:1/x", "--print-graph", "--name", name)
+    refused = camgraph(*asked)
+    assert (refused.returncode, "the environment variable DOOR is not set" in refused.stderr) == (2, True)
+    printed = camgraph(*asked, "--env-file", "door.env")
+    assert printed.returncode == 0, printed.stderr
+    assert "http://viewer:${DOOR}@127.0.0.1:1/x" in printed.stdout
+    assert SECRET not in printed.stdout + printed.stderr
+    assert "door.env holds secrets, and has mode 0644" in printed.stderr
+    (tmp_path / "g.yaml").write_text(printed.stdout)
+    assert camgraph("check", "g.yaml", "--env-file", "door.env").returncode == 0
 
 
 @pytest.mark.parametrize("processes", [(), ("--single-process",)])

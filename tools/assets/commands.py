@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 
 import click
 
 from pipeline.paths import asset_folder
 from tools.assets.catalogue import CATALOGUE, Asset, find
 from tools.assets.pull import asset_path, pull, state
+from tools.screen import rewrite_line
 
 _LINE_EVERY_S = 5.0
 _UPDATE_EVERY_S = 0.5
@@ -31,7 +33,7 @@ class Reporter:
             self.done()
         self._what, self._shown_at = what, now
         line = f"taking {what}{_amount(got, expected)}"
-        click.echo(f"\r\x1b[K{line}" if self._terminal else line, nl=not self._terminal, err=True)
+        (rewrite_line if self._terminal else partial(click.echo, err=True))(line)
 
     def done(self) -> None:
         """End the line that is being rewritten."""
@@ -41,8 +43,10 @@ class Reporter:
 
 
 def _amount(got: int, expected: int) -> str:
+    if expected and got >= expected:  # pip looks into what it has downloaded, for half a minute on a slow machine
+        return f": all {expected / 1e6:.0f} MB are here, and are being unpacked"
     if expected:
-        return f": {min(got, expected) / 1e6:.0f} of {expected / 1e6:.0f} MB"
+        return f": {got / 1e6:.0f} of {expected / 1e6:.0f} MB"
     return f": {got / 1e6:.0f} MB" if got >= 1e6 else ""
 
 

@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from pipeline.disk import lock, sync_folder, try_lock
+from pipeline.disk import lock, open_regular, sync_folder, try_lock
 from pipeline.errors import EnvironmentProblem
-from pipeline.paths import asset_folder
+from pipeline.paths import asset_folder, what_moves_assets
 from tools.assets.archive import Progress, check_sha256, fetch, read_members
 from tools.assets.catalogue import Asset, find
 
@@ -33,12 +33,16 @@ def asset_path(name: str) -> Path:
 
 
 def state(name: str, sha256: str) -> State:
-    """What a file of the cache folder is, by its content."""
+    """What a file of the cache folder is, by its content. Raises EnvironmentProblem where it cannot be read."""
     try:
         with (asset_folder() / name).open("rb") as file:
             return "ready" if hashlib.file_digest(file, "sha256").hexdigest() == sha256 else "damaged"
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return "missing"
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"{asset_folder()}: cannot read {name} there: {error.strerror or error}; {what_moves_assets()}"
+        ) from None
 
 
 def pull(asset: Asset, progress: Progress, *, force: bool = False) -> bool:
@@ -55,7 +59,9 @@ def pull(asset: Asset, progress: Progress, *, force: bool = False) -> bool:
             _pull(asset, work, progress, force=force)
             return True
     except OSError as error:
-        raise EnvironmentProblem(f"{folder}: cannot keep {asset.name} there: {error.strerror or error}") from error
+        raise EnvironmentProblem(
+            f"{folder}: cannot keep {asset.name} there: {error.strerror or error}; {what_moves_assets()}"
+        ) from error
 
 
 def _pull(asset: Asset, work: Path, progress: Progress, *, force: bool) -> None:
@@ -84,11 +90,14 @@ def _keep(work: Path, name: str, data: bytes) -> None:
 
 @contextmanager
 def _locked(folder: Path, asset: Asset, progress: Progress) -> Iterator[None]:
-    with (folder / ".lock").open("w") as file:
-        if not try_lock(file.fileno()):
+    descriptor = open_regular(folder / ".lock", os.O_RDWR | os.O_CREAT)
+    try:
+        if not try_lock(descriptor):
             progress(f"{asset.name}, after another pull that is going on", 0, 0)
-            lock(file.fileno())
+            lock(descriptor)
         yield
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -12,6 +12,10 @@ from tools.nvidia_smi import GPUS, Gpu, Version, cuda_of, gpus_of, version_of
 
 _DRIVER = Path("/proc/driver/nvidia/version")
 _ASK_S = 20.0
+_DRIVERS = {12: "525 or later", 13: "580 or later"}
+"""For each CUDA, the drivers that run it. Source: the release notes of CUDA."""
+_RUNTIMES = {12: "onnxruntime-gpu[cuda,cudnn]>=1.24,<1.27"}
+"""For each CUDA of a driver, the ONNX Runtime that was built for it, if it is not the newest."""
 _NO_GPU = "nvidia-smi -L shows what the driver sees; in a container: docker run --gpus all"
 
 Ask = Callable[[Sequence[str]], str]
@@ -71,7 +75,7 @@ def look_at_cuda(nvidia: Nvidia, built_for: str) -> Iterator[Finding]:
         return
     if wanted is None:
         found, cure = "this ONNX Runtime was built without CUDA", "pip uninstall -y onnxruntime; "
-        yield Finding("warning", "cuda", found, f"{cure}pip install 'onnxruntime-gpu[cuda,cudnn]'")
+        yield Finding("warning", "cuda", found, f"{cure}pip install 'camgraph[cuda]'")
     elif nvidia.cuda is None:
         found = f"nvidia-smi does not say which CUDA the driver runs; this ONNX Runtime was built for {built_for}"
         yield Finding("warning", "cuda", found, "look at the head of what nvidia-smi prints")
@@ -83,8 +87,9 @@ def _compared(driver: Version, wanted: Version) -> Finding:
     found = f"the driver runs CUDA up to {_dotted(driver)}, this ONNX Runtime was built for {_dotted(wanted)}"
     if driver[0] >= wanted[0]:
         return Finding("ok", "cuda", found)
-    cure = f"install a driver for CUDA {wanted[0]}, or an onnxruntime-gpu that was built for CUDA {driver[0]}"
-    return Finding("wrong", "cuda", found, cure)
+    newer = f"install a driver for CUDA {wanted[0]} ({_DRIVERS.get(wanted[0], 'see its release notes')})"
+    older = f"pip install '{_RUNTIMES[driver[0]]}'" if driver[0] in _RUNTIMES else ""
+    return Finding("wrong", "cuda", found, f"{newer}, or {older}" if older else newer)
 
 
 def _dotted(version: Version) -> str:

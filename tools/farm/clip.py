@@ -202,6 +202,10 @@ def _size(settings: ClipSettings, width: int, height: int) -> tuple[int, int]:
 
 def clip_path(path: Path) -> str:
     """A file as settings name it. Raises UserError where there is none."""
-    if not path.is_file():
+    try:
+        there = path.is_file()
+    except PermissionError:
+        raise UserError(f"{path}: no permission to look at it") from None
+    if not there:
         raise UserError(f"{path}: expected a video, got no such file")
     return str(path.resolve())

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipeline.errors import EXIT_GAVE_UP, CamgraphError
+from pipeline.errors import EXIT_DONE, CamgraphError
 from tools.farm import Farm
 from tools.farm.gstreamer import GStreamerServer, what_is_missing
 from tools.live_faults.cameras import CLIP, FPS, USER, WRONG, Patient, kinds, settings_of
@@ -57,7 +57,7 @@ class FaultProof:
     died: list[str] = field(default_factory=list)
     unpaired: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
-    status: int = EXIT_GAVE_UP
+    status: int = EXIT_DONE
     broke: str = ""
     left: list[str] = field(default_factory=list)
     seconds: float = 0.0
@@ -78,8 +78,8 @@ class FaultProof:
         found += [f"a process died: {what}" for what in self.died]
         found += [f"one loss is one `lost` and one `back`: {what}" for what in self.unpaired]
         found += [f"left over: {what}" for what in self.left]
-        # One camera was never to be had, and that is said.
-        if self.status != EXIT_GAVE_UP or len(self.said) != 1 or WRONG not in self.said[0]:
+        # One camera was never to be had: that is reported, and the run was stopped in order.
+        if self.status != EXIT_DONE or len(self.said) != 1 or WRONG not in self.said[0]:
             found.append(f"the run ended with {self.status} and said {self.said}")
         return found
 

@@ -58,10 +58,12 @@ def inspect(file: str, providers: str, saved: Path | None, **options: Any) -> No
     names = () if providers == "auto" else provider_names(providers)
     found = inspection.inspect(model)
     click.echo("\n".join(inspection.lines(found)))
-    click.echo()
-    choice = Choice(names, {}) if names else _automatic(model)
-    running = inspection.open_on(model, choice.providers)
-    click.echo("\n".join(inspection.placement_lines(running, found.work)))
+    choice, running = Choice(names, {}), None
+    if not found.too_large:
+        click.echo()
+        choice = choice if names else _automatic(model)
+        running = inspection.open_on(model, choice.providers)
+        click.echo("\n".join(inspection.placement_lines(running, found.work)))
     if saved is not None:
         save(saved, inspection_record.as_json(found, running, choice.passed_over))
 

@@ -44,7 +44,7 @@ def _camera(source: str) -> Camera:
         raise UserError(
             "--frames: expected a video, a folder of pictures, a picture or a camera's address, got nothing"
         )
-    if addresses.is_live(source) and (wrong := inspection.what_is_wrong(source, Path.cwd())):
+    if wrong := inspection.what_is_wrong(source, Path.cwd()):  # FFmpeg opens a file in another process first
         raise UserError(f"--frames {redact_url(source)}: {wrong}")
     return Camera.model_validate({"url": source})
 

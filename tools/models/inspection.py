@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from pipeline.errors import UserError
 from stages.inference.engine import Opened, ProviderName
 from stages.inference.flops import Work, work_of
 from stages.inference.model_files import sha256_of, stored_bytes
-from stages.inference.model_safety import checked_model
+from stages.inference.model_safety import checked_model, too_large_to_analyse
 from stages.inference.opening import Asked, open_model
 from stages.inference.placed_work import work_shares
 from stages.vision.foreign_text import shown
@@ -20,6 +21,7 @@ from stages.vision.recognition import Port, Reading, Signature
 from tools.models.statement import NOTHING_STATED, StatedModel
 
 _USUAL_SIZE = (640, 640)
+_SHOWN_ENTRIES = 100
 _SHOWN_METADATA = 200
 """Characters of a value."""
 
@@ -43,6 +45,8 @@ class Inspection:
     reading: Reading | str
     size: tuple[int, int]
     work: Work
+    too_large: str = ""
+    """Why it is not said how much it calculates, and who runs it."""
 
 
 def inspect(stated: StatedModel) -> Inspection:
@@ -67,6 +71,7 @@ def inspect(stated: StatedModel) -> Inspection:
         reading,
         size,
         Work() if isinstance(contract, str) else work_of(model, {contract.name: contract.shape(1, *size[::-1])}),
+        too_large_to_analyse(model),
     )
 
 
@@ -100,7 +105,7 @@ def lines(found: Inspection) -> Iterator[str]:
 
 def _lines(found: Inspection) -> Iterator[str]:
     yield f"{found.path}  {found.file_bytes / 1e6:.1f} MB  sha256 {found.sha256}"
-    opsets = ", ".join(f"{domain} {version}" for domain, version in found.opsets.items())
+    opsets = _few(f"{domain} {version}" for domain, version in found.opsets.items())
     yield f"made by {found.producer}; opset {opsets}; {found.parameters / 1e6:.2f} million parameters"
     yield from _ports("input", found.signature.inputs)
     yield from _ports("output", found.signature.outputs)
@@ -111,8 +116,10 @@ def _lines(found: Inspection) -> Iterator[str]:
     if found.signature.metadata:
         yield ""
         yield "metadata"
-        for key, value in found.signature.metadata.items():
+        for key, value in islice(found.signature.metadata.items(), _SHOWN_ENTRIES):
             yield f"  {key}: {value if len(value) <= _SHOWN_METADATA else value[:_SHOWN_METADATA] + ' ...'}"
+        if (more := len(found.signature.metadata) - _SHOWN_ENTRIES) > 0:
+            yield f"  and {more:,} more"
 
 
 def _ports(kind: str, ports: tuple[Port, ...]) -> Iterator[str]:
@@ -150,10 +157,19 @@ def _picture(contract: InputContract, reading: Reading | str) -> str:
 
 
 def _calculation(found: Inspection) -> Iterator[str]:
+    if found.too_large:
+        yield f"{found.too_large}; so it is not said how much it calculates, and who runs it"
     if found.work.nodes:
         yield _amount(found.work, found.size)
-    operators = ", ".join(f"{name} {count}" for name, count in found.operators.most_common())
+    operators = _few(f"{name} {count}" for name, count in found.operators.most_common())
     yield f"{found.operators.total()} nodes: {operators}"
+
+
+def _few(texts: Iterable[str]) -> str:
+    """Of a model that somebody made to be unreadable, the first ones."""
+    listed = list(texts)
+    more = len(listed) - _SHOWN_ENTRIES
+    return ", ".join(listed[:_SHOWN_ENTRIES]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _amount(work: Work, size: tuple[int, int]) -> str:

@@ -14,15 +14,17 @@ from stages.vision.recognition import Port, Reading
 from tools.models.inspection import Inspection
 
 
-def as_json(found: Inspection, opened: Opened, tried: Mapping[str, str]) -> str:
+def as_json(found: Inspection, opened: Opened | None, tried: Mapping[str, str]) -> str:
     """What is shown of it; ``tried``: providers that `auto` has tried and not taken, and why.
+
+    A model that is too large to analyse was not ``opened``: what only that shows is empty, or null.
 
     ``shares`` are of nodes; ``shares_of_operations`` is null where they are not known, and the total of ``flops`` is a
     lower bound where some nodes' operations are not known.
 
     In the record ``reading`` and ``picture`` are null where they cannot be said; then ``why_not`` says why.
     """
-    shares = opened.engine.placement.shares()
+    placement = opened.engine.placement if opened else None
     record = {
         "kind": "camgraph model inspect",
         "version": 1,
@@ -40,10 +42,11 @@ def as_json(found: Inspection, opened: Opened, tried: Mapping[str, str]) -> str:
         "picture": _said(found.contract),
         "why_not": [text for text in (found.reading, found.contract) if isinstance(text, str)],
         "flops": _work(found),
-        "runs_on": opened.engine.provider,
-        "shares": shares,
-        "shares_of_operations": work_shares(found.work, opened.engine.placement),
-        "passed_over": {**tried, **opened.passed_over},
+        "too_large": found.too_large or None,
+        "runs_on": opened.engine.provider if opened else None,
+        "shares": placement.shares() if placement else {},
+        "shares_of_operations": work_shares(found.work, placement) if placement else None,
+        "passed_over": {**tried, **(opened.passed_over if opened else {})},
     }
     return json.dumps(record, indent=1) + "\n"
 

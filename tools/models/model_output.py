@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,11 +28,10 @@ def written(model: Path, out: Path) -> Iterator[Path]:
     Raises UserError where it cannot be written there, where ``out`` is the ``model`` itself or no model, and where what
     was made does not load; EnvironmentProblem where the disk is full.
     """
-    part = out.with_name(f"{out.name}.{os.getpid()}.part")
+    part = out.with_name(f"{out.name}.{secrets.token_hex(8)}.part")
     check_out(model, out, overwrite=True)  # whoever may not overwrite has asked before
     try:
-        part.unlink(missing_ok=True)
-        part.touch()
+        part.touch(exist_ok=False)  # not through a link that somebody has put there
     except OSError as error:
         raise UserError(f"{out}: cannot be written: {error.strerror}") from None
     try:

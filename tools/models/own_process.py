@@ -35,6 +35,10 @@ def ask(module: str, model: Path, task: Mapping[str, Any], *, limit_s: float, ad
             timeout=limit_s,
             check=False,
         )
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"{model}: a process to run it cannot be started: {error.filename}: {error.strerror}"
+        ) from None
     except subprocess.TimeoutExpired:
         raise EnvironmentProblem(f"{model}: it was not opened and run within {limit_s:g} s: {advice}") from None
     if done.returncode in (EXIT_USER, EXIT_ENVIRONMENT):

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from pipeline.errors import UserError
 from stages.inference.contracts import reading_of
+from stages.inference.pixel_folding import Normalisation
 from stages.vision.model_contract import InputContract
-from tools.models.pixel_folding import Normalisation
 from tools.models.statement import StatedModel
 
 _OF_MANY_KINDS = ("efficient_nms", "yolo_end2end")

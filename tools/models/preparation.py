@@ -11,6 +11,8 @@ from onnx import ModelProto, TensorProto, helper
 
 from pipeline.errors import UserError
 from stages.inference.contracts import reading_of
+from stages.inference.node_writer import NodeWriter
+from stages.inference.pixel_folding import NOTHING_NORMALISED, Normalisation, Scaling, fold_pixels
 from stages.inference.signatures import signature_of_file
 from stages.vision.model_contract import InputContract
 from stages.vision.recognition import Reading, Signature
@@ -18,8 +20,6 @@ from stages.vision.recognition.prepared import FORMAT, PICTURE, SUPPRESSION
 from stages.vision.recognition.reading import Picture
 from tools.models.lighter import whole_model
 from tools.models.model_output import save_model, written
-from tools.models.node_writer import NodeWriter
-from tools.models.pixel_folding import NOTHING_NORMALISED, Normalisation, Scaling, fold_pixels
 from tools.models.pixel_knowledge import check_known, doubts
 from tools.models.statement import NOTHING_STATED, StatedModel, Statement
 from tools.models.suppression_folding import FOLDABLE, LEAST_OPSET, Suppression, columns, fold_suppression

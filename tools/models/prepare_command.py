@@ -45,7 +45,7 @@ def prepare(file: str, out: Path, *, overwrite: bool, **options: Any) -> None:
 
 def _asked(options: dict[str, Any]) -> Asked:
     """What the options ask for. Raises UserError where one is none."""
-    from tools.models.pixel_folding import Normalisation  # noqa: PLC0415
+    from stages.inference.pixel_folding import Normalisation  # noqa: PLC0415
     from tools.models.preparation import Asked  # noqa: PLC0415
     from tools.models.suppression_folding import Suppression  # noqa: PLC0415
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from pipeline.disk import write_whole
 from pipeline.errors import UserError
 
 
@@ -24,33 +26,24 @@ def save(path: Path, text: str) -> None:
         except OSError as error:
             raise _refused(path, error) from None
         return
-    target = path.resolve()
-    part = _beside(target)
     try:
-        part.write_text(text)
-        part.replace(target)
+        write_whole(path.resolve(), text.encode())
     except OSError as error:
         raise _refused(path, error) from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _is_stream(path: Path) -> bool:
     """Such as /dev/stdout: nothing is put in its place."""
-    return path.exists() and not path.is_file()
+    return os.path.exists(path) and not os.path.isfile(path)  # noqa: PTH110, PTH113 - Path's raise
 
 
 def _check(path: Path) -> None:
-    part = _beside(path.resolve())
     try:
-        part.touch()
-        part.unlink()
+        target = path.resolve()
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
     except OSError as error:
         raise _refused(path, error) from None
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(f"{path.name}.{os.getpid()}.part")
 
 
 def _refused(path: Path, error: OSError) -> UserError:

@@ -122,7 +122,7 @@ def orphans(run: str) -> list[str]:
     """Segments of a run that goes on whose owner is dead: whose lock nobody holds."""
     found = []
     for path in SHARED_MEMORY.glob(_segments_of(run)):
-        with contextlib.suppress(FileNotFoundError, BlockingIOError), path.open("rb") as file:
+        with contextlib.suppress(FileNotFoundError, BlockingIOError, PermissionError), path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             found.append(path.name)
     return found

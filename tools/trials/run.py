@@ -111,9 +111,9 @@ class LiveRun:
         return found
 
     def problems(self) -> list[str]:
-        """What it said for people, in words and not as a line of its log."""
+        """Why its exit status is not 0, or what was reported at its end; and whatever is no line of its log."""
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-        return [line for line in lines if line and not line.startswith("{")]
+        return [problem for line in lines if (problem := _problem(line))]
 
     def until(self, condition: Callable[[dict[str, Any]], bool], within_s: float, what: str) -> float:
         """Wait until its status is so; how long that took. Raises TimeoutError, also when the run ends before."""
@@ -151,6 +151,15 @@ class LiveRun:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+
+
+def _problem(line: str) -> str:
+    """What a line of a run with `--json-logs` says of why it failed; "" if it is another line of the log."""
+    try:
+        values = json.loads(line)
+    except ValueError:
+        return line
+    return str(values.get("why", values)) if values.get("event") in ("problem", "failed", "crashed") else ""
 
 
 def is_whole(status: Mapping[str, Any]) -> bool:

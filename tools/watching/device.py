@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 Try = Callable[[Path], str]
 """Why a GPU does not run a model; "" where it does."""
 
-_DRIVERS = (Path("/dev/nvidiactl"), Path("/dev/dxg"))
+_DRIVER = "libcuda.so.1"
 _MOST_THREADS = 64
 _PROBE_S = 120.0
 
@@ -32,12 +33,21 @@ def find_device(model: Path, attempt: Try | None = None) -> Device:
     batches are gathered.
     """
     cpu = Device(("cpu",), 1, min(len(os.sched_getaffinity(0)), _MOST_THREADS))
-    if not any(driver.exists() for driver in _DRIVERS) or not model.is_file():
+    if not has_driver() or not model.is_file():
         return cpu
     problem = (attempt or _why_not)(model)
     if problem:
         return Device(cpu.providers, cpu.batch, cpu.threads, problem)
     return Device(("cuda", "cpu"), 8, 2)
+
+
+def has_driver() -> bool:
+    """Whether NVIDIA's driver is here, in a container as well."""
+    try:
+        ctypes.CDLL(_DRIVER)
+    except OSError:
+        return False
+    return True
 
 
 def _why_not(model: Path) -> str:

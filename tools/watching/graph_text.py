@@ -10,6 +10,7 @@ import yaml
 
 from tools.watching.device import Device
 from tools.watching.models import PoseModel
+from tools.watching.outputs import STANDARD_OUTPUT
 from tools.watching.sources import WatchedCamera
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
@@ -64,7 +65,8 @@ def _stages(watch: Watch) -> Iterator[str]:
     model, device = watch.model, watch.device
     batch = f"batch: {{max: {device.batch}}}, " if device.batch > 1 else ""
     providers = f", providers: [{', '.join(device.providers)}]" if device.providers != ("cpu",) else ""
-    log = f"path: {_quoted(_escaped(watch.events))}" + (", mode: replace" if watch.overwrite else "")
+    replaces = watch.overwrite and watch.events != STANDARD_OUTPUT
+    log = f"path: {_quoted(_escaped(watch.events))}" + (", mode: replace" if replaces else "")
     yield "stages:"
     yield "  capture: {use: capture}"
     if model.size is None and model.why:
@@ -80,8 +82,9 @@ def _stages(watch: Watch) -> Iterator[str]:
     events = "events" if any(camera.live for camera in watch.cameras) else "actions"
     yield f"  log:     {{use: sink_jsonl, from: {events}, with: {{{log}}}}}"
     if watch.videos is not None:
-        path = _quoted(_escaped(watch.videos) + "/{camera}.mp4")
-        yield f"  videos:  {{use: sink_video, from: {{frames: capture, tracks: tracks}}, with: {{path: {path}}}}}"
+        film = f"path: {_quoted(_escaped(watch.videos) + '/{camera}.mp4')}"
+        film += ", overwrite: true" if watch.overwrite else ""
+        yield f"  videos:  {{use: sink_video, from: {{frames: capture, tracks: tracks}}, with: {{{film}}}}}"
 
 
 def _picture(model: PoseModel) -> str:

@@ -22,13 +22,13 @@ def ready_events(text: str, folder: Path) -> bool:
         raise UserError(f"--events {text}: {error.strerror}; name another file") from None
 
 
-def ready_videos(text: str, folder: Path) -> None:
-    """See that videos can be written into this folder. Raises UserError."""
+def ready_videos(text: str, folder: Path) -> bool:
+    """See that videos can be written into this folder; True where some stand there already. Raises UserError."""
     if "{" in text or "}" in text:
         raise UserError(f"--video {text}: a folder's name cannot hold braces here; name another")
-    if (folder / text).is_file():
+    if os.path.isfile(folder / text):  # noqa: PTH113 - Path.is_file raises where a folder may not be entered
         raise UserError(f"--video {text}: is a file, expected a folder; each camera gets a video in it")
-    _ready(f"{text}/camera.mp4", folder, "--video")
+    return any(_ready(f"{text}/camera.mp4", folder, "--video").parent.glob("*.mp4"))
 
 
 def _ready(text: str, folder: Path, option: str) -> Path:

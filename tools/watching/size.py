@@ -13,17 +13,11 @@ in several sizes. Sums of scores over eight frames of each of some clips, at 256
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import av
-import numpy as np
-from numpy.typing import NDArray
-
-from pipeline.errors import UserError
-from stages.reading.opening import open_video
-from stages.reading.pictures import is_album, list_pictures, read_picture
-from stages.reading.pixels import quarter_turns
+from stages.reading import examiner
+from stages.reading.inspection import MEMORY_MB
 from tools.watching.models import MULTIPOSE_SIDE
 
 SIDES = (256, 384, 512, 640, MULTIPOSE_SIDE)
@@ -33,8 +27,6 @@ MIN_SCORE = 0.2
 NEARLY = 0.95
 """A smaller size is as good where it reaches this share of the best."""
 
-U8 = NDArray[np.uint8]
-
 
 def best_side(model: Path, files: Sequence[Path]) -> int:
     """The longer side of the picture in which most is seen of the people in these videos and folders of pictures."""
@@ -43,7 +35,7 @@ def best_side(model: Path, files: Sequence[Path]) -> int:
 
     opened = session(model, threads=len(os.sched_getaffinity(0)))
     each = max(1, LOOKS // len(files))
-    frames = [frame for file in files[:LOOKS] for frame in some_frames(file, each)]
+    frames = [frame for file in files[:LOOKS] for frame in examiner.frames(file, each, MEMORY_MB)]
     seen: dict[int, float] = {}
     for side in SIDES:
         # Small frames are not made larger.
@@ -58,37 +50,3 @@ def choose(seen: Mapping[int, float]) -> int:
     """The smallest side that is nearly as good as the best; the largest where nobody was seen."""
     best = max(seen.values())
     return min(side for side, sum_of_scores in seen.items() if sum_of_scores >= NEARLY * best) if best else max(seen)
-
-
-def some_frames(file: Path, count: int) -> Iterator[U8]:
-    """Frames (H, W, 3) BGR from `count` moments; fewer where the file has fewer, or is damaged."""
-    try:
-        if is_album(file):
-            pictures = list_pictures(file)
-            for index in middles(len(pictures), min(count, len(pictures))):
-                yield _upright(read_picture(pictures[index]))
-        else:
-            yield from _video_frames(file, count)
-    except (UserError, av.FFmpegError, OSError):
-        return
-
-
-def middles(length: int, count: int) -> list[int]:
-    """The middles of `count` equal parts of `length`."""
-    return [length * (2 * number + 1) // (2 * count) for number in range(count)]
-
-
-def _video_frames(file: Path, count: int) -> Iterator[U8]:
-    with open_video(file) as (container, stream):
-        for moment in middles(container.duration or 0, count):
-            # Wherever a keyframe lies before the moment: what is wanted is variety.
-            container.seek(moment)
-            frame = next(container.decode(stream), None)
-            if frame is None:
-                return
-            yield _upright(frame)
-
-
-def _upright(frame: av.VideoFrame) -> U8:
-    turned = np.rot90(frame.to_ndarray(format="bgr24"), quarter_turns(frame))
-    return np.ascontiguousarray(turned, np.uint8)

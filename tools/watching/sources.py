@@ -8,7 +8,6 @@ An address is shown with its password as a variable; where it is not certain whi
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,10 +19,9 @@ from pipeline.graph.variables import substitute
 from pipeline.names import MAX_NAME
 from pipeline.paths import ASSET_PREFIX, resolve
 from pipeline.redaction import redact_url
+from stages.reading import examiner
 from stages.reading.addresses import file_of, is_device, is_live
-from stages.reading.inspection import path_of, what_is_wrong, why_mistyped
-from stages.reading.opening import open_video
-from stages.reading.pictures import is_album
+from stages.reading.inspection import MEMORY_MB, path_of, what_is_wrong, why_mistyped
 
 _LOGIN = re.compile(r"(?P<head>[^:/?#]+://[^:/?#@]*:)(?P<password>[^/?#@]*)(?P<rest>@.*)")
 _VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
@@ -133,9 +131,9 @@ def _wrong(source: str, number: int, folder: Path) -> list[str]:
 def _why_not_opened(source: str, path: Path) -> list[str]:
     try:
         str(path.absolute()).encode()
-        if not is_album(path):
-            with open_video(path):
-                pass
+        found = examiner.examine(path, playlist=False, memory_mb=MEMORY_MB)
+        if found.refused or found.unreadable:
+            return [found.refused or found.unreadable]
     except UnicodeEncodeError:
         return [f"{source!r}: its name is not UTF-8, which a graph must be; rename it, or link to it by another name"]
     except UserError as error:
@@ -144,16 +142,12 @@ def _why_not_opened(source: str, path: Path) -> list[str]:
 
 
 def _way_out(source: str, folder: Path) -> str:
-    """What to give instead of a folder of videos, or of a pattern that no shell has filled in."""
+    """Why a pattern that `one_each` has not filled in is none."""
     try:
-        path = path_of(source, folder)
-        if path.is_dir() and os.access(path, os.R_OK | os.X_OK, effective_ids=True):
-            return f"; videos are named one by one, such as {source}/*.mp4"
-        if not path.exists() and _PATTERN.search(source):
-            return ": nothing fits this pattern"
+        fits_nothing = _PATTERN.search(source) is not None and not path_of(source, folder).exists()
     except (UserError, OSError):
         return ""
-    return ""
+    return ": nothing fits this pattern" if fits_nothing else ""
 
 
 def _mixed(shown: Sequence[str], live: Sequence[bool]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,25 +10,31 @@ from pathlib import Path
 
 import click
 
+from pipeline.env_file import Variables
 from pipeline.errors import UserError
 from pipeline.graph import Graph, parse_graph, plan_of
-from pipeline.paths import ASSET_PREFIX, resolve
+from pipeline.graph.graph_source import GraphSource
+from pipeline.graph.remarks import remarks_alone
+from pipeline.paths import ASSET_PREFIX, lost_home, resolve
 from stages.reading.addresses import is_device
 from stages.rulebook.rule_set import read_rules
 from tools.assets.catalogue import find
 from tools.assets.commands import pull_shown
 from tools.configs import config_path
+from tools.picture_size import DEVICE_SIDE, LOOKING
 from tools.running import run_plan
 from tools.watching.device import Device, find_device
 from tools.watching.graph_text import Watch, graph_text
 from tools.watching.models import PoseModel, model_file, named_model, pose_model
 from tools.watching.outputs import STANDARD_OUTPUT, ready_events, ready_videos
+from tools.watching.photographs import photographs
+from tools.watching.several import one_each
 from tools.watching.size import best_side
 from tools.watching.sources import WatchedCamera, cameras_of
 
 RULES = "watch_rules.yaml"
-DEVICE_SIDE = 384
-"""Of the model's picture for cameras of this machine, before which people sit or stand."""
+PHOTO_RULES = "photo_rules.yaml"
+"""For photographs alone: no rule that needs time to pass."""
 GRAPH_FILE = "camgraph watch --print-graph"
 """What messages call the graph: it is no file, but this shows the lines that they count."""
 
@@ -50,6 +55,7 @@ class Asked:
     print_graph: bool
     name: str
     quiet: bool
+    env_files: tuple[Path, ...] = ()
 
 
 def start(asked: Asked) -> int:
@@ -58,9 +64,17 @@ def start(asked: Asked) -> int:
     What can be wrong is looked at first, what takes long last.
     """
     folder = Path.cwd()
-    cameras = cameras_of(asked.sources, folder, os.environ)
+    variables = Variables(asked.env_files)
+    environ, remarks = variables.anew()
+    several = one_each(asked.sources, folder)
+    for remark in (*remarks, *several.remarks):
+        click.echo(remark, err=True)
+    cameras = cameras_of(several.sources, folder, environ)
+    hidden = _hidden(cameras)
+    environ |= hidden
     model = named_model(asked.model, folder)
-    rules = _rules(asked.rules, folder)
+    alone = photographs(cameras, folder)
+    rules = _rules(asked.rules, folder, PHOTO_RULES if len(alone) == len(cameras) else RULES)
     if not asked.print_graph:
         _ready_outputs(asked, folder)
         _pull_model(model)
@@ -68,11 +82,15 @@ def start(asked: Asked) -> int:
     text = graph_text(_watch(asked, cameras, pose, rules))
     if asked.print_graph:
         if model_file(model).is_file():
-            _graph(text, folder, asked, cameras)
+            _graph(text, folder, asked, environ)
         click.echo(text, nl=False)
         return 0
-    plan = plan_of(_graph(text, folder, asked, cameras))
-    return run_plan(plan, quiet=asked.quiet or _terminal_takes_events(asked), calm=True)
+    graph = _graph(text, folder, asked, environ)
+    for line in (*alone, *remarks_alone(graph)):
+        click.echo(line, err=True)
+    loader = GraphSource(variables.with_environ(hidden))
+    quiet = asked.quiet or _terminal_takes_events(asked)
+    return run_plan(plan_of(graph), quiet=quiet, calm=True, loader=loader)
 
 
 def _pull_model(model: str) -> None:
@@ -81,7 +99,11 @@ def _pull_model(model: str) -> None:
         return
     name = model.removeprefix(ASSET_PREFIX)
     if not sys.stderr.isatty():
-        raise UserError(f"the model {name} is not on this machine; get it with: camgraph assets pull {name}")
+        home = lost_home()
+        raise UserError(
+            f"the model {name} is not on this machine; get it with: camgraph assets pull {name}"
+            + (f"\n{home}" if home else "")
+        )
     asset = find(name)
     click.echo(f"the model {name} is not on this machine: pulling it, once", err=True)
     pull_shown(asset)
@@ -95,7 +117,7 @@ def _watch(asked: Asked, cameras: Sequence[WatchedCamera], model: PoseModel, rul
         device=_device(model.model),
         rules=rules,
         events=asked.events,
-        overwrite=asked.overwrite and asked.events != STANDARD_OUTPUT,
+        overwrite=asked.overwrite,
         videos=asked.video,
         max_fps=asked.max_fps,
         single_process=asked.single_process,
@@ -112,7 +134,7 @@ def _sized(model: PoseModel, cameras: Sequence[WatchedCamera], folder: Path) -> 
     file = model_file(model.model)
     if not file.is_file():
         return model
-    click.echo("looking at how large people are in these pictures (--size spares it)", err=True)
+    click.echo(f"{LOOKING} (--size spares it)", err=True)
     side = best_side(file, [resolve(camera.url.replace("$${", "${"), folder) for camera in cameras])
     return replace(model, max_side=side, why="chosen by a look at these files")
 
@@ -124,30 +146,35 @@ def _device(model: str) -> Device:
     return device
 
 
-def _rules(text: str | None, folder: Path) -> str:
+def _rules(text: str | None, folder: Path, usual: str) -> str:
     """The absolute path of the rules, read once for all of their mistakes. Raises GraphError."""
-    path = config_path(RULES) if text is None else (folder / Path(text).expanduser()).absolute()
+    path = config_path(usual) if text is None else (folder / Path(text).expanduser()).absolute()
     read_rules(path)
     return str(path)
 
 
 def _ready_outputs(asked: Asked, folder: Path) -> None:
-    if asked.video is not None:
-        ready_videos(asked.video, folder)
+    if asked.video is not None and ready_videos(asked.video, folder) and not asked.overwrite:
+        told = "a camera that has a video there gets another one, with a number (--overwrite replaces it)"
+        click.echo(f"{asked.video}: {told}", err=True)
     if ready_events(asked.events, folder) and not asked.overwrite:
         click.echo(f"{asked.events}: new events come behind those that stand there (--overwrite begins anew)", err=True)
 
 
-def _graph(text: str, folder: Path, asked: Asked, cameras: list[WatchedCamera]) -> Graph:
-    secrets: Mapping[str, str] = {key: value for camera in cameras for key, value in camera.variables.items()}
+def _graph(text: str, folder: Path, asked: Asked, environ: Mapping[str, str]) -> Graph:
     return parse_graph(
         text,
         GRAPH_FILE,
         base_folder=folder,
         name=asked.name,
         outbox=_outbox(asked, folder),
-        environ={**os.environ, **secrets},
+        environ=environ,
     )
+
+
+def _hidden(cameras: Sequence[WatchedCamera]) -> dict[str, str]:
+    """The variables that stand for the secrets of the addresses."""
+    return {key: value for camera in cameras for key, value in camera.variables.items()}
 
 
 def _outbox(asked: Asked, folder: Path) -> str:

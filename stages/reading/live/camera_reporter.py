@@ -6,6 +6,7 @@ import threading
 import traceback
 
 from pipeline.stage import CameraState, Context
+from stages.reading.live.turns import Turns
 
 
 class CameraReporter:
@@ -18,6 +19,11 @@ class CameraReporter:
         self._bugs: set[str] = set()
         self._state: CameraState | None = None
         self._lock = threading.Lock()
+
+    @property
+    def turns(self) -> Turns:
+        """Of all processes of this stage that open decoders on a GPU."""
+        return Turns(self._context.state_folder / "decoders.lock", self.alive)
 
     def alive(self) -> None:
         """A sign of life."""

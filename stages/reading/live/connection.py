@@ -22,6 +22,8 @@ from av.video.stream import VideoStream
 from pipeline.stage import Stop
 from stages.reading.camera import Camera
 from stages.reading.live.arrivals import Arrival
+from stages.reading.live.gate.gate import Gate
+from stages.reading.live.gate.web_gate import WebGate
 from stages.reading.live.lifeline import Lifeline
 from stages.reading.live.options import format_of, options_of
 from stages.reading.live.pacing import Pacer
@@ -128,11 +130,11 @@ def why_no_packet(took_s: float, give_up_s: float) -> str:
 
 
 @contextmanager
-def connected(camera: Camera, lifeline: Lifeline) -> Iterator[Connection]:
-    """A connection to this camera. Raises av.FFmpegError, OSError or Dropped where it cannot be had."""
+def connected(camera: Camera, lifeline: Lifeline, gate: Gate | None = None) -> Iterator[Connection]:
+    """A connection to this camera, through its gate. Raises av.FFmpegError, OSError or Dropped where there is none."""
     # FFmpeg has the time to connect, and then as much again to find out what comes.
     with lifeline.lease(2 * camera.connect_s + _MARGIN_S):
-        container = _open(camera)
+        container = _open(camera, gate)
     connection = Connection(container, timeouts_of(camera), lifeline)
     lifeline.heard()
     try:
@@ -141,6 +143,16 @@ def connected(camera: Camera, lifeline: Lifeline) -> Iterator[Connection]:
         connection.close()
 
 
-def _open(camera: Camera) -> InputContainer:
+def _open(camera: Camera, gate: Gate | None) -> InputContainer:
     timeout = (camera.connect_s, timeouts_of(camera).give_up_s)
-    return av.open(camera.url, format=format_of(camera), options=options_of(camera), timeout=timeout)
+    playlist = gate.ask() if isinstance(gate, WebGate) else False
+    try:
+        return av.open(
+            gate.url if gate else camera.url,
+            format=format_of(camera, playlist=playlist),
+            options=options_of(camera, playlist=playlist),
+            timeout=timeout,
+        )
+    except av.ArgumentError:
+        # Of a format that is not on the list, nothing else is said.
+        raise Dropped("it sends something that is no video or picture of a format that camgraph reads") from None

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
+from contextlib import nullcontext
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -68,7 +69,9 @@ class Decoder:
         self._reporter = reporter
         self._log = log
         self._decode = camera.decode
-        self._context, fallback = hardware.context_for(stream, camera.decode)
+        self._turns = reporter.turns
+        with nullcontext() if camera.decode == "cpu" else self._turns.one():
+            self._context, fallback = hardware.context_for(stream, camera.decode, camera.decode_device)
         # One thread for each camera: more cost memory and bring nothing where cameras outnumber cores.
         self._context.thread_type = "NONE"
         self._context.copy_opaque = True
@@ -138,7 +141,9 @@ class Decoder:
     def _decoded(self, packet: Packet[VideoStream]) -> list[VideoFrame]:
         packet.opaque = Ticket(self._number)
         try:
-            frames = self._context.decode(packet)
+            # A device's decoder is opened by the first picture.
+            with nullcontext() if self._placed else self._turns.one():
+                frames = self._context.decode(packet)
             if self.level == "key":
                 # A decoder of a stream with B-frames would wait for the pictures behind the next keyframes.
                 frames += self._context.decode(None)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+from pipeline.disk import write_whole
+from pipeline.names import ascii_form
+
 EPOCHS_OF_A_LIFE = 1_000_000
 """So many connections have room before the epochs of the camera's next life begin."""
 
@@ -16,10 +19,10 @@ def first_epoch(folder: Path, camera: str, incarnation: int) -> int:
     They are counted in a file of ``folder``, which all processes of the stage share and which lasts as long as the run.
     Where that is not to be had, ``incarnation`` (of the process) tells lives apart as far as it can.
     """
-    path = folder / f"{camera}.life"
+    path = folder / f"{ascii_form(camera)}.life"
     life = max(_read(path) + 1, incarnation - 1)
     with suppress(OSError):
-        path.write_text(str(life))
+        write_whole(path, str(life).encode())
     return life * EPOCHS_OF_A_LIFE
 
 

@@ -7,6 +7,7 @@ they come back as nv12 or p010, from software as planes.
 
 from __future__ import annotations
 
+import ctypes
 from functools import cache
 
 import av
@@ -21,31 +22,64 @@ from stages.reading.camera import Decode
 from stages.reading.ffmpeg_errors import reason_of
 
 _FROM_DEVICE = frozenset({"nv12", "p010le", "p016le", "cuda"})
+_DRIVER, _DECODER = "libcuda.so.1", "libnvcuvid.so.1"
+_BLOCKING_SYNC = 4  # CU_CTX_SCHED_BLOCKING_SYNC: FFmpeg takes a primary context with these flags alone
 _WAY_OUT = "install the NVIDIA driver and give the process its device, or write `decode: auto` or `decode: cpu`"
 
 
 @cache
-def why_no_cuda() -> str:
-    """Why this process cannot decode on a CUDA device, "" where it can."""
+def why_no_cuda(device: int = 0) -> str:
+    """Why this process cannot decode on this CUDA device, "" where it can."""
+    why = _why_not_begun(device)
+    if not why:
+        try:
+            CodecContext.create("h264", "r", hwaccel=_accelerator(device, software=False))
+        except (av.FFmpegError, OSError, NotImplementedError, ValueError) as error:
+            why = reason_of(error)
+    return f"no CUDA device can be opened: {why}" if why else ""
+
+
+def _why_not_begun(device: int) -> str:
+    """Load what decodes, and begin with the device's primary context, which all decoders of this process share.
+
+    The driver takes up to seconds for it while other processes begin, too. FFmpeg would do it under Python's lock,
+    where this process could not say that it lives.
+    """
     try:
-        CodecContext.create("h264", "r", hwaccel=HWAccel("cuda", allow_software_fallback=False))
-    except (av.FFmpegError, OSError, NotImplementedError, ValueError) as error:
-        return f"no CUDA device can be opened: {reason_of(error)}"
-    return ""
+        driver = ctypes.CDLL(_DRIVER)
+    except OSError:
+        return f"{_DRIVER} of NVIDIA's driver is missing"
+    try:
+        ctypes.CDLL(_DECODER)
+    except OSError:
+        return (
+            f"{_DECODER}, which decodes, is missing; a container needs the capability `video` "
+            "(NVIDIA_DRIVER_CAPABILITIES=compute,utility,video)"
+        )
+    number, context = ctypes.c_int(), ctypes.c_void_p()
+    error = driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(number), device)
+    if not error:
+        driver.cuDevicePrimaryCtxSetFlags_v2(number, _BLOCKING_SYNC)
+        error = driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), number)
+    return f"CUDA error {error} on device {device}" if error else ""
 
 
-def context_for(stream: VideoStream, decode: Decode) -> tuple[VideoCodecContext, str]:
+def _accelerator(device: int, *, software: bool) -> HWAccel:
+    return HWAccel("cuda", device=str(device), allow_software_fallback=software, options={"primary_ctx": "1"})
+
+
+def context_for(stream: VideoStream, decode: Decode, device: int = 0) -> tuple[VideoCodecContext, str]:
     """A decoder for this stream, and why it is not the one that was wanted, "" where it is.
 
     Raises EnvironmentProblem where it must be a CUDA device and there is none.
     """
     own = stream.codec_context
-    reason = "" if decode == "cpu" else why_no_cuda()
+    reason = "" if decode == "cpu" else why_no_cuda(device)
     if reason and decode == "cuda":
         raise EnvironmentProblem(f"decode: cuda: {reason}; {_WAY_OUT}")
     if reason or decode == "cpu":
         return own, reason
-    made = CodecContext.create(own.name, "r", hwaccel=HWAccel("cuda", allow_software_fallback=decode == "auto"))
+    made = CodecContext.create(own.name, "r", hwaccel=_accelerator(device, software=decode == "auto"))
     assert isinstance(made, VideoCodecContext)
     made.extradata, made.width, made.height = own.extradata, own.width, own.height
     return made, ""

@@ -8,16 +8,22 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from stages.reading.ffmpeg_errors import reason_of
+from stages.reading.live.gate.origins import target_of
 from stages.reading.live.sockets import Peer
 from stages.reading.live.threads import start
 from stages.reading.live.verdicts import Dropped
 
 DEFAULT_PORTS = {"rtsp": 554, "rtsps": 322, "http": 80, "https": 443, "rtmp": 1935, "rtmps": 443}
+LOOK_UP_S = 2.0
+"""Whoever asks waits no longer."""
 _NO_PEERS: frozenset[Peer] = frozenset()
 
 
 def host_of(url: str) -> tuple[str, int] | None:
     """Host and port of an address, None where it has none that can be told."""
+    target = target_of(url)
+    if target is not None:
+        return target.origin.host, target.origin.port
     try:
         parts = urlsplit(url)
         port = parts.port or DEFAULT_PORTS.get(parts.scheme.lower().partition("+")[0])

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Self
@@ -21,6 +21,7 @@ from stages.reading.live.camera_reporter import CameraReporter
 from stages.reading.live.ffmpeg_log import FfmpegLog
 from stages.reading.live.sockets import Peer, shut_down
 from stages.reading.live.threads import start
+from stages.reading.memory import MemoryGuard
 
 TICK_S = 0.2
 STOP_GRACE_S = 0.6
@@ -32,8 +33,8 @@ _ASLEEP_S = 2.0
 class Lifeline:
     """Guards one connection, from before it is opened until it is closed, for the thread that reads it.
 
-    Sockets are found by ``peers``: connections of this process to the same address and port are shut down together.
-    ``log`` is kept short meanwhile.
+    ``cut`` ends its sockets; without it these are found by ``peers``: connections of this process to the same address
+    and port are shut down together. ``log`` is kept short meanwhile, and ``memory`` watched.
     """
 
     def __init__(
@@ -43,12 +44,19 @@ class Lifeline:
         peers: frozenset[Peer],
         stalled_s: float,
         log: FfmpegLog | None = None,
+        *,
+        cut: Callable[[], object] | None = None,
+        memory: MemoryGuard | None = None,
     ) -> None:
         self._reporter = reporter
         self._stop = stop
-        self._peers = peers
         self._stalled_s = stalled_s
         self._log = log
+        self._cut = cut or (lambda: shut_down(peers))
+        self._memory = memory
+        self._begun = 0.0
+        self.too_much_memory = False
+        """Whether it was ended for that."""
         self._lock = threading.Lock()
         self._until: float | None = None
         self._heeds_stop = True
@@ -71,7 +79,8 @@ class Lifeline:
     def lease(self, seconds: float, *, heeds_stop: bool = True) -> Iterator[None]:
         """The reading thread goes into FFmpeg, and means to be back within that time."""
         with self._lock:
-            self._until, self._heeds_stop = time.monotonic() + seconds, heeds_stop
+            self._begun = time.monotonic()
+            self._until, self._heeds_stop = self._begun + seconds, heeds_stop
         try:
             yield
         finally:
@@ -94,10 +103,10 @@ class Lifeline:
             now = time.monotonic()
             if self._log:
                 self._log.shorten()
-            if self._is_over(now, now - last):
+            if self._is_over(now, now - last) or self._is_too_large(now):
                 # Without memory or descriptors nothing is found: then again with the next tick.
                 with suppress(OSError, MemoryError):
-                    shut_down(self._peers)
+                    self._cut()
             last = now
 
     def _is_over(self, now: float, slept_s: float) -> bool:
@@ -113,6 +122,15 @@ class Lifeline:
             if self._silent_since is not None and now - self._silent_since > self._stalled_s and not self._stopped_at:
                 self._reporter.is_now("stalled", f"it is connected, and nothing came for {self._stalled_s:g} s")
             return False
+
+    def _is_too_large(self, now: float) -> bool:
+        """Also where it does not come back: memory that goes on growing is worse than a camera that is lost."""
+        if self._memory is None:
+            return False
+        with self._lock:
+            begun_s = self._begun if self._until is not None else None
+        self.too_much_memory = self.too_much_memory or self._memory.is_over(begun_s, now)
+        return self.too_much_memory
 
     def _stop_unheard(self, now: float) -> bool:
         if self._stopped_at is None and self._stop.is_set():

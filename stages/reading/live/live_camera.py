@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 
 import av
 
@@ -18,6 +18,7 @@ from pipeline.messages import Stamp
 from pipeline.redaction import redact_url
 from pipeline.stage import Context, Stop
 from stages.messages import Frame
+from stages.reading import addresses
 from stages.reading.camera import Camera
 from stages.reading.live import ffmpeg_log
 from stages.reading.live.attempt import Attempt
@@ -26,19 +27,21 @@ from stages.reading.live.connection import Connection, connected
 from stages.reading.live.decoder import Decoder, LivePicture
 from stages.reading.live.epochs import first_epoch
 from stages.reading.live.facts import Facts
-from stages.reading.live.host_lookup import HostLookup
+from stages.reading.live.gate.gate import Gate, Road
+from stages.reading.live.gate.rtsp_gate import RtspGate
+from stages.reading.live.gate.web_gate import WebGate
+from stages.reading.live.host_lookup import LOOK_UP_S, HostLookup
 from stages.reading.live.lifeline import Lifeline
 from stages.reading.live.no_picture_timeout import NoPictureTimeout
 from stages.reading.live.retries import Retries
 from stages.reading.live.sockets import Peer
 from stages.reading.live.timeouts import timeouts_of
 from stages.reading.live.verdicts import Dropped, is_bug, verdict_on
+from stages.reading.memory import MemoryGuard
 from stages.reading.shots import Shot
 from stages.reading.timeline import SECOND_NS
 from stages.reading.waiting import wait
 
-LOOK_UP_S = 2.0
-"""For looking up the camera's name."""
 _LOOK_S = 0.1
 
 Frames = Generator[Frame, None, None]
@@ -57,6 +60,8 @@ class LiveCamera:
         self._reporter = CameraReporter(name, context)
         self._facts = Facts(self._reporter)
         self._lookup = HostLookup(camera.url)
+        # Frames that leave the process go to whoever needs more memory.
+        self._alone = context.outputs_leave
         # So that cameras do not come back as one: nothing that has to be hard to guess.
         self._retries = Retries(random.Random().random)  # noqa: S311
         self._epoch = first_epoch(context.state_folder, name, context.incarnation)
@@ -113,8 +118,13 @@ class LiveCamera:
         peers, stalled_s = self._peers(stop), timeouts_of(self._camera).stalled_s
         with (
             ffmpeg_log.listening() as log,
-            Lifeline(self._reporter, stop, peers, stalled_s, log) as lifeline,
-            connected(self._camera, lifeline) as connection,
+            self._gate(peers) as gate,
+            MemoryGuard(self._camera.memory_mb, alone=self._alone) as memory,
+            Lifeline(
+                self._reporter, stop, peers, stalled_s, log, cut=gate.close if gate else None, memory=memory
+            ) as lifeline,
+            self._true_causes(gate, lifeline),
+            connected(self._camera, lifeline, gate) as connection,
         ):
             self._facts.connected(self._camera, connection.stream)
             decoder = Decoder(connection.stream, self._camera, self._reporter, log)
@@ -134,6 +144,30 @@ class LiveCamera:
             why = timeout.why_over(decoder.refused, time.monotonic())
             if why:
                 raise Dropped(why)
+
+    def _gate(self, peers: frozenset[Peer]) -> AbstractContextManager[Gate | None]:
+        """What FFmpeg is to speak to instead of the camera; None where it speaks to the camera itself."""
+        camera = self._camera
+        if not addresses.is_gated(camera.url):
+            return nullcontext()
+        where = frozenset(peer.address for peer in peers)
+        road = Road(camera.url, where, follow=camera.redirects == "follow", connect_s=camera.connect_s)
+        return RtspGate(road) if addresses.is_rtsp(camera.url) else WebGate(road)
+
+    @contextmanager
+    def _true_causes(self, gate: Gate | None, lifeline: Lifeline) -> Iterator[None]:
+        """In place of what FFmpeg says of a connection that was ended here. Raises Dropped, OSError."""
+        try:
+            yield
+        except CamgraphError:
+            raise
+        except Exception:
+            if lifeline.too_much_memory:
+                limit = f"{self._camera.memory_mb} MB (memory_mb)"
+                raise Dropped(f"too much memory: FFmpeg took more than {limit} for what it sends") from None
+            if gate is not None and gate.problem is not None:
+                raise gate.problem from None
+            raise
 
     def _peers(self, stop: Stop) -> frozenset[Peer]:
         """Where the camera is. Raises Dropped where that is not found out in time."""

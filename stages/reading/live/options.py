@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stages.reading import addresses
 from stages.reading.camera import Camera
+from stages.reading.formats import LIVE_FORMATS
 
 # Finding out what comes takes 3.4 s by default where a client joins in the middle of a group of pictures.
 _PROBING = {"probesize": "200000", "analyzeduration": "500000"}
@@ -13,12 +14,32 @@ DECODER_OPTIONS = {"max_pixels": str(8192 * 4352)}
 """No level of H.264 or H.265 has larger pictures. A camera that claims one is refused before any memory is taken."""
 
 
-def format_of(camera: Camera) -> str | None:
-    """The demuxer's name where the address does not tell it."""
-    return "video4linux2" if addresses.is_device(camera.url) else None
+_ALONE = {"format_whitelist": LIVE_FORMATS}
+_THROUGH_GATE = {
+    "protocol_whitelist": "http,tcp,crypto",
+    # FFmpeg would go by the proxy of the environment, even to this machine.
+    "http_proxy": "",
+}
+_PLAYLIST = {
+    "format_whitelist": f"hls,{LIVE_FORMATS}",
+    # A segment must not be a playlist of its own: the list above holds for segments as well.
+    "seg_format_options": f"format_whitelist={LIVE_FORMATS}",
+    "http_persistent": "0",
+    # The newest segment: by default three are between a camera and what is seen of it.
+    "live_start_index": "-1",
+    # Cameras name segments as they like; what they are, their content says.
+    "extension_picky": "0",
+    "allowed_extensions": "ALL",
+    "allowed_segment_extensions": "ALL",
+}
 
 
-def options_of(camera: Camera) -> dict[str, str]:
+def format_of(camera: Camera, *, playlist: bool = False) -> str | None:
+    """The demuxer's name where the address does not tell it; `playlist`: the camera has answered with one."""
+    return "video4linux2" if addresses.is_device(camera.url) else "hls" if playlist else None
+
+
+def options_of(camera: Camera, *, playlist: bool = False) -> dict[str, str]:
     """Options of demuxer and protocol."""
     if addresses.is_device(camera.url):
         return {}
@@ -26,7 +47,8 @@ def options_of(camera: Camera) -> dict[str, str]:
         # Sound is not even set up: a camera sends nothing that nobody takes.
         wanted = {"rtsp_transport": camera.transport, "allowed_media_types": "video", "max_streams": str(MOST_TRACKS)}
         return {**_PROBING, **DECODER_OPTIONS, **wanted}
-    if addresses.is_playlist(camera.url):
-        # The newest segment: by default three are between a camera and what is seen of it.
-        return {**_PROBING, "live_start_index": "-1"}
-    return dict(_PROBING)
+    if addresses.is_gated(camera.url):
+        return {**_PROBING, **DECODER_OPTIONS, **_THROUGH_GATE, **(_PLAYLIST if playlist else _ALONE)}
+    # A description of RTP is made by FFmpeg itself from what comes.
+    formats = f"rtp,sdp,{LIVE_FORMATS}" if addresses.scheme_of(camera.url) == "rtp" else LIVE_FORMATS
+    return {**_PROBING, **DECODER_OPTIONS, "format_whitelist": formats}

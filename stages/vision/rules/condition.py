@@ -11,10 +11,11 @@ false (see `people` for how NaN makes a third answer of that):
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from stages.vision.rules import people
 from stages.vision.rules.expression import (
@@ -70,11 +71,21 @@ class _Truth:
     false: str
 
 
+Part = TypeVar("Part")
+Result = TypeVar("Result")
 _Value = Measure | Place | _Truth
 
 
 def compile_condition(text: str, scope: Scope, *, zones: Collection[str], lines: Collection[str]) -> Condition:
-    """Raises ExpressionError where the text means nothing; `zones` and `lines` are the names that it may use."""
+    """Raises ExpressionError where the text means nothing; `zones` and `lines` are the names that it may use.
+
+    The error has all the mistakes of a text that can be taken apart: of one that cannot, only the first.
+    """
+    return _compiled(text, scope, frozenset(zones), frozenset(lines))
+
+
+@functools.lru_cache(maxsize=2048)
+def _compiled(text: str, scope: Scope, zones: frozenset[str], lines: frozenset[str]) -> Condition:
     tree = parse(text)
     writer = _Writer(text, scope, zones, lines)
     truth = writer.truth(tree)
@@ -90,6 +101,36 @@ def _function(source: str) -> Callable[..., Any]:
         return eval(compile(source, "<condition>", "eval"), dict(_GLOBALS))  # type: ignore[no-any-return]  # noqa: S307
     except (SyntaxError, RecursionError, MemoryError):
         raise ExpressionError(0, "the condition is nested too deeply: make two rules of it") from None
+
+
+class _Mistakes:
+    """Those of several parts of a condition, each of which is read whatever is wrong with the others."""
+
+    def __init__(self) -> None:
+        self._found: list[ExpressionError] = []
+
+    def of(self, read: Callable[[Part], Result], part: Part) -> Result | None:
+        """What is read of a part; None after a mistake, which is noted."""
+        try:
+            return read(part)
+        except ExpressionError as error:
+            self._found += error.all
+            return None
+
+    def complain(self) -> None:
+        """Raise what was found, if anything was."""
+        if self._found:
+            first, *others = sorted(self._found, key=lambda error: error.at)
+            first.others = others
+            raise first
+
+
+def _each(read: Callable[[Part], Result], parts: Iterable[Part]) -> list[Result]:
+    """What is read of each part. Raises ExpressionError with the mistakes of all of them."""
+    mistakes = _Mistakes()
+    results = [mistakes.of(read, part) for part in parts]
+    mistakes.complain()
+    return [result for result in results if result is not None]
 
 
 class _Writer:
@@ -124,26 +165,33 @@ class _Writer:
         raise ExpressionError(node.begin, f"`{self._slice(node)}` is {what}: expected a comparison, such as {_EXAMPLE}")
 
     def _junction(self, node: Junction) -> _Truth:
-        truths = [self.truth(operand) for operand in node.operands]
+        truths = _each(self.truth, node.operands)
         other = "or" if node.operator == "and" else "and"
         true = f" {node.operator} ".join(truth.true for truth in truths)
         false = f" {other} ".join(truth.false for truth in truths)
         return _Truth(f"({true})", f"({false})")
 
     def _comparison(self, node: Comparison) -> _Truth:
-        measures = [self._measure(operand) for operand in node.operands]
-        truths = []
-        for i, operator in enumerate(node.operators):
+        mistakes = _Mistakes()
+        measures = [mistakes.of(self._measure, operand) for operand in node.operands]
+
+        def step(i: int) -> _Truth | None:
             left, right = measures[i], measures[i + 1]
-            try:
-                compared(left.kind, right.kind)
-            except KindError as error:
-                raise ExpressionError(node.operands[i].begin, f"`{self._pair(node, i)}`: {error}") from None
-            self._note(self._pair(node, i), left.kind, f"({left.code}, {right.code})")
-            truths.append(_compare(operator, left.code, right.code))
+            return self._compared(node, i, left, right) if left and right else None
+
+        truths = [truth for i in range(len(node.operators)) if (truth := mistakes.of(step, i))]
+        mistakes.complain()
         return _Truth(
             f"({' and '.join(truth.true for truth in truths)})", f"({' or '.join(truth.false for truth in truths)})"
         )
+
+    def _compared(self, node: Comparison, i: int, left: Measure, right: Measure) -> _Truth:
+        try:
+            compared(left.kind, right.kind)
+        except KindError as error:
+            raise ExpressionError(node.operands[i].begin, f"`{self._pair(node, i)}`: {error}") from None
+        self._note(self._pair(node, i), left.kind, f"({left.code}, {right.code})")
+        return _compare(node.operators[i], left.code, right.code)
 
     def _inside(self, node: Inside) -> _Truth:
         if node.point is None:
@@ -264,7 +312,7 @@ class _Writer:
         return Measure(inner.kind, f"(-{inner.code})")
 
     def _arithmetic(self, node: Arithmetic) -> Measure:
-        left, right = self._measure(node.left), self._measure(node.right)
+        left, right = _each(self._measure, (node.left, node.right))
         try:
             kind = _RESULTS[node.operator](left.kind, right.kind)
         except KindError as error:
@@ -288,7 +336,7 @@ class _Writer:
 
     def _of_points(self, node: Call) -> Measure:
         count, kind = FUNCTIONS[node.function]
-        places = [self._value(argument) for argument in node.arguments]
+        places = _each(self._value, node.arguments)
         points = [place for place in places if isinstance(place, Place)]
         if len(points) != count or len(places) != count:
             example = _CALLS[node.function]
@@ -299,7 +347,7 @@ class _Writer:
         return Measure(kind, f"angle({', '.join(f'({point.x}, {point.y})' for point in points)})")
 
     def _of_measures(self, node: Call) -> Measure:
-        measures = [self._measure(argument) for argument in node.arguments]
+        measures = _each(self._measure, node.arguments)
         if len(measures) != 1 if node.function == "abs" else len(measures) < 2:
             how_many = "one value" if node.function == "abs" else "two values or more"
             raise ExpressionError(node.begin, f"{node.function}(...) takes {how_many}")

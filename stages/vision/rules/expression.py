@@ -20,22 +20,30 @@ MAX_CHARACTERS = 2000
 MAX_TOKENS = 200
 MAX_DEPTH = 40
 MAX_NUMBER = 1e6
+_SHOWN = 40
 
 KEYWORDS = frozenset({"and", "or", "not", "in"})
 COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+\.?\d*|\.\d+)(?P<unit>[A-Za-z%]+(?:/s\b)?)?"
-    r"|(?P<name>[A-Za-z_]\w*)|(?P<sign><=|>=|==|!=|[-+*/<>(),.]))"
+    r"|(?P<name>[A-Za-z_]\w*)|(?P<sign><=|>=|==|!=|[-+*/<>(),.]))",
+    re.ASCII,  # other scripts have digits too, and nobody would see which number was meant
 )
 
 
 class ExpressionError(ValueError):
-    """A condition that means nothing. `at` is the place in its text, from 0."""
+    """A condition that means nothing. `at` is the place in its text, from 0; `others` are the mistakes behind it."""
 
     def __init__(self, at: int, text: str) -> None:
         super().__init__(text)
         self.at = at
+        self.others: list[ExpressionError] = []
+
+    @property
+    def all(self) -> list[ExpressionError]:
+        """This mistake and the others, in the order of the text."""
+        return [self, *self.others]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +139,7 @@ def _tokens(text: str) -> list[_Token]:
         found = _TOKEN.match(text, at)
         if not found:
             begin = at + len(text[at:]) - len(text[at:].lstrip())
-            raise ExpressionError(begin, f"`{text[begin]}` is not part of a condition{_instead(text[begin:])}")
+            raise _no_token(text[begin:], begin, tokens)
         kind = next(kind for kind in ("number", "name", "sign") if found[kind])
         word = found[kind]
         known_as = word if kind == "sign" or word in KEYWORDS else kind
@@ -142,13 +150,30 @@ def _tokens(text: str) -> list[_Token]:
     return [*tokens, _Token("end", "", end, end)]
 
 
-def _instead(text: str) -> str:
-    for wrong, right in (("&", "and"), ("|", "or"), ("!", "not"), ("=", "==")):
-        if text.startswith(wrong):
-            return f": write `{right}`"
-    if text[0] in "\"'":
-        return ": names of zones and lines stand without quotes"
-    return ""
+_INSTEAD = {
+    **{
+        "=>": ">=",
+        "=<": "<=",
+        "=!": "!=",
+        "\u2265": ">=",
+        "\u2264": "<=",
+        "\u2260": "!=",
+        "\u2212": "-",
+        "\u00d7": "*",
+    },
+    **{"&&": "and", "&": "and", "||": "or", "|": "or", "!": "not", "=": "=="},
+}
+"""What other languages and keyboards write -> what is written here; a longer one stands before its beginning."""
+
+
+def _no_token(rest: str, at: int, before: list[_Token]) -> ExpressionError:
+    if rest[0] == "=" and before and before[-1].kind in ("<", ">"):
+        return ExpressionError(before[-1].begin, f"`{before[-1].text}` and `=` stand apart: write `{before[-1].text}=`")
+    wrong = next((wrong for wrong in _INSTEAD if rest.startswith(wrong)), rest[0])
+    hint = f": write `{_INSTEAD[wrong]}`" if wrong in _INSTEAD else ""
+    if wrong in "\"'":
+        hint = ": names of zones and lines stand without quotes"
+    return ExpressionError(at, f"`{wrong}` is not part of a condition{hint}")
 
 
 class _Parser:
@@ -298,5 +323,5 @@ def _joined(operator: str, operands: list[Node]) -> Node:
 def _number(token: _Token) -> Number:
     value = float(token.text)
     if value > MAX_NUMBER:
-        raise ExpressionError(token.begin, f"{token.text} is too large: expected at most {MAX_NUMBER:g}")
+        raise ExpressionError(token.begin, f"{token.text[:_SHOWN]} is too large: expected at most {MAX_NUMBER:g}")
     return Number(token.begin, token.end, value, token.unit)

@@ -73,6 +73,11 @@ def is_fraction(points: Sequence[Point]) -> bool:
     return all(0 <= value <= 1 for point in points for value in point)
 
 
+def outside(point: Point, size: tuple[int, int]) -> bool:
+    """Whether a place in pixels lies beyond the edges of a frame of (width, height)."""
+    return not (0 <= point[0] <= size[0] and 0 <= point[1] <= size[1])
+
+
 def polygon_problem(corners: Sequence[Point]) -> str | None:
     """What is wrong with a polygon, or None."""
     if _flat(corners):

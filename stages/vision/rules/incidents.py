@@ -9,7 +9,9 @@
       +---- false -----+   or unknown for longer than `gap`; a shorter one neither counts nor begins anew
 
 Time counts between two judged frames of which both were true and which follow each other in the stream. A step that is
-longer than `gap` counts as unseen; the caller widens `gap` for cameras whose frames are farther apart than that.
+longer than `gap` counts as unseen; the caller widens `gap` for cameras whose frames are farther apart than that. With a
+`hold`, one frame in which it is not true ends nothing by itself, however long ago the frame before was: at 1 frame a
+second, too, `hold` shall bridge a glitch.
 """
 
 from __future__ import annotations
@@ -76,6 +78,8 @@ class Watch(Generic[M]):
         self.incident: Incident[M] | None = None
         self._before: M | None = None
         """The frame before, where it was judged true."""
+        self._frames_without = 0
+        """Frames in a row in which it was not true."""
         self._rests_until_ns: int | None = None
 
     def idle(self, time_ns: int) -> bool:
@@ -84,6 +88,7 @@ class Watch(Generic[M]):
 
     def step(self, now: M, truth: bool | None, gap_ns: int, *, seen: bool = True) -> list[Step[M]]:
         """Take the next frame. `truth` None: unknown, or (`seen` False) not in this frame."""
+        self._frames_without = 0 if truth else self._frames_without + 1
         told = self._end_if_over(now, truth, gap_ns, seen)
         if truth:
             told += self._true(now)
@@ -101,12 +106,18 @@ class Watch(Generic[M]):
             if truth and silent_ns > gap_ns:
                 self._drop()
             return []
-        limit_ns = max(self.timing.hold_ns, gap_ns) + 1 if truth else self.timing.hold_ns
-        if silent_ns < limit_ns:
+        if not self._is_over(silent_ns, truth, gap_ns):
             return []
         self._rests_until_ns = incident.last.time_ns + self.timing.cooldown_ns
         self._drop()
         return [Step("end", incident, "condition" if seen and not truth else "unseen")]
+
+    def _is_over(self, silent_ns: int, truth: bool | None, gap_ns: int) -> bool:
+        hold_ns = self.timing.hold_ns
+        if silent_ns > max(hold_ns, gap_ns):
+            return True
+        enough = self._frames_without > 1 or not hold_ns
+        return not truth and enough and silent_ns >= hold_ns
 
     def _drop(self) -> None:
         self.incident = self._before = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -11,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from stages.vision.frame_interval import FrameInterval
 from stages.vision.rules.condition import Condition, Scope
 from stages.vision.rules.geometry import Surroundings, Zone
 from stages.vision.rules.incidents import Incident, Timing, Watch
@@ -24,7 +24,6 @@ FORGET_NS = 30_000_000_000
 """A track that was not seen for so long is not remembered: it will not come back."""
 LINE_MARGIN = 0.05
 """A side of a line counts from so many body heights away on: who stands on it does not cross it all the time."""
-_STEPS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +108,11 @@ class Judge:
 
     rules: Sequence[Rule]
     surroundings: Callable[[tuple[int, int]], Surroundings]
+    judged: set[str] = field(default_factory=set)
+    """The rules whose condition was surely true or surely false of somebody, at least once."""
     _watched: dict[str, dict[Ids, _Watched]] = field(default_factory=dict)
     _past: dict[int, Past] = field(default_factory=dict)
-    _steps_ns: deque[int] = field(default_factory=lambda: deque(maxlen=_STEPS))
-    _time_ns: int | None = None
+    _interval: FrameInterval = field(default_factory=FrameInterval)
     _around: Surroundings | None = None
 
     def judge(self, picture: Picture) -> Iterator[Verdict]:
@@ -138,13 +138,17 @@ class Judge:
 
     def _judge_rule(self, rule: Rule, picture: Picture, subjects: Iterable[_Subject]) -> Iterator[Verdict]:
         watched = self._watched.setdefault(rule.id, {})
-        gap_ns = self._gap_ns(rule.gap_ns)
+        gap_ns = self._interval.at_least(rule.gap_ns)
         judge = rule.when.judge
         present: dict[Ids, tuple[_Subject, bool | None]] = {}
+        known = False
         for subject in subjects:
             truth = judge(*subject.arguments)
+            known = known or truth is not None
             if truth or subject.ids in watched:
                 present[subject.ids] = (subject, truth)
+        if known:
+            self.judged.add(rule.id)
         for ids in sorted({*present, *watched}):
             judged = present.get(ids, (None, None))
             entry = watched.setdefault(ids, _Watched(Watch(rule.timing)))
@@ -167,15 +171,10 @@ class Judge:
     # ---- time
 
     def _note_time(self, time_ns: int) -> None:
-        if self._time_ns is not None and time_ns > self._time_ns:
-            self._steps_ns.append(time_ns - self._time_ns)
-        self._time_ns = time_ns
-        for track_id in [i for i, past in self._past.items() if time_ns - past.seen_ns > FORGET_NS]:
+        self._interval.note(time_ns)
+        forget_ns = self._interval.at_least(FORGET_NS)
+        for track_id in [i for i, past in self._past.items() if time_ns - past.seen_ns > forget_ns]:
             del self._past[track_id]
-
-    def _gap_ns(self, gap_ns: int) -> int:
-        """`gap`, but at least one and a half of the shortest of the last frame intervals: slow cameras have no gaps."""
-        return max(gap_ns, min(self._steps_ns, default=0) * 3 // 2)
 
     # ---- people
 

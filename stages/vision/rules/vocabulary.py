@@ -8,6 +8,7 @@ scene    s: the Scene                                   count  people
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
@@ -76,19 +77,19 @@ class PersonWords:
 
     def look_up(self, parts: tuple[str, ...], scope: Scope) -> Measure | Place:
         """What a dotted name stands for. Raises KeyError with the words to say where there is no such name."""
+        name = ".".join(parts)
         if scope == "scene":
-            name = ".".join(parts)
             if name not in _SCENE:
                 raise KeyError(
                     f"a scene has no `{name}`; known: count, people (what is asked of each person: under `who`)"
                 )
             return _SCENE[name]
+        if name in _SCENE:
+            raise KeyError(f"`{name}` is about the whole frame: it is known only under `when`, with `scope: scene`")
         if scope == "person":
             return self._of_person(parts, "k", "p", "")
         if parts[0] not in ("a", "b"):
-            raise KeyError(
-                f"`{'.'.join(parts)}` of whom? the two people of a pair are a and b: a.{parts[0]} or b.{parts[0]}"
-            )
+            raise KeyError(f"`{name}` of whom? the two people of a pair are a and b: a.{parts[0]} or b.{parts[0]}")
         if len(parts) == 1:
             raise KeyError(f"`{parts[0]}` is a person: write what of them, such as {parts[0]}.feet")
         return self._of_person(parts[1:], f"k{parts[0]}", f"p{parts[0]}", f"{parts[0]}.")
@@ -128,6 +129,50 @@ class PersonWords:
         raise KeyError(f"`{prefix}{point}` has no `{part}`: it has {known}")
 
 
+_SIDES = {"left": "left", "l": "left", "right": "right", "r": "right"}
+_OTHER_WORDS = {
+    **dict.fromkeys(("hand", "finger", "palm", "fist", "thumb"), "wrist"),
+    **dict.fromkeys(("foot", "toe", "heel"), "ankle"),
+    **dict.fromkeys(("arm", "forearm"), "elbow"),
+    **dict.fromkeys(("leg", "shin", "thigh"), "knee"),
+    **dict.fromkeys(("waist", "pelvis", "buttock"), "hip"),
+}
+"""Parts of the body that have no joint of their own, and the joint that is nearest."""
+_WITHOUT_SIDE = {
+    **dict.fromkeys(("head", "face", "mouth", "chin", "forehead", "hair"), "nose"),
+    **dict.fromkeys(("neck", "throat", "chest"), "shoulders"),
+    **dict.fromkeys(("body", "middle", "centre", "belly", "stomach"), "center"),
+    **dict.fromkeys(("foot", "ground"), "feet"),
+    **dict.fromkeys(("height", "size"), "box.height"),
+    **dict.fromkeys(("confidence", "probability"), "score"),
+    **dict.fromkeys(("velocity", "pace"), "speed"),
+    **dict.fromkeys(("tilt", "inclination"), "lean"),
+    **{side: f"box.{side}" for side in ("top", "bottom", "left", "right", "width")},
+    "back": "torso",
+    "duration": "age",
+}
+
+
+def meant(word: str) -> str:
+    """The name of what people mean by a word that is none: `left_hand`, `handLeft` and `l_hand` mean left_wrist.
+
+    "" where that is not known.
+    """
+    if word in _WITHOUT_SIDE:
+        return _WITHOUT_SIDE[word]
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=^left)(?=[a-z])|(?<=^right)(?=[a-z])", "_", word).lower()
+    parts = [part for part in spaced.split("_") if part]
+    sides = [_SIDES[part] for part in parts if part in _SIDES]
+    rest = [part for part in parts if part not in _SIDES]
+    if len(rest) != 1 or len(sides) > 1:
+        return ""
+    single = "foot" if rest[0] == "feet" else rest[0].removesuffix("s")
+    joint = _OTHER_WORDS.get(single, single)
+    if joint in _PAIRED:
+        return f"{sides[0]}_{joint}" if sides else f"{joint}s"
+    return _WITHOUT_SIDE.get(single, "")
+
+
 def suggestion(word: str, known: Iterable[str]) -> str:
     """`; did you mean `x`?` for the known word that is nearest, or nothing."""
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
@@ -143,4 +188,5 @@ def _unknown(parts: tuple[str, ...], prefix: str) -> str:
         return f"`{prefix}{name}` is not known{guess}"
     if parts[0] in singles:
         return f"`{prefix}{name}` is not known: `{prefix}{parts[0]}` has no `{'.'.join(parts[1:])}`"
-    return f"`{prefix}{name}` is not known{suggestion(parts[0], singles) or '; docs/rules.md lists the names'}"
+    guess = f"; did you mean `{right}`?" if (right := meant(parts[0])) else suggestion(parts[0], singles)
+    return f"`{prefix}{name}` is not known{guess or '; `camgraph help rules` lists the names'}"

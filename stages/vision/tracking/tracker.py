@@ -10,6 +10,8 @@
       |                                                 ^                  |
       +--unseen once--> forgotten                       +------seen--------+
 
+`max_lost_s` is widened for cameras whose frames are farther apart than that.
+
 A track gets its id when it is confirmed, so that boxes which flash up use none. Sources: ByteTrack (Zhang et al.,
 ECCV 2022) for the two passes over good and weak boxes, C-BIoU (Yang et al., WACV 2023) for widened boxes, here by how
 unsure the prediction is: little from frame to frame, much after a gap. The motion model is in `motion`.
@@ -23,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stages.vision.frame_interval import FrameInterval
 from stages.vision.tracking.matching import F64, Pairs, Rows, match, similarity
 from stages.vision.tracking.motion import Motion
 
@@ -61,6 +64,7 @@ class Tracker:
         self.options = options
         self.next_id = first_id
         self._time_ns: int | None = None
+        self._interval = FrameInterval()
         self._motion = Motion.begun(np.empty((0, 4)))
         self._ids = np.empty(0, np.int64)
         self._classes = np.empty(0, np.int64)
@@ -88,6 +92,7 @@ class Tracker:
     def _predict(self, time_ns: int) -> None:
         dt_s = max(0, time_ns - self._time_ns) / 1e9 if self._time_ns is not None else 0.0
         self._time_ns = time_ns
+        self._interval.note(time_ns)
         if len(self._motion) and dt_s > 0:
             self._motion = self._motion.predicted(dt_s, self._seen)
 
@@ -135,7 +140,8 @@ class Tracker:
 
     def _forget(self, time_ns: int, owners: Rows) -> Rows:
         """Let go of tracks that were not seen for too long. Returns `owners` with the rows that the others have now."""
-        recent = time_ns - self._seen_ns <= round(self.options.max_lost_s * 1e9)
+        lost_ns = round(self.options.max_lost_s * 1e9)
+        recent = time_ns - self._seen_ns <= (self._interval.at_least(lost_ns) if lost_ns else 0)
         kept = self._seen | ((self._ids != NO_ID) & recent)
         if kept.all():
             return owners

@@ -53,6 +53,28 @@ def test_the_need_is_what_the_processes_take(parse: Parse, live: str) -> None:
     assert memory_need(graph).known_bytes == taken
 
 
+BATCHES = "batch: {max: 8}, from: count"
+
+
+@pytest.mark.parametrize(
+    ("reads", "slots"),
+    [
+        ("from: count", 1 + 3 + 2 + 2),
+        (BATCHES, 1 + 3 + 2 + 2),
+        ("from: {stage: count, depth: 5}", 5 + 3 + 2 + 2),
+        ("from: {stage: count, policy: block}", 6 + 1 + 1),
+    ],
+    ids=["usual", "batches", "depth", "blocks"],
+)
+def test_a_live_camera_fills_its_window_only_where_an_edge_blocks(parse: Parse, reads: str, slots: int) -> None:
+    """However many frames the stages behind it work on: they have freed the slots of these."""
+    text = GRAPH.replace("000000", "000000, live: true").replace("500000", "500000, live: true")
+    graph = parse(text.replace("use: double, from: count", f"use: double, {reads}"))
+    units = [unit for unit in plan_of(graph).units if unit.sources]
+    assert [slots_of(unit) for unit in units] == [slots, slots]
+    assert graph.window == (6 if reads is not BATCHES else 18)
+
+
 @pytest.mark.parametrize("processes", ["one", "compact"])
 def test_frames_that_never_leave_their_process_need_none(parse: Parse, processes: str) -> None:
     need = memory_need(parse(GRAPH.replace("separate", processes)))

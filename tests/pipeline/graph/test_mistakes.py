@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -15,6 +17,8 @@ from hypothesis import strategies as st
 
 from pipeline.errors import EnvironmentProblem, GraphError, UserError
 from pipeline.graph import load_graph, parse_graph
+from pipeline.graph.memory import memory_need
+from pipeline.names import ascii_form
 
 Mistakes = Callable[..., list[str]]
 
@@ -24,7 +28,7 @@ procesess: separate
 cameras:
   front: {frames: many, fail: "${WHY}"}
   yard: {frmaes: 10}
-  "back door": {}
+  "日 本": {}
   front: {frames: 3}
 stages:
   count: {use: count_source, threads: 2}
@@ -46,9 +50,11 @@ EXPECTED = """\
 1:10: version: expected 1, got 2
 2:1: the graph: unknown key `procesess`; did you mean `processes`?
 4:19: cameras.front.frames: expected a whole number, got 'many'
-4:31: the environment variable WHY is not set: set it, or write $${WHY} for the text itself
+4:31: the environment variable WHY is not set: set it, name a file that does (--env-file), or write \
+${secret:WHY} for a secret of this name, $${WHY} for the text itself
 5:10: cameras.yard: unknown key `frmaes`; did you mean `frames`?
-6:3: cameras: expected a name of letters, digits, `_` and `-` (at most 40 characters), got `back door`
+6:3: cameras: expected a name of letters of any script, digits, `_` and `-` (at most 40 characters and 120 bytes), got \
+`日 本`; did you mean `日-本`?
 7:3: the key `front` stands twice, first in line 4: remove one of them
 9:30: stages.count.threads: count is a source: every camera has a thread already; remove `threads`
 10:16: stages.model.use: no stage is called `nul_model`; did you mean `null_model`?
@@ -73,6 +79,44 @@ EXPECTED = """\
 
 def test_two_dozen_mistakes_are_told_at_once(mistakes: Mistakes) -> None:
     assert "\n".join(mistakes(MANY)) + "\n" == EXPECTED
+
+
+CAMERA_NAME = (
+    "cameras: expected a name of letters of any script, digits, `_` and `-` (at most 40 characters and 120 bytes), got "
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("Süd/Ost", "`Süd/Ost`; did you mean `Süd-Ost`?"),
+        (" вход 2", "` вход 2`; did you mean `вход-2`?"),
+        ("-入口", "`-入口`; did you mean `入口`?"),
+        ("!?", "`!?`"),
+        ("a\u200db", r"`a\u200db`; did you mean `a-b`?"),
+        ("a\u202eb", r"`a\u202eb`; did you mean `a-b`?"),
+        ("\u0308a", "`\u0308a`; did you mean `a`?"),
+        ("入" * 41, f"`{'入' * 41}`"),
+        ("𐐀" * 31, f"`{'𐐀' * 31}`; did you mean `{'𐐀' * 30}`?"),
+    ],
+)
+def test_names_that_no_camera_can_have(mistakes: Mistakes, name: str, told: str) -> None:
+    assert mistakes(RIGHT.replace("front:", f'"{name}":')) == [f"4:3: {CAMERA_NAME}{told}"]
+
+
+@pytest.mark.parametrize("name", ["Süd", "вход", "入口", "مدخل", "प्रवेश", "٣", "_", "Su\u0308d", "入" * 40])
+def test_cameras_are_called_in_any_script(mistakes: Mistakes, name: str) -> None:
+    assert mistakes(RIGHT.replace("front:", f'"{name}":')) == []
+
+
+def test_two_cameras_with_one_ascii_form_are_refused(mistakes: Mistakes, parse: Any) -> None:
+    form = ascii_form("Süd")
+    told = f"have the same ASCII form `{form}`, for paths and addresses: rename one"
+    text = RIGHT.replace("front:", "Süd:").replace("yard:", f"{form}:")
+    assert mistakes(text) == [f"5:3: cameras: `{form}` and `Süd` {told}"]
+    text = RIGHT.replace("front:", f"{form}:")
+    with pytest.raises(GraphError, match=f"g.yaml:4:3: cameras: `{form}` and `Süd` {told}"):
+        parse(text, further=["Süd"])
 
 
 RIGHT = """\
@@ -279,7 +323,23 @@ def test_a_right_graph_has_no_mistakes(mistakes: Mistakes) -> None:
         (
             "  log:",
             "  a.b:",
-            ["10:3: stages: expected a name of letters, digits, `_` and `-` (at most 40 characters), got `a.b`"],
+            [
+                "10:3: stages: expected a name of letters, digits, `_` and `-` (at most 40 characters), got `a.b`; "
+                "did you mean `a-b`?"
+            ],
+        ),
+        (
+            "  log:",
+            "  Sortie Été:",
+            [
+                "10:3: stages: expected a name of letters, digits, `_` and `-` (at most 40 characters), "
+                "got `Sortie Été`; did you mean `Sortie-Ete`?"
+            ],
+        ),
+        (
+            "  log:",
+            "  出口:",
+            ["10:3: stages: expected a name of letters, digits, `_` and `-` (at most 40 characters), got `出口`"],
         ),
         (
             "  log:",
@@ -440,3 +500,79 @@ def _spots(value: Any) -> Any:
         yield value, key
         if isinstance(value[key], dict | list):
             yield from _spots(value[key])
+
+
+def large(cameras: int, stages: int) -> str:
+    """Live cameras, and a chain of stages."""
+    return "\n".join(
+        [
+            "version: 1",
+            "cameras:",
+            *(f"  c{number}: {{frames: 3, live: true}}" for number in range(cameras)),
+            "stages:",
+            "  s0: {use: count_source}",
+            *(f"  s{number}: {{use: double, from: s{number - 1}}}" for number in range(1, stages - 2)),
+            f"  actions: {{use: emit, from: s{stages - 3}}}",
+            "  log: {use: collect_events, from: actions, with: {path: x}}",
+        ]
+    )
+
+
+def calls_of(text: str, folder: Path) -> int:
+    """How many functions of ours are called to check a graph: the same on every machine."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, _: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        graph = parse_graph(text, "g.yaml", base_folder=folder, environ={})
+        memory_need(graph)
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+@pytest.mark.parametrize(("small", "big"), [((50, 5), (400, 5)), ((2, 25), (2, 200)), ((100, 20), (200, 40))])
+def test_a_graph_of_many_cameras_or_stages_takes_as_long_as_it_is_large(
+    tmp_path: Path, small: tuple[int, int], big: tuple[int, int]
+) -> None:
+    calls_of(large(2, 5), tmp_path)
+    growth = sum(big) / sum(small)
+    assert calls_of(large(*big), tmp_path) < 1.5 * growth * calls_of(large(*small), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("cameras", "stages", "expected"),
+    [
+        (10_001, 3, "2:1: cameras: 10,001, expected at most 10,000: make several graphs of it"),
+        (1, 1_001, "4:1: stages: 1,001, expected at most 1,000: make several graphs of it"),
+    ],
+)
+def test_a_graph_beyond_all_sizes_is_one_clear_mistake(
+    mistakes: Mistakes, cameras: int, stages: int, expected: str
+) -> None:
+    assert mistakes(large(cameras, stages)) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "more"),
+    [
+        ("".join(f"k{number}: 1\n" for number in range(30_000)), 29_950),
+        (large(3000, 3).replace("frames:", "frmaes:"), 2_950),
+        (large(3, 1000).replace("from: s", "from: t"), 948),
+        (large(1, 3).replace("{frames", "{" + ", ".join(f"k{n}: 1" for n in range(9000)) + ", frames"), 8_950),
+    ],
+    ids=["keys", "cameras", "stages", "settings"],
+)
+def test_of_many_mistakes_the_first_are_told_and_the_others_counted(
+    parse: Callable[..., Any], text: str, more: int
+) -> None:
+    with pytest.raises(GraphError) as caught:
+        parse(text if "version" in text else RIGHT + text)
+    told = str(caught.value).splitlines()
+    assert len(told) == 51
+    assert told[-1] == f"and {more:,} more"

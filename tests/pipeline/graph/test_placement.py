@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipeline.graph import Graph, parse_graph, plan_of
-from pipeline.outbox import EVERY_CAMERA
-from pipeline.plan import RunPlan, UnitPlan, from_wire, to_wire
+from pipeline.plan import EVERY_CAMERA, RunPlan, UnitPlan, from_wire, to_wire
 
 Parse = Callable[..., Graph]
 

@@ -42,7 +42,11 @@ def test_where_a_value_goes(text: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("${NO}", "the environment variable NO is not set: set it, or write $${NO} for the text itself"),
+        (
+            "${NO}",
+            "the environment variable NO is not set: set it, name a file that does (--env-file), or write "
+            "${secret:NO} for a secret of this name, $${NO} for the text itself",
+        ),
         ("${1x}", "`${` without a name and `}`: expected ${NAME}; write $${ for the characters themselves"),
         ("${A", "`${` without a name and `}`: expected ${NAME}; write $${ for the characters themselves"),
         ("${BROKEN}", "the environment variable BROKEN holds characters that are no text: expected printable UTF-8"),
@@ -66,3 +70,17 @@ def test_a_complaint_never_shows_a_value() -> None:
 
 def test_without_an_environment_nothing_is_replaced() -> None:
     assert load("a: ${NO}", "f").data == {"a": "${NO}"}
+
+
+def test_a_long_text_is_read_once() -> None:
+    """Where each letter began a search for the end of a scheme, this would take hours."""
+    assert substitute("${X}" + "x" * 1_000_000, {"X": "y"}).text == "y" + "x" * 1_000_000
+
+
+def test_what_is_missing_in_many_places_is_told_once_with_its_lines() -> None:
+    text = "a: ${NO}\nb: ${NO}\nc: [x, '${NO}', '${NO}']\nd: ${WHY}\n"
+    first, second = map(str, load(text, "f", {}).problems)
+    assert first.startswith("f:1:4: the environment variable NO is not set: ")
+    assert first.endswith("; also in lines 2, 3")
+    assert second.startswith("f:4:4: the environment variable WHY is not set: ")
+    assert "also" not in second

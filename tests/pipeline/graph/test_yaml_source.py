@@ -10,11 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import GraphError
-from pipeline.graph.yaml_source import MAX_DEPTH, load
+from pipeline.graph.yaml_reader import MAX_DEPTH
+from pipeline.graph.yaml_source import load
+from pipeline.names import nfc
 
 names = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=8)
 scalars = st.none() | st.booleans() | st.integers(-(10**12), 10**12) | st.floats(allow_nan=False) | names
-plain = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3))
+keys = names.map(nfc)
+plain = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3))
 
 
 def problems(text: str) -> list[str]:
@@ -27,11 +30,17 @@ def refusal(text: str) -> str:
     return str(caught.value)
 
 
-@given(st.dictionaries(names, plain, max_size=4))
+@given(st.dictionaries(keys, plain, max_size=4))
 def test_what_is_written_is_read(data: dict[str, object]) -> None:
     read = load(yaml.safe_dump(data, allow_unicode=True), "f")
     assert read.data == data
     assert read.problems == ()
+
+
+def test_a_key_in_two_spellings_stands_twice() -> None:
+    text = "cameras:\n  S\u00fcd: {}\n  Su\u0308d: {}\n"
+    assert list(load(text.replace("S\u00fcd", "Nord"), "f").data["cameras"]) == ["Nord", "S\u00fcd"]
+    assert problems(text) == ["3:3: the key `S\u00fcd` stands twice, first in line 2: remove one of them"]
 
 
 @given(st.text())
@@ -127,5 +136,19 @@ def test_aliases_that_multiply_are_bounded(line: str) -> None:
     levels = ["l0: &l0 {x: 1}"]
     levels += [f"l{n}: &l{n} " + line.format(",".join([f"*l{n - 1}"] * 10)) for n in range(1, 10)]
     started = time.monotonic()
-    assert "more than 200000 values" in refusal("\n".join(levels))
+    assert "more than 100,000 values" in refusal("\n".join(levels))
     assert time.monotonic() - started < 20
+
+
+@pytest.mark.parametrize("line", ["[*l{0}]", "{{a: *l{0}}}", "{{<<: *l{0}, k{0}: 1}}"])
+def test_aliases_that_nest_are_bounded(line: str) -> None:
+    """No line is deep, and together they are deeper than Python can call itself."""
+    levels = ["l0: &l0 {x: 1}"] + [f"l{n}: &l{n} " + line.format(n - 1) for n in range(1, 500)]
+    assert f"more than {MAX_DEPTH} levels deep, aliases counted" in refusal("\n".join(levels))
+
+
+def test_aliases_of_long_texts_are_bounded() -> None:
+    """A variable in a text that is used often would be put in as often."""
+    text = f"a: &a '${{X}}{'x' * 100_000}'\nb: [{', '.join(['*a'] * 10_000)}]\n"
+    with pytest.raises(GraphError, match=r"^f:1:4: more than 4,194,304 characters, aliases counted"):
+        load(text, "f", {"X": "y"})

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import json
+import logging
 import os
+import resource
 import signal
 import struct
 import sys
+import threading
 import time
+import warnings
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
@@ -22,8 +28,9 @@ from pipeline.stage import Settings, Stage
 
 How = Literal[
     "raise", "bad_item", "user_error", "interrupt", "system_exit", "exit", "kill", "segfault", "hang", "close",
-    "close_segfault", "close_slowly", "open", "babble", "misreport", "shout", "stall",
+    "close_segfault", "close_slowly", "open", "babble", "misreport", "shout", "stall", "speak", "flood", "confess",
 ]  # fmt: skip
+_PR_GET_DUMPABLE = 3
 _SAYS = {
     "babble": struct.pack("<I", 3) + b"\xc1\xc1\xc1",
     "misreport": struct.pack("<I", 18) + b"\x82\xa2op\xa4beat\xa7custody\xc0",
@@ -40,7 +47,10 @@ class CrashSettings(Settings):
     how: How = Field("raise", description="What happens.")
     close_s: float = Field(6.0, ge=0, description="How long it takes to close slowly.")
     open_s: float = Field(0.0, ge=0, description="How long it takes to open.")
+    opens_within_s: float = Field(0.0, ge=0, description="How long it says that opening may take; 0: it says nothing.")
     shut: str = Field("", description="While there is a file of this name, it does not open: the user's mistake.")
+    note: str = Field("", description="Said in all ways, where it speaks.")
+    reads: list[str] = Field(default=[], description="The variables of the environment that it reads.")
     marker: str = Field("", description="A file that is made when it happens, after which it does not; empty: always.")
 
 
@@ -55,10 +65,26 @@ class Crash(Stage[CrashSettings]):
         for item in items:
             item.verify()
             if self._is_time(item):
-                _go_wrong(self.settings.how)
+                self._go_wrong()
             yield item.with_value(item.value)
 
+    def _go_wrong(self) -> None:
+        if self.settings.how == "confess":
+            _confess(resolve("confession", self.context.base_folder))
+        if self.settings.how == "speak":
+            _speak(self.settings.note)
+            self.context.log.warning("spoken", note=self.settings.note)
+        if self.settings.how == "speak" and self.settings.note:
+            raise ValueError(self.settings.note)
+        _go_wrong(self.settings.how)
+
+    @classmethod
+    def environment(cls, settings: CrashSettings) -> Iterable[str]:
+        return settings.reads
+
     def open(self) -> None:
+        if self.settings.opens_within_s:
+            self.context.opening("building it, 1 of 2", self.settings.opens_within_s)
         time.sleep(self.settings.open_s)
         if self.settings.shut and resolve(self.settings.shut, self.context.base_folder).exists():
             raise UserError(f"the file {self.settings.shut} is there")
@@ -86,7 +112,38 @@ class Crash(Stage[CrashSettings]):
         return True
 
 
+PLANTED = "\x1b]0;planted\x07\x1b[31m\x9b2J\u202e\u2028 rtsp://viewer:geheim@10.0.0.1/x"
+"""What no terminal is to obey, and a password."""
+
+
+def _confess(file: Path) -> None:
+    """What others could find out about this process."""
+    told = {
+        "environ": dict(os.environ),
+        "at_start": Path("/proc/self/environ").read_bytes().decode().split("\0"),
+        "dumpable": ctypes.CDLL(None).prctl(_PR_GET_DUMPABLE, 0, 0, 0, 0),
+        "core": resource.getrlimit(resource.RLIMIT_CORE),
+    }
+    file.write_text(json.dumps(told))
+
+
+def _speak(note: str) -> None:
+    """Say it in all ways that lead round the log: as a library does, as Python does, and in a thread that fails."""
+    os.write(2, f"a note: {note}\n".encode())
+    os.write(2, f"a library: {PLANTED}\nhalf a line: {PLANTED}".encode())
+    os.write(2, b"\nno text: \xff\xfe\n")
+    sys.stderr.write(f"Python: {PLANTED}\n")
+    warnings.warn(f"a warning: {PLANTED}", stacklevel=1)
+    logging.getLogger("planted").warning("logging: %s", PLANTED)
+    failing = threading.Thread(target=lambda: int(PLANTED))
+    failing.start()
+    failing.join()
+
+
 def _go_wrong(how: How) -> None:
+    if how == "flood":
+        for _ in range(1000):
+            os.write(2, b"word " * 999 + b"\n")
     if how == "stall":  # the loop goes on and takes nothing any more
         Gatherer.next = lambda _: None  # type: ignore[method-assign]
     if how in _SAYS:

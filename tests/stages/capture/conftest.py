@@ -27,8 +27,8 @@ WITHIN_S = 30.0
 class Watching:
     """Reads a camera in a thread of its own, as `pipeline.feed` does, and keeps what comes."""
 
-    def __init__(self, folder: Path, url: str, **settings: Any) -> None:
-        self.context = HandContext(folder, folder)
+    def __init__(self, folder: Path, url: str, *, slots: int = 0, **settings: Any) -> None:
+        self.context = HandContext(folder, folder, outputs_leave=slots > 0, slots=slots)
         self.stamps: list[Stamp] = []
         self.sizes: list[tuple[int, int]] = []
         self._stop = threading.Event()
@@ -106,10 +106,10 @@ def watch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
 MakeCapture = Callable[..., Capture]
 
 
-def _capture(path: Path | str, **settings: Any) -> Capture:
+def _capture(path: Path | str, *, slots: int = 0, **settings: Any) -> Capture:
     folder = path.parent if isinstance(path, Path) else Path.cwd()
     camera = Camera.model_validate({"url": str(path), **settings})
-    return Capture(Settings(), "cam", camera, HandContext(folder, folder))
+    return Capture(Settings(), "cam", camera, HandContext(folder, folder, outputs_leave=slots > 0, slots=slots))
 
 
 def _counts(source: Capture) -> dict[tuple[str, str], int]:

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 import av
+import cv2
 import numpy as np
 import pytest
 import structlog
@@ -184,3 +185,37 @@ def test_ffmpeg_keeps_its_complaints_to_itself(make_clip: MakeClip) -> None:
     )
     assert int(done.stdout.splitlines()[-1]) > 0
     assert done.stderr == ""
+
+
+def coded(width: int, height: int) -> bytes:
+    """A picture as JPEG."""
+    ok, found = cv2.imencode(".jpg", np.zeros((height, width, 3), np.uint8))
+    assert ok
+    return found.tobytes()
+
+
+def test_a_file_whose_pictures_grow_beyond_its_shared_memory_ends_there(
+    tmp_path: Path, capture: MakeCapture, read_until_error: ReadUntilError
+) -> None:
+    path = tmp_path / "a.mjpeg"
+    path.write_bytes(coded(96, 64) * 4 + coded(1920, 1080) * 4)
+    frames, error = read_until_error(capture(path, slots=14, memory_mb=64))
+    assert [(frame.width, frame.height) for frame in frames] == [(96, 64)] * 4
+    assert "a.mjpeg: a picture of 1920x1080 needs 14 slots of 6.2 MB in shared memory" in str(error)
+    frames, error = read_until_error(capture(path, slots=14, memory_mb=128))
+    assert (len(frames), error) == (8, None)
+
+
+def test_what_check_has_counted_needs_no_setting(
+    tmp_path: Path, capture: MakeCapture, read_until_error: ReadUntilError
+) -> None:
+    """The memory for the slots of files is stated before the run, and a run for which there is none does not start."""
+    path = tmp_path / "a.mjpeg"
+    path.write_bytes(coded(1920, 1080) * 2 + coded(96, 64) * 2)
+    album = tmp_path / "album"
+    album.mkdir()
+    for name, size in (("1.jpg", (96, 64)), ("2.jpg", (1920, 1080))):
+        (album / name).write_bytes(coded(*size))
+    for url, count in ((path, 4), (album, 2)):
+        frames, error = read_until_error(capture(url, slots=14, memory_mb=64))
+        assert (len(frames), error) == (count, None)

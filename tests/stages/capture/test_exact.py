@@ -58,7 +58,8 @@ def clip(request: pytest.FixtureRequest, make_clip: MakeClip) -> Path:
 def test_every_frame_that_pyav_counts_in_order(clip: Path, read: Read, bare: Bare) -> None:
     frames, expected = read(clip), bare(clip)
     assert [f.stamp.seq for f in frames] == list(range(len(expected)))
-    assert [f.stamp.pts for f in frames] == [f.pts for f in expected]
+    if clip.suffix != ".avi":  # PyAV alone invents those that an AVI lacks
+        assert [f.stamp.pts for f in frames] == [f.pts for f in expected]
     for frame, reference in zip(frames, expected, strict=True):
         form = "yuv420p" if frame.format == "yuv420p" else "bgr24"
         assert np.array_equal(frame.pixels, reference.to_ndarray(format=form))
@@ -70,13 +71,16 @@ def test_times_are_those_of_the_file(clip: Path, read: Read) -> None:
     if frames[0].stamp.pts is None:
         assert [f.stamp.time_ns for f in frames[:3]] == [0, 100 * MS, 200 * MS]
         return
-    first = frames[0].stamp.pts
+    first, before = frames[0].stamp.pts, None
     for stamp in (f.stamp for f in frames):
         assert stamp.pts is not None
-        assert stamp.time_ns == pytest.approx(
-            (stamp.pts - first) * 1e9 * stamp.time_base[0] / stamp.time_base[1], abs=1
-        )
+        stated_ns = (stamp.pts - first) * 1e9 * stamp.time_base[0] / stamp.time_base[1]
+        if stamp.pts == before:
+            assert stated_ns < stamp.time_ns < stated_ns + 100 * MS
+        else:
+            assert stamp.time_ns == pytest.approx(stated_ns, abs=1)
         assert stamp.wall_ns == stamp.time_ns
+        before = stamp.pts
 
 
 def test_a_restart_goes_on_as_if_nothing_had_happened(clip: Path, read: Read, same: Same) -> None:

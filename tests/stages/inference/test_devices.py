@@ -14,11 +14,13 @@ from structlog.testing import capture_logs
 
 from pipeline.errors import GraphError
 from pipeline.graph import parse_graph, plan_of
+from pipeline.single_stage import HandContext
 from pipeline.testing import opened, run_graph
 from stages.infer import Infer, InferSettings
-from stages.inference import onnxruntime_engine
+from stages.inference import onnxruntime_engine, readiness
 from stages.inference.devices import device_of, on_device
 from stages.inference.engine import NotToBeHad
+from stages.inference.model_memory import ModelMemory
 
 
 @pytest.fixture
@@ -60,8 +62,8 @@ def test_each_worker_asks_for_its_own_device(model: Path, monkeypatch: pytest.Mo
     with capture_logs() as logs, opened(Infer, settings, folder=model.parent, worker=worker):
         pass
     device = ["0", "3", "0"][worker]
+    assert asked[0].pop("tensorrt").items() >= {"device_id": device, "trt_engine_cache_enable": "True"}.items()
     assert asked[0] == {
-        "tensorrt": {"device_id": device},
         "cuda": {"gpu_mem_limit": "1000000000", "device_id": device},
         "cpu": {},
     }
@@ -83,13 +85,35 @@ def test_what_does_not_go_together(model: Path) -> None:
     assert place == ("devices",)
     assert "none of the providers runs on a GPU" in text
     assert problems(folder, devices=[0], providers="auto") == []
-    recorded = {"providers": ["cuda"], "io_binding": False, "options": {"cuda": {"enable_cuda_graph": True}}}
-    [(place, text)] = problems(folder, **recorded)
-    assert place == ("io_binding",)
-    assert "`enable_cuda_graph` needs buffers that stay" in text
-    assert problems(folder, **{**recorded, "io_binding": True}) == []
     with pytest.raises(ValidationError, match="each GPU once"):
         InferSettings.model_validate({"model": "m.onnx", "devices": [1, 1]})
+
+
+@pytest.mark.parametrize(
+    ("provider", "settings", "sizes"),
+    [
+        ("CUDAExecutionProvider", {}, (1, 2, 6)),
+        ("CUDAExecutionProvider", {"max_rows": 3}, (1, 3)),
+        ("CUDAExecutionProvider", {"batch_sizes": [5]}, (5,)),
+        ("CPUExecutionProvider", {}, ()),
+    ],
+)
+def test_a_gpu_gets_batches_of_few_sizes(
+    model: Path, monkeypatch: pytest.MonkeyPatch, provider: str, settings: dict[str, Any], sizes: tuple[int, ...]
+) -> None:
+    really = readiness.open_model
+
+    def opened_on(*arguments: Any) -> Any:
+        found = really(*arguments)
+        monkeypatch.setattr(found.engine, "provider", provider)
+        return found
+
+    monkeypatch.setattr(readiness, "open_model", opened_on)
+    context = HandContext(model.parent, model.parent, batch_max=6)
+    ready = readiness.ready_model(
+        InferSettings.model_validate({"model": "m.onnx", **settings}), context, ModelMemory(None)
+    )
+    assert ready.sizes == sizes
 
 
 GRAPH = """\

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from pipeline.errors import UserError
 from stages.infer import Infer, InferSettings
-from stages.inference.model_files import sha256_of, verify_model
+from stages.inference.model_files import find_libraries, find_model, sha256_of, verify_model
 from stages.inference.model_safety import checked_model
 
 
@@ -177,6 +177,17 @@ def test_sparse_weights_may_not_stand_for_more_than_is_sensible(tmp_path: Path) 
         checked_model(tmp_path / "m.onnx")
 
 
+def test_sparse_weights_may_not_take_the_memory_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stages.inference.model_memory.usable_memory", lambda: 4 << 30)
+    model = onnx.load(str(save(tmp_path / "m.onnx")))
+    for number in range(3):
+        tensor = helper.make_tensor(f"weights{number}", TensorProto.FLOAT, [1], [1.0])
+        model.graph.sparse_initializer.append(_sparse(tensor, (1 << 28,)))
+    onnx.save(model, tmp_path / "m.onnx")
+    with pytest.raises(UserError, match=r"sparse weights take 3,072 MB .*expected at most 2,048 MB"):
+        checked_model(tmp_path / "m.onnx")
+
+
 def test_operators_within_functions_of_the_model_are_looked_at(tmp_path: Path) -> None:
     model = onnx.load(str(save(tmp_path / "m.onnx")))
     node = helper.make_node("Steal", ["x"], ["y"], domain="evil.corp")
@@ -282,3 +293,10 @@ def test_a_file_larger_than_a_model_can_be(tmp_path: Path) -> None:
 def test_real_models_pass(test_data: Path) -> None:
     for path in sorted((test_data / "models").glob("*.onnx")):
         assert isinstance(checked_model(path), onnx.ModelProto)
+
+
+def test_no_model_is_a_file_of_the_kernel() -> None:
+    with pytest.raises(UserError, match="is a file of the kernel, expected an ONNX file"):
+        find_model("/proc/self/status", Path())
+    with pytest.raises(UserError, match="no such library of operators"):
+        find_libraries(["/proc/self/status"], Path())

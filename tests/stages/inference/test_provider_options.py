@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from stages.infer import InferSettings
 from stages.inference import onnxruntime_engine
 from stages.inference.engine import NotToBeHad
-from stages.inference.options import ProviderOptions, bytes_of
+from stages.inference.options import ProviderOptions, bytes_of, with_caches
 
 
 def told(provider: Any, folder: Path, **options: Any) -> dict[str, str]:
@@ -27,8 +27,22 @@ def test_options_are_texts_in_the_words_of_onnxruntime(tmp_path: Path) -> None:
         "cudnn_conv_algo_search": "HEURISTIC",
     }
     tensorrt = told("tensorrt", tmp_path, trt_engine_cache_enable=True, trt_engine_cache_path="engines")
-    assert tensorrt == {"trt_engine_cache_enable": "1", "trt_engine_cache_path": str(tmp_path / "engines")}
+    assert tensorrt == {"trt_engine_cache_enable": "True", "trt_engine_cache_path": str(tmp_path / "engines")}
     assert told("cuda", tmp_path) == dict(ProviderOptions().of("cpu", tmp_path)) == {}
+
+
+def test_engines_are_kept_for_each_model_unless_the_graph_says_otherwise(tmp_path: Path) -> None:
+    kept = with_caches({"device_id": "1"}, tmp_path)
+    assert kept == {
+        "device_id": "1",
+        "trt_engine_cache_enable": "True",
+        "trt_engine_cache_path": str(tmp_path),
+        "trt_timing_cache_enable": "True",
+        "trt_timing_cache_path": str(tmp_path),
+    }
+    stated = told("tensorrt", tmp_path, trt_engine_cache_enable=False, trt_timing_cache_path="mine")
+    found = with_caches(stated, tmp_path / "other")
+    assert (found["trt_engine_cache_enable"], found["trt_timing_cache_path"]) == ("False", str(tmp_path / "mine"))
 
 
 @pytest.mark.parametrize(
@@ -77,10 +91,12 @@ def test_what_onnxruntime_is_asked_for(monkeypatch: pytest.MonkeyPatch, listed: 
     monkeypatch.setattr(ort, "InferenceSession", session)
     monkeypatch.setattr(ort, "get_available_providers", lambda: [onnxruntime_engine.PROVIDERS[name] for name in listed])
     options = {name: ({"device_id": "1"} if name != "cpu" else {}) for name in listed}
+    monkeypatch.setattr(onnxruntime_engine, "why_no_cuda", lambda: "")
     with pytest.raises(NotToBeHad, match="no GPU"):
         onnxruntime_engine.open_with(options, Path("m.onnx"), threads=3)
     [(settings, providers, fallback)] = asked
-    assert providers == [(onnxruntime_engine.PROVIDERS[name], dict(options[name])) for name in listed]
+    told = {**options, "cuda": {"cudnn_conv_algo_search": "HEURISTIC", **options["cuda"]}}
+    assert providers == [(onnxruntime_engine.PROVIDERS[name], told[name]) for name in listed]
     assert fallback == 0
     assert settings.intra_op_num_threads == 3
     strict = settings.get_session_config_entry("session.disable_cpu_ep_fallback") if "cpu" not in listed else "1"

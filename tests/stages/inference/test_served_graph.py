@@ -105,9 +105,8 @@ def test_a_graph_says_the_same_by_file_and_by_server_also_one_that_dies_in_betwe
     assert restarting.held.endswith("; frames wait for it")
 
 
+@pytest.mark.usefixtures("clips")
 def test_a_graph_is_checked_without_its_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("a.mp4", "b.mp4"):
-        (tmp_path / name).touch()
     plan = planned(tmp_path, 'server: {url: "10.255.255.1:8001", model: pose, version: 2}')
     stages = {stage.name: stage.settings for unit in plan.units for stage in unit.stages}
     assert stages["people"]["server"] == {"url": "10.255.255.1:8001", "model": "pose", "version": "2"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import threading
 import time
 from collections import Counter
@@ -24,7 +25,7 @@ from structlog.testing import capture_logs
 from pipeline.graph.loading import parse_graph
 from pipeline.graph.planning import plan_of
 from pipeline.messages import Array
-from pipeline.testing import feed, opened, stamp
+from pipeline.testing import feed, opened, run_graph, stamp
 from stages.infer import Infer, InferSettings
 from stages.inference import tuner
 from stages.inference.batches import BatchRuns, Given
@@ -306,16 +307,44 @@ stages:
     return stage.threads
 
 
-def test_a_stage_that_is_tuned_has_a_thread_for_each_core(
+def test_a_stage_that_says_no_threads_has_one_for_each_core(
     model: Path, make_clip: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A machine of which one core idles while frames are dropped is no default."""
     for name in ("a.mp4", "b.mp4"):
         make_clip(name, frames=2)
     monkeypatch.setattr("stages.infer.usable_cores", lambda: 6)
-    assert threads_of(model.parent, "with: {model: m.onnx}") == 1
+    assert threads_of(model.parent, "with: {model: m.onnx}") == 6
+    assert threads_of(model.parent, "threads: 1, with: {model: m.onnx}") == 1
+    assert threads_of(model.parent, "with: {model: m.onnx, intra_op_threads: 2}") == 3
+    assert threads_of(model.parent, "with: {model: m.onnx, providers: [cuda, cpu]}") == 2
     assert threads_of(model.parent, "with: {model: m.onnx, tune: auto}") == 6
     assert threads_of(model.parent, "workers: 2, with: {model: m.onnx, tune: auto}") == 3
     assert threads_of(model.parent, "threads: 2, with: {model: m.onnx, tune: auto}") == 2
+
+
+@pytest.mark.parametrize(("processes", "runs"), [("separate", (3, 1)), ("compact", (3, 1)), ("one", (1, 3))])
+def test_all_cores_are_used_wherever_the_stage_is_placed(
+    model: Path, make_clip: Any, monkeypatch: pytest.MonkeyPatch, processes: str, runs: tuple[int, int]
+) -> None:
+    """In one process stages take turns: there a run has all of the threads."""
+    make_clip("a.mp4", frames=2)
+    monkeypatch.setattr("stages.infer.usable_cores", lambda: 3)
+    text = f"""
+version: 1
+name: placed{os.getpid()}
+processes: {processes}
+cameras: {{a: {{url: a.mp4}}}}
+stages:
+  capture: {{use: capture}}
+  prepare: {{use: preprocess, from: capture, with: {{size: [64, 64]}}}}
+  infer: {{use: infer, from: prepare, with: {{model: {model.name}}}}}
+  end: {{use: sink_null, from: infer}}
+"""
+    with capture_logs() as logs:
+        outcome, _ = run_graph(plan_of(parse_graph(text, "g.yaml", base_folder=model.parent)))
+    [line] = [line for line in logs if line["event"] == "model_opened"]
+    assert (outcome.status, line["at_once"], line["threads_each"]) == (0, *runs)
 
 
 def test_no_more_runs_at_once_than_were_found_best(model: Path) -> None:

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import UserError
+from pipeline.errors import GraphError, UserError
+from pipeline.graph import parse_graph
+from stages.capture import Camera, Capture
 from stages.reading.addresses import PROTOCOLS
-from stages.reading.inspection import path_of, what_is_wrong, why_mistyped
+from stages.reading.inspection import path_of, what_is_wrong, what_was_meant, why_mistyped
 
 
-@pytest.mark.parametrize("protocol", [*PROTOCOLS, "RTSP", "hls+http"])
+@pytest.mark.parametrize("protocol", [*PROTOCOLS, "RTSP"])
 def test_what_ffmpeg_may_open_is_not_refused(protocol: str, tmp_path: Path) -> None:
     assert what_is_wrong(f"{protocol}://h/x", tmp_path) == ""
 
@@ -19,8 +21,59 @@ def test_what_ffmpeg_may_open_is_not_refused(protocol: str, tmp_path: Path) -> N
 def test_an_unknown_protocol_is_refused_with_what_was_meant(tmp_path: Path) -> None:
     told = what_is_wrong("rstp://v:geheim@h/x", tmp_path)
     assert told.startswith("unknown protocol `rstp`")
-    assert "did you mean `rtsp`?" in told or "did you mean `rtp`?" in told
+    assert told.endswith("; did you mean `rtsp`?")
     assert "geheim" not in told
+
+
+@pytest.mark.parametrize(
+    ("url", "way_out"),
+    [
+        ("0", "; if a camera of this machine is meant, write /dev/video0"),
+        (
+            "clips/*.mp4",
+            "; a graph names each file, `camgraph watch` takes patterns (--print-graph shows its graph)",
+        ),
+        ("no.mp4", ""),
+    ],
+)
+def test_what_watch_takes_and_a_graph_does_not_has_a_way_out(tmp_path: Path, url: str, way_out: str) -> None:
+    assert what_was_meant(url, tmp_path) == way_out
+    [(where, told)] = Capture.check_camera(Camera(url=url), tmp_path)
+    assert (where, told) == (("url",), f"no such file or folder: {tmp_path}/{url}{way_out}")
+    assert what_is_wrong(url, tmp_path) == f"no such file or folder: {tmp_path}/{url}"
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        *("data", "concat", "subfile", "pipe", "fd", "crypto", "cache", "async", "unix", "httpproxy", "mmsh", "ipfs"),
+        *("hls+file", "hls+http", "rtsp+file", "file+http"),
+    ],
+)
+def test_what_leads_elsewhere_is_no_protocol_of_a_camera(protocol: str, tmp_path: Path) -> None:
+    assert what_is_wrong(f"{protocol}://h/x", tmp_path).startswith(f"unknown protocol `{protocol}`")
+
+
+def test_a_folder_of_videos_is_no_camera_and_has_a_way_out(tmp_path: Path) -> None:
+    for name in ("b.mkv", "a.MP4", ".hidden.mp4"):
+        (tmp_path / name).touch()
+    assert what_is_wrong(str(tmp_path), tmp_path) == (
+        f"{tmp_path}: no pictures in this folder, but videos: each is a camera of its own: name it (a.MP4), or watch "
+        "all of them with `camgraph watch FOLDER` (--print-graph shows its graph)"
+    )
+
+
+@pytest.mark.parametrize("at", ["yesterday", "2026-13-40", "[]", "10:44", "{}"])
+def test_a_date_is_asked_for_by_an_example(at: str) -> None:
+    text = f"""
+        version: 1
+        cameras: {{a: {{url: a.mp4, start_at: "{at}"}}}}
+        stages: {{capture: {{use: capture}}}}
+    """
+    with pytest.raises(GraphError) as error:
+        parse_graph(text, "g.yaml", base_folder=Path())
+    expected = f"cameras.a.start_at: expected a date and time such as 2026-11-22T10:44:39+01:00, got '{at}'"
+    assert expected in str(error.value)
 
 
 MISTYPED = [

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,9 +14,22 @@ from stages.reading.timeline import SECOND_NS, MediaClock, Selection, ticks_to_n
 MS = 1_000_000
 
 
-def times(pts: list[int | None], *, time_base: Fraction = Fraction(1, 1000), interval_ms: int = 40) -> list[int]:
-    clock = MediaClock(time_base, interval_ms * MS)
-    return [clock.at(p) // MS for p in pts]
+def shown(pts: list[int | None], clock: MediaClock[int], dts: list[int | None] | None = None) -> list[int]:
+    """The time of each frame in nanoseconds; frames leave in the order in which they came."""
+    decoded = dts or [None] * len(pts)
+    pairs = [pair for i, p in enumerate(pts) for pair in clock.show(i, p, decoded[i])] + list(clock.rest())
+    assert [index for index, _ in pairs] == list(range(len(pts)))
+    return [time_ns for _, time_ns in pairs]
+
+
+def times(
+    pts: list[int | None],
+    dts: list[int | None] | None = None,
+    *,
+    time_base: Fraction = Fraction(1, 1000),
+    interval_ms: int = 40,
+) -> list[float]:
+    return [time_ns / MS for time_ns in shown(pts, MediaClock(time_base, interval_ms * MS), dts)]
 
 
 def test_time_counts_from_the_first_frame() -> None:
@@ -29,32 +44,71 @@ def test_ticks_are_rounded_not_cut() -> None:
 def test_a_missing_pts_is_one_interval_later() -> None:
     assert times([None, None, 80, None, 160]) == [0, 40, 80, 120, 160]
     assert times([0, 40, None, 120]) == [0, 40, 80, 120]
+    assert times([0, None, None, None]) == [0, 40, 80, 120]
 
 
-def test_a_small_step_back_stands_still() -> None:
-    assert times([0, 40, 80, 60, 60, 120]) == [0, 40, 80, 80, 80, 120]
+def test_missing_times_share_what_room_there_is() -> None:
+    assert times([0, None, None, None, 80]) == [0, 20, 40, 60, 80]
+
+
+def test_a_repeated_time_and_a_small_step_back_lie_between_their_neighbours() -> None:
+    assert times([0, 40, 40, 80]) == [0, 40, 60, 80]
+    assert times([0, 40, 80, 60, 60, 120]) == pytest.approx([0, 40, 80, 93.333333, 106.666666, 120])
 
 
 def test_a_large_step_back_starts_a_new_time_line() -> None:
     assert times([5000, 5040, 0, 40, 80]) == [0, 40, 80, 120, 160]
+    assert times([5000, 5040, 5040, 0, 40, 80]) == [0, 40, 80, 120, 160, 200]
 
 
-@given(st.lists(st.none() | st.integers(-(2**40), 2**40)), st.sampled_from([Fraction(1, 1000), Fraction(1, 90_000)]))
-def test_time_never_runs_backwards(pts: list[int | None], time_base: Fraction) -> None:
-    clock = MediaClock(time_base, 40 * MS)
-    seen = [clock.at(p) for p in pts]
-    assert seen == sorted(seen)
+def test_a_stated_rate_that_is_too_low_does_not_stretch_the_film() -> None:
+    """Every second time is a repetition: 50 frames a second where 25 are stated."""
+    pts: list[int | None] = [number // 2 * 40 for number in range(100)]
+    assert times(pts)[-2] == 49 * 40
+
+
+def test_a_long_run_of_one_time_is_left_behind_in_the_end() -> None:
+    repeated: list[int | None] = [0] * 50
+    after: list[int | None] = [number * 40 for number in range(1, 200)]
+    assert times(repeated + after)[-1] == 199 * 40
+
+
+def test_decoding_times_take_the_place_of_missing_ones() -> None:
+    assert times([None] * 4, [80, 120, 200, 240]) == [0, 40, 120, 160]
+    assert times([None, 120, None, None], [80, 120, 160, None]) == [0, 40, 80, 120]
+
+
+def test_decoding_times_take_the_place_of_disordered_ones() -> None:
+    disordered: list[int | None] = [0, 160, 40, 80, 120, 320, 200, 240, 280]
+    seen = times(disordered, [40 * number for number in range(9)])
+    assert seen[-4:] == [200, 240, 280, 320]
+    assert all(earlier < later for earlier, later in pairwise(seen))
+
+
+def test_a_new_time_line_is_no_disorder() -> None:
+    pts: list[int | None] = [5080, 5120, 80, 120, 220]
+    assert times(pts, [5000, 5040, 0, 40, 80]) == [0, 40, 80, 120, 220]
+
+
+Stamps = st.lists(st.none() | st.integers(-(2**40), 2**40))
+
+
+@given(Stamps, Stamps, st.sampled_from([Fraction(1, 1000), Fraction(1, 90_000)]))
+def test_time_only_goes_forward(pts: list[int | None], dts: list[int | None], time_base: Fraction) -> None:
+    padded = (dts + [None] * len(pts))[: len(pts)]
+    seen = shown(pts, MediaClock(time_base, 40 * MS), padded)
+    assert all(earlier < later for earlier, later in pairwise(seen))
     assert not seen or seen[0] == 0
 
 
 @given(st.lists(st.integers(0, 400), min_size=2, unique=True), st.data())
 def test_a_resumed_clock_goes_on_as_the_first_would_have(steps: list[int], data: st.DataObject) -> None:
-    pts = sorted(steps)
-    clock = MediaClock(Fraction(1, 1000), 40 * MS)
-    whole = [clock.at(p) for p in pts]
+    pts: list[int | None] = [*sorted(steps)]
+    whole = shown(pts, MediaClock(Fraction(1, 1000), 40 * MS))
     cut = data.draw(st.integers(1, len(pts) - 1))
-    again = MediaClock.resumed(MediaClock(Fraction(1, 1000), 40 * MS), pts[0], whole[cut - 1])
-    assert [again.at(p) for p in pts[cut:]] == whole[cut:]
+    again: MediaClock[int] = MediaClock(Fraction(1, 1000), 40 * MS)
+    again.resume(min(steps), whole[cut - 1])
+    assert shown(pts[cut:], again) == whole[cut:]
 
 
 def taken(selection: Selection, at_ms: list[float]) -> list[float]:

@@ -60,6 +60,11 @@ def test_the_hash_is_that_of_the_rule_and_what_it_uses() -> None:
     assert changed == ["a", "e-f"]
 
 
+@pytest.mark.parametrize("rule_id", ["stürzt", "упал", "転倒", "-".join("abc"), "4th", "x" * 64])
+def test_a_rule_is_called_in_any_script(rule_id: str) -> None:
+    assert list(parse_rules(f"rules: [{{id: {rule_id}, when: score > 0}}]", "r").rules) == [rule_id]
+
+
 def test_times() -> None:
     assert [duration_ns(text) for text in ("2s", "500ms", "1.5min", "0s")] == [2 * 10**9, 5 * 10**8, 9 * 10**10, 0]
 
@@ -76,7 +81,7 @@ lines:
   point: {from: [0.5, 0.5], to: [0.5, 0.5]}
 rules:
   - id: one
-    when: left_wrst.y < nose.y
+    when: left_wrst.y < nose.y - 1
   - id: two
     when: "nose.y < left_hip.y - 0.1"
     for: 2
@@ -98,15 +103,20 @@ def test_all_mistakes_at_once_each_at_its_place() -> None:
     expected = [
         (2, 17, "min_confidence: expected 1 or less, got 1.5"),
         (4, 9, "the corners lie on one line"),
-        (5, 8, "expected 3 or more items"),
+        (5, 8, "expected 3 or more corners, got 2"),
         (6, 10, "fractions and pixels are mixed"),
         (7, 3, "`in` is a word of the language"),
         (9, 33, "the line ends where it begins"),
         (12, 11, "rules[0].when: `left_wrst.y` is not known; did you mean `left_wrist`?"),
+        (12, 25, "rules[0].when: `nose.y - 1`: a bare number"),
+        (14, 21, "rules[1].when: `left_hip.y - 0.1`: a bare number"),
         (15, 10, "expected a time with its unit, such as 2s, got 2"),
         (16, 5, "`when` is missing"),
+        (16, 9, "rules[2].id: a rule `two` stands above"),
         (17, 5, "unknown key `wen`; did you mean `when`?"),
+        (18, 25, "rules[3].when: there is no zone `dor`"),
         (18, 36, "expected a time such as 2s, 500ms or 1min, got '2 seconds'"),
+        (20, 11, "rules[4].when: `nose.y < 0.5`: a position"),
         (22, 12, "expected one of 'person', 'pair' or 'scene', got 'persn'; did you mean `person`?"),
         (23, 24, "rules[5].when: there is no zone `tow`; did you mean `two`?"),
     ]
@@ -128,9 +138,32 @@ def test_all_mistakes_at_once_each_at_its_place() -> None:
         ("rules:\n  - {id: a, when: nose.y < 1px, who: nose.y < 1px}", "2:38", "`who` needs `scope: scene`"),
         ("rules:\n  - id: a\n    when: >-\n      nose.y <\n      1", "3:11", "a bare number"),
         ("rules: []", "1:8", "expected 1 or more items"),
+        (
+            "zones: {a: [[0, x], [1, 0], [1, 1]]}\nrules: [{id: a, when: in a}]",
+            "1:17",
+            "zones.a[0][1]: expected a number, got 'x'",
+        ),
+        (
+            "zones: {a: [[0], [1, 0], [1, 1]]}\nrules: [{id: a, when: in a}]",
+            "1:13",
+            "zones.a[0]: expected a point [x, y], got a list of 1",
+        ),
         ("[1, 2]", "1:1", "expected `key: value` lines"),
         ("rules: [", "2:1", "not YAML"),
-        ("rules:\n  - {id: a b, when: nose.y < 1px}", "2:10", "a b"),
+        (
+            'rules:\n  - {id: a, when: nose.y < 1px, action: "\\e]0;x"}',
+            "2:41",
+            "letters that can be seen, got '\\x1b]0;x'",
+        ),
+        ("rules:\n  - {id: a, when: nose.y < 1px, for: ١s}", "2:38", "got '١s'"),
+        (
+            "rules:\n  - {id: a b, when: nose.y < 1px}",
+            "2:10",
+            "rules[0].id: expected letters of any script, digits, `_` and `-` (at most 64 characters), got 'a b'; "
+            "did you mean `a-b`?",
+        ),
+        (f"rules:\n  - {{id: {'ü' * 65}, when: nose.y < 1px}}", "2:10", "at most 64 characters"),
+        ("rules:\n  - {id: Stürzt, when: score > 0}\n  - {id: Stu\u0308rzt, when: score > 0}", "3:10", "stands above"),
         ("rules:\n  - {id: a, when: nose.y < 1px}\n  - {id: b, when: yes}", "3:19", "quotes"),
         ("version: 2\nrules: [{id: a, when: nose.y < 1px}]", "1:10", "expected 1, got 2"),
     ],
@@ -165,3 +198,15 @@ def test_the_examples_of_the_documentation() -> None:
     for block in blocks:
         whole = block if "rules:" in block else f"rules:\n{block}"
         assert parse_rules(whole, "docs/rules.md").rules
+
+
+def test_aliases_that_multiply_are_bounded_in_a_file_of_rules() -> None:
+    levels = ["zones: {z: [[0, 0], [1, 0], [1, 1]]}", "x0: &x0 [1]"]
+    levels += [f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 10)}]" for n in range(1, 10)]
+    with pytest.raises(GraphError, match=r"^r:\d+:\d+: more than 100,000 values, aliases counted"):
+        parse_rules("\n".join(levels), "r")
+
+
+def test_rules_are_in_no_file_of_the_kernel() -> None:
+    with pytest.raises(UserError, match="is a file of the kernel: expected a file of rules"):
+        read_rules(Path("/proc/self/status"))

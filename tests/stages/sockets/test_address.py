@@ -84,3 +84,9 @@ def test_a_host_is_found_and_one_that_does_not_exist_is_not() -> None:
     assert found == [(socket.AF_INET, ("127.0.0.1", 7000))]
     with pytest.raises(Unavailable, match=r"tcp://nowhere\.invalid:7000: (cannot find this host|the name server)"):
         Lookup(parse_address("tcp://nowhere.invalid:7000")).families(time.monotonic() + 5)
+
+
+@pytest.mark.parametrize("host", ["a" * 64, "a..b", "x." + "ü" * 60])
+def test_a_host_that_no_resolver_takes_is_no_address(host: str) -> None:
+    with pytest.raises(ValueError, match="HOST can be no name of a host"):
+        parse_address(f"tcp://{host}:7000")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.vision.batching import Run, runs_of
+from stages.vision.batching import Run, buckets, engine_order, runs_of
 
 SIZES = st.sets(st.integers(1, 40), min_size=1, max_size=5).map(sorted)
 
@@ -25,3 +26,15 @@ def test_every_picture_is_in_one_run_and_no_size_is_new(pictures: int, most: int
         assert 1 <= run.own <= run.rows
         assert run.rows in sizes if sizes else run.rows <= most
         assert not sizes or not any(run.own <= size < run.rows for size in sizes), "the smallest that is enough"
+
+
+@pytest.mark.parametrize(
+    ("most", "sizes"), [(1, (1,)), (2, (1, 2)), (3, (1, 3)), (8, (1, 2, 8)), (32, (1, 2, 8, 32)), (33, (1, 3, 9, 33))]
+)
+def test_buckets_are_few_and_the_largest_takes_a_whole_batch(most: int, sizes: tuple[int, ...]) -> None:
+    assert buckets(most) == sizes
+
+
+@pytest.mark.parametrize(("sizes", "order"), [((), (1,)), ((4,), (4,)), ((1, 2, 4, 8), (8, 1, 2, 4))])
+def test_an_engine_for_a_range_is_built_for_its_ends_first(sizes: tuple[int, ...], order: tuple[int, ...]) -> None:
+    assert engine_order(sizes) == order

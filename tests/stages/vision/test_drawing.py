@@ -6,14 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stages.vision.drawing import (
+    ALARM_COLOUR,
     COCO_17_BONES,
+    SHAPE_COLOUR,
     SIDE_COLOURS,
     bone_side,
     draw_box,
     draw_caption,
     draw_label,
+    draw_lines,
     draw_people,
+    draw_reasons,
     draw_skeleton,
+    draw_zones,
     id_colour,
 )
 
@@ -161,3 +166,63 @@ def test_a_real_picture_keeps_its_pixels_outside_the_drawing(test_data) -> None:
     changed = (picture != original).any(axis=2)
     assert 0.002 < changed.mean() < 0.03
     assert not changed[60:370, 300:480].any()
+
+
+def has(pixels: np.ndarray, colour: tuple[int, int, int]) -> bool:
+    """Whether one of the pixels (N, 3) has about this colour: thin lines are smoothed."""
+    return bool((np.abs(pixels.astype(int) - colour).max(axis=1) < 60).any())
+
+
+def test_a_zone_is_outlined_tinted_inside_and_left_alone_outside() -> None:
+    picture = blank()
+    draw_zones(picture, {"lawn": [(100, 100), (220, 100), (220, 200), (100, 200)]})
+    assert has(picture[150, 98:103], SHAPE_COLOUR)
+    inside = picture[150, 160]
+    assert (inside != GREY).any()
+    assert (np.abs(inside.astype(int) - GREY) < 25).all()
+    assert not touched(picture)[120:, :90].any()
+    assert not touched(picture)[210:].any()
+    assert touched(picture)[80:100, 100:130].any(), "its name stands above its upper left corner"
+
+
+def test_a_zone_that_a_rule_fires_on_is_red() -> None:
+    picture = blank()
+    draw_zones(picture, {"lawn": [(100, 100), (220, 100), (220, 200)]}, {"lawn"})
+    assert has(picture[98:103, 180], ALARM_COLOUR)
+
+
+def test_the_arrow_of_a_line_points_to_the_right_of_who_looks_along_it() -> None:
+    picture = blank()
+    draw_lines(picture, {"door": ((160, 40), (160, 200))})  # downwards: the right hand is at smaller x
+    marks = touched(picture)
+    assert marks[60:190, 160].all()
+    assert marks[118:123, 150].any()
+    assert not marks[118:123, 170].any()
+
+
+def test_shapes_beyond_the_picture_are_cut() -> None:
+    picture = blank()
+    draw_zones(picture, {"far": [(-1e6, -1e6), (1e6, -1e6), (1e6, 1e6)]})
+    draw_lines(picture, {"far": ((-1e6, 0), (1e6, 5)), "none": ((7, 7), (7, 7))})
+    assert touched(picture).any()
+
+
+def test_who_a_rule_fires_on_is_red() -> None:
+    picture = blank()
+    draw_people(picture, BOX, standing(), [1], ["#1"], alarmed={1})
+    assert has(picture[120, 108:113], ALARM_COLOUR)
+    calm = blank()
+    draw_people(calm, BOX, standing(), [1], ["#1"], alarmed={2})
+    assert has(calm[120, 108:113], id_colour(1))
+    assert not has(calm[120, 108:113], ALARM_COLOUR)
+
+
+def test_reasons_stand_below_and_no_more_than_fit() -> None:
+    picture = blank()
+    draw_reasons(picture, [])
+    assert not touched(picture).any()
+    draw_reasons(picture, ["lying #3: " + "lean > 60deg (71 deg) " * 20, "b", "c", "d", "e"])
+    assert not touched(picture)[: 240 * 2 // 3].any()
+    bright = (picture == 255).all(axis=2)
+    assert bright[200:].any()
+    assert not bright[:, 318:].any(), "a line that is too long is cut"

@@ -124,6 +124,14 @@ def test_a_picture_that_is_the_input_is_not_copied() -> None:
     assert Converter(contract("nhwc", "uint8", "rgb", 1.0)).batch([picture]) is picture
 
 
+def test_a_picture_goes_where_a_gpu_reads_it() -> None:
+    picture = np.arange(48, dtype=np.uint8).reshape(1, 4, 4, 3)
+    locked = np.zeros(48, np.uint8)
+    converter = Converter(contract("nhwc", "uint8", "rgb", 1.0), lambda size, _: locked[:size], in_place=False)
+    assert np.shares_memory(converter.batch([picture]), locked)
+    assert np.array_equal(converter.batch([picture]), picture)
+
+
 def test_the_buffer_is_kept_and_grows_only() -> None:
     converter = Converter(contract("nchw", "float32", "rgb", 1.0))
     large = converter.batch([np.zeros((2, 8, 8, 3), np.uint8)])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from stages.inference.trial import Trial
 from tools.cli import main
 from tools.doctor import command, machine, packages, providers
 from tools.doctor.finding import Finding, worst
@@ -124,8 +127,20 @@ def test_a_provider_that_only_claims_to_work_is_named() -> None:
     assert "provider directml" not in by_name, "of another system"
 
 
-def providers_found(why_not: providers.Try, *, nvidia: bool = False, openvino: bool = False) -> dict[str, Finding]:
-    return {found.what: found for found in providers.look_at_providers(why_not, nvidia=nvidia, openvino=openvino)}
+def providers_found(
+    why_not: Callable[[str], str], *, nvidia: bool = False, openvino: bool = False
+) -> dict[str, Finding]:
+    found = providers.look_at_providers(lambda name: Trial(why_not(name)), nvidia=nvidia, openvino=openvino)
+    return {one.what: one for one in found}
+
+
+def test_where_nothing_can_be_tried_no_provider_is_to_blame(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as with a Python that this user may not start."""
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    (found,) = providers.look_at_providers(nvidia=True, openvino=True)
+    assert (found.state, found.what) == ("wrong", "providers")
+    assert found.found == "it could not be tried: /nowhere/python: No such file or directory"
+    assert "reinstall" not in found.cure
 
 
 def test_a_gpu_that_does_not_run_models_is_not_ok() -> None:
@@ -136,7 +151,7 @@ def test_a_gpu_that_does_not_run_models_is_not_ok() -> None:
         "ok",
     ]
     assert by_name["provider cuda"].found == "does not work, and NVIDIA's driver is here (no cuda)"
-    assert by_name["provider cuda"].cure.startswith("pip install 'onnxruntime-gpu[cuda,cudnn]'")
+    assert by_name["provider cuda"].cure.startswith("pip install 'camgraph[cuda]'")
     by_name = providers_found(lambda name: "" if name != "openvino" else "a library", openvino=True)
     assert by_name["provider openvino"].state == "warning"
 

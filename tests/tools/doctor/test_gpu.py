@@ -89,4 +89,6 @@ def test_the_drivers_cuda_against_that_of_the_runtime(
 
 def test_the_cure_names_both_ways_out() -> None:
     [finding] = look_at_cuda(Nvidia(driver=True, gpus=[L4], cuda=(12, 4)), "13.0")
-    assert finding.cure == "install a driver for CUDA 13, or an onnxruntime-gpu that was built for CUDA 12"
+    assert finding.cure == (
+        "install a driver for CUDA 13 (580 or later), or pip install 'onnxruntime-gpu[cuda,cudnn]>=1.24,<1.27'"
+    )

@@ -48,6 +48,7 @@ def python(tmp_path: Path) -> Elsewhere:
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
         "XDG_STATE_HOME": str(tmp_path / "state"),
         "XDG_RUNTIME_DIR": "",
+        "CAMGRAPH_RUN_DIR": "",
     }
 
     def run(*arguments: str | Path, given: str | None = None) -> subprocess.CompletedProcess[str]:

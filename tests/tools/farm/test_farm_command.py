@@ -55,11 +55,11 @@ def test_the_cameras_end_with_the_process_that_wanted_them(soon: Callable[[Calla
         assert process.stdout is not None
         process.stdout.readline()
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        assert len(children) == 1
+        assert len(children) == 2, "the cameras, and who writes to the standard error"
     finally:
         process.kill()
         process.communicate(timeout=20)
-    soon(lambda: ended(int(children[0])))
+    soon(lambda: all(ended(int(child)) for child in children))
 
 
 def test_a_farm_whose_process_was_killed_says_so() -> None:

@@ -10,10 +10,10 @@ import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
+from stages.inference.node_writer import NodeWriter
 from stages.vision.decoding.detections import Detections
 from stages.vision.decoding.formats import Asked, detections_of
 from stages.vision.recognition import Format, Reading
-from tools.models.node_writer import NodeWriter
 from tools.models.suppression_folding import Suppression, columns, fold_suppression
 
 SIDE = 64

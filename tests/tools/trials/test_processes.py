@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,11 +22,12 @@ PIPE = subprocess.PIPE
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The name of a run that has nothing yet; its segments are removed afterwards."""
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     name = f"looked{os.getpid()}"
-    yield name
+    with tempfile.TemporaryDirectory(prefix="cgt", dir="/tmp") as folder:
+        monkeypatch.setenv("CAMGRAPH_RUN_DIR", folder)
+        yield name
     for path in SHARED_MEMORY.glob(f"camgraph-{os.getuid()}-{name}-*"):
         path.unlink()
 

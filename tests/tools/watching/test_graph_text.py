@@ -70,7 +70,13 @@ def test_all_that_can_be_asked_for() -> None:
     assert stages["infer"]["batch"] == {"max": 8}
     assert stages["infer"]["with"] == {"model": "/m.onnx", "providers": ["cuda", "cpu"]}
     assert stages["log"]["with"] == {"path": "e", "mode": "replace"}
+    assert stages["videos"]["with"] == {"path": "v/{camera}.mp4", "overwrite": True}
+
+
+def test_nothing_is_replaced_unless_told() -> None:
+    stages = yaml.safe_load(graph_text(watch(videos="v")))["stages"]
     assert stages["videos"]["with"] == {"path": "v/{camera}.mp4"}
+    assert stages["log"]["with"] == {"path": "e"}
 
 
 @pytest.mark.parametrize(("live", "wanted"), [(True, "events"), (False, "actions")])

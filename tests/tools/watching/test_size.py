@@ -3,13 +3,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import cv2
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tools.watching.size import SIDES, best_side, choose, middles, some_frames
+from tools.watching.size import SIDES, best_side, choose
 
 
 @pytest.mark.parametrize(
@@ -24,36 +20,6 @@ from tools.watching.size import SIDES, best_side, choose, middles, some_frames
 )
 def test_the_smallest_that_is_nearly_as_good(sums: list[float], side: int) -> None:
     assert choose(dict(zip(SIDES, sums, strict=False))) == side
-
-
-@given(st.integers(0, 10**9), st.integers(1, 50))
-def test_middles_lie_evenly_inside(length: int, count: int) -> None:
-    found = middles(length, count)
-    assert len(found) == count
-    assert all(0 <= at < max(length, 1) for at in found)
-    assert found == sorted(found)
-
-
-def test_frames_come_from_all_over_a_video(tmp_path: Path, make_clip: Callable[..., Path]) -> None:
-    clip = make_clip(tmp_path / "a.mp4", frames=10)
-    greys = [int(frame.mean()) for frame in some_frames(clip, 3)]
-    assert len(greys) == 3
-    assert greys == sorted(greys)
-    assert greys[-1] - greys[0] > 80
-
-
-def test_pictures_come_from_all_over_a_folder(tmp_path: Path) -> None:
-    for number in range(10):
-        cv2.imwrite(str(tmp_path / f"{number}.png"), np.full((20, 30, 3), number * 20, np.uint8))
-    assert [int(frame[0, 0, 0]) for frame in some_frames(tmp_path, 2)] == [40, 140]
-    assert len(list(some_frames(tmp_path, 50))) == 10
-
-
-def test_what_is_damaged_is_left_to_its_run(tmp_path: Path) -> None:
-    (tmp_path / "a.mp4").write_bytes(b"\x01\x02" * 500)
-    assert list(some_frames(tmp_path / "a.mp4", 3)) == []
-    (tmp_path / "b.png").write_bytes(b"\x01\x02" * 500)
-    assert list(some_frames(tmp_path / "b.png", 3)) == []
 
 
 def test_small_people_want_a_large_picture(pulled_model: Path, short_clip: Path) -> None:

@@ -68,6 +68,12 @@ class Read:
         return self.context.counts[name, "front"]
 
 
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read leaves a lock in its folder, which is the current one here."""
+    monkeypatch.chdir(tmp_path)
+
+
 @contextmanager
 def reading(camera: CameraHandle, **settings: Any) -> Iterator[Read]:
     wanted, context = Camera.model_validate({"url": camera.url, **settings}), HandContext(Path(), Path())
@@ -244,14 +250,14 @@ def test_packets_that_are_no_pictures_are_counted(farm: Farm) -> None:
 
 
 def test_who_wants_a_device_that_is_not_there_is_told_what_to_do(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hardware, "why_no_cuda", lambda: "no CUDA device can be opened: Operation not permitted")
+    monkeypatch.setattr(hardware, "why_no_cuda", lambda _: "no CUDA device can be opened: Operation not permitted")
     wanted = r"decode: cuda: no CUDA device can be opened: .*; install .* `decode: auto`"
     with pytest.raises(EnvironmentProblem, match=wanted), reading(farm.camera("plain"), decode="cuda"):
         pass
 
 
 def test_auto_falls_back_and_says_so(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hardware, "why_no_cuda", lambda: "there is none")
+    monkeypatch.setattr(hardware, "why_no_cuda", lambda _: "there is none")
     with capture_logs() as said, reading(farm.camera("plain"), decode="auto") as read:
         assert read.of(3)
     assert read.context.camera_facts["front"]["decoder"] == "cpu"

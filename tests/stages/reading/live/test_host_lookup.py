@@ -22,6 +22,7 @@ from stages.reading.live.verdicts import Dropped
         ("rtsps://cam/x", ("cam", 322)),
         ("HTTP://[fe80::1%25eth0]/x", ("fe80::1%25eth0", 80)),
         ("hls+https://cam/x.m3u8", None),
+        ("rtsp://me:p[ss@cam:8554/x", ("cam", 8554)),
         ("rtsp://v:12/geheim@cam/x", ("v", 12)),
         ("rtsp://v:ge/heim@cam/x", None),
         ("udp://239.0.0.1:5000", ("239.0.0.1", 5000)),

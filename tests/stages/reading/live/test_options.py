@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import av
@@ -37,3 +39,46 @@ def test_only_a_video_device_needs_its_format_named() -> None:
     assert format_of(Camera(url="/dev/video0")) == "video4linux2"
     assert format_of(Camera(url="rtsp://h/x")) is None
     assert options_of(Camera(url="/dev/video0")) == {}
+
+
+class Pages(BaseHTTPRequestHandler):
+    """A playlist, and a text as its only segment."""
+
+    def do_GET(self) -> None:
+        playlist = b"#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nlog.txt\n#EXT-X-ENDLIST\n"
+        body = playlist if self.path.endswith(".m3u8") else b"a log file\r\n" * 10_000
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture
+def page() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Pages) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_the_formats_that_are_allowed_hold_for_segments_too(page: str) -> None:
+    camera = Camera(url=f"{page}/a.m3u8")
+    options = options_of(camera, playlist=True)
+    with av.open(
+        camera.url, format="hls", options={**options, "format_whitelist": "hls,tty", "seg_format_options": ""}
+    ):
+        pass  # what FFmpeg makes of a text that it may read
+    with pytest.raises(av.ArgumentError):
+        av.open(camera.url, format="hls", options=options)
+
+
+@pytest.mark.parametrize("name", ["log.txt", "a.m3u8"])
+def test_neither_a_text_nor_a_playlist_is_read_where_a_stream_is_expected(page: str, name: str) -> None:
+    camera = Camera(url=f"{page}/{name}")
+    with pytest.raises(av.ArgumentError):
+        av.open(camera.url, options=options_of(camera))

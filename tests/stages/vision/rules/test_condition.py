@@ -26,6 +26,7 @@ from stages.vision.rules.expression import (
 )
 from stages.vision.rules.geometry import Surroundings, zone_of
 from stages.vision.rules.people import COCO_17, NAN, Person, Scene
+from stages.vision.rules.vocabulary import PersonWords, meant
 
 ZONES, LINES = ["door", "yard"], ["gate"]
 AROUND = Surroundings(200, 100, {"door": zone_of([(0, 0), (50, 0), (50, 100), (0, 100)]), "yard": lambda x, y: False})
@@ -169,6 +170,8 @@ MISTAKES: list[tuple[Scope, str, int, str]] = [
     ("person", "nose < left_hip", 0, "write nose.x, nose.y or distance(nose, ...)"),
     ("person", "nose.z < 1px", 0, "`nose` has no `z`: it has x, y and c"),
     ("person", "feet.c > 0.5", 0, "it has x and y"),
+    ("person", "left_hand.y < nose.y", 0, "`left_hand.y` is not known; did you mean `left_wrist`?"),
+    ("pair", "distance(a.handRight, b.head) < 1h", 9, "`a.handRight` is not known; did you mean `right_wrist`?"),
     ("person", "box.tp < 1px", 0, "did you mean `top`?"),
     ("person", "speed.x < 1px", 0, "`speed` has no `x`"),
     ("person", "in dor", 3, "there is no zone `dor`; did you mean `door`?"),
@@ -194,9 +197,17 @@ MISTAKES: list[tuple[Scope, str, int, str]] = [
     ("person", "nose..y < 1px", 5, "expected a name after `nose.`"),
     ("person", "(nose.y < 1px) < 2", 1, "is a condition: expected a number or a place"),
     ("person", "nose.y < 99999999px", 9, "too large"),
+    ("person", f"nose.y < {'9' * 400}px", 9, f"{'9' * 40} is too large"),
+    ("person", "age >= ١٢s", 7, "`١` is not part"),
     ("person", "nose.__class__ < 1", 0, "has no `__class__`"),
     ("person", "__import__(nose)", 0, "there is no function `__import__`"),
-    ("person", "count > 1", 0, "`count` is not known"),
+    ("person", "count > 1", 0, "`count` is about the whole frame: it is known only under `when`, with `scope: scene`"),
+    ("pair", "people > 2", 0, "`people` is about the whole frame: it is known only under `when`, with `scope: scene`"),
+    ("person", "lean => 60deg", 5, "`=>` is not part of a condition: write `>=`"),
+    ("person", "lean =< 60deg", 5, "write `<=`"),
+    ("person", "lean > = 60deg", 5, "`>` and `=` stand apart: write `>=`"),
+    ("person", "lean \u2265 60deg", 5, "write `>=`"),
+    ("person", "in door || in door", 8, "`||` is not part of a condition: write `or`"),
     ("pair", "nose.y < 1px", 0, "of whom? the two people of a pair are a and b: a.nose or b.nose"),
     ("pair", "a < b", 0, "`a` is a person: write what of them, such as a.feet"),
     ("pair", "in door", 0, "whose feet? write `a.feet in ...`"),
@@ -216,6 +227,26 @@ def test_mistakes(scope: Scope, text: str, at: int, words: str) -> None:
     assert words in str(caught.value)
     if "200 words" not in words and "levels" not in words:
         assert caught.value.at == at
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        (
+            "left_foot.y > 0.5fh and head.y < 0.5fh and right_shoulders.y < 1fh and hand.y < neck.y and hip.x<knee.x",
+            ["left_foot.y", "head.y", "right_shoulders.y", "hand.y", "neck.y", "hip.x", "knee.x"],
+        ),
+        ("left_rist.y < nose.y - 0.1", ["left_rist.y", "nose.y - 0.1"]),
+        ("0 < nose.y < left_rist.y or in dor", ["0 < nose.y", "left_rist.y", "dor"]),
+        ("not (max(nse.y, speed.x) < 1hh)", ["nse.y", "speed.x", "1hh"]),
+        ("distance(nse, feeet) < 1h + 2deg", ["nse", "feeet", "1h + 2deg"]),
+    ],
+)
+def test_every_mistake_at_once(text: str, wrong: list[str]) -> None:
+    with pytest.raises(ExpressionError) as caught:
+        compile_condition(text, "person", zones=ZONES, lines=LINES)
+    assert [error.at for error in caught.value.all] == [text.index(part) for part in wrong]
+    assert all(f"`{part}`" in str(error) for part, error in zip(wrong, caught.value.all, strict=True))
 
 
 # ---- three-valued logic against an interpreter of the tree
@@ -321,3 +352,20 @@ def test_no_text_does_harm(text: str) -> None:
         place_of_it = 0
         assert condition.judge(joints(), person(), Surroundings(1, 1, {"a": lambda x, y: True})) in (True, False, None)
     assert 0 <= place_of_it <= len(text)
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [
+        ("left_hand", "left_wrist"), ("l_hand", "left_wrist"), ("handLeft", "left_wrist"), ("lefthand", "left_wrist"),
+        ("wrist_left", "left_wrist"), ("LeftWrist", "left_wrist"), ("right_foot", "right_ankle"),
+        ("left_feet", "left_ankle"), ("hands", "wrists"), ("hand", "wrists"), ("wrist", "wrists"), ("foot", "feet"),
+        ("head", "nose"), ("face", "nose"), ("neck", "shoulders"), ("left_arm", "left_elbow"), ("legs", "knees"),
+        ("waist", "hips"), ("body", "center"), ("height", "box.height"), ("top", "box.top"), ("confidence", "score"),
+        ("velocity", "speed"), ("tail", ""), ("left", "box.left"), ("left_right_hand", ""), ("", ""),
+    ],
+)  # fmt: skip
+def test_words_that_people_write_for_parts_of_the_body(word: str, name: str) -> None:
+    assert meant(word) == name
+    if name:
+        assert PersonWords().look_up(tuple(name.split(".")), "person")

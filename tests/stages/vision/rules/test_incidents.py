@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,10 +41,12 @@ def told(story: list[Seen], timing: Timing, gap_ns: int) -> list[Told]:
     return result
 
 
+MEANING = {"T": (True, True), ".": (False, True), "?": (None, True), "-": (None, False)}
+
+
 def story(text: str, step_ms: int = 100) -> list[Seen]:
     """`T` true, `.` false, `?` unknown, `-` not in the frame; a frame every 100 ms."""
-    meaning = {"T": (True, True), ".": (False, True), "?": (None, True), "-": (None, False)}
-    return [Seen(i * step_ms * MS, *meaning[letter]) for i, letter in enumerate(text)]
+    return [Seen(i * step_ms * MS, *MEANING[letter]) for i, letter in enumerate(text)]
 
 
 def in_ms(result: list[Told]) -> list[Told]:
@@ -84,6 +87,20 @@ def test_a_hole_in_the_stream_is_unseen() -> None:
 def test_hold_bridges_and_without_it_one_frame_ends() -> None:
     assert in_ms(told(story("T..T..."), timing(hold=300), 500 * MS)) == [("start", 0, 0, 0), ("end", 600, 0, 300)]
     assert in_ms(told(story("T?"), timing(), 500 * MS)) == [("start", 0, 0, 0), ("end", 100, 0, 0)]
+
+
+@pytest.mark.parametrize("glitch", [".", "?", "-"])
+def test_at_a_frame_a_second_a_hold_bridges_one_frame_and_not_two(glitch: str) -> None:
+    rule, gap_ns = timing(hold=500), 2500 * MS
+    assert in_ms(told(story(f"TT{glitch}TT", 1000), rule, gap_ns)) == [("start", 0, 0, 0)]
+    result = told(story(f"TT{glitch}{glitch}T", 1000), rule, gap_ns)
+    assert in_ms(result) == [("start", 0, 0, 0), ("end", 3000, 0, 1000), ("start", 4000, 4000, 4000)]
+
+
+@pytest.mark.parametrize("behind", [".", "?", "-"])
+def test_a_hold_bridges_no_hole_in_the_stream(behind: str) -> None:
+    frames = [*story("TTT"), Seen(9000 * MS, *MEANING[behind])]
+    assert in_ms(told(frames, timing(hold=500), 500 * MS))[1:] == [("end", 9000, 0, 200)]
 
 
 def test_cooldown_is_from_end_to_start() -> None:
@@ -132,8 +149,10 @@ def reference(frames: list[Seen], rule: Timing, gap: int) -> list[Told]:
         return len(frames)
 
     def over(n: int) -> bool:
-        silent = t[n] - t[last_true(n)]
-        return silent > max(rule.hold_ns, gap) if truth[n] else silent >= rule.hold_ns
+        silent, frames_without = t[n] - t[last_true(n)], n - last_true(n)
+        if truth[n] or (frames_without == 1 and rule.hold_ns):
+            return silent > max(rule.hold_ns, gap)
+        return silent >= rule.hold_ns
 
     def ripe(k: int, m: int) -> bool:
         counted = sum(t[i] - t[i - 1] for i in range(k + 1, m + 1) if truth[i] and truth[i - 1])

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stages.vision.rules.condition import Scope, compile_condition
 from stages.vision.rules.geometry import Line, Surroundings, zone_of
 from stages.vision.rules.incidents import Timing
 from stages.vision.rules.judge import Judge, Picture, Rule, Verdict
+from tests.stages.vision.live_times import slow_cameras
 
 SECOND = 1_000_000_000
 ZONES = {"door": zone_of([(100, 0), (200, 0), (200, 480), (100, 480)])}
@@ -47,6 +50,12 @@ def judged(one: Rule, frames: Sequence[Sequence[Person]], step_s: float = 0.1, *
     judge = Judge([one], lambda size: Surroundings(*size, ZONES, LINES))
     verdicts = [v for i, people in enumerate(frames) for v in judge.judge(picture(i * step_s, people))]
     return [*verdicts, *(judge.finish() if end else ())]
+
+
+def judged_at(one: Rule, times_ns: Iterable[int], people: Sequence[Person] = ((1, 150.0, 200.0),)) -> list[Verdict]:
+    """The same people in every frame."""
+    judge = Judge([one], lambda size: Surroundings(*size, ZONES, LINES))
+    return [v for time_ns in times_ns for v in judge.judge(picture(time_ns / SECOND, people))]
 
 
 def short(verdicts: Sequence[Verdict]) -> list[tuple[str, tuple[int, ...], int]]:
@@ -146,6 +155,29 @@ def test_a_slow_camera_has_no_gaps() -> None:
     """At a frame a second, a second between two frames is no hole: `for: 3s` holds after four frames."""
     still = [[(1, 150.0, 200.0)]] * 6
     assert short(judged(rule("in door", **{"for": 3}), still, step_s=1.0)) == [("start", (1,), 3000)]
+
+
+@given(slow_cameras(), st.sampled_from([0.0, 0.5, 2.0]), st.sampled_from([0.0, 0.5]))
+def test_who_stands_before_a_slow_live_camera_is_one_incident(
+    times_ns: Sequence[int], for_s: float, hold_s: float
+) -> None:
+    """From their first frame on, though frames are late, come in a burst, or are lost."""
+    [start] = judged_at(rule("in door", hold=hold_s, **{"for": for_s}), times_ns)
+    assert start.incident.begun.time_ns == times_ns[0]
+    over_ns = round(for_s * SECOND)
+    assert start.picture.time_ns == next(time_ns for time_ns in times_ns if time_ns - times_ns[0] >= over_ns)
+
+
+@given(st.floats(0.4, 1.2), st.lists(st.integers(1, 6), min_size=1, max_size=6))
+def test_a_detection_missed_now_and_then_repeats_no_alarm(step_s: float, seen: list[int]) -> None:
+    """The person is seen in so many frames in a row, missed in one, and so on."""
+    here: list[Person] = [(1, 150.0, 200.0)]
+    frames = [people for count in seen for people in [*[here] * count, []]]
+    assert [v.phase for v in judged(rule("in door", hold=0.5), frames, step_s)] == ["start"]
+
+
+def test_a_track_is_remembered_at_a_frame_a_minute() -> None:
+    assert short(judged_at(rule("age >= 150s"), [60 * SECOND * i for i in range(4)])) == [("start", (1,), 180_000)]
 
 
 def test_unknown_skeletons_leave_joints_unknown() -> None:

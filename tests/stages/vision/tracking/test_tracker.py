@@ -78,6 +78,17 @@ def test_a_gap_in_the_stream_counts_as_time() -> None:
     assert frame(tracker, 61, [(0, 0.9), (900, 0.9)]) == [(2, 900)]
 
 
+@pytest.mark.parametrize("step_s", [0.5, 1.0, 5.0])
+def test_of_a_slow_camera_one_missed_frame_forgets_nobody(step_s: float) -> None:
+    tracker, box = Tracker(OPTIONS), np.array([[0.0, 0, 20, 60]])
+    ids = []
+    for index in range(24):
+        seen = 0 if index % 3 == 2 or index > 18 else 1
+        ids += tracker.follow(round(index * step_s * 1e9), box[:seen], np.full(seen, 0.9)).ids.tolist()
+    assert set(ids) == {1}
+    assert len(tracker._ids) == 0
+
+
 def test_two_who_pass_each_other_keep_their_ids() -> None:
     tracker = Tracker(OPTIONS)
     for index in range(41):

@@ -1,0 +1,67 @@
+"""Where a run gets its graph from, again and again: what its variables stand for is remembered by the run itself.
+
+So that whoever changes a run needs none of its passwords. Everything here may take long: not for the loop of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.env_file import Variables
+from pipeline.errors import GraphError, UserError
+from pipeline.graph.loading import parse_graph, read_graph
+from pipeline.graph.planning import plan_of
+from pipeline.graph.remarks import remarks_on
+from pipeline.graph.single_camera import check_camera
+from pipeline.plan import RunPlan
+from pipeline.wanted import GivenVariables, LoadedGraph, WantedGraph
+
+Finish = Callable[[RunPlan, Callable[[str], None]], RunPlan]
+"""Settles what a graph leaves open; says what it does."""
+
+
+class GraphSource:
+    """The `pipeline.wanted.Loader` of one run. `finish`: see `Finish`."""
+
+    def __init__(self, variables: Variables | None = None, finish: Finish = lambda plan, _: plan) -> None:
+        self._variables = variables or Variables()
+        self._finish = finish
+
+    def plan(self, wanted: WantedGraph) -> LoadedGraph:
+        """See `pipeline.wanted.Loader`. Raises CamgraphError."""
+        variables = self._variables if wanted.env_files is None else self._variables.with_files(wanted.env_files)
+        environ, remarks = variables.anew(wanted.besides)
+        file = Path(wanted.file)
+        text = read_graph(file) if wanted.text is None else wanted.text
+        folder = Path(wanted.folder) if wanted.folder else file.parent
+        graph = parse_graph(
+            text, str(file), base_folder=folder, name=wanted.name, further=wanted.further, environ=environ
+        )
+        remarks += [*graph.source.remarks, *remarks_on(graph, wanted.further)]
+        plan = self._finish(plan_of(graph), remarks.append)
+        return LoadedGraph(plan, remarks, accept=lambda: self._remember(variables))
+
+    def _remember(self, variables: Variables) -> None:
+        self._variables = variables
+
+    def camera(
+        self, name: str, values: Mapping[str, Any], run: RunPlan, given: GivenVariables
+    ) -> tuple[dict[str, Any], list[str]]:
+        """The request for one more camera in this run, with its variables put in, and remarks. Raises CamgraphError."""
+        environ, remarks = self._variables.anew(given.besides)
+        try:
+            checked = check_camera(
+                name,
+                values,
+                source=run.source,
+                base_folder=Path(run.base_folder),
+                defaults=run.camera_defaults,
+                environ={**environ, **given.first},
+            )
+        except GraphError as error:
+            raise UserError("\n".join(problem.text for problem in error.problems)) from None
+        camera = checked.camera
+        asked = {"camera": name, "values": dict(camera.values), "size": camera.frame_size, "secrets": checked.secrets}
+        return asked, remarks

@@ -1,0 +1,54 @@
+"""What is no mistake in a graph, and perhaps not meant so."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from pipeline.graph.planning import Graph
+from pipeline.stage import Source
+
+
+def remarks_on(graph: Graph, further: Collection[str] = ()) -> Iterator[str]:
+    """What the stages of a graph remark on it, a line each. `further`: as in `load_graph`."""
+    sizes = {**dict.fromkeys(further), **{name: camera.frame_size for name, camera in graph.cameras.items()}}
+    yield from _on_cameras(graph)
+    for node in graph.completed.nodes:
+        if node.stage is not None:
+            for remark in node.stage.remarks(node.settings, graph.base_folder, sizes):
+                yield f"{node.name}: {remark}"
+    yield from remarks_alone(graph)
+
+
+def remarks_alone(graph: Graph) -> Iterator[str]:
+    """What cannot work for cameras whose frames are each a moment by itself."""
+    alone = _cameras_alone(graph)
+    for node in graph.completed.nodes:
+        if node.stage is not None and alone:
+            for remark in node.stage.remarks_alone(node.settings, graph.base_folder, alone):
+                yield f"{node.name}: {remark}"
+
+
+def _source(graph: Graph) -> type[Source[Any]] | None:
+    return next((node.source for node in graph.completed.nodes if node.source), None)
+
+
+def _cameras_alone(graph: Graph) -> list[str]:
+    """The cameras of which each frame is a moment by itself."""
+    source = _source(graph)
+    return [
+        name
+        for name, camera in graph.cameras.items()
+        if source and source.frames_alone(camera.settings, graph.base_folder)
+    ]
+
+
+def _on_cameras(graph: Graph) -> Iterator[str]:
+    """What the source remarks on its cameras; cameras of which it says the same share a line."""
+    source = _source(graph)
+    said: dict[str, list[str]] = {}
+    for name, camera in graph.cameras.items():
+        for remark in source.camera_remarks(camera.settings, graph.base_folder) if source else ():
+            said.setdefault(remark, []).append(name)
+    for remark, names in said.items():
+        yield f"{', '.join(names)}: {remark}"

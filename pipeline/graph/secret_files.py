@@ -1,0 +1,93 @@
+"""Secrets that lie in files: where `${secret:NAME}` and `${file:PATH}` find their values.
+
+${secret:door}      $CREDENTIALS_DIRECTORY/door   what systemd hands to a service (LoadCredential=)
+                    /run/secrets/door             what Docker, Podman and Kubernetes mount
+                    the variable `door`           of the environment, or of an env file
+${file:/etc/x/pw}   that file
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.disk import read_small
+from pipeline.errors import UserError
+from pipeline.paths import instead_of_file, resolve
+
+_MOUNTED = Path("/run/secrets")
+_LARGEST = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A secret, or the `problem` that keeps it from being read; `remark`: who else can read its file."""
+
+    value: str = ""
+    problem: str = ""
+    remark: str = ""
+
+
+def named_secret(name: str, environ: Mapping[str, str], mounted: Path = _MOUNTED) -> Found:
+    """The secret of this name, from the first place that has one."""
+    given = environ.get("CREDENTIALS_DIRECTORY", "")
+    folders = [Path(given)] if given else []
+    for file in (folder / name for folder in (*folders, mounted)):
+        if _is_there(file):
+            return _read(file)
+    if name in environ:
+        return Found(environ[name])
+    looked = [str(folder / name) for folder in (*folders, mounted)]
+    return Found(problem=f"there is no secret {name}: expected {', '.join(looked)}, or an environment variable {name}")
+
+
+def secret_file(path: str) -> Found:
+    """The secret in this file. Where others may read it, that is a remark: its owner can mend it."""
+    if not path.startswith(("/", "~")):
+        return Found(problem=f"`{path}` is no absolute path: expected one such as /etc/camgraph/password")
+    try:
+        file = resolve(path, Path())
+    except UserError as error:
+        return Found(problem=str(error))
+    found = _read(file)
+    return found if found.problem else Found(found.value, remark=open_to_others(file))
+
+
+def open_to_others(file: Path) -> str:
+    """Who but its owner and its group may read a file of secrets, or write to it; "" for nobody or no such file."""
+    try:
+        mode = file.stat().st_mode
+    except OSError:  # it is replaced at this moment
+        return ""
+    if not mode & (stat.S_IROTH | stat.S_IWOTH | stat.S_IWGRP):
+        return ""
+    return f"{file} holds secrets, and has mode {stat.S_IMODE(mode):04o}: keep others out with `chmod 600 {file}`"
+
+
+def _is_there(file: Path) -> bool:
+    """Whether there is a secret; also where this user may not see that, for reading it then says so."""
+    try:
+        return file.is_file()
+    except PermissionError:
+        return True
+    except OSError:  # a name that no file can have
+        return False
+
+
+def _read(file: Path) -> Found:
+    other = instead_of_file(file)
+    if other:
+        return Found(problem=f"{file} is {other}: expected a file that holds the secret")
+    try:
+        data = read_small(file, most_bytes=_LARGEST)
+    except OSError as error:
+        if error.errno == errno.EFBIG:
+            return Found(
+                problem=f"{file} is larger than {_LARGEST} bytes: expected a file that holds a secret, and no more"
+            )
+        return Found(problem=f"{file} cannot be read: {error.strerror}")
+    return Found(os.fsdecode(data).removesuffix("\n").removesuffix("\r"))

@@ -1,0 +1,133 @@
+"""How a run is, in one word and a reason: for monitors, and for people who look. Pure.
+
+healthy    a frame of every camera that is wanted went through lately, and nothing is in trouble
+degraded   a camera or a stage does not do its work, or the run is starting or stopping
+down       no frame of any camera goes through
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+Level = Literal["healthy", "degraded", "down"]
+Phase = Literal["starting", "running", "stopping", "over"]
+
+_UNWANTED = ("paused", "done", "stopped")
+_PASSING = ("starting", "connecting")
+"""They end by themselves, with frames or with a state that says why not."""
+_MOST_TOLD = 3
+_WORTH_TELLING = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class CameraSight:
+    """One camera. `state`, `why` and `since_s` as status shows them.
+
+    `stuck_s`: how long no frame has gone through, None while frames do.
+    """
+
+    state: str
+    why: str = ""
+    since_s: float | None = None
+    stuck_s: float | None = None
+
+    @property
+    def is_wanted(self) -> bool:
+        """False if nothing of it is expected."""
+        return self.state not in _UNWANTED
+
+    @property
+    def works(self) -> bool:
+        """True while its frames go through."""
+        return self.stuck_s is None and self.state in ("live", "running", "waiting")
+
+
+@dataclass(frozen=True, slots=True)
+class Plight:
+    """Why nothing goes through a process; `opening`: for the first time, or with other settings, as it should."""
+
+    why: str
+    since_s: float
+    opening: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What does not work, by the name of a stage or process, and for how long."""
+
+    where: str
+    why: str
+    since_s: float
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.why} (for {duration(self.since_s)})"
+
+
+class Flow(NamedTuple):
+    """Frames of all cameras that come in a second, and the share of them that is dropped, 0 to 1."""
+
+    rate: float
+    dropped: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """`reason`: on one line."""
+
+    level: Level
+    reason: str
+
+
+def health_of(
+    phase: Phase, phase_s: float, cameras: Mapping[str, CameraSight], troubles: Sequence[Trouble], flow: Flow
+) -> Health:
+    """`phase_s`: for how long the run has been in this phase."""
+    if phase in ("starting", "stopping"):
+        return Health("degraded", "; ".join([f"{phase} for {duration(phase_s)}", *map(str, troubles[:_MOST_TOLD])]))
+    wanted = {name: camera for name, camera in cameras.items() if camera.is_wanted}
+    broken = {name: camera for name, camera in wanted.items() if not camera.works}
+    told = "; ".join([*_cameras_in_words(broken, len(wanted)), *map(str, troubles[:_MOST_TOLD])])
+    if wanted and len(broken) == len(wanted) and not any(camera.state in _PASSING for camera in broken.values()):
+        return Health("down", told)
+    if broken or troubles:
+        return Health("degraded", told)
+    return Health("healthy", _fine(cameras, wanted, flow))
+
+
+def _fine(cameras: Mapping[str, CameraSight], wanted: Mapping[str, CameraSight], flow: Flow) -> str:
+    if wanted:
+        dropped = f", {flow.dropped:.0%} of them dropped" if flow.dropped >= _WORTH_TELLING else ""
+        return f"{_counted(len(wanted), 'camera')}, {flow.rate:.1f} frames/s{dropped}"
+    paused = any(camera.state == "paused" for camera in cameras.values())
+    return "no camera is wanted: all are paused or have ended" if paused else "all cameras have ended"
+
+
+def _cameras_in_words(broken: Mapping[str, CameraSight], wanted: int) -> Iterator[str]:
+    if not broken:
+        return
+    told = ", ".join(f"{name} {_in_words(camera)}" for name, camera in list(broken.items())[:_MOST_TOLD])
+    more = f" and {len(broken) - _MOST_TOLD} more" if len(broken) > _MOST_TOLD else ""
+    yield f"{len(broken)} of {_counted(wanted, 'camera')} without frames: {told}{more}"
+
+
+def _in_words(camera: CameraSight) -> str:
+    """A camera that is away, or one whose frames come and go through nowhere."""
+    known = f" ({camera.why})" if camera.why else ""
+    if camera.state in ("live", "running", "waiting") and camera.stuck_s is not None:
+        return f"{camera.state}, but no frame has gone through for {duration(camera.stuck_s)}{known}"
+    since = f" for {duration(camera.since_s)}" if camera.since_s is not None else ""
+    return f"{camera.state}{since}{known}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def duration(seconds: float) -> str:
+    """`12 s`, `3 min`, `2 h`, `4 days`: as exact as somebody wants to know it."""
+    for limit, unit, name in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
+        if seconds < limit:
+            return f"{int(seconds // unit)} {name}"
+    return f"{int(seconds // 86_400)} days"

@@ -1,0 +1,66 @@
+"""What a run is asked to become, and who can load it: a graph, or one more camera."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from pipeline.plan import RunPlan
+
+
+@dataclass(frozen=True, slots=True)
+class WantedGraph:
+    """A graph that somebody asks for. `text`: None where `file` is to be read. `besides`: variables of who asks.
+
+    `folder`: where relative paths start, by default that of `file`, which is what messages call it. `further`: cameras
+    that the run has besides. `env_files`: those of the run from now on; None: those of before.
+    """
+
+    file: str
+    name: str
+    text: str | None = field(default=None, repr=False)
+    folder: str = ""
+    besides: Mapping[str, str] = field(default_factory=dict, repr=False)
+    further: Collection[str] = ()
+    env_files: Sequence[Path] | None = None
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedGraph:
+    """The plan of a graph that was asked for, and what is remarked on it.
+
+    `accept` is called when the run has taken the plan over: only then are the env files of this graph those of the run.
+    """
+
+    plan: RunPlan
+    remarks: Sequence[str] = ()
+    accept: Callable[[], None] = field(default=_nothing, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenVariables:
+    """Variables of whoever asks for a camera: `first` before those of the run, `besides` for names that it lacks."""
+
+    first: Mapping[str, str] = field(default_factory=dict, repr=False)
+    besides: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+class Loader(Protocol):
+    """Loads graphs and cameras for one run, one at a time. May take long: not for the loop of the run.
+
+    Raises CamgraphError.
+    """
+
+    def plan(self, wanted: WantedGraph) -> LoadedGraph:
+        """The graph, loaded."""
+
+    def camera(
+        self, name: str, values: Mapping[str, Any], run: RunPlan, given: GivenVariables
+    ) -> tuple[dict[str, Any], list[str]]:
+        """The request for one more camera of this run, with its variables put in, and remarks."""

@@ -1,0 +1,124 @@
+"""Models for a GPU that take uint8 pictures: their preprocessing (layout, order, scale) is folded into a copy of them.
+
+    the model's file, its sha256 ──> is a copy in the cache, and whole? ──yes──> the copy's file
+                                       │ no
+                                       └> folded, opened once ──> its file in the cache, or else its bytes in memory
+
+    CACHE/folded/MODEL-INPUT-COPY.onnx     sha256 of the model's file, of what was folded, and of the copy itself
+
+A copy gets the bits that `Converter` gives the model, and its outputs are the model's own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import onnx
+from onnx import ModelProto
+
+from pipeline.disk import write_whole
+from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.paths import asset_folder
+from stages.inference.engine import Source
+from stages.inference.model_files import stored_bytes
+from stages.inference.onnxruntime_engine import look_into
+from stages.inference.pixel_folding import NOTHING_NORMALISED, fold_pixels
+from stages.inference.signatures import signature_of_file, why_not_analysed
+from stages.vision.model_contract import InputContract
+from stages.vision.recognition import Port
+
+_FOLDING = 1
+"""Raise it when `fold_pixels` makes another graph of the same model: older copies are not taken then."""
+_MOST_BYTES = 512 * 1024**2
+"""Folding holds a model several times in memory, and the pixels are little beside the work of a larger one."""
+_DIGITS = 16
+
+
+class CannotFold(Exception):
+    """The model has to run as it is; the text says why."""
+
+
+@dataclass(frozen=True)
+class FoldedModel:
+    """``kept``: where the copy is, for people."""
+
+    source: Source
+    kept: str
+
+
+def folded_contract(contract: InputContract) -> InputContract:
+    """What the copy takes of a model that wants this."""
+    return replace(contract, layout="nhwc", dtype="uint8", order="rgb", scale=1.0)
+
+
+def folded_model(path: Path, sha256: str, contract: InputContract) -> FoldedModel:
+    """The copy of a model that wants this for its pictures, made or found. ``sha256``: of the model, verified.
+
+    Raises CannotFold, and UserError where it is no model.
+    """
+    if why := _why_as_it_is(path, contract):
+        raise CannotFold(why)
+    try:
+        folder = asset_folder().parent / "folded"
+    except (UserError, EnvironmentProblem) as error:  # nothing that a copy in memory needs
+        return FoldedModel(_folded(path, contract), f"in memory: {error}")
+    begin = f"{sha256[:_DIGITS]}-{_digest(repr((_FOLDING, contract)).encode())[:_DIGITS]}-"
+    if found := _kept(folder, begin):
+        return FoldedModel(found, str(found))
+    copy = _folded(path, contract)
+    file = folder / f"{begin}{_digest(copy)}.onnx"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(file, copy)
+    except OSError as error:
+        return FoldedModel(copy, f"in memory: {folder} cannot be written: {error.strerror}")
+    return FoldedModel(file, str(file))
+
+
+def _why_as_it_is(path: Path, contract: InputContract) -> str:
+    if contract.takes_pixels_as_they_are:
+        return "it takes uint8 RGB pictures as they are"
+    if not contract.dtype.startswith("float") and contract.scale != 1.0:
+        return f"its input is {contract.dtype}, and scaled pixels are cut to whole numbers in other ways on a GPU"
+    if why := why_not_analysed(path):
+        return f"it is {why}"
+    size = stored_bytes(path)
+    if size > _MOST_BYTES:
+        return f"it has {size / 1e6:.0f} MB, expected at most {_MOST_BYTES / 1e6:.0f} MB"
+    return ""
+
+
+def _kept(folder: Path, begin: str) -> Path | None:
+    """A copy that is as it was written; a disk that was full, or lost its power, may have left another."""
+    for file in sorted(folder.glob(f"{begin}*.onnx")):
+        with suppress(OSError), file.open("rb") as opened:
+            if file.stem == begin + hashlib.file_digest(opened, "sha256").hexdigest():
+                return file
+    return None
+
+
+def _folded(path: Path, contract: InputContract) -> bytes:
+    """The copy, which loads and has the model's outputs. Raises CannotFold."""
+    model: ModelProto = onnx.load(str(path), format="protobuf")  # with its weights in other files, if it has such
+    fold_pixels(model.graph, contract, NOTHING_NORMALISED)
+    copy: bytes = model.SerializeToString()
+    try:
+        seen = look_into(copy)
+    except UserError as error:
+        raise CannotFold(f"with its preprocessing in its graph it does not load: {error}") from None
+    if _said(seen.outputs) != _said(signature_of_file(path).outputs):
+        raise CannotFold("with its preprocessing in its graph its outputs are others")
+    return copy
+
+
+def _said(outputs: Sequence[Port]) -> list[tuple[str, str, int]]:
+    """Sides without a number are called differently each time that a model is opened."""
+    return [(port.name, port.onnx_type, len(port.shape)) for port in outputs]
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

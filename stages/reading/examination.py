@@ -1,0 +1,184 @@
+"""The process that looks at files for `camgraph check`, `watch` and `cameras add`.
+
+    python -P -m stages.reading.examination
+
+The files may be anybody's, and FFmpeg may need any time and memory for them, or crash: that must not end the command.
+A question comes in as a line of JSON (`Question`), an answer goes out as one (`Answer`), with the frames that were
+asked for behind it as bytes. The process ends with its input, or when nothing was asked for `IDLE_S`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import BinaryIO, ClassVar
+
+import av
+
+from pipeline.errors import EnvironmentProblem, UserError
+from stages.reading.dates import DATES, MOST_OF_A_DATE
+from stages.reading.opening import Refused, length_of, metadata_of, open_file
+from stages.reading.pictures import is_album
+from stages.reading.probe import largest_frame
+from stages.reading.samples import U8, some_frames
+
+IDLE_S = 10.0
+MOST_DESCRIPTORS = 64
+CPU_S = 60
+"""Of one question: where nobody is left who would end this process, the kernel does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`frames`: so many of the file are wanted, and nothing else."""
+
+    path: str
+    playlist: bool
+    memory_mb: int
+    frames: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`refused`: why the file must not be read; `unreadable`: why it is no video; "" where it is not so.
+
+    `frame_bytes`, `frame_size`: as `stages.reading.probe.LargestFrame`. `shapes`: of the frames that follow.
+    `length_s`, `fps`: of a video, by what it says of itself; None where it does not.
+    `metadata`: of a video, of the keys that say when it began.
+    `too_much_memory`: it could not be read, and came near its limit. `last`: this process ends now.
+    `passing`: asked again, it may be another.
+    """
+
+    refused: str = ""
+    unreadable: str = ""
+    frame_bytes: int | None = None
+    frame_size: tuple[int, int] | None = None
+    shapes: tuple[tuple[int, ...], ...] = ()
+    length_s: float | None = None
+    fps: float | None = None
+    metadata: dict[str, str] = field(default_factory=dict)
+    too_much_memory: bool = False
+    last: bool = False
+    passing: bool = False
+
+    __pydantic_config__: ClassVar = {"strict": True, "allow_inf_nan": False}
+
+
+def answer(question: Question) -> tuple[Answer, Sequence[U8]]:
+    """Look at one file, in this process."""
+    path = Path(question.path)
+    try:
+        if question.frames:
+            frames = list(some_frames(path, question.frames))
+            return Answer(shapes=tuple(frame.shape for frame in frames)), frames
+        return _examined(path, playlist=question.playlist), ()
+    except (MemoryError, EnvironmentProblem):
+        return Answer(too_much_memory=True), ()
+
+
+def _examined(path: Path, *, playlist: bool) -> Answer:
+    largest = largest_frame(path, playlist=playlist)
+    found = Answer(frame_bytes=largest.frame_bytes, frame_size=largest.size) if largest else Answer()
+    try:
+        if path.is_dir():
+            return found
+        if is_album(path):
+            with suppress(av.FFmpegError, OSError), open_file(path):  # a picture that is damaged says so in its turn
+                pass
+        else:
+            said = metadata_of(path, playlist=playlist)
+            length_s, fps = length_of(path, playlist=playlist) or (None, None)
+            dates = {key: said[key][:MOST_OF_A_DATE] for key in DATES if key in said}
+            return replace(found, metadata=dates, length_s=length_s, fps=fps)
+    except Refused as error:
+        return Answer(refused=str(error))
+    except UserError as error:
+        return replace(found, unreadable=str(error))
+    return found
+
+
+def main() -> None:
+    """Answer questions until there are no more."""
+    source, target = sys.stdin.buffer, sys.stdout.buffer
+    _limit_descriptors()
+    while _is_asked(source):
+        line = source.readline()
+        if not line:
+            return
+        question = Question(**json.loads(line))
+        much = _limit(question.memory_mb)
+        given, frames = answer(question)
+        if _peak() > much:
+            # FFmpeg takes a refusal for damage as often as not. And the next file is to have a peak of its own.
+            short = given.frame_bytes is None and not given.shapes
+            given = replace(given, too_much_memory=short or given.too_much_memory, last=True)
+        target.write(json.dumps(asdict(given)).encode() + b"\n")
+        for frame in frames:
+            target.write(frame.data)
+        target.flush()
+        if given.last or given.too_much_memory:
+            return  # whatever did not get its memory may have left things half done
+
+
+def _is_asked(source: BinaryIO) -> bool:
+    return is_readable(source.fileno(), IDLE_S)
+
+
+def is_readable(descriptor: int, within_s: float) -> bool:
+    """Whether there is something to read, or nothing more will come. Raises OSError."""
+    poll = select.poll()  # `select` takes no descriptors beyond 1023
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(max(0.0, within_s) * 1000))
+
+
+def _limit_descriptors() -> None:
+    with suppress(ImportError, ValueError):
+        import resource  # noqa: PLC0415 - there is none elsewhere
+
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(MOST_DESCRIPTORS, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _limit(memory_mb: int) -> int:
+    """For the next question: so much memory beyond what this process has, and `CPU_S` of time.
+
+    Returns half way to the limit, in bytes of address space: growing buffers are doubled.
+    """
+    with suppress(ImportError, ValueError, OSError):
+        import resource  # noqa: PLC0415 - there is none elsewhere
+
+        has = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        _lower(resource.RLIMIT_AS, has + (memory_mb << 20))
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        _lower(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + CPU_S)
+        return has + (memory_mb << 19)
+    return sys.maxsize
+
+
+def _peak() -> int:
+    """The most address space that this process ever had, in bytes; 0 where that is not to be known."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("VmPeak:")), 0)
+
+
+def _lower(which: int, soft: int) -> None:
+    """Set the limit that may be set again, as far as the one that is fixed allows."""
+    import resource  # noqa: PLC0415 - there is none elsewhere
+
+    _, hard = resource.getrlimit(which)
+    resource.setrlimit(which, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+
+
+if __name__ == "__main__":
+    main()

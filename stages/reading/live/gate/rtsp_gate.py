@@ -1,0 +1,212 @@
+"""The gate for RTSP: FFmpeg speaks to it without a password; it signs requests, and looks at each answer.
+
+Media over UDP does not pass through: FFmpeg's sockets get it from the camera itself, whose address it is told.
+"""
+
+from __future__ import annotations
+
+import re
+import selectors
+import socket
+import ssl
+from dataclasses import dataclass, field
+
+from stages.reading.live.gate.authorization import Authorization
+from stages.reading.live.gate.gate import MOST_REDIRECTS, Gate, Road
+from stages.reading.live.gate.origins import Target, target_of
+from stages.reading.live.gate.rtsp_stream import Malformed, Message, Splitter
+from stages.reading.live.verdicts import Dropped
+
+_CHUNK = 1 << 18
+_MOST_UNANSWERED = 32
+_PASSED_BACK = ("Session", "Public", "Content-Base", "Content-Type", "Range", "RTP-Info")
+"""Of an answer, as it is: nothing by which FFmpeg goes elsewhere, asks again, or takes the camera for another kind."""
+_PASSED_BACK_OF_REQUEST = ("CSeq", "Session")
+_NUMBERS = r"(?:^|;)\s*{}\s*=\s*([0-9]{{1,5}}(?:-[0-9]{{1,5}})?)\s*(?=;|$)"
+
+
+class RtspGate(Gate):
+    """See the module's docstring."""
+
+    schemes = ("rtsp", "rtsps")
+
+    def __init__(self, road: Road) -> None:
+        super().__init__(road)
+        self._target = self._camera
+        self._redirects = 0
+
+    @property
+    def url(self) -> str:
+        return f"rtsp://{self._own}{self._camera.path}"
+
+    def _serve(self, client: socket.socket, begun: bytes) -> None:
+        with self._lock:
+            target = self._target
+        server = self._dialled(target.origin)
+        try:
+            _Talk(self, client, server, target).run(begun)
+        finally:
+            self._hang_up(server)
+
+    def authorization_for(self, target: Target) -> Authorization | None:
+        """Who signs the requests to this host; None for nobody."""
+        return self._authorization_for(target.origin)
+
+    def foreign(self, uri: str, target: Target) -> str:
+        """A request's address as the camera is to see it: this gate's becomes the camera's, the camera's own stays."""
+        own = f"rtsp://{self._own}"
+        if uri.startswith(own):
+            return f"{target.origin.scheme}://{target.origin.authority}{uri[len(own) :]}"
+        return uri
+
+    def redirected(self, location: str) -> str:
+        """What FFmpeg is told of a redirect, which leads it back to the gate. Raises Dropped where it is refused."""
+        leads = self._target_after(location, target_of(location))
+        with self._lock:
+            self._redirects += 1
+            if self._redirects > MOST_REDIRECTS:
+                raise Dropped(f"it redirects more than {MOST_REDIRECTS} times")
+            self._target = leads
+        return f"rtsp://{self._own}{leads.path}"
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A request that is not answered yet. `number`: FFmpeg's own for it."""
+
+    request: Message
+    number: str
+    signed: bool = field(default=False)
+
+
+class _Talk:
+    """One connection of FFmpeg, and the one to the camera that belongs to it."""
+
+    def __init__(self, gate: RtspGate, client: socket.socket, server: socket.socket, target: Target) -> None:
+        self._gate = gate
+        self._client = client
+        self._server = server
+        self._target = target
+        self._authorization = gate.authorization_for(target)
+        self._from_client, self._from_server = Splitter(), Splitter()
+        self._asked: dict[str, _Asked] = {}
+        self._number = 0
+
+    def run(self, begun: bytes) -> None:
+        """Until either side ends; the client has begun with this. Raises OSError, Dropped."""
+        self._heard(begun)
+        with selectors.DefaultSelector() as selector:
+            for one in (self._client, self._server):
+                selector.register(one, selectors.EVENT_READ)
+            while True:
+                for key, _ in selector.select():
+                    if key.fileobj is self._client:
+                        data = self._client.recv(_CHUNK)
+                        self._heard(data)
+                    else:
+                        data = self._received()
+                        self._answered(data)
+                    if not data:
+                        return
+
+    def _received(self) -> bytes:
+        """All that is there: what TLS has decoded already wakes no selector."""
+        data = self._server.recv(_CHUNK)
+        if isinstance(self._server, ssl.SSLSocket):
+            while data and (more := self._server.pending()):
+                data += self._server.recv(more)
+        return data
+
+    def _heard(self, data: bytes) -> None:
+        """From FFmpeg. What it does wrong ends its own connection, and is not the camera's fault: raises OSError."""
+        try:
+            for piece in self._from_client.feed(data):
+                self._to_server(piece)
+        except Malformed as error:
+            raise OSError(f"the client sends {error}") from None
+
+    def _answered(self, data: bytes) -> None:
+        try:
+            self._client.sendall(b"".join(map(self._to_client, self._from_server.feed(data))))
+        except Malformed as error:
+            raise Dropped(f"it sends something that no camera sends: {error}") from None
+
+    def _to_server(self, piece: bytes | Message) -> None:
+        if isinstance(piece, bytes):
+            self._server.sendall(piece)
+        elif piece.is_answer:  # to what the camera has asked
+            self._server.sendall(piece.to_bytes())
+        else:
+            method, _, rest = piece.first.partition(" ")
+            uri, _, version = rest.rpartition(" ")
+            piece.first = f"{method} {self._gate.foreign(uri, self._target)} {version}"
+            self._ask(_Asked(piece, piece.value("cseq")))
+
+    def _ask(self, asked: _Asked) -> None:
+        self._number += 1
+        request = asked.request
+        request.set("CSeq", str(self._number))
+        method, uri, *_ = request.first.split()
+        request.set("Authorization", self._authorization.header(method, uri) if self._authorization else "")
+        self._asked[str(self._number)] = asked
+        while len(self._asked) > _MOST_UNANSWERED:
+            del self._asked[next(iter(self._asked))]
+        self._server.sendall(request.to_bytes())
+
+    def _to_client(self, piece: bytes | Message) -> bytes:
+        """What FFmpeg gets of it."""
+        if isinstance(piece, bytes):
+            return piece
+        if piece.is_answer:
+            return self._answer(piece)
+        method, _, rest = piece.first.partition(" ")
+        headers = [(name, value) for name in _PASSED_BACK_OF_REQUEST if (value := piece.value(name))]
+        return Message(f"{method} {rest.split()[0]} RTSP/1.0", headers).to_bytes()
+
+    def _answer(self, answer: Message) -> bytes:
+        """Written anew, of what FFmpeg needs: so it reads nothing that was not read here."""
+        status, asked = answer.status, self._asked_for(answer)
+        if status is None:
+            raise Dropped(f"it answers {asked.request.first.split()[0]} with a status that cannot be read")
+        challenges = answer.values("www-authenticate")
+        if status == 401 and not asked.signed and self._authorization and self._authorization.take(challenges):
+            asked.signed = True
+            self._ask(asked)
+            return b""
+        told = Message(f"RTSP/1.0 {status} -", [], answer.body)
+        told.set("CSeq", asked.number)
+        for name in _PASSED_BACK:
+            told.set(name, answer.value(name))
+        if 300 <= status < 400:
+            told.set("Location", self._gate.redirected(answer.value("location")))
+        if asked.request.first.startswith("SETUP "):
+            wanted = asked.request.value("transport")
+            told.set("Transport", _transport(wanted, answer.value("transport"), self._server.getpeername()[0]))
+        if answer.body:
+            told.set("Content-Length", str(len(answer.body)))
+        return told.to_bytes()
+
+    def _asked_for(self, answer: Message) -> _Asked:
+        """The request that it answers: by its number, else the oldest one, as FFmpeg has it. Raises Dropped."""
+        number = answer.value("cseq")
+        if number not in self._asked:
+            number = next(iter(self._asked), "")
+        asked = self._asked.pop(number, None)
+        if asked is None:
+            raise Dropped("it answers what nobody has asked")
+        return asked
+
+
+def _transport(wanted: str, stated: str, camera: str) -> str:
+    """Of an answer to SETUP, the first of what it offers; media over UDP comes from the camera, and not from here."""
+    if not stated:
+        return ""
+    protocol, _, parameters = stated.partition(",")[0].partition(";")
+    profile = "/".join(wanted.split("/")[:2])
+    is_tcp = protocol.strip().lower().split("/")[2:3] == ["tcp"]
+    is_multicast = "multicast" in (one.strip().lower() for one in parameters.split(";"))
+    parts = [f"{profile}/{'TCP' if is_tcp else 'UDP'}", "multicast" if is_multicast else "unicast"]
+    for name in ("interleaved",) if is_tcp else ("client_port", "server_port"):
+        found = re.search(_NUMBERS.format(name), parameters, re.IGNORECASE)
+        parts += [f"{name}={found[1]}"] if found else []
+    return ";".join(parts if is_tcp else (*parts, f"source={camera}"))

@@ -1,0 +1,45 @@
+"""How much shared memory the pictures of a camera may take: `memory_mb`, as FFmpeg may for itself.
+
+All slots of a camera become as large as its largest picture, and it is the camera, or whoever wrote the file, who says
+how large that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from stages.reading.pixels import Picture
+
+
+class SlotMemory:
+    """For one camera. ``slots``: how many it has, 0 where its pictures stay in their process.
+
+    ``stated_bytes``: of its largest picture, as `check` has found it and counted it before the run; 0 where only
+    opening would tell. It is asked only if a picture needs more than ``memory_mb``.
+    """
+
+    def __init__(self, memory_mb: int, slots: int, stated_bytes: Callable[[], int]) -> None:
+        self._memory_mb = memory_mb
+        self._slots = slots
+        self._stated_bytes = stated_bytes
+        self._stated: int | None = None
+        self._fitting: Picture | None = None
+
+    def why_too_large(self, picture: Picture) -> str:
+        """Empty where there is room for pictures like this one."""
+        if picture == self._fitting:
+            return ""
+        wanted = self._slots * picture.nbytes
+        if wanted > self._memory_mb << 20 and picture.nbytes > self._largest_stated():
+            return (
+                f"a picture of {picture.width}x{picture.height} needs {self._slots} slots of "
+                f"{picture.nbytes / 1e6:.1f} MB in shared memory, more than {self._memory_mb} MB (memory_mb); "
+                f"if this size is right, write memory_mb: {-(-wanted >> 20)} for its camera"
+            )
+        self._fitting = picture
+        return ""
+
+    def _largest_stated(self) -> int:
+        if self._stated is None:
+            self._stated = self._stated_bytes()
+        return self._stated

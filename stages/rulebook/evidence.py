@@ -1,0 +1,37 @@
+"""The values that made a rule fire, with their units, and in a few words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from stages.vision.rules.judge import Evidence
+
+UNITS = {"x": "px", "y": "px", "length": "px", "frame_width": "px", "frame_height": "px", "pixels": "px",
+         "speed": "px/s", "time": "s", "angle": "deg"}  # fmt: skip
+"""Of the values of a comparison, by its kind; numbers have none."""
+
+_AS_WRITTEN = ("s", "deg", "")
+"""In these a bound has the number that stands in the rule; lengths and speeds of `h` become pixels."""
+_A_BOUND = re.compile(r"[<>=]\s*[0-9.]+[a-z]*$")
+
+
+def in_words(evidence: Iterable[Evidence]) -> str:
+    """`left_wrist.y < nose.y (101, 133 px); age >= 1s (1.2 s); in lawn`: each part, and the values that it compared."""
+    return "; ".join(map(_part, evidence))
+
+
+def _part(part: Evidence) -> str:
+    if isinstance(part.values, bool):
+        return part.text if part.values else f"not: {part.text}"
+    left, right = map(_number, part.values)
+    unit = UNITS.get(part.kind, "")
+    told = left if unit in _AS_WRITTEN and _A_BOUND.search(part.text) else f"{left}, {right}"
+    return f"{part.text} ({told}{' ' + unit if unit else ''})"
+
+
+def _number(value: float) -> str:
+    """Three digits are enough for the eye; `?` for what was not known."""
+    if value != value:  # noqa: PLR0124 - NaN
+        return "?"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

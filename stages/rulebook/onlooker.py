@@ -1,0 +1,123 @@
+"""Judges the same tracks by the same rules as the stage `rules`, for those who show what it sees.
+
+Tracks --judge--> incidents that run now, and why        rules -> zones and lines of the camera, in pixels
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stages.messages import Tracks
+from stages.rulebook.evidence import in_words
+from stages.rulebook.rule_file import for_camera
+from stages.rulebook.rule_set import RuleSet
+from stages.vision.rules.geometry import in_pixels
+from stages.vision.rules.judge import Judge, Picture, Verdict
+from stages.vision.rules.people import COCO_17, Point
+
+ONCE_NS = 2_000_000_000
+"""Stream time for which an incident is shown that is told once."""
+
+
+def picture_of(item: Tracks) -> Picture:
+    """What a judge looks at. Own copies: a judge remembers, and the item's arrays may lie in shared memory."""
+    known = item.skeleton == "coco-17" and item.keypoints.shape[1] == len(COCO_17)
+    boxes, scores, keypoints = item.boxes.copy(), item.scores.copy(), item.keypoints.copy()
+    return Picture(item.stamp, item.ids.copy(), boxes, scores, keypoints, item.frame_size, known)
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """A rule that fires now: what events call it, whose it is (nobody's of a scene), and why, in a few words."""
+
+    action: str
+    ids: tuple[int, ...]
+    why: str
+    shapes: tuple[str, ...] = ()
+    """The zones and lines that the rule asks about."""
+    until_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What there is to show of one frame, in its pixels. `lines`: from and to, `rightward` goes to their right."""
+
+    zones: Mapping[str, Sequence[Point]] = field(default_factory=dict)
+    lines: Mapping[str, tuple[Point, Point]] = field(default_factory=dict)
+    firing: Sequence[Firing] = ()
+
+
+@dataclass(slots=True)
+class _Camera:
+    epoch: int
+    judge: Judge
+    firing: dict[tuple[str, tuple[int, ...]], Firing] = field(default_factory=dict)
+
+
+class Onlooker:
+    """Looks at the tracks of all cameras, those of each in order."""
+
+    def __init__(self, rules: RuleSet) -> None:
+        self._rules = rules
+        self._cameras: dict[str, _Camera] = {}
+
+    def floor(self, camera: str) -> float:
+        """The least confidence that a rule of this camera asks of a joint."""
+        floors = [ready.rule.min_confidence for ready in self._rules.of_camera(camera)]
+        return min(floors, default=self._rules.file.min_confidence)
+
+    def look(self, item: Tracks) -> Seen:
+        """What its rules see in the camera's next frame; of one with a box that is no number they see nothing new."""
+        camera = self._camera(item)
+        now_ns = item.stamp.time_ns
+        sound = np.isfinite(item.boxes).all() and np.isfinite(item.scores).all()
+        for verdict in camera.judge.judge(picture_of(item)) if sound else ():
+            self._note(camera, verdict, now_ns)
+        over = [key for key, one in camera.firing.items() if one.until_ns is not None and one.until_ns <= now_ns]
+        for key in over:
+            del camera.firing[key]
+        zones, lines = self._shapes(item.stamp.camera, item.frame_size)
+        return Seen(zones, lines, tuple(camera.firing.values()))
+
+    def forget(self, camera: str) -> None:
+        """The camera has ended."""
+        self._cameras.pop(camera, None)
+
+    def _camera(self, item: Tracks) -> _Camera:
+        name = item.stamp.camera
+        known = self._cameras.get(name)
+        if known is None or known.epoch != item.stamp.epoch or item.stamp.alone:
+            rules = [ready.rule for ready in self._rules.of_camera(name)]
+            judge = Judge(rules, lambda size: self._rules.surroundings(name, size))
+            known = self._cameras[name] = _Camera(item.stamp.epoch, judge)
+        return known
+
+    def _note(self, camera: _Camera, verdict: Verdict, now_ns: int) -> None:
+        ready = self._rules.rules[verdict.rule.id]
+        key = (verdict.rule.id, verdict.ids)
+        if verdict.phase == "end":
+            if not ready.definition.once:
+                camera.firing.pop(key, None)
+            return
+        until_ns = now_ns + ONCE_NS if ready.definition.once else None
+        if verdict.phase == "start" or not ready.definition.once:
+            why = in_words(verdict.evidence)
+            camera.firing[key] = Firing(ready.action, verdict.ids, why, (*ready.zones, *ready.lines), until_ns)
+
+    def _shapes(
+        self, camera: str, size: tuple[int, int]
+    ) -> tuple[dict[str, Sequence[Point]], dict[str, tuple[Point, Point]]]:
+        """All zones and lines that are drawn for the camera, also those that no rule uses."""
+        zones: dict[str, Sequence[Point]] = {}
+        lines: dict[str, tuple[Point, Point]] = {}
+        for name, shapes in self._rules.file.zones.items():
+            if corners := for_camera(shapes, camera):
+                zones[name] = in_pixels(corners, size)
+        for name, definitions in self._rules.file.lines.items():
+            if definition := for_camera(definitions, camera):
+                start, end = in_pixels([definition.from_, definition.to], size)
+                lines[name] = (start, end)
+        return zones, lines

@@ -1,0 +1,125 @@
+"""Which file a video goes to: the first of its name that nobody has.
+
+    videos/{camera}/{date}_{time}.mp4  ->  videos/front/2026-11-22_10-44-39.mp4, if that is taken ..._10-44-39.2.mp4
+
+A name is taken by a file, and by the unfinished file (`.part`) of whoever writes it now or was killed.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
+from pathlib import Path, PurePath
+
+from pipeline.names import ascii_form
+from pipeline.paths import resolve_output, why_no_output
+from pipeline.spelling import did_you_mean
+
+PART = ".part"
+SUFFIX = ".mp4"
+_FORMS = {"date": "%Y-%m-%d", "time": "%H-%M-%S"}
+_PATTERNS = {"date": r"\d{4}-\d\d-\d\d", "time": r"\d\d-\d\d-\d\d"}
+PLACEHOLDERS = ("camera", "run", *_FORMS)
+_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+
+
+def safe_name(text: str) -> str:
+    """A file name of a name. Two names never become one: a changed one ends with its checksum."""
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", text).lstrip(".")[:100]
+    return name if name and name == text else f"{name}-{zlib.crc32(text.encode()):08x}"
+
+
+def what_is_wrong(template: str) -> str:
+    """Why this cannot be the path of videos, "" where it can."""
+    names = _PLACEHOLDER.findall(template)
+    example = f"expected a path such as videos/{{camera}}{SUFFIX}"
+    for name in names:
+        if name not in PLACEHOLDERS:
+            known = ", ".join(f"{{{each}}}" for each in PLACEHOLDERS)
+            return f"there is no {{{name}}}: expected {known}{did_you_mean(name, PLACEHOLDERS)}"
+    if "camera" not in names:
+        return f"without {{camera}} all cameras would write one file: {example}"
+    if not set("{}").isdisjoint(_PLACEHOLDER.sub("", template)):
+        return f"braces stand around a placeholder only: {example}"
+    return "" if template.endswith(SUFFIX) else f"videos are MP4 files: {example}"
+
+
+@dataclass(frozen=True, slots=True)
+class VideoNames:
+    """The names of the videos of one run. `template` is in order (`what_is_wrong`)."""
+
+    template: str
+    run: str
+    base_folder: Path
+
+    def folder(self) -> Path:
+        """The folder in front of the first placeholder, made where `resolve_output` makes one. Raises as that does."""
+        return self._resolved(self._fixed(), "video")
+
+    def why_not_writable(self) -> str:
+        """Why no video can be made in that folder, "" where one can. Looks only. Raises UserError."""
+        return why_no_output(str(PurePath(*self._fixed(), f"video{SUFFIX}")), self.base_folder, grows=False)
+
+    def first(self, camera: str, at: datetime) -> Path:
+        """The camera's file for a video that begins now, without a number. Raises as `folder` does."""
+        values = {"camera": safe_name(ascii_form(camera)), "run": safe_name(self.run)}
+        values |= {name: at.strftime(form) for name, form in _FORMS.items()}
+        rest = "/".join(PurePath(self.template).parts[len(self._fixed()) :])
+        return self.folder() / _PLACEHOLDER.sub(lambda found: values[found[1]], rest)
+
+    def unfinished(self, cameras: Iterable[str]) -> Iterator[tuple[str, Path]]:
+        """(camera, target) of each file that somebody has begun for these cameras, and that has no name yet."""
+        folder = self.folder()
+        rest = "/".join(PurePath(self.template).parts[len(self._fixed()) :])
+        for camera in cameras:
+            values = {"camera": re.escape(safe_name(ascii_form(camera))), "run": "[^/]+", **_PATTERNS}
+            pattern = re.compile(_patterned(rest.removesuffix(SUFFIX), values) + rf"(\.\d+)?{re.escape(SUFFIX + PART)}")
+            for part in sorted(folder.glob("*/" * rest.count("/") + f"*{SUFFIX}{PART}")):
+                if pattern.fullmatch(part.relative_to(folder).as_posix()):
+                    yield camera, part.with_name(part.name.removesuffix(PART))
+
+    def _fixed(self) -> tuple[str, ...]:
+        """The folders in front of the first placeholder."""
+        parts = PurePath(self.template).parts[:-1]
+        return parts[: next((i for i, part in enumerate(parts) if "{" in part), len(parts))]
+
+    def _resolved(self, folders: tuple[str, ...], name: str) -> Path:
+        return resolve_output(str(PurePath(*folders, name)), self.base_folder).parent
+
+
+def part_of(target: Path) -> Path:
+    """Where `target` is written to until it is complete."""
+    return target.with_name(target.name + PART)
+
+
+def numbered(first: Path, number: int) -> Path:
+    """front.mp4, front.2.mp4, front.3.mp4 ..."""
+    return first if number == 1 else first.with_name(f"{first.stem}.{number}{first.suffix}")
+
+
+def free_names(first: Path) -> Iterator[Path]:
+    """Names that nothing has, each behind the highest number that is taken, so that they are in order of time."""
+    pattern = re.compile(rf"{re.escape(first.stem)}(?:\.(\d+))?{re.escape(first.suffix)}(?:{re.escape(PART)})?")
+    found = (pattern.fullmatch(entry.name) for entry in first.parent.iterdir())
+    highest = max((int(match[1] or 1) for match in found if match), default=0)
+    return (name for number in count(highest + 1) if not taken(name := numbered(first, number)))
+
+
+def names_but(first: Path, reserved: Container[Path]) -> Iterator[Path]:
+    """The names from number 1 on, whether anything has them or not, but for those that are reserved."""
+    return (name for number in count(1) if (name := numbered(first, number)) not in reserved)
+
+
+def taken(name: Path) -> bool:
+    """Whether there is such a file, or somebody has begun one."""
+    return name.exists() or name.is_symlink() or part_of(name).exists()
+
+
+def _patterned(text: str, patterns: dict[str, str]) -> str:
+    """A regular expression for this part of a template."""
+    pieces = _PLACEHOLDER.split(text)
+    return "".join(patterns[piece] if index % 2 else re.escape(piece) for index, piece in enumerate(pieces))

@@ -1,0 +1,63 @@
+"""The smoke plan on the pretended GPU: all of its steps run, and what calculates nothing does not pass for right."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools.gpu_smoke.steps import STEPS
+
+FIND_NOTHING = {"people", "prepared"}
+"""Steps that fail here: kernels that calculate nothing find nobody."""
+NO_DECODER = {"cameras_cuda"}
+"""And one for which a GPU must decode."""
+
+
+def plan(pose: Path, clip: Path, saved: Path, *steps: str) -> list[str]:
+    only = [word for step in steps for word in ("--only", step)]
+    few = ["--seconds", "0.3", "--frames", "4", "--cameras", "2"]
+    return ["-m", "tools.gpu_smoke", "--model", str(pose), "--clip", str(clip), "--json", str(saved), *few, *only]
+
+
+RUNS_OF_GRAPHS = ["files", "kill", "cameras_cpu", "cameras_cuda"]
+MODEL_ALONE = [step for step in STEPS if step not in {*RUNS_OF_GRAPHS, "doctor"}]
+"""The doctor looks at much more than the GPU, and has tests of its own."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1500)
+@pytest.mark.parametrize("steps", [MODEL_ALONE, RUNS_OF_GRAPHS], ids=["model", "graphs"])
+def test_every_step_runs(cuda: Any, pose: Path, clip: Path, tmp_path: Path, steps: list[str]) -> None:
+    saved = tmp_path / "smoke.json"
+    with cuda.start(*plan(pose, clip, saved, *steps), kernel_ms=5) as process:
+        out, err = process.communicate(timeout=1400)
+    results = {result["step"]: result for result in json.loads(saved.read_text())["results"]}
+    assert list(results) == steps, err
+    failed = {step for step, result in results.items() if result["state"] != "passed"}
+    assert failed == (FIND_NOTHING | NO_DECODER).intersection(steps), out
+    assert process.returncode == 1
+    if "people" in results:
+        figures = results["people"]["figures"]
+        assert (figures["cpu"], figures["gpu"], figures["both"]) == (4, 0, 0)
+
+
+@pytest.mark.timeout(600)
+def test_it_can_be_stopped_at_any_time_and_keeps_what_it_has(cuda: Any, pose: Path, clip: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "smoke.json"
+    with cuda.start(*plan(pose, clip, saved, "libraries", "files")) as process:
+        late = time.monotonic() + 300
+        while not saved.exists() and time.monotonic() < late:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=200)
+    assert process.returncode == 130
+    states = [(result["step"], result["state"]) for result in json.loads(saved.read_text())["results"]]
+    assert states in ([("libraries", "passed")], [("libraries", "passed"), ("files", "stopped")])
+    left = subprocess.run(["pgrep", "-f", str(clip)], capture_output=True, text=True, check=False).stdout
+    assert left == ""

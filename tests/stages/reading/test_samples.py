@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import cv2
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stages.reading.samples import middles, some_frames
+
+
+@given(st.integers(0, 10**9), st.integers(1, 50))
+def test_middles_lie_evenly_inside(length: int, count: int) -> None:
+    found = middles(length, count)
+    assert len(found) == count
+    assert all(0 <= at < max(length, 1) for at in found)
+    assert found == sorted(found)
+
+
+def test_frames_come_from_all_over_a_video(tmp_path: Path) -> None:
+    with av.open(str(tmp_path / "a.mp4"), "w") as container:
+        stream = container.add_stream("libx264", rate=10, options={"g": "1"})
+        stream.width, stream.height, stream.pix_fmt = 64, 64, "yuv420p"
+        for index in range(10):
+            frame = av.VideoFrame.from_ndarray(np.full((64, 64, 3), 20 * index, np.uint8), format="rgb24")
+            frame.pts, frame.time_base = index, Fraction(1, 10)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    greys = [int(frame.mean()) for frame in some_frames(tmp_path / "a.mp4", 3)]
+    assert len(greys) == 3
+    assert greys == sorted(greys)
+    assert greys[-1] - greys[0] > 80
+
+
+def test_pictures_come_from_all_over_a_folder(tmp_path: Path) -> None:
+    for number in range(10):
+        cv2.imwrite(str(tmp_path / f"{number}.png"), np.full((20, 30, 3), number * 20, np.uint8))
+    assert [int(frame[0, 0, 0]) for frame in some_frames(tmp_path, 2)] == [40, 140]
+    assert len(list(some_frames(tmp_path, 50))) == 10
+
+
+def test_what_is_damaged_is_left_to_its_run(tmp_path: Path) -> None:
+    for name in ("a.mp4", "b.png"):
+        (tmp_path / name).write_bytes(b"\x01\x02" * 500)
+        assert list(some_frames(tmp_path / name, 3)) == []

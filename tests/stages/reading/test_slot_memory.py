@@ -1,0 +1,49 @@
+"""Pictures that need more shared memory than their camera may take."""
+
+from __future__ import annotations
+
+import pytest
+
+from stages.reading.pixels import Picture
+from stages.reading.slot_memory import SlotMemory
+
+FULL_HD = Picture("bgr24", 1920, 1080)  # 6.2 MB
+ULTRA_HD = Picture("yuv420p", 3840, 2160)  # 12.4 MB
+
+
+def nothing_stated() -> int:
+    return 0
+
+
+@pytest.mark.parametrize(("slots", "fits"), [(0, True), (10, True), (11, False)])
+def test_all_slots_of_a_camera_count(slots: int, fits: bool) -> None:
+    memory = SlotMemory(64, slots, nothing_stated)
+    assert (memory.why_too_large(FULL_HD) == "") == fits
+
+
+def test_it_is_said_what_is_needed_and_what_helps() -> None:
+    why = SlotMemory(64, 14, nothing_stated).why_too_large(FULL_HD)
+    assert why == (
+        "a picture of 1920x1080 needs 14 slots of 6.2 MB in shared memory, more than 64 MB (memory_mb); "
+        "if this size is right, write memory_mb: 84 for its camera"
+    )
+    assert SlotMemory(84, 14, nothing_stated).why_too_large(FULL_HD) == ""
+
+
+def test_each_picture_that_is_too_large_is_refused_again() -> None:
+    memory = SlotMemory(64, 6, nothing_stated)
+    found = [memory.why_too_large(picture) != "" for picture in (FULL_HD, ULTRA_HD, ULTRA_HD, FULL_HD, ULTRA_HD)]
+    assert found == [False, True, True, False, True]
+
+
+def test_what_was_stated_before_the_run_is_right_however_much_it_is() -> None:
+    asked = []
+
+    def stated() -> int:
+        asked.append(1)
+        return FULL_HD.nbytes
+
+    memory = SlotMemory(64, 100, stated)
+    assert memory.why_too_large(FULL_HD) == ""
+    assert memory.why_too_large(ULTRA_HD) != ""
+    assert asked == [1]

@@ -1,0 +1,101 @@
+"""How far a run of files has come, and how long it will take: frames that were read, of those that the files hold."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import CamgraphError
+from pipeline.plan import RunPlan
+from stages.capture import Camera
+from stages.reading import addresses, examiner
+from stages.reading.pictures import is_album, list_pictures
+
+OVER = ("done", "stopped", "failed")
+LEAST_S = 3.0
+"""A rate of fewer seconds says nothing: stages are still getting up to speed."""
+
+
+def expected_frames(plan: RunPlan) -> dict[str, int]:
+    """Camera -> about how many frames it will bring; without those of which nobody knows (live, `loop`, bare streams).
+
+    By what the files say of their length and rate, which need not be exact.
+    """
+    if plan.source != "capture":
+        return {}
+    known = {name: _expected(dict(values), Path(plan.base_folder)) for name, values in plan.camera_settings.items()}
+    return {name: frames for name, frames in known.items() if frames}
+
+
+def _expected(values: Mapping[str, Any], folder: Path) -> int | None:
+    try:
+        return _expected_of(Camera.model_validate(values), folder)
+    except CamgraphError:  # whoever reads the file tells of it
+        return None
+
+
+def _expected_of(camera: Camera, folder: Path) -> int | None:
+    if addresses.is_live(camera.url) or camera.loop:
+        return None
+    path = camera.path(folder)
+    if is_album(path):
+        count, film_fps = len(list_pictures(path)), camera.film_fps(path)
+        if film_fps is None:  # photographs, each for itself
+            return count
+        length_s, fps = count / film_fps, film_fps
+    else:
+        found = examiner.examine(path, playlist=camera.playlist, memory_mb=camera.memory_mb)
+        if found.length_s is None or found.fps is None:
+            return None
+        length_s, fps = found.length_s, found.fps
+    seconds = max(0.0, length_s - camera.start_s)
+    if camera.duration_s is not None:
+        seconds = min(seconds, camera.duration_s)
+    return max(1, round(seconds * min(fps, camera.max_fps or fps)))
+
+
+class Pace:
+    """Notes how fast the frames of all files come, and says when the last one will have come."""
+
+    def __init__(self, expected: Mapping[str, int], now_s: Callable[[], float] = time.monotonic) -> None:
+        self._expected = expected
+        self._now_s = now_s
+        self._begun: tuple[float, int] | None = None
+
+    def added_to(self, status: Mapping[str, Any]) -> dict[str, Any]:
+        """A run's status with `done` (0 to 1) of each camera of which that is known, and `progress` of the run.
+
+        `progress` is None where a camera has no end; its `left_s` is None until the pace is known.
+        """
+        cameras = {
+            name: {**camera, "done": self._done(name, camera) / self._expected[name]}
+            if name in self._expected
+            else camera
+            for name, camera in status["cameras"].items()
+        }
+        return {**status, "cameras": cameras, "progress": self._progress(status["cameras"])}
+
+    def _done(self, name: str, camera: Mapping[str, Any]) -> int:
+        """Frames of a camera, no more than expected: all of them where it is over, however many these were."""
+        expected = self._expected[name]
+        return expected if camera["state"] in OVER else min(int(camera["frames"]), expected)
+
+    def _progress(self, cameras: Mapping[str, Mapping[str, Any]]) -> dict[str, float | None] | None:
+        if not cameras or any(name not in self._expected for name in cameras):
+            return None
+        total = sum(self._expected[name] for name in cameras)
+        done = sum(self._done(name, camera) for name, camera in cameras.items())
+        return {"done": done / total, "left_s": self._left_s(done, total)}
+
+    def _left_s(self, done: int, total: int) -> float | None:
+        now_s = self._now_s()
+        if self._begun is None and done:
+            self._begun = (now_s, done)
+        if self._begun is None:
+            return None
+        began_s, before = self._begun
+        if now_s - began_s < LEAST_S or done <= before:
+            return None
+        return (total - done) * (now_s - began_s) / (done - before)
