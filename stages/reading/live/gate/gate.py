@@ -35,6 +35,8 @@ MOST_STRANGERS = 16
 MOST_REDIRECTS = 5
 ASK_S = 10.0
 """For the first request of who has connected."""
+CLOSED_S = 0.5
+"""For the threads of a gate that is closed: all that they wait for has ended."""
 _MOST_HEAD = 1 << 14
 _HEAD_END = b"\r\n\r\n"
 _LOOK_S = 0.1
@@ -74,6 +76,8 @@ class Gate(ABC):
         self._strangers: list[socket.socket] = []
         self._open: set[socket.socket] = set()
         self._closed = False
+        self._doorman = threading.Thread(target=self._watch_door, name="gate", daemon=True)
+        self._attendants: list[threading.Thread] = []
         self._problem: Exception | None = None
         # Of the camera's own family: FFmpeg takes its UDP sockets from it.
         family = socket.AF_INET6 if road.addresses and all(":" in one for one in road.addresses) else socket.AF_INET
@@ -84,14 +88,19 @@ class Gate(ABC):
 
     def __enter__(self) -> Self:
         try:
-            start(threading.Thread(target=self._watch_door, name="gate", daemon=True))
+            start(self._doorman)
         except Dropped:
             self.close()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Close it, and wait until the camera's connections are closed: some cameras take one at a time."""
         self.close()
+        until = time.monotonic() + CLOSED_S
+        self._doorman.join(CLOSED_S)
+        for attendant in list(self._attendants):
+            attendant.join(max(until - time.monotonic(), 0))
 
     @property
     @abstractmethod
@@ -133,11 +142,14 @@ class Gate(ABC):
                 self._refused(error)
                 self.close()
                 return
+            attendant = threading.Thread(target=self._attend, args=(client,), name="gate", daemon=True)
             try:
-                start(threading.Thread(target=self._attend, args=(client,), name="gate", daemon=True))
+                start(attendant)
             except Dropped as problem:
                 self._refused(problem)
                 client.close()
+                continue
+            self._attendants = [*filter(threading.Thread.is_alive, self._attendants), attendant]
 
     def _attend(self, client: socket.socket) -> None:
         with client:
