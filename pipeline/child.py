@@ -28,7 +28,7 @@ from pipeline.boot import Boot
 from pipeline.channel import Channel
 from pipeline.confidential import allow_dumps, forbid_dumps, keep_hidden_until_told
 from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, CamgraphError
-from pipeline.logs import log_failed_threads, log_to_channel
+from pipeline.logs import log_failed_threads, log_to
 from pipeline.pool import POOL_THREAD
 from pipeline.redaction import hide, redacted_beginning
 from pipeline.run_folder import remove_run_of
@@ -55,7 +55,7 @@ def run_child(control: int, life: int, label: str) -> int:
         forbid_dumps()
     else:
         allow_dumps()
-    log_to_channel(channel, unit=boot.unit.name)
+    log_to(lambda level, values: channel.send("log", level=level, values=values), unit=boot.unit.name)
     log_failed_threads()
     log = structlog.get_logger()
     try:

@@ -23,8 +23,6 @@ from pipeline.stage import Logger
 
 HOLD_S = 1.0
 """From one try to the next."""
-HOLD_LIMIT_S = 30.0
-"""A graph of files does not wait longer for a disk or a receiver."""
 
 T = TypeVar("T")
 

@@ -17,19 +17,20 @@ from typing import Any
 
 import structlog
 
-from pipeline.boot import Boot, Builder, Built
+from pipeline.boot import Boot
+from pipeline.builder import Builder, Built
 from pipeline.cameras import Cameras
 from pipeline.context import Collector, Pulse
 from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, CamgraphError
 from pipeline.feed import Handed, SourceFeed
-from pipeline.hold import HOLD_LIMIT_S, Closing, GivenUp, Hold
+from pipeline.hold import Closing, GivenUp, Hold
 from pipeline.items import END_SEQ, Item, Key
 from pipeline.messages import End, Event, Stamp
 from pipeline.metrics import Counters, counter_of
 from pipeline.notices import Notices
 from pipeline.outbox import Outbox
 from pipeline.outcome import Outcome
-from pipeline.plan import RunPlan, UnitPlan
+from pipeline.plan import HOLD_LIMIT_S, RunPlan, UnitPlan
 from pipeline.reports import Beat, StageBeat
 from pipeline.runner import Runner
 from pipeline.stage import Source

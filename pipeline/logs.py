@@ -11,7 +11,6 @@ from typing import Any
 
 import structlog
 
-from pipeline.channel import Channel
 from pipeline.foreign_text import printable, shown
 from pipeline.redaction import redacted_beginning
 
@@ -47,17 +46,17 @@ def _to_stderr(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
-def log_to_channel(channel: Channel, **keys: str) -> None:
-    """Send every line of this process to the supervisor, with `keys` (stage, unit) in each."""
+def log_to(send: Callable[[str, dict[str, Any]], object], **keys: str) -> None:
+    """Hand every line of this process to `send` (level, values), with `keys` (stage, unit) in each."""
 
-    def send(_: Any, method: str, event: MutableMapping[str, Any]) -> Any:
+    def hand_over(_: Any, method: str, event: MutableMapping[str, Any]) -> Any:
         values = {key: _plain(value) for key, value in islice(event.items(), _MOST_KEYS)}
         values = {**values, **keys, "event": _plain(event.get("event"))}
-        channel.send("log", level=method, values=values)
+        send(method, values)
         raise structlog.DropEvent
 
     structlog.configure(
-        processors=[structlog.processors.format_exc_info, _redacted, send], cache_logger_on_first_use=False
+        processors=[structlog.processors.format_exc_info, _redacted, hand_over], cache_logger_on_first_use=False
     )
 
 

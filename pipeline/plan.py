@@ -22,6 +22,8 @@ from pipeline.messages import Event
 
 EVERY_CAMERA = "*"
 """The name under which the outbox hands all cameras' events to a sink: one lane, so that their order holds."""
+HOLD_LIMIT_S = 30.0
+"""A graph of files does not wait longer for a disk or a receiver."""
 DROPPING_AT_WORK = 2
 """How many frames of one live camera a process works on at once."""
 

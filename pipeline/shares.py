@@ -20,9 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-LOWEST, HIGHEST = 1, 100
-"""The bounds of a priority."""
-
 _ROUND = 720_720
 """The stride of priority 1: divisible by all of 1 to 16."""
 

@@ -33,7 +33,8 @@ from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from pipeline.messages import Array, End, Message, Stamp
-from pipeline.shares import HIGHEST, LOWEST
+
+LOWEST_PRIORITY, HIGHEST_PRIORITY = 1, 100
 
 
 class Settings(BaseModel):
@@ -52,8 +53,8 @@ class CameraSettings(Settings):
 
     priority: int = Field(
         1,
-        ge=LOWEST,
-        le=HIGHEST,
+        ge=LOWEST_PRIORITY,
+        le=HIGHEST_PRIORITY,
         description="Its weight where a stage cannot take the frames of all cameras: one of priority 3 is taken three "
         "times as often as one of priority 1, as far as it has new frames",
     )

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP
 from pipeline.fleet import Fleet
 from pipeline.hangs import Limits, Wakefulness
-from pipeline.hold import HOLD_LIMIT_S
-from pipeline.plan import RunPlan
+from pipeline.plan import HOLD_LIMIT_S, RunPlan
 from pipeline.process import Process
 from pipeline.stage import Logger
 from pipeline.standstill import Standstill, Stuck

@@ -17,7 +17,8 @@ from typing import Any
 
 import zmq
 
-from pipeline.boot import Boot, Builder
+from pipeline.boot import Boot
+from pipeline.builder import Builder
 from pipeline.channel import Channel
 from pipeline.confidential import forbid_dumps
 from pipeline.context import Collector, Pulse

@@ -9,12 +9,13 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.shares import HIGHEST, LOWEST, Shares
+from pipeline.shares import Shares
+from pipeline.stage import HIGHEST_PRIORITY, LOWEST_PRIORITY
 
 Turns = list[list[str]]
 
-PRIORITIES = st.dictionaries(st.sampled_from("abcdef"), st.integers(LOWEST, HIGHEST), min_size=2)
-SMALL = st.dictionaries(st.sampled_from("abcdef"), st.integers(LOWEST, 9), min_size=2)
+PRIORITIES = st.dictionaries(st.sampled_from("abcdef"), st.integers(LOWEST_PRIORITY, HIGHEST_PRIORITY), min_size=2)
+SMALL = st.dictionaries(st.sampled_from("abcdef"), st.integers(LOWEST_PRIORITY, 9), min_size=2)
 
 
 def serve(shares: Shares, waiting: Sequence[str]) -> str:
