@@ -1,5 +1,23 @@
 """Moves typed messages between processes. It has never heard of a picture.
 
+Stage authors need `stage.py` and `messages.py`. The rest, each row importing only from rows below it:
+
+    testing                                     a stage or a plan, run by hand
+    supervision | worker | local | graph        the parent, a child, a run without children, graph file -> plan
+    transport                                   messages between processes
+    execution                                   running stages
+    outbox | shm                                durable events, shared memory
+    monitoring                                  counters, reports, status
+    boot | single_stage
+    registry | items | wanted
+    stage | plan
+    messages
+    system                                      the machine
+    errors
+    foreign_text
+
+To follow a frame, read `worker/worker.py`; to follow a run, `supervision/supervisor.py`.
+
 Libraries of ours report to their makers unless they are told not to before they are loaded. So it is said here, in the
 package that every process of ours imports first: in those of a run, of the commands, and of trials of a model.
 """

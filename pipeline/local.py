@@ -18,29 +18,29 @@ from typing import Any
 import structlog
 
 from pipeline.boot import Boot
-from pipeline.builder import Builder, Built
-from pipeline.cameras import Cameras
-from pipeline.context import Collector, Pulse
 from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, CamgraphError
-from pipeline.feed import Handed, SourceFeed
-from pipeline.hold import Closing, GivenUp, Hold
+from pipeline.execution.builder import Builder, Built
+from pipeline.execution.context import Collector, Pulse
+from pipeline.execution.feed import Handed, SourceFeed
+from pipeline.execution.hold import Closing, GivenUp, Hold
+from pipeline.execution.runner import Runner
 from pipeline.items import END_SEQ, Item, Key
 from pipeline.messages import End, Event, Stamp
-from pipeline.metrics import Counters, counter_of
-from pipeline.notices import Notices
-from pipeline.outbox import Outbox
-from pipeline.outcome import Outcome
+from pipeline.monitoring.cameras import Cameras
+from pipeline.monitoring.metrics import Counters, counter_of
+from pipeline.monitoring.notices import Notices
+from pipeline.monitoring.outcome import Outcome
+from pipeline.monitoring.reports import Beat, StageBeat
+from pipeline.monitoring.status import Meter, read_event
+from pipeline.outbox.outbox import Outbox
 from pipeline.plan import HOLD_LIMIT_S, RunPlan, UnitPlan
-from pipeline.reports import Beat, StageBeat
-from pipeline.runner import Runner
 from pipeline.stage import Source
-from pipeline.status import Meter, read_event
 
 _WAIT_S = 0.1
 
 
 class _OneProcess:
-    """The run's own process, as `pipeline.status` wants to see it."""
+    """The run's own process, as `pipeline.monitoring.status` wants to see it."""
 
     def __init__(self, plan: UnitPlan) -> None:
         self.plan = plan
@@ -65,7 +65,7 @@ class _Door:
         self._outbox = outbox
 
     def send(self, op: str, **values: Any) -> bool:
-        """See `pipeline.notices.Sender`."""
+        """See `pipeline.monitoring.notices.Sender`."""
         assert op == "emit"
         camera = values["camera"]
         stamp = Stamp(camera, 0, 0, values["time_ns"], 0, 0)

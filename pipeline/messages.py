@@ -1,8 +1,8 @@
 """What flows: the base of all typed messages, the marks, and the Event as the pipeline knows it.
 
 A message is a stamp (whose frame it is), small scalar fields, and named arrays. A subclass names its wire
-type and version and says how it comes apart and is put together again; `pipeline.wire` does the bytes and
-`pipeline.slots` the memory. Concrete types with pictures in them live in `stages.messages`.
+type and version and says how it comes apart and is put together again; `pipeline.transport.wire` does the bytes and
+`pipeline.shm.slots` the memory. Concrete types with pictures in them live in `stages.messages`.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.spelling import did_you_mean
 from pipeline.stage import Source, Stage
+from pipeline.system.spelling import did_you_mean
 
 GROUP = "camgraph.stages"
 

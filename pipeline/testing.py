@@ -15,12 +15,12 @@ from contextlib import closing
 from typing import Any
 
 from pipeline.local import LocalRun
-from pipeline.outbox_folder import outbox_held
-from pipeline.outcome import Outcome
+from pipeline.monitoring.outcome import Outcome
+from pipeline.outbox.outbox_folder import outbox_held
 from pipeline.plan import RunPlan
-from pipeline.run_folder import RunFolder
 from pipeline.single_stage import HandContext, feed, opened, stamp
-from pipeline.supervisor import Supervisor
+from pipeline.supervision.supervisor import Supervisor
+from pipeline.system.run_folder import RunFolder
 
 __all__ = ["HandContext", "feed", "hit", "opened", "run_graph", "stamp"]
 

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from pipeline.camera_states import LossEnd
 from pipeline.foreign_text import printable_json
 from pipeline.messages import Event, Stamp
-from pipeline.notices import CAMERA_SCHEMA
+from pipeline.monitoring.camera_states import LossEnd
+from pipeline.monitoring.notices import CAMERA_SCHEMA
 from pipeline.stage import AwayState
 
 SCHEMA = "urn:camgraph:event:1"
@@ -182,7 +182,7 @@ class _CameraEvent(Part):
 
 
 class CameraLost(_CameraEvent):
-    """`pipeline.notices` makes these, and knows nothing of this module."""
+    """`pipeline.monitoring.notices` makes these, and knows nothing of this module."""
 
     type: Literal["camgraph.camera.lost"]
     data: LostData

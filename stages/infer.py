@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.cores import usable_cores
 from pipeline.errors import BadItem, EnvironmentProblem, SettingError, Unavailable, UserError
 from pipeline.messages import Array
 from pipeline.stage import FrameSize, Stage, Upstream
+from pipeline.system.cores import usable_cores
 from stages.inference import onnxruntime_engine
 from stages.inference.batches import BatchRuns, Given, Row
 from stages.inference.contracts import check_size

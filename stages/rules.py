@@ -19,9 +19,9 @@ from pydantic import Field, model_validator
 from pipeline.errors import BadItem, GraphError, SettingError, UserError
 from pipeline.graph.report import dotted
 from pipeline.messages import End, Event, Message, Stamp
-from pipeline.paths import resolve
-from pipeline.spelling import did_you_mean
 from pipeline.stage import Context, FrameSize, Settings, Stage, Upstream
+from pipeline.system.paths import resolve
+from pipeline.system.spelling import did_you_mean
 from stages import events
 from stages.messages import Tracks
 from stages.rulebook.camera_check import impossible_alone, outside_frames, unwatched

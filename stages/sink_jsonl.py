@@ -21,11 +21,11 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from pipeline.disk import write_whole
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.messages import Event, Message
-from pipeline.paths import resolve_output, why_no_output
 from pipeline.stage import Context, Settings, Stage
+from pipeline.system.disk import write_whole
+from pipeline.system.paths import resolve_output, why_no_output
 from stages.writing.line_file import LineFile, LineStream, is_device, link_of
 
 STANDARD_OUTPUT = "-"

@@ -27,12 +27,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from pipeline.disk import write_whole
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.messages import End, Message, Stamp
-from pipeline.names import ascii_form
-from pipeline.paths import resolve
 from pipeline.stage import Context, Ports, Settings, Stage, Upstream
+from pipeline.system.disk import write_whole
+from pipeline.system.names import ascii_form
+from pipeline.system.paths import resolve
 from stages.messages import Frame, Tracks
 from stages.rulebook.onlooker import Firing, Onlooker, Seen
 from stages.rulebook.rule_set import parse_rules, read_rules, rules_text

@@ -24,7 +24,7 @@ import onnxruntime as ort
 from pipeline.errors import EnvironmentProblem
 from pipeline.graph.loading import parse_graph
 from pipeline.graph.planning import plan_of
-from pipeline.paths import resolve
+from pipeline.system.paths import resolve
 from pipeline.testing import run_graph
 from tools.processor_time import CpuTime, cpu_time, others_line
 from tools.report_page import estimate, machine_line, publish, report_option, written_by

@@ -25,7 +25,7 @@ from typing import Literal
 import click
 
 from pipeline.errors import EXIT_GAVE_UP, UserError
-from pipeline.paths import resolve
+from pipeline.system.paths import resolve
 from tools.peers.clip import write_clip
 from tools.peers.contestants import BARE, LIGHT, NAMES, Contestant, find
 from tools.peers.environments import NotToBeHad

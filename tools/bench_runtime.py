@@ -21,7 +21,7 @@ import click
 
 from pipeline.graph.loading import parse_graph
 from pipeline.graph.planning import plan_of
-from pipeline.paths import resolve
+from pipeline.system.paths import resolve
 from pipeline.testing import run_graph
 from tools.peers.clip import write_clip
 from tools.processor_time import CpuTime, cpu_time, others_line

@@ -15,10 +15,10 @@ from typing import Any
 
 import click
 
-from pipeline.cores import usable_cores
 from pipeline.graph.loading import parse_graph
 from pipeline.graph.planning import plan_of
-from pipeline.supervisor import Supervisor
+from pipeline.supervision.supervisor import Supervisor
+from pipeline.system.cores import usable_cores
 from pipeline.testing import run_graph
 from tools.assets import asset_path
 from tools.farm import CameraSettings, ClipSettings, Farm

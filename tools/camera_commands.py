@@ -13,12 +13,12 @@ from typing import Any
 
 import click
 
-from pipeline.control import ask, find_run
-from pipeline.env_file import Variables
 from pipeline.errors import EnvironmentProblem, GraphError, UserError
+from pipeline.graph.env_file import Variables
 from pipeline.graph.loading import read_graph
 from pipeline.graph.yaml_source import load
-from pipeline.names import nfc
+from pipeline.supervision.control import ask, find_run
+from pipeline.system.names import nfc
 from tools.camera_view import render_cameras
 from tools.console import console_of_output
 from tools.env_file_option import env_file_option, say_remarks

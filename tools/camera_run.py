@@ -15,7 +15,7 @@ import click
 
 from pipeline.graph.loading import parse_graph
 from pipeline.graph.planning import plan_of
-from pipeline.supervisor import Supervisor
+from pipeline.supervision.supervisor import Supervisor
 from pipeline.testing import run_graph
 from tools.farm.farm import Farm
 from tools.farm.settings import CameraSettings, ClipSettings

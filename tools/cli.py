@@ -17,8 +17,8 @@ from typing import Any
 import click
 
 from pipeline.errors import EXIT_SIGINT, CamgraphError
-from pipeline.redaction import redact_urls
-from pipeline.scarcity import require_address_space
+from pipeline.system.redaction import redact_urls
+from pipeline.system.scarcity import require_address_space
 from tools.screen import JSON_LOGS, guarded, tell, writes_json
 
 
@@ -97,7 +97,7 @@ class LazyGroup(click.Group):
 @click.version_option(package_name="camgraph", message="%(prog)s %(version)s")
 def main() -> None:
     """Watch many cameras on one machine, and turn what people do in front of them into events."""
-    atexit.register(gc.freeze)  # see pipeline.child: nothing is gained by a last look for cycles
+    atexit.register(gc.freeze)  # see pipeline.worker.child: nothing is gained by a last look for cycles
     atexit.register(_let_go_of_errors)
 
 

@@ -17,8 +17,8 @@ from av.container import InputContainer
 from av.video.stream import VideoStream
 from numpy.typing import NDArray
 
-from pipeline.disk import write_whole
 from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.system.disk import write_whole
 from stages.reading.opening import open_file
 from stages.vision.drawing import draw_label
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import click
 
-from pipeline.disk import try_lock
 from pipeline.errors import EXIT_GAVE_UP, EnvironmentProblem, UserError
+from pipeline.system.disk import try_lock
 from tools.configs import config_path
 
 PORT = 7007
@@ -98,7 +98,7 @@ def _make_folder(out: Path) -> None:
 
 def _free_name() -> str:
     """What to call the run, so that none of this user's is called the same; that is said if it is not NAME."""
-    from pipeline.found_runs import found_runs  # noqa: PLC0415 - not needed for --help
+    from pipeline.system.found_runs import found_runs  # noqa: PLC0415 - not needed for --help
 
     taken = {run.name for run in found_runs() if run.own}
     free = next(name for name in chain([NAME], (f"{NAME}-{n}" for n in count(2))) if name not in taken)

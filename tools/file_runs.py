@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.graph import load_plan
-from pipeline.process import Process
-from pipeline.supervisor import Supervisor
+from pipeline.supervision.process import Process
+from pipeline.supervision.supervisor import Supervisor
 from pipeline.testing import hit, run_graph
 from tools.trials.processes import left_over
 
@@ -132,7 +132,7 @@ def frames_by_pyav(seconds: float) -> dict[str, int]:
     """How many frames of each camera a bare decoder counts in its part of the clip."""
     import av  # noqa: PLC0415 - only here
 
-    from pipeline.paths import resolve  # noqa: PLC0415
+    from pipeline.system.paths import resolve  # noqa: PLC0415
 
     with av.open(str(resolve("asset:vtest.avi", Path()))) as container:
         times = [float(frame.time or 0.0) for frame in container.decode(video=0)]

@@ -28,12 +28,12 @@ import click
 import numpy as np
 import yaml
 
-from pipeline.cores import usable_cores
 from pipeline.errors import CamgraphError, GraphError
 from pipeline.graph import parse_graph
 from pipeline.graph.memory import in_words, memory_need
 from pipeline.graph.remarks import remarks_on
 from pipeline.registry import find_stage, stage_names
+from pipeline.system.cores import usable_cores
 from tools.processor_time import cpu_time, others_line
 from tools.report_page import estimate, machine_line, percentile, publish, report_option, written_by
 from tools.trials.model import write_model

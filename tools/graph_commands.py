@@ -9,19 +9,19 @@ from pathlib import Path
 
 import click
 
-from pipeline.disk import read_text
-from pipeline.env_file import Variables
 from pipeline.errors import CamgraphError, EnvironmentProblem
 from pipeline.graph import load_graph, plan_of
 from pipeline.graph.drawing import dot, mermaid
+from pipeline.graph.env_file import Variables
 from pipeline.graph.memory import in_words, memory_need
 from pipeline.graph.planning import Graph
 from pipeline.graph.remarks import remarks_on
 from pipeline.graph.schema import graph_schema
-from pipeline.outbox_folder import outbox_folder, why_unusable
-from pipeline.paths import SHARED_MEMORY
+from pipeline.outbox.outbox_folder import outbox_folder, why_unusable
 from pipeline.registry import find_stage, stage_names
-from pipeline.scarcity import require_processes
+from pipeline.system.disk import read_text
+from pipeline.system.paths import SHARED_MEMORY
+from pipeline.system.scarcity import require_processes
 from tools.env_file_option import env_file_option
 
 graph_argument = click.argument("graph_file", metavar="GRAPH", type=click.Path(path_type=Path))

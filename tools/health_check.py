@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from pipeline.control import ask, find_run
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.foreign_text import shown
-from pipeline.redaction import redact_urls
+from pipeline.supervision.control import ask, find_run
+from pipeline.system.redaction import redact_urls
 from tools.run_status import HealthStatus, Status
 
 Level = Literal["healthy", "degraded", "down", "unknown"]

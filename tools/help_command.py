@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.spelling import did_you_mean
+from pipeline.system.spelling import did_you_mean
 from tools.configs import config_path
 
 FOR_USERS = ("graph", "rules", "models", "gpu", "cameras", "files", "operations", "no_events", "farm")

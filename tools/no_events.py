@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.notices import CAMERA_TYPES
+from pipeline.monitoring.notices import CAMERA_TYPES
 from pipeline.plan import RunPlan, StagePlan
 from stages.rules import JUDGED
 from stages.track import FOLLOWED, SEEN

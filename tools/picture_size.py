@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline.paths import resolve
 from pipeline.plan import RunPlan, StagePlan, UnitPlan
+from pipeline.system.paths import resolve
 from stages.reading.addresses import file_of, is_device
 
 DEVICE_SIDE = 384

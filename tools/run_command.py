@@ -9,13 +9,13 @@ from pathlib import Path
 
 import click
 
-from pipeline.control import ask, find_run
-from pipeline.env_file import Variables
 from pipeline.errors import EnvironmentProblem
 from pipeline.graph import load_graph, plan_of
+from pipeline.graph.env_file import Variables
 from pipeline.graph.graph_source import GraphSource
 from pipeline.graph.memory import in_words, memory_need
-from pipeline.scarcity import require_processes
+from pipeline.supervision.control import ask, find_run
+from pipeline.system.scarcity import require_processes
 from tools.console import console_of_output
 from tools.env_file_option import env_file_option, say_remarks
 from tools.health_check import EXIT_OF, checked

@@ -155,7 +155,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class CameraList:
-    """The cameras of a run, and what a further one has to be like (`pipeline.requests`).
+    """The cameras of a run, and what a further one has to be like (`pipeline.supervision.requests`).
 
     `source`: the kind of the graph's source; `defaults`: what a further camera has by itself; `graph_file`: "" where
     there is none. `busy`: a change has not come to its end. `problems`: camera -> why it was not taken in;

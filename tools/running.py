@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 import structlog
 from rich.console import Console
 
-from pipeline.confidential import forbid_dumps, holds_credentials
-from pipeline.disk import HAS_LOCKS
 from pipeline.errors import EXIT_SIGINT, EnvironmentProblem
 from pipeline.graph.graph_source import GraphSource
-from pipeline.logs import log_failed_threads, log_to_stderr
-from pipeline.notices import CAMERA_TYPES
-from pipeline.outbox_folder import outbox_held
-from pipeline.outcome import Outcome
+from pipeline.monitoring.notices import CAMERA_TYPES
+from pipeline.monitoring.outcome import Outcome
+from pipeline.outbox.outbox_folder import outbox_held
 from pipeline.plan import RunPlan, run_to_wire
-from pipeline.scarcity import in_words, require_processes
+from pipeline.system.confidential import forbid_dumps, holds_credentials
+from pipeline.system.disk import HAS_LOCKS
+from pipeline.system.logs import log_failed_threads, log_to_stderr
+from pipeline.system.scarcity import in_words, require_processes
 from pipeline.wanted import Loader
 from tools.console import console_of_errors
 from tools.live_table import REFRESH_S, Display, open_display, render_summary
@@ -34,7 +34,7 @@ from tools.run_status import Status, Summary
 from tools.screen import hide_in_words_of_libraries, log_line
 
 if TYPE_CHECKING:
-    from pipeline.run_folder import RunFolder
+    from pipeline.system.run_folder import RunFolder
     from tools.progress import Pace
 
 _RELOADING = getattr(signal, "SIGHUP", None)
@@ -207,7 +207,7 @@ def _prepared(plan: RunPlan, show: Callable[[Run], None], loader: Loader | None)
             yield LocalRun(plan, show)
         return
     require_processes()
-    from pipeline.supervisor import Supervisor  # noqa: PLC0415
+    from pipeline.supervision.supervisor import Supervisor  # noqa: PLC0415
 
     with _only_run(plan) as folder:
         yield Supervisor(plan, folder, show, loader)
@@ -219,8 +219,8 @@ def _only_run(plan: RunPlan) -> Iterator[RunFolder]:
 
     Where a system has no locks, the user has to see to that.
     """
-    from pipeline.found_runs import refuse_second_run  # noqa: PLC0415
-    from pipeline.run_folder import RunFolder  # noqa: PLC0415
+    from pipeline.system.found_runs import refuse_second_run  # noqa: PLC0415
+    from pipeline.system.run_folder import RunFolder  # noqa: PLC0415
 
     with closing(RunFolder(plan.graph)) as folder:
         refuse_second_run(plan.graph, folder.path)

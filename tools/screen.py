@@ -31,11 +31,11 @@ from typing import IO, Any, NamedTuple, TextIO
 
 import click
 
-from pipeline.confidential import forbid_dumps
 from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP
 from pipeline.foreign_text import printable
-from pipeline.lines import Lines
-from pipeline.redaction import hide, redact_urls
+from pipeline.supervision.lines import Lines
+from pipeline.system.confidential import forbid_dumps
+from pipeline.system.redaction import hide, redact_urls
 from tools.descriptor_writer import LossyFile, LossyWriter, OutputProblem, WaitingFile, write_all
 
 JSON_LOGS = "--json-logs"
@@ -209,7 +209,7 @@ def _log() -> Any:
     """The log of a process that has none yet, or has: both in JSON. Its import takes longer than --help may."""
     import structlog  # noqa: PLC0415
 
-    from pipeline.logs import log_to_stderr  # noqa: PLC0415
+    from pipeline.system.logs import log_to_stderr  # noqa: PLC0415
 
     if not structlog.is_configured():
         log_to_stderr(as_json=True, sink=log_line)
@@ -278,7 +278,7 @@ def log_line(line: str) -> None:
 
 
 def hide_in_words_of_libraries(secrets: Iterable[str]) -> None:
-    """Hide these values also in what native libraries write in this process: `pipeline.redaction` does all else."""
+    """Hide these values also in the output of native libraries; `pipeline.system.redaction` does all else."""
     if _pump_of_this_process is not None:
         _pump_of_this_process.hide(secrets)
 

@@ -24,10 +24,10 @@ import numpy as np
 import zmq
 
 from pipeline.errors import BadItem, WireError
-from pipeline.mappings import Mappings
-from pipeline.segments import Descriptor, sweep
-from pipeline.slots import Slot, SlotRing
-from pipeline.wire import pack, unpack
+from pipeline.shm.mappings import Mappings
+from pipeline.shm.segments import Descriptor, sweep
+from pipeline.shm.slots import Slot, SlotRing
+from pipeline.transport.wire import pack, unpack
 
 _WORDS = 512
 _LEASE_S = 0.02

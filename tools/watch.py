@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pipeline.names import A_NAME, is_name
+from pipeline.system.names import A_NAME, is_name
 from tools.env_file_option import env_file_option
 
 

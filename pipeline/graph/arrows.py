@@ -11,7 +11,7 @@ from pipeline.graph.report import Report, dotted
 from pipeline.graph.yaml_reader import Path
 from pipeline.messages import Event, Message
 from pipeline.plan import Policy
-from pipeline.spelling import did_you_mean
+from pipeline.system.spelling import did_you_mean
 
 _MAKERS_SHOWN = 4
 

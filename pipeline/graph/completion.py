@@ -21,9 +21,9 @@ from pipeline.graph.nodes import EVENTS, OUTBOX, Camera, Node
 from pipeline.graph.report import Report, dotted
 from pipeline.graph.structure import order_of
 from pipeline.messages import Event
-from pipeline.paths import state_folder
 from pipeline.plan import EdgePlan, Policy
 from pipeline.registry import find_stage
+from pipeline.system.paths import state_folder
 
 DEPTH_EVENTS = 64
 """From the outbox to a sink: one queue for the events of all cameras."""

@@ -15,8 +15,8 @@ from pipeline.graph.definition import CAMERA_NAME_ERROR
 from pipeline.graph.report import Report, dotted
 from pipeline.graph.schema_walk import Schema, described, schema_of
 from pipeline.graph.yaml_reader import Path
-from pipeline.names import A_CAMERA_NAME, A_NAME, MAX_NAME, NAME_PATTERN, nearest_camera_name, nearest_name
-from pipeline.spelling import did_you_mean
+from pipeline.system.names import A_CAMERA_NAME, A_NAME, MAX_NAME, NAME_PATTERN, nearest_camera_name, nearest_name
+from pipeline.system.spelling import did_you_mean
 
 _MAX_SHOWN = 60
 _EXPECTED: Mapping[str, str] = {

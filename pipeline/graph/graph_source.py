@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.env_file import Variables
 from pipeline.errors import GraphError, UserError
+from pipeline.graph.env_file import Variables
 from pipeline.graph.loading import parse_graph, read_graph
 from pipeline.graph.planning import plan_of
 from pipeline.graph.remarks import remarks_on

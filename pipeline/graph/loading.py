@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.disk import read_text
 from pipeline.errors import GraphError, Problem, UserError
 from pipeline.graph.completion import check_mixed, complete
 from pipeline.graph.definition import GraphFile
@@ -20,10 +19,11 @@ from pipeline.graph.reading import read_graph_file
 from pipeline.graph.report import Report
 from pipeline.graph.structure import check_structure, order_of
 from pipeline.graph.yaml_source import load
-from pipeline.names import A_NAME, MAX_NAME, is_camera_name, is_name, nearest_camera_name, nfc
-from pipeline.paths import instead_of_file
 from pipeline.plan import RunPlan
-from pipeline.redaction import hide
+from pipeline.system.disk import read_text
+from pipeline.system.names import A_NAME, MAX_NAME, is_camera_name, is_name, nearest_camera_name, nfc
+from pipeline.system.paths import instead_of_file
+from pipeline.system.redaction import hide
 
 
 def load_plan(path: str | Path, *, name: str | None = None, environ: Mapping[str, str] = os.environ) -> RunPlan:

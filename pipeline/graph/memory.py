@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pipeline.graph.planning import Graph, units_of
-from pipeline.paths import SHARED_MEMORY
 from pipeline.plan import UnitPlan, slots_of
-from pipeline.segments import PAGE, data_at, round_up
+from pipeline.shm.segments import PAGE, data_at, round_up
+from pipeline.system.paths import SHARED_MEMORY
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from pipeline.graph.reading import validated
 from pipeline.graph.report import Report, dotted
 from pipeline.graph.yaml_reader import Path
 from pipeline.messages import Event, Message
-from pipeline.names import ascii_form, is_camera_name
 from pipeline.registry import AnyStage, find_stage
 from pipeline.stage import FrameSize, Source, Stage
+from pipeline.system.names import ascii_form, is_camera_name
 
 EVENTS = "events"
 """The name under `from` that stands for all stages that make events."""

@@ -22,8 +22,8 @@ from pipeline.graph.arrows import Arrow
 from pipeline.graph.completion import Completed
 from pipeline.graph.nodes import EVENTS, OUTBOX, Node
 from pipeline.graph.report import Report, dotted
-from pipeline.names import ascii_form
 from pipeline.plan import EVERY_CAMERA
+from pipeline.system.names import ascii_form
 
 
 class Copies(NamedTuple):

@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pipeline.child_environment import named
 from pipeline.graph.completion import Completed
 from pipeline.graph.definition import GraphFile
 from pipeline.graph.depths import window_of
@@ -17,7 +16,8 @@ from pipeline.graph.nodes import OUTBOX, Camera, Node
 from pipeline.graph.placement import Copies, Group
 from pipeline.graph.yaml_source import Source
 from pipeline.plan import EVERY_CAMERA, EdgePlan, GroupPlan, RunPlan, StagePlan, UnitPlan, priorities_of
-from pipeline.redaction import is_called_secret
+from pipeline.system.child_environment import named
+from pipeline.system.redaction import is_called_secret
 
 
 @dataclass(frozen=True)

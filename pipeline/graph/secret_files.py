@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.disk import read_small
 from pipeline.errors import UserError
-from pipeline.paths import instead_of_file, resolve
+from pipeline.system.disk import read_small
+from pipeline.system.paths import instead_of_file, resolve
 
 _MOUNTED = Path("/run/secrets")
 _LARGEST = 1 << 16

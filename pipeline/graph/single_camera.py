@@ -13,10 +13,10 @@ from pipeline.errors import UserError
 from pipeline.graph.nodes import Camera, find_camera
 from pipeline.graph.report import Report
 from pipeline.graph.yaml_source import load
-from pipeline.names import A_CAMERA_NAME, is_camera_name, nfc
-from pipeline.redaction import hide
 from pipeline.registry import find_stage
 from pipeline.stage import Source
+from pipeline.system.names import A_CAMERA_NAME, is_camera_name, nfc
+from pipeline.system.redaction import hide
 
 
 class Checked(NamedTuple):

@@ -15,7 +15,7 @@ from pipeline.graph.definition import StageEntry
 from pipeline.graph.nodes import EVENTS, OUTBOX, RESERVED, Node
 from pipeline.graph.report import Report, dotted
 from pipeline.messages import Event
-from pipeline.spelling import nearest
+from pipeline.system.spelling import nearest
 
 
 def check_structure(nodes: Mapping[str, Node], report: Report) -> list[Arrow]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from pipeline.graph.secret_files import Found, named_secret, secret_file
-from pipeline.redaction import is_called_secret, spellings
+from pipeline.system.redaction import is_called_secret, spellings
 
 _TOKEN = re.compile(
     r"\$\$\{"

@@ -15,7 +15,7 @@ import yaml
 
 from pipeline.errors import GraphError, Problem
 from pipeline.graph.variables import substitute
-from pipeline.names import nfc
+from pipeline.system.names import nfc
 
 Path = tuple[str | int, ...]
 

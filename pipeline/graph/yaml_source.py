@@ -15,7 +15,7 @@ import yaml
 
 from pipeline.errors import GraphError, Problem
 from pipeline.graph.yaml_reader import MAX_CHARACTERS, MAX_DEPTH, Path, Place, Reader, place_of
-from pipeline.redaction import redact_urls
+from pipeline.system.redaction import redact_urls
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_TEXT = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")

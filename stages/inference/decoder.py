@@ -13,8 +13,8 @@ import numpy as np
 from pydantic import Field
 
 from pipeline.errors import SettingError, UserError
-from pipeline.spelling import did_you_mean
 from pipeline.stage import Settings
+from pipeline.system.spelling import did_you_mean
 from stages.inference.behind_model import BehindModel, ModelBefore
 from stages.inference.outputs import OutputReader, OutputSettings
 from stages.messages import People, Tensor

@@ -20,9 +20,9 @@ from pathlib import Path
 import onnx
 from onnx import ModelProto
 
-from pipeline.disk import write_whole
 from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.paths import asset_folder
+from pipeline.system.disk import write_whole
+from pipeline.system.paths import asset_folder
 from stages.inference.engine import Source
 from stages.inference.model_files import stored_bytes
 from stages.inference.onnxruntime_engine import look_into

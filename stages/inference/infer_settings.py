@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
-from pipeline.paths import ASSET_PREFIX
 from pipeline.stage import Settings
+from pipeline.system.paths import ASSET_PREFIX
 from stages.inference.contracts import InputSettings
 from stages.inference.devices import device_problems
 from stages.inference.engine import ProviderName

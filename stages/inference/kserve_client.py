@@ -18,7 +18,7 @@ from typing import Any
 from tritonclient.grpc import InferenceServerClient
 from tritonclient.utils import InferenceServerException
 
-from pipeline.redaction import HIDDEN
+from pipeline.system.redaction import HIDDEN
 from stages.inference.engine import one_line
 
 MOST_ANSWER_BYTES = 512 * 1024**2

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pipeline.errors import EnvironmentProblem
-from pipeline.spelling import did_you_mean
+from pipeline.system.spelling import did_you_mean
 from stages.inference.kserve_client import Away, Refused, ServerClient
 from stages.inference.kserve_tensors import NoTensor, port_of
 from stages.inference.model_safety import MAX_PORTS

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.errors import SettingError, UserError
-from pipeline.paths import ASSET_PREFIX, instead_of_file, resolve
+from pipeline.system.paths import ASSET_PREFIX, instead_of_file, resolve
 from stages.assets import MODELS, how_to_get
 from stages.inference.model_safety import weight_files
 

@@ -26,7 +26,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from pipeline.machine_memory import usable_memory
+from pipeline.system.machine_memory import usable_memory
 from stages.inference.engine import ProviderName
 
 _STATM = Path("/proc/self/statm")

@@ -15,8 +15,8 @@ from typing import get_args
 
 from pipeline.errors import UserError
 from pipeline.messages import Array
-from pipeline.paths import asset_folder
 from pipeline.stage import Context
+from pipeline.system.paths import asset_folder
 from stages.inference import onnxruntime_engine
 from stages.inference.automatic import choose_once
 from stages.inference.devices import device_of, on_device

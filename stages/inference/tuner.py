@@ -19,12 +19,12 @@ from pathlib import Path
 from platform import node
 from typing import Any
 
-from pipeline.cores import busy_s as _busy_s
-from pipeline.cores import usable_cores
-from pipeline.disk import open_regular, try_lock
 from pipeline.messages import Array
-from pipeline.paths import asset_folder
 from pipeline.stage import Logger
+from pipeline.system.cores import busy_s as _busy_s
+from pipeline.system.cores import usable_cores
+from pipeline.system.disk import open_regular, try_lock
+from pipeline.system.paths import asset_folder
 from stages.inference.engine import Engine, RunFailed
 from stages.inference.kept import Key, keep, recall
 from stages.inference.rates import runs_per_s

@@ -1,11 +1,11 @@
-"""What the address of a camera is, and what is wrong with one that was mistyped. See also `pipeline.redaction`."""
+"""The address of a camera, and the likely mistakes in it. See also `pipeline.system.redaction`."""
 
 from __future__ import annotations
 
 import re
 
-from pipeline.redaction import HOST, SECRET_IN_PATH
-from pipeline.spelling import did_you_mean
+from pipeline.system.redaction import HOST, SECRET_IN_PATH
+from pipeline.system.spelling import did_you_mean
 
 FILE_SCHEME = "file://"
 _EXPECTED = "host:port/path behind its slashes, and where the camera asks for them user:password@ before that"

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import TypeAdapter
 
-from pipeline.child_environment import handed_on
+from pipeline.system.child_environment import handed_on
 from stages.reading.examination import Answer, Question, answer, is_readable
 from stages.reading.samples import U8
 

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 from pipeline.errors import CamgraphError, UserError
-from pipeline.paths import ASSET_PREFIX, resolve
+from pipeline.system.paths import ASSET_PREFIX, resolve
 from stages.assets import CLIPS, how_to_get
 from stages.reading import addresses, examiner, pictures
 

@@ -15,9 +15,9 @@ from av.video.codeccontext import VideoCodecContext
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
-from pipeline import scarcity
 from pipeline.errors import BadItem, EnvironmentProblem, UserError
-from pipeline.paths import instead_of_file
+from pipeline.system import scarcity
+from pipeline.system.paths import instead_of_file
 from stages.reading import formats, scripts
 from stages.reading.ffmpeg_errors import reason_of
 from stages.reading.timeline import SECOND_NS, MediaClock

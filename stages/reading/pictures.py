@@ -11,7 +11,7 @@ import av
 from av.video.frame import VideoFrame
 
 from pipeline.errors import UserError
-from pipeline.paths import instead_of_file
+from pipeline.system.paths import instead_of_file
 from stages.reading.formats import MOST_FILE_PIXELS
 from stages.reading.opening import Refused, open_file
 from stages.reading.timeline import SECOND_NS

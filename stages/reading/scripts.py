@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from pipeline.paths import instead_of_file
+from pipeline.system.paths import instead_of_file
 from stages.reading import playlists
 
 ScriptKind = Literal["hls", "ffconcat"]

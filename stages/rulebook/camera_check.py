@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from pipeline.spelling import did_you_mean
+from pipeline.system.spelling import did_you_mean
 from stages.rulebook.rule_file import EVERY_CAMERA, RuleDefinition, RuleFile, duration_ns, for_camera
 from stages.vision.rules.geometry import is_fraction, outside
 from stages.vision.rules.people import Point

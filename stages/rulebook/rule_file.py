@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, field_validator
 
-from pipeline.names import ANY_SCRIPT_PATTERN, MAX_NAME, is_of_any_script, nearest_camera_name, nfc
-from pipeline.spelling import nearest
 from pipeline.stage import Settings
+from pipeline.system.names import ANY_SCRIPT_PATTERN, MAX_NAME, is_of_any_script, nearest_camera_name, nfc
+from pipeline.system.spelling import nearest
 from stages.vision.rules.geometry import is_fraction, polygon_problem
 
 EVERY_CAMERA = "*"

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from pipeline.disk import read_text
 from pipeline.errors import EnvironmentProblem, GraphError, Problem, UserError
 from pipeline.graph.reading import validated
 from pipeline.graph.report import Report, dotted
 from pipeline.graph.yaml_source import load
-from pipeline.paths import instead_of_file
+from pipeline.system.disk import read_text
+from pipeline.system.paths import instead_of_file
 from stages.events import digest
 from stages.rulebook.camera_check import FrameSizes, Used, camera_faults
 from stages.rulebook.rule_file import (

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.scarcity import in_words
 from pipeline.stage import Logger
+from pipeline.system.scarcity import in_words
 from stages.sockets.address import Address, find
 from stages.sockets.streams import Line, drop_input, raise_pending, send_some
 

@@ -19,8 +19,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.disk import open_regular, sync_data, sync_folder, try_lock
 from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.system.disk import open_regular, sync_data, sync_folder, try_lock
 
 CHUNK = 1 << 16
 LONGEST_LINE = 1 << 24

@@ -26,8 +26,8 @@ from av.video.frame import PictureType
 from av.video.stream import VideoStream
 from numpy.typing import NDArray
 
-from pipeline.disk import HAS_LOCKS, open_regular, try_lock
 from pipeline.errors import EnvironmentProblem
+from pipeline.system.disk import HAS_LOCKS, open_regular, try_lock
 from stages.writing.video_names import free_names, part_of
 
 Size = tuple[int, int]

@@ -15,9 +15,9 @@ from datetime import datetime
 from itertools import count
 from pathlib import Path, PurePath
 
-from pipeline.names import ascii_form
-from pipeline.paths import resolve_output, why_no_output
-from pipeline.spelling import did_you_mean
+from pipeline.system.names import ascii_form
+from pipeline.system.paths import resolve_output, why_no_output
+from pipeline.system.spelling import did_you_mean
 
 PART = ".part"
 SUFFIX = ".mp4"

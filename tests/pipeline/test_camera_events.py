@@ -19,15 +19,15 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from pipeline.camera_states import StateChange
-from pipeline.cameras import Cameras
-from pipeline.control import ask
 from pipeline.errors import CamgraphError
 from pipeline.graph import load_plan
 from pipeline.local import LocalRun
-from pipeline.notices import Notices
+from pipeline.monitoring.camera_states import StateChange
+from pipeline.monitoring.cameras import Cameras
+from pipeline.monitoring.notices import Notices
+from pipeline.monitoring.reports import Beat
 from pipeline.plan import run_to_wire
-from pipeline.reports import Beat
+from pipeline.supervision.control import ask
 from pipeline.testing import hit, run_graph
 from stages.events import CAMERA_EVENTS
 

@@ -14,8 +14,8 @@ from structlog.testing import capture_logs
 
 from pipeline.graph import load_plan
 from pipeline.plan import run_to_wire
-from pipeline.restarts import Restarts
-from pipeline.supervisor import Supervisor
+from pipeline.supervision.restarts import Restarts
+from pipeline.supervision.supervisor import Supervisor
 from pipeline.testing import hit, run_graph
 
 CHAIN = """

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.graph import load_plan
-from pipeline.supervisor import Supervisor
+from pipeline.supervision.supervisor import Supervisor
 from pipeline.testing import run_graph
 
 CHAIN = """

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pipeline.graph import load_plan
-from pipeline.supervisor import Supervisor
+from pipeline.supervision.supervisor import Supervisor
 from pipeline.testing import hit, run_graph
 
 

@@ -9,7 +9,14 @@ import pytest
 from click.testing import CliRunner
 
 from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.paths import asset_folder, lost_home, other_runs_folders, runs_folder, state_folder, what_moves_assets
+from pipeline.system.paths import (
+    asset_folder,
+    lost_home,
+    other_runs_folders,
+    runs_folder,
+    state_folder,
+    what_moves_assets,
+)
 from stages.assets import CLIPS, how_to_get
 from tools.assets.catalogue import CATALOGUE
 from tools.cli import main

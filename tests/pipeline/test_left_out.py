@@ -20,22 +20,22 @@ import pytest
 import structlog
 import zmq
 
-from pipeline.context import Collector
-from pipeline.hold import Hold
-from pipeline.inlet import Inlet
-from pipeline.intake import Intake
+from pipeline.execution.context import Collector
+from pipeline.execution.hold import Hold
+from pipeline.execution.runner import StageRunner
+from pipeline.execution.unit import Unit
 from pipeline.items import MOST_PARTS, Item, Key
 from pipeline.messages import Message, Tombstone
-from pipeline.metrics import Counters
-from pipeline.outlet import Outlet
+from pipeline.monitoring.metrics import Counters
 from pipeline.plan import EdgePlan, StagePlan, UnitPlan
-from pipeline.runner import StageRunner
+from pipeline.shm.slots import SlotRing
 from pipeline.single_stage import HandContext
-from pipeline.slots import SlotRing
 from pipeline.stage import Settings, Stage
-from pipeline.submission import Submission
 from pipeline.testing import stamp
-from pipeline.unit import Unit
+from pipeline.transport.inlet import Inlet
+from pipeline.transport.outlet import Outlet
+from pipeline.worker.intake import Intake
+from pipeline.worker.submission import Submission
 
 
 @dataclass(frozen=True, eq=False)

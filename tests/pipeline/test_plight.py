@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.graph import load_plan
-from pipeline.process import Process
+from pipeline.supervision.process import Process
 
 GRAPH = """
 version: 1
@@ -22,7 +22,7 @@ stages:
 @pytest.fixture
 def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Process:
     (tmp_path / "g.yaml").write_text(GRAPH)
-    monkeypatch.setattr("pipeline.process.time.monotonic", lambda: NOW)
+    monkeypatch.setattr("pipeline.supervision.process.time.monotonic", lambda: NOW)
     process = Process(load_plan(tmp_path / "g.yaml").units[-1], 0)
     process.state, process.started_at = "starting", NOW - 40
     return process

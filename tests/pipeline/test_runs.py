@@ -15,11 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.control import ask
 from pipeline.graph import load_plan
-from pipeline.paths import runs_folder
-from pipeline.process import Process
-from pipeline.supervisor import Supervisor
+from pipeline.supervision.control import ask
+from pipeline.supervision.process import Process
+from pipeline.supervision.supervisor import Supervisor
+from pipeline.system.paths import runs_folder
 from pipeline.testing import hit, run_graph
 
 GRAPH = """

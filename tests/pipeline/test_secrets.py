@@ -14,13 +14,13 @@ from urllib.parse import quote
 
 import pytest
 
-from pipeline import redaction
-from pipeline.child_environment import HANDED_ON, handed_on, named
-from pipeline.confidential import holds_credentials, secrets_in
 from pipeline.errors import GraphError
 from pipeline.graph import load_plan
 from pipeline.graph.secret_files import named_secret, open_to_others, secret_file
 from pipeline.graph.variables import substitute
+from pipeline.system import redaction
+from pipeline.system.child_environment import HANDED_ON, handed_on, named
+from pipeline.system.confidential import holds_credentials, secrets_in
 
 ROOT = Path(__file__).parents[2]
 SECRET = "Zq9 w/ord's"

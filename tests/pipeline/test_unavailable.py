@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.graph import load_plan
 from pipeline.local import LocalRun
-from pipeline.supervisor import Supervisor
+from pipeline.supervision.supervisor import Supervisor
 from pipeline.testing import run_graph
 
 AWAY_S = 2.5

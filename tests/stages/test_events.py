@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from pipeline.camera_states import Change
-from pipeline.notices import Notices
+from pipeline.monitoring.camera_states import Change
+from pipeline.monitoring.notices import Notices
 from pipeline.testing import stamp
 from stages import events
 

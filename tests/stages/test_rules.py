@@ -21,14 +21,14 @@ from onnx import TensorProto, helper
 from pydantic import ValidationError
 
 from pipeline.errors import BadItem, GraphError
-from pipeline.fleet import Fleet
 from pipeline.graph import parse_graph, plan_of
 from pipeline.items import Item, Key
-from pipeline.membership import Membership
 from pipeline.messages import End, Event
-from pipeline.outbox import Outbox
-from pipeline.requests import Requests
-from pipeline.run_folder import RunFolder
+from pipeline.outbox.outbox import Outbox
+from pipeline.supervision.fleet import Fleet
+from pipeline.supervision.membership import Membership
+from pipeline.supervision.requests import Requests
+from pipeline.system.run_folder import RunFolder
 from pipeline.testing import feed, opened, stamp
 from stages.events import CloudEvent, IncidentData
 from stages.messages import Tracks

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.graph import load_plan
 from pipeline.messages import Event
-from pipeline.supervisor import Supervisor
+from pipeline.supervision.supervisor import Supervisor
 from pipeline.testing import feed, opened, run_graph, stamp
 from stages import sink_jsonl
 from stages.sink_jsonl import SinkJsonl

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import UserError
-from pipeline.names import ascii_form
+from pipeline.system.names import ascii_form
 from stages.writing.video_names import VideoNames, free_names, numbered, safe_name, what_is_wrong
 
 AT = datetime(2026, 11, 22, 10, 44, 39, tzinfo=UTC)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.names import ascii_form
+from pipeline.system.names import ascii_form
 
 GRAPH = """
 version: 1

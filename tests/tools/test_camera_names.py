@@ -16,7 +16,7 @@ import av
 import numpy as np
 import pytest
 
-from pipeline.names import ascii_form
+from pipeline.system.names import ascii_form
 from tools.trials.model import SIDE, write_model
 
 ROOT = Path(__file__).parents[2]

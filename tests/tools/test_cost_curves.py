@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from pipeline.wire import read_arrays
+from pipeline.transport.wire import read_arrays
 from tools.cost_curves import crowd, growth, hops, page, stage_costs
 from tools.cost_curves.__main__ import main
 from tools.cost_curves.hops import Copied, Hop, one_hop_us

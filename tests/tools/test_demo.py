@@ -13,9 +13,9 @@ import cv2
 import pytest
 import yaml
 
-from pipeline.disk import try_lock
 from pipeline.graph import load_graph
-from pipeline.run_folder import RunFolder
+from pipeline.system.disk import try_lock
+from pipeline.system.run_folder import RunFolder
 from tools.configs import config_path
 from tools.demo import CAMERAS as CAMERA_COUNT
 from tools.demo import FPS, PORT, SECONDS, _free_name, _how_long, gpu_graph, kept_graph, sending_graph

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import env_file
-from pipeline.env_file import Variables, read_env_file
 from pipeline.errors import GraphError
+from pipeline.graph import env_file
+from pipeline.graph.env_file import Variables, read_env_file
 
 GRAPH = """
 version: 1

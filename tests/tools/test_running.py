@@ -8,8 +8,8 @@ import pytest
 
 from pipeline.errors import UserError
 from pipeline.graph import load_plan
-from pipeline.paths import runs_folder
-from pipeline.run_folder import RunFolder, running
+from pipeline.system.paths import runs_folder
+from pipeline.system.run_folder import RunFolder, running
 from tools.running import _summary, run_plan
 
 GRAPH = """

@@ -205,7 +205,7 @@ class HostileRun:
     def __init__(self, folder: Path, name: str) -> None:
         import zmq
 
-        from pipeline.run_folder import RunFolder
+        from pipeline.system.run_folder import RunFolder
 
         self._folder = RunFolder(name)
         self._socket = zmq.Context.instance().socket(zmq.REP)
@@ -338,7 +338,7 @@ FULL = """
 import fcntl, os, resource, signal, struct, sys, termios, time
 import tools.screen
 from tools.screen import guarded, log_line
-from pipeline.logs import log_to_stderr
+from pipeline.system.logs import log_to_stderr
 import structlog
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 as_json = sys.argv[1] == "json"

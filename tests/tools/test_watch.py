@@ -22,7 +22,7 @@ import cv2
 import numpy as np
 import pytest
 
-from pipeline.paths import runs_folder
+from pipeline.system.paths import runs_folder
 
 RULES = """\
 version: 1

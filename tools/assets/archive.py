@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from pipeline.errors import EnvironmentProblem
-from pipeline.redaction import redact_urls
+from pipeline.system.redaction import redact_urls
 from tools.assets.catalogue import Member, Package
 from tools.assets.clients import NPM_WHEEL, Command, archive_command, npm_here, npm_of_wheel, pip_command
 

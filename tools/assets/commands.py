@@ -8,7 +8,7 @@ from functools import partial
 
 import click
 
-from pipeline.paths import asset_folder
+from pipeline.system.paths import asset_folder
 from tools.assets.catalogue import CATALOGUE, Asset, find
 from tools.assets.pull import asset_path, pull, state
 from tools.screen import rewrite_line

@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from pipeline.disk import lock, open_regular, sync_folder, try_lock
 from pipeline.errors import EnvironmentProblem
-from pipeline.paths import asset_folder, what_moves_assets
+from pipeline.system.disk import lock, open_regular, sync_folder, try_lock
+from pipeline.system.paths import asset_folder, what_moves_assets
 from tools.assets.archive import Progress, check_sha256, fetch, read_members
 from tools.assets.catalogue import Asset, find
 

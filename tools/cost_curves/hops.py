@@ -24,10 +24,10 @@ import numpy as np
 
 from pipeline.graph.loading import parse_graph
 from pipeline.graph.planning import plan_of
-from pipeline.mappings import Mappings
-from pipeline.slots import SlotRing
+from pipeline.shm.mappings import Mappings
+from pipeline.shm.slots import SlotRing
 from pipeline.testing import run_graph, stamp
-from pipeline.wire import encode, new_arrays, read_arrays, read_header
+from pipeline.transport.wire import encode, new_arrays, read_arrays, read_header
 from stages.messages import Tensor
 
 SIZES = {"16 bytes": 16, "5 kB": 5000, "640 x 640 x 3": 640 * 640 * 3, "1280 x 720 x 3": 1280 * 720 * 3}
@@ -61,7 +61,7 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What `pipeline.wire` does with a picture of one size. Times in microseconds, of one message.
+    """What `pipeline.transport.wire` does with a picture of one size. Times in microseconds, of one message.
 
     ``message``: bytes that travel through the socket; ``copied``: bytes of the picture that lie somewhere else for the
     reader than where they were made, for a picture that was made in a slot, and for one that was made elsewhere.

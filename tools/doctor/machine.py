@@ -8,8 +8,8 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.cores import usable_cores
-from pipeline.paths import SHARED_MEMORY
+from pipeline.system.cores import usable_cores
+from pipeline.system.paths import SHARED_MEMORY
 from tools.doctor.finding import Finding
 
 _SHM_BYTES = 512 * 2**20

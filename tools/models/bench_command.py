@@ -147,7 +147,7 @@ def _run(rounds: Rounds, watch: Watch) -> bool:
 def _jobs(model: StatedModel, pictures: Pictures, options: dict[str, Any], folder: Path) -> list[Job]:
     import numpy as np  # noqa: PLC0415
 
-    from pipeline.cores import usable_cores  # noqa: PLC0415
+    from pipeline.system.cores import usable_cores  # noqa: PLC0415
     from stages.inference.opening import Asked  # noqa: PLC0415
     from tools.models import bench_grid, bench_worker  # noqa: PLC0415
 

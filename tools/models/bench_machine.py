@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.cores import usable_cores
+from pipeline.system.cores import usable_cores
 from tools.models.bench_record import Machine
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
-from pipeline.cores import usable_cores
 from pipeline.errors import UserError
+from pipeline.system.cores import usable_cores
 from stages.inference.engine import NotToBeHad, RunFailed
 from stages.inference.onnxruntime_engine import open_with
 from stages.vision.foreign_text import shown

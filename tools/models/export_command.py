@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pipeline.errors import UserError
-from pipeline.spelling import did_you_mean
+from pipeline.system.spelling import did_you_mean
 from tools.models.export_recipes import EXAMPLES, Wanted, family_of, fitting_sizes, recipe, stride_of
 from tools.models.picture_size import sides
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import av
 
 from pipeline.errors import BadItem, UserError
-from pipeline.redaction import redact_url
 from pipeline.single_stage import HandContext
 from pipeline.stage import Settings
+from pipeline.system.redaction import redact_url
 from stages.capture import Camera, Capture
 from stages.messages import Frame
 from stages.reading import addresses, inspection, pictures

@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
 from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.paths import instead_of_file
+from pipeline.system.paths import instead_of_file
 from stages.inference.signatures import signature_of_file
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

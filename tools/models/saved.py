@@ -7,8 +7,8 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.disk import write_whole
 from pipeline.errors import UserError
+from pipeline.system.disk import write_whole
 
 
 def check_places(paths: Iterable[Path | None]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 
-from pipeline.cores import usable_cores
+from pipeline.system.cores import usable_cores
 from stages.messages import Tensor
 from tools.models.chain import Chain
 

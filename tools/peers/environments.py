@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.paths import asset_folder
+from pipeline.system.paths import asset_folder
 
 _INSTALL_S = 1800.0
 _MARK = "installed"

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from pydantic import Field
 
 from pipeline.messages import Message
-from pipeline.paths import resolve
 from pipeline.stage import Settings, Stage
+from pipeline.system.paths import resolve
 from stages.messages import People
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.paths import SHARED_MEMORY, runs_folder
+from pipeline.system.paths import SHARED_MEMORY, runs_folder
 
 _PROC = Path("/proc")
 SUPERVISOR = "supervisor"
@@ -43,7 +43,7 @@ class Member:
 
     @property
     def outgrown(self) -> int:
-        """Of these, segments of senders that have larger ones now: a reader keeps a few (`pipeline.mappings`)."""
+        """Of these, segments of senders that have larger ones now: a reader keeps a few (`pipeline.shm.mappings`)."""
         return sum(
             n for what, n in self.open.items() if what.startswith(str(SHARED_MEMORY)) and what.endswith(" (deleted)")
         )
@@ -149,7 +149,7 @@ def _children_of(run: str) -> list[str]:
 
 
 def _is_child(words: list[str]) -> bool:
-    return "pipeline.child" in words
+    return "pipeline.worker.child" in words
 
 
 def _pids() -> list[int]:

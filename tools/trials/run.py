@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from pipeline.control import ask
 from pipeline.errors import CamgraphError
+from pipeline.supervision.control import ask
 from tools.trials.subject import Subject
 
 _LOOK_S = 0.05

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from pipeline.errors import UserError
-from pipeline.paths import ASSET_PREFIX, asset_folder, resolve
+from pipeline.system.paths import ASSET_PREFIX, asset_folder, resolve
 from tools.assets.catalogue import CATALOGUE
 
 MULTIPOSE = "movenet-multipose.onnx"

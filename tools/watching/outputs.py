@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.paths import resolve_output
+from pipeline.system.paths import resolve_output
 
 STANDARD_OUTPUT = "-"
 

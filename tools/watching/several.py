@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.errors import UserError
-from pipeline.paths import ASSET_PREFIX, resolve
+from pipeline.system.paths import ASSET_PREFIX, resolve
 from stages.reading import examiner
 from stages.reading.addresses import file_of, is_device, is_live
 from stages.reading.inspection import MEMORY_MB, what_is_wrong

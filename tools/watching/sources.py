@@ -16,9 +16,9 @@ from urllib.parse import unquote
 
 from pipeline.errors import UserError
 from pipeline.graph.variables import substitute
-from pipeline.names import MAX_NAME
-from pipeline.paths import ASSET_PREFIX, resolve
-from pipeline.redaction import redact_url
+from pipeline.system.names import MAX_NAME
+from pipeline.system.paths import ASSET_PREFIX, resolve
+from pipeline.system.redaction import redact_url
 from stages.reading import examiner
 from stages.reading.addresses import file_of, is_device, is_live
 from stages.reading.inspection import MEMORY_MB, path_of, what_is_wrong, why_mistyped

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import click
 
-from pipeline.env_file import Variables
 from pipeline.errors import UserError
 from pipeline.graph import Graph, parse_graph, plan_of
+from pipeline.graph.env_file import Variables
 from pipeline.graph.graph_source import GraphSource
 from pipeline.graph.remarks import remarks_alone
-from pipeline.paths import ASSET_PREFIX, lost_home, resolve
+from pipeline.system.paths import ASSET_PREFIX, lost_home, resolve
 from stages.reading.addresses import is_device
 from stages.rulebook.rule_set import read_rules
 from tools.assets.catalogue import find

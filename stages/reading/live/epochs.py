@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from pipeline.disk import write_whole
-from pipeline.names import ascii_form
+from pipeline.system.disk import write_whole
+from pipeline.system.names import ascii_form
 
 EPOCHS_OF_A_LIFE = 1_000_000
 """So many connections have room before the epochs of the camera's next life begin."""

@@ -15,8 +15,8 @@ import av
 
 from pipeline.errors import CamgraphError, UserError
 from pipeline.messages import Stamp
-from pipeline.redaction import redact_url
 from pipeline.stage import Context, Stop
+from pipeline.system.redaction import redact_url
 from stages.messages import Frame
 from stages.reading import addresses
 from stages.reading.camera import Camera

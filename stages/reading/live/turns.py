@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline.disk import try_lock
+from pipeline.system.disk import try_lock
 
 WAIT_S = 60.0
 _LOOK_S = 0.05

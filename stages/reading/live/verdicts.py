@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import av
 
-from pipeline import scarcity
 from pipeline.stage import CameraState
+from pipeline.system import scarcity
 from stages.reading.ffmpeg_errors import reason_of
 
 _SCARCE = (errno.ENOMEM, errno.EMFILE, errno.ENFILE)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.env_file import Variables
 from pipeline.errors import GraphError, UserError
 from pipeline.graph import load_plan
+from pipeline.graph.env_file import Variables
 from pipeline.graph.graph_source import GraphSource
 from pipeline.plan import RunPlan
 from pipeline.wanted import GivenVariables, LoadedGraph, WantedGraph

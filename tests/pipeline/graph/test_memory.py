@@ -12,8 +12,8 @@ from pipeline.graph import Graph, memory
 from pipeline.graph.memory import in_words, memory_need
 from pipeline.graph.planning import plan_of
 from pipeline.plan import slots_of
-from pipeline.segments import segments_bytes
-from pipeline.slots import SlotRing
+from pipeline.shm.segments import segments_bytes
+from pipeline.shm.slots import SlotRing
 
 Parse = Callable[..., Graph]
 

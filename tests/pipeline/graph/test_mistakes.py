@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pipeline.errors import EnvironmentProblem, GraphError, UserError
 from pipeline.graph import load_graph, parse_graph
 from pipeline.graph.memory import memory_need
-from pipeline.names import ascii_form
+from pipeline.system.names import ascii_form
 
 Mistakes = Callable[..., list[str]]
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pipeline.control import ask
 from pipeline.graph import load_plan
-from pipeline.supervisor import Supervisor
+from pipeline.supervision.control import ask
+from pipeline.supervision.supervisor import Supervisor
 from pipeline.testing import hit, run_graph
 
 GRAPH = """

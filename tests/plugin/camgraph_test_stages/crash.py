@@ -21,10 +21,10 @@ from pydantic import Field
 
 from camgraph_test_stages.messages import Number
 from pipeline.errors import BadItem, UserError
-from pipeline.gatherer import Gatherer
 from pipeline.messages import Message
-from pipeline.paths import resolve
 from pipeline.stage import Settings, Stage
+from pipeline.system.paths import resolve
+from pipeline.worker.gatherer import Gatherer
 
 How = Literal[
     "raise", "bad_item", "user_error", "interrupt", "system_exit", "exit", "kill", "segfault", "hang", "close",

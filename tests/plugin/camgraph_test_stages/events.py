@@ -14,8 +14,8 @@ from pydantic import Field
 from camgraph_test_stages.messages import Number
 from pipeline.errors import Unavailable
 from pipeline.messages import Event, Message
-from pipeline.paths import resolve
 from pipeline.stage import Settings, Stage
+from pipeline.system.paths import resolve
 
 
 class EmitSettings(Settings):

@@ -12,8 +12,8 @@ from pydantic import Field
 
 from camgraph_test_stages.messages import Number, pattern
 from pipeline.messages import End, Message
-from pipeline.paths import resolve
 from pipeline.stage import Ports, Settings, Stage
+from pipeline.system.paths import resolve
 
 
 class NullModelSettings(Settings):

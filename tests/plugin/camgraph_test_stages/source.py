@@ -14,8 +14,8 @@ from pydantic import Field
 from camgraph_test_stages.messages import Number, pattern
 from pipeline.errors import UserError
 from pipeline.messages import Message, Stamp
-from pipeline.paths import resolve
 from pipeline.stage import CameraSettings, Settings, Source, Stop
+from pipeline.system.paths import resolve
 
 
 class CountCamera(CameraSettings):

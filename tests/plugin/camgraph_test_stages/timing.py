@@ -12,8 +12,8 @@ import numpy as np
 from pydantic import Field
 
 from pipeline.messages import Event, Message
-from pipeline.paths import resolve
 from pipeline.stage import Context, Settings, Stage
+from pipeline.system.paths import resolve
 from stages.infer import Infer, InferSettings
 from stages.messages import People, Tensor
 

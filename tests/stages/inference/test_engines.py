@@ -11,8 +11,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from pipeline.cores import usable_cores
 from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.system.cores import usable_cores
 from stages.inference import openvino_engine
 from stages.inference.engine import Engine, Placement, RunFailed
 from stages.inference.opening import Asked, open_model

@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from pipeline.paths import asset_folder
+from pipeline.system.paths import asset_folder
 from stages.inference import folded_models
 from stages.inference.contracts import InputSettings, read_contract
 from stages.inference.engine import Source

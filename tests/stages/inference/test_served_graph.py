@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from pipeline.errors import GraphError
 from pipeline.graph import load_plan
-from pipeline.supervisor import Supervisor
+from pipeline.supervision.supervisor import Supervisor
 from pipeline.testing import run_graph
 from tools.graph_commands import check
 

@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from pipeline.paths import asset_folder
+from pipeline.system.paths import asset_folder
 
 
 def _encoded(value):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.paths import SHARED_MEMORY, runs_folder
+from pipeline.system.paths import SHARED_MEMORY, runs_folder
 from tools.trials import processes
 from tools.trials.processes import SUPERVISOR, command_lines, left_over, orphans, own_mb, sample, sockets, tree
 
@@ -76,7 +76,7 @@ def test_a_run_that_ended_must_leave_nothing(run: str) -> None:
         listening.bind(str(folder / "control"))
         assert sockets(run) == 1
     code = "import sys; print(flush=True); sys.stdin.read()"
-    command = [sys.executable, "-c", code, "pipeline.child", f"{run}/log.0"]
+    command = [sys.executable, "-c", code, "pipeline.worker.child", f"{run}/log.0"]
     with subprocess.Popen(command, stdin=PIPE, stdout=PIPE) as child:
         assert child.stdout
         child.stdout.readline()

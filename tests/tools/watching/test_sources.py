@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import UserError
 from pipeline.graph.variables import substitute
-from pipeline.names import MAX_NAME, NAME_PATTERN
+from pipeline.system.names import MAX_NAME, NAME_PATTERN
 from stages.capture import Camera
 from tools.watching.sources import camera_name, cameras_of, hide_secrets, unique_names
 

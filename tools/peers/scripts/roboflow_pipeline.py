@@ -39,7 +39,7 @@ def main(job: dict) -> None:
         video_reference=job["clips"], on_video_frame=infer, on_prediction=take
     )
     pipeline.start()
-    pipeline.join()
+    pipeline.execution.join()
     results.answer("inference-cpu", "onnxruntime", "opencv-python")
 
 

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from typing import ClassVar, NamedTuple, Self
 
 from pipeline.foreign_text import shown
-from pipeline.redaction import redact_urls
+from pipeline.system.redaction import redact_urls
 from stages.reading.live.gate.authorization import Authorization
 from stages.reading.live.gate.origins import Origin, Target, login_of, may_be_reached, target_of
 from stages.reading.live.host_lookup import LOOK_UP_S, HostLookup

@@ -1,0 +1,138 @@
+"""Builds what one process runs, out of what the supervisor gives it (`pipeline.boot`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.boot import Boot
+from pipeline.errors import UserError
+from pipeline.execution.context import Allocate, Collector, Pulse, StageContext
+from pipeline.execution.hold import Hold
+from pipeline.execution.outbox_runner import OutboxRunner
+from pipeline.execution.runner import Runner, StageRunner
+from pipeline.execution.unit import Unit
+from pipeline.monitoring.metrics import Counters
+from pipeline.outbox.outbox import Outbox
+from pipeline.plan import StagePlan, slots_of_camera
+from pipeline.registry import find_stage
+from pipeline.stage import Logger, Source, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The stages of a process, not opened yet, and its sources, one for each camera, with their signs of life."""
+
+    unit: Unit
+    sources: list[tuple[Source[Any], Pulse]]
+    outbox: Outbox | None
+
+
+class Builder:
+    """Builds what one process runs. `allocate` is None where nothing leaves it.
+
+    `one_at_a_time`: its stages are called one after the other in one thread, each with the cores of its threads.
+    """
+
+    def __init__(
+        self,
+        boot: Boot,
+        *,
+        counters: Counters,
+        log: Logger,
+        collector: Collector,
+        hold: Hold,
+        allocate: Allocate | None = None,
+        report_opening: Callable[[str, float], object] | None = None,
+        one_at_a_time: bool = False,
+    ) -> None:
+        self._boot = boot
+        self._plan = boot.unit
+        self._counters = counters
+        self._log = log
+        self._collector = collector
+        self._hold = hold
+        self._allocate = allocate
+        self._report_opening = report_opening
+        self._one_at_a_time = one_at_a_time
+        self._leaving = {edge.sender for edge in boot.unit.outgoing}
+
+    def build(self) -> Built:
+        """Find the stages of the process and make them."""
+        for plan in self._plan.stages:
+            os.environ.update(plan.environment)
+        stages: dict[str, Stage[Any]] = {}
+        for plan in self._plan.stages:
+            stage_class = find_stage(plan.use)
+            if not issubclass(stage_class, Source):
+                settings = _settings(plan, stage_class.settings_type)
+                stages[plan.name] = stage_class(settings, self._context(plan))
+        sources = [self.source(camera) for camera in self._plan.cameras] if self._plan.sources else []
+        outbox = next((stage for stage in stages.values() if isinstance(stage, Outbox)), None)
+        if outbox:
+            outbox.expects_more = self._plan.expects_more
+        return Built(Unit(self._plan, self._runners(stages), self._log), sources, outbox)
+
+    def _context(self, plan: StagePlan, pulse: Pulse | None = None) -> StageContext:
+        leaves = plan.name in self._leaving
+        return StageContext(
+            stage=plan.name,
+            graph=self._boot.graph,
+            cameras=self._plan.cameras,
+            incarnation=self._boot.incarnation,
+            state_folder=_state_folder(self._boot, plan.name),
+            base_folder=Path(self._boot.base_folder),
+            log=self._log,
+            counters=self._counters,
+            collector=self._collector,
+            allocate=self._allocate if leaves else None,
+            slots=slots_of_camera(self._plan) if leaves and self._allocate else 0,
+            pulse=pulse,
+            report_opening=self._report_opening,
+            worker=self._plan.worker,
+            workers=plan.workers,
+            beside_sources=bool(self._plan.sources),
+            threads=1 if self._one_at_a_time else plan.threads,
+            cores=plan.threads if self._one_at_a_time else 1,
+            batch_max=plan.batch_max,
+        )
+
+    def source(self, camera: str) -> tuple[Source[Any], Pulse]:
+        """The source of one of its cameras, with its signs of life; for a process that has a source stage."""
+        plan = next(plan for plan in self._plan.stages if plan.name in self._plan.sources)
+        stage_class = find_stage(plan.use)
+        assert issubclass(stage_class, Source)
+        settings = _settings(plan, stage_class.settings_type)
+        pulse = Pulse()
+        camera_settings = stage_class.camera_type.model_validate(dict(self._boot.camera_settings[camera]))
+        return stage_class(settings, camera, camera_settings, self._context(plan, pulse)), pulse
+
+    def _runners(self, stages: Mapping[str, Stage[Any]]) -> dict[str, Runner]:
+        plans = {plan.name: plan for plan in self._plan.stages}
+        usual = {
+            name: StageRunner(plans[name], stage, self._counters, self._hold, self._log)
+            for name, stage in stages.items()
+            if not isinstance(stage, Outbox)
+        }
+        runners: dict[str, Runner] = dict(usual)
+        for name, stage in stages.items():
+            if isinstance(stage, Outbox):
+                sinks = {e.reader: usual[e.reader] for e in self._plan.edges if e.inner and e.sender == name}
+                runners[name] = OutboxRunner(plans[name], stage, sinks=sinks, hold=self._hold)
+        return {name: runners[name] for name in stages}
+
+
+def _settings(plan: StagePlan, settings_type: type[Any]) -> Any:
+    try:
+        return settings_type.model_validate(dict(plan.settings))
+    except ValueError as error:
+        raise UserError(f"stage {plan.name}: {error}") from None
+
+
+def _state_folder(boot: Boot, stage: str) -> Path:
+    folder = Path(boot.run_folder) / "state" / stage
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

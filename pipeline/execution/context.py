@@ -1,0 +1,188 @@
+"""What the runtime gives a stage (`pipeline.stage.Context`), in a process of its own or in the caller's."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipeline.errors import BadItem
+from pipeline.messages import Array
+from pipeline.monitoring.metrics import Counters
+from pipeline.stage import CameraState, Logger
+
+if TYPE_CHECKING:
+    from pipeline.shm.slots import Slot
+
+
+class Collector:
+    """The slots that a thread's stages take for their outputs; whoever collects lets go of them after sending.
+
+    `release` gives one back to its owner; it is not needed where nothing is allocated.
+    """
+
+    def __init__(self, release: Callable[[Slot], None] | None = None) -> None:
+        self._local = threading.local()
+        self._release = release
+
+    @property
+    def slots(self) -> list[Slot] | None:
+        """What this thread has collected so far, or None when nobody collects."""
+        slots: list[Slot] | None = getattr(self._local, "slots", None)
+        return slots
+
+    @contextmanager
+    def collecting(self) -> Iterator[list[Slot]]:
+        """Collect in this thread meanwhile."""
+        outer = self.slots
+        slots: list[Slot] = []
+        self._local.slots = slots
+        try:
+            yield slots
+        finally:
+            self._local.slots = outer
+
+    def let_go(self, slots: Iterable[Slot]) -> None:
+        """These are needed no longer."""
+        for slot in slots:
+            assert self._release
+            self._release(slot)
+
+    def mark(self) -> int:
+        """How much this thread has collected so far: to come `back_to` when what follows fails."""
+        return len(self.slots or ())
+
+    def back_to(self, mark: int) -> None:
+        """Let go of what this thread has collected since `mark`."""
+        slots = self.slots or []
+        failed = slots[mark:]
+        del slots[mark:]
+        self.let_go(failed)
+
+
+class Pulse:
+    """When a source last gave a sign of life while it was asked for a frame. Times are monotonic ns."""
+
+    def __init__(self) -> None:
+        self._asked_ns = 0
+        self._sign_ns = 0
+
+    @contextmanager
+    def asked(self) -> Iterator[None]:
+        """The source is asked for its next frame meanwhile."""
+        self._asked_ns = time.monotonic_ns()
+        try:
+            yield
+        finally:
+            self._asked_ns = 0
+
+    def sign(self) -> None:
+        """A sign of life. May come from any thread, at any time."""
+        self._sign_ns = time.monotonic_ns()
+
+    @property
+    def silent_since_ns(self) -> int:
+        """Since when there has been no sign; 0 while the source is not asked for anything."""
+        asked_ns = self._asked_ns
+        return max(asked_ns, self._sign_ns) if asked_ns else 0
+
+
+Allocate = Callable[[Mapping[str, tuple[tuple[int, ...], str]]], "tuple[Slot, dict[str, Array]]"]
+
+
+class StageContext:
+    """One stage's view of its run. `allocate` is None where outputs stay in the process.
+
+    `report_opening`: who hears what of the opening takes long, and for how many seconds it may.
+    """
+
+    def __init__(
+        self,
+        *,
+        stage: str,
+        graph: str,
+        cameras: tuple[str, ...],
+        incarnation: int,
+        state_folder: Path,
+        base_folder: Path,
+        log: Logger,
+        counters: Counters,
+        collector: Collector | None = None,
+        allocate: Allocate | None = None,
+        slots: int = 0,
+        pulse: Pulse | None = None,
+        report_opening: Callable[[str, float], object] | None = None,
+        worker: int = 0,
+        workers: int = 1,
+        beside_sources: bool = False,
+        threads: int = 1,
+        cores: int = 1,
+        batch_max: int = 1,
+    ) -> None:
+        self.stage = stage
+        self.graph = graph
+        self.cameras = cameras
+        self.worker = worker
+        self.workers = workers
+        self.beside_sources = beside_sources
+        self.threads = threads
+        self.cores = cores
+        self.batch_max = batch_max
+        self.incarnation = incarnation
+        self.state_folder = state_folder
+        self.base_folder = base_folder
+        self.log = log
+        self._counters = counters
+        self.outputs_leave = allocate is not None
+        self.slots = slots
+        self._allocate = allocate
+        self._collector = collector or Collector()
+        self._pulse = pulse
+        self._report_opening = report_opening
+
+    def new_arrays(self, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, Array]:
+        """See `pipeline.stage.Context`."""
+        collected = self._collector.slots
+        if self._allocate is None or collected is None:
+            return {name: np.empty(shape, dtype) for name, (shape, dtype) in specs.items()}
+        try:
+            slot, arrays = self._allocate(specs)
+        except BadItem:  # said, counted and dropped when the output is to be sent, which needs a slot as well
+            return {name: np.empty(shape, dtype) for name, (shape, dtype) in specs.items()}
+        collected.append(slot)
+        return arrays
+
+    def count(self, name: str, camera: str, n: int = 1) -> None:
+        """See `pipeline.stage.Context`."""
+        self._counters.add(name, camera, n)
+
+    def trouble(self, why: str, camera: str = "") -> None:
+        """See `pipeline.stage.Context`."""
+        self._counters.trouble(self.stage, why, camera)
+
+    def opening(self, doing: str, within_s: float = 0.0) -> None:
+        """See `pipeline.stage.Context`."""
+        if self._report_opening:
+            self._report_opening(doing, within_s)
+
+    def alive(self) -> None:
+        """See `pipeline.stage.Context`."""
+        if self._pulse:
+            self._pulse.sign()
+
+    def camera_is(self, camera: str, state: CameraState, why: str = "") -> None:
+        """See `pipeline.stage.Context`."""
+        self._counters.camera_is(camera, state, why)
+
+    def camera_shows(self, camera: str, **facts: str | float) -> None:
+        """See `pipeline.stage.Context`."""
+        self._counters.camera_shows(camera, facts)
+
+    def wrote(self, path: Path) -> None:
+        """See `pipeline.stage.Context`."""
+        self._counters.wrote(str(path))

@@ -1,0 +1,72 @@
+"""The runner of the outbox: it takes what comes for it, and hands out to the sinks that are in the same process.
+
+Sinks in processes of their own get their events from `pipeline.worker.dispatch`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from pipeline.execution.hold import Hold
+from pipeline.execution.runner import StageRunner
+from pipeline.items import Item, Key
+from pipeline.messages import End, Message
+from pipeline.monitoring.metrics import StageTimes
+from pipeline.outbox.outbox import Outbox
+from pipeline.plan import EVERY_CAMERA, StagePlan
+
+_PULL_AT_ONCE = 64
+
+
+class OutboxRunner:
+    """See the module's docstring. Its items need no answer: an event belongs to no frame once it is committed."""
+
+    hands_out = True
+
+    def __init__(
+        self,
+        plan: StagePlan,
+        stage: Outbox,
+        *,
+        sinks: Mapping[str, StageRunner],
+        hold: Hold,
+    ) -> None:
+        self.plan = plan
+        self.stage = stage
+        self.times = StageTimes()
+        self._sinks = sinks
+        self._hold = hold
+
+    def run(self, items: Sequence[Item]) -> list[list[Message]]:
+        """Commit the events among `items`, and hear of the frames that made none. Waits while the disk is full."""
+        self._hold.until_taken(self.plan.name, lambda: self._accept(items))
+        self._hand_out()
+        return [[] for _ in items]
+
+    def _accept(self, items: Sequence[Item]) -> None:
+        started = time.perf_counter_ns()
+        self.stage.accept(items)
+        # Also for the supervisor, which starts soon again what works between its deaths.
+        self.times.add(time.perf_counter_ns() - started, len(items))
+
+    def end(self, camera: str, end: End) -> list[Message]:
+        """Nothing more comes of this camera; after the last one the sinks hear that all have ended.
+
+        Not before it is noted what they have: waits while the disk does not take it.
+        """
+        self.stage.end(camera, removed=end.reason == "removed")
+        self._hand_out()
+        if self.stage.all_ended:
+            self._hold.until_taken(self.plan.name, self.stage.note_delivered)
+            for sink in self._sinks.values():
+                sink.end(EVERY_CAMERA, end)
+        return []
+
+    def _hand_out(self) -> None:
+        for name, sink in self._sinks.items():
+            while rows := self._hold.until_taken(self.plan.name, partial(self.stage.pull, name, _PULL_AT_ONCE)):
+                sink.run([Item(EVERY_CAMERA, Key(0, row, 0), event) for row, event in rows])
+                self.stage.acknowledge(name, [row for row, _ in rows])
+                self.stage.try_to_note(time.monotonic())

@@ -1,0 +1,183 @@
+"""Calls one stage: in pieces that it can take, and so that what goes wrong in it costs no more than it must.
+
+items --one piece at a time--> [tick, where its time has come] --> process --> outputs of each item
+
+raises                          what becomes of the items
+BadItem                         handed in again one by one; the one that is bad is dropped, counted, and said in the
+                                log unless the stage has done that (`told`)
+Unavailable, EnvironmentProblem the same call again, until the outside takes it (`pipeline.execution.hold`)
+UserError                       ends the run
+NeedsNewProcess                 ends this process, and the next one gets the same items
+OSError, MemoryError            of a stage that takes events: as Unavailable. The machine refuses something, and a
+                                committed event waits for it; frames are too many to wait
+anything else                   a bug of the stage: as BadItem, with its traceback in the log
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+from pipeline.errors import BadItem, NeedsNewProcess, Unavailable, UserError
+from pipeline.execution.hold import Closing, GivenUp, Hold
+from pipeline.items import MOST_PARTS, Item
+from pipeline.messages import End, Event, Message
+from pipeline.monitoring.metrics import Counters, StageTimes
+from pipeline.plan import EVERY_CAMERA, StagePlan
+from pipeline.stage import Logger, Stage
+from pipeline.system.scarcity import in_words
+
+BUGS = (Exception, KeyboardInterrupt, SystemExit)
+"""What a stage may raise by mistake: also that which would end a process elsewhere."""
+
+
+def ends_the_run(error: BaseException) -> bool:
+    """True for what no item is to blame for: the user's mistake, the end of the process or of its device, a Ctrl-C."""
+    if isinstance(error, KeyboardInterrupt):
+        return isinstance(error, GivenUp) or signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    return isinstance(error, UserError | NeedsNewProcess | Closing)
+
+
+def _is_told(error: BaseException) -> bool:
+    return isinstance(error, BadItem) and error.told
+
+
+class Runner(Protocol):
+    """One stage, or the outbox, as `pipeline.execution.unit` calls it."""
+
+    plan: StagePlan
+    times: StageTimes
+    hands_out: bool
+    """True where what leaves it goes its own ways, and none of it along with the items that it took."""
+
+    @property
+    def stage(self) -> Stage[Any]: ...
+
+    def run(self, items: Sequence[Item]) -> list[list[Message]]:
+        """The outputs for each item; a tombstone makes nothing. Raises what must end the run, or Closing."""
+
+    def end(self, camera: str, end: End) -> list[Message]:
+        """What is said at a camera's end. Raises as `run`."""
+
+
+class StageRunner:
+    """The runner of a stage. `run` may be called from several threads where the stage may."""
+
+    hands_out = False
+
+    def __init__(self, plan: StagePlan, stage: Stage[Any], counters: Counters, hold: Hold, log: Logger) -> None:
+        self.plan = plan
+        self.stage = stage
+        self.times = StageTimes()
+        self._counters = counters
+        self._hold = hold
+        self._log = log
+
+    def run(self, items: Sequence[Item]) -> list[list[Message]]:
+        """See `Runner`."""
+        content = [item for item in items if not item.is_mark]
+        rows: list[list[Message]] = []
+        while len(rows) < len(content):
+            said = self._tick(content[len(rows)])
+            made = self._run_piece(self._piece(content[len(rows) :]))
+            made[0][:0] = said
+            rows += [self._bounded(item.camera, row) for item, row in zip(content[len(rows) :], made, strict=False)]
+        if len(content) == len(items):
+            return rows
+        left = iter(rows)
+        return [[] if item.is_mark else next(left) for item in items]
+
+    def end(self, camera: str, end: End) -> list[Message]:
+        """See `Runner`."""
+        counted = "" if camera == EVERY_CAMERA else camera
+        return self._bounded(counted, self._guarded(counted, lambda: self._declared(self.stage.finish(camera, end))))
+
+    def _bounded(self, camera: str, made: list[Message]) -> list[Message]:
+        """As many messages as there are keys for those made of one item."""
+        if len(made) > MOST_PARTS:
+            self._counters.add("dropped.too_many", camera, len(made) - MOST_PARTS)
+            self._log.error("too_many_messages", stage=self.plan.name, camera=camera, made=len(made), most=MOST_PARTS)
+        return made[:MOST_PARTS]
+
+    def _piece(self, items: Sequence[Item]) -> Sequence[Item]:
+        """As many of the first items as one call can take: up to the next that is due for a tick."""
+        if len(items) == 1 or self.stage.stateful:
+            return items[:1]
+        due = self.stage.due_ns
+        if due is not None:
+            late = (n for n, item in enumerate(items) if n and item.stamp.time_ns >= due)
+            items = items[: next(late, len(items))]
+        # Outputs are told apart by their stamps: two items of one frame cannot share a call.
+        return items if len({item.stamp[:3] for item in items}) == len(items) else items[:1]
+
+    def _tick(self, item: Item) -> list[Message]:
+        due = self.stage.due_ns
+        if due is None or item.stamp.time_ns < due:
+            return []
+        return self._guarded(item.camera, lambda: self._declared(self.stage.tick(item.camera, item.stamp.time_ns)))
+
+    def _run_piece(self, items: Sequence[Item]) -> list[list[Message]]:
+        """With several items an error is pinned down by handing them in one by one."""
+        if len(items) == 1:
+            return [self._run_one(items[0])]
+        try:
+            return self._hold.until_taken(self.plan.name, partial(self._call, items))
+        except BUGS as error:
+            if ends_the_run(error):
+                raise
+            if not _is_told(error):
+                self._log.info("batch_split", stage=self.plan.name, items=len(items), error=str(error))
+            return [self._run_one(item) for item in items]
+
+    def _run_one(self, item: Item) -> list[Message]:
+        # The camera of the stamp: to a sink, the events of all cameras come under one name.
+        return self._guarded(item.stamp.camera, lambda: self._call([item])[0])
+
+    def _guarded(self, camera: str, call: Callable[[], list[Message]]) -> list[Message]:
+        """What a call makes; nothing, counted and told, where it goes wrong: a bug must not cost other items."""
+        try:
+            return self._hold.until_taken(self.plan.name, call)
+        except BadItem as bad:
+            self._counters.add(f"dropped.{bad.reason}", camera)
+            if not bad.told:
+                self._log.warning("item_dropped", stage=self.plan.name, camera=camera, error=str(bad))
+        except BUGS as error:
+            if ends_the_run(error):
+                raise
+            self._counters.add("dropped.error", camera)
+            self._counters.add(f"failed.{self.plan.name}", camera)
+            self._log.exception("stage_failed", stage=self.plan.name, camera=camera)
+        return []
+
+    def _declared(self, outputs: Iterable[Message]) -> list[Message]:
+        """The outputs; a type that no edge can be there for is a bug of the stage, and nothing to lose silently."""
+        made = list(outputs)
+        for output in made:
+            if type(output) not in self.stage.outputs:
+                known = ", ".join(kind.__name__ for kind in self.stage.outputs) or "none"
+                raise TypeError(f"made {type(output).__name__}, which is not among its declared outputs ({known})")
+        return made
+
+    def _call(self, items: Sequence[Item]) -> list[list[Message]]:
+        started = time.perf_counter_ns()
+        outputs = self._processed(items)
+        self.times.add(time.perf_counter_ns() - started, len(items))
+        if len(items) == 1:
+            return [outputs]
+        rows: list[list[Message]] = [[] for _ in items]
+        places = {item.stamp[:3]: row for item, row in zip(items, rows, strict=True)}
+        for output in outputs:
+            places[output.stamp[:3]].append(output)
+        return rows
+
+    def _processed(self, items: Sequence[Item]) -> list[Message]:
+        try:
+            return self._declared(self.stage.process([item.payload for item in items]))
+        except (OSError, MemoryError) as error:
+            if not any(isinstance(item.payload, Event) for item in items):
+                raise
+            refused = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+            raise Unavailable(f"cannot deliver events: {in_words(error) or refused}; they wait") from error

@@ -1,0 +1,245 @@
+"""The stages of one process: the first takes items, what it makes goes on through the others by direct calls.
+
+    items --run_head--> outputs --spread--> Made(edges, item, message), in order
+
+Knows nothing of sockets or shared memory. With `processes: one` the unit is the whole graph, joins and outbox included.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pipeline.errors import CamgraphError
+from pipeline.execution.join import Join, merged_key
+from pipeline.execution.runner import BUGS, Runner, ends_the_run
+from pipeline.items import END_SEQ, MOST_PARTS, Item, Key
+from pipeline.messages import End, Message, Stamp, Tombstone
+from pipeline.plan import EdgePlan, UnitPlan
+from pipeline.stage import Logger
+
+
+@dataclass(slots=True, eq=False)
+class Made:
+    """One message for the edges that leave the process, and the item that it was made of."""
+
+    edges: Sequence[EdgePlan]
+    item: Item
+    message: Message
+    key: Key
+
+
+@dataclass(slots=True)
+class _Flow:
+    """What is on its way through the stages: (item, root) by stage, and what has left."""
+
+    todo: dict[str, list[tuple[Item, Item]]] = field(default_factory=lambda: defaultdict(list))
+    made: list[Made] = field(default_factory=list)
+
+
+class Unit:
+    """The stages of one process and the edges between them. Call it from one thread, but for `run_head`."""
+
+    def __init__(self, plan: UnitPlan, runners: Mapping[str, Runner], log: Logger) -> None:
+        self.plan = plan
+        self.runners = runners
+        self.order = [stage.name for stage in plan.stages if stage.name in runners]
+        self._log = log
+        self._out: dict[str, list[EdgePlan]] = defaultdict(list)
+        self._in: dict[str, list[EdgePlan]] = defaultdict(list)
+        handed_out = {name for name, runner in runners.items() if runner.hands_out}
+        for edge in plan.edges:
+            self._in[edge.reader].append(edge)
+            if edge.sender not in handed_out:
+                self._out[edge.sender].append(edge)
+        self._inner_in = Counter(edge.reader for edge in plan.edges if edge.inner)
+        self._joins: dict[tuple[str, str], Join[Message]] = {}
+        self._ends: Counter[tuple[str, str]] = Counter()
+        self._opened: list[str] = []
+        self._ends_frames = plan.ends_frames
+        self._ages_ms: dict[str, float] = {}
+
+    @property
+    def head(self) -> Runner:
+        """The stage that takes what comes from other processes."""
+        return self.runners[self.order[0]]
+
+    def revise(self, plan: UnitPlan) -> None:
+        """The same stages, for other cameras; of those that are gone everything is done, and forgotten."""
+        self.plan = plan
+        for place in [place for place in self._joins if place[1] not in plan.cameras]:
+            del self._joins[place]
+        for place in [place for place in self._ends if place[1] not in plan.cameras]:
+            del self._ends[place]
+        for runner in self.runners.values():
+            runner.stage.context.cameras = plan.cameras
+            runner.stage.cameras_changed()
+
+    def open(self) -> None:
+        """Open all stages; what has been opened is closed by `close`, also when one of them fails."""
+        for name in self.order:
+            self._opened.append(name)
+            try:
+                self.runners[name].stage.open()
+            except BUGS as error:
+                if ends_the_run(error) or isinstance(error, CamgraphError):
+                    raise
+                self._log.exception("stage_not_opened", stage=name)
+                raise _failure(name, error, "opened") from None
+
+    def close(self) -> list[CamgraphError]:
+        """Close all stages, the last first; what went wrong in those that could not be."""
+        failures = []
+        while self._opened:
+            name = self._opened.pop()
+            try:
+                self.runners[name].stage.close()
+            except BUGS as error:
+                self._log.exception("stage_not_closed", stage=name)
+                failures.append(_failure(name, error, "closed"))
+        return failures
+
+    # ---- content
+
+    def run_head(self, items: Sequence[Item]) -> list[list[Message]]:
+        """What the first stage makes of the items."""
+        return self.head.run(items)
+
+    def spread(self, stage: str, items: Sequence[Item], rows: Sequence[Sequence[Message]]) -> list[Made]:
+        """Take what `stage` made of each item on through the rest; what leaves the process, in order."""
+        flow = _Flow()
+        for item, outputs in zip(items, rows, strict=True):
+            self._give(stage, (item, item), outputs, flow)
+        self._run_down(stage, flow)
+        return flow.made
+
+    def pass_on(self, stage: str, tombstone: Item) -> list[Made]:
+        """A frame that made nothing before this stage makes nothing after it."""
+        return self.spread(stage, [tombstone], self.runners[stage].run([tombstone]))
+
+    def _run_down(self, after: str, flow: _Flow) -> None:
+        """Run the stages behind `after` in topological order."""
+        for name in self.order[self.order.index(after) + 1 :] if after in self.order else self.order:
+            pairs = flow.todo.pop(name, [])
+            if pairs:
+                self._run_inner(name, pairs, flow)
+
+    def _run_inner(self, name: str, pairs: list[tuple[Item, Item]], flow: _Flow) -> None:
+        runner = self.runners[name]
+        if self._inner_in[name] > 1:
+            pairs.sort(key=lambda pair: pair[0].key)
+        for start in range(0, len(pairs), runner.plan.batch_max):
+            chunk = pairs[start : start + runner.plan.batch_max]
+            for pair, outputs in zip(chunk, runner.run([item for item, _ in chunk]), strict=True):
+                self._give(name, pair, outputs, flow)
+
+    def _give(self, stage: str, pair: tuple[Item, Item], outputs: Sequence[Message], flow: _Flow) -> None:
+        """Hand what `stage` made of an item to the edges that want it; a tombstone where nothing came."""
+        item, root = pair
+        spoken: set[str] = set()
+        for part, message in enumerate(outputs):
+            wanted = [edge for edge in self._out[stage] if edge.type == message.TYPE]
+            spoken.update(edge.name for edge in wanted)
+            made = Item(item.camera, item.key.made(part), message, stage)
+            self._route(wanted, made, root, flow)
+        silent = [edge for edge in self._out[stage] if edge.tombstones and edge.name not in spoken]
+        if silent and not isinstance(item.payload, End):
+            reason = item.payload.reason if isinstance(item.payload, Tombstone) else ""
+            stone = Item(item.camera, item.key.made(0), Tombstone(item.stamp, reason), stage)
+            self._route(silent, stone, root, flow)
+
+    def _route(self, edges: Sequence[EdgePlan], item: Item, root: Item, flow: _Flow) -> None:
+        assert isinstance(item.payload, Message)
+        outer = [edge for edge in edges if not edge.inner]
+        if outer:
+            flow.made.append(Made(outer, root, item.payload, item.key))
+        for edge in edges:
+            if edge.inner and edge.port:
+                flow.todo[edge.reader] += [(joined, root) for joined in self._join(edge, item)]
+            elif edge.inner:
+                flow.todo[edge.reader].append((self._merged(edge, item), root))
+
+    def _merged(self, edge: EdgePlan, item: Item) -> Item:
+        lanes = self._in[edge.reader]
+        if len(lanes) == 1:
+            return item
+        return Item(item.camera, merged_key(item.key, edge, lanes), item.payload, item.sender, item.received)
+
+    def _join(self, edge: EdgePlan, item: Item) -> list[Item]:
+        ports = [other.port for other in self._in[edge.reader]]
+        join = self._joins.setdefault(
+            (edge.reader, item.camera),
+            Join(ports, lambda m: isinstance(m, End), lambda m: isinstance(m, Tombstone)),
+        )
+        assert isinstance(item.payload, Message)
+        join.push(edge.port, item.key, item.payload)
+        return [
+            Item(item.camera, one.key, one.row if one.kind == "joined" else one.tombstone(one.first.stamp))
+            for one in join.matched()
+            if one.kind != "end"
+        ]
+
+    def passed(self, key: Key) -> dict[str, Key]:
+        """By edge that leaves: up to which key all was made of what was taken up to `key`.
+
+        Behind a merge or a join in here it is the lowest of what comes there.
+        """
+        last: dict[str, Key] = {self.order[0]: key}
+        for name in self.order[1:]:
+            edges = self._in[name]
+            if edges and all(edge.inner and edge.sender in last for edge in edges):
+                last[name] = min(merged_key(last[edge.sender].made(MOST_PARTS - 1), edge, edges) for edge in edges)
+        outer = [edge for name in last for edge in self._out[name] if not edge.inner]
+        return {edge.name: last[edge.sender].made(MOST_PARTS - 1) for edge in outer}
+
+    # ---- ages
+
+    def frame_done(self, stamp: Stamp) -> None:
+        """All that was made of this frame in here is done."""
+        if self._ends_frames and stamp.captured_ns:
+            self._ages_ms[stamp.camera] = (time.monotonic_ns() - stamp.captured_ns) / 1e6
+
+    def ages_ms(self) -> dict[str, float]:
+        """Camera -> how old the newest frame was when it was done, of those that ended here since the last call."""
+        ages_ms, self._ages_ms = self._ages_ms, {}
+        return ages_ms
+
+    # ---- ends
+
+    def end(self, stage: str, item: Item) -> list[Made]:
+        """A camera has ended before `stage`: its last words and those of all stages behind it, then the end itself."""
+        end = item.payload
+        assert isinstance(end, End)
+        flow = _Flow()
+        self._end_stage(stage, Item(item.camera, Key(item.key.epoch, END_SEQ, 0), end, "", item.received), flow)
+        return flow.made
+
+    def _end_stage(self, name: str, item: Item, flow: _Flow) -> None:
+        end = item.payload
+        assert isinstance(end, End)
+        runner = self.runners.get(name)
+        outputs = runner.end(item.camera, end) if runner else []
+        self._give(name, (item, item), outputs, flow)
+        self._run_down(name, flow)
+        outer = [edge for edge in self._out[name] if not edge.inner]
+        if outer:
+            flow.made.append(Made(outer, item, end, Key(item.key.epoch, END_SEQ + 1, 0)))
+        for edge in self._out[name]:
+            if edge.inner:
+                self._end_inner(edge, item, flow)
+
+    def _end_inner(self, edge: EdgePlan, item: Item, flow: _Flow) -> None:
+        self._ends[edge.reader, item.camera] += 1
+        if self._ends[edge.reader, item.camera] == self._inner_in[edge.reader]:
+            self._end_stage(edge.reader, item, flow)
+
+
+def _failure(stage: str, error: BaseException, done: str) -> CamgraphError:
+    """What a person is told of a stage that went wrong while it was opened or closed."""
+    if not isinstance(error, CamgraphError):
+        return CamgraphError(f"stage {stage}: {type(error).__name__} while it was {done}; the log has the details")
+    failure = CamgraphError(f"stage {stage}, while it was {done}: {error}")
+    failure.exit_status = error.exit_status
+    return failure

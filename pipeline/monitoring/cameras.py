@@ -1,0 +1,107 @@
+"""The cameras of a run as it tells of them: one line of the log for each change, an event where a loss begins or ends.
+
+`pipeline.monitoring.camera_states` judges, `pipeline.monitoring.notices` sees to it that the outbox has the events.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable
+
+from pipeline.messages import EndReason
+from pipeline.monitoring.camera_states import CameraNow, CameraStates, Change, LossOver
+from pipeline.monitoring.metrics import reason_line
+from pipeline.monitoring.notices import Notices
+from pipeline.monitoring.reports import Beat
+from pipeline.plan import RunPlan, UnitPlan
+from pipeline.stage import Logger
+
+_FINE = ("live", "connecting")
+
+
+class Cameras:
+    """See the module's docstring. What it is told may come from a process that talks nonsense."""
+
+    def __init__(self, plan: RunPlan, notices: Notices, log: Logger) -> None:
+        self._states = CameraStates(plan.camera_settings, plan.live_cameras, time.monotonic_ns())
+        self._stage_of = _sources(plan)
+        self._notices = notices
+        self._log = log
+
+    def follow(self, plan: RunPlan, wanted: Collection[str]) -> None:
+        """The run has the cameras of this plan from now on; of those that went, the `wanted` ones come again."""
+        now_ns = time.monotonic_ns()
+        self._tell_over(self._states.follow(plan.camera_settings, plan.live_cameras, now_ns, wanted))
+        self._stage_of = _sources(plan)
+
+    def heard(self, unit: UnitPlan, beat: Beat) -> None:
+        """What a process has said of its cameras since the last time, and what frames it has brought."""
+        if not unit.sources:
+            return
+        now_ns = time.monotonic_ns()
+        for camera, state, why, at_ns in beat.camera_changes:
+            if camera in unit.cameras:
+                self._tell(self._states.told(camera, state, reason_line(why), min(at_ns, now_ns)))
+        for camera in unit.cameras:
+            if camera in beat.camera_facts:
+                self._states.shows(camera, beat.camera_facts[camera])
+        for name, camera, n in beat.counts:
+            if name == "frames" and camera in unit.cameras:
+                self._tell(self._states.brought(camera, n, now_ns))
+
+    def died(self, unit: UnitPlan, why: str, resting: Collection[str] = ()) -> None:
+        """A process is dead and will be started again. Those of its cameras that rest lose nothing by it."""
+        for camera in [camera for camera in unit.cameras if camera not in resting] if unit.sources else ():
+            self._tell(self._states.died(camera, reason_line(f"its process died: {why}"), time.monotonic_ns()))
+
+    def ended(self, camera: str, reason: EndReason, error: str = "") -> None:
+        """The camera has ended; `error`: by which mistake."""
+        over = self._states.ended(camera, reason, time.monotonic_ns())
+        if over is None:
+            return
+        keys = {"camera": camera, "was": over.was, "for_s": over.for_s}
+        if reason == "error":
+            self._log.error("camera_state", state="failed", why=reason_line(error), **keys)
+        elif reason == "end":
+            self._log.info("camera_state", state="done", **keys)
+        self._tell_over([over.loss] if over.loss else ())
+
+    def stop(self) -> None:
+        """The run is stopped: no camera is lost any more. May be called from a signal handler."""
+        self._states.stop()
+
+    def end_losses(self) -> None:
+        """After `stop`, and while events still find a reader: nobody waits any more for cameras that are away."""
+        self._tell_over(self._states.end_losses(time.monotonic_ns()))
+
+    def now(self) -> dict[str, CameraNow]:
+        """How they are."""
+        return self._states.now(time.monotonic_ns())
+
+    def absent(self) -> dict[str, str]:
+        """Camera -> how it is and why, of those that were tried and never live."""
+        return self._states.absent()
+
+    def _tell(self, change: Change | None) -> None:
+        if change is None:
+            return
+        say = self._log.info if change.state in _FINE else self._log.warning
+        keys = {"camera": change.camera, "state": change.state, "was": change.was, "for_s": change.for_s}
+        say("camera_state", **keys, **({"why": change.why} if change.why else {}))
+        if change.loss:
+            self._note(change)
+
+    def _tell_over(self, losses: Iterable[LossOver]) -> None:
+        for loss in losses:
+            self._log.info("camera_loss_over", camera=loss.camera, reason=loss.reason, lost_s=loss.lost_s)
+            self._note(loss)
+
+    def _note(self, change: Change | LossOver) -> None:
+        forgotten = self._notices.camera(self._stage_of.get(change.camera, ""), change)
+        if forgotten:
+            self._log.warning("camera_events_forgotten", camera=change.camera, events=forgotten)
+
+
+def _sources(plan: RunPlan) -> dict[str, str]:
+    """Camera -> the stage that is its source."""
+    return {camera: unit.sources[0] for unit in plan.units if unit.sources for camera in unit.cameras}

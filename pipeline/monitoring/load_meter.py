@@ -1,0 +1,132 @@
+"""How busy stages and processes are, out of what they report: lately, and over the whole run."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from pipeline.monitoring.bottleneck import Load, More, ProcessLoad, StageLoad
+from pipeline.monitoring.recent import KEPT_S, Recent
+from pipeline.monitoring.reports import Beat
+from pipeline.plan import RunPlan, StagePlan, UnitPlan
+from pipeline.registry import find_stage
+from pipeline.stage import Stage
+from pipeline.system.cores import busy_s, usable_cores
+
+_MACHINE = "machine"
+_SINCE_LAST = 1e-9
+"""The shortest window of `Recent`: from the note before to the last one."""
+
+
+class Measured(Protocol):
+    """A process as far as it is measured."""
+
+    plan: UnitPlan
+    beat: Beat
+
+
+def sums_of(
+    processes: Sequence[Measured], counts: Counter[tuple[str, str]], cameras: Iterable[str]
+) -> dict[str, float]:
+    """What only grows: frames and drops by camera, items and busy seconds by stage, processor seconds by process."""
+    sums: Counter[str] = Counter()
+    here = set(cameras)
+    sums.update({f"{kind} {camera}": 0 for camera in here for kind in ("camera", "drops")})
+    for (name, camera), n in counts.items():
+        if camera in here and (name == "frames" or name.startswith("dropped.")):
+            sums[f"{'camera' if name == 'frames' else 'drops'} {camera}"] += n
+    totals: dict[str, float] = dict(sums)
+    for process in processes:
+        totals[f"cpu {process.plan.name}"] = process.beat.cpu_s
+        for stage, beat in process.beat.stages.items():
+            totals[f"stage {stage}"] = totals.get(f"stage {stage}", 0) + beat.items
+            totals[f"busy {stage}"] = totals.get(f"busy {stage}", 0.0) + beat.busy_ns / 1e9
+    totals[_MACHINE] = busy_s()
+    return totals
+
+
+class LoadMeter:
+    """Adds up what `Recent` sees of a run from its first frame to its last: neither its opening nor its closing."""
+
+    def __init__(self) -> None:
+        self._grown: Counter[str] = Counter()
+        self._seconds = 0.0
+        self._since: Counter[str] = Counter()
+        self._since_s = 0.0
+        self._begun = False
+
+    def note(self, recent: Recent) -> None:
+        """To be called after each note of `recent`, while the run works."""
+        seconds, grown = recent.over(_SINCE_LAST)
+        brought = any(n for name, n in grown.items() if name.startswith("camera "))
+        if self._begun:  # what is busy between two frames counts when the second one is there
+            self._since_s += seconds
+            _add(self._since, grown)
+        if self._begun and brought:
+            self._seconds += self._since_s
+            _add(self._grown, self._since)
+            self._since_s, self._since = 0.0, Counter()
+        self._begun |= brought
+
+    def whole(self, plan: RunPlan) -> Load:
+        """Over all of the time in which frames came."""
+        return _load(plan, self._seconds, self._grown)
+
+    def lately(self, plan: RunPlan, recent: Recent) -> Load:
+        """Over the last seconds."""
+        return _load(plan, *recent.over(KEPT_S))
+
+
+def _add(sums: Counter[str], more: Mapping[str, float]) -> None:
+    for name, n in more.items():
+        sums[name] += n  # type: ignore[assignment]  # a Counter of seconds, too
+
+
+def _load(plan: RunPlan, seconds: float, grown: Mapping[str, float]) -> Load:
+    if seconds <= 0:
+        return Load(0.0, (), (), usable_cores())
+    processes = tuple(
+        ProcessLoad(unit.name, grown.get(f"cpu {unit.name}", 0.0) / seconds, bool(unit.sources)) for unit in plan.units
+    )
+    machine = grown.get(_MACHINE, 0.0) / seconds
+    used = sum(process.cores for process in processes)
+    cores = usable_cores()
+    # In a container, or with an affinity, the machine's work is mostly that of others on cores that are not ours.
+    others = max(0.0, machine - used) if cores == os.cpu_count() else 0.0
+    return Load(
+        seconds,
+        tuple(_stage_loads(plan, seconds, grown)),
+        processes,
+        cores,
+        others,
+        _dropped(grown) if plan.live_cameras else None,
+        alone=plan.in_process,
+    )
+
+
+def _stage_loads(plan: RunPlan, seconds: float, grown: Mapping[str, float]) -> Iterable[StageLoad]:
+    stages: dict[str, tuple[StagePlan, list[UnitPlan]]] = {}
+    for unit in plan.units:
+        for stage in unit.stages:
+            stages.setdefault(stage.name, (stage, []))[1].append(unit)
+    for name, (stage, units) in stages.items():
+        kind = find_stage(stage.use)
+        if issubclass(kind, Stage):
+            busy = grown.get(f"busy {name}", 0.0) / seconds
+            yield StageLoad(name, busy, stage.threads, len(units), _more(kind, units, plan), kind.lighter)
+
+
+def _more(kind: type[Stage[Any]], units: Sequence[UnitPlan], plan: RunPlan) -> More:
+    """Which setting gives a stage more of the processor: workers share out cameras, one at least to each."""
+    if kind.thread_safe:
+        return "threads"
+    takes_frames = any(set(unit.cameras) <= plan.camera_settings.keys() for unit in units)
+    return "workers" if takes_frames and len(units) < len(plan.camera_settings) else ""
+
+
+def _dropped(grown: Mapping[str, float]) -> float:
+    """Share of the frames that came."""
+    frames, drops = (sum(n for name, n in grown.items() if name.startswith(kind)) for kind in ("camera ", "drops "))
+    return drops / frames if frames else 0.0

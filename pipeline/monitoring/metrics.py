@@ -1,0 +1,169 @@
+"""Counters and timings of one process, as plain values that travel to the supervisor."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any, get_args
+
+from pipeline.monitoring.camera_states import StateChange
+from pipeline.stage import CameraState
+from pipeline.system.redaction import redacted_beginning
+
+_KEPT = 256
+_KEPT_CHANGES = 64
+"""So many changes of one camera wait to be told, the newest: how it is now is never lost."""
+_LONGEST_TEXT = 300
+_LONGEST_LOOKED_AT = 20_000
+_MOST_FACTS = 32
+_STATES = get_args(CameraState)
+MOST_FILES = 1000
+"""So many written files are remembered, the newest: they travel with every beat."""
+
+
+def counter_of(rows: Iterable[tuple[str, str, int]]) -> Counter[tuple[str, str]]:
+    """(name, camera) -> count, of rows as `Counters.snapshot` gives them."""
+    return Counter({(name, camera): n for name, camera, n in rows})
+
+
+def forget_oldest(files: dict[str, None]) -> None:
+    """Leave only as many of the files as are remembered."""
+    while len(files) > MOST_FILES:
+        del files[next(iter(files))]
+
+
+def reason_line(text: str) -> str:
+    """`text` on one line, without secrets, and not longer than a person reads."""
+    return " ".join(redacted_beginning(text, _LONGEST_LOOKED_AT).split())[:_LONGEST_TEXT]
+
+
+class Counters:
+    """Named counts per camera ("" where no camera is meant). May be used from several threads."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._files: dict[str, None] = {}
+        self._camera_changes: dict[str, deque[StateChange]] = {}
+        self._camera_facts: dict[str, dict[str, str | int | float]] = {}
+        self._troubles: dict[tuple[str, str], str] = {}
+        self._lock = threading.Lock()
+
+    def add(self, name: str, camera: str, n: int = 1) -> None:
+        """Add `n`, of any integer type, to a count. Raises TypeError for what is no whole number."""
+        whole = int(operator.index(n))
+        with self._lock:
+            self._counts[str(name), str(camera)] += whole
+
+    def get(self, name: str, camera: str) -> int:
+        """The count so far."""
+        return self._counts[name, camera]
+
+    def trouble(self, stage: str, why: str, camera: str) -> None:
+        """Note what a stage cannot do at present, "" once it can again; of one camera, or "" for all."""
+        with self._lock:
+            self._troubles.pop((stage, camera), None)
+            if why:
+                self._troubles[stage, camera] = reason_line(why)
+
+    @property
+    def troubles(self) -> list[tuple[str, str, str]]:
+        """(stage, camera, why) of what does not work at present."""
+        with self._lock:
+            return [(stage, camera, why) for (stage, camera), why in self._troubles.items()]
+
+    def camera_is(self, camera: str, state: CameraState, why: str) -> None:
+        """Note that a live camera is in another state. Raises ValueError for a state that there is not."""
+        if state not in _STATES:
+            raise ValueError(f"camera {camera} is {state!r}; expected one of {', '.join(_STATES)}")
+        change = StateChange(camera, state, reason_line(why), time.monotonic_ns())
+        with self._lock:
+            self._camera_changes.setdefault(camera, deque(maxlen=_KEPT_CHANGES)).append(change)
+
+    def camera_changes(self) -> list[StateChange]:
+        """Each change since the last call, those of a camera in order."""
+        with self._lock:
+            changes = [change for of_one in self._camera_changes.values() for change in of_one]
+            self._camera_changes.clear()
+        return changes
+
+    def keep_camera_changes(self, changes: Iterable[StateChange]) -> None:
+        """These could not be told: they come again, before what has come since."""
+        with self._lock:
+            newer, self._camera_changes = self._camera_changes, {}
+            for change in [*changes, *(change for of_one in newer.values() for change in of_one)]:
+                self._camera_changes.setdefault(change.camera, deque(maxlen=_KEPT_CHANGES)).append(change)
+
+    def camera_shows(self, camera: str, facts: Mapping[str, Any]) -> None:
+        """Note what is known of a camera: texts and numbers. Raises TypeError or ValueError for anything else."""
+        plain = {str(name)[:_LONGEST_TEXT]: _plain(value) for name, value in facts.items()}
+        with self._lock:
+            known = {**self._camera_facts.get(camera, {}), **plain}
+            self._camera_facts[camera] = dict(islice(known.items(), _MOST_FACTS))
+
+    @property
+    def camera_facts(self) -> dict[str, dict[str, str | int | float]]:
+        """Camera -> what is known of it, by name."""
+        with self._lock:
+            return {camera: dict(facts) for camera, facts in self._camera_facts.items()}
+
+    def wrote(self, path: str) -> None:
+        """Note a file that was written; the newest are remembered."""
+        self._files[path] = None
+        forget_oldest(self._files)
+
+    @property
+    def files(self) -> list[str]:
+        """The files that were written, in the order in which they were named."""
+        return list(self._files)
+
+    def snapshot(self) -> list[tuple[str, str, int]]:
+        """(name, camera, count) of all."""
+        with self._lock:
+            return [(name, camera, n) for (name, camera), n in self._counts.items()]
+
+
+def _plain(value: Any) -> str | int | float:
+    """A value that travels, and that JSON can hold."""
+    if isinstance(value, str):
+        return reason_line(value)
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    number = float(value)
+    return number if math.isfinite(number) else str(number)
+
+
+class StageTimes:
+    """How long the calls of one stage take, how many items they have, and how much of the time it works. Safe to use
+    from several threads."""
+
+    def __init__(self) -> None:
+        self._calls: deque[tuple[int, int]] = deque(maxlen=_KEPT)
+        self._lock = threading.Lock()
+        self.items = 0
+        self.busy_ns = 0
+
+    def add(self, duration_ns: int, items: int) -> None:
+        """One call of `process` with `items` items took `duration_ns`."""
+        with self._lock:
+            self._calls.append((duration_ns, items))
+            self.items += items
+            self.busy_ns += duration_ns
+
+    def snapshot(self) -> dict[str, Any]:
+        """Items and busy time so far; median, 99th percentile (ms) and mean batch of the last calls."""
+        calls = list(self._calls)
+        durations = sorted(duration for duration, _ in calls)
+        count = len(durations)
+        return {
+            "items": self.items,
+            "busy_ns": self.busy_ns,
+            "batch": sum(items for _, items in calls) / count if count else None,
+            "latency_ms_p50": durations[count // 2] / 1e6 if count else None,
+            "latency_ms_p99": durations[min(count - 1, count * 99 // 100)] / 1e6 if count else None,
+        }

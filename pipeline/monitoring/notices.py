@@ -1,0 +1,178 @@
+"""The supervisor's own events: a stage that remembers things has lost them, a camera is lost, back, or not waited for.
+
+They go to the outbox like all events, and are handed to it again until it says that it has committed them: the outbox
+may die in between, and knows a repeated one by its id. Those of one camera's losses go one after the other, so that
+their order holds whatever happens in between. Of what the outbox cannot take for long the newest are kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from pipeline.monitoring.camera_states import Change, LossOver
+from pipeline.plan import UnitPlan
+
+AGAIN_S = 1.0
+MOST_KEPT = 32
+"""So many events of one camera (or one stage and camera) are kept at most."""
+CAMERA_TYPES = "camgraph.camera."
+"""How the types of events of cameras begin."""
+CAMERA_SCHEMA = "urn:camgraph:camera:1"
+
+
+class Sender(Protocol):
+    """Where the outbox is told."""
+
+    def send(self, op: str, **values: Any) -> bool: ...
+
+
+class Remembering(Protocol):
+    """A process, as far as it matters what is lost with it."""
+
+    plan: UnitPlan
+    incarnation: int
+    ended: dict[str, tuple[str, str]]
+
+    @property
+    def remembering(self) -> list[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """An event, with whom it is about: (stage, camera), with "" for the stage where it is the camera itself."""
+
+    about: tuple[str, str]
+    event: dict[str, Any]
+
+
+class Notices:
+    """Events that the outbox has not committed yet. `run` is the run's name, `graph` that of its graph.
+
+    Without an `outbox` in the graph there is nobody to tell, and nothing is kept.
+    """
+
+    def __init__(self, run: str, graph: str, *, outbox: bool = True) -> None:
+        self._outbox = outbox
+        # Whoever reads the events of several runs of this name must not take one for another.
+        self._run = f"{run}/{secrets.token_hex(8)}"
+        self._graph = graph
+        self._kept: dict[str, _Kept] = {}
+        self._again_at = 0.0
+
+    def lost_by(self, process: Remembering, reason: str) -> list[str]:
+        """What the stages of a process that died remembered is lost: what the run says of it, one text a stage.
+
+        Of a camera that has ended there was nothing left to remember.
+        """
+        cameras = [camera for camera in process.plan.cameras if camera not in process.ended]
+        stages = process.remembering if cameras else []
+        for stage in stages:
+            for camera in cameras:
+                self.lost(stage, camera, process.incarnation, reason)
+        return [f"{stage} lost what it remembered ({reason}) and began anew" for stage in stages]
+
+    def lost(self, stage: str, camera: str, incarnation: int, reason: str) -> None:
+        """A stage has lost what it remembered of a camera when its process died in this incarnation."""
+        event_id = self._digest("restarted", stage, camera, incarnation)
+        data = {"stage": stage, "camera": camera, "reason": reason, "lost": "state"}
+        body = {**self._head(event_id, "camgraph.stage.restarted", camera, time.monotonic_ns()), "data": data}
+        self._keep((stage, camera), _emitted(stage, event_id, event_id, body, incarnation))
+
+    def camera(self, stage: str, change: Change | LossOver) -> int:
+        """A loss of a camera of this source begins, or is over. How many older events were forgotten for it."""
+        incident = self._digest("camera", change.camera, change.loss)
+        kind, phase, more = _told(change)
+        event_id = self._digest("camera", change.camera, change.loss, phase)
+        body = {
+            **self._head(event_id, kind, change.camera, change.at_ns),
+            "datacontenttype": "application/json",
+            "dataschema": CAMERA_SCHEMA,
+            "data": {"incident": incident, "phase": phase, "camera": change.camera, **more},
+        }
+        # Incarnation 0: no process has died of this, whose open incidents the outbox would have to end.
+        return self._keep(("", change.camera), _emitted(stage, event_id, incident, body, incarnation=0))
+
+    def _head(self, event_id: str, kind: str, camera: str, at_ns: int) -> dict[str, Any]:
+        wall_ns = time.time_ns() - (time.monotonic_ns() - at_ns)
+        moment = datetime.fromtimestamp(wall_ns / 1e9, UTC).isoformat(timespec="milliseconds")
+        return {
+            "specversion": "1.0",
+            "id": event_id,
+            "source": f"camgraph/{self._graph}",
+            "type": kind,
+            "subject": camera,
+            "time": moment.replace("+00:00", "Z"),
+        }
+
+    def _digest(self, *parts: object) -> str:
+        return hashlib.sha256(json.dumps([self._run, *parts]).encode()).hexdigest()[:32]
+
+    # ---- what is kept
+
+    def _keep(self, about: tuple[str, str], event: dict[str, Any]) -> int:
+        if not self._outbox:
+            return 0
+        self._kept[event["id"]] = _Kept(about, event)
+        self._again_at = 0.0
+        same = [event_id for event_id, kept in self._kept.items() if kept.about == about]
+        victims = [] if len(same) <= MOST_KEPT else self._loss_among(same) if about[0] == "" else same[:1]
+        for event_id in victims:
+            del self._kept[event_id]
+        return len(victims)
+
+    def _loss_among(self, ids: list[str]) -> list[str]:
+        """The beginning and end of the oldest loss that nobody can have heard of: the first event may be on its way."""
+        over = str(self._kept[ids[0]].event["incident"]) != str(self._kept[ids[1]].event["incident"])
+        return ids[1:3] if over else ids[2:4]
+
+    def send(self, outbox: Sender, now: float, *, anew: bool = False) -> None:
+        """Hand over what is not committed, if it is time: at once, to an outbox that began `anew`, and each second."""
+        if not self._kept or not (anew or now >= self._again_at):
+            return
+        self._again_at = now + AGAIN_S
+        begun: set[tuple[str, str]] = set()
+        for kept in self._kept.values():
+            if kept.about[0] or kept.about not in begun:
+                outbox.send("emit", **kept.event)
+            begun.add(kept.about)
+
+    def committed(self, event: dict[str, Any]) -> bool:
+        """The outbox has this event (of whoever); if it is one of these it is safe now, and the next one may go.
+
+        True where that is news.
+        """
+        known = self._kept.pop(str(event.get("id", "")), None)
+        if known:
+            self._again_at = 0.0
+        return known is not None
+
+    @property
+    def kept(self) -> list[str]:
+        """The ids of what is not committed."""
+        return list(self._kept)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+
+def _told(change: Change | LossOver) -> tuple[str, str, dict[str, Any]]:
+    """The kind of a camera's event, its phase, and what its data says besides."""
+    if isinstance(change, LossOver):
+        return "camgraph.camera.ended", "end", {"reason": change.reason, "lost_s": change.lost_s}
+    how = {"state": change.state, "why": change.why}
+    if change.lost_s is None:
+        return "camgraph.camera.lost", "start", how
+    return "camgraph.camera.back", "end", {**how, "lost_s": change.lost_s}
+
+
+def _emitted(sender: str, event_id: str, incident: str, body: dict[str, Any], incarnation: int) -> dict[str, Any]:
+    """What the outbox is told."""
+    text = json.dumps(body, separators=(",", ":"))
+    event = {"sender": sender, "camera": body["subject"], "id": event_id, "incident": incident, "phase": "single"}
+    return {**event, "incarnation": incarnation, "time_ns": 0, "body": text.encode()}

@@ -1,0 +1,99 @@
+"""How a run ended."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, EXIT_USER
+from pipeline.system.redaction import redact_urls
+
+_AS_INTENDED = frozenset({"queue_full", "reader_lost", "damaged"})
+"""Live cameras lose such frames by their nature, a graph may ask for it, and pictures may be broken in their file."""
+_WHERE_EDGES_DROP = frozenset({"stale"})
+"""As intended as well where the graph has an edge that drops."""
+_WHY = {
+    "error": "{stages} failed on them; the log has the details",
+    "invalid_event": "a stage made events that no sink could take; the log says which",
+    "deadly": "processes died of them",
+    "wire": "their messages were damaged",
+    "write_failed": "they could not be written",
+    "too_large": "a stage made a message that is too large to be sent",
+    "torn": "their memory changed while it was read",
+    "stale": "their memory was gone before it was read",
+    "unpaired": "a join had only a part of them",
+    "shape": "a model gave outputs of another shape than it promised; the log says which",
+    "no_slot": "a stage makes more large messages of one frame than it declares (Stage.large_messages)",
+}
+_OTHERWISE = "`{reason}`; the log has the details"
+_DROPPED_THINGS = {"invalid_event": "events"}
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The exit status of a run, and what must be told."""
+
+    status: int = EXIT_DONE
+    problems: list[str] = field(default_factory=list)
+
+    def add(self, status: int, problem: str) -> None:
+        """One thing that went wrong; the first decides the exit status. What is secret in it is not shown."""
+        problem = redact_urls(problem)
+        if problem not in self.problems:
+            self.problems.append(problem)
+        if self.status == EXIT_DONE:
+            self.status = status
+
+    def add_camera_errors(
+        self,
+        ended: Mapping[str, tuple[str, str]],
+        cameras: Collection[str],
+        statuses: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        """`ended`: camera -> (reason, error). `statuses`: camera -> whose fault an error is; if unknown, the user's.
+
+        Where all of `cameras` failed for the same, it decides the exit status; where others worked, or failed for
+        something else, the run has given up.
+        """
+        failed = {camera: ended[camera][1] for camera in cameras if ended.get(camera, ("",))[0] == "error"}
+        faults = {statuses.get(camera) or EXIT_USER for camera in failed}
+        status = faults.pop() if len(failed) == len(cameras) and len(faults) == 1 else EXIT_GAVE_UP
+        for camera, error in failed.items():
+            self.add(status, error if error.startswith(f"camera {camera}:") else f"camera {camera}: {error}")
+
+    def add_absent(
+        self, absent: Mapping[str, str], ended: Mapping[str, tuple[str, str]], *, stopped: bool = False
+    ) -> None:
+        """Live cameras that were away for the whole run: camera -> how, and why.
+
+        Of one that failed that is said; one that was taken out of the run is missed by nobody. If somebody has
+        `stopped` the run in order, it would have gone on trying: that is reported, and is no failure of the run.
+        """
+        status = EXIT_DONE if stopped else EXIT_GAVE_UP
+        for camera, how in absent.items():
+            if ended.get(camera, ("",))[0] not in ("error", "removed"):
+                self.add(status, f"camera {camera}: not a frame in the whole run ({how})")
+
+    def add_losses(self, counts: Mapping[tuple[str, str], int], *, edges_drop: bool = False) -> None:
+        """Frames that were dropped because something is wrong, not because the graph or a live camera is like that.
+
+        `edges_drop`: the graph has an edge that drops.
+        """
+        intended = _AS_INTENDED | (_WHERE_EDGES_DROP if edges_drop else frozenset())
+        lost: dict[str, dict[str, int]] = {}
+        for (name, camera), n in sorted(counts.items()):
+            reason = name.removeprefix("dropped.")
+            if n and reason != name and reason not in intended:
+                lost.setdefault(reason, {})[camera] = n
+        for reason, cameras in lost.items():
+            what = _DROPPED_THINGS.get(reason, "frames")
+            told = ", ".join(f"{n} of {camera or '?'}" for camera, n in cameras.items())
+            why = _WHY.get(reason, _OTHERWISE).format(reason=reason, stages=_failed_stages(counts))
+            self.add(EXIT_GAVE_UP, f"{what} dropped ({told}): {why}")
+
+
+def _failed_stages(counts: Mapping[tuple[str, str], int]) -> str:
+    """The stages that failed on an item, by their own counters."""
+    names = sorted({name.removeprefix("failed.") for name, _ in counts if name.startswith("failed.")})
+    return ", ".join(names) or "a stage"

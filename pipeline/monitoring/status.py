@@ -1,0 +1,436 @@
+"""The state of a run, out of what its processes report: plain values for the live table, `status` and the summary."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from mmap import PAGESIZE
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from pipeline.monitoring.bottleneck import Limit, limit_of
+from pipeline.monitoring.camera_states import CameraNow
+from pipeline.monitoring.frame_ages import FrameAges
+from pipeline.monitoring.health import CameraSight, Flow, Health, Phase, Plight, Trouble, health_of
+from pipeline.monitoring.incidents import Incidents, in_short, totals
+from pipeline.monitoring.load_meter import LoadMeter, sums_of
+from pipeline.monitoring.metrics import reason_line
+from pipeline.monitoring.recent import KEPT_S, Recent
+from pipeline.monitoring.reports import Beat, StageBeat
+from pipeline.plan import RunPlan, UnitPlan
+from pipeline.registry import find_stage
+from pipeline.stage import AWAY, Source
+
+
+class Reporting(Protocol):
+    """A process as far as its reports go."""
+
+    plan: UnitPlan
+    beat: Beat
+    ended: dict[str, tuple[str, str]]
+    trouble: str
+    """Why it has not opened its stages since its last death, "" where it has."""
+
+    @property
+    def state(self) -> str: ...
+
+    @property
+    def restarts(self) -> int: ...
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def shared_bytes(self) -> int: ...
+
+    def counts(self) -> Counter[tuple[str, str]]: ...
+
+
+_RATE_S = 2.0
+_NOTE_S = 0.5
+_MOSTLY = 0.9
+_MOST_NAMED = 4
+_NOT_RUNNING: frozenset[str] = frozenset({*AWAY, "paused", "waiting", "starting", "done", "stopped", "failed"})
+"""Of a camera in such a state no frames come now, whatever came in the seconds before."""
+
+
+class Meter:
+    """Adds up counts over processes and incarnations, and turns them into rates."""
+
+    def __init__(self, plan: RunPlan) -> None:
+        self.plan = plan
+        self._started = time.monotonic()
+        self._ages = FrameAges()
+        self._last_frame: dict[str, tuple[int, float]] = {}
+        self._through: dict[str, tuple[float, float]] = {}
+        self._troubles: dict[tuple[str, str, str], tuple[float, str]] = {}
+        self._load = LoadMeter()
+        self._phase: tuple[Phase, float] = ("starting", self._started)
+        self._source = find_stage(plan.source)
+        self._here_since: dict[str, float] = {}
+        self._still_limit_s: dict[str, float] = {}
+        self._paused: Collection[str] = ()
+        self._waiting: Collection[str] = ()
+        self._incidents = Incidents()
+        self._recent = Recent()
+        self._rates: dict[str, float] = {}
+        self.follow(plan)
+
+    def follow(self, plan: RunPlan) -> None:
+        """The run has the cameras of this plan from now on."""
+        now, here = time.monotonic(), plan.camera_settings
+        self.plan = plan
+        self._here_since = {camera: self._here_since.get(camera, now) for camera in here}
+        self._still_limit_s = {camera: self._still_limit_of(values) for camera, values in here.items()}
+        self._ages.keep(here)
+        self._last_frame = {camera: last for camera, last in self._last_frame.items() if camera in here}
+        self._through = {camera: last for camera, last in self._through.items() if camera in here}
+        self._incidents.forget_all_but(here)
+
+    def rest(self, paused: Collection[str], waiting: Collection[str] = ()) -> None:
+        """These rest now, and no others; the sources of those `waiting` may not begin yet.
+
+        To be called often, for it is until then that no frame of theirs is missed.
+        """
+        self._paused, self._waiting = frozenset(paused), frozenset(waiting)
+        silent = self._here_since.keys() & (self._paused | self._waiting)
+        self._here_since.update(dict.fromkeys(silent, time.monotonic()))
+
+    def note_ages(self, process: str, ages_ms: Mapping[str, float]) -> None:
+        """Camera -> how old its newest frame was when it ended in this process."""
+        now = time.monotonic()
+        self._ages.note(process, ages_ms, now)
+        self._through.update({camera: (now, age_ms / 1000) for camera, age_ms in ages_ms.items()})
+
+    def enter(self, phase: Phase) -> None:
+        """How far the run is, to be called often."""
+        if phase != self._phase[0]:
+            self._phase = (phase, time.monotonic())
+
+    def look(self, processes: Sequence[Reporting]) -> None:
+        """To be called often, whoever asks for the status and when: what is told of the last seconds is seen here."""
+        self._note_troubles(processes)
+        if time.monotonic() - self._recent.noted_s >= _NOTE_S:
+            self._note(processes, _counts(processes))
+
+    def _note_troubles(self, processes: Sequence[Reporting]) -> None:
+        now, before = time.monotonic(), self._troubles
+        self._troubles = {
+            (process.plan.name, stage, camera): (before.get((process.plan.name, stage, camera), (now, ""))[0], why)
+            for process in processes
+            for stage, camera, why in process.beat.troubles
+        }
+
+    def note_event(self, event: Mapping[str, Any]) -> None:
+        """An event has been committed, which `read_event` has read."""
+        self._incidents.note(event)
+
+    def status(
+        self,
+        processes: Sequence[Reporting],
+        events: list[dict[str, Any]],
+        known: Mapping[str, CameraNow] = MappingProxyType({}),
+        departed: Mapping[tuple[str, str], int] = MappingProxyType({}),
+        plights: Mapping[str, Plight] = MappingProxyType({}),
+    ) -> dict[str, Any]:
+        """See docs/operations.md for the fields.
+
+        `known`: camera -> how it is, as far as its source says it. `departed`: what those counted that are no more.
+        `plights`: process -> why nothing goes through it.
+        """
+        for process in processes:
+            self.note_frames(process)
+        here = _counts(processes)
+        counts = here + Counter(departed)
+        self._note_troubles(processes)
+        self._note(processes, here)
+        self._rates = self._recent.rates(_RATE_S)
+        blocked = _Blocked(processes, plights, self._recent.rates(KEPT_S))
+        cameras = {
+            c: self._camera(c, processes, counts, known.get(c, CameraNow()), blocked) for c in self.plan.camera_settings
+        }
+        troubles = self._troubles_of(processes, plights)
+        limit = self._limit(cameras, troubles)
+        return {
+            "graph": self.plan.graph,
+            "uptime_s": round(time.monotonic() - self._started, 3),
+            "phase": self._phase[0],
+            "health": asdict(self._health(cameras, troubles)),
+            "troubles": [{**asdict(trouble), "since_s": round(trouble.since_s, 1)} for trouble in troubles],
+            "limit": asdict(limit) if limit else None,
+            "cameras": cameras,
+            "stages": self._stages(processes, plights),
+            "events": [in_short(event) for event in events[-10:]],
+            "actions": self._incidents.actions,
+            "totals": totals(counts, self._incidents),
+            "counts": sorted([name, camera, n] for (name, camera), n in counts.items()),
+            "files": list(dict.fromkeys(file for p in processes for file in p.beat.files)),
+            "processes": sum(1 for p in processes if p.pid),
+            "memory_mb": round(sum(_memory(p.pid) + p.shared_bytes for p in processes if p.pid) / 1e6, 1),
+            "units": {p.plan.name: _unit(p) for p in processes},
+        }
+
+    def note_frames(self, process: Reporting) -> None:
+        """Look what frames it has brought: to be called often, for that is when they are taken to have come."""
+        for (name, camera), count in process.counts().items():
+            here = camera in self._here_since
+            if name == "frames" and here and self._last_frame.get(camera, (0, 0.0))[0] != count:
+                self._last_frame[camera] = (count, time.monotonic())
+
+    def _note(self, processes: Sequence[Reporting], counts: Counter[tuple[str, str]]) -> None:
+        now = time.monotonic()
+        self._recent.note(now, sums_of(processes, counts, self.plan.camera_settings))
+        if self._phase[0] == "running":
+            self._load.note(self._recent)
+
+    def _camera(
+        self,
+        camera: str,
+        processes: Sequence[Reporting],
+        counts: Counter[tuple[str, str]],
+        known: CameraNow,
+        blocked: _Blocked,
+    ) -> dict[str, Any]:
+        drops = _by_reason("dropped.", camera, counts)
+        state = self._state(camera, processes, known, blocked)
+        fps = 0.0 if state["state"] in _NOT_RUNNING else self._rates.get(f"camera {camera}", 0.0)
+        return {
+            **state,
+            "losses": known.losses,
+            "facts": dict(known.facts),
+            "error": next((p.ended[camera][1] for p in processes if camera in p.ended), ""),
+            "fps": round(fps, 2),
+            "frames": counts["frames", camera],
+            "through_s": self._through_s(camera),
+            "drops": sum(drops.values()),
+            "drops_by_reason": drops,
+            "skipped_by_reason": _by_reason("skipped.", camera, counts),
+            "age_ms": self._age_ms(camera),
+            "events": self._incidents.of(camera),
+        }
+
+    def _state(
+        self, camera: str, processes: Sequence[Reporting], known: CameraNow, blocked: _Blocked
+    ) -> dict[str, Any]:
+        """State, why, since when. One of whom no frame comes is neither live nor running, whoever says so."""
+        ended = next((p.ended[camera] for p in processes if camera in p.ended), None)
+        if ended:
+            return _as({"end": "done", "stopped": "stopped"}.get(ended[0], "failed"))
+        still_s = self._still_s(camera)
+        if camera in self._paused:
+            return _as("paused")
+        if known.state and known.state != "live":
+            return _as(known.state, known.why, known.since_s)
+        state = known.state or _process_state(camera, processes)
+        if camera in self._waiting and state == "running":
+            return _as("starting")
+        since_s = known.since_s if known.state else None
+        if (
+            state in ("live", "running")
+            and min(still_s, still_s if since_s is None else since_s) > self._still_limit_s[camera]
+        ):
+            waits_for = "" if camera in self.plan.live_cameras else blocked.why(camera)
+            why = waits_for or f"no frame for {still_s:.0f} s"
+            return _as("waiting" if waits_for else "stalled", why, still_s)
+        return _as(state, known.why, since_s)
+
+    def _still_s(self, camera: str) -> float:
+        """For how long no frame of the camera has come."""
+        _, since = self._last_frame.get(camera, (0, 0.0))
+        return time.monotonic() - max(since, self._here_since.get(camera, self._started))
+
+    def _age_ms(self, camera: str) -> float | None:
+        """None where it is paused, or where no frame of it has come, or ended, for too long."""
+        still = camera in self._paused or self._still_s(camera) > self._still_limit_s[camera]
+        return None if still else self._ages.of(camera, time.monotonic(), self._still_limit_s[camera])
+
+    def _through_s(self, camera: str) -> float | None:
+        """How long ago a frame of it ended its way through the graph; None before the first one."""
+        last = self._through.get(camera)
+        return round(time.monotonic() - last[0], 1) if last else None
+
+    def _stuck_s(self, camera: str) -> float | None:
+        """How long no frame has gone through, None while they do.
+
+        One that takes long may take as long as the last one did. A graph may leave frames out on purpose: those that
+        come, and are not dropped, go their way.
+        """
+        ended, age_s = self._through.get(camera, (0.0, 0.0))
+        since = max(ended, self._here_since.get(camera, self._started))
+        silent_s = time.monotonic() - since
+        if silent_s <= self._still_limit_s[camera] + 2 * age_s:
+            return None
+        rates = self._recent.rates(KEPT_S)
+        frames, drops = (rates.get(f"{kind} {camera}", 0.0) for kind in ("camera", "drops"))
+        return None if frames > 0 and drops < _MOSTLY * frames else silent_s
+
+    def _health(self, cameras: Mapping[str, Mapping[str, Any]], troubles: Sequence[Trouble]) -> Health:
+        phase, since = self._phase
+        sights = {
+            name: CameraSight(camera["state"], camera["why"] or camera["error"], camera["since_s"], self._stuck_s(name))
+            for name, camera in cameras.items()
+        }
+        flow = Flow(sum(float(camera["fps"]) for camera in cameras.values()), self._dropped())
+        health = health_of(phase, time.monotonic() - since, sights, troubles, flow)
+        return Health(health.level, reason_line(health.reason))
+
+    def _dropped(self) -> float:
+        """Share of the frames of the last seconds that were dropped."""
+        grown = self._recent.rates(KEPT_S)
+        frames, drops = (sum(grown.get(f"{kind} {c}", 0.0) for c in self._here_since) for kind in ("camera", "drops"))
+        return drops / frames if frames else 0.0
+
+    def _troubles_of(self, processes: Sequence[Reporting], plights: Mapping[str, Plight]) -> list[Trouble]:
+        """Those of processes, then those of stages in processes that work."""
+        now = time.monotonic()
+        found = list(_together(plights))
+        for (_, stage, camera), (since, why) in self._troubles.items():
+            found.append(Trouble(stage, f"camera {camera}: {why}" if camera else why, now - since))
+        return found
+
+    def _limit(self, cameras: Mapping[str, Mapping[str, Any]], troubles: Sequence[Trouble]) -> Limit | None:
+        """What limits the run now, while everything works and frames come; at its end, what has limited it."""
+        if self._phase[0] == "over":
+            return limit_of(self._load.whole(self.plan))
+        works = self._phase[0] == "running" and not troubles and any(camera["fps"] for camera in cameras.values())
+        return limit_of(self._load.lately(self.plan, self._recent)) if works else None
+
+    def _still_limit_of(self, camera_settings: Mapping[str, Any]) -> float:
+        assert issubclass(self._source, Source)
+        return self._source.still_s(self._source.camera_type.model_validate(dict(camera_settings)))
+
+    def _stages(self, processes: Sequence[Reporting], plights: Mapping[str, Plight]) -> dict[str, Any]:
+        """All but sources, also those that have not said anything yet."""
+        stages: dict[str, list[tuple[Reporting, StageBeat]]] = defaultdict(list)
+        for process in processes:
+            sources = process.plan.sources
+            for name in dict.fromkeys(
+                [*process.beat.stages, *(s.name for s in process.plan.stages if s.name not in sources)]
+            ):
+                stages[name].append((process, process.beat.stages.get(name, StageBeat())))
+        return {name: self._stage(name, rows, plights) for name, rows in stages.items()}
+
+    def _stage(
+        self, name: str, rows: list[tuple[Reporting, StageBeat]], plights: Mapping[str, Plight]
+    ) -> dict[str, Any]:
+        times = [row for _, row in rows]
+        return {
+            "state": next((p.state for p, _ in rows if p.plan.name in plights and p.state != "running"), "running"),
+            "processes": len(rows),
+            "items": sum(t.items for t in times),
+            "queue": sum(process.beat.queue for process, _ in rows),
+            "batch": _mean([t.batch for t in times]),
+            "latency_ms_p50": _mean([t.latency_ms_p50 for t in times]),
+            "latency_ms_p99": max((t.latency_ms_p99 for t in times if t.latency_ms_p99 is not None), default=None),
+            "fps": round(max(0.0, self._rates.get(f"stage {name}", 0.0)), 2),
+            "restarts": sum(process.restarts for process, _ in rows),
+            "busy": round(self._recent.rates(KEPT_S).get(f"busy {name}", 0.0), 3),
+            "held": next((why for process, _ in rows if (why := process.trouble or process.beat.held)), ""),
+        }
+
+
+class _Blocked:
+    """Why a source may not bring its next frame: the graph behind it is full."""
+
+    def __init__(
+        self, processes: Sequence[Reporting], plights: Mapping[str, Plight], rates: Mapping[str, float]
+    ) -> None:
+        self._processes = processes
+        self._plights = plights
+        self._rates = rates
+
+    def why(self, camera: str) -> str:
+        """Whom it waits for, "" if it is the source itself that brings nothing."""
+        source = next((p for p in self._processes if p.plan.sources and camera in p.plan.cameras), None)
+        if source is None or not (source.beat.custody or source.beat.held) or source.beat.source_silent_since_ns:
+            return ""
+        for unit, plight in self._plights.items():
+            return f"waits for {unit}, which {plight.why}"
+        for process in self._processes:
+            for stage, _, why in process.beat.troubles:
+                return f"waits for {stage}: {why}"
+        busy = {name: rate for name, rate in self._rates.items() if name.startswith("busy ")}
+        slowest = max(busy, key=lambda name: busy[name], default="")
+        return f"waits for {slowest.removeprefix('busy ')}" if slowest else "waits for the stages behind it"
+
+
+def _unit(process: Reporting) -> dict[str, Any]:
+    beat = process.beat
+    return {
+        "pid": process.pid,
+        "state": process.state,
+        "why": process.trouble,
+        "restarts": process.restarts,
+        "cpu_s": round(beat.cpu_s, 3),
+        "custody": beat.custody,
+        "slots": beat.slots,
+        "drops": _drops(process.counts()),
+    }
+
+
+def _drops(counts: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
+    """Camera -> reason -> frames that a process has dropped."""
+    drops: dict[str, dict[str, int]] = defaultdict(dict)
+    for (name, camera), n in counts.items():
+        if name.startswith("dropped."):
+            drops[camera][name.removeprefix("dropped.")] = n
+    return dict(drops)
+
+
+def read_event(body: bytes) -> dict[str, Any]:
+    """The event, with an object in `data` whatever a stage has made of it."""
+    try:
+        event = json.loads(body)
+    except (ValueError, RecursionError):
+        event = None
+    if not isinstance(event, dict):
+        event = {}
+    data = event.get("data")
+    return {**event, "data": data if isinstance(data, dict) else {}}
+
+
+def _together(plights: Mapping[str, Plight]) -> Iterator[Trouble]:
+    """Processes that are in the same plight are one trouble: of the whole run at its start, say."""
+    alike: dict[str, list[str]] = defaultdict(list)
+    for unit, plight in plights.items():
+        alike[plight.why].append(unit)
+    for why, units in alike.items():
+        more = f" and {len(units) - _MOST_NAMED} more" if len(units) > _MOST_NAMED else ""
+        since_s = max(plights[unit].since_s for unit in units)
+        yield Trouble(", ".join(units[:_MOST_NAMED]) + more, why, since_s)
+
+
+def _counts(processes: Sequence[Reporting]) -> Counter[tuple[str, str]]:
+    return sum((process.counts() for process in processes), Counter())
+
+
+def _as(state: str, why: str = "", since_s: float | None = None) -> dict[str, Any]:
+    return {"state": state, "why": why, "since_s": None if since_s is None else round(since_s, 1)}
+
+
+def _by_reason(kind: str, camera: str, counts: Counter[tuple[str, str]]) -> dict[str, int]:
+    """What was counted for the camera as `kind` and a reason."""
+    return {name.removeprefix(kind): n for (name, c), n in counts.items() if c == camera and name.startswith(kind)}
+
+
+def _process_state(camera: str, processes: Sequence[Reporting]) -> str:
+    """How the camera's own process is."""
+    return next((p.state for p in processes if p.plan.sources and camera in p.plan.cameras), "unknown")
+
+
+def _mean(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return round(sum(known) / len(known), 3) if known else None
+
+
+def _memory(pid: int) -> int:
+    """What a process has for itself, in bytes."""
+    try:
+        _, resident, shared, *_ = (Path("/proc") / str(pid) / "statm").read_text().split()
+    except OSError:
+        return 0
+    return (int(resident) - int(shared)) * PAGESIZE

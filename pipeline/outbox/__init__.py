@@ -1,0 +1,8 @@
+"""Durable events: SQLite between the stages that make events and the sinks that deliver them.
+
+Start with `outbox.py`. An event is safe when `accept` returns. Sinks themselves are stages and live in `stages`.
+"""
+
+from pipeline.outbox.outbox import Outbox
+
+__all__ = ["Outbox"]

@@ -1,0 +1,113 @@
+"""What each sink has still to get of the events that are committed, and in what order.
+
+    committed --pull--> handed out --acknowledge--> delivered --note--> forgotten
+
+That an event is delivered is kept in memory until `note` writes all that has come together in one transaction, for
+each of them is waited for until it is on the disk. A sink may get again what was not noted when the process died.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipeline.messages import Event, Stamp
+from pipeline.outbox.event_file import transaction
+
+_NEVER = -(1 << 62)
+_COLUMNS = "e.row, e.id, e.incident, e.phase, e.body, e.camera, e.epoch, e.seq, e.time_ns"
+_BY_ROW = f"""
+SELECT {_COLUMNS} FROM pending p JOIN events e ON e.row = p.row
+WHERE p.sink = ? AND p.row > ? ORDER BY p.row LIMIT ?
+"""  # noqa: S608 - made of constants
+# CROSS JOIN: along the index of the time, from where the sink has got to.
+_BY_TIME = f"""
+SELECT {_COLUMNS} FROM events e CROSS JOIN pending p ON p.row = e.row AND p.sink = ?
+WHERE e.time_ns BETWEEN ? AND ? ORDER BY e.time_ns, e.camera, e.epoch, e.seq, e.part, e.producer, e.row LIMIT ?
+"""  # noqa: S608 - made of constants
+
+
+@dataclass(slots=True)
+class _Reading:
+    """How far one sink has got. All before `row`, or before `time_ns`, was handed out; `dry_at`: nothing is left."""
+
+    row: int = 0
+    time_ns: int = _NEVER
+    handed: set[int] = field(default_factory=set)
+    dry_at: tuple[int, int] | None = None
+
+
+class Deliveries:
+    """The rows of `pending` in the file of the outbox. `ordered`: sinks that want their events in order of time."""
+
+    def __init__(self, db: sqlite3.Connection, sinks: Iterable[str], ordered: Collection[str]) -> None:
+        self._db = db
+        self._ordered = ordered
+        self._readings = {sink: _Reading() for sink in sinks}
+        self._delivered: list[tuple[str, int]] = []
+        self._commits = 0
+
+    def committed(self, earliest_ns: int) -> None:
+        """Events were committed, none of them of an earlier time."""
+        self._commits += 1
+        for reading in self._readings.values():
+            reading.time_ns = min(reading.time_ns, earliest_ns)
+
+    def pull(self, sink: str, most: int, until_ns: int) -> list[tuple[int, Event]]:
+        """Up to `most` events that the sink has not been handed yet, with their row numbers, in the order it wants.
+
+        One that wants the order of time gets none of after `until_ns`.
+        """
+        reading, now = self._readings[sink], (self._commits, until_ns)
+        if reading.dry_at == now:
+            return []
+        fresh = self._by_time(sink, reading, most, until_ns) if sink in self._ordered else self._by_row(sink, most)
+        reading.handed.update(row for row, _ in fresh)
+        if len(fresh) < most:
+            reading.dry_at = now
+        return fresh
+
+    def _by_row(self, sink: str, most: int) -> list[tuple[int, Event]]:
+        reading = self._readings[sink]
+        fresh = [_event(row) for row in self._db.execute(_BY_ROW, (sink, reading.row, most))]
+        reading.row = max((row for row, _ in fresh), default=reading.row)
+        return fresh
+
+    def _by_time(self, sink: str, reading: _Reading, most: int, until_ns: int) -> list[tuple[int, Event]]:
+        rows = self._db.execute(_BY_TIME, (sink, reading.time_ns, until_ns, most + len(reading.handed)))
+        fresh = [_event(row) for row in rows if row[0] not in reading.handed][:most]
+        if len(fresh) == most and fresh:
+            reading.time_ns = fresh[-1][1].stamp.time_ns
+        elif len(fresh) < most:
+            reading.time_ns = max(reading.time_ns, until_ns)
+        return fresh
+
+    def acknowledge(self, sink: str, rows: Sequence[int]) -> None:
+        """The sink has these for good."""
+        self._delivered += [(sink, row) for row in rows]
+
+    def note(self) -> None:
+        """Write down what was delivered, all in one transaction. Raises sqlite3.Error; then nothing of it is noted."""
+        if not self._delivered:
+            return
+        with transaction(self._db):
+            self._db.executemany("DELETE FROM pending WHERE sink = ? AND row = ?", self._delivered)
+        for sink, row in self._delivered:
+            self._readings[sink].handed.discard(row)
+        self._delivered.clear()
+
+    def left(self, sink: str) -> int:
+        """How many events are not noted as delivered to the sink."""
+        return int(self._db.execute("SELECT count(*) FROM pending WHERE sink = ?", (sink,)).fetchone()[0])
+
+    def over(self, sink: str) -> bool:
+        """True when all events are noted as delivered to the sink."""
+        return self._db.execute("SELECT 1 FROM pending WHERE sink = ? LIMIT 1", (sink,)).fetchone() is None
+
+
+def _event(row: Any) -> tuple[int, Event]:
+    number, event_id, incident, phase, body, camera, epoch, seq, time_ns = row
+    stamp = Stamp(camera, epoch, min(seq, 1 << 53), time_ns, 0, 0)
+    return number, Event(stamp, event_id, incident, phase, body)

@@ -1,0 +1,49 @@
+"""A part of the disk that is kept free for getting out of a full one.
+
+To forget anything, SQLite writes first. What may not grow until something is forgotten therefore needs some room that
+nothing else takes: a file of zeros, which is removed for that moment.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from pipeline.system.disk import open_regular
+
+
+class DiskReserve:
+    """A file of `size` bytes at `path`, there while it is held."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        self._path = path
+        self._size = size
+        self._held = False
+
+    def hold(self) -> bool:
+        """Take the room, if it is not held yet; False where the disk does not have it now."""
+        if not self._held:
+            self.release()  # what a killed process has left may be shorter
+            try:
+                self._take()
+                self._held = True
+            except OSError:
+                self.release()
+        return self._held
+
+    def release(self) -> None:
+        """Give the room to whoever writes next."""
+        self._held = False
+        with suppress(OSError):
+            self._path.unlink()
+
+    def _take(self) -> None:
+        descriptor = open_regular(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        try:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(descriptor, 0, self._size)
+            else:
+                os.write(descriptor, bytes(self._size))
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,374 @@
+"""Where events are safe: SQLite between whoever emits events and the event sinks.
+
+    producers --accept--> [events] --pull--> sink --acknowledge, note--> [pending] row gone
+
+An event is committed when `accept` returns; one that no sink could take is refused (`pipeline.outbox.event_validity`).
+Each sink has a row in `pending` for each event that it wants and that is not noted as delivered to it, so that a sink
+or the outbox may die at any time: what is pending is handed out again (`pipeline.outbox.deliveries`). A repeated id is
+ignored, up to some thousand events later (`pipeline.outbox.old_events`). The file outlives the run when something is
+left in it; the next run of the same name delivers that first (`pipeline.outbox.event_file`).
+
+A sink that wants `order: time` gets its events by (time, camera, place in the camera's order), as soon as every
+camera has been judged up to that time: for this the outbox hears of every frame, also of those that made no event
+(tombstones).
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import Field
+
+from pipeline.errors import EnvironmentProblem
+from pipeline.items import Item
+from pipeline.messages import Event
+from pipeline.outbox.deliveries import Deliveries
+from pipeline.outbox.disk_reserve import DiskReserve
+from pipeline.outbox.event_file import (
+    RESERVE_BYTES,
+    SUFFIXES,
+    begin_run,
+    cannot_open,
+    is_full,
+    open_event_file,
+    transaction,
+)
+from pipeline.outbox.event_validity import why_invalid
+from pipeline.outbox.lost_incidents import LostIncidents
+from pipeline.outbox.old_events import OldEvents, make_room
+from pipeline.stage import Context, Settings, Stage
+
+T = TypeVar("T")
+
+_NEVER = -(1 << 62)
+_INSERT = """
+INSERT INTO events (id, producer, camera, epoch, seq, part, time_ns, incident, phase, body, incarnation)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
+"""
+_LARGEST = (1 << 63) - 1
+"""What SQLite holds as a number."""
+_RETRY_S = 1.0
+
+
+class OutboxSettings(Settings):
+    """Filled in when the graph is completed; nobody writes it."""
+
+    path: str = Field(description="The SQLite file.")
+    producers: list[str] = Field(default=[], description="The stages that make events.")
+    sinks: dict[str, list[str]] = Field(description="Event sink -> the stages whose events it wants; empty: all.")
+    ordered: list[str] = Field(default=[], description="Sinks that want the events of all cameras in order of time.")
+
+
+class Outbox(Stage[OutboxSettings]):
+    """Keeps events until every sink that wants them has them.
+
+    `committed`: the bodies of events that nobody has been told of yet. `unnoted`: why a delivery cannot be noted.
+    `expects_more`: cameras are about to come, see `UnitPlan`.
+    """
+
+    settings_type = OutboxSettings
+    inputs = Event
+    outputs = (Event,)
+
+    def __init__(self, settings: OutboxSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._db: sqlite3.Connection | None = None
+        self._deliveries: Deliveries
+        self._judged: dict[tuple[str, str], int] = dict.fromkeys(self._places(), _NEVER)
+        self._ended: set[str] = set()
+        self._note_again_at, self.unnoted = 0.0, ""
+        self.expects_more = False
+        self._lost, self._old = LostIncidents(), OldEvents()
+        self._refused: set[tuple[str, str]] = set()
+        self._reserve = DiskReserve(Path(f"{settings.path}-reserve"), RESERVE_BYTES)
+        self.committed: list[bytes] = []
+
+    def _places(self) -> list[tuple[str, str]]:
+        """(camera, producer) of all whose frames are heard of."""
+        return [(camera, producer) for camera in self.context.cameras for producer in self.settings.producers or [""]]
+
+    def cameras_changed(self) -> None:
+        """A camera that has come is waited for from where the others are; one that is gone may come again."""
+        now = min(self._judged.values(), default=_NEVER)
+        self._judged = {place: self._judged.get(place, now) for place in self._places()}
+        gone = self._ended.difference(self.context.cameras)
+        self._ended -= gone
+        self._forget_ends(gone)
+
+    # ---- opening and closing
+
+    def open(self) -> None:
+        path = Path(self.settings.path)
+        self._reserve.release()  # of a process that was killed: on a full disk this one needs it to open the file
+        self._db = open_event_file(path, by_time=bool(self.settings.ordered))
+        try:
+            self._start()
+        except (sqlite3.Error, OSError) as error:
+            self._db.close()
+            self._db = None
+            raise cannot_open(path, error) from None
+        self._deliveries = Deliveries(self._db, self.settings.sinks, self.settings.ordered)
+
+    @property
+    def is_open(self) -> bool:
+        """False before `open` and after `close`."""
+        return self._db is not None
+
+    @property
+    def db(self) -> sqlite3.Connection:
+        """The open database."""
+        assert self._db is not None
+        return self._db
+
+    def _start(self) -> None:
+        """At the start of a run: forget what was delivered, keep what was not; ids are only compared within a run."""
+        started = self.context.state_folder / "started"
+        if started.exists():
+            for (camera,) in self.db.execute("SELECT camera FROM ended").fetchall():
+                self._note_end(camera)
+        else:
+            kept = begin_run(self.db)
+            if kept:
+                self.context.log.warning("events_of_an_earlier_run_come_first", events=kept)
+            started.touch()
+
+    def close(self) -> None:
+        if self._db is None:
+            return
+        self.try_to_note(math.inf)
+        self._reserve.release()
+        left = self._db.execute("SELECT count(*) FROM pending").fetchone()[0]
+        self._db.close()
+        self._db = None
+        if left:
+            self.context.log.warning("events_undelivered", events=left, kept_in=self.settings.path)
+        elif self.all_ended or not self.context.cameras:
+            for suffix in SUFFIXES:
+                Path(self.settings.path + suffix).unlink(missing_ok=True)
+            # Each events file of `camgraph watch` has a folder of its own: empty ones would pile up.
+            with suppress(OSError):
+                Path(self.settings.path).parent.rmdir()
+
+    # ---- taking in
+
+    def accept(self, items: Sequence[Item]) -> None:
+        """Commit the events among `items`, and note how far their cameras have been judged.
+
+        Raises EnvironmentProblem when the disk is full: nothing of `items` is committed then.
+        """
+        told = [item for item in items if isinstance(item.payload, Event)]
+        events = [self._of_process(item) for item in told if self._is_valid(item)]
+        if events:
+            self._commit(events)
+        for camera, refused in (Counter(i.camera for i in told) - Counter(i.camera for i in events)).items():
+            self.context.count("dropped.invalid_event", camera, refused)
+        for item in items:
+            # More may still come of the same frame, up to the camera's end: judged up to just before it.
+            place = (item.camera, item.sender if self.settings.producers else "")
+            if place in self._judged:
+                self._judged[place] = max(self._judged[place], item.stamp.time_ns - 1)
+
+    def _is_valid(self, item: Item) -> bool:
+        """False for an event that no sink could take: told once for each sender and reason."""
+        why = why_invalid(item)
+        if not why:
+            return True
+        if (item.sender, why) not in self._refused:
+            self._refused.add((item.sender, why))
+            self.context.log.error("event_refused", stage=item.sender, camera=item.camera, why=why)
+        return False
+
+    def _of_process(self, item: Item) -> Item:
+        """Where the stage runs in this very process, it has this process's incarnation."""
+        return item if item.incarnation else replace(item, incarnation=self.context.incarnation)
+
+    def _commit(self, items: Sequence[Item]) -> None:
+        """Put in what is new of `items`, and the ends that late ones call for; counted once it is on the disk."""
+        try:
+            new, over = self._with_room(lambda: self._put_in(items))
+        except sqlite3.Error as error:
+            raise EnvironmentProblem(
+                f"events cannot be committed to {self.settings.path}: {error}: free some disk space; they are kept"
+            ) from None
+        self._committed(new, over)
+
+    def _put_in(self, items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
+        """One transaction: what is new, with the ends that late ones call for; and what is over.
+
+        Raises sqlite3.Error.
+        """
+        new: list[Item] = []
+        over: list[Item] = []
+        late = [item for item in items if self._lost.is_late(item)]
+        with transaction(self.db):
+            for item in items:
+                if self._lost.is_over(self.db, item):
+                    over.append(item)
+                elif self._insert(item):
+                    new.append(item)
+            for producer, camera in {(item.sender, item.camera) for item in late}:
+                new += [item for item in self._lost.ends(self.db, producer, camera) if self._insert(item)]
+            self._old.forget(self.db, len(new))
+        return new, over
+
+    def _with_room(self, put_in: Callable[[], T]) -> T:
+        """Add to the file, as long as there is room to get out of a full disk. Raises sqlite3.Error."""
+        if self._reserve.hold():
+            try:
+                return put_in()
+            except sqlite3.Error as error:
+                if not is_full(error):
+                    raise
+        self._make_room()
+        if not self._reserve.hold():
+            raise sqlite3.OperationalError(f"the disk has less than {RESERVE_BYTES >> 20} MB left")
+        return put_in()
+
+    def _make_room(self) -> None:
+        """Forget what was delivered, at the cost of the reserve; the next new events hold that again, or wait."""
+        self._reserve.release()
+        with suppress(sqlite3.Error):  # whoever writes next finds out, and says so
+            make_room(self.db, 2 * RESERVE_BYTES)  # for the reserve, and for what comes
+
+    def _committed(self, new: Sequence[Item], over: Sequence[Item]) -> None:
+        for name, items in (("events", new), ("late", over)):
+            for camera, n in Counter(item.camera for item in items).items():
+                self.context.count(name, camera, n)
+        self.committed += [item.payload.body for item in new if isinstance(item.payload, Event)]
+        if new:
+            self._deliveries.committed(min(item.stamp.time_ns for item in new))
+
+    def _insert(self, item: Item) -> bool:
+        """Put an event in, for all sinks that want it; False when it was there."""
+        event, key = item.payload, item.key
+        assert isinstance(event, Event)
+        place = (key.epoch, key.seq, min(key.part, _LARGEST))  # those beyond come in their order anyway
+        what = (event.stamp.time_ns, event.incident, event.phase, event.body)
+        cursor = self.db.execute(_INSERT, (event.id, item.sender, item.camera, *place, *what, item.incarnation))
+        if not cursor.rowcount:
+            return False
+        wanted = [s for s, producers in self.settings.sinks.items() if not producers or item.sender in producers]
+        self.db.executemany("INSERT INTO pending VALUES (?, ?)", [(sink, cursor.lastrowid) for sink in wanted])
+        return True
+
+    def knows(self, event_id: str) -> bool:
+        """True where an event of this id is committed. Raises EnvironmentProblem while that cannot be read."""
+        with self._reading():
+            return self.db.execute("SELECT 1 FROM events WHERE id = ?", (event_id,)).fetchone() is not None
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise EnvironmentProblem(
+                f"events cannot be read from {self.settings.path}: {error}: "
+                "see that its disk works, and let nobody lock the file"
+            ) from None
+
+    def end_lost(self, producer: str, cameras: Iterable[str], incarnation: int) -> None:
+        """End the incidents that a stage left open when its process died in this incarnation: nobody else will.
+
+        What still comes of that process leaves nothing open either; what a later one begins is its own. May be called
+        again. Raises as `accept`.
+        """
+        for camera in cameras:
+            self._lost.note(producer, camera, incarnation)
+            with self._reading():
+                ends = list(self._lost.ends(self.db, producer, camera))
+            self._commit(ends)
+
+    def end(self, camera: str, *, removed: bool = False) -> None:
+        """Nothing more comes of this camera. Where it was `removed`, that says nothing about the end of the run."""
+        if removed:
+            self._judge_all(camera)
+            return
+        try:
+            self.db.execute("INSERT OR IGNORE INTO ended VALUES (?)", (camera,))
+        except sqlite3.Error as error:
+            # Only a later incarnation would miss it.
+            self.context.log.warning("camera_end_not_kept", camera=camera, error=str(error))
+        self._note_end(camera)
+
+    def _forget_ends(self, cameras: Iterable[str]) -> None:
+        try:
+            self.db.executemany("DELETE FROM ended WHERE camera = ?", [(camera,) for camera in cameras])
+        except sqlite3.Error as error:
+            self.context.log.warning("camera_end_not_forgotten", error=str(error))
+
+    def _note_end(self, camera: str) -> None:
+        self._ended.add(camera)
+        self._judge_all(camera)
+
+    def _judge_all(self, camera: str) -> None:
+        for place in self._judged:
+            if place[0] == camera:
+                self._judged[place] = 1 << 62
+
+    @property
+    def all_ended(self) -> bool:
+        """True when all cameras have ended, and no others are about to come, as they are where there are none."""
+        return bool(self.context.cameras) and not self.expects_more and self._ended.issuperset(self.context.cameras)
+
+    # ---- handing out
+
+    def pull(self, sink: str, most: int) -> list[tuple[int, Event]]:
+        """Up to `most` events that the sink has not been handed yet, with their row numbers, in the order it wants.
+
+        Raises EnvironmentProblem while they cannot be read.
+        """
+        with self._reading():
+            return self._deliveries.pull(sink, most, min(self._judged.values(), default=1 << 62))
+
+    def acknowledge(self, sink: str, rows: Sequence[int]) -> None:
+        """The sink has these for good: to be noted."""
+        self._deliveries.acknowledge(sink, rows)
+
+    def note_delivered(self) -> None:
+        """Note what was acknowledged. Raises EnvironmentProblem while the disk does not take it."""
+        try:
+            self._note()
+        except sqlite3.Error as error:
+            raise EnvironmentProblem(
+                f"what was delivered cannot be noted in {self.settings.path}: {error}: "
+                "free some disk space, and let nobody lock the file"
+            ) from None
+
+    def _note(self) -> None:
+        try:
+            self._deliveries.note()
+        except sqlite3.Error as error:
+            if not is_full(error):
+                raise
+            self._make_room()
+            self._deliveries.note()
+
+    def try_to_note(self, now: float) -> None:
+        """As `note_delivered`, to be called often: after a failure, told once, it waits a second. `now` in seconds."""
+        if now < self._note_again_at:
+            return
+        try:
+            self.note_delivered()
+        except EnvironmentProblem as error:
+            if not self.unnoted:
+                self.context.log.warning("delivery_not_noted", error=str(error))
+            self.unnoted, self._note_again_at = str(error), now + _RETRY_S
+        else:
+            self.unnoted = ""
+
+    def left(self, sink: str) -> int:
+        """How many events are not noted as delivered to the sink. Raises as `pull`."""
+        with self._reading():
+            return self._deliveries.left(sink)
+
+    def over(self, sink: str) -> bool:
+        """True when all events are noted as delivered to the sink. Raises as `pull`."""
+        with self._reading():
+            return self._deliveries.over(sink)

@@ -1,0 +1,222 @@
+"""The folder of a run's outbox: whether it can be used, and that only one run uses it.
+
+    <state>/<run>/lock             held (flock) by the run, wherever it was started; says which run that is
+                  outbox.sqlite    and what SQLite puts beside it
+                  outbox.sqlite-reserve    room for forgetting events, see `pipeline.outbox.disk_reserve`
+
+It holds events that may be about people, so it is made with mode 0700, and belongs to the user whose run it is.
+
+A run that was killed leaves its folder. The next run of that name goes on with it. There may never be one (`camgraph
+watch` has a folder for each events file), so whichever run starts next removes those in which nothing waits.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import structlog
+
+from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.outbox.event_file import SUFFIXES, remove_delivered
+from pipeline.plan import RunPlan
+from pipeline.system.disk import HAS_LOCKS, is_at, kind_of, open_locked
+from pipeline.system.names import user_name
+from pipeline.system.paths import STATE_DIR
+
+_OUTBOX = "outbox"
+_LOCK = "lock"
+_FILES = tuple(f"outbox.sqlite{suffix}" for suffix in SUFFIXES)
+_WAIT_S = 0.5
+_SWEEP_S = 1.0
+_LONGEST = 500
+_ROOT = 0
+
+
+def outbox_folder(plan: RunPlan) -> Path | None:
+    """Where the outbox of this plan is, None where it has none."""
+    stages = (stage for unit in plan.units for stage in unit.stages)
+    return next((Path(str(stage.settings["path"])).parent for stage in stages if stage.use == _OUTBOX), None)
+
+
+def why_unusable(folder: Path) -> str:
+    """Why the outbox cannot be kept there, with a way out; "" where it can. Leaves nothing behind."""
+    reason = _reason_of_folder(folder) or next(filter(None, map(_reason_of_file, _files(folder))), "")
+    return reason and f"{reason}; {_WAY_OUT}"
+
+
+_WAY_OUT = (
+    "events are kept there until they are delivered: give this user the folder (chown, chmod), start the run as its "
+    f"owner, or set {STATE_DIR} to another folder"
+)
+
+
+@contextmanager
+def outbox_held(plan: RunPlan) -> Iterator[None]:
+    """Keep the outbox of this plan for one run alone.
+
+    Raises UserError where another run has it, and EnvironmentProblem where its folder cannot be used.
+    """
+    folder = outbox_folder(plan)
+    if folder is None or not HAS_LOCKS:
+        yield
+        return
+    reason = _lasting_reason(folder)
+    if reason:
+        raise EnvironmentProblem(reason)
+    lock = folder / _LOCK
+    try:
+        descriptor = _taken(lock)
+    except OSError as error:
+        raise EnvironmentProblem(f"{lock}: cannot be used: {error.strerror}; {_WAY_OUT}") from None
+    if descriptor < 0:
+        raise UserError(
+            f"the outbox in {folder} is in use by another run{_holder(lock)}: "
+            f"stop that one, choose --name, or set {STATE_DIR} to another folder"
+        )
+    try:
+        with suppress(OSError):  # a full disk: it says who has the outbox, and no more
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, f"{plan.graph}, process {os.getpid()}".encode())
+        _sweep(folder.parent)
+        yield
+    finally:
+        with suppress(OSError):
+            lock.unlink()
+            folder.rmdir()  # if nothing is left in it
+        os.close(descriptor)
+
+
+def _lasting_reason(folder: Path) -> str:
+    """As `why_unusable`, but not what passes: a run that has just ended may be removing the folder."""
+    until = time.monotonic() + _WAIT_S
+    while (reason := why_unusable(folder)) and time.monotonic() < until:
+        time.sleep(0.01)
+    return reason
+
+
+def _taken(lock: Path) -> int:
+    """The lock, held; -1 where another run has it. One that has just ended may be removing it, and its folder."""
+    until = time.monotonic() + _WAIT_S
+    while True:
+        with suppress(FileNotFoundError, FileExistsError):
+            lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = open_locked(lock)
+            if descriptor >= 0 and is_at(descriptor, lock):
+                return descriptor
+            if descriptor >= 0:
+                os.close(descriptor)
+        if time.monotonic() > until:
+            return -1
+        time.sleep(0.01)
+
+
+def _holder(lock: Path) -> str:
+    """Who has it, as it says itself."""
+    try:
+        text = lock.read_bytes()[:_LONGEST].decode(errors="replace")
+    except OSError:
+        return ""
+    return f" ({text})" if text.isprintable() and text else ""
+
+
+# ---- what killed runs have left
+
+
+def _sweep(root: Path) -> None:
+    """Remove the folders of runs that are dead and have nothing to deliver; those that take too long, another time."""
+    until = time.monotonic() + _SWEEP_S
+    with suppress(OSError):
+        for folder in sorted(root.iterdir()):
+            with suppress(OSError):
+                _remove_left_over(folder)
+            if time.monotonic() > until:
+                return
+
+
+def _remove_left_over(folder: Path) -> None:
+    """Unless a run has it, an event in it waits, or anything else lies in it. Raises OSError."""
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or not _is_own(found):
+        return
+    names = {path.name for path in folder.iterdir()}
+    if _LOCK not in names or not names <= {_LOCK, *_FILES}:
+        return
+    lock = folder / _LOCK
+    descriptor = open_locked(lock)
+    if descriptor < 0:
+        return
+    try:
+        if not is_at(descriptor, lock) or not _is_delivered(folder / _FILES[0]):
+            return
+        for path in _files(folder):
+            path.unlink(missing_ok=True)
+        lock.unlink()
+        folder.rmdir()
+        structlog.get_logger().info("left_over_outbox_removed", folder=str(folder))
+    finally:
+        os.close(descriptor)
+
+
+def _is_delivered(path: Path) -> bool:
+    """Whether no event waits there: the file is gone then."""
+    try:
+        return not path.exists() or remove_delivered(path)
+    except sqlite3.Error:  # in use, or damaged: whoever starts the run of that name is told
+        return False
+
+
+# ---- looking
+
+
+def _files(folder: Path) -> list[Path]:
+    return [folder / name for name in _FILES]
+
+
+def _reason_of_folder(folder: Path) -> str:
+    """Why nothing can be made in this folder, or it cannot be made itself."""
+    for place in (folder, *folder.parents):
+        try:
+            found = place.stat()
+        except (FileNotFoundError, NotADirectoryError):  # it will be made, or another run has just removed it
+            continue
+        except OSError as error:
+            return f"the state folder {place} cannot be used: {error.strerror}"
+        return _reason(place, found, shared=place != folder)
+    return ""
+
+
+def _reason(place: Path, found: os.stat_result, *, shared: bool) -> str:
+    """Why nothing can be made in a folder that is there. In a `shared` one others cannot remove what is ours."""
+    if not stat.S_ISDIR(found.st_mode):
+        return f"{place} is {kind_of(found.st_mode) or 'a file'}, expected a folder for the state of runs"
+    if not _is_own(found) and found.st_uid != _ROOT and not (shared and found.st_mode & stat.S_ISVTX):
+        return f"the state folder {place} belongs to {user_name(found.st_uid)}"
+    if not os.access(place, os.W_OK | os.X_OK):
+        return f"the state folder {place} cannot be written{_of_whom(found)}"
+    return ""
+
+
+def _reason_of_file(path: Path) -> str:
+    try:
+        found = path.lstat()
+    except OSError:
+        return ""
+    if not stat.S_ISREG(found.st_mode):
+        return f"{path} is {kind_of(found.st_mode)}, expected the file of the outbox"
+    if not os.access(path, os.R_OK | os.W_OK):
+        return f"the outbox {path} cannot be written{_of_whom(found)}"
+    return ""
+
+
+def _is_own(found: os.stat_result) -> bool:
+    return not hasattr(os, "getuid") or found.st_uid == os.getuid()  # Windows has no such numbers
+
+
+def _of_whom(found: os.stat_result) -> str:
+    return "" if _is_own(found) else f" (it belongs to {user_name(found.st_uid)})"

@@ -1,0 +1,188 @@
+"""The control socket of a run: small JSON questions and answers between `camgraph` commands and the supervisor."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import structlog
+import zmq
+
+from pipeline.errors import EXIT_ENVIRONMENT, EnvironmentProblem, UserError
+from pipeline.supervision.jobs import Answer, Later
+from pipeline.system.found_runs import FoundRun, found_runs
+from pipeline.system.paths import runs_folder
+from pipeline.system.redaction import redact_urls
+from pipeline.system.run_folder import CONTROL, is_private, unlink_socket
+from pipeline.system.spelling import did_you_mean
+
+_MAX_REQUEST = 1 << 24
+_MOST_WAITING = 8
+"""Of one client; who asks waits for the answer before the next question."""
+_ANSWER_S = 5.0
+_LONGEST_OP = 40
+_WITHOUT_SECRETS = ("status", "stop")
+"""What root may ask a run of another user: somebody may only pretend to be that run."""
+_NOT_ANSWERED = "the run could not make sense of this request: is it of the camgraph that the run began with?"
+
+A = TypeVar("A")
+
+
+class ControlServer:
+    """The supervisor's side: answers what has arrived when asked to."""
+
+    def __init__(self, address: str, answer: Callable[[dict[str, Any]], Answer | Later[Any]]) -> None:
+        self._answer = answer
+        self._later: list[tuple[bytes, Later[Any]]] = []
+        self._log = structlog.get_logger()
+        self.socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.ROUTER)
+        self.socket.setsockopt(zmq.LINGER, 0)
+        self.socket.setsockopt(zmq.MAXMSGSIZE, _MAX_REQUEST)
+        self.socket.setsockopt(zmq.RCVHWM, _MOST_WAITING)
+        unlink_socket(address)
+        self.socket.bind(address)
+
+    def serve(self) -> None:
+        """Answer every request that is there, and those of before whose answers have come."""
+        for identity, later in list(self._later):
+            come = self._guarded("", later.poll)
+            if come is not None:
+                self._later.remove((identity, later))
+                self._send(identity, come)
+        while True:
+            try:
+                identity, *parts = self.socket.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            answer = self._answer_to(parts[-1])
+            if isinstance(answer, Later):
+                self._later.append((identity, answer))
+            else:
+                self._send(identity, answer)
+
+    @property
+    def owes(self) -> bool:
+        """Whether `serve` is to be called although nothing has arrived: somebody waits for an answer."""
+        return bool(self._later)
+
+    def _send(self, identity: bytes, answer: Answer) -> None:
+        with contextlib.suppress(zmq.ZMQError):  # whoever asked may be gone
+            self.socket.send_multipart([identity, b"", _as_bytes(answer)], zmq.NOBLOCK)
+
+    def reply(self, data: bytes) -> bytes:
+        """The answer to a request that can be answered at once."""
+        answer = self._answer_to(data)
+        assert not isinstance(answer, Later)
+        return _as_bytes(answer)
+
+    def _answer_to(self, data: bytes) -> Answer | Later[Any]:
+        """Whatever is wrong with a request, or breaks in answering it, the run goes on."""
+        try:
+            request = json.loads(data)
+        except (ValueError, RecursionError):
+            request = None
+        if not isinstance(request, dict):
+            return {"error": "expected a JSON object with `op`, the name of a request"}
+        return self._guarded(str(request.get("op"))[:_LONGEST_OP], lambda: self._answer(request))
+
+    def _guarded(self, op: str, answer: Callable[[], A]) -> A | Answer:
+        try:
+            return answer()
+        except Exception as bug:  # noqa: BLE001 - who asks nonsense, or a bug in the answer, must not end the run
+            self._log.exception("request_failed", op=op)
+            return {"error": f"{_NOT_ANSWERED} ({type(bug).__name__}); its log has the details"}
+
+    def close(self) -> None:
+        self.socket.close(0)
+
+
+def _as_bytes(answer: dict[str, Any]) -> bytes:
+    if "error" in answer:
+        answer = {**answer, "error": redact_urls(str(answer["error"]))}
+    return json.dumps(answer).encode()
+
+
+def find_run(name: str | None, *, of_others: bool = False) -> str:
+    """The run that is meant: the named one, or the only one that was started here, or else the only one of this user.
+
+    `of_others`: root may mean a run of another user; nothing secret may be asked of it. Raises UserError.
+    """
+    runs = found_runs()
+    meant = _meant(name, runs, of_others=of_others)
+    if len(meant) == 1:
+        if meant[0].answers:
+            return meant[0].name
+        raise UserError(
+            f"the run {meant[0].name} has everything in one process, and no socket: see and stop it where it runs"
+        )
+    raise UserError(_not_found(name, runs, meant))
+
+
+def _meant(name: str | None, runs: Sequence[FoundRun], *, of_others: bool) -> list[FoundRun]:
+    """The runs that may be meant: of those that are nearest, all."""
+    if name is not None:
+        runs = [run for run in runs if run.name == name]
+    here = [run for run in runs if run.here]
+    own = here or [run for run in runs if run.own]
+    return own or [run for run in runs if name is not None and of_others and os.getuid() == 0]
+
+
+def _not_found(name: str | None, runs: Sequence[FoundRun], meant: Sequence[FoundRun]) -> str:
+    own = [run for run in runs if run.own]
+    names = [run.name for run in own]
+    told = f"running: {', '.join(_told(run, own) for run in own)}" if own else ""
+    others = [run for run in runs if not run.own]
+    if others:
+        listed = ", ".join(f"{run.name} {run.where}" for run in others)
+        told += f"{'; ' if told else ''}running, but not yours to ask: {listed}; ask as that user, or as root by --name"
+    if meant:
+        return f"which run? choose with --name; {told}"
+    missing = f"no run called {name}" if name else ""
+    if not own:
+        nothing = "nothing of yours is running" if others else "nothing is running"
+        starts = f"{nothing}; `camgraph run GRAPH` starts a graph"
+        return "; ".join(part for part in (": ".join(p for p in (missing, starts) if p), told) if part)
+    return f"{missing}; {told}{did_you_mean(name, names) if name else ''}"
+
+
+def _told(run: FoundRun, own: Sequence[FoundRun]) -> str:
+    """Its name, and where it is if that tells it from others."""
+    return run.name if run.here or sum(other.name == run.name for other in own) == 1 else f"{run.name} {run.where}"
+
+
+def _address(name: str, *, of_others: bool) -> str:
+    """Of the control socket of a run that `find_run` has found."""
+    root = runs_folder()
+    if not is_private(root) or not (root / name / CONTROL).exists():
+        meant = _meant(name, found_runs(), of_others=of_others)
+        if meant:
+            return meant[0].control
+        raise UserError(f"no run called {name} any more")
+    return f"ipc://{root}/{name}/{CONTROL}"
+
+
+def ask(name: str, op: str, *, within_s: float = _ANSWER_S, **values: Any) -> dict[str, Any]:
+    """Put a question to a run; `pipeline.supervision.requests` has them. Raises EnvironmentProblem when it does not
+    answer.
+
+    What it refuses raises UserError; what it cannot do for want of something, EnvironmentProblem.
+    """
+    socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.REQ)
+    socket.setsockopt(zmq.LINGER, 0)
+    try:
+        socket.connect(_address(name, of_others=op in _WITHOUT_SECRETS))
+        socket.send(json.dumps({"op": op, **values}).encode())
+        if not socket.poll(int(within_s * 1000)):
+            raise EnvironmentProblem(
+                f"the run {name} does not answer within {within_s:g} s: try again, and see its log"
+            )
+        answer = json.loads(socket.recv())
+    finally:
+        socket.close(0)
+    if "error" in answer:
+        kind = EnvironmentProblem if answer.get("status") == EXIT_ENVIRONMENT else UserError
+        raise kind(answer["error"])
+    return dict(answer)

@@ -1,0 +1,339 @@
+"""Starts the processes of a graph, keeps them alive, and ends them.
+
+    opening --all ready--> running --every sink has heard the end of every camera--> closing --> over
+                              |  stop: sources end, the rest drains
+                              |  failure: the user's mistake, or the machine's, ends the run
+
+A process that dies or hangs is started again, at once the first time, later when it keeps dying; its readers and
+senders are told its new address and hand over again what is not done. `pipeline.supervision.watchdog` sees what hangs,
+and `pipeline.supervision.deaths` says what a death means.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Any
+
+import structlog
+import zmq
+
+from pipeline.errors import EXIT_GAVE_UP
+from pipeline.monitoring.cameras import Cameras
+from pipeline.monitoring.health import Phase
+from pipeline.monitoring.metrics import reason_line
+from pipeline.monitoring.notices import Notices
+from pipeline.monitoring.outcome import Outcome
+from pipeline.monitoring.reports import Beat, Committed, Ended, Failed, Opening, Ready, Report, Revised
+from pipeline.monitoring.status import Meter, read_event
+from pipeline.plan import RunPlan
+from pipeline.shm.segments import sweep
+from pipeline.supervision.control import ControlServer
+from pipeline.supervision.deaths import Death, EndCameras, EndRun, hint_at, is_finite, judge, lost_at_close
+from pipeline.supervision.fleet import CLOSE_S, Fleet
+from pipeline.supervision.membership import Membership
+from pipeline.supervision.process import Process
+from pipeline.supervision.requests import Requests
+from pipeline.supervision.watchdog import Watchdog
+from pipeline.system.run_folder import RunFolder
+from pipeline.wanted import Loader
+
+_LOOP_MS = 100
+_KEPT_EVENTS = 50
+_LONGEST_WAIT_AFTER_STOP_S = 1.0
+_NOTICES_S = 2.0
+"""So long after a stop the sources go on at most, for the outbox to take what is to be said of their cameras."""
+
+
+class Supervisor:
+    """One run. `tell` is called now and then (about ten times a second) and must return at once.
+
+    `loader`: who loads the graph file when it has changed; without one, only plans that are loaded can be taken over.
+    """
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        folder: RunFolder,
+        tell: Callable[[Supervisor], None] | None = None,
+        loader: Loader | None = None,
+    ) -> None:
+        self.folder = folder
+        self.outcome = Outcome()
+        self.events: deque[dict[str, Any]] = deque(maxlen=_KEPT_EVENTS)
+        self.meter = Meter(plan)
+        self._tell = tell
+        self._next_tell = 0.0
+        self._log = structlog.get_logger()
+        self._fleet = Fleet(plan, folder, self)
+        self._membership = Membership(plan, self._fleet, self._log)
+        self._requests = Requests(self, self._membership, self._log, loader)
+        self._control = ControlServer(folder.control, self._requests.answer)
+        self._fleet.poller.register(self._control.socket, zmq.POLLIN)
+        self._notices = Notices(folder.name, plan.graph, outbox=any(p.has_outbox for p in self.processes))
+        self._cameras = Cameras(plan, self._notices, self._log)
+        self._finite = is_finite(plan)
+        stuck = partial(self._fail, stuck=True)
+        self._watchdog = Watchdog(plan, self._fleet, finite=self._finite, fail=stuck, log=self._log)
+        self._running = False
+        self._running_since = 0.0
+        self._closing_since = 0.0
+        self._stop_since = 0.0
+        self._hurried = False
+        self._to_reload = False
+        self.can_reload = bool(loader and plan.file)
+        """Whether `reload` does something."""
+
+    # ---- from outside; may be called from a signal handler
+
+    def stop(self) -> None:
+        """Let the sources end and the rest drain; the second call closes at once."""
+        if self._stop_since:
+            self._hurried = True
+            self._closing_since = self._closing_since or time.monotonic()
+        self._stop_since = self._stop_since or time.monotonic()
+        self._cameras.stop()
+
+    def reload(self) -> None:
+        """Take the graph file over as it is now, as soon as the run goes on; what comes of it is logged."""
+        self._to_reload = self.can_reload
+
+    @property
+    def plan(self) -> RunPlan:
+        """The plan as it is now: cameras come and go."""
+        return self._membership.plan
+
+    @property
+    def worked_s(self) -> float:
+        """Seconds from when all processes were ready until every sink had heard the end of every camera."""
+        return max(0.0, self._closing_since - self._running_since) if self._running_since else 0.0
+
+    @property
+    def processes(self) -> Collection[Process]:
+        """The processes of the run."""
+        return self._fleet.processes
+
+    @property
+    def _phase(self) -> Phase:
+        if self._stop_since or self._closing_since:
+            return "stopping"
+        return "running" if self._running else "starting"
+
+    def status(self) -> dict[str, Any]:
+        """The state of the run as plain values."""
+        now, processes = time.monotonic(), list(self.processes)
+        plights = {process.plan.name: plight for process in processes if (plight := process.plight(now))}
+        departed = self._fleet.departed
+        status = self.meter.status(processes, list(self.events), self._cameras.now(), departed, plights)
+        cameras = status["cameras"]
+        # One that was given other settings has come after all others, and has its place in the graph file still.
+        ordered = {name: cameras[name] for name in self._membership.wanted if name in cameras}
+        return {**status, "cameras": {**ordered, **cameras}, "worked_s": round(self.worked_s, 3)}
+
+    # ---- the loop
+
+    def run(self) -> Outcome:
+        """Run the graph to its end."""
+        swept = sweep()
+        if swept:
+            self._log.info("left_over_memory_removed", files=len(swept))
+        try:
+            for process in self.processes:
+                self._fleet.start(process)
+            while not self._closing_since:
+                self._turn()
+        finally:
+            self._end_all()
+            self._control.close()
+        return self.outcome
+
+    def _turn(self) -> None:
+        self._listen()
+        now = time.monotonic()
+        slept_s = self._watchdog.absorb_sleep(now)
+        if self._stop_since:
+            self._stop_since += slept_s
+        for process in self.processes:
+            self._steer(process, now)
+        if not self._closing_since:
+            self._look_for_end(now)
+        if self._running and not self._closing_since:
+            if self._to_reload:
+                self._to_reload = False  # before the file is read: a signal that comes meanwhile counts
+                if not self._requests.reload():
+                    self._to_reload = True
+            self._requests.turn()
+            self._membership.turn(stopping=bool(self._stop_since))
+            self._take_over(self.plan)
+        waiting = self._membership.joining if self._running else self.plan.camera_settings
+        self.meter.rest(self._membership.paused, waiting)
+        self.meter.enter(self._phase)
+        self.meter.look(list(self.processes))
+        if self._tell and now >= self._next_tell:
+            self._next_tell = now + _LOOP_MS / 1000
+            self._tell(self)
+
+    def _take_over(self, plan: RunPlan) -> None:
+        """Tell of the cameras that are there now."""
+        if self.meter.plan is not plan:
+            self.meter.follow(plan)
+            self._cameras.follow(plan, self._membership.wanted)
+
+    def _listen(self) -> None:
+        if self._control.socket in self._fleet.listen(_LOOP_MS) or self._control.owes:
+            self._control.serve()
+
+    def _steer(self, process: Process, now: float) -> None:
+        if process.channel:
+            process.channel.flush()
+        if self._closing_since:
+            return
+        stopped = self._stop_since > process.died_at  # since its death: it is needed now, or its frames are lost
+        if process.state == "waiting" and (stopped or now >= process.start_at) and now >= process.put_off_until:
+            self._fleet.start_when_possible(process)
+        elif process.state in ("starting", "running"):
+            self._watchdog.check_process(process, self.plan, now)
+        if process.state == "running" and process.channel and process.has_outbox:
+            self._notices.send(process.channel, now)
+
+    def _look_for_end(self, now: float) -> None:
+        if self._stop_since and self._running:
+            self._cameras.end_losses()
+            # Behind the last camera's end no sink takes anything.
+            if not self._notices or now - self._stop_since > _NOTICES_S:
+                self._fleet.stop_sources()
+        if self._all_ended() or (self._stop_since and not self._running):
+            self._closing_since = now
+        elif self._stop_since and now - self._stop_since > self.plan.drain_s:
+            self._fail(EXIT_GAVE_UP, f"not all was processed within {self.plan.drain_s:g} s after the stop", stuck=True)
+        else:
+            self._watchdog.check_run(self.plan, now, running=self._running)
+
+    # ---- what the processes say
+
+    def heard(self, process: Process, report: Report) -> None:
+        """See `pipeline.supervision.fleet.Listener`."""
+        match report:
+            case Ready():
+                self._ready(process, report.endpoint)
+            case Opening():
+                process.note_opening(report)
+            case Beat():
+                process.note_beat(report)
+                self.meter.note_ages(process.plan.name, report.ages)
+                self.meter.note_frames(process)
+                self._cameras.heard(process.plan, report)
+            case Ended():
+                process.note_end(report)
+                self._cameras.ended(report.camera, report.reason, report.error)
+            case Revised():
+                process.revision = report.number
+                self._membership.revised(report)
+            case Failed():
+                process.failure = (report.status, report.error)
+            case Committed():
+                event = read_event(report.body)
+                if self._notices.committed(event) or not report.again:
+                    self.meter.note_event(event)
+                    self.events.append(event)
+
+    def _ready(self, process: Process, endpoint: str) -> None:
+        process.is_ready(endpoint)
+        if process.channel and process.has_outbox:
+            # Before its senders know its address: what ends the incidents of the dead comes before those of the living.
+            self._notices.send(process.channel, process.ready_at, anew=True)
+        self._fleet.link()
+        if not self._running and all(p.state == "running" for p in self.processes):
+            self._running, self._running_since = True, time.monotonic()
+            self._log.info("running", processes=len(self.processes), cameras=len(self.plan.camera_settings))
+        self._membership.greet(process)
+        if self._running:
+            self._fleet.start_sources(but=self._membership.joining)
+
+    # ---- hangs and deaths
+
+    def died(self, process: Process, status: int, *, opened: bool) -> None:
+        """See `pipeline.supervision.fleet.Listener`."""
+        if self._closing_since or process.leaving or (process.plan.sources and process.all_ended):
+            self._finished(process, status, opened=opened)
+            return
+        if process.outdated or process.on_trial:
+            self._follow_change(process, opened=opened)
+            return
+        delay = process.back_off(opened=opened, most_s=_LONGEST_WAIT_AFTER_STOP_S if self._stop_since else math.inf)
+        death = process.death(status, opened=opened)
+        process.died_of = reason_line(process.killed_for or death.told)
+        hint = hint_at(status, process.killed_for)
+        more = {**({"why": death.failure[1]} if death.failure else {}), **({"hint": hint} if hint else {})}
+        self._log.warning("process_died", unit=death.unit, reason=death.reason, restart_s=delay, **more)
+        self._follow(process, death)
+
+    def _finished(self, process: Process, status: int, *, opened: bool) -> None:
+        """The end of a process that is needed no longer: of an ended source, all that was made is done."""
+        done = bool(process.plan.sources) and process.all_ended
+        process.state = "finished"
+        if process.leaving:
+            self._fleet.drop(process)
+        if process.failure:  # a stage that could not be closed
+            self.outcome.add(*process.failure)
+        elif self._closing_since and not done and opened and status and not (self._hurried and process.killed_for):
+            self.outcome.add(EXIT_GAVE_UP, lost_at_close(process.plan.name, status, process.killed_for))
+
+    def _follow_change(self, process: Process, *, opened: bool) -> None:
+        """It has closed to begin anew with other settings; or it does not open with them: those of before come back."""
+        if process.outdated and opened:
+            self._notices.lost_by(process, "other settings")  # wanted so: no fault of the run
+        elif not process.outdated:
+            why = reason_line(process.failure[1] if process.failure else "it died while it was opened")
+            self._log.error("settings_refused", unit=process.plan.name, why=why)
+            process.go_back()
+            self._membership.stays(process.plan, why)
+        process.begin_anew()
+
+    def _follow(self, process: Process, death: Death) -> None:
+        """Do what the death of a process calls for."""
+        verdict = judge(death, running=self._running, finite=self._finite)
+        if isinstance(verdict, EndRun):
+            self._fail(verdict.status, verdict.problem)
+        elif isinstance(verdict, EndCameras):
+            process.give_up(verdict.problem)
+        else:
+            self._cameras.died(process.plan, process.killed_for or death.told, self._membership.paused)
+            for problem in self._notices.lost_by(process, death.reason) if verdict.lost else ():
+                self.outcome.add(EXIT_GAVE_UP, problem)
+
+    # ---- the end
+
+    def _fail(self, status: int, problem: str, *, stuck: bool = False) -> None:
+        """End the run; what is `stuck` is not waited for any longer."""
+        self.outcome.add(status, problem)
+        self._closing_since = time.monotonic()
+        self._hurried |= stuck
+
+    def _all_ended(self) -> bool:
+        """True when every process that nobody reads from has heard the end of all its cameras, and none will come."""
+        if not self.plan.camera_settings or self._membership.differs:
+            return bool(self._stop_since) and not self.plan.camera_settings
+        return self._running and all(p.all_ended for p in self.processes if not p.plan.outgoing)
+
+    def _end_all(self) -> None:
+        """Close all processes: asked first, and in the end killed."""
+        self._closing_since = self._closing_since or time.monotonic()
+        ended = {camera: how for process in self.processes for camera, how in process.ended.items()}
+        # The run may be over before the source itself has reported; it counts most, for it may have been given up.
+        sources_last = sorted(self.processes, key=lambda process: bool(process.plan.sources))
+        statuses = {camera: status for p in sources_last for camera, status in p.end_status.items() if status}
+        self.outcome.add_camera_errors(ended, self.plan.camera_settings, statuses)
+        in_order = bool(self._stop_since) and not self._hurried
+        self.outcome.add_absent(self._cameras.absent(), ended, stopped=in_order)
+        for process in self.processes:
+            if process.trouble and process.trouble not in self.outcome.problems:
+                self.outcome.add(EXIT_GAVE_UP, f"{process.plan.name} did not open again: {process.trouble}")
+        self._fleet.close(lambda: CLOSE_S if self._hurried else max(CLOSE_S, self.plan.drain_s), self._listen)
+        for counts in (self._fleet.departed, *(process.counts() for process in self.processes)):
+            self.outcome.add_losses(counts, edges_drop=self.plan.edges_drop)
+        self._running = False
+        self.meter.enter("over")

@@ -1,0 +1,65 @@
+"""Which variables of the environment the processes of a run get: those that Python and native libraries need.
+
+Passwords for the cameras stand in the environment of whoever starts a run. Its processes get theirs in their settings,
+by an inherited socket, and must not hand those of all cameras on to whatever they load. A stage that reads a variable
+of its own says so (`Stage.environment`); a graph names more under `pass_environment`. These two travel by the socket as
+well, and are set before the stages are made: the /proc of a process does not show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+
+from pipeline.system.paths import CACHE_DIR, RUN_DIR, STATE_DIR
+from pipeline.system.redaction import is_called_secret, redact_urls
+
+_OF_PYTHON = (
+    *("PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH", "PYTHONNOUSERSITE", "PYTHONUSERBASE", "PYTHONPLATLIBDIR"),
+    *("PYTHONCASEOK", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX", "PYTHONOPTIMIZE", "PYTHONNODEBUGRANGES"),
+    *("PYTHONUNBUFFERED", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONCOERCECLOCALE", "PYTHONWARNDEFAULTENCODING"),
+    *("PYTHONHASHSEED", "PYTHONINTMAXSTRDIGITS", "PYTHONMALLOC", "PYTHONMALLOCSTATS", "PYTHON_CPU_COUNT", "PYTHON_GIL"),
+    *("PYTHON_JIT", "PYTHONWARNINGS", "PYTHONDEVMODE", "PYTHONDEBUG", "PYTHONVERBOSE", "PYTHONFAULTHANDLER"),
+    *("PYTHONTRACEMALLOC", "PYTHONPROFILEIMPORTTIME", "PYTHONASYNCIODEBUG", "PYTHONPERFSUPPORT", "PYTHONBREAKPOINT"),
+)
+
+HANDED_ON = (
+    # Who and where one is.
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LC_*", "TERM", "XDG_*"),
+    # How programs are loaded, and how Python behaves.
+    *("LD_LIBRARY_PATH", "LD_PRELOAD", "VIRTUAL_ENV", *_OF_PYTHON, "MALLOC_*", "GLIBC_TUNABLES", "COVERAGE_*"),
+    # Threads and numbers.
+    *("OMP_*", "GOMP_*", "KMP_*", "MKL_*", "OPENBLAS_*", "GOTO_*", "BLIS_*", "VECLIB_*", "NUMEXPR_*"),
+    # Inference and video.
+    *("CUDA_*", "NVIDIA_*", "CUDNN_*", "TENSORRT_*", "TRT_*", "NCCL_*", "ORT_*", "ONNXRUNTIME_*"),
+    *("OPENVINO_*", "OV_*", "OPENCV_*", "LIBVA_*", "VDPAU_*", "DRI_*"),
+    # Which certificates are trusted.
+    *("SSL_CERT_FILE", "SSL_CERT_DIR"),
+    # Our own, and where systemd lets a unit put its files.
+    *(CACHE_DIR, STATE_DIR, RUN_DIR, "CACHE_DIRECTORY", "STATE_DIRECTORY", "RUNTIME_DIRECTORY"),
+)
+"""Names, and beginnings of names with `*`. docs/operations.md has the same list.
+
+Beginnings are for libraries that have many. People call their own variables what they like: CAMGRAPH_DOOR_PASSWORD or
+PYTHON_PW is what they would call one, so of camgraph's and Python's each is named.
+"""
+
+
+def handed_on(environ: Mapping[str, str]) -> dict[str, str]:
+    """The part of `environ` that every process of a run gets.
+
+    Of those that only a beginning names, none that is called a secret, and none whose value holds one that this process
+    hides (`pipeline.system.redaction`): a password of the graph, or credentials in an address.
+    """
+    whole = [one for one in HANDED_ON if "*" not in one]
+    begun = named(set(HANDED_ON).difference(whole), environ)
+    harmless = {
+        name: value for name, value in begun.items() if not is_called_secret(name) and redact_urls(value) == value
+    }
+    return named(whole, environ) | harmless
+
+
+def named(patterns: Iterable[str], environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables with these names; `*` stands for any letters."""
+    known = tuple(patterns)
+    return {name: value for name, value in environ.items() if any(fnmatchcase(name, one) for one in known)}

@@ -1,0 +1,61 @@
+"""Processes that hold credentials: which ones do, and what keeps their memory to themselves."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from pipeline.system.redaction import redact_url, spellings
+
+_PR_SET_DUMPABLE = 4
+
+
+def secrets_in(settings: Any, secrets: Collection[str]) -> tuple[str, ...]:
+    """Those of these secrets that stand somewhere in settings (plain values)."""
+    texts = list(_texts(settings))
+    return tuple(one for one in secrets if any(way in text for way in spellings(one) for text in texts))
+
+
+def holds_credentials(settings: Any) -> bool:
+    """Whether an address in these settings has a part that may not be shown."""
+    return any(redact_url(text) != text for text in _texts(settings))
+
+
+def forbid_dumps() -> None:
+    """No core dump of this process, and no look at its memory or environment by others of the same user.
+
+    Not even by a debugger; root may. Where there is no such call, the limit on core dumps alone.
+    """
+    _set_dumpable(False)
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource  # noqa: PLC0415 - there is none on Windows
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def keep_hidden_until_told() -> None:
+    """For a process that is about to receive its settings: nobody may look into it before it knows what it holds."""
+    _set_dumpable(False)
+
+
+def allow_dumps() -> None:
+    """What it was told holds no credentials: debuggers and profilers of the same user may look into this process."""
+    _set_dumpable(True)
+
+
+def _set_dumpable(allowed: bool) -> None:
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, int(allowed), 0, 0, 0)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from _texts(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _texts(part)

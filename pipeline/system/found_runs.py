@@ -1,0 +1,126 @@
+"""The runs that are going on on this machine, whoever started them and wherever.
+
+A run is known by its control socket, `<folder>/<run>/camgraph.control`. Linux tells everybody the addresses of all
+sockets that somebody listens on, also those in folders of other users. A run in one process has no socket: it is
+found in the folders where this user's runs usually are, by its lock.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.system.names import is_name, user_name
+from pipeline.system.paths import chosen_runs_folder, other_runs_folders, runs_folder
+from pipeline.system.run_folder import CONTROL, going_on, is_going_on, running
+
+_LISTENING = 0x10000
+_ROOT = 0
+_SOCKETS = Path("/proc/net/unix")
+# Num RefCount Protocol Flags Type St Inode Path: "0000000000000000: 00000002 00000000 00010000 0001 01 83027 /run/x"
+_LINE = re.compile(
+    rb"[0-9A-Fa-f]+: [0-9A-Fa-f]+ [0-9A-Fa-f]+ (?P<flags>[0-9A-Fa-f]+) [0-9A-Fa-f]+ [0-9A-Fa-f]+ +[0-9]+ "
+    rb"(?P<path>/[^\x00-\x1f\x7f]*)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRun:
+    """A run that goes on. `owner`: the user's number; `here`: it was started where this process would start one."""
+
+    name: str
+    folder: Path
+    owner: int
+    here: bool
+
+    @property
+    def own(self) -> bool:
+        """True for a run of this user."""
+        return self.owner == os.getuid()
+
+    @property
+    def control(self) -> str:
+        """The address of its control socket."""
+        return f"ipc://{self.folder}/{CONTROL}"
+
+    @property
+    def answers(self) -> bool:
+        """False for a run that only keeps its name to itself, and cannot be asked."""
+        return (self.folder / CONTROL).exists()
+
+    @property
+    def where(self) -> str:
+        """Who has it and in which folder, for people."""
+        return f"in {self.folder}" if self.own else f"of {user_name(self.owner)}"
+
+
+def found_runs() -> list[FoundRun]:
+    """All of them, those that were started here first; only these where a folder for runs was chosen.
+
+    Raises UserError.
+    """
+    here = runs_folder()
+    found = [FoundRun(name, here / name, os.getuid(), here=True) for name in running(here)]
+    if chosen_runs_folder():
+        return found
+    for root in other_runs_folders():
+        found += [FoundRun(name, root / name, os.getuid(), here=False) for name in running(root) if root != here]
+    known = {run.folder for run in found}
+    for address in _listened_on():
+        folder = address.parent
+        if address.name == CONTROL and is_name(folder.name) and folder not in known:
+            owner = _owner(address)
+            # The table may be wrong (see `_listened_on`); of this user's own runs the lock says whether they go on.
+            if owner is not None and (owner != os.getuid() or is_going_on(folder)):
+                found.append(FoundRun(folder.name, folder, owner, here=False))
+    return found
+
+
+def refuse_second_run(name: str, folder: Path) -> None:
+    """Raises UserError where this user has another run of this name than the one in `folder`."""
+    for run in found_runs():
+        if run.name == name and run.own and run.folder != folder:
+            raise going_on(name, where=f", started elsewhere ({run.folder})")
+
+
+def _listened_on() -> Iterator[Path]:
+    """The paths of all Unix sockets that somebody listens on, of those that could be the address of a run.
+
+    Anybody may give a socket any path, line breaks included, and Linux writes them as they are: so each line may be
+    somebody's invention. One that is no line of this table is skipped, and so are paths that hold control characters
+    or are no UTF-8.
+    """
+    try:
+        lines = _SOCKETS.read_bytes().split(b"\n")
+    except OSError:
+        return
+    for match in filter(None, map(_LINE.fullmatch, lines)):
+        if int(match["flags"], 16) & _LISTENING:
+            with suppress(UnicodeDecodeError):
+                yield Path(match["path"].decode())
+
+
+def _owner(path: Path) -> int | None:
+    """Whose a socket is; None where it is gone, or where others could put another in its place.
+
+    Somebody in whose folder it lies could do that too, by a symbolic link, so it is theirs whoever made it.
+    """
+    owner = _ROOT
+    for one in (*reversed(path.parents), path):
+        try:
+            found = one.lstat()
+        except PermissionError:
+            return owner
+        except OSError:
+            return None
+        owner = found.st_uid
+        if owner not in (os.getuid(), _ROOT):
+            return owner
+        if stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+            return None
+    return owner

@@ -1,0 +1,75 @@
+"""One connection of a sender to a reader, and how its loss is noticed.
+
+ZeroMQ drops a connection on its own when the other side breaks its rules or its bounds, connects again, and goes on
+with what is left: whatever was under way is lost, and nobody is told. So the socket is watched: once its connection is
+gone it is closed for good, and whoever has messages in custody opens another one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection
+
+import zmq
+
+from pipeline.transport.protocol import ATTACH, Sender
+from pipeline.transport.wire import MAX_PART
+
+_RETRY_MOST_MS = 2000
+_NUMBERS = itertools.count(1)
+
+
+class Connection:
+    """A socket that has said its first word; `poller` hears of it until it is closed."""
+
+    def __init__(self, endpoint: str, sender: Sender, poller: zmq.Poller) -> None:
+        self.socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.DEALER)
+        self.socket.setsockopt(zmq.LINGER, 0)
+        self.socket.setsockopt(zmq.SNDHWM, 0)
+        self.socket.setsockopt(zmq.RCVHWM, 0)
+        self.socket.setsockopt(zmq.MAXMSGSIZE, MAX_PART)
+        # A reader that has died is looked for until its successor's address comes: ever less often.
+        self.socket.setsockopt(zmq.RECONNECT_IVL_MAX, _RETRY_MOST_MS)
+        self.socket.setsockopt(zmq.ROUTING_ID, sender.routing_id())
+        self._losses: zmq.Socket[bytes] = self.socket.get_monitor_socket(
+            zmq.EVENT_DISCONNECTED, f"inproc://losses.{next(_NUMBERS)}"
+        )
+        self._poller = poller
+        self._given_up = False
+        poller.register(self.socket, zmq.POLLIN)
+        poller.register(self._losses, zmq.POLLIN)
+        self.socket.connect(endpoint)
+        self.send(ATTACH)
+
+    def send(self, *parts: bytes) -> None:
+        """Hand a message to ZeroMQ, which has no bound here: the credits are the bound.
+
+        Where ZeroMQ has given the connection up, it is gone; it was, or will be, `lost`.
+        """
+        try:
+            self.socket.send_multipart(parts, zmq.NOBLOCK)
+        except zmq.Again:
+            self._given_up = True
+
+    def receive(self) -> list[bytes] | None:
+        """The parts of the next message, None where there is none now."""
+        try:
+            return self.socket.recv_multipart(zmq.NOBLOCK)
+        except zmq.Again:
+            return None
+
+    def give_up(self) -> None:
+        """The reader believes nothing more that comes on it: it counts as `lost`."""
+        self._given_up = True
+
+    def lost(self, ready: Collection[object]) -> bool:
+        """True when the connection is gone; what came before may still be received."""
+        return self._given_up or self._losses in ready
+
+    def close(self) -> None:
+        """What was not sent yet, or not received, is gone."""
+        self._poller.unregister(self.socket)
+        self._poller.unregister(self._losses)
+        self.socket.disable_monitor()
+        self._losses.close(0)
+        self.socket.close(0)

@@ -1,0 +1,256 @@
+"""What one reading process is to get of this one, until it is done.
+
+A message on an edge goes through three places, in its camera's order:
+
+    waiting --credit in hand--> sent --free--> sent, credit given back --done--> forgotten
+
+Nothing waits in send: what has no credit waits here, and the process takes no more of that camera. On edges that drop,
+nothing is kept for a dead reader and nothing but the newest waits. When a reader attaches again, what it had not
+done goes back to `waiting`, before all else. Marks need no credit, but keep their place in the order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from pipeline.items import Key
+from pipeline.monitoring.metrics import Counters
+from pipeline.plan import EdgePlan
+from pipeline.shm.slots import Slot
+from pipeline.transport.protocol import Passed, Signals
+
+_MOST_WAITING = 64
+
+
+class Ticket:
+    """What was made of one taken item, until all of it is done; then `on_done` is called, once."""
+
+    __slots__ = ("_on_done", "_open")
+
+    def __init__(self, on_done: Callable[[], None]) -> None:
+        self._open = 1
+        self._on_done = on_done
+
+    def opened(self) -> None:
+        """One more delivery."""
+        self._open += 1
+
+    def closed(self) -> None:
+        """One delivery is done, or the item itself has been processed."""
+        self._open -= 1
+        if self._open == 0:
+            self._on_done()
+
+
+@dataclass(slots=True, eq=False)
+class Delivery:
+    """One message on its way to one reader. It holds a reference to its slot, and keeps its ticket open."""
+
+    queue: Queue
+    key: Key
+    body: bytes
+    slot: Slot | None
+    ticket: Ticket | None
+    is_mark: bool
+    freed: bool = False
+    deaths: int = 0
+    tries: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Queue:
+    """The deliveries of one edge and camera that wait for a credit."""
+
+    edge: EdgePlan
+    camera: str
+    credits: int
+    waiting: deque[Delivery] = field(default_factory=deque)
+    left_out: Key | None = None
+    """Whatever has a key up to this one and will not be submitted is done."""
+    passed: Key | None = None
+    """Whatever has a key up to this one is done or in custody."""
+    told: tuple[Key | None, Key | None] = (None, None)
+    """`left_out` and `passed` as the reader has last been told of them, on whichever connection."""
+
+    def pass_by(self, key: Key, *, settled: bool = True) -> None:
+        """All up to this key is done that is left out, and, where that is `settled`, the rest submitted."""
+        self.left_out = max(self.left_out or key, key)
+        if settled:
+            self.passed = max(self.passed or key, key)
+
+    def says(self, last: Key | None) -> list[Passed]:
+        """What its reader is told now; `last`: of what is in custody."""
+        self.told = self.left_out, self.passed
+        said = []
+        if self.passed:
+            said.append(Passed(self.edge.name, self.camera, self.passed, last, settled=True))
+        if self.left_out and self.left_out != self.passed:
+            said.append(Passed(self.edge.name, self.camera, self.left_out, None, settled=False))
+        return said
+
+    @property
+    def blocked(self) -> bool:
+        """True while something waits that must not be lost."""
+        return bool(self.waiting) and self.edge.policy == "block"
+
+
+Send = Callable[[int, Delivery], None]
+
+
+class Custody:
+    """One reading process. `release` lets go of a slot. Nothing is sent between `pause` and `begin`."""
+
+    def __init__(self, counters: Counters, release: Callable[[Slot], None]) -> None:
+        self._counters = counters
+        self._release = release
+        self._queues: list[Queue] = []
+        self._untold: dict[int, Queue] = {}
+        self._sent: dict[int, Delivery] = {}
+        self._trying: Delivery | None = None
+        self._send: Send | None = None
+        self._next_n = 1
+
+    def queue(self, edge: EdgePlan, camera: str) -> Queue:
+        """A new queue, for an edge and camera that go to this reader."""
+        queue = Queue(edge, camera, edge.credits)
+        self._queues.append(queue)
+        return queue
+
+    def drop(self, queue: Queue) -> None:
+        """Nothing goes that way any more; what is left of it is forgotten."""
+        self._queues.remove(queue)
+        self._untold.pop(id(queue), None)
+        for n in [n for n, delivery in self._sent.items() if delivery.queue is queue]:
+            self._forget(self._sent.pop(n))
+        while queue.waiting:
+            self._forget(queue.waiting.popleft())
+
+    def __len__(self) -> int:
+        """Messages sent or waiting that are not done."""
+        return len(self._sent) + sum(len(queue.waiting) for queue in self._queues)
+
+    @property
+    def attached(self) -> bool:
+        """True while there is somebody to send to."""
+        return self._send is not None
+
+    # ---- readers come and go
+
+    def pause(self) -> None:
+        """The connection is gone."""
+        self._send = None
+
+    def begin(self, send: Send, *, same_reader: bool) -> int:
+        """The reader is there: all that it has not done goes out again by `send`, counted from 1, before what is new.
+
+        `same_reader`: it is the process that was there before, which still has what reached it, and did not die of it.
+        Returns how many messages go out again.
+        """
+        self._send, self._next_n = send, 1
+        sent, self._sent = self._sent, {}
+        if not same_reader:
+            if self._trying is not None and self._trying in sent.values():
+                self._trying.tries += 1
+            self._trying = None
+        for queue in self._queues:
+            queue.credits = queue.edge.credits
+        for delivery in reversed(sent.values()):
+            self._put_back(delivery, same_reader=same_reader)
+        for queue in self._queues:
+            self._pump(queue)
+        return len(self._sent)
+
+    def pass_by(self, queue: Queue, key: Key, *, settled: bool) -> None:
+        """See `Queue.pass_by`; the reader is to be told, unless it has been."""
+        queue.pass_by(key, settled=settled)
+        if queue.edge.policy == "block" and queue.told != (queue.left_out, queue.passed):
+            self._untold[id(queue)] = queue
+
+    def news(self) -> list[Passed]:
+        """What the reader has not been told of what `pass_by` has heard; it is told now."""
+        untold, self._untold = self._untold, {}
+        return self._said(untold.values()) if untold else []
+
+    def passed(self) -> list[Passed]:
+        """What a reader has to know that may know nothing yet, of all edges that lose nothing; it is told now."""
+        self._untold.clear()
+        return self._said(queue for queue in self._queues if queue.edge.policy == "block")
+
+    def _said(self, queues: Iterable[Queue]) -> list[Passed]:
+        last = {id(delivery.queue): delivery.key for delivery in self._sent.values()}
+        last |= {id(queue): queue.waiting[-1].key for queue in self._queues if queue.waiting}
+        return [said for queue in queues for said in queue.says(last.get(id(queue)))]
+
+    def _put_back(self, delivery: Delivery, *, same_reader: bool) -> None:
+        queue = delivery.queue
+        if same_reader or queue.edge.policy == "block" or delivery.is_mark:
+            delivery.freed = False
+            delivery.deaths += not same_reader
+            queue.waiting.appendleft(delivery)
+        else:
+            self._counters.add("dropped.reader_lost", queue.camera)
+            self._forget(delivery)
+
+    # ---- sending
+
+    def submit(self, delivery: Delivery) -> None:
+        """Send as soon as there is a credit."""
+        delivery.queue.waiting.append(delivery)
+        delivery.queue.pass_by(delivery.key)
+        self._pump(delivery.queue)
+        if delivery.queue.edge.policy != "block":
+            self._thin(delivery.queue)
+
+    def _thin(self, queue: Queue) -> None:
+        """On an edge that drops, only the newest waits."""
+        while len(queue.waiting) > _MOST_WAITING and queue.waiting[0].ticket is None:
+            self._forget(queue.waiting.popleft())  # tombstones for a reader that is away
+        unsent = [delivery for delivery in queue.waiting if not delivery.is_mark]
+        for victim in unsent[:-1] if queue.edge.policy == "drop_oldest" else unsent[1:]:
+            queue.waiting.remove(victim)
+            self._counters.add(queue.edge.overflow, queue.camera)
+            self._forget(victim)
+
+    def _pump(self, queue: Queue) -> None:
+        while self._send and queue.waiting and (queue.credits > 0 or queue.waiting[0].is_mark):
+            delivery = queue.waiting.popleft()
+            queue.credits -= not delivery.is_mark
+            n, self._next_n = self._next_n, self._next_n + 1
+            self._sent[n] = delivery
+            self._send(n, delivery)
+
+    # ---- signals
+
+    def hear(self, signals: Signals) -> None:
+        """What the reader says of what was sent on this connection."""
+        if signals.tried:
+            self._trying = self._sent.get(signals.tried[-1])
+        touched = [queue for n in signals.freed if (queue := self._free(n))]
+        for n in signals.done:
+            done = self._sent.pop(n, None)
+            if done:
+                self._forget(done)
+        for queue in touched:
+            self._pump(queue)
+
+    def _free(self, n: int) -> Queue | None:
+        """Give the credit of a message back; on an edge that drops, that was all."""
+        delivery = self._sent.get(n)
+        if delivery is None or delivery.freed:
+            return None
+        delivery.freed = True
+        queue = delivery.queue
+        queue.credits += not delivery.is_mark
+        if queue.edge.policy != "block" and not delivery.is_mark:
+            self._forget(self._sent.pop(n))
+        return queue
+
+    def _forget(self, delivery: Delivery) -> None:
+        if delivery.slot:
+            self._release(delivery.slot)
+            delivery.slot = None
+        if delivery.ticket:
+            ticket, delivery.ticket = delivery.ticket, None
+            ticket.closed()

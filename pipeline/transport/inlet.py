@@ -1,0 +1,309 @@
+"""The reading side of a process: one socket for all edges that come in, and the signals that go back.
+
+`free`: taken, and its memory is no longer read (or dropped): gives back a credit. `done`: all that was made of it is
+done, down to the ends of the graph (a sink, the outbox): the sender forgets it. So a sender can hand over again
+whatever a dead reader had not finished, and whichever processes between here and there died at the same time. A
+message that comes twice is known by its key: it is not processed again, but its signals go to everyone who sent it.
+
+`pipeline.transport.protocol` says what travels, `pipeline.transport.mailboxes` what becomes of a message until it is
+taken.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import zmq
+
+from pipeline.errors import WireError
+from pipeline.items import Item, Key
+from pipeline.messages import Message
+from pipeline.monitoring.metrics import Counters
+from pipeline.plan import UnitPlan
+from pipeline.shm.mappings import MappedSegment, Mappings, SegmentGone
+from pipeline.stage import Logger
+from pipeline.system.run_folder import unlink_socket
+from pipeline.transport.answers import Answers
+from pipeline.transport.lane import Lane, Received
+from pipeline.transport.mailbox import Gone
+from pipeline.transport.mailboxes import Mailboxes, Room
+from pipeline.transport.protocol import (
+    AGAIN,
+    ATTACH,
+    DATA,
+    HELLO,
+    PASSED,
+    SIGNAL,
+    Head,
+    Known,
+    Sender,
+    packed_hello,
+    read_passed,
+)
+from pipeline.transport.refusals import Refusals
+from pipeline.transport.wire import MAX_PART, Header, read_header
+
+_RECEIVE_AT_ONCE = 256
+
+
+@dataclass(slots=True)
+class _Peer:
+    """One connection. `heard`: how many messages have come on it; once one is missing (`gap`), no more are believed.
+
+    `gone`: segments that were not there when this very process told of them, on this connection or before.
+    """
+
+    sender: Sender
+    gone: set[str] = field(default_factory=set)
+    mappings: Mappings = field(default_factory=Mappings)
+    heard: int = 0
+    gap: bool = False
+
+
+class Inlet:
+    """All incoming edges of a process behind one socket.
+
+    `accepted`: edge name -> the message types of its port. `successor`: of a process that died.
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        plan: UnitPlan,
+        accepted: Mapping[str, Iterable[type[Message]]],
+        counters: Counters,
+        log: Logger,
+        *,
+        successor: bool = False,
+    ) -> None:
+        self.endpoint = endpoint
+        self.socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.ROUTER)
+        self.socket.setsockopt(zmq.LINGER, 0)
+        self.socket.setsockopt(zmq.RCVHWM, 0)
+        self.socket.setsockopt(zmq.SNDHWM, 0)
+        self.socket.setsockopt(zmq.MAXMSGSIZE, MAX_PART)
+        self.socket.bind(endpoint)
+        self._senders = {name: frozenset(units) for name, units in plan.senders.items()}
+        self._cameras = frozenset(plan.cameras)
+        self._counters = counters
+        self._log = log
+        self._refusals = Refusals(counters, log)
+        self._answers = Answers()
+        self._mailboxes = Mailboxes(
+            plan.incoming,
+            accepted,
+            Gone(counters, self._answers.finish, self._refuse),
+            priorities=plan.priorities,
+            successor=successor,
+        )
+        self._peers: dict[bytes, _Peer] = {}
+
+    def revise(self, plan: UnitPlan) -> None:
+        """From now on these may send; of a camera that is no longer in the plan everything is done, and forgotten."""
+        self._senders = {name: frozenset(units) for name, units in plan.senders.items()}
+        self._cameras = frozenset(plan.cameras)
+        units = {unit for units in self._senders.values() for unit in units}
+        for identity in [identity for identity, peer in self._peers.items() if peer.sender.unit not in units]:
+            del self._peers[identity]
+            self._answers.close(identity)
+        self._mailboxes.keep_only(plan.cameras, plan.priorities)
+
+    # ---- receiving
+
+    def receive(self) -> bool:
+        """Take what has arrived into the mailboxes; True when there is more."""
+        for _ in range(_RECEIVE_AT_ONCE):
+            try:
+                identity, *parts = self.socket.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return False
+            self._hear(identity, parts)
+        return True
+
+    def _hear(self, identity: bytes, parts: list[bytes]) -> None:
+        if parts == [ATTACH]:
+            try:
+                self._attach(identity)
+            except WireError as error:
+                self._refusals.add(error, sender="", counted="refused.attach")
+        elif identity in self._peers:
+            peer = self._peers[identity]
+            try:
+                if parts[:1] == [PASSED] and len(parts) == 2:
+                    self._pass_by(peer, parts[1])
+                else:
+                    self._data(identity, peer, parts)
+            except WireError as error:
+                self._refusals.add(error, sender=peer.sender.unit, counted="dropped.wire")
+
+    def _attach(self, identity: bytes) -> None:
+        """A sender begins, or begins again: whatever is still on the way on its earlier connections is ignored."""
+        sender = Sender.of(identity)
+        if not any(sender.unit in units for units in self._senders.values()):
+            raise WireError(f"{sender.unit!r} wants to send; expected one of: {self._known()}")
+        known = {other: peer.sender for other, peer in self._peers.items() if peer.sender.unit == sender.unit}
+        if any(other > sender for other in known.values()):
+            return  # still on the way from a connection that is over
+        if identity in known:
+            raise WireError(f"{sender.unit} attaches twice on one connection; expected a routing id for each")
+        peer = self._peers[identity] = _Peer(sender)
+        self._answers.open(identity)
+        for other, before in known.items():
+            if before.incarnation == sender.incarnation:
+                peer.gone |= self._peers[other].gone
+            del self._peers[other]
+            self._answers.close(other)
+        lanes = [lane for lane in self._mailboxes.lanes if sender.unit in self._senders.get(lane.edge.name, ())]
+        seen = [(lane, lane.last_stamp) for lane in lanes]
+        hello = [Known(lane.edge.name, lane.camera, lane.finished, last) for lane, last in seen if last]
+        self._send(identity, HELLO, packed_hello(hello))
+
+    def _known(self) -> str:
+        return ", ".join(sorted({unit for units in self._senders.values() for unit in units}))
+
+    def _data(self, identity: bytes, peer: _Peer, parts: list[bytes]) -> None:
+        peer.heard += 1
+        if peer.gap:
+            return
+        if len(parts) != 3 or parts[0] != DATA:
+            raise WireError(f"a message of kind {parts[:1]} in {len(parts)} parts; expected {DATA!r} in 3")
+        head = Head.read(parts[1])
+        if head.n != peer.heard:
+            # ZeroMQ connected again by itself: what was lost must not be overtaken, or it would count as repeated.
+            peer.gap = True
+            self._log.info("message_missing", sender=peer.sender.unit, expected=peer.heard, got=head.n)
+            return
+        try:
+            self._take_in(identity, peer, head, parts[2])
+        except WireError:
+            # Refused for good: sent again it would be no better.
+            self._answers.say(identity, head.n, free=True, done=True)
+            raise
+
+    def _pass_by(self, peer: _Peer, body: bytes) -> None:
+        for passed in read_passed(body):
+            self._check_edge(peer, passed.edge)
+            # What a sender says of one that it does not know to be gone must not hold for the next of that name.
+            if passed.camera in self._cameras:
+                self._mailboxes.pass_by(passed)
+
+    def _check_edge(self, peer: _Peer, edge: str) -> None:
+        if peer.sender.unit not in self._senders.get(edge, ()):
+            raise WireError(f"a message of {peer.sender.unit} on {edge!r}, which is no edge from there to here")
+
+    def _take_in(self, identity: bytes, peer: _Peer, head: Head, body: bytes) -> None:
+        """Put a message into its mailbox, unless it is not new, or its memory is gone."""
+        self._check_edge(peer, head.edge)
+        lane = self._mailboxes.lane(head.edge, head.camera)
+        if lane.knows(head.key):
+            self._repeated(identity, lane, head)
+            return
+        header = read_header(body, lane.types)
+        try:
+            mapping = _mapping(header, peer.mappings)
+        except SegmentGone as error:
+            self._segment_gone(identity, peer, header, error)
+            return
+        received = Received(lane, head.key, header, mapping, [(identity, head.n)], head.deaths, head.tries)
+        if received.intact():
+            self._mailboxes.put(received)
+        else:
+            self._counters.add("dropped.stale", lane.camera)
+            self._answers.say(identity, head.n, free=True, done=True)
+
+    def _segment_gone(self, identity: bytes, peer: _Peer, header: Header, error: SegmentGone) -> None:
+        """Gone with its sender, as a rule, whose successor will say the message again: nothing may overtake it.
+
+        A sender that lives attaches anew. If it tells of the same segment again, somebody has removed the file, and the
+        message is lost: that raises WireError.
+        """
+        assert header.descriptor
+        name = header.descriptor.segment
+        if name in peer.gone:
+            raise WireError(f"{error}, though its owner lives: do not remove files of /dev/shm while a run uses them")
+        self._log.info("segment_gone", sender=peer.sender.unit, error=str(error))
+        peer.gone.add(name)
+        peer.gap = True
+        self._send(identity, AGAIN, b"")
+
+    def _repeated(self, identity: bytes, lane: Lane, head: Head) -> None:
+        self._counters.add("repeated", lane.camera)
+        first = lane.unfinished.get(head.key)
+        if first is None:
+            self._answers.say(identity, head.n, free=True, done=True)
+            return
+        first.origins.append((identity, head.n))
+        if first.freed:
+            self._answers.say(identity, head.n, free=True)
+
+    # ---- taking
+
+    def waiting(self) -> int:
+        """Messages not yet taken."""
+        return self._mailboxes.waiting()
+
+    def has(self, count: int, room: Room) -> bool:
+        """As `Mailboxes.has`."""
+        return self._mailboxes.has(count, room)
+
+    def since(self, most: int, room: Room) -> float | None:
+        """As `Mailboxes.since`."""
+        return self._mailboxes.since(most, room)
+
+    def take(self, most: int, room: Room) -> list[Item]:
+        """As `Mailboxes.take`."""
+        return self._mailboxes.take(most, room)
+
+    def take_left_out(self) -> list[tuple[str, Key]]:
+        """As `Mailboxes.take_left_out`."""
+        return self._mailboxes.take_left_out()
+
+    def take_passed(self, has_in_hand: Callable[[str], bool]) -> list[tuple[str, Key]]:
+        """As `Mailboxes.take_passed`."""
+        return self._mailboxes.take_passed(has_in_hand)
+
+    # ---- signals
+
+    def free(self, item: Item) -> None:
+        """The item's memory is no longer read."""
+        self._answers.free(item)
+
+    def done(self, item: Item) -> None:
+        """All that was made of the item is done."""
+        self._answers.done(item)
+
+    def trying(self, item: Item) -> None:
+        """Say, before it is processed alone, that the item is: should this process die of it, its senders know."""
+        self._answers.trying(item)
+        self.flush()
+
+    def survived(self, item: Item) -> None:
+        """Say that this process did not die of the item."""
+        self._answers.survived(item)
+
+    def _refuse(self, row: Sequence[Received], error: WireError) -> None:
+        edge, camera = row[0].lane.edge, row[0].lane.camera
+        self._refusals.add(error, sender=edge.sender, counted="dropped.wire", camera=camera)
+        for received in row:
+            self._answers.finish(received)
+
+    def flush(self) -> None:
+        """Send the signals that have come together."""
+        for identity, signals in self._answers.take():
+            self._send(identity, SIGNAL, signals.packed())
+
+    def _send(self, identity: bytes, kind: bytes, body: bytes) -> None:
+        # A peer that is gone needs no signal: its successor attaches anew.
+        with contextlib.suppress(zmq.ZMQError):
+            self.socket.send_multipart([identity, kind, body], zmq.NOBLOCK)
+
+    def close(self) -> None:
+        """Close the socket and remove its file."""
+        self.socket.close(0)
+        unlink_socket(self.endpoint)
+
+
+def _mapping(header: Header, mappings: Mappings) -> MappedSegment | None:
+    return mappings.get(header.descriptor.segment) if header.descriptor else None

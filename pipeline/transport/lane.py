@@ -1,0 +1,128 @@
+"""What has come on one edge for one camera, and each message of it until it is done."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pipeline.items import Key
+from pipeline.messages import End, Message, Stamp, Tombstone
+from pipeline.plan import EdgePlan
+from pipeline.shm.mappings import MappedSegment
+from pipeline.transport.protocol import Passed, Sender
+from pipeline.transport.wire import Header, build, read_arrays
+
+
+@dataclass(slots=True, eq=False)
+class Received:
+    """One message in this process, from its arrival until it is done.
+
+    `origins`: the connections that it came on, and its number there: all of them are told what becomes of it.
+    """
+
+    lane: Lane
+    key: Key
+    header: Header
+    mapping: MappedSegment | None
+    origins: list[tuple[bytes, int]]
+    deaths: int = 0
+    tries: int = 0
+    before: Stamp | None = None
+    """The message before it on its lane."""
+    freed: bool = False
+
+    def intact(self) -> bool:
+        """True when the memory that it points at still has its content."""
+        place = self.header.descriptor
+        return self.mapping is None or place is None or self.mapping.holds(place.slot, place.generation)
+
+    @property
+    def incarnation(self) -> int:
+        """Of the process that sent it first."""
+        return Sender.of(self.origins[0][0]).incarnation
+
+    @property
+    def is_end(self) -> bool:
+        return self.header.type == End.TYPE
+
+    @property
+    def is_tombstone(self) -> bool:
+        return self.header.type == Tombstone.TYPE
+
+    @property
+    def is_mark(self) -> bool:
+        return self.is_end or self.is_tombstone
+
+    def message(self) -> Message:
+        """The message with its arrays as views of the sender's memory. Raises WireError."""
+        return build(self.header, self.lane.types, read_arrays(self.header, self.mapping))
+
+
+@dataclass(slots=True, eq=False)
+class Lane:
+    """One edge and camera. `types`: what the edge's port takes, by wire type. `unread`: what is not taken yet."""
+
+    edge: EdgePlan
+    camera: str
+    types: Mapping[str, type[Message]]
+    unread: deque[Received] = field(default_factory=deque)
+    first_key: Key | None = None
+    last_key: Key | None = None
+    last_stamp: Stamp | None = None
+    left_out: Key | None = None
+    """Whatever has a key up to this one and is left out of what comes is done, as its sender says."""
+    passed: Key | None = None
+    """The same, where it is known too which of them is the last that comes."""
+    again: Key | None = None
+    """That one; it comes again or for the first time."""
+    unfinished: dict[Key, Received] = field(default_factory=dict)
+
+    def put(self, received: Received) -> None:
+        """A new message: behind all others, in its camera's order."""
+        received.before = self.last_stamp
+        self.first_key = self.first_key or received.key
+        self.last_key, self.last_stamp = received.key, received.header.stamp
+        self.unfinished[received.key] = received
+        self.unread.append(received)
+
+    def knows(self, key: Key) -> bool:
+        """True where the message with this key has come before."""
+        return self.last_key is not None and key <= self.last_key
+
+    def pass_by(self, said: Passed) -> None:
+        """Its sender says what is done; what an earlier one has said stays true."""
+        self.left_out = max(self.left_out or said.key, said.key)
+        if said.settled:
+            self.passed = max(self.passed or said.key, said.key)
+            self.again = max((known for known in (self.again, said.again) if known), default=None)
+
+    @property
+    def has_all_again(self) -> bool:
+        """True where all has come that its sender has announced."""
+        return self.again is None or (self.last_key is not None and self.again <= self.last_key)
+
+    def is_silent(self, key: Key) -> bool:
+        """True where nothing more comes with a key up to this one."""
+        return self.passed is not None and key <= self.passed and self.has_all_again
+
+    def was_done(self, key: Key) -> bool:
+        """True where a message with this key, which was left out, was done before this process began."""
+        before = self.first_key is not None and key < self.first_key
+        return before or (self.left_out is not None and key <= self.left_out)
+
+    @property
+    def finished(self) -> Stamp | None:
+        """The last message up to which all are done: whoever sends again has to begin behind it."""
+        return self.unfinished[min(self.unfinished)].before if self.unfinished else self.last_stamp
+
+    def overflow(self) -> Received | None:
+        """On an edge that drops: what has to give way, where more than `depth` are unread. It is unread no longer."""
+        if self.edge.policy == "block":
+            return None
+        unread = [received for received in self.unread if not received.is_mark]
+        if len(unread) <= self.edge.depth:
+            return None
+        victim = unread[0] if self.edge.policy == "drop_oldest" else unread[-1]
+        self.unread.remove(victim)
+        return victim

@@ -1,0 +1,232 @@
+"""What has come for one camera and is not taken yet, on all edges of a process.
+
+    lanes --merged by key----------------------> taken
+    lanes --joined by frame, as they come--> ready --> taken
+
+What waits may give way to something newer as long as it waits: on edges that drop, a message stays in its lane until it
+is taken, and of the rows of a join only the newest are kept. Merges and joins are those of `pipeline.execution.join`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from pipeline.errors import WireError
+from pipeline.execution.join import Join, Matched, merged_in_order, merged_key
+from pipeline.items import Item, Key
+from pipeline.messages import Tombstone
+from pipeline.monitoring.metrics import Counters
+from pipeline.plan import EdgePlan
+from pipeline.transport.lane import Lane, Received
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """What becomes of messages that are not handed out. `finish` is called with what gives way to a newer message,
+    `refuse` with what belongs together and cannot be believed."""
+
+    counters: Counters
+    finish: Callable[[Received], None]
+    refuse: Callable[[Sequence[Received], WireError], None]
+
+
+class Mailbox:
+    """One camera's. `edges`: all that lead here. `successor`: see `Mailboxes`."""
+
+    def __init__(self, camera: str, edges: Sequence[EdgePlan], gone: Gone, *, successor: bool) -> None:
+        self.lanes: list[Lane] = []
+        self._camera = camera
+        self._edges = edges
+        self._gone = gone
+        self._successor = successor
+        self._in_order = merged_in_order(edges)
+        self._drops = not any(edge.policy == "block" for edge in edges)
+        self._ready: deque[Item] = deque()
+        ports = tuple(edge.port for edge in edges if edge.port)
+        self._join = Join[Received](ports, lambda r: r.is_end, lambda r: r.is_tombstone) if ports else None
+
+    def put(self, received: Received) -> None:
+        """A message that is new on its lane; on edges that drop, another one may have to go."""
+        lane = received.lane
+        lane.put(received)
+        if self._join is not None:
+            self._join_all(self._join)
+            return
+        victim = lane.overflow()
+        if victim:
+            self._drop(lane.edge, [victim])
+
+    def settle(self) -> None:
+        """A sender has said what is done: who waited for that need not wait."""
+        if self._join is not None:
+            self._join_all(self._join)
+
+    def left_out(self) -> Key | None:
+        """Up to which key all that does not come is done, where that is known of all lanes."""
+        return self._lowest((lane, lane.left_out) for lane in self.lanes)
+
+    def passed(self) -> Key | None:
+        """Up to which key all is taken, or was done before, where that is more than what was taken tells."""
+        if self.waiting or not all(lane.has_all_again for lane in self.lanes):
+            return None
+        return self._lowest((lane, lane.passed) for lane in self.lanes)
+
+    def _lowest(self, said: Iterable[tuple[Lane, Key | None]]) -> Key | None:
+        """Of what the senders on all edges have said; None where one has said nothing."""
+        known = [merged_key(key, lane.edge, self._edges) for lane, key in said if key]
+        return min(known) if len(known) == len(self._edges) else None
+
+    def _drop(self, edge: EdgePlan, row: Sequence[Received]) -> None:
+        self._gone.counters.add(edge.overflow, self._camera)
+        for received in row:
+            self._gone.finish(received)
+
+    # ---- taking
+
+    @property
+    def waiting(self) -> int:
+        """Messages not yet taken, alone or in rows."""
+        known = sum(len(lane.unread) for lane in self.lanes) + sum(len(item.received) for item in self._ready)
+        return known + (len(self._join) if self._join is not None else 0)
+
+    @property
+    def empty(self) -> bool:
+        """True where there is nothing that can be taken."""
+        if not self._ready:
+            self._settle()
+        if self._ready:
+            return False
+        lane = None if self._join is not None else self._next_lane()
+        return lane is None or lane.unread[0].is_end
+
+    def __len__(self) -> int:
+        """How many items can be taken. Of a merge only the first is sure: the others may have to wait."""
+        return 0 if self.empty else len(self._ready) + sum(len(lane.unread) for lane in self.lanes)
+
+    @property
+    def alone(self) -> bool:
+        """True where what is next is to be handed out alone: a mark, or what processes have died with."""
+        if not self._ready:
+            self._settle()
+        return bool(self._ready) and (self._ready[0].is_mark or self._ready[0].suspect)
+
+    def pop(self) -> Item | None:
+        """The next item, None where there is none."""
+        while not self._ready and self._merge_next():
+            pass
+        return self._ready.popleft() if self._ready else None
+
+    def _settle(self) -> None:
+        """Make what is next `ready`, where nothing newer can take its place."""
+        while not self._ready and (lane := self._next_lane()):
+            if not (lane.edge.policy == "block" or lane.unread[0].is_mark) or not self._merge_next():
+                return
+
+    # ---- merging
+
+    def _next_lane(self) -> Lane | None:
+        """The lane with the lowest message; None where it is not known yet which one that is."""
+        if len(self._edges) == 1:
+            return self.lanes[0] if self.lanes[0].unread else None
+        lanes = [lane for lane in self.lanes if lane.unread]
+        if not lanes:
+            return None
+        lowest = min(lanes, key=lambda lane: (lane.unread[0].key, self._edges.index(lane.edge)))
+        if self._in_order and not self._all_others_are_silent(lanes, lowest.unread[0].key):
+            return None  # what comes late on the other lane may belong before
+        return lowest
+
+    def _all_others_are_silent(self, lanes: Collection[Lane], key: Key) -> bool:
+        """True where nothing comes with a key up to this one but on these lanes."""
+        others = [lane for lane in self.lanes if lane not in lanes]
+        return len(self.lanes) == len(self._edges) and all(lane.is_silent(key) for lane in others)
+
+    def _merge_next(self) -> bool:
+        """Move the lowest message to `ready`, unless it cannot be believed; False where none can be moved yet."""
+        lane = self._next_lane()
+        if lane is None:
+            return False
+        if lane.unread[0].is_end:
+            return self._merge_ends()
+        received = lane.unread.popleft()
+        self._append([received], partial(self._merged, received))
+        return True
+
+    def _merged(self, received: Received) -> Item:
+        lane = received.lane
+        key = merged_key(received.key, lane.edge, self._edges)
+        message = received.message()
+        known = (received.deaths, received.tries, received.incarnation)
+        return Item(self._camera, key, message, lane.edge.sender, (received,), *known)
+
+    def _merge_ends(self) -> bool:
+        """A camera has ended when all of its lanes have."""
+        ended = [lane for lane in self.lanes if lane.unread and lane.unread[0].is_end]
+        if not self._all_others_are_silent(ended, ended[0].unread[0].key):
+            return False
+        ends = [lane.unread.popleft() for lane in ended]
+        self._append(ends, partial(self._ended, ends))
+        return True
+
+    def _ended(self, ends: Sequence[Received]) -> Item:
+        return Item(self._camera, ends[0].key, ends[0].message(), "", tuple(ends))
+
+    # ---- joining
+
+    def _join_all(self, join: Join[Received]) -> None:
+        """Feed the join with what has come, and move what comes out of it to `ready`."""
+        for lane in self.lanes:
+            while lane.unread:
+                received = lane.unread.popleft()
+                join.push(lane.edge.port, received.key, received)
+        for matched in join.matched(self._is_silent):
+            self._append(list(matched.row.values()), partial(self._joined, matched))
+            if self._drops:
+                self._drop_rows()
+
+    def _drop_rows(self) -> None:
+        """Of whole rows, keep as many as the least deep edge may hold messages: by default the newest alone."""
+        rows = [item for item in self._ready if not item.is_mark]
+        if len(rows) > min(edge.depth for edge in self._edges):
+            newest_goes = all(edge.policy == "drop_newest" for edge in self._edges)
+            victim = rows[-1] if newest_goes else rows[0]
+            self._ready.remove(victim)
+            self._drop(self._edges[0], [held for held in victim.received if isinstance(held, Received)])
+
+    def _joined(self, matched: Matched[Received]) -> Item:
+        row = tuple(matched.row.values())
+        if matched.kind == "end":
+            return self._ended(row)
+        if matched.kind == "joined":
+            payload = {port: received.message() for port, received in matched.row.items()}
+            deaths, tries = max(received.deaths for received in row), max(received.tries for received in row)
+            return Item(self._camera, matched.key, payload, "", row, deaths, tries)
+        stamp = matched.first.header.stamp
+        if matched.kind == "unpaired":
+            if self._was_done(matched):
+                self._gone.counters.add("repeated", self._camera)
+                return Item(self._camera, matched.key, Tombstone(stamp), "", row)
+            # Where an edge drops, the partner has been counted where it was dropped.
+            blocking = all(edge.policy == "block" for edge in self._edges)
+            self._gone.counters.add("dropped.unpaired" if blocking else "skipped.unpaired", self._camera)
+        return Item(self._camera, matched.key, matched.tombstone(stamp), "", row)
+
+    def _was_done(self, matched: Matched[Received]) -> bool:
+        """True where a partner is missing because its sender had heard that the row was done; others had not yet."""
+        missing = [lane for lane in self.lanes if lane.edge.port not in matched.row]
+        return self._successor and any(lane.was_done(matched.key) for lane in missing)
+
+    def _is_silent(self, port: str, key: Key) -> bool:
+        return any(lane.is_silent(key) for lane in self.lanes if lane.edge.port == port)
+
+    def _append(self, row: Sequence[Received], make: Callable[[], Item]) -> None:
+        """Put what `make` builds of `row` behind what is ready; what cannot be built is refused."""
+        try:
+            item = make()
+        except WireError as error:
+            self._gone.refuse(row, error)
+        else:
+            self._ready.append(item)

@@ -1,0 +1,183 @@
+"""What has come to a process and is not taken yet: a mailbox for each camera, with a lane for each edge.
+
+    mailboxes --whoever is due (`pipeline.transport.shares`)--> items of a batch
+
+Knows nothing of sockets.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from pipeline.items import Item, Key
+from pipeline.messages import MARKS, Message
+from pipeline.plan import EdgePlan
+from pipeline.transport.lane import Lane, Received
+from pipeline.transport.mailbox import Gone, Mailbox
+from pipeline.transport.protocol import Passed
+from pipeline.transport.shares import Rank, Shares
+from pipeline.transport.wire import types_for
+
+Room = Callable[[str], int]
+"""Camera -> how many of its items may be taken now."""
+
+
+class Mailboxes:
+    """All mailboxes of a process.
+
+    `accepted`: edge name -> the message types of its port. `gone`: what becomes of messages that are not handed out.
+    `priorities`: camera -> its weight, 1 where none is given. `successor`: this process takes the place of one that
+    died, and its senders go on behind what that one was done with, as far as each of them had heard. `clock`: in
+    seconds.
+    """
+
+    def __init__(
+        self,
+        edges: Sequence[EdgePlan],
+        accepted: Mapping[str, Iterable[type[Message]]],
+        gone: Gone,
+        *,
+        priorities: Mapping[str, int] | None = None,
+        successor: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._edges = {edge.name: edge for edge in edges}
+        self._all_tell = all(edge.policy == "block" for edge in edges)
+        self._types = {name: types_for([*types, *MARKS]) for name, types in accepted.items()}
+        self._gone = gone
+        self._successor = successor
+        self._clock = clock
+        self._shares = Shares(priorities or {})
+        self._lanes: dict[tuple[str, str], Lane] = {}
+        self._mailboxes: dict[str, Mailbox] = {}
+        self._left_out: set[str] = set()
+        self._passed: set[str] = set()
+        self._since: dict[str, float] = {}
+        """Camera -> since when it has had something to take, without a break; in the order of that."""
+
+    @property
+    def lanes(self) -> Iterable[Lane]:
+        """All that something has come on."""
+        return self._lanes.values()
+
+    def lane(self, edge_name: str, camera: str) -> Lane:
+        """The lane of an edge and camera, made when it is first needed."""
+        lane = self._lanes.get((edge_name, camera))
+        if lane is None:
+            lane = self._lanes[edge_name, camera] = Lane(self._edges[edge_name], camera, self._types[edge_name])
+            if camera not in self._mailboxes:
+                edges = list(self._edges.values())
+                self._mailboxes[camera] = Mailbox(camera, edges, self._gone, successor=self._successor)
+            self._mailboxes[camera].lanes.append(lane)
+        return lane
+
+    def put(self, received: Received) -> None:
+        """A message that is new on its lane; on edges that drop, another one may have to go."""
+        camera = received.lane.camera
+        self._mailboxes[camera].put(received)
+        self._settled(camera)
+
+    def pass_by(self, passed: Passed) -> None:
+        """A sender says what is done and does not come: who waited for that need not wait."""
+        self.lane(passed.edge, passed.camera).pass_by(passed)
+        self._mailboxes[passed.camera].settle()
+        self._settled(passed.camera)
+        # Looked at each turn: not before all senders have spoken, and where an edge drops they never do.
+        if self._all_tell and self._mailboxes[passed.camera].left_out():
+            self._left_out.add(passed.camera)
+            self._passed.add(passed.camera)
+
+    def _settled(self, camera: str) -> None:
+        if camera not in self._since and not self._mailboxes[camera].empty:
+            self._since[camera] = self._clock()
+
+    def take_left_out(self) -> list[tuple[str, Key]]:
+        """Cameras of which it is known up to which key what does not come is done; told anew when a sender has spoken.
+
+        Take it before anything that comes behind: whoever reads what is made of that has to know it first.
+        """
+        told = [(camera, key) for camera in self._left_out if (key := self._mailboxes[camera].left_out())]
+        self._left_out.clear()
+        return told
+
+    def take_passed(self, has_in_hand: Callable[[str], bool]) -> list[tuple[str, Key]]:
+        """Cameras of which all is taken up to a key that their senders have passed; each is told once.
+
+        `has_in_hand`: of which something was taken, and what is made of it has not been sent on.
+        """
+        settled = [camera for camera in self._passed if not has_in_hand(camera)]
+        told = [(camera, key) for camera in settled if (key := self._mailboxes[camera].passed())]
+        self._passed.difference_update(camera for camera, _ in told)
+        return told
+
+    def waiting(self) -> int:
+        """Messages not yet taken."""
+        return sum(mailbox.waiting for mailbox in self._mailboxes.values())
+
+    def keep_only(self, cameras: Collection[str], priorities: Mapping[str, int]) -> None:
+        """Forget all of the other cameras: everything of theirs is done. Those that stay have these weights."""
+        self._shares.follow(priorities)
+        for camera in [camera for camera in self._mailboxes if camera not in cameras]:
+            for lane in self._mailboxes.pop(camera).lanes:
+                del self._lanes[lane.edge.name, camera]
+            self._since.pop(camera, None)
+            self._left_out.discard(camera)
+            self._passed.discard(camera)
+            self._shares.forget(camera)
+
+    # ---- taking
+
+    def since(self, most: int, room: Room) -> float | None:
+        """Since when something waits for the rest of a batch of `most`; None where nothing has to wait.
+
+        That is where there is nothing to take, a whole batch, or what is handed out alone.
+        """
+        waiting = [camera for camera in self._since if room(camera) > 0]
+        if not waiting or self.has(most, room) or any(self._mailboxes[camera].alone for camera in waiting):
+            return None
+        return min(self._since[camera] for camera in waiting)
+
+    def has(self, count: int, room: Room) -> bool:
+        """Whether so many items can be taken."""
+        for camera in self._since:
+            count -= max(0, min(room(camera), len(self._mailboxes[camera])))
+            if count <= 0:
+                return True
+        return False
+
+    def take(self, most: int, room: Room) -> list[Item]:
+        """Up to `most` items, of each camera at most `room(camera)`; where not all get in, whoever is due first.
+
+        A mark is handed out alone, before all else, and so is what processes have died with.
+        """
+        due = []
+        for camera in self._since:
+            if (left := room(camera)) > 0:
+                if self._mailboxes[camera].alone:
+                    item = self._pop(camera)
+                    return [item] if item else []
+                due.append((self._shares.rank(camera), camera, left))
+        heapq.heapify(due)
+        return self._take_due(most, due)
+
+    def _take_due(self, most: int, due: list[tuple[Rank, str, int]]) -> list[Item]:
+        items: list[Item] = []
+        while due and len(items) < most:
+            _, camera, left = heapq.heappop(due)
+            item = self._pop(camera)
+            if item is None:
+                continue
+            items.append(item)
+            self._shares.charge(camera)
+            if left > 1 and camera in self._since and not self._mailboxes[camera].alone:
+                heapq.heappush(due, (self._shares.rank(camera), camera, left - 1))
+        return items
+
+    def _pop(self, camera: str) -> Item | None:
+        mailbox = self._mailboxes[camera]
+        item = mailbox.pop()
+        if mailbox.empty:
+            self._since.pop(camera, None)
+        return item

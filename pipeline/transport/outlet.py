@@ -1,0 +1,278 @@
+"""The sending side of a process: who reads what, and the connections to those who do.
+
+`pipeline.transport.custody` keeps what a reader has not done, `pipeline.transport.protocol` says what travels. A reader
+that starts again has a new endpoint; a connection that is lost while the reader lives is made anew. Either way the
+reader says hello, and gets again what it has not done.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import zmq
+
+from pipeline.errors import WireError
+from pipeline.items import Key
+from pipeline.messages import MARKS, End, Message, Stamp
+from pipeline.monitoring.metrics import Counters
+from pipeline.plan import EdgePlan
+from pipeline.shm.slots import SlotRing
+from pipeline.stage import Logger
+from pipeline.transport.connection import Connection
+from pipeline.transport.custody import Custody, Delivery, Queue, Ticket
+from pipeline.transport.protocol import (
+    AGAIN,
+    DATA,
+    HELLO,
+    PASSED,
+    SIGNAL,
+    Head,
+    Known,
+    Passed,
+    Sender,
+    Signals,
+    packed_passed,
+    read_hello,
+)
+from pipeline.transport.refusals import Refusals
+from pipeline.transport.wire import encode
+
+_RECEIVE_AT_ONCE = 256
+_AGAIN_S = 1.0
+
+
+@dataclass(slots=True, eq=False)
+class _Link:
+    """One reading process. `greeted`: the endpoint that has said hello; `attached_at`: when the connection was made."""
+
+    unit: str
+    custody: Custody
+    endpoint: str = ""
+    greeted: str = ""
+    connection: Connection | None = None
+    connections: int = 0
+    attached_at: float = 0.0
+
+
+class Outlet:
+    """All outgoing edges of a process. `routes`: edge name -> camera -> unit that reads it."""
+
+    def __init__(
+        self,
+        *,
+        unit: str,
+        incarnation: int,
+        edges: Sequence[EdgePlan],
+        routes: Mapping[str, Mapping[str, str]],
+        ring: SlotRing,
+        counters: Counters,
+        poller: zmq.Poller,
+        log: Logger,
+    ) -> None:
+        self._unit = unit
+        self._incarnation = incarnation
+        self._ring = ring
+        self._poller = poller
+        self._log = log
+        self._refusals = Refusals(counters, log)
+        self._links: dict[str, _Link] = {}
+        self._by_camera: dict[str, list[Queue]] = {}
+        self._routes: dict[tuple[str, str], tuple[_Link, Queue]] = {}
+        self._known: dict[tuple[str, str], Known] = {}
+        self._edges = edges
+        self._counters = counters
+        self.revise(routes)
+
+    def revise(self, routes: Mapping[str, Mapping[str, str]]) -> None:
+        """From now on what leaves goes by these; a camera that is no longer in them has nothing left on its way."""
+        wanted = {
+            (edge.name, camera): (edge, reader) for edge in self._edges for camera, reader in routes[edge.name].items()
+        }
+        for place in self._routes.keys() - wanted.keys():
+            self._drop(place)
+        for place in wanted.keys() - self._routes.keys():
+            edge, reader = wanted[place]
+            link = self._links.setdefault(reader, _Link(reader, Custody(self._counters, self._ring.release)))
+            queue = link.custody.queue(edge, place[1])
+            self._by_camera.setdefault(place[1], []).append(queue)
+            self._routes[place] = (link, queue)
+
+    def _drop(self, place: tuple[str, str]) -> None:
+        link, queue = self._routes.pop(place)
+        link.custody.drop(queue)
+        self._known.pop(place, None)
+        self._by_camera[place[1]].remove(queue)
+        if not self._by_camera[place[1]]:
+            del self._by_camera[place[1]]
+
+    # ---- readers come and go
+
+    def connect(self, endpoints: Mapping[str, str]) -> None:
+        """The readers' present endpoints, by unit; a new one means a new incarnation, to be told everything again."""
+        for unit, endpoint in endpoints.items():
+            link = self._links.get(unit)
+            if link is not None and link.endpoint != endpoint:
+                link.endpoint = endpoint
+                self._attach(link)
+
+    def _attach(self, link: _Link) -> None:
+        self._detach(link)
+        link.connections += 1
+        link.attached_at = time.monotonic()
+        sender = Sender(self._unit, self._incarnation, link.connections)
+        link.connection = Connection(link.endpoint, sender, self._poller)
+
+    def _detach(self, link: _Link) -> None:
+        link.custody.pause()
+        if link.connection is not None:
+            link.connection.close()
+            link.connection = None
+
+    def _attach_again(self, link: _Link) -> None:
+        """At most once a second: a reader that cannot bear what it is sent would otherwise be tried without end."""
+        if link.endpoint and time.monotonic() >= link.attached_at + _AGAIN_S:
+            self._attach(link)
+
+    @property
+    def attached(self) -> bool:
+        """True when every reader has said hello to this process."""
+        return all(link.custody.attached for link in self._links.values())
+
+    def _hello(self, link: _Link, connection: Connection, body: bytes) -> None:
+        known = {(row.edge, row.camera): row for row in read_hello(body)}
+        for place in [place for place, (other, _) in self._routes.items() if other is link]:
+            self._known.pop(place, None)
+            if place in known:
+                self._known[place] = known[place]
+        same_reader = link.greeted == link.endpoint
+        link.greeted = link.endpoint
+        # First: what comes again has holes where something was done of which another sender may not have heard.
+        _tell(connection, link.custody.passed())
+        again = link.custody.begin(partial(_send, connection), same_reader=same_reader)
+        if same_reader:
+            self._log.warning("attached_again", reader=link.unit, messages=again)
+
+    def done_by_all(self, camera: str) -> Stamp | None:
+        """The frame of a camera up to which every reader is done, None where one of them has finished none."""
+        known = [self._known.get(place) for place in self._routes if place[1] == camera]
+        done = [row.done for row in known if row is not None and row.done is not None]
+        return min(done, key=lambda stamp: stamp.place) if done and len(done) == len(known) else None
+
+    def seen_by_any(self, camera: str) -> Stamp | None:
+        """The last frame of a camera that any reader had when it said hello."""
+        seen = [row.seen for (_, other), row in self._known.items() if other == camera]
+        return max(seen, key=lambda stamp: stamp.place, default=None)
+
+    # ---- sending
+
+    def blocked(self, camera: str) -> bool:
+        """True while something of this camera waits on an edge that must not lose it."""
+        return any(queue.blocked for queue in self._by_camera.get(camera, ()))
+
+    def submit(self, edges: Sequence[EdgePlan], camera: str, key: Key, message: Message, ticket: Ticket | None) -> None:
+        """Send a message on these edges as soon as there is credit; `ticket` hears when it is done.
+
+        Raises BadItem where there is no memory for it.
+        """
+        if not edges:
+            return
+        encoded = encode(message, self._ring)
+        for edge in edges:
+            link, queue = self._routes[edge.name, camera]
+            counted = ticket if edge.policy == "block" or isinstance(message, End) else None
+            if encoded.slot:
+                self._ring.keep(encoded.slot)
+            if counted:
+                counted.opened()
+            link.custody.submit(Delivery(queue, key, encoded.body, encoded.slot, counted, isinstance(message, MARKS)))
+        if encoded.slot:
+            self._ring.release(encoded.slot)
+
+    def pass_by(self, cameras: Iterable[tuple[str, Mapping[str, Key]]], *, settled: bool) -> None:
+        """All of each camera that has keys up to these, by edge, and is left out was done before: the readers hear it.
+
+        `settled`: and the rest of them has been submitted. Only a reader that took a dead process's place has to be
+        told: others see it from what comes.
+        """
+        links = {}
+        for camera, keys in cameras:
+            for edge in keys.keys() & {queue.edge.name for queue in self._by_camera.get(camera, ())}:
+                link, queue = self._routes[edge, camera]
+                link.custody.pass_by(queue, keys[edge], settled=settled)
+                links[link.unit] = link
+        for link in links.values():
+            if link.connection is not None and link.custody.attached:
+                _tell(link.connection, link.custody.news())
+
+    # ---- hearing
+
+    def receive(self, ready: Collection[object]) -> bool:
+        """Hear what the readers say whose sockets are `ready`; True when there is more to hear."""
+        more = [self._look_after(link, ready) for link in self._links.values()]
+        return any(more)
+
+    def _look_after(self, link: _Link, ready: Collection[object]) -> bool:
+        connection = link.connection
+        if connection is None:
+            self._attach_again(link)
+            return False
+        if connection.socket in ready and self._hear_all(link, connection):
+            return True
+        if connection.lost(ready):
+            self._detach(link)
+            self._attach_again(link)
+        return False
+
+    def _hear_all(self, link: _Link, connection: Connection) -> bool:
+        for _ in range(_RECEIVE_AT_ONCE):
+            parts = connection.receive()
+            if parts is None:
+                return False
+            try:
+                self._hear(link, connection, parts)
+            except WireError as error:
+                self._refusals.add(error, sender=link.unit, counted="refused.signal")
+        return True
+
+    def _hear(self, link: _Link, connection: Connection, parts: Sequence[bytes]) -> None:
+        kind = parts[0] if len(parts) == 2 else b""
+        if kind == HELLO and not link.custody.attached:
+            self._hello(link, connection, parts[1])
+        elif kind == SIGNAL and link.custody.attached:
+            link.custody.hear(Signals.read(parts[1]))
+        elif kind == AGAIN:
+            connection.give_up()
+        else:
+            expected = SIGNAL if link.custody.attached else HELLO
+            raise WireError(f"a message of kind {parts[0][:8]!r} in {len(parts)} parts; expected {expected!r} in 2")
+
+    # ---- looking
+
+    @property
+    def in_custody(self) -> int:
+        """Messages sent or waiting that are not done."""
+        return sum(len(link.custody) for link in self._links.values())
+
+    def room(self, edge_name: str, camera: str) -> int:
+        """How many more messages this edge takes now without letting one wait."""
+        link, queue = self._routes[edge_name, camera]
+        return max(0, queue.credits - len(queue.waiting)) if link.custody.attached else 0
+
+    def close(self) -> None:
+        """Close the connections; what is in custody stays unsaid."""
+        for link in self._links.values():
+            self._detach(link)
+
+
+def _tell(connection: Connection, passed: Sequence[Passed]) -> None:
+    if passed:
+        connection.send(PASSED, packed_passed(passed))
+
+
+def _send(connection: Connection, n: int, delivery: Delivery) -> None:
+    queue = delivery.queue
+    head = Head(n, queue.edge.name, queue.camera, delivery.key, delivery.deaths, delivery.tries)
+    connection.send(DATA, head.packed(), delivery.body)

@@ -1,0 +1,173 @@
+"""What a sender and a reader say to each other, and how they know each other.
+
+    sender                                        reader
+      |------ A  attach ------------------------->|    its first word on a connection
+      |<----- H  hello: of each (edge, camera) the stamp up to which all is done, and that of the last one seen
+      |------ P  passed: of each (edge, camera) the key up to which all is done that is left out of what follows
+      |------ D  n, edge, camera, key, deaths, tries | message
+      |<----- S  [free n...], [done n...], [tried n | 0: survived...]
+      |<----- G  again: attach anew, this connection is no longer believed
+
+A sender's routing id is `unit#incarnation#connection`: ZeroMQ puts it in front of whatever the sender says, so it is
+not said again. Every connection has its own id and counts its messages from 1. So what is still on the way on an
+earlier one is told from what comes on this one, and a number that is missed out means that ZeroMQ lost something.
+
+What is received is checked here; whatever breaks the format raises WireError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from pipeline.errors import WireError
+from pipeline.items import Key
+from pipeline.messages import Stamp
+from pipeline.transport.wire import pack, unpack
+
+ATTACH, HELLO, PASSED, DATA, SIGNAL, AGAIN = b"A", b"H", b"P", b"D", b"S", b"G"
+
+
+class Known(NamedTuple):
+    """What a reader knows of an edge and camera: up to `done` all is done, `seen` is the last that has come."""
+
+    edge: str
+    camera: str
+    done: Stamp | None
+    seen: Stamp
+
+
+class Passed(NamedTuple):
+    """What a sender says of an edge and camera, to a reader that may not know it.
+
+    Whatever has a key up to `key` and is left out is done. `again` is the key of the last of them that comes; a sender
+    that has not taken all of them itself does not know that yet, and says that it is not `settled`.
+    """
+
+    edge: str
+    camera: str
+    key: Key
+    again: Key | None
+    settled: bool
+
+
+class Sender(NamedTuple):
+    """One connection of one incarnation of a sending process. Later ones compare higher."""
+
+    unit: str
+    incarnation: int
+    connection: int
+
+    def routing_id(self) -> bytes:
+        """As ZeroMQ carries it."""
+        return f"{self.unit}#{self.incarnation}#{self.connection}".encode()
+
+    @classmethod
+    def of(cls, routing_id: bytes) -> Sender:
+        """The inverse of `routing_id`. Raises WireError."""
+        try:
+            unit, incarnation, connection = routing_id.decode().rsplit("#", 2)
+            return cls(unit, int(incarnation), int(connection))
+        except ValueError:
+            raise WireError(
+                f"a routing id {routing_id[:64]!r}; expected unit#incarnation#connection: no process of this run"
+            ) from None
+
+
+class Head(NamedTuple):
+    """Part 1 of a data message: who gets it, and its place in the camera's order."""
+
+    n: int
+    edge: str
+    camera: str
+    key: Key
+    deaths: int
+    tries: int
+
+    def packed(self) -> bytes:
+        """As it travels."""
+        return pack([self.n, self.edge, self.camera, *self.key.plain(), self.deaths, self.tries])
+
+    @classmethod
+    def read(cls, body: bytes) -> Head:
+        """The inverse of `packed`. Raises WireError."""
+        values = unpack(body)
+        try:
+            n, edge, camera, epoch, seq, part, deaths, tries = values
+            key = Key.of(epoch, seq, part)
+        except (ValueError, TypeError):
+            raise WireError(f"a data message headed {values!r:.100}; expected 8 values, three of them a key") from None
+        if not (_are(int, (n, deaths, tries)) and _are(str, (edge, camera))):
+            raise WireError(f"a data message headed {values!r:.100}; expected n, edge, camera, key, deaths, tries")
+        return cls(n, edge, camera, key, deaths, tries)
+
+
+class Signals(NamedTuple):
+    """What a reader says of the messages that it got on one connection, by their numbers. A `tried` 0: survived."""
+
+    freed: list[int]
+    done: list[int]
+    tried: list[int]
+
+    def packed(self) -> bytes:
+        """As they travel."""
+        return pack(self)
+
+    @classmethod
+    def read(cls, body: bytes) -> Signals:
+        """The inverse of `packed`. Raises WireError."""
+        values = unpack(body)
+        try:
+            freed, done, tried = values
+            numbers = [*freed, *done, *tried]
+        except (ValueError, TypeError):
+            raise WireError(f"signals {values!r:.100}; expected three lists of numbers") from None
+        if not (_are(list, values) and _are(int, numbers)):
+            raise WireError(f"signals {values!r:.100}; expected three lists of numbers")
+        return cls(freed, done, tried)
+
+
+def packed_hello(known: Iterable[Known]) -> bytes:
+    """A reader's answer to an attach, as it travels."""
+    return pack(list(known))
+
+
+def read_hello(body: bytes) -> list[Known]:
+    """The inverse of `packed_hello`. Raises WireError."""
+    rows = unpack(body)
+    try:
+        known = [Known(edge, camera, _stamp(done), Stamp.from_wire(seen)) for edge, camera, done, seen in rows]
+    except (ValueError, TypeError) as error:
+        raise WireError(f"a hello {rows!r:.100}; expected rows of edge, camera, two stamps: {error}") from None
+    if not isinstance(rows, list) or not all(_are(str, row[:2]) for row in known):
+        raise WireError(f"a hello {rows!r:.100}; expected a list of rows that begin with the names of edge and camera")
+    return known
+
+
+def packed_passed(passed: Iterable[Passed]) -> bytes:
+    """What a sender says of what is done, as it travels."""
+    return pack([[p.edge, p.camera, p.key.plain(), p.again and p.again.plain(), p.settled] for p in passed])
+
+
+def read_passed(body: bytes) -> list[Passed]:
+    """The inverse of `packed_passed`. Raises WireError."""
+    rows = unpack(body)
+    try:
+        passed = [
+            Passed(edge, camera, Key.of(*key), None if again is None else Key.of(*again), settled)
+            for edge, camera, key, again, settled in rows
+        ]
+    except (ValueError, TypeError):
+        raise WireError(f"what is passed: {rows!r:.100}; expected rows of edge, camera, two keys, settled") from None
+    said = isinstance(rows, list) and _are(bool, [row.settled for row in passed])
+    if not (said and all(_are(str, row[:2]) for row in passed)):
+        raise WireError(f"what is passed: {rows!r:.100}; expected a list of rows of two names, two keys, true or false")
+    return passed
+
+
+def _stamp(values: Any) -> Stamp | None:
+    return None if values is None else Stamp.from_wire(values)
+
+
+def _are(wanted: type[Any], values: Iterable[Any]) -> bool:
+    return all(isinstance(value, wanted) for value in values)

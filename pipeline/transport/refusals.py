@@ -1,0 +1,26 @@
+"""Messages that are not believed: every one is counted, each kind is told once."""
+
+from __future__ import annotations
+
+from pipeline.errors import WireError
+from pipeline.monitoring.metrics import Counters
+from pipeline.stage import Logger
+
+_MOST_TOLD = 20
+
+
+class Refusals:
+    """Of one process, or one side of it. `sender` in the log is who said it."""
+
+    def __init__(self, counters: Counters, log: Logger) -> None:
+        self._counters = counters
+        self._log = log
+        self._told: set[tuple[str, str]] = set()
+
+    def add(self, error: WireError, *, sender: str, counted: str, camera: str = "") -> None:
+        """Count a message under `counted`; the first of its kind is told: who is wrong is wrong for ever."""
+        self._counters.add(counted, camera)
+        kind = (sender, str(error))
+        if kind not in self._told and len(self._told) < _MOST_TOLD:
+            self._told.add(kind)
+            self._log.error("message_refused", sender=sender, error=str(error))

@@ -1,0 +1,199 @@
+"""Messages as bytes. msgpack for the header, raw little-endian arrays beside it or in a slot; never pickle.
+
+A data message has two parts, so that the second is made once however many readers it goes to:
+
+    part 1   its head (`protocol.Head`)                             who gets it, and its place in the camera's order
+    part 2   type, version, stamp, fields, descriptor | nil,      what it is
+             [[name, dtype, shape, bytes | offset in the slot]...]
+
+Everything received is bounded and checked before it is believed; what breaks a bound raises WireError.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgpack
+import numpy as np
+
+from pipeline.errors import BadItem, WireError
+from pipeline.messages import Array, Message, Stamp, frozen
+from pipeline.shm.mappings import MappedSegment
+from pipeline.shm.segments import ALIGN, Descriptor
+from pipeline.shm.slots import Slot, SlotRing
+
+MAX_PART = 4 << 20
+INLINE_BYTES = 16 << 10
+MAX_ARRAYS = 64
+MAX_DIMS = 8
+_DTYPES = {
+    dtype: np.dtype(dtype)
+    for dtype in ("|b1", "|u1", "|i1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8", "<f2", "<f4", "<f8")
+}
+
+
+def pack(value: Any) -> bytes:
+    """Plain values as msgpack. Names of files that are no UTF-8 travel as Python holds them."""
+    return bytes(msgpack.packb(value, unicode_errors="surrogatepass"))
+
+
+def unpack(data: bytes) -> Any:
+    """Plain values from msgpack, bounded. Raises WireError."""
+    if len(data) > MAX_PART:
+        raise WireError(f"a message of {len(data)} bytes; at most {MAX_PART} are accepted")
+    try:
+        return msgpack.unpackb(data, use_list=True, strict_map_key=False, unicode_errors="surrogatepass")
+    except (ValueError, TypeError, msgpack.exceptions.UnpackException) as error:
+        raise WireError(f"a message that is not msgpack: {error}") from None
+
+
+@dataclass(slots=True)
+class Encoded:
+    """A message ready to be sent, and the slot that holds its large arrays."""
+
+    body: bytes
+    slot: Slot | None
+
+
+def encode(message: Message, ring: SlotRing) -> Encoded:
+    """Part 2 of a message. Large arrays that do not lie in a slot of `ring` yet are copied into a new one.
+
+    The caller owns one reference to the returned slot.
+    """
+    arrays = {name: np.ascontiguousarray(array) for name, array in message.arrays().items()}
+    slot, offsets = _place(arrays, ring)
+    rows = [
+        [name, array.dtype.str, array.shape, offsets[name] if name in offsets else array.tobytes()]
+        for name, array in arrays.items()
+    ]
+    body = pack(
+        [
+            message.TYPE,
+            message.VERSION,
+            message.stamp,
+            dict(message.fields()),
+            slot.descriptor if slot and offsets else None,
+            rows,
+        ]
+    )
+    if len(body) > MAX_PART:
+        if slot:
+            ring.release(slot)
+        raise BadItem("too_large", f"a {message.TYPE} of {len(body)} bytes; at most {MAX_PART} can be sent")
+    return Encoded(body, slot)
+
+
+def _place(arrays: Mapping[str, Array], ring: SlotRing) -> tuple[Slot | None, dict[str, int]]:
+    """Where the large arrays lie: name -> offset in the slot."""
+    large = {name: array for name, array in arrays.items() if array.nbytes > INLINE_BYTES}
+    if not large:
+        return None, {}
+    places = {name: ring.locate(array.__array_interface__["data"][0]) for name, array in large.items()}
+    slots = {id(place[0]) if place else None for place in places.values()}
+    first = next(iter(places.values()))
+    if len(slots) == 1 and first is not None:
+        ring.keep(first[0])
+        return first[0], {name: place[1] for name, place in places.items() if place}
+    specs = {name: (array.shape, array.dtype.str) for name, array in large.items()}
+    slot, views = new_arrays(ring, specs)
+    for name, array in large.items():
+        views[name][...] = array
+    return slot, layout(specs)[0]
+
+
+Specs = Mapping[str, tuple[tuple[int, ...], str]]
+
+
+def layout(specs: Specs) -> tuple[dict[str, int], int]:
+    """Where each array begins when they are laid out one after the other, and where the last one ends."""
+    offsets, at = {}, 0
+    for name, (shape, dtype) in specs.items():
+        offsets[name] = at
+        at += -(-math.prod(shape) * np.dtype(dtype).itemsize // ALIGN) * ALIGN
+    return offsets, at
+
+
+def new_arrays(ring: SlotRing, specs: Specs) -> tuple[Slot, dict[str, Array]]:
+    """A slot with arrays of these shapes and dtypes in it, uninitialised."""
+    offsets, size = layout(specs)
+    slot = ring.allocate(size)
+    memory = slot.bytes()
+    views = {}
+    for name, (shape, dtype) in specs.items():
+        nbytes = math.prod(shape) * np.dtype(dtype).itemsize
+        views[name] = memory[offsets[name] : offsets[name] + nbytes].view(dtype).reshape(shape)
+    return slot, views
+
+
+@dataclass(slots=True)
+class Header:
+    """Part 2, checked but for the arrays."""
+
+    type: str
+    stamp: Stamp
+    fields: dict[str, Any]
+    descriptor: Descriptor | None
+    rows: list[Any]
+
+
+def read_header(body: bytes, types: Mapping[str, type[Message]]) -> Header:
+    """Check part 2 up to the arrays. Raises WireError, also for a type or version that is not among `types`."""
+    try:
+        type_name, version, stamp, fields, descriptor, rows = unpack(body)
+        known = types.get(type_name) or types.get(Message.TYPE)
+        if known is None or (version != known.VERSION and known is not Message):
+            wanted = ", ".join(f"{name} {t.VERSION}" for name, t in sorted(types.items()))
+            raise WireError(f"a message of type {type_name!r} version {version!r}; expected one of: {wanted}")
+        checked = Stamp.from_wire(stamp)
+        if not isinstance(fields, dict) or len(rows) > MAX_ARRAYS:
+            raise WireError(f"a {type_name} message with a broken header")
+        place = Descriptor.from_wire(descriptor) if descriptor is not None else None
+    except (ValueError, TypeError) as error:
+        raise WireError(f"a message with a broken header: {error}") from None
+    return Header(type_name, checked, fields, place, rows)
+
+
+def read_arrays(header: Header, mapping: MappedSegment | None) -> dict[str, Array]:
+    """The arrays of a message, as read-only views. Raises WireError where shape, dtype and bytes do not agree."""
+    memory = mapping.bytes(header.descriptor.slot) if mapping and header.descriptor else None
+    return dict(_read_array(row, memory) for row in header.rows)
+
+
+def _read_array(row: Any, memory: Array | None) -> tuple[str, Array]:
+    try:
+        name, dtype_name, shape, where = row
+        dtype = _DTYPES[dtype_name]
+        if len(shape) > MAX_DIMS or any(not isinstance(n, int) or n < 0 for n in shape):
+            raise WireError(f"array {name}: shape {shape}")
+        nbytes = math.prod(shape) * dtype.itemsize
+        if isinstance(where, bytes):
+            if len(where) != nbytes:
+                raise WireError(f"array {name}: {len(where)} bytes for {dtype_name} {shape}")
+            return name, np.frombuffer(where, dtype).reshape(shape)
+        if memory is None or where < 0 or where + nbytes > len(memory):
+            raise WireError(f"array {name}: {nbytes} bytes at {where} are outside of the slot")
+        return name, frozen(memory[where : where + nbytes].view(dtype).reshape(shape))
+    except (ValueError, TypeError, KeyError) as error:
+        raise WireError(f"a message with a broken array: {error}") from None
+
+
+def build(header: Header, types: Mapping[str, type[Message]], arrays: Mapping[str, Array]) -> Message:
+    """The message itself. Raises WireError."""
+    try:
+        return types.get(header.type, Message).build(header.stamp, header.fields, arrays)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise WireError(f"a {header.type} message with a missing or broken field: {error!r}") from None
+
+
+def types_for(accepted: Iterable[type[Message]]) -> dict[str, type[Message]]:
+    """Wire type name -> class, for these classes and those derived from them."""
+    found: dict[str, type[Message]] = {}
+    todo = list(accepted)
+    while todo:
+        current = todo.pop()
+        found[current.TYPE] = current
+        todo += current.__subclasses__()
+    return found

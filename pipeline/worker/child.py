@@ -1,0 +1,139 @@
+"""A started process, from its first line to its last: its plan, its title, its logs, its end when the supervisor dies.
+
+    python -m pipeline.worker.child --control FD --life FD LABEL
+
+Two descriptors are inherited: a socket for its plan, its orders and its reports, and a pipe whose end of file says that
+the supervisor is dead. Nothing secret stands in the command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import contextlib
+import ctypes
+import gc
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from pipeline.boot import Boot
+from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, CamgraphError
+from pipeline.execution.pool import POOL_THREAD
+from pipeline.shm.segments import unlink_prefix
+from pipeline.system.confidential import allow_dumps, forbid_dumps, keep_hidden_until_told
+from pipeline.system.logs import log_failed_threads, log_to
+from pipeline.system.redaction import hide, redacted_beginning
+from pipeline.system.run_folder import remove_run_of
+from pipeline.system.scarcity import in_words
+from pipeline.transport.channel import Channel
+from pipeline.worker.worker import Worker
+
+_PR_SET_NAME = 15
+_GRACE_S = 1.0
+_LONGEST = 20_000
+
+
+def run_child(control: int, life: int, label: str) -> int:
+    """Be the process that the supervisor asked for; its exit status."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # sent to the whole group: the supervisor hears it too, and decides
+    _set_title(label)
+    keep_hidden_until_told()
+    channel = Channel(socket.socket(fileno=control))
+    boot, orders = _receive_boot(channel)
+    threading.Thread(target=_die_with, args=(life, boot), name="life", daemon=True).start()
+    hide(boot.secrets)
+    if boot.confidential:
+        forbid_dumps()
+    else:
+        allow_dumps()
+    log_to(lambda level, values: channel.send("log", level=level, values=values), unit=boot.unit.name)
+    log_failed_threads()
+    log = structlog.get_logger()
+    try:
+        Worker(boot, channel, log, orders).run()
+        return 0
+    except CamgraphError as error:
+        channel.send("failed", status=error.exit_status, error=redacted_beginning(str(error), _LONGEST))
+        return error.exit_status
+    except Exception as bug:
+        scarce = in_words(bug)
+        if scarce:
+            channel.send("failed", status=EXIT_ENVIRONMENT, error=f"{boot.unit.name}: {scarce}")
+            return EXIT_ENVIRONMENT
+        log.exception("process_failed")
+        told = f"{boot.unit.name}: {type(bug).__name__} in the runtime; the log has the details"
+        channel.send("failed", status=EXIT_GAVE_UP, error=told)
+        return EXIT_GAVE_UP
+    finally:
+        if channel.closed:
+            _clean_up(boot)
+        else:
+            _drain(channel)
+
+
+def _receive_boot(channel: Channel) -> tuple[Boot, list[dict[str, Any]]]:
+    """What to be, and the orders that came along with it."""
+    while not channel.closed:
+        messages = iter(channel.receive())
+        for message in messages:
+            if message["op"] == "boot":
+                return Boot.from_wire(message["boot"]), list(messages)
+        time.sleep(0.001)
+    raise SystemExit(EXIT_GAVE_UP)
+
+
+def _set_title(label: str) -> None:
+    """What `ps` and `top` show in their short form; the long form is the command line, which ends in the label."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_NAME, f"cg:{label.rpartition('/')[2]}"[:15].encode(), 0, 0, 0)
+
+
+def _die_with(life: int, boot: Boot) -> None:
+    """Wait for the supervisor's end. The loop then ends by itself; should it hang, this ends the process."""
+    while True:
+        with contextlib.suppress(InterruptedError):
+            if not os.read(life, 1):
+                break
+    time.sleep(_GRACE_S)
+    _clean_up(boot)
+    os._exit(EXIT_GAVE_UP)
+
+
+def _clean_up(boot: Boot) -> None:
+    """The supervisor is dead and every process of the run ends: nobody needs its folder any more."""
+    unlink_prefix(boot.shm_prefix)
+    remove_run_of(Path(boot.run_folder))
+
+
+def _drain(channel: Channel) -> None:
+    until = time.monotonic() + _GRACE_S
+    while not channel.flush() and time.monotonic() < until:
+        time.sleep(0.005)
+
+
+def main() -> int:
+    """The command line of `python -m pipeline.worker.child`."""
+    parser = argparse.ArgumentParser(prog="python -m pipeline.worker.child")
+    parser.add_argument("--control", type=int, required=True)
+    parser.add_argument("--life", type=int, required=True)
+    parser.add_argument("label")
+    arguments = parser.parse_args()
+    # Python looks through all objects for cycles once more before it ends: 80 ms of CPU, a fifth of a short life.
+    atexit.register(gc.freeze)
+    status = run_child(arguments.control, arguments.life, arguments.label)
+    if any(thread.name.startswith(POOL_THREAD) for thread in threading.enumerate()):
+        os._exit(status)  # a model at work in native code would be torn down under its own feet: SIGABRT
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

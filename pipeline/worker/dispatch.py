@@ -1,0 +1,114 @@
+"""Hands events from the outbox to the sinks, in the process that has the outbox."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from pipeline.errors import EnvironmentProblem
+from pipeline.execution.hold import HOLD_S
+from pipeline.items import END_SEQ, Item, Key
+from pipeline.messages import End, Event, Stamp
+from pipeline.outbox.outbox import Outbox
+from pipeline.plan import EVERY_CAMERA, EdgePlan, UnitPlan
+from pipeline.stage import Logger
+from pipeline.transport.channel import Channel
+from pipeline.transport.custody import Ticket
+from pipeline.transport.outlet import Outlet
+
+
+class Dispatch:
+    """Gives each sink as much as it has room for, acknowledges what it is done with, and ends it after the last event.
+
+    The sinks' keys count up within an incarnation of this process, and a later incarnation's come after all of an
+    earlier one's: a sink that gets an event again knows it by its id.
+    """
+
+    def __init__(
+        self, outbox: Outbox, *, plan: UnitPlan, incarnation: int, outlet: Outlet, channel: Channel, log: Logger
+    ) -> None:
+        self._outbox = outbox
+        self._plan = plan
+        self._incarnation = incarnation
+        self._outlet = outlet
+        self._channel = channel
+        self._log = log
+        self._handed: Counter[str] = Counter()
+        self._ended: set[str] = set()
+        self._unread, self._read_again_at = "", 0.0
+        """Why events cannot be handed out at present."""
+        self._unkept = False
+        """The supervisor's last event could not be kept."""
+
+    def turn(self) -> None:
+        """Tell the supervisor what was committed, note what is delivered, hand the sinks what they have room for."""
+        self._tell_committed()
+        now = time.monotonic()
+        self._outbox.try_to_note(now)
+        if now < self._read_again_at:
+            return
+        try:
+            for edge in self._plan.outgoing:
+                self._hand_out(edge)
+                if edge.reader not in self._ended and self._outbox.all_ended:
+                    self._end(edge)
+        except EnvironmentProblem as error:
+            if not self._unread:
+                self._log.error("events_not_read", error=str(error))
+            self._unread, self._read_again_at = str(error), now + HOLD_S
+        else:
+            self._unread = ""
+
+    def _tell_committed(self) -> None:
+        for body in self._outbox.committed:
+            self._channel.send("event", body=body)
+        self._outbox.committed.clear()
+
+    @property
+    def waits_for(self) -> str:
+        """What the sinks, or their end, wait for that the outside does not give or take, "" for nothing."""
+        return self._unread or self._outbox.unnoted
+
+    @property
+    def troubles(self) -> list[tuple[str, str, str]]:
+        """(stage, "", why) as `pipeline.monitoring.reports.Beat` has them."""
+        return [(self._outbox.context.stage, "", self.waits_for)] if self.waits_for else []
+
+    def _hand_out(self, edge: EdgePlan) -> None:
+        room = self._outlet.room(edge.name, EVERY_CAMERA)
+        for row, event in self._outbox.pull(edge.reader, room) if room else ():
+            self._handed[edge.reader] += 1
+            key = Key(self._incarnation, self._handed[edge.reader], 0)
+            delivered = Ticket(partial(self._outbox.acknowledge, edge.reader, [row]))
+            self._outlet.submit([edge], EVERY_CAMERA, key, event, delivered)
+            delivered.closed()
+
+    def _end(self, edge: EdgePlan) -> None:
+        if self._outbox.over(edge.reader):
+            self._ended.add(edge.reader)
+            end = End(Stamp(EVERY_CAMERA, 0, 0, 0, 0, 0))
+            self._outlet.submit([edge], EVERY_CAMERA, Key(self._incarnation, END_SEQ + 1, 0), end, None)
+
+    def emit(self, values: Mapping[str, Any]) -> None:
+        """Keep the supervisor's event of a stage that lost its memory, and end what the stage had left open.
+
+        It comes again until the supervisor has heard that it is committed, and must not end what was opened since.
+        """
+        stamp = Stamp(values["camera"], 0, 0, values["time_ns"], 0, 0)
+        event = Event(stamp, values["id"], values["incident"], values["phase"], values["body"])
+        try:
+            if self._outbox.knows(event.id):
+                self._tell_committed()  # it may be among them, and is counted when it is first told
+                self._channel.send("event", body=event.body, again=True)
+                return
+            self._outbox.end_lost(values["sender"], [values["camera"]], values["incarnation"])
+            self._outbox.accept([Item(values["camera"], Key(0, 0, 0), event, values["sender"])])
+        except EnvironmentProblem as error:
+            if not self._unkept:  # it comes again each second
+                self._log.error("event_not_kept", error=str(error), id=event.id)
+            self._unkept = True
+        else:
+            self._unkept = False

@@ -1,0 +1,126 @@
+"""Decides what a process takes next: how much, of whom, when, and whether alone.
+
+mailboxes --room, wait_ms, threads--> batch --> [pool or loop]
+                  suspect --nothing else at work--> tried alone --died of it twice--> set aside
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from pipeline.execution.pool import Batch, Pool
+from pipeline.items import Item
+from pipeline.messages import End, Tombstone
+from pipeline.monitoring.metrics import Counters
+from pipeline.plan import DROPPING_AT_WORK, StagePlan, UnitPlan
+from pipeline.stage import Logger
+from pipeline.transport.inlet import Inlet
+from pipeline.transport.outlet import Outlet
+
+_SAID_S = 0.05
+
+
+class Gatherer:
+    """Makes batches of what waits in the mailboxes. `head` is the stage that they are for; `clock` is in seconds."""
+
+    def __init__(
+        self,
+        *,
+        plan: UnitPlan,
+        head: StagePlan,
+        inlet: Inlet,
+        outlet: Outlet,
+        pool: Pool | None,
+        thread_safe: bool,
+        counters: Counters,
+        log: Logger,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._head = head
+        self._inlet = inlet
+        self._outlet = outlet
+        self._pool = pool
+        self._counters = counters
+        self._log = log
+        self._clock = clock
+        self._blocking = all(edge.policy == "block" for edge in plan.incoming)
+        self._window = plan.window if self._blocking else min(plan.window, DROPPING_AT_WORK)
+        self._unfinished: Counter[str] = Counter()
+        self._in_hand: Counter[str] = Counter()
+        self._suspect: Item | None = None
+        self._thread_safe = thread_safe
+        self._ending = False
+
+    def next(self) -> Batch | None:
+        """The next batch, or None when there is none now."""
+        if not self._may_begin():
+            return None
+        if self._suspect:
+            return self._try_suspect()
+        items = self._inlet.take(self._head.batch_max, self._room)
+        if not items:
+            return None
+        for item in items:
+            self._unfinished[item.camera] += 1
+            self._in_hand[item.camera] += 1
+        if items[0].suspect:
+            self._suspect = items[0]
+            return self._try_suspect()
+        # A camera's end runs in the loop: nothing else of a stage that is not made for it may run beside it.
+        self._ending = isinstance(items[0].payload, End) and not self._thread_safe
+        return Batch(items, mark=items[0].is_mark)
+
+    def ended(self) -> None:
+        """A camera's end has been dealt with."""
+        self._ending = False
+
+    def sent_on(self, items: Sequence[Item]) -> None:
+        """All that was made of these has been submitted."""
+        for item in items:
+            self._in_hand[item.camera] -= 1
+
+    def has_in_hand(self, camera: str) -> bool:
+        """Whether something of a camera was taken, and what is made of it not yet submitted."""
+        return self._in_hand[camera] > 0
+
+    def finished(self, item: Item) -> None:
+        """All that was made of an item is done."""
+        self._unfinished[item.camera] -= 1
+
+    def wait_ms(self) -> int:
+        """How much longer a batch that is not full waits for more items; 0 when it does not."""
+        since = self._inlet.since(self._head.batch_max, self._room) if self._head.wait_ms else None
+        if since is None:
+            return 0
+        return max(0, math.ceil(self._head.wait_ms - 1000 * (self._clock() - since)))
+
+    def _room(self, camera: str) -> int:
+        return 0 if self._outlet.blocked(camera) else self._window - self._unfinished[camera]
+
+    def _may_begin(self) -> bool:
+        """Whether a batch may be taken now: a thread is free, or, if age is no matter, a full batch may wait."""
+        if self._ending:
+            return False
+        if self._pool and self._pool.unfinished >= self._pool.threads:
+            ahead = self._blocking and self._pool.unfinished == self._pool.threads
+            return ahead and self._inlet.has(self._head.batch_max, self._room)
+        return not self.wait_ms()
+
+    def _try_suspect(self) -> Batch | None:
+        """Process what others may have died of while nothing else is at work, or set it aside if they died of it."""
+        if self._pool and not self._pool.empty:
+            return None
+        item, self._suspect = self._suspect, None
+        assert item
+        if not item.guilty:
+            self._inlet.trying(item)
+            time.sleep(_SAID_S)  # the signal leaves in a thread of ZeroMQ's, which must not die before
+            return Batch([item])
+        camera = item.stamp.camera  # to a sink, the events of all cameras come under one name
+        self._counters.add("dropped.deadly", camera)
+        self._log.error("item_set_aside", camera=camera, seq=item.stamp.seq, deaths=item.deaths)
+        item.payload = Tombstone(item.stamp, "deadly")
+        return Batch([item], mark=True)

@@ -1,0 +1,165 @@
+"""What comes to a process from others: taken in batches, run through the first stage, sent on, and answered for.
+
+mailboxes --gatherer--> batch --[pool, or the loop]--> rows --unit--> outlet --all of it done--> done
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pipeline.execution.context import Collector
+from pipeline.execution.pool import Batch, Pool
+from pipeline.execution.unit import Unit
+from pipeline.items import Item, Key
+from pipeline.messages import End, Message
+from pipeline.monitoring.metrics import Counters
+from pipeline.stage import Logger
+from pipeline.transport.inlet import Inlet
+from pipeline.transport.outlet import Outlet
+from pipeline.worker.gatherer import Gatherer
+from pipeline.worker.submission import Submission
+
+_BATCHES_A_TURN = 16
+"""Of files. Where an edge drops, what has come meanwhile is heard before each batch: it may be newer."""
+
+
+class Intake:
+    """For a process that others send to. All methods are for the loop's thread, but for `begin_again`.
+
+    `wake` turns the loop once more; `on_end(item)` is called when all of a camera is done.
+    """
+
+    def __init__(
+        self,
+        unit: Unit,
+        inlet: Inlet,
+        outlet: Outlet,
+        submission: Submission,
+        *,
+        collector: Collector,
+        counters: Counters,
+        wake: Callable[[], None],
+        on_end: Callable[[Item], None],
+        log: Logger,
+    ) -> None:
+        self._unit = unit
+        self._inlet = inlet
+        self._outlet = outlet
+        self._submission = submission
+        self._collector = collector
+        self._counters = counters
+        self._wake = wake
+        self._on_end = on_end
+        head = unit.head
+        beside = head.stage.own_thread or head.plan.threads > 1
+        self._pool = Pool(head.plan.threads, self._work, wake) if beside else None
+        self._gatherer = Gatherer(
+            plan=unit.plan,
+            head=head.plan,
+            inlet=inlet,
+            outlet=outlet,
+            pool=self._pool,
+            thread_safe=head.stage.thread_safe,
+            counters=counters,
+            log=log,
+        )
+        blocking = all(edge.policy == "block" for edge in unit.plan.incoming)
+        self._batches_a_turn = _BATCHES_A_TURN if blocking else 1
+
+    def turn(self) -> bool:
+        """Send on what is finished, or else take more; True when there may be more to do."""
+        # Readers have to know what is left out before they get what comes behind it.
+        self._pass_on(self._inlet.take_left_out(), settled=False)
+        # Finishing takes its time: what has come meanwhile is heard before more is taken.
+        busy = self.finish() or self.take()
+        self._pass_on(self._inlet.take_passed(self._gatherer.has_in_hand), settled=True)
+        return busy
+
+    def take(self) -> bool:
+        """Take what there is and may be taken; True when there may be more."""
+        for _ in range(self._batches_a_turn):
+            batch = self._gatherer.next()
+            if batch is None:
+                return False
+            if self._pool is None:
+                if not batch.mark:
+                    self._work(batch)
+                self._finish(batch)
+                continue
+            self._pool.put(batch)
+            if batch.mark:
+                self._wake()  # it is finished already
+        return True
+
+    def finish(self) -> bool:
+        """Send on what the pool has finished; True when there was something. Raises what a batch raised."""
+        finished = self._pool.finished() if self._pool else []
+        if finished:
+            self.take()  # the device first: what follows can run beside it
+        for batch in finished:
+            if batch.error is not None:
+                raise batch.error
+            self._finish(batch)
+        return bool(finished)
+
+    def _pass_on(self, told: Sequence[tuple[str, Key]], *, settled: bool) -> None:
+        """Tell the readers what senders have said of what is done."""
+        if told:
+            self._outlet.pass_by([(camera, self._unit.passed(key)) for camera, key in told], settled=settled)
+
+    def _work(self, batch: Batch) -> None:
+        """Run the first stage on a batch; in a thread of the pool, or in the loop."""
+        with self._collector.collecting() as slots:
+            batch.slots = slots
+            batch.rows = self._unit.run_head(batch.items)
+
+    def _finish(self, batch: Batch) -> None:
+        """Send what was made of a batch on, and let go of what it was made of."""
+        first, head = batch.items[0], self._unit.order[0]
+        with self._collector.collecting() as slots:
+            if isinstance(first.payload, End):
+                made = self._unit.end(head, first)
+                self._gatherer.ended()
+            elif batch.mark:
+                made = self._unit.pass_on(head, first)
+            else:
+                pairs = zip(batch.items, batch.rows, strict=True)
+                kept = [row if item.intact() else self._torn(item) for item, row in pairs]
+                made = self._unit.spread(head, batch.items, kept)
+        self._submission.submit(batch.items, made, self._item_done)
+        self._gatherer.sent_on(batch.items)
+        for item in batch.items:
+            self._inlet.free(item)
+            if item.suspect:
+                self._inlet.survived(item)
+        self._collector.let_go([*batch.slots, *slots])
+
+    def _torn(self, item: Item) -> list[Message]:
+        self._counters.add("dropped.torn", item.camera)
+        return []
+
+    def _item_done(self, item: Item) -> None:
+        self._gatherer.finished(item)
+        self._inlet.done(item)
+        if isinstance(item.payload, End):
+            self._on_end(item)
+        elif not item.is_mark:
+            self._unit.frame_done(item.stamp)
+
+    def wait_ms(self) -> int:
+        """How much longer a batch that is not full waits for more items; 0 when it does not."""
+        return self._gatherer.wait_ms()
+
+    @property
+    def working_since_ns(self) -> int:
+        """When the oldest batch that is at work in a thread began (monotonic), 0 when none is."""
+        return self._pool.working_since_ns if self._pool else 0
+
+    def begin_again(self) -> None:
+        """Called in a thread of the pool: what its stage needs was not there, and is tried again."""
+        assert self._pool
+        self._pool.begin_again()
+
+    def close(self, timeout_s: float) -> bool:
+        """Let the threads end, and wait for them, but not for ever; whether they have ended."""
+        return self._pool is None or self._pool.close(timeout_s)

@@ -1,0 +1,55 @@
+"""What a process does when its plan has other cameras than before. Nothing of those that stay is touched.
+
+Cameras that are new get their ways and their places. Those that are gone have said their last word before, and all of
+it is done everywhere: they are forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pipeline.boot import Boot
+from pipeline.errors import EnvironmentProblem
+from pipeline.execution.feed import SourceFeed
+from pipeline.execution.unit import Unit
+from pipeline.outbox.outbox import Outbox
+from pipeline.plan import slots_of
+from pipeline.shm.slots import SlotRing
+from pipeline.transport.inlet import Inlet
+from pipeline.transport.outlet import Outlet
+from pipeline.worker.sources import Sources
+
+
+def revise(
+    boot: Boot,
+    unit: Unit,
+    inlet: Inlet | None,
+    outlet: Outlet,
+    *,
+    ring: SlotRing,
+    sources: Sources,
+    new_feed: Callable[[Boot, str], SourceFeed],
+) -> str:
+    """Let a process go on by another plan of the same unit; why it cannot, where it has no memory or no time for it.
+
+    `new_feed(boot, camera)` makes the source of a camera. A source that is new waits for the order to start.
+    """
+    before, plan = unit.plan, boot.unit
+    coming = [camera for camera in plan.cameras if camera not in before.cameras]
+    outboxes = [runner.stage for runner in unit.runners.values() if isinstance(runner.stage, Outbox)]
+    if coming and any(outbox.all_ended for outbox in outboxes):
+        return "the run is at its end"
+    try:
+        ring.resize(slots_of(plan))
+    except EnvironmentProblem as problem:
+        return str(problem)
+    outlet.revise(plan.routes)
+    if inlet:
+        inlet.revise(plan)
+    unit.revise(plan)
+    for outbox in outboxes:
+        outbox.expects_more = plan.expects_more
+    sources.keep_only(plan.cameras)
+    for camera in coming if plan.sources else ():
+        sources.add(new_feed(boot, camera))
+    return ""

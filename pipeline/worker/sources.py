@@ -1,0 +1,138 @@
+"""The sources of a process: started when their readers are there, sent on as the window allows, known to be done."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+
+from pipeline.execution.context import Collector
+from pipeline.execution.feed import Handed, Silence, SourceFeed
+from pipeline.execution.unit import Unit
+from pipeline.items import END_SEQ, Item, Key
+from pipeline.messages import End, Stamp
+from pipeline.monitoring.metrics import Counters
+from pipeline.worker.submission import Submission
+
+StampOf = Callable[[str], Stamp | None]
+"""Camera -> one of its frames."""
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A source's frame on its way through the graph."""
+
+    stamp: Stamp
+    done: bool = False
+
+
+class Sources:
+    """The feeds of a process, by camera. `on_end(item)` is called when all of a camera is done."""
+
+    def __init__(
+        self,
+        feeds: Iterable[SourceFeed],
+        *,
+        unit: Unit,
+        submission: Submission,
+        collector: Collector,
+        counters: Counters,
+        on_end: Callable[[Item], None],
+    ) -> None:
+        self._feeds = {feed.camera: feed for feed in feeds}
+        self._unit = unit
+        self._submission = submission
+        self._collector = collector
+        self._counters = counters
+        self._on_end = on_end
+        self._allowed: set[str] = set()
+        self._on_the_way: dict[str, deque[_Frame]] = defaultdict(deque)
+        self.frames_done: dict[str, Stamp] = {}
+        """Camera -> the frame up to which all are done: there a later incarnation can go on."""
+
+    @property
+    def silence(self) -> Silence:
+        """Of the source that has given no sign of life for longest."""
+        silent = [silence for feed in self._feeds.values() if (silence := feed.silence).since_ns]
+        return min(silent, key=lambda silence: silence.since_ns, default=Silence())
+
+    def allow(self, cameras: Collection[str]) -> None:
+        """All readers have a plan with these cameras: they may start."""
+        self._allowed.update(cameras)
+
+    def start(self, resume_of: StampOf, owed_of: StampOf, gave_up: str) -> None:
+        """Start those that may and have not.
+
+        `resume_of(camera)` says behind which frame to go on, `owed_of(camera)` up to which some reader has had all.
+        """
+        for camera, feed in self._feeds.items():
+            if camera in self._allowed and not feed.started:
+                feed.start(resume_of(camera), gave_up, owed_of(camera))
+
+    def add(self, feed: SourceFeed) -> None:
+        """One more camera, which may not start yet."""
+        self._feeds[feed.camera] = feed
+
+    def remove(self, camera: str) -> None:
+        """Ask one to end for good."""
+        self._feeds[camera].stop("removed")
+
+    def keep_only(self, cameras: Collection[str]) -> None:
+        """Forget all of the other cameras: everything of theirs is done."""
+        self._allowed.intersection_update(cameras)
+        for camera in [camera for camera in self._feeds if camera not in cameras]:
+            self._feeds.pop(camera).join(0)
+            self._on_the_way.pop(camera, None)
+            self.frames_done.pop(camera, None)
+
+    def pause(self, cameras: Collection[str]) -> None:
+        """Let these rest, and all others go on."""
+        for camera, feed in self._feeds.items():
+            feed.pause() if camera in cameras else feed.go_on()
+
+    def take(self) -> None:
+        """Send what the sources have, of each as much as its window allows."""
+        for feed in self._feeds.values():
+            feed.attend()
+        feeds = [one for one in self._feeds.values() if len(self._on_the_way[one.camera]) < self._unit.plan.window]
+        for feed in feeds:  # what is taken can no longer be replaced: each only when it is sent
+            for handed in feed.take():
+                self._send(feed, handed)
+
+    def _send(self, feed: SourceFeed, handed: Handed) -> None:
+        message, camera = handed.message, feed.camera
+        if isinstance(message, End):
+            item = Item(camera, Key(message.stamp.epoch, END_SEQ, 0), message)
+            self._submission.submit([item], self._unit.end(feed.stage, item), self._on_end)
+            return
+        item = Item(camera, Key(message.stamp.epoch, message.stamp.seq, 0), message)
+        self._counters.add("frames", camera)
+        with self._collector.collecting() as slots:
+            made = self._unit.spread(feed.stage, [item], [[message]])
+        frame = _Frame(message.stamp)
+        self._on_the_way[camera].append(frame)
+        self._submission.submit([item], made, lambda _: self._frame_done(feed, frame))
+        self._collector.let_go([*handed.slots, *slots])
+
+    def _frame_done(self, feed: SourceFeed, frame: _Frame) -> None:
+        feed.give_back()
+        frame.done = True
+        self._unit.frame_done(frame.stamp)
+        frames = self._on_the_way[feed.camera]
+        while frames and frames[0].done:
+            self.frames_done[feed.camera] = frames.popleft().stamp
+
+    def stop(self) -> None:
+        """Ask all to end; their ends come as everything else does."""
+        for feed in self._feeds.values():
+            feed.stop()
+
+    def abandon(self) -> None:
+        """The process closes: nothing more is wanted of them."""
+        for feed in self._feeds.values():
+            feed.abandon()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for their threads, but not for ever."""
+        for feed in self._feeds.values():
+            feed.join(timeout_s)

@@ -1,0 +1,55 @@
+"""Hands what was made of items to the outlet, and hears when all of an item is done."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from pipeline.errors import BadItem
+from pipeline.execution.hold import Hold
+from pipeline.execution.unit import Made
+from pipeline.items import Item
+from pipeline.monitoring.metrics import Counters
+from pipeline.stage import Logger
+from pipeline.transport.custody import Ticket
+from pipeline.transport.outlet import Outlet
+
+
+class Submission:
+    """One for each process. What cannot be sent is counted and told, and costs nothing else."""
+
+    def __init__(self, outlet: Outlet, counters: Counters, hold: Hold, log: Logger) -> None:
+        self._outlet = outlet
+        self._hold = hold
+        self._counters = counters
+        self._log = log
+        self._told: set[tuple[str, str]] = set()
+
+    def submit(self, items: Sequence[Item], made: Iterable[Made], on_done: Callable[[Item], None]) -> None:
+        """Send what was made of these items; `on_done(item)` is called when all of an item is done."""
+        alone = len(items) == 1
+        by_item: dict[int, list[Made]] = defaultdict(list)
+        for one in made:
+            by_item[0 if alone else id(one.item)].append(one)
+        for item in items:
+            ticket = Ticket(partial(on_done, item))
+            for one in by_item.get(0 if alone else id(item), ()):
+                self._send(one, item.camera, ticket)
+            ticket.closed()
+
+    def _send(self, one: Made, camera: str, ticket: Ticket) -> None:
+        try:
+            # Shared memory may be short now: nothing has been sent yet, and it is tried again.
+            submit = partial(self._outlet.submit, one.edges, camera, one.key, one.message, ticket)
+            self._hold.until_taken(one.edges[0].sender, submit)
+        except BadItem as bad:
+            self._counters.add(f"dropped.{bad.reason}", camera)
+            if (camera, bad.reason) not in self._told:  # from there on the counter tells
+                self._told.add((camera, bad.reason))
+                self._log.error("message_dropped", camera=camera, error=str(bad))
+        except (TypeError, ValueError, OverflowError):  # a stage made what no message can hold
+            stage = one.edges[0].sender
+            self._counters.add("dropped.error", camera)
+            self._counters.add(f"failed.{stage}", camera)
+            self._log.exception("message_cannot_be_sent", stage=stage, camera=camera, type=one.message.TYPE)

@@ -1,0 +1,307 @@
+"""One process of a graph: its loop, which takes, runs the stages, sends, gives signals, and tells how it is.
+
+`pipeline.worker.child` starts it, `pipeline.supervision.supervisor` gives it orders. `pipeline.transport.inlet` and
+`pipeline.transport.outlet` say what travels between processes, `pipeline.worker.intake` and `pipeline.worker.sources`
+what becomes of it in here, `pipeline.execution.unit` what happens to an item.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import zmq
+
+from pipeline.boot import Boot
+from pipeline.errors import CamgraphError
+from pipeline.execution.builder import Builder
+from pipeline.execution.context import Collector, Pulse
+from pipeline.execution.feed import SourceFeed
+from pipeline.execution.hold import Closing, Hold
+from pipeline.items import Item
+from pipeline.messages import End, Stamp
+from pipeline.monitoring.metrics import Counters
+from pipeline.outbox.outbox import Outbox
+from pipeline.plan import slots_of
+from pipeline.shm.segments import require_ordered_stores
+from pipeline.shm.slots import SlotRing
+from pipeline.stage import Logger, Source
+from pipeline.system.confidential import forbid_dumps
+from pipeline.system.redaction import hide
+from pipeline.transport.channel import Channel
+from pipeline.transport.inlet import Inlet
+from pipeline.transport.outlet import Outlet
+from pipeline.transport.wire import new_arrays
+from pipeline.worker.dispatch import Dispatch
+from pipeline.worker.intake import Intake
+from pipeline.worker.roster import revise
+from pipeline.worker.sources import Sources
+from pipeline.worker.submission import Submission
+from pipeline.worker.vitals import Vitals
+
+_IDLE_MS = 200
+_JOIN_S = 1.0
+
+
+class Worker:
+    """The loop. All of its methods run in one thread, but for `_pause`, which waits in whichever calls it.
+
+    `orders`: those that were heard before there was a worker.
+    """
+
+    def __init__(self, boot: Boot, channel: Channel, log: Logger, orders: Sequence[Mapping[str, Any]] = ()) -> None:
+        require_ordered_stores()
+        self._boot = boot
+        self._plan = boot.unit
+        self._channel = channel
+        self._log = log
+        self._counters = Counters()
+        self._poller = zmq.Poller()
+        self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._ring = SlotRing(boot.shm_prefix, slots_of(self._plan))
+        self._collector = Collector(self._ring.release)
+        self._hold = Hold(self._pause, self._collector, log)
+        built = self._builder(boot).build()
+        self._unit = built.unit
+        self._inlet = self._make_inlet()
+        self._outlet = Outlet(
+            unit=self._plan.name,
+            incarnation=boot.incarnation,
+            edges=self._plan.outgoing,
+            routes=self._plan.routes,
+            ring=self._ring,
+            counters=self._counters,
+            poller=self._poller,
+            log=log,
+        )
+        self._submission = Submission(self._outlet, self._counters, self._hold, log)
+        self._sources = self._make_sources(built.sources)
+        self._intake = self._make_intake(self._inlet) if self._inlet else None
+        self._dispatch = self._make_dispatch(built.outbox) if built.outbox else None
+        self._vitals = Vitals(
+            channel,
+            unit=self._unit,
+            counters=self._counters,
+            ring=self._ring,
+            hold=self._hold,
+            outlet=self._outlet,
+            sources=self._sources,
+            inlet=self._inlet,
+            intake=self._intake,
+            dispatch=self._dispatch,
+        )
+        self._closing = threading.Event()
+        self._thread = threading.get_ident()
+        self._order: set[str] = set()
+        self._early = orders
+
+    # ---- building
+
+    def _builder(self, boot: Boot) -> Builder:
+        return Builder(
+            boot,
+            counters=self._counters,
+            log=self._log,
+            collector=self._collector,
+            hold=self._hold,
+            allocate=partial(new_arrays, self._ring),
+            report_opening=lambda doing, within_s: self._channel.send("opening", doing=doing, within_s=within_s),
+        )
+
+    def _make_inlet(self) -> Inlet | None:
+        if not self._plan.incoming:
+            return None
+        accepted = {edge.name: self._boot.accepted(edge) for edge in self._plan.incoming}
+        successor = self._boot.incarnation > 1
+        inlet = Inlet(self._boot.endpoint, self._plan, accepted, self._counters, self._log, successor=successor)
+        self._poller.register(inlet.socket, zmq.POLLIN)
+        return inlet
+
+    def _make_sources(self, sources: list[tuple[Source[Any], Pulse]]) -> Sources:
+        return Sources(
+            [self._feed(source, pulse) for source, pulse in sources],
+            unit=self._unit,
+            submission=self._submission,
+            collector=self._collector,
+            counters=self._counters,
+            on_end=self._camera_ended,
+        )
+
+    def _feed(self, source: Source[Any], pulse: Pulse) -> SourceFeed:
+        return SourceFeed(
+            source,
+            pulse,
+            self._collector,
+            window=self._boot.unit.window,
+            live=source.is_live(source.camera_settings),
+            wake=self._wake,
+        )
+
+    def _new_feed(self, boot: Boot, camera: str) -> SourceFeed:
+        return self._feed(*self._builder(boot).source(camera))
+
+    def _make_intake(self, inlet: Inlet) -> Intake:
+        return Intake(
+            self._unit,
+            inlet,
+            self._outlet,
+            self._submission,
+            collector=self._collector,
+            counters=self._counters,
+            wake=self._wake,
+            on_end=self._camera_ended,
+            log=self._log,
+        )
+
+    def _make_dispatch(self, outbox: Outbox) -> Dispatch:
+        return Dispatch(
+            outbox,
+            plan=self._plan,
+            incarnation=self._boot.incarnation,
+            outlet=self._outlet,
+            channel=self._channel,
+            log=self._log,
+        )
+
+    def _wake(self) -> None:
+        os.eventfd_write(self._wake_fd, 1)
+
+    # ---- the loop
+
+    def run(self) -> None:
+        """Open the stages, then work until told to close. Raises what ends the process."""
+        self._poller.register(self._channel.fileno(), zmq.POLLIN)
+        self._poller.register(self._wake_fd, zmq.POLLIN)
+        failures: list[CamgraphError] = []
+        try:
+            self._unit.open()
+            self._vitals.begin()
+            self._channel.send("ready", endpoint=self._boot.endpoint if self._inlet else "")
+            self._obey(self._early)
+            self._loop()
+        finally:
+            failures = self._close()
+        for failure in failures:
+            raise failure
+
+    def _loop(self) -> None:
+        busy = True
+        try:
+            while not self._is_over():
+                more = self._hear(0 if busy else self._idle_ms())
+                busy = self._turn() or more
+        except Closing as closing:
+            self._log.warning("closed_while_held", error=str(closing))
+
+    def _is_over(self) -> bool:
+        return "close" in self._order or self._channel.closed
+
+    def _hear(self, timeout_ms: int) -> bool:
+        """Wait for something to happen and hear it; True when there is more to hear."""
+        ready = dict(self._poller.poll(timeout_ms))
+        if self._wake_fd in ready:
+            os.eventfd_read(self._wake_fd)
+        if self._channel.fileno() in ready:
+            self._obey(self._channel.receive())
+        more = self._inlet.receive() if self._inlet and self._inlet.socket in ready else False
+        return self._outlet.receive(ready) or more
+
+    def _idle_ms(self) -> int:
+        return (self._intake.wait_ms() if self._intake else 0) or _IDLE_MS
+
+    def _turn(self) -> bool:
+        """One round of everything; True when there is more to do without anything happening."""
+        if self._outlet.attached:
+            self._sources.start(self._resume_of, self._outlet.seen_by_any, self._boot.gave_up)
+        self._sources.take()
+        busy = self._intake.turn() if self._intake else False
+        self._say()
+        return busy
+
+    def _say(self) -> None:
+        """Tell others what they wait for: events, signals, and that this process is alive."""
+        if self._dispatch:
+            self._dispatch.turn()
+        if self._inlet:
+            self._inlet.flush()
+        if self._plan.sources and self._plan.live:  # a file keeps what it has been given: it would end for want of it
+            self._ring.tend(time.monotonic())
+        self._vitals.tell_in_time()
+
+    def _pause(self, seconds: float) -> bool:
+        """Let so much time pass while a stage is held; True when the process closes.
+
+        In the loop's own thread the loop goes on meanwhile, as far as it takes nothing new.
+        """
+        if threading.get_ident() != self._thread:
+            over = self._closing.wait(seconds)
+            assert self._intake
+            self._intake.begin_again()
+            return over
+        until = time.monotonic() + seconds
+        while (left_s := until - time.monotonic()) > 0 and not self._is_over():
+            self._hear(min(_IDLE_MS, math.ceil(1000 * left_s)))
+            self._say()
+        return self._is_over()
+
+    def _obey(self, messages: Iterable[Mapping[str, Any]]) -> None:
+        for message in messages:
+            if message["op"] == "links":
+                self._outlet.connect(message["endpoints"])
+            elif message["op"] == "start":
+                self._sources.allow(message["cameras"])
+            elif message["op"] == "stop":
+                self._sources.stop()
+            elif message["op"] == "emit":
+                assert self._dispatch
+                self._dispatch.emit(message)
+            elif message["op"] == "revise":
+                self._revise(Boot.from_wire(message["boot"]), message["number"])
+            elif message["op"] == "remove":
+                self._sources.remove(message["camera"])
+            elif message["op"] == "pause":
+                self._sources.pause(message["cameras"])
+            else:
+                self._order.add(message["op"])
+
+    def _revise(self, boot: Boot, number: int) -> None:
+        hide(boot.secrets)
+        if boot.confidential:
+            forbid_dumps()
+        ways = (self._unit, self._inlet, self._outlet)
+        problem = revise(boot, *ways, ring=self._ring, sources=self._sources, new_feed=self._new_feed)
+        if not problem:
+            self._boot = boot
+        self._channel.send("revised", number=number, problem=problem)
+
+    def _resume_of(self, camera: str) -> Stamp | None:
+        """Behind which frame to go on: what the readers are done with, or an earlier incarnation knew to be done."""
+        known = [stamp for stamp in (self._outlet.done_by_all(camera), self._boot.resume_of(camera)) if stamp]
+        return max(known, key=lambda stamp: stamp.place, default=None)
+
+    def _camera_ended(self, item: Item) -> None:
+        end = item.payload
+        assert isinstance(end, End)
+        self._channel.send("ended", camera=item.camera, reason=end.reason, error=end.error, status=end.status)
+
+    def _close(self) -> list[CamgraphError]:
+        """Close everything; what went wrong in the stages that could not be."""
+        self._closing.set()
+        self._sources.abandon()
+        failures: list[CamgraphError] = []
+        if self._intake is None or self._intake.close(_JOIN_S):
+            failures = self._unit.close()
+        else:
+            self._log.warning("stage_not_closed", why="it is still at work")
+        self._outlet.close()
+        if self._inlet:
+            self._inlet.close()
+        self._sources.join(_JOIN_S)
+        self._ring.close()
+        self._vitals.tell()
+        return failures

@@ -1,0 +1,83 @@
+"""How a run is, in one word and a reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipeline.monitoring.health import CameraSight, Flow, Trouble, duration, health_of
+
+LIVE = CameraSight("live")
+LOST = CameraSight("lost", "no answer", 26.4, stuck_s=27.0)
+FLOW = Flow(39.8)
+FULL_DISK = Trouble("log", "/x/events.jsonl: No space left on device", 61.0)
+
+
+def judged(cameras: dict[str, CameraSight], *troubles: Trouble, phase: str = "running", flow: Flow = FLOW) -> str:
+    health = health_of(phase, 12.0, cameras, troubles, flow)  # type: ignore[arg-type]  # a phase by its name
+    return f"{health.level}: {health.reason}"
+
+
+def test_healthy_is_a_run_of_which_all_cameras_have_frames_that_go_through() -> None:
+    assert judged({"a": LIVE, "b": CameraSight("running")}) == "healthy: 2 cameras, 39.8 frames/s"
+    assert judged({"a": LIVE}, flow=Flow(40.0, 0.81)) == "healthy: 1 camera, 40.0 frames/s, 81% of them dropped"
+
+
+def test_one_camera_away_is_degraded_and_all_of_them_are_down() -> None:
+    assert judged({"a": LIVE, "b": LOST}) == "degraded: 1 of 2 cameras without frames: b lost for 26 s (no answer)"
+    assert judged({"a": LOST, "b": replace(LOST, since_s=3.0)}) == (
+        "down: 2 of 2 cameras without frames: a lost for 26 s (no answer), b lost for 3 s (no answer)"
+    )
+    many = judged(dict.fromkeys("abcdef", LOST))
+    assert many.endswith("c lost for 26 s (no answer) and 3 more")
+
+
+def test_a_camera_that_has_just_gone_is_away_although_a_frame_of_it_went_through() -> None:
+    assert judged({"a": replace(LOST, stuck_s=None)}).startswith("down: ")
+
+
+def test_frames_that_come_and_go_through_nowhere_are_no_health() -> None:
+    stuck = CameraSight("live", stuck_s=45.0)
+    assert judged({"a": stuck}) == (
+        "down: 1 of 1 camera without frames: a live, but no frame has gone through for 45 s"
+    )
+    assert judged({"a": stuck, "b": LIVE}).startswith("degraded: 1 of 2 cameras")
+
+
+def test_a_trouble_is_named_with_how_long_it_lasts() -> None:
+    told = "log: /x/events.jsonl: No space left on device (for 61 s)"
+    assert judged({"a": LIVE}, FULL_DISK) == f"degraded: {told}"
+    assert judged({"a": LOST}, FULL_DISK).endswith(f"; {told}")
+
+
+@pytest.mark.parametrize("phase", ["starting", "stopping"])
+def test_a_run_that_begins_or_ends_is_not_healthy_yet_or_any_more(phase: str) -> None:
+    opening = Trouble("infer.0", "is being opened", 40.0)
+    assert judged({"a": CameraSight("starting")}, opening, phase=phase) == (
+        f"degraded: {phase} for 12 s; infer.0: is being opened (for 40 s)"
+    )
+
+
+def test_a_camera_that_is_being_connected_to_is_not_down_yet() -> None:
+    assert judged({"a": CameraSight("connecting"), "b": LOST}).startswith("degraded: 2 of 2")
+
+
+@pytest.mark.parametrize("state", ["paused", "done", "stopped"])
+def test_nothing_is_expected_of_cameras_that_rest_or_have_ended(state: str) -> None:
+    assert judged({"a": LIVE, "b": CameraSight(state)}) == "healthy: 1 camera, 39.8 frames/s"
+    assert judged({"a": CameraSight(state, stuck_s=100.0)}).startswith("healthy: ")
+
+
+def test_cameras_that_failed_are_not_forgotten() -> None:
+    failed = CameraSight("failed", "no such file")
+    assert judged({"a": LIVE, "b": failed}) == "degraded: 1 of 2 cameras without frames: b failed (no such file)"
+    assert judged({"a": failed}).startswith("down: ")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(0.4, "0 s"), (119.9, "119 s"), (120, "2 min"), (7199, "119 min"), (7200, "2 h"), (200_000, "2 days")],
+)
+def test_durations_are_as_exact_as_somebody_wants_to_know(seconds: float, told: str) -> None:
+    assert duration(seconds) == told

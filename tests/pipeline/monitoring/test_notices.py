@@ -1,0 +1,162 @@
+"""The supervisor's own events, kept for the outbox until it has them."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import datetime
+from typing import Any
+
+from pipeline.monitoring.camera_states import Change
+from pipeline.monitoring.notices import AGAIN_S, MOST_KEPT, Notices
+
+
+class Told:
+    """An outbox's channel; what is committed is what a test says."""
+
+    def __init__(self, notices: Notices) -> None:
+        self.notices = notices
+        self.bodies: list[dict[str, Any]] = []
+
+    def send(self, op: str, **values: Any) -> bool:
+        assert op == "emit"
+        body = json.loads(values["body"])
+        assert body["id"] == values["id"]
+        assert values["phase"] == "single", "the outbox must not end what only a camera can"
+        self.bodies.append(body)
+        return True
+
+    def commit_all(self) -> list[dict[str, Any]]:
+        """Take one turn after the other, and commit all that comes; the events in their order."""
+        events: list[dict[str, Any]] = []
+        while len(self.notices):
+            self.bodies.clear()
+            self.notices.send(self, time.monotonic())
+            assert self.bodies, "nothing is handed over, and something is kept"
+            for body in self.bodies:
+                events.append(body)
+                self.notices.committed(body)
+        return events
+
+
+def lost(number: int, camera: str = "front") -> Change:
+    return Change(camera, "stalled", "no packet for 3 s", "live", 9.0, time.monotonic_ns(), number)
+
+
+def back(number: int, camera: str = "front") -> Change:
+    return Change(camera, "live", "", "stalled", 2.5, time.monotonic_ns(), number, 2.5)
+
+
+def both(notices: Notices, number: int, camera: str = "front") -> int:
+    return notices.camera("capture", lost(number, camera)) + notices.camera("capture", back(number, camera))
+
+
+def test_what_the_events_of_a_loss_say() -> None:
+    notices = Notices("run", "lobby")
+    both(notices, 1)
+    first, second = Told(notices).commit_all()
+    assert (first["type"], second["type"]) == ("camgraph.camera.lost", "camgraph.camera.back")
+    assert first["data"]["incident"] == second["data"]["incident"]
+    assert first["id"] != second["id"]
+    assert (first["source"], first["subject"]) == ("camgraph/lobby", "front")
+    said = {"phase": "start", "camera": "front", "state": "stalled", "why": "no packet for 3 s"}
+    assert first["data"] == {"incident": first["data"]["incident"], **said}
+    assert (second["data"]["phase"], second["data"]["state"], second["data"]["lost_s"]) == ("end", "live", 2.5)
+
+
+def test_the_time_is_that_of_the_change_and_not_of_its_telling() -> None:
+    notices = Notices("run", "lobby")
+    notices.camera("capture", Change("front", "lost", "", "live", 0, time.monotonic_ns() - 3600 * 10**9, 1))
+    [event] = Told(notices).commit_all()
+    assert abs(time.time() - 3600 - datetime.fromisoformat(event["time"]).timestamp()) < 60
+
+
+def test_of_one_camera_an_event_goes_only_when_the_one_before_it_is_safe() -> None:
+    notices = Notices("run", "graph")
+    outbox = Told(notices)
+    both(notices, 1)
+    both(notices, 1, "yard")
+    notices.send(outbox, 1.0)
+    assert [(body["subject"], body["data"]["phase"]) for body in outbox.bodies] == [
+        ("front", "start"),
+        ("yard", "start"),
+    ]
+    notices.send(outbox, 1.0 + AGAIN_S / 2)
+    assert len(outbox.bodies) == 2
+    notices.committed(outbox.bodies[0])
+    notices.send(outbox, 1.0 + AGAIN_S / 2)
+    assert [(b["subject"], b["data"]["phase"]) for b in outbox.bodies[2:]] == [("front", "end"), ("yard", "start")]
+
+
+def test_an_outbox_that_began_anew_is_told_what_is_not_committed_again() -> None:
+    notices = Notices("run", "graph")
+    outbox = Told(notices)
+    notices.camera("capture", lost(1))
+    notices.send(outbox, 1.0)
+    notices.send(outbox, 1.0, anew=True)
+    assert [body["id"] for body in outbox.bodies] == 2 * [outbox.bodies[0]["id"]]
+
+
+def test_other_losses_cameras_and_runs_have_other_ids() -> None:
+    ids = set()
+    for _ in range(2):
+        notices = Notices("run", "graph")
+        both(notices, 1)
+        both(notices, 2)
+        both(notices, 1, "yard")
+        notices.lost("track", "front", 1, "signal 9")
+        ids |= {event["id"] for event in Told(notices).commit_all()}
+    assert len(ids) == 14
+
+
+def test_of_what_nobody_takes_for_long_the_newest_losses_are_kept_whole() -> None:
+    notices = Notices("run", "graph")
+    outbox = Told(notices)
+    forgotten = notices.camera("capture", lost(1))
+    notices.send(outbox, 1.0)  # it may be committed, though nobody has heard so
+    handed = outbox.bodies[0]["id"]
+    forgotten += notices.camera("capture", back(1))
+    forgotten += sum(both(notices, number) for number in range(2, 500))
+    newest = list(notices.kept)[-1]
+    both(notices, 1, "yard")
+    assert len(notices) == MOST_KEPT + 2
+    assert forgotten == 2 * 499 - MOST_KEPT
+    events = [event for event in outbox.commit_all() if event["subject"] == "front"]
+    assert events[0]["id"] == handed
+    incidents = [event["data"]["incident"] for event in events]
+    assert incidents[::2] == incidents[1::2], "each loss with its end"
+    assert len(set(incidents)) == MOST_KEPT // 2
+    assert events[-1]["id"] == newest
+
+
+def test_what_is_kept_begins_with_what_was_handed_over_and_ends_with_the_newest() -> None:
+    notices = Notices("run", "graph")
+    outbox = Told(notices)
+    notices.camera("capture", lost(1))
+    notices.send(outbox, 1.0)
+    notices.committed(outbox.bodies[0])
+    notices.camera("capture", back(1))
+    notices.send(outbox, 2.0)
+    handed = outbox.bodies[-1]["id"]
+    for number in range(2, 100):
+        both(notices, number)
+    notices.camera("capture", lost(100))
+    assert len(notices) == MOST_KEPT
+    events = outbox.commit_all()
+    assert events[0]["id"] == handed
+    assert [event["data"]["phase"] for event in events] == ["end", "start"] * (MOST_KEPT // 2)
+
+
+def test_of_a_stage_that_keeps_dying_the_newest_deaths_are_kept() -> None:
+    notices = Notices("run", "graph")
+    for incarnation in range(1, 500):
+        notices.lost("track", "front", incarnation, f"death {incarnation}")
+    reasons = [event["data"]["reason"] for event in Told(notices).commit_all()]
+    assert reasons == [f"death {n}" for n in range(500 - MOST_KEPT, 500)]
+
+
+def test_where_there_is_no_outbox_nothing_is_kept_for_it() -> None:
+    notices = Notices("run", "graph", outbox=False)
+    notices.lost("track", "front", 1, "signal 9")
+    both(notices, 1)
+    assert len(notices) == 0

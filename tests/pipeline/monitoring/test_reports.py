@@ -1,0 +1,161 @@
+"""What children say is checked, added up over their lives, and kept for the outbox until it has it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.errors import WireError
+from pipeline.messages import Stamp
+from pipeline.monitoring.metrics import MOST_FILES
+from pipeline.monitoring.notices import AGAIN_S, Notices
+from pipeline.monitoring.reports import Beat, Ended, StageBeat, read_report
+from pipeline.monitoring.tally import Tally
+from pipeline.transport.wire import pack, unpack
+
+NESTED = st.recursive(
+    st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 63) - 1) | st.floats() | st.text() | st.binary(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=10,
+)
+OPS = st.sampled_from(["ready", "beat", "ended", "failed", "log", "event", "oversize", "links"])
+
+
+def test_a_report_survives_the_way_through_the_channel() -> None:
+    stamp = Stamp("a", 0, 7, 1, 2, 3, 4, (1, 10))
+    sent = {"op": "beat", "counts": [("frames", "a", 3)], "frames_done": {"a": stamp}, "new": 1}
+    beat = read_report(unpack(pack(sent)))
+    assert isinstance(beat, Beat)
+    assert beat.counts == [("frames", "a", 3)]
+    assert beat.frames_done == {"a": stamp}
+
+
+def test_an_end_without_a_status_is_one_of_nobodys_fault() -> None:
+    end = read_report({"op": "ended", "camera": "a", "reason": "error", "error": "gone"})
+    assert isinstance(end, Ended)
+    assert end.status == 0
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        ({"op": "x"}, "got 'x'"),
+        ({"op": "ready"}, "endpoint: Field required"),
+        ({"op": "beat", "counts": [["frames", "a"]]}, "beat.counts.0"),
+        ({"op": "beat", "stages": {"infer": 1}}, "beat.stages.infer"),
+        ({"op": "ended", "camera": "a", "reason": "tired"}, "ended.reason"),
+        ({"op": "beat", "camera_changes": [["a", "tired", "", 1]]}, "beat.camera_changes.0.1"),
+        ({"op": "beat", "camera_changes": [["a", "live", ""]]}, "beat.camera_changes.0.3"),
+        ({"op": "beat", "camera_facts": {"a": {"fps": float("nan")}}}, "beat.camera_facts.a.fps"),
+        ({"op": "beat", "camera_facts": {"a": {"size": [1, 2]}}}, "beat.camera_facts.a.size"),
+        ({"op": "failed", "status": "bad", "error": ""}, "failed.status"),
+        ({"op": "log", "level": "info", "values": [1]}, "log.values"),
+    ],
+)
+def test_what_is_no_report_is_refused_with_its_place(message: dict[str, Any], why: str) -> None:
+    with pytest.raises(WireError, match=why):
+        read_report(message)
+
+
+@given(st.dictionaries(st.text(), NESTED, max_size=5), OPS)
+def test_whatever_a_child_sends_is_a_report_or_refused(values: dict[str, Any], op: str) -> None:
+    with contextlib.suppress(WireError):
+        assert read_report({**values, "op": op}).op == op
+
+
+def beat(items: int, frames: int, *files: str, name: str = "infer") -> Beat:
+    stages = {name: StageBeat(items=items, busy_ns=10 * items, batch=2.0)}
+    return Beat(op="beat", stages=stages, counts=[("frames", "a", frames)], files=list(files))
+
+
+def test_nothing_that_is_counted_falls_with_a_death() -> None:
+    tally = Tally()
+    tally.note(beat(5, 7, "one"))
+    tally.note(beat(6, 8, "one", "two"))
+    tally.died()
+    assert tally.this_life == 0
+    assert tally.stages["infer"] == StageBeat(items=6, busy_ns=60, batch=2.0)
+    assert tally.counts == {("frames", "a"): 8}
+    tally.note(beat(1, 2, "three"))
+    assert tally.this_life == 3
+    assert (tally.stages["infer"].items, tally.stages["infer"].busy_ns) == (7, 70)
+    assert tally.counts == {("frames", "a"): 10}
+    assert tally.files == ["one", "two", "three"]
+
+
+def test_a_death_before_the_first_beat_costs_no_count() -> None:
+    tally = Tally()
+    tally.note(beat(5, 7))
+    tally.died()
+    tally.died()
+    assert tally.stages["infer"].items == 5
+    assert tally.counts == {("frames", "a"): 7}
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), min_size=1, max_size=4), max_size=5))
+def test_totals_are_those_of_the_last_words_of_all_lives(lives: list[list[tuple[int, int]]]) -> None:
+    tally = Tally()
+    for life in lives:
+        for items, frames in life:
+            tally.note(beat(items, frames))
+        tally.died()
+    total = sum(life[-1][0] for life in lives)
+    assert (tally.stages["infer"].items if lives else 0) == total
+    assert tally.counts["frames", "a"] == sum(life[-1][1] for life in lives)
+
+
+def test_of_the_files_that_were_written_the_newest_are_remembered_over_all_lives() -> None:
+    tally = Tally()
+    for life in range(3):
+        tally.note(beat(1, 1, *(f"{life}/{n}" for n in range(MOST_FILES // 2))))
+        tally.note(beat(1, 1, *(f"{life}/{n}" for n in range(1, MOST_FILES // 2 + 1))))
+        tally.died()
+    assert len(tally.files) == MOST_FILES
+    assert tally.files[-1] == f"2/{MOST_FILES // 2}"
+    assert not [file for file in tally.files if file.startswith("0/")]
+
+
+class Told:
+    """An outbox's channel."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+
+    def send(self, op: str, **values: Any) -> bool:
+        assert op == "emit"
+        assert json.loads(values["body"])["id"] == values["id"]
+        self.ids.append(values["id"])
+        return True
+
+
+def test_an_event_is_told_again_until_it_is_committed() -> None:
+    notices, outbox = Notices("run", "graph"), Told()
+    notices.send(outbox, 1.0)
+    assert outbox.ids == []
+    notices.lost("track", "a", 1, "signal 9")
+    notices.send(outbox, 1.0)
+    notices.send(outbox, 1.0 + AGAIN_S / 2)
+    assert len(outbox.ids) == 1
+    notices.send(outbox, 1.0 + AGAIN_S / 2, anew=True)
+    notices.send(outbox, 1.0 + 2 * AGAIN_S)
+    assert len(outbox.ids) == 3
+    assert len(set(outbox.ids)) == 1
+    notices.committed({"id": "of somebody else"})
+    assert len(notices) == 1
+    notices.committed({"id": outbox.ids[0]})
+    notices.send(outbox, 9.0, anew=True)
+    assert len(outbox.ids) == 3
+
+
+def test_each_death_of_a_stage_is_an_event_of_its_own() -> None:
+    notices, outbox = Notices("run", "graph"), Told()
+    for camera in ("a", "b"):
+        for incarnation in (1, 2):
+            notices.lost("track", camera, incarnation, "signal 9")
+    notices.send(outbox, 1.0)
+    assert len(set(outbox.ids)) == 4

@@ -1,0 +1,375 @@
+"""What a run says of itself."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.graph import load_plan
+from pipeline.monitoring.camera_states import MOST_DEPARTED, CameraNow
+from pipeline.monitoring.health import Plight
+from pipeline.monitoring.reports import Beat, StageBeat
+from pipeline.monitoring.status import Meter, read_event
+from pipeline.plan import UnitPlan
+from pipeline.registry import find_stage
+from tools.run_status import Status
+from tools.status_view import event_text
+
+GRAPH = """
+version: 1
+name: quiet
+cameras: {a: {frames: 1}}
+stages:
+  src: {use: count_source}
+  out: {use: collect, from: src, with: {path: out}}
+"""
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"data": {"people": 3}},
+        {"data": {"people": [1, None, {"track_id": "x"}, {"track_id": 4}], "phase": {}, "camera": None}},
+        {"time": 5, "type": 7, "data": {"action": 7}},
+        {"time": None, "data": []},
+    ],
+)
+def test_an_event_of_a_strange_form_is_shown_as_far_as_it_can_be(tmp_path: Path, odd: dict[str, Any]) -> None:
+    (tmp_path / "g.yaml").write_text(GRAPH)
+    meter = Meter(load_plan(tmp_path / "g.yaml"))
+    event = read_event(json.dumps({"id": "1", "subject": "a", **odd}).encode())
+    meter.note_event(event)
+    status = json.loads(json.dumps(meter.status(processes=[], events=[event])))
+    for shown in Status.from_json(status).events:
+        assert isinstance(event_text(shown), str)
+
+
+class Capture:
+    """The process of a source, as its reports make it look."""
+
+    def __init__(self, plan: UnitPlan) -> None:
+        self.plan = plan
+        self.state = "running"
+        self.beat = Beat(op="beat")
+        self.trouble = ""
+        self.ended: dict[str, tuple[str, str]] = {}
+        self.frames = 0
+        self.restarts = self.pid = self.shared_bytes = 0
+
+    def counts(self) -> Counter[tuple[str, str]]:
+        return Counter({("frames", "a"): self.frames, ("dropped.stale", "a"): 2, ("skipped.rate", "a"): 7})
+
+
+class Scene:
+    """A meter, a camera and a clock."""
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        (folder / "g.yaml").write_text(GRAPH)
+        self.now = time.monotonic()
+        patch.setattr("pipeline.monitoring.status.time.monotonic", lambda: self.now)
+        plan = load_plan(folder / "g.yaml")
+        self.meter = Meter(plan)
+        self.capture = Capture(next(unit for unit in plan.units if unit.sources))
+
+    def frame(self, later_s: float) -> None:
+        self.now += later_s
+        self.capture.frames += 1
+        self.meter.note_frames(self.capture)
+
+    def camera(self, state: str = "", why: str = "", since_s: float = 0.0, losses: int = 0) -> dict[str, Any]:
+        known = CameraNow(state, why, since_s, losses, {"codec": "h264"})
+        camera: dict[str, Any] = self.meter.status([self.capture], [], {"a": known})["cameras"]["a"]
+        return camera
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    return Scene(tmp_path, monkeypatch)
+
+
+def test_what_the_source_says_of_its_camera_is_shown(scene: Scene) -> None:
+    scene.frame(1)
+    camera = scene.camera("unauthorised", "401", since_s=3.04, losses=2)
+    assert (camera["state"], camera["why"], camera["since_s"]) == ("unauthorised", "401", 3.0)
+    assert (camera["losses"], camera["facts"]) == (2, {"codec": "h264"})
+    assert (camera["drops"], camera["drops_by_reason"], camera["skipped_by_reason"]) == (2, {"stale": 2}, {"rate": 7})
+
+
+def test_a_process_says_what_was_dropped_in_it(scene: Scene) -> None:
+    units = scene.meter.status([scene.capture], [])["units"]
+    assert {name: unit["drops"] for name, unit in units.items()} == {scene.capture.plan.name: {"a": {"stale": 2}}}
+
+
+def test_a_camera_that_has_just_come_or_rests_is_not_stalled(scene: Scene) -> None:
+    scene.now += 60
+    assert scene.camera("live", since_s=60)["state"] == "stalled"
+    scene.meter.follow(replace(scene.meter.plan, camera_settings={}))
+    scene.meter.follow(replace(scene.meter.plan, camera_settings={"a": {"frames": 1}}))
+    assert scene.camera("live", since_s=60)["state"] == "live"
+    scene.now += 60
+    assert scene.camera("live", since_s=60)["state"] == "stalled"
+    scene.meter.rest({"a"})
+    assert scene.camera("live", since_s=60)["state"] == "paused"
+    scene.meter.rest(())
+    assert scene.camera("live", since_s=60)["state"] == "live"
+
+
+def test_what_its_source_says_of_its_settings_decides_how_long_it_may_be_silent(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`live` in log and events, and `stalled` in status, would be a lie of one of the two."""
+    monkeypatch.setattr(find_stage("count_source"), "still_s", lambda camera: 10.0 * camera.frames)
+    scene.meter.follow(replace(scene.meter.plan, camera_settings={"a": {"frames": 2}}))
+    scene.now += 19.5
+    assert scene.camera("live", since_s=60)["state"] == "live"
+    scene.now += 1
+    assert scene.camera("live", since_s=60)["state"] == "stalled"
+
+
+def test_of_cameras_that_come_and_go_under_ever_new_names_nothing_grows(scene: Scene) -> None:
+    plan = scene.meter.plan
+    for n in range(MOST_DEPARTED + 50):
+        name = f"c{n}"
+        scene.meter.follow(replace(plan, camera_settings={name: {"frames": 1}}))
+        scene.meter.note_event({"type": "x", "data": {"camera": name}})
+        scene.meter.note_ages(scene.capture.plan.name, {name: 1.0})
+    status = scene.meter.status([scene.capture], [])
+    assert list(status["cameras"]) == [name]
+    assert len(status["actions"]) == MOST_DEPARTED + 1
+
+
+def test_without_a_word_of_the_source_it_is_as_its_process_is(scene: Scene) -> None:
+    scene.frame(1)
+    assert (scene.camera()["state"], scene.camera()["since_s"]) == ("running", None)
+    scene.now += 6
+    assert scene.camera()["state"] == "stalled"
+    scene.capture.state = "waiting"
+    assert scene.camera()["state"] == "waiting"
+
+
+def test_a_camera_of_which_no_frame_comes_is_not_live_whatever_is_said(scene: Scene) -> None:
+    scene.frame(1)
+    assert scene.camera("live", since_s=60)["state"] == "live"
+    scene.now += 5.5
+    camera = scene.camera("live", since_s=65.5)
+    assert (camera["state"], camera["why"], camera["since_s"]) == ("stalled", "no frame for 6 s", 5.5)
+    assert scene.camera("live", since_s=0.2)["state"] == "live", "its first frame may not be counted yet"
+    scene.frame(0)
+    assert scene.camera("live", since_s=66)["state"] == "live"
+
+
+def test_frames_that_were_noted_when_nobody_asked_are_not_new_when_somebody_does(scene: Scene) -> None:
+    for _ in range(10):
+        scene.frame(1)
+    scene.now += 60
+    assert scene.camera("live", since_s=70)["state"] == "stalled"
+
+
+@pytest.mark.parametrize(("reason", "state"), [("end", "done"), ("stopped", "stopped"), ("error", "failed")])
+def test_a_camera_that_has_ended_is_nothing_else(scene: Scene, reason: str, state: str) -> None:
+    scene.capture.ended["a"] = (reason, "broken")
+    camera = scene.camera("lost", "cable", since_s=9)
+    assert (camera["state"], camera["why"], camera["error"]) == (state, "", "broken")
+
+
+def test_a_camera_that_comes_back_is_no_incident_of_its_own(scene: Scene) -> None:
+    for kind, phase in (("lost", "start"), ("back", "end")):
+        event = {"type": f"camgraph.camera.{kind}", "subject": "a", "data": {"camera": "a", "phase": phase}}
+        scene.meter.note_event(event)
+    assert scene.camera()["events"] == 1
+
+
+def test_the_totals_of_a_run_never_fall_when_a_camera_goes(scene: Scene) -> None:
+    for phase in ("start", "update", "end"):
+        scene.meter.note_event({"type": "x", "data": {"camera": "a", "phase": phase}})
+    scene.frame(1)
+    before = scene.meter.status([scene.capture], [])["totals"]
+    assert before == {"frames": 1, "drops": 2, "events": 1, "committed": 3}
+    scene.meter.follow(replace(scene.meter.plan, camera_settings={}))
+    assert scene.meter.status([], [], departed=scene.capture.counts())["totals"] == before
+
+
+def test_a_camera_that_comes_back_brings_no_rate_of_its_earlier_frames(scene: Scene) -> None:
+    scene.capture.frames = 10_000
+    plan = scene.meter.plan
+    scene.meter.follow(replace(plan, camera_settings={}))
+    for _ in range(2):
+        scene.now += 1
+        scene.meter.status([scene.capture], [])
+    scene.meter.follow(plan)
+    for _ in range(4):
+        scene.now += 0.25
+        assert scene.meter.status([scene.capture], [])["cameras"]["a"]["fps"] < 10
+
+
+def test_a_camera_whose_source_may_not_begin_yet_is_starting_however_long_the_rest_takes_to_open(scene: Scene) -> None:
+    scene.meter.rest((), waiting=["a"])
+    scene.now += 60
+    assert scene.camera()["state"] == "starting"
+    scene.capture.state = "waiting"
+    assert scene.camera()["state"] == "waiting"
+    scene.capture.state = "running"
+    scene.meter.rest((), waiting=["a"])
+    scene.meter.rest(())
+    assert scene.camera()["state"] == "running"
+    scene.now += 6
+    assert scene.camera()["state"] == "stalled"
+
+
+# --- rates, and what goes through
+
+
+def test_a_rate_is_that_of_now_however_long_nobody_has_asked(scene: Scene) -> None:
+    """Without a table nobody asks for hours: the first answer must not be an average of all of them, nor nothing."""
+    scene.meter.enter("running")
+    for _ in range(600):
+        scene.frame(0.1)
+        scene.meter.look([scene.capture])
+    assert scene.camera()["fps"] == pytest.approx(10, abs=1)
+    for _ in range(30):
+        scene.now += 0.1
+        scene.meter.look([scene.capture])
+    assert scene.camera()["fps"] == 0
+
+
+@pytest.mark.parametrize("state", ["lost", "stalled", "unauthorised", "gone"])
+def test_a_camera_that_is_away_has_no_rate(scene: Scene, state: str) -> None:
+    scene.meter.look([scene.capture])
+    for _ in range(10):
+        scene.frame(0.1)
+        scene.meter.look([scene.capture])
+    assert scene.camera("live", since_s=1)["fps"] > 0
+    assert scene.camera(state, "cable", since_s=0.1)["fps"] == 0
+
+
+def test_a_stage_is_as_busy_as_it_is_now(scene: Scene) -> None:
+    """Not as on average since its start: an idle night would hide a busy morning, and a busy day its end."""
+
+    def busy(now_ns: int) -> float:
+        scene.capture.beat = Beat(op="beat", stages={"out": StageBeat(items=1, busy_ns=now_ns)})
+        return float(scene.meter.status([scene.capture], [])["stages"]["out"]["busy"])
+
+    busy(0)
+    scene.now += 600
+    busy(0)
+    scene.now += 10
+    assert busy(9_000_000_000) == pytest.approx(0.9)
+    scene.now += 10
+    assert busy(9_000_000_000) == 0
+
+
+def status_of(scene: Scene, known: CameraNow | None = None, **more: Any) -> dict[str, Any]:
+    return scene.meter.status([scene.capture], [], {"a": known} if known else {}, **more)
+
+
+def test_healthy_means_that_a_frame_went_through_lately(scene: Scene) -> None:
+    scene.meter.enter("running")
+    for _ in range(100):
+        scene.frame(0.1)
+        scene.meter.note_ages("out.0", {"a": 50.0})
+        scene.meter.look([scene.capture])
+    assert status_of(scene)["health"] == {"level": "healthy", "reason": "1 camera, 10.0 frames/s"}
+    assert status_of(scene)["cameras"]["a"]["through_s"] == 0
+    dropped = 0
+    patched = scene.capture.counts
+
+    def counts() -> Counter[tuple[str, str]]:
+        return patched() + Counter({("dropped.queue_full", "a"): dropped})
+
+    scene.capture.counts = counts  # type: ignore[method-assign]
+    for _ in range(200):
+        scene.frame(0.1)
+        dropped += 1
+        scene.meter.look([scene.capture])
+    status = status_of(scene, CameraNow("live", "", 30.0))
+    assert status["cameras"]["a"]["state"] == "live"
+    assert status["cameras"]["a"]["through_s"] == 20
+    assert status["health"]["level"] == "down"
+    assert "a live, but no frame has gone through for " in status["health"]["reason"]
+
+
+def test_frames_that_a_graph_leaves_out_on_purpose_are_not_missed(scene: Scene) -> None:
+    """Behind a stage that passes on few of them nothing arrives for long, and nothing is dropped."""
+    scene.meter.enter("running")
+    for _ in range(300):
+        scene.frame(0.1)
+        scene.meter.look([scene.capture])
+    assert status_of(scene)["health"]["level"] == "healthy"
+
+
+def test_a_file_that_only_waits_for_the_model_is_not_stalled(scene: Scene) -> None:
+    scene.meter.enter("running")
+    scene.frame(1)
+    scene.now += 60
+    assert status_of(scene)["cameras"]["a"]["state"] == "stalled", "it is the source that brings nothing"
+    scene.capture.beat = Beat(op="beat", custody=3)
+    plight = Plight("has died of: signal 9; it is being opened again", 40.0)
+    camera = status_of(scene, plights={"infer.0": plight})["cameras"]["a"]
+    assert (camera["state"], camera["since_s"]) == ("waiting", 60.0)
+    assert camera["why"] == "waits for infer.0, which has died of: signal 9; it is being opened again"
+    scene.capture.beat = Beat(op="beat", custody=3, troubles=[("log", "", "the disk is full")])
+    assert status_of(scene)["cameras"]["a"]["why"] == "waits for log: the disk is full"
+    scene.capture.beat = Beat(op="beat", custody=3, source_silent_since_ns=1)
+    assert status_of(scene)["cameras"]["a"]["state"] == "stalled"
+
+
+def test_a_live_camera_waits_for_nobody(scene: Scene) -> None:
+    scene.meter.follow(replace(scene.meter.plan, live_cameras=("a",)))
+    scene.capture.beat = Beat(op="beat", custody=3)
+    scene.frame(1)
+    scene.now += 60
+    assert scene.camera("live", since_s=60)["state"] == "stalled"
+
+
+def test_troubles_are_told_by_name_and_since_when(scene: Scene) -> None:
+    full = ("log", "", "events.jsonl: No space left on device")
+    scene.capture.beat = Beat(op="beat", troubles=[full, ("videos", "a", "a.mp4: No space left on device")])
+    scene.meter.look([scene.capture])
+    scene.now += 90
+    scene.meter.look([scene.capture])
+    assert status_of(scene)["troubles"] == [
+        {"where": "log", "why": "events.jsonl: No space left on device", "since_s": 90.0},
+        {"where": "videos", "why": "camera a: a.mp4: No space left on device", "since_s": 90.0},
+    ]
+    scene.capture.beat = Beat(op="beat")
+    assert status_of(scene)["troubles"] == []
+    scene.capture.beat = Beat(op="beat", troubles=[full])
+    assert status_of(scene)["troubles"][0]["since_s"] == 0
+
+
+def test_processes_in_the_same_plight_are_told_of_together(scene: Scene) -> None:
+    plights = {f"capture.{name}": Plight("is being opened", float(n), opening=True) for n, name in enumerate("abcdef")}
+    [trouble] = status_of(scene, plights=plights)["troubles"]
+    named = "capture.a, capture.b, capture.c, capture.d and 2 more"
+    assert trouble == {"where": named, "why": "is being opened", "since_s": 5.0}
+
+
+def test_what_limits_a_run_is_said_while_it_works_and_at_its_end(scene: Scene) -> None:
+    scene.meter.enter("running")
+
+    def pass_by(seconds: int) -> None:
+        for _ in range(seconds):
+            scene.frame(1)
+            busy_ns = int(scene.capture.frames * 0.95e9)
+            scene.capture.beat = Beat(op="beat", stages={"out": StageBeat(items=1, busy_ns=busy_ns)}, cpu_s=1.0)
+            scene.meter.look([scene.capture])
+
+    pass_by(20)
+    assert status_of(scene)["limit"]["stage"] == "out"
+    assert status_of(scene)["limit"]["text"].startswith("out is busy 95% of the time on 1 of ")
+    assert status_of(scene, plights={"out.0": Plight("is being opened", 1.0)})["limit"] is None
+    beat = scene.capture.beat
+    scene.capture.beat = beat.model_copy(update={"troubles": [("log", "", "the disk is full")]})
+    assert status_of(scene)["limit"] is None, "the trouble is what limits it"
+    scene.capture.beat = beat
+    scene.meter.enter("stopping")
+    scene.now += 60
+    assert status_of(scene)["limit"] is None
+    scene.meter.enter("over")
+    assert status_of(scene)["limit"]["stage"] == "out"

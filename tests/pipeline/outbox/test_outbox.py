@@ -1,0 +1,589 @@
+"""A committed event is handed out until every sink that wants it has it, whatever dies in between."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.errors import EnvironmentProblem
+from pipeline.items import Item, Key
+from pipeline.messages import Event, Tombstone
+from pipeline.outbox.outbox import Outbox
+from pipeline.stage import Stage
+from pipeline.testing import HandContext, stamp
+
+
+def event(seq: int, camera: str = "cam", *, sender: str = "rules", name: str = "") -> Item:
+    made = Event(stamp(seq, camera), name or f"{camera}-{seq}", "incident", "start", b'{"seq":%d}' % seq)
+    return Item(camera, Key(0, seq, 0), made, sender)
+
+
+def stone(seq: int, camera: str) -> Item:
+    return Item(camera, Key(0, seq, 0), Tombstone(stamp(seq, camera)), "rules")
+
+
+OPENED: list[sqlite3.Connection] = []
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    """Those that end as after a kill, or by a failed test, leave no connection to the garbage collector."""
+    yield
+    while OPENED:
+        OPENED.pop().close()
+
+
+def make(
+    folder: Path, *, run: int = 1, incarnation: int = 1, cameras: tuple[str, ...] = ("cam",), **more: Any
+) -> Outbox:
+    values = {"path": str(folder / "outbox.sqlite"), "sinks": {"log": [], "alarm": ["rules"]}, **more}
+    state = folder / f"run{run}"
+    state.mkdir(exist_ok=True)
+    context = HandContext(folder, state, incarnation=incarnation, cameras=cameras)
+    outbox = Outbox(Outbox.settings_type.model_validate(values), context)
+    assert isinstance(outbox, Stage)
+    outbox.open()
+    OPENED.append(outbox.db)
+    return outbox
+
+
+def deliver(outbox: Outbox, sink: str, rows: list[tuple[int, Event]]) -> None:
+    outbox.acknowledge(sink, [row for row, _ in rows])
+    outbox.note_delivered()
+
+
+def names(rows: list[tuple[int, Event]]) -> list[str]:
+    return [event.id for _, event in rows]
+
+
+def test_each_sink_gets_what_it_wants_once(tmp_path: Path) -> None:
+    outbox = make(tmp_path)
+    outbox.accept([event(1), event(2, sender="other")])
+    assert names(outbox.pull("log", 10)) == ["cam-1", "cam-2"]
+    assert names(outbox.pull("log", 10)) == []
+    assert names(outbox.pull("alarm", 10)) == ["cam-1"]
+    outbox.close()
+
+
+def test_a_repeated_id_is_ignored(tmp_path: Path) -> None:
+    outbox = make(tmp_path)
+    outbox.accept([event(1), event(1)])
+    outbox.accept([event(1)])
+    assert names(outbox.pull("log", 10)) == ["cam-1"]
+    outbox.close()
+
+
+def test_what_was_not_acknowledged_comes_again_after_a_restart(tmp_path: Path) -> None:
+    outbox = make(tmp_path)
+    outbox.accept([event(n) for n in range(4)])
+    rows = outbox.pull("log", 3)
+    deliver(outbox, "log", [rows[0], rows[2]])
+    outbox.db.close()  # as after a kill: nothing is tidied up
+    again = make(tmp_path, incarnation=2)
+    again.accept([event(0), event(3)])
+    assert names(again.pull("log", 10)) == ["cam-1", "cam-3"]
+    again.close()
+
+
+def test_the_next_run_delivers_what_an_earlier_one_left_and_ids_may_come_again(tmp_path: Path) -> None:
+    first = make(tmp_path)
+    first.accept([event(1)])
+    first.acknowledge("alarm", [row for row, _ in first.pull("alarm", 9)])
+    first.end("cam")
+    first.close()
+    second = make(tmp_path, run=2)
+    second.accept([event(1)])
+    assert names(second.pull("log", 10)) == ["before 1 cam-1", "cam-1"]
+    assert names(second.pull("alarm", 10)) == ["cam-1"]
+    second.close()
+
+
+def test_the_file_goes_when_all_is_delivered(tmp_path: Path) -> None:
+    outbox = make(tmp_path, sinks={"log": []})
+    outbox.accept([event(1)])
+    outbox.acknowledge("log", [row for row, _ in outbox.pull("log", 9)])
+    outbox.end("cam")
+    outbox.close()
+    assert list(tmp_path.glob("outbox*")) == []
+
+
+def test_a_restart_knows_which_cameras_have_ended(tmp_path: Path) -> None:
+    outbox = make(tmp_path, cameras=("a", "b"))
+    outbox.end("a")
+    outbox.db.close()
+    again = make(tmp_path, incarnation=2, cameras=("a", "b"))
+    assert not again.all_ended
+    again.end("b")
+    assert again.all_ended
+    again.close()
+
+
+def test_what_a_dead_stage_left_open_is_ended_once(tmp_path: Path) -> None:
+    outbox = make(tmp_path, sinks={"log": []})
+    outbox.accept([event(1, name="x1"), event(2, name="x2")])
+    for item, phase in ((outbox_item("b", 3, "start"), "start"), (outbox_item("b", 4, "end"), "end")):
+        assert item.payload.phase == phase  # type: ignore[union-attr]
+        outbox.accept([item])
+    outbox.end_lost("rules", ["cam", "other"], 1)
+    outbox.end_lost("rules", ["cam"], 1)
+    rows = [found for _, found in outbox.pull("log", 20)]
+    lost = [found for found in rows if b"lost" in found.body]
+    assert [(found.incident, found.phase) for found in lost] == [("incident", "end")]
+    assert json.loads(lost[0].body)["data"] == {"phase": "end", "reason": "lost"}
+    outbox.close()
+
+
+def outbox_item(incident: str, seq: int, phase: Any, incarnation: int = 0) -> Item:
+    made = Event(stamp(seq), f"{incident}-{seq}", incident, phase, b"{}")
+    return Item("cam", Key(0, seq, 0), made, "rules", incarnation=incarnation)
+
+
+def told(outbox: Outbox) -> list[tuple[str, str]]:
+    return [(found.incident, found.phase) for _, found in outbox.pull("log", 99)]
+
+
+def test_what_comes_late_of_a_dead_process_leaves_nothing_open(tmp_path: Path) -> None:
+    outbox = make(tmp_path, sinks={"log": []})
+    outbox.accept([outbox_item("a", 1, "start", 1)])
+    outbox.end_lost("rules", ["cam"], 1)
+    assert told(outbox) == [("a", "start"), ("a", "end")]
+    outbox.accept([outbox_item("a", 2, "update", 1), outbox_item("b", 2, "start", 1), outbox_item("c", 2, "single", 1)])
+    assert told(outbox) == [("b", "start"), ("c", "single"), ("b", "end")]
+    outbox.accept([outbox_item("a", 3, "end", 1), outbox_item("b", 3, "end", 1)])
+    assert told(outbox) == []
+    outbox.db.close()
+
+
+def test_what_the_next_process_has_begun_goes_on_however_late_the_death_is_told(tmp_path: Path) -> None:
+    outbox = make(tmp_path, sinks={"log": []})
+    outbox.accept([outbox_item("a", 1, "start", 1), outbox_item("b", 2, "start", 2)])
+    for _ in range(2):
+        outbox.end_lost("rules", ["cam"], 1)
+    assert told(outbox) == [("a", "start"), ("b", "start"), ("a", "end")]
+    outbox.accept([outbox_item("b", 3, "update", 2), outbox_item("b", 4, "end", 2)])
+    assert told(outbox) == [("b", "update"), ("b", "end")]
+    outbox.end_lost("rules", ["cam"], 2)
+    assert told(outbox) == []
+    outbox.db.close()
+
+
+def test_a_stage_in_the_process_of_the_outbox_died_with_it(tmp_path: Path) -> None:
+    first = make(tmp_path, sinks={"log": []})
+    first.accept([outbox_item("a", 1, "start")])
+    first.db.close()
+    second = make(tmp_path, incarnation=2, sinks={"log": []})
+    second.accept([outbox_item("b", 2, "start")])
+    second.end_lost("rules", ["cam"], 1)
+    assert told(second) == [("a", "start"), ("b", "start"), ("a", "end")]
+    second.db.close()
+
+
+def test_events_that_an_older_version_has_left_are_delivered(tmp_path: Path) -> None:
+    first = make(tmp_path, sinks={"log": []})
+    first.accept([outbox_item("a", 1, "start")])
+    first.db.execute("ALTER TABLE events DROP COLUMN incarnation")
+    first.db.close()
+    second = make(tmp_path, run=2, sinks={"log": []})
+    second.accept([outbox_item("b", 2, "single")])
+    assert told(second) == [("a", "start"), ("b", "single")]
+    second.db.close()
+
+
+@given(st.data())
+def test_every_incident_of_dead_processes_ends_once_whatever_the_order(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Each incarnation's events come in order; the news of its death comes anywhere, and may come again."""
+    outbox = make(tmp_path_factory.mktemp("o"), sinks={"log": []})
+    seq = 0
+    lives: list[Any] = []
+    for life in (1, 2):
+        for n in range(data.draw(st.integers(0, 3), label=f"incidents of {life}")):
+            seq += 1
+            lives.append(outbox_item(f"{life}-{n}", seq, "start", life))
+            if data.draw(st.booleans()):
+                seq += 1
+                lives.append(outbox_item(f"{life}-{n}", seq, "end", life))
+    for _ in range(data.draw(st.integers(1, 3))):
+        lives.insert(data.draw(st.integers(0, len(lives))), "died")
+    for one in lives:
+        if one == "died":
+            outbox.end_lost("rules", ["cam"], 1)
+        else:
+            outbox.accept([one])
+    found = told(outbox)
+    outbox.db.close()
+    begun = {incident for incident, phase in found if phase == "start"}
+    assert begun == {one.payload.incident for one in lives if one != "died"}
+    ended = {one.payload.incident for one in lives if one != "died" and one.payload.phase == "end"}
+    for incident in begun:
+        wanted = 1 if incident.startswith("1-") or incident in ended else 0
+        assert found.count((incident, "end")) == wanted
+
+
+def test_the_file_stays_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.outbox.old_events._KEPT", 10)
+    outbox = make(tmp_path, sinks={"log": []})
+    for n in range(100):
+        outbox.accept([event(n)])
+        deliver(outbox, "log", [row for row in outbox.pull("log", 9) if row[1].id != "cam-50"])
+    assert outbox.db.execute("SELECT count(*) FROM events").fetchone()[0] <= 13
+    outbox.db.close()
+    again = make(tmp_path, incarnation=2, sinks={"log": []})
+    assert names(again.pull("log", 9)) == ["cam-50"]
+    again.close()
+
+
+def test_what_was_delivered_is_noted_when_the_disk_takes_it_again_though_nothing_more_is(tmp_path: Path) -> None:
+    outbox = make(tmp_path, sinks={"log": []})
+    outbox.accept([event(1), event(2)])
+    outbox.db.execute("PRAGMA query_only = 1")
+    outbox.acknowledge("log", [row for row, _ in outbox.pull("log", 9)])
+    outbox.try_to_note(100.0)
+    assert names(outbox.pull("log", 9)) == []
+    with pytest.raises(EnvironmentProblem, match="disk space"):
+        outbox.accept([event(3)])
+    with pytest.raises(EnvironmentProblem, match="disk space"):
+        outbox.note_delivered()
+    outbox.db.execute("PRAGMA query_only = 0")
+    outbox.try_to_note(100.9)
+    assert (outbox.left("log"), outbox.over("log")) == (2, False), "it is tried once a second"
+    outbox.try_to_note(101.0)
+    assert (outbox.left("log"), outbox.over("log")) == (0, True)
+    outbox.close()
+
+
+def test_acknowledgements_that_come_together_are_one_transaction(tmp_path: Path) -> None:
+    outbox = make(tmp_path, sinks={"log": []})
+    outbox.accept([event(n) for n in range(50)])
+    statements: list[str] = []
+    outbox.db.set_trace_callback(statements.append)
+    for row, _ in outbox.pull("log", 50):
+        outbox.acknowledge("log", [row])
+    outbox.try_to_note(0.0)
+    outbox.try_to_note(0.1)
+    outbox.db.set_trace_callback(None)
+    assert [line for line in statements if line.startswith(("BEGIN", "COMMIT"))] == ["BEGIN IMMEDIATE", "COMMIT"]
+    assert outbox.over("log")
+    outbox.close()
+
+
+def test_what_is_acknowledged_is_noted_at_the_close(tmp_path: Path) -> None:
+    outbox = make(tmp_path, sinks={"log": []})
+    outbox.accept([event(1)])
+    outbox.db.execute("PRAGMA query_only = 1")
+    outbox.acknowledge("log", [row for row, _ in outbox.pull("log", 9)])
+    outbox.try_to_note(1.0)
+    outbox.db.execute("PRAGMA query_only = 0")
+    outbox.end("cam")
+    outbox.close()
+    assert list(tmp_path.glob("outbox*")) == []
+
+
+def test_what_is_not_committed_is_not_counted(tmp_path: Path) -> None:
+    outbox = make(tmp_path, sinks={"log": []})
+    outbox.accept([outbox_item("a", 1, "start", 1), outbox_item("a", 2, "end", 1)])
+    outbox.end_lost("rules", ["cam"], 1)
+    before = dict(outbox.context.counts)  # type: ignore[attr-defined]
+    outbox.db.execute("PRAGMA query_only = 1")
+    broken = outbox_item("two words", 4, "single", 1)
+    for _ in range(2):
+        with pytest.raises(EnvironmentProblem):
+            outbox.accept([outbox_item("b", 3, "single", 1), outbox_item("a", 3, "update", 1), broken])
+    assert outbox.context.counts == before  # type: ignore[attr-defined]
+    outbox.db.execute("PRAGMA query_only = 0")
+    outbox.accept([outbox_item("b", 3, "single", 1), outbox_item("a", 3, "update", 1), broken])
+    counts = outbox.context.counts  # type: ignore[attr-defined]
+    added = {name: n - before.get((name, "cam"), 0) for (name, _), n in counts.items()}
+    assert added == {"events": 1, "late": 1, "dropped.invalid_event": 1}
+    outbox.close()
+
+
+def test_an_incident_that_is_open_is_ended_however_old_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.outbox.old_events._KEPT", 10)
+    outbox = make(tmp_path, sinks={"log": []})
+    for incident, phase in (("open", "start"), ("over", "start"), ("open", "update"), ("over", "end")):
+        seq = outbox.db.execute("SELECT count(*) FROM events").fetchone()[0]
+        outbox.accept([outbox_item(incident, seq, phase, 1)])
+    for n in range(4, 100):
+        outbox.accept([outbox_item(f"s{n}", n, "single", 1)])
+        deliver(outbox, "log", outbox.pull("log", 9))
+    assert outbox.db.execute("SELECT count(*) FROM events").fetchone()[0] <= 13
+    outbox.end_lost("rules", ["cam"], 1)
+    assert told(outbox) == [("open", "end")]
+    outbox.close()
+
+
+def test_an_end_is_kept_while_the_start_before_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.outbox.old_events._KEPT", 10)
+    outbox = make(tmp_path, sinks={"log": []})
+    outbox.accept([outbox_item("a", 1, "start", 1)])
+    start = outbox.pull("log", 9)
+    outbox.accept([outbox_item("a", 2, "end", 1)])
+    for n in range(3, 100):
+        outbox.accept([outbox_item(f"s{n}", n, "single", 1)])
+        deliver(outbox, "log", outbox.pull("log", 9))
+    outbox.end_lost("rules", ["cam"], 1)
+    assert told(outbox) == []
+    deliver(outbox, "log", start)
+    outbox.close()
+
+
+@pytest.mark.parametrize("phases", [("start", "end"), ("start",)])
+def test_what_an_earlier_run_left_neither_ends_nor_opens_an_incident_of_this_run(
+    tmp_path: Path, phases: tuple[str, ...]
+) -> None:
+    first = make(tmp_path, sinks={"log": []})
+    first.accept([outbox_item("a", n, phase, 1) for n, phase in enumerate(phases)])
+    first.close()
+    second = make(tmp_path, run=2, sinks={"log": []})
+    assert told(second) == [("a", phase) for phase in phases]
+    second.end_lost("rules", ["cam"], 1)
+    assert told(second) == []
+    second.accept([outbox_item("a", 1, "start", 2)])
+    second.end_lost("rules", ["cam"], 2)
+    assert told(second) == [("a", "start"), ("a", "end")]
+    second.close()
+
+
+def test_nothing_is_looked_up_where_nothing_has_changed(tmp_path: Path) -> None:
+    outbox = make(tmp_path, sinks={"log": []}, ordered=["log"], producers=["rules"])
+    outbox.accept([event(n) for n in range(3)])
+    assert names(outbox.pull("log", 9)) == ["cam-0", "cam-1"]
+    statements: list[str] = []
+    outbox.db.set_trace_callback(statements.append)
+    assert names(outbox.pull("log", 9)) == []
+    assert statements == []
+    outbox.db.set_trace_callback(None)
+    outbox.accept([stone(3, "cam")])
+    assert names(outbox.pull("log", 9)) == ["cam-2"]
+    outbox.close()
+
+
+@pytest.mark.parametrize("ordered", [[], ["log"]])
+def test_no_query_of_each_turn_goes_through_all_that_is_pending(tmp_path: Path, ordered: list[str]) -> None:
+    outbox = make(tmp_path, sinks={"log": []}, ordered=ordered)
+    statements: list[str] = []
+    outbox.db.set_trace_callback(statements.append)
+    outbox.accept([event(1), event(2)])
+    outbox.end("cam")
+    deliver(outbox, "log", outbox.pull("log", 9))
+    assert outbox.over("log")
+    outbox.db.set_trace_callback(None)
+    looked = [line for line in statements if line.lstrip().startswith(("SELECT", "DELETE", "INSERT"))]
+    for line in looked:
+        plan = [row[3] for row in outbox.db.execute("EXPLAIN QUERY PLAN " + line)]
+        assert not [step for step in plan if step.startswith("SCAN") or "TEMP B-TREE" in step], line
+    assert len(looked) >= 5
+    outbox.close()
+
+
+def test_an_unwritable_place_is_said(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentProblem, match="writable"):
+        make(tmp_path, path="/proc/none/outbox.sqlite")
+
+
+def test_ends_and_ids_of_an_earlier_run_do_not_count_though_the_first_process_of_this_one_died(tmp_path: Path) -> None:
+    first = make(tmp_path)
+    first.accept([event(1)])
+    first.end("cam")
+    first.close()
+    second = make(tmp_path, run=2, incarnation=2)
+    assert not second.all_ended
+    second.accept([event(1)])
+    assert second.left("log") == 2
+    second.close()
+
+
+def test_a_slow_producer_holds_the_order_of_time_back(tmp_path: Path) -> None:
+    outbox = make(tmp_path, sinks={"log": []}, ordered=["log"], producers=["quick", "slow"])
+    outbox.accept([event(n, sender="quick", name=f"q{n}") for n in range(5)])
+    assert names(outbox.pull("log", 9)) == []
+    outbox.accept([event(n, sender="slow", name=f"s{n}") for n in range(3)])
+    assert names(outbox.pull("log", 9)) == ["q0", "s0", "q1", "s1"]
+    outbox.db.close()
+
+
+def test_events_of_one_frame_come_in_their_order_however_large_its_numbers_are(tmp_path: Path) -> None:
+    """Each stage that an event comes through makes them larger."""
+    outbox = make(tmp_path, sinks={"log": []}, ordered=["log"], producers=["rules"])
+    parts = [0, 1, 1 << 62, 1 << 70, (1 << 70) + 1, 1 << 90]
+    for part in parts:
+        made = Event(stamp(1), str(part), "incident", "single", b"{}")
+        outbox.accept([Item("cam", Key(0, 1, part), made, "rules")])
+    outbox.end("cam")
+    assert names(outbox.pull("log", 9)) == [str(part) for part in parts]
+    outbox.db.close()
+
+
+@given(st.data())
+def test_a_sink_ordered_by_time_gets_one_sequence_whatever_the_arrival(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    cameras = ("a", "b", "c")
+    judged = {c: data.draw(st.lists(st.booleans(), max_size=8), label=c) for c in cameras}
+    todo = {c: [event(n, c) if is_event else stone(n, c) for n, is_event in enumerate(judged[c])] for c in cameras}
+    expected = sorted(
+        ((item.stamp.time_ns, c, item) for c in cameras for item in todo[c] if isinstance(item.payload, Event)),
+        key=lambda row: row[:2],
+    )
+    outbox = make(tmp_path_factory.mktemp("o"), cameras=cameras, sinks={"log": []}, ordered=["log"])
+    got: list[str] = []
+    while any(todo.values()):
+        camera = data.draw(st.sampled_from([c for c in cameras if todo[c]]))
+        outbox.accept([todo[camera].pop(0)])
+        if not todo[camera]:
+            outbox.end(camera)
+        got += names(outbox.pull("log", data.draw(st.integers(1, 3))))
+    for camera in cameras:
+        outbox.end(camera)
+    got += names(outbox.pull("log", 100))
+    outbox.db.close()
+    assert got == [item.payload.id for _, _, item in expected if isinstance(item.payload, Event)]
+
+
+def test_what_cannot_be_opened_says_why_and_closes_in_silence(tmp_path: Path) -> None:
+    (tmp_path / "outbox.sqlite").write_text("this is a shopping list\n" * 500)
+    values = {"path": str(tmp_path / "outbox.sqlite"), "sinks": {"log": []}}
+    outbox = Outbox(Outbox.settings_type.model_validate(values), HandContext(tmp_path, tmp_path))
+    with pytest.raises(EnvironmentProblem, match="cannot be opened: file is not a database"):
+        outbox.open()
+    outbox.close()
+    assert not outbox.is_open
+
+
+def test_a_folder_that_holds_nothing_any_more_goes_and_one_that_holds_events_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "watch-1"
+    values = {"path": str(folder / "outbox.sqlite"), "sinks": {"log": []}}
+    outbox = make(tmp_path, run=1, **values)
+    outbox.accept([event(1)])
+    outbox.end("cam")
+    outbox.close()
+    assert [path.name for path in folder.iterdir()] == ["outbox.sqlite"]
+    outbox = make(tmp_path, run=2, **values)
+    deliver(outbox, "log", outbox.pull("log", 9))
+    outbox.end("cam")
+    outbox.close()
+    assert not folder.exists()
+
+
+# ---- a disk that is full
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 6 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=6m", "none", str(folder)]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    if made.returncode:
+        pytest.skip(f"no right to mount a small disk: {made.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def large(seq: int) -> Item:
+    """An event of 2 kB that is over with itself."""
+    body = json.dumps({"seq": seq, "text": f"{seq}" * (2000 // len(str(seq)))}).encode()
+    return Item("cam", Key(0, seq, 0), Event(stamp(seq), f"e{seq}", f"i{seq}", "single", body), "rules")
+
+
+def fill(folder: Path) -> Path:
+    """What another program writes until nothing is left."""
+    ballast = folder / "ballast"
+    with contextlib.suppress(OSError), ballast.open("ab") as file:
+        while True:
+            file.write(bytes(4096))
+            file.flush()
+    return ballast
+
+
+def accept_until_full(outbox: Outbox, start: int) -> list[int]:
+    """The numbers of the events that are taken before one is not."""
+    for n in range(start, start + 9000):
+        try:
+            outbox.accept([large(n)])
+        except EnvironmentProblem:
+            return list(range(start, n))
+    raise AssertionError("the disk is never full")
+
+
+def deliver_all(outbox: Outbox) -> list[str]:
+    rows = outbox.pull("log", 10_000)
+    deliver(outbox, "log", rows)
+    return names(rows)
+
+
+def test_what_was_delivered_makes_room_for_what_comes(small_disk: Path) -> None:
+    outbox = make(small_disk, sinks={"log": []})
+    for start in range(0, 8000, 20):
+        outbox.accept([large(n) for n in range(start, start + 20)])
+        assert deliver_all(outbox) == [f"e{n}" for n in range(start, start + 20)]
+    outbox.accept([large(7999)])
+    assert deliver_all(outbox) == [], "the last ones are still known"
+    outbox.end("cam")
+    outbox.close()
+    assert list(small_disk.glob("outbox*")) == []
+
+
+def test_a_disk_full_of_events_takes_the_note_that_they_are_delivered_and_then_others(small_disk: Path) -> None:
+    outbox = make(small_disk, sinks={"log": []})
+    taken, delivered, n = [], [], 0
+    for _ in range(3):
+        numbers = accept_until_full(outbox, n)
+        taken += [f"e{number}" for number in numbers]
+        n += len(numbers)
+        for _ in range(3):
+            with pytest.raises(EnvironmentProblem):
+                outbox.accept([large(n)])
+        assert len(taken) - len(delivered) > 500, "the whole disk is there for events again"
+        delivered += deliver_all(outbox)
+    assert delivered == taken
+    outbox.end("cam")
+    outbox.close()
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_disk_that_others_fill_for_a_while_costs_nothing(small_disk: Path, killed: bool) -> None:
+    outbox = make(small_disk, sinks={"log": []})
+    for n in range(900):
+        outbox.accept([large(n)])
+    rows = outbox.pull("log", 897)
+    outbox.acknowledge("log", [row for row, _ in rows])
+    ballast = fill(small_disk)
+    outbox.try_to_note(1.0)
+    accept_until_full(outbox, 900)
+    fill(small_disk)
+    if killed:
+        outbox.db.close()
+        ballast.unlink()
+        outbox = make(small_disk, incarnation=2, sinks={"log": []})
+    ballast.unlink(missing_ok=True)
+    for n in range(9000, 14_000):
+        outbox.accept([large(n)])
+        deliver_all(outbox)
+    assert outbox.over("log")
+    outbox.end("cam")
+    outbox.close()
+
+
+def test_a_killed_outbox_is_opened_again_on_a_full_disk(small_disk: Path) -> None:
+    outbox = make(small_disk, sinks={"log": []})
+    for n in range(500):
+        outbox.accept([large(n)])
+    fill(small_disk)
+    outbox.db.close()
+    again = make(small_disk, incarnation=2, sinks={"log": []})
+    assert len(deliver_all(again)) == 500
+    accept_until_full(again, 500)
+    again.close()

@@ -1,0 +1,214 @@
+"""One run an outbox, and nothing of it left when it is empty."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.graph import load_plan
+from pipeline.outbox.event_file import open_event_file
+from pipeline.outbox.outbox_folder import outbox_folder, outbox_held, why_unusable
+from pipeline.plan import RunPlan
+from pipeline.system import disk
+from pipeline.system.disk import try_lock
+
+GRAPH = """
+version: 1
+name: held
+cameras: {a: {frames: 3}}
+stages:
+  src: {use: count_source}
+  emit: {use: emit, from: src}
+  log: {use: sink_jsonl, from: emit, with: {path: events.jsonl}}
+"""
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> RunPlan:
+    path = tmp_path / "graph.yaml"
+    path.write_text(GRAPH)
+    return load_plan(path)
+
+
+def test_an_outbox_is_held_by_one_run_and_its_folder_is_private_and_goes_when_it_is_empty(plan: RunPlan) -> None:
+    folder = outbox_folder(plan)
+    assert folder is not None
+    assert why_unusable(folder) == ""
+    assert not folder.exists()
+    with outbox_held(plan):
+        assert folder.stat().st_mode & 0o777 == 0o700
+        with pytest.raises(UserError, match=r"is in use by another run \(held, process \d+\): stop that one"):
+            with outbox_held(replace(plan, graph="other")):
+                pass
+    assert not folder.exists()
+    with outbox_held(plan):
+        (folder / "outbox.sqlite").touch()
+    assert [path.name for path in folder.iterdir()] == ["outbox.sqlite"]
+
+
+def test_runs_that_take_one_outbox_in_turn_do_not_stumble_over_each_other(plan: RunPlan, tmp_path: Path) -> None:
+    """Each removes the lock and the folder, while others are about to take them."""
+    code = (
+        "import sys; from pipeline.graph import load_plan; from pipeline.errors import UserError;"
+        "from pipeline.outbox.outbox_folder import outbox_held\n"
+        "plan, held = load_plan(sys.argv[1]), 0\n"
+        "while held < 200:\n"
+        "    try:\n"
+        "        with outbox_held(plan): held += 1\n"
+        "    except UserError: pass\n"
+    )
+    graph = tmp_path / "graph.yaml"
+    taking = [subprocess.Popen([sys.executable, "-c", code, str(graph)]) for _ in range(3)]
+    assert [process.wait(120) for process in taking] == [0, 0, 0]
+    folder = outbox_folder(plan)
+    assert folder is not None
+    assert not folder.exists()
+
+
+def test_a_killed_run_lets_go_of_its_outbox(plan: RunPlan, tmp_path: Path) -> None:
+    code = (
+        "import os, sys; from pipeline.graph import load_plan; from pipeline.outbox.outbox_folder import outbox_held\n"
+        "with outbox_held(load_plan(sys.argv[1])): os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "graph.yaml")], check=False)
+    folder = outbox_folder(plan)
+    assert folder is not None
+    assert (folder / "lock").exists()
+    with outbox_held(plan):
+        pass
+    assert not folder.exists()
+
+
+def test_a_disk_that_is_full_at_the_start_keeps_no_run_from_its_outbox(plan: RunPlan, tmp_path: Path) -> None:
+    """What the lock says of its holder is a courtesy. A limit on the size of files stands in for the disk."""
+    code = (
+        "import resource, signal, sys; from pipeline.graph import load_plan;"
+        "from pipeline.outbox.outbox_folder import outbox_held\n"
+        "plan = load_plan(sys.argv[1])\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        "with outbox_held(plan): print('held')"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "graph.yaml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("held\n", 0), done.stderr
+
+
+def test_a_file_system_without_locks_is_told_and_costs_no_descriptor(
+    plan: RunPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_locks(_: int) -> bool:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(disk, "try_lock", no_locks)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(EnvironmentProblem, match="lock: cannot be used: No locks available; events are kept there"):
+        with outbox_held(plan):
+            pass
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+@pytest.fixture
+def left(plan: RunPlan) -> Path:
+    """The folder of a run that was killed, with an outbox in which nothing waits; its name is not that of the plan."""
+    own = outbox_folder(plan)
+    assert own is not None
+    folder = own.parent / "watch-0123abcd"
+    folder.mkdir(parents=True)
+    (folder / "lock").write_text("watch, process 1")
+    open_event_file(folder / "outbox.sqlite", by_time=True).close()
+    return folder
+
+
+@pytest.fixture
+def outbox(left: Path) -> Iterator[sqlite3.Connection]:
+    """Its database."""
+    with closing(sqlite3.connect(left / "outbox.sqlite", isolation_level=None)) as db:
+        yield db
+
+
+def wait_in(db: sqlite3.Connection) -> None:
+    db.execute("INSERT INTO pending VALUES ('log', 1)")
+
+
+def start_and_end(plan: RunPlan) -> None:
+    with outbox_held(plan):
+        pass
+
+
+def test_what_a_killed_run_has_left_goes_with_the_next_run_of_any_name(plan: RunPlan, left: Path) -> None:
+    start_and_end(plan)
+    assert not left.exists()
+    left.mkdir()
+    (left / "lock").touch()
+    start_and_end(plan)
+    assert not left.exists(), "killed before it had an outbox"
+
+
+def test_events_that_wait_stay(plan: RunPlan, left: Path, outbox: sqlite3.Connection) -> None:
+    wait_in(outbox)
+    outbox.close()
+    before = {path.name: path.read_bytes() for path in left.iterdir()}
+    start_and_end(plan)
+    assert {path.name: path.read_bytes() for path in left.iterdir()} == before
+
+
+def test_events_stay_that_were_only_in_the_log_of_the_database(plan: RunPlan, left: Path, tmp_path: Path) -> None:
+    """As they are when all processes of a run were killed at once."""
+    code = (
+        "import os, sqlite3, sys; db = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "db.execute('PRAGMA journal_mode = WAL'); db.execute(\"INSERT INTO pending VALUES ('log', 1)\")\n"
+        "os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(left / "outbox.sqlite")], check=False)
+    assert (left / "outbox.sqlite-wal").stat().st_size
+    start_and_end(plan)
+    with closing(sqlite3.connect(left / "outbox.sqlite")) as db:
+        assert db.execute("SELECT count(*) FROM pending").fetchone() == (1,)
+
+
+def test_an_outbox_that_a_process_still_has_open_stays(plan: RunPlan, left: Path, outbox: sqlite3.Connection) -> None:
+    """Its supervisor was killed, and it delivers what it has."""
+    outbox.execute("SELECT count(*) FROM pending").fetchone()
+    start_and_end(plan)
+    wait_in(outbox)
+    assert {"lock", "outbox.sqlite"} <= {path.name for path in left.iterdir()}
+    outbox.close()
+    with closing(sqlite3.connect(left / "outbox.sqlite")) as db:
+        assert db.execute("SELECT count(*) FROM pending").fetchone() == (1,)
+
+
+def test_the_outbox_of_a_run_that_goes_on_stays(plan: RunPlan, left: Path) -> None:
+    descriptor = os.open(left / "lock", os.O_RDWR)
+    assert try_lock(descriptor)
+    start_and_end(plan)
+    assert sorted(path.name for path in left.iterdir()) == ["lock", "outbox.sqlite"]
+    os.close(descriptor)
+    start_and_end(plan)
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("what", ["a file of somebody", "damage", "a link", "no lock"])
+def test_what_may_be_no_outbox_stays(plan: RunPlan, left: Path, tmp_path: Path, what: str) -> None:
+    if what == "a file of somebody":
+        (left / "notes.txt").touch()
+    elif what == "damage":
+        (left / "outbox.sqlite").write_bytes(b"no database" * 100)
+    elif what == "no lock":
+        (left / "lock").unlink()
+    else:
+        left.rename(tmp_path / "elsewhere")
+        left.symlink_to(tmp_path / "elsewhere")
+    before = sorted(path.name for path in left.iterdir())
+    start_and_end(plan)
+    assert sorted(path.name for path in left.iterdir()) == before

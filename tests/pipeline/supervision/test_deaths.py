@@ -1,0 +1,157 @@
+"""What a death means for the run, and how long a process then waits."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, EXIT_USER
+from pipeline.graph import load_plan
+from pipeline.supervision.deaths import MOST_DEATHS, Death, EndCameras, EndRun, GoOn, Verdict, is_finite, judge
+from pipeline.supervision.restarts import Restarts
+
+GRAPH = """
+version: 1
+name: finite
+cameras: {{a: {{frames: 5, live: {live}}}}}
+stages:
+  src: {{use: count_source}}
+  out: {{use: collect, from: {{stage: src, policy: {policy}}}, with: {{path: numbers}}}}
+"""
+KILLED = Death("infer.0", -9, opened=True, failure=None, failed_starts=0, fruitless=1)
+REFUSED = replace(KILLED, status=3, failure=(EXIT_ENVIRONMENT, "no memory"))
+
+
+@pytest.mark.parametrize(
+    ("death", "running", "finite", "verdict"),
+    [
+        (KILLED, True, True, GoOn(lost=True)),
+        (KILLED, False, True, GoOn(lost=True)),
+        (replace(KILLED, failure=(EXIT_USER, "no such model")), True, False, EndRun(EXIT_USER, "no such model")),
+        (replace(REFUSED, opened=False), False, False, EndRun(EXIT_ENVIRONMENT, "no memory")),
+        (replace(KILLED, opened=False, failure=(EXIT_USER, "changed on disk")), True, False, GoOn(lost=False)),
+        (
+            replace(KILLED, opened=False, failure=(EXIT_USER, "changed on disk")),
+            True,
+            True,
+            EndRun(EXIT_USER, "changed on disk"),
+        ),
+        (
+            replace(KILLED, opened=False, failure=(EXIT_USER, "no such model")),
+            False,
+            False,
+            EndRun(EXIT_USER, "no such model"),
+        ),
+        (REFUSED, True, True, GoOn(lost=True)),
+        (replace(REFUSED, opened=False), True, True, GoOn(lost=False)),
+        (replace(KILLED, status=7, opened=False, failed_starts=2), False, False, GoOn(lost=True)),
+        (
+            replace(KILLED, status=7, opened=False, failed_starts=3),
+            False,
+            False,
+            EndRun(EXIT_GAVE_UP, "infer.0 does not start: exit status 7"),
+        ),
+        (replace(KILLED, opened=False, failed_starts=3), False, False, GoOn(lost=True)),
+        (replace(KILLED, opened=False, killed_for="not ready after 9 s"), True, True, GoOn(lost=True)),
+        (replace(KILLED, fruitless=MOST_DEATHS), True, False, GoOn(lost=True)),
+        (
+            replace(KILLED, opened=False, killed_for="not ready after 9 s", fruitless=MOST_DEATHS),
+            True,
+            True,
+            EndRun(EXIT_GAVE_UP, "infer.0 died 8 times in a row, last of not ready after 9 s"),
+        ),
+        (
+            replace(KILLED, fruitless=MOST_DEATHS),
+            True,
+            True,
+            EndRun(EXIT_GAVE_UP, "infer.0 died 8 times in a row, last of signal 9"),
+        ),
+        (
+            replace(KILLED, unit="src.a", fruitless=MOST_DEATHS, last_chance=False),
+            True,
+            True,
+            EndCameras("src.a died 8 times in a row, last of signal 9"),
+        ),
+    ],
+)
+def test_what_a_death_means(death: Death, running: bool, finite: bool, verdict: Verdict) -> None:
+    assert judge(death, running=running, finite=finite) == verdict
+
+
+@pytest.mark.parametrize("finite", [True, False])
+def test_an_opening_that_does_not_end_ends_the_start_of_a_run_and_says_what_to_do(finite: bool) -> None:
+    death = replace(KILLED, opened=False, killed_for="not ready after 9 s (open_s)")
+    verdict = judge(death, running=False, finite=finite)
+    assert isinstance(verdict, EndRun)
+    assert verdict.status == EXIT_GAVE_UP
+    assert verdict.problem.startswith("infer.0 does not start: not ready after 9 s (open_s): ")
+    assert "raise `open_s`" in verdict.problem
+
+
+def test_who_works_between_its_deaths_is_back_within_a_second() -> None:
+    restarts = Restarts()
+    waits = []
+    for _ in range(20):
+        waits.append(restarts.died(opened=True, steady=False))
+        restarts.worked()
+    assert waits[0] == 0
+    assert waits == sorted(waits)
+    assert max(waits) <= 1
+
+
+def test_the_five_deaths_of_a_hunt_for_a_deadly_item_are_no_reason_to_wait_long() -> None:
+    restarts = Restarts()
+    assert sum(restarts.died(opened=True, steady=False) for _ in range(5)) < 2
+
+
+def test_who_dies_without_ever_working_waits_longer_and_longer() -> None:
+    for opened in (True, False):
+        restarts = Restarts()
+        waits = [restarts.died(opened=opened, steady=False) for _ in range(15)]
+        assert waits == sorted(waits)
+        assert waits[-1] == 30
+    restarts = Restarts()
+    assert [restarts.died(opened=False, steady=False) for _ in range(4)] == [0, 0.5, 1, 2]
+
+
+def test_deaths_at_work_are_no_reason_to_wait_for_one_that_did_not_open_its_stages() -> None:
+    restarts = Restarts()
+    for _ in range(9):
+        restarts.died(opened=True, steady=False)
+        restarts.worked()
+    assert [restarts.died(opened=False, steady=False) for _ in range(3)] == [0, 0.5, 1]
+    restarts.died(opened=True, steady=False)
+    assert restarts.died(opened=False, steady=False) == 0
+
+
+def test_who_was_steady_is_back_at_once() -> None:
+    restarts = Restarts()
+    for _ in range(9):
+        restarts.died(opened=True, steady=False)
+    restarts.worked()
+    assert restarts.died(opened=True, steady=True) == 0
+    assert restarts.total == 10
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans())))
+def test_no_wait_is_longer_than_half_a_minute(lives: list[tuple[bool, bool, bool]]) -> None:
+    restarts = Restarts()
+    for opened, steady, worked in lives:
+        if worked:
+            restarts.worked()
+        assert 0 <= restarts.died(opened=opened, steady=steady) <= 30
+
+
+@pytest.mark.parametrize(("live", "finite"), [(False, True), (True, False)])
+def test_whether_a_graph_is_finite_is_the_cameras_matter_and_not_the_edges(
+    tmp_path: Path, live: bool, finite: bool
+) -> None:
+    for policy in ("block", "drop_oldest"):
+        path = tmp_path / f"{policy}.yaml"
+        path.write_text(GRAPH.format(live=json.dumps(live), policy=policy))
+        assert is_finite(load_plan(path)) == finite

@@ -1,0 +1,114 @@
+"""Work beside the loop, and answers that come later: in the order in which they were asked for."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pipeline.errors import EXIT_ENVIRONMENT, EnvironmentProblem, UserError
+from pipeline.supervision.jobs import Answer, Job, Later, answered
+
+LIMIT_S = 60.0
+
+
+def polled(later: Later[Any]) -> Answer:
+    """The answer, once it is there."""
+    late = time.monotonic() + LIMIT_S
+    while (answer := later.poll()) is None:
+        assert time.monotonic() < late
+        time.sleep(0.001)
+    return answer
+
+
+def test_a_job_is_done_when_its_work_is() -> None:
+    gate = threading.Event()
+    job = Job(lambda: gate.wait(LIMIT_S))
+    assert not job.is_done
+    gate.set()
+    assert job.result() is True
+    assert job.is_done
+
+
+def test_a_job_raises_what_its_work_raises() -> None:
+    def work() -> int:
+        raise ValueError("no")
+
+    job = Job(work)
+    with pytest.raises(ValueError, match="no"):
+        job.result()
+
+
+def test_an_answer_is_made_when_it_is_asked_for_and_not_in_the_thread_of_the_work() -> None:
+    later = Later(lambda: Job(threading.get_ident), lambda found: {"in": found, "by": threading.get_ident()}, None)
+    answer = polled(later)
+    assert answer["by"] == threading.get_ident() != answer["in"]
+    assert later.is_answered
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (UserError("a mistake"), {"error": "a mistake"}),
+        (EnvironmentProblem("no disk"), {"error": "no disk", "status": EXIT_ENVIRONMENT}),
+    ],
+)
+def test_what_is_not_possible_is_an_answer(error: Exception, expected: Answer) -> None:
+    def fail() -> Answer:
+        raise error
+
+    assert answered(fail) == expected
+    assert polled(Later(lambda: Job(fail), lambda found: found, None)) == expected
+
+
+def test_one_behind_another_begins_when_that_one_is_answered() -> None:
+    gate, begun = threading.Event(), list[str]()
+
+    def begin(name: str, work: Callable[[], object]) -> Callable[[], Job[object]]:
+        def start() -> Job[object]:
+            begun.append(name)
+            return Job(work)
+
+        return start
+
+    first = Later(begin("first", lambda: gate.wait(LIMIT_S)), lambda _: {"of": "first"}, None)
+    second = Later(begin("second", lambda: None), lambda _: {"of": "second"}, first)
+    assert second.poll() is None
+    assert begun == ["first"]
+    gate.set()
+    assert polled(first) == {"of": "first"}
+    assert polled(second) == {"of": "second"}
+    assert begun == ["first", "second"]
+
+
+@pytest.mark.parametrize("where", ["work", "then"])
+def test_a_bug_in_one_does_not_keep_those_behind_it_waiting(where: str) -> None:
+    def fail(*_: object) -> Any:
+        raise ZeroDivisionError
+
+    first: Later[Any] = Later(
+        lambda: Job(fail if where == "work" else lambda: None), fail if where == "then" else lambda _: {}, None
+    )
+    second = Later(lambda: Job(lambda: None), lambda _: {"of": "second"}, first)
+    with pytest.raises(ZeroDivisionError):
+        polled(first)
+    assert first.is_answered
+    assert polled(second) == {"of": "second"}
+
+
+def test_one_that_cannot_begin_does_not_keep_those_behind_it_waiting() -> None:
+    def no_thread() -> Job[None]:
+        raise RuntimeError("can't start new thread")
+
+    gate = threading.Event()
+    first = Later(lambda: Job(lambda: gate.wait(LIMIT_S)), lambda _: {}, None)
+    second = Later(no_thread, lambda _: {}, first)
+    third = Later(lambda: Job(lambda: None), lambda _: {"of": "third"}, second)
+    gate.set()
+    assert polled(first) == {}
+    with pytest.raises(RuntimeError):
+        polled(second)
+    assert polled(third) == {"of": "third"}

@@ -1,0 +1,228 @@
+"""One folder a run: private, locked, and swept when its owner is dead."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.graph import parse_graph
+from pipeline.supervision.control import ControlServer, ask, find_run
+from pipeline.system import run_folder
+from pipeline.system.names import MAX_NAME
+from pipeline.system.paths import runs_folder
+from pipeline.system.run_folder import CONTROL, RunFolder, remove_run_of, running, unlink_socket
+
+GRAPH = """
+version: 1
+name: NAME
+cameras: {a: {frames: 1}}
+stages: {count: {use: count_source}, take: {use: collect, from: count, with: {path: x}}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with tempfile.TemporaryDirectory(prefix="cgt", dir="/tmp") as folder:
+        monkeypatch.setenv("CAMGRAPH_RUN_DIR", f"{folder}/runs")
+        yield
+
+
+def test_two_runs_of_one_name_do_not_meet() -> None:
+    folder = RunFolder("lobby")
+    assert running(runs_folder()) == ["lobby"]
+    with pytest.raises(UserError, match="camgraph stop --name lobby"):
+        RunFolder("lobby")
+    folder.close()
+    assert running(runs_folder()) == []
+    RunFolder("lobby").close()
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "../x", "x" * 41, "-x", "a b"])
+def test_a_name_is_plain(name: str) -> None:
+    with pytest.raises(UserError, match="--name"):
+        RunFolder(name)
+
+
+@pytest.mark.parametrize("name", ["_", "x" * MAX_NAME, "7-up"])
+def test_what_a_graph_may_be_called_a_run_may_be_called(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert parse_graph(GRAPH.replace("NAME", name), "g.yaml", base_folder=tmp_path).name == name
+    folder = RunFolder(name)
+    monkeypatch.setattr(folder, "path", Path("/" + "r" * 39) / "camgraph" / name)  # the longest runtime folder
+    assert len(folder.endpoint(999, 9999).removeprefix("ipc://")) < 107
+    monkeypatch.undo()
+    folder.close()
+
+
+def test_a_folder_that_another_run_is_sweeping_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = runs_folder() / "lobby"
+    path.mkdir(mode=0o700, parents=True)
+    runs_folder().chmod(0o700)
+    held = (path / "lock").open("w")
+    fcntl.flock(held, fcntl.LOCK_EX)
+
+    tried = threading.Event()
+    lock = run_folder._lock
+
+    def watched(*args: Any, **named: Any) -> int:
+        found = lock(*args, **named)
+        tried.set()
+        return found
+
+    monkeypatch.setattr(run_folder, "_lock", watched)
+
+    def sweep() -> None:
+        assert tried.wait(30)
+        shutil.rmtree(path)
+        held.close()
+
+    sweeper = threading.Thread(target=sweep)
+    sweeper.start()
+    folder = RunFolder("lobby")
+    sweeper.join()
+    assert (folder.path / "lock").exists()
+    assert running(runs_folder()) == ["lobby"]
+    folder.close()
+
+
+def test_many_runs_that_start_at_once_do_not_sweep_each_other() -> None:
+    code = "import sys, pipeline.system.run_folder as r; [r.RunFolder(sys.argv[1]).close() for _ in range(3000)]"
+    starting = [subprocess.Popen([sys.executable, "-c", code, f"run{n}"]) for n in range(3)]
+    assert [process.wait(60) for process in starting] == [0, 0, 0]
+    assert running(runs_folder()) == []
+
+
+def test_what_a_late_child_of_a_dead_run_put_back_is_swept() -> None:
+    for name in ("dead", "lobby"):
+        (runs_folder() / name / "state" / "outbox").mkdir(parents=True)
+        (runs_folder() / name / "state" / "outbox" / "started").touch()
+    runs_folder().chmod(0o700)
+    folder = RunFolder("lobby")
+    assert sorted(path.name for path in runs_folder().rglob("*")) == sorted(["lobby", "lock", folder.own.name])
+    folder.close()
+
+
+def test_what_comes_back_between_the_sweep_and_the_lock_is_swept_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.system.run_folder.sweep_runs", lambda root: None)
+    (runs_folder() / "lobby" / "state" / "outbox").mkdir(parents=True)
+    (runs_folder() / "lobby" / "3.1").touch()
+    runs_folder().chmod(0o700)
+    folder = RunFolder("lobby")
+    assert sorted(path.name for path in folder.path.rglob("*")) == sorted(["lock", folder.own.name])
+    folder.close()
+
+
+def test_late_processes_of_a_killed_run_do_not_touch_the_next_one_of_its_name() -> None:
+    code = (
+        "import os; from pipeline.system.run_folder import RunFolder; folder = RunFolder('lobby');"
+        "print(folder.own, folder.endpoint(0, 1), flush=True); os.kill(os.getpid(), 9)"
+    )
+    killed = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    own, endpoint = killed.stdout.split()
+    folder = RunFolder("lobby")
+    socket_file = Path(folder.endpoint(0, 1).removeprefix("ipc://"))
+    socket_file.touch()
+    unlink_socket(endpoint)
+    (Path(own) / "state" / "outbox").mkdir(parents=True)
+    remove_run_of(Path(own))
+    assert running(runs_folder()) == ["lobby"]
+    assert socket_file.exists()
+    assert not (folder.own / "state").exists()
+    folder.close()
+    assert list(runs_folder().iterdir()) == []
+
+
+def test_what_stands_in_the_way_of_a_folder_is_named() -> None:
+    runs_folder().mkdir(mode=0o700)
+    (runs_folder() / "lobby").touch()
+    with pytest.raises(EnvironmentProblem, match="lobby, cannot be made: File exists"):
+        RunFolder("lobby")
+
+
+def test_nobody_else_can_look_in() -> None:
+    folder = RunFolder("lobby")
+    assert folder.path.stat().st_mode & 0o777 == 0o700
+    assert runs_folder().stat().st_mode & 0o777 == 0o700
+    folder.close()
+
+
+def test_an_open_folder_for_sockets_is_refused() -> None:
+    runs_folder().mkdir(mode=0o777)
+    runs_folder().chmod(0o755)
+    with pytest.raises(EnvironmentProblem, match="0700"):
+        RunFolder("lobby")
+
+
+def test_what_a_killed_run_left_is_swept_by_the_next() -> None:
+    code = "import os; from pipeline.system.run_folder import RunFolder; RunFolder('dead'); os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", code], check=False)
+    assert (runs_folder() / "dead").is_dir()
+    assert running(runs_folder()) == []
+    folder = RunFolder("lobby")
+    assert not (runs_folder() / "dead").exists()
+    folder.close()
+
+
+def test_a_question_to_a_run_that_is_not_there_is_the_users_mistake() -> None:
+    with pytest.raises(UserError, match="nothing is running"):
+        find_run(None)
+    folder = RunFolder("lobby")
+    with pytest.raises(UserError, match="running: lobby"):
+        find_run("yard")
+    with pytest.raises(UserError, match="the run lobby has everything in one process"):
+        find_run(None)
+    (folder.path / CONTROL).touch()
+    assert find_run(None) == "lobby"
+    folder.close()
+
+
+def test_a_run_that_does_not_answer_is_said() -> None:
+    folder = RunFolder("lobby")
+    with pytest.raises(EnvironmentProblem, match="does not answer"):
+        ask("lobby", "status", within_s=0.1)
+    folder.close()
+
+
+def test_nonsense_on_the_control_socket_is_answered() -> None:
+    import zmq
+
+    folder = RunFolder("lobby")
+    server = ControlServer(folder.control, lambda request: {"got": request})
+    client = zmq.Context.instance().socket(zmq.REQ)
+    client.connect(folder.control)
+    for question, answer in ((b"\xff", b"expected a JSON object"), (b"[1]", b"JSON object"), (b'{"op": 1}', b'"got"')):
+        client.send(question)
+        assert server.socket.poll(5000)
+        server.serve()
+        assert answer in client.recv()
+    client.close(0)
+    server.close()
+    folder.close()
+
+
+def test_a_folder_that_cannot_be_made_is_told_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    for step in ("_claim", "_empty"):
+        with monkeypatch.context() as patch:
+            patch.setattr(run_folder, step, full)
+            before = len(list(Path("/proc/self/fd").iterdir()))
+            with pytest.raises(EnvironmentProblem, match="cannot be made: No space left on device"):
+                RunFolder("lobby")
+            assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert running(runs_folder()) == []
+    RunFolder("lobby").close()

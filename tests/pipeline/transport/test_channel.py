@@ -1,0 +1,132 @@
+"""The inherited socket: whole messages, no waiting, and the end of the file is the other side's death."""
+
+from __future__ import annotations
+
+import re
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+
+import msgpack
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.transport.channel import Channel
+from pipeline.transport.wire import MAX_PART
+
+Ends = tuple[Channel, Channel]
+
+
+def framed(data: bytes) -> bytes:
+    return struct.pack("<I", len(data)) + data
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[Channel, Channel]]:
+    one, other = socket.socketpair()
+    yield Channel(one), Channel(other)
+    one.close()
+    other.close()
+
+
+def test_messages_arrive_whole_and_in_order(pair: Ends) -> None:
+    ours, theirs = pair
+    sent = [{"op": "x", "n": n, "data": b"\0" * n * 5000} for n in range(60)]
+    for message in sent:
+        ours.send(**message)
+    got = []
+    while len(got) < len(sent):
+        ours.flush()
+        got += theirs.receive()
+    assert got == sent
+    assert not theirs.closed
+
+
+def test_a_side_that_does_not_read_holds_nobody_up_and_costs_bounded_memory(pair: Ends) -> None:
+    ours, theirs = pair
+    for _ in range(40):
+        ours.send("x", data=b"\0" * (1 << 20))
+    assert not ours.flush()
+    got = 0
+    while not ours.flush():
+        got += len(theirs.receive())
+    got += len(theirs.receive())
+    assert 15 <= got < 40
+
+
+def test_the_other_sides_death_is_seen(pair: Ends) -> None:
+    ours, theirs = pair
+    theirs.send("last")
+    theirs.close()
+    assert [message["op"] for message in ours.receive()] == ["last"]
+    assert ours.closed
+    ours.send("into the void")
+
+
+@pytest.mark.parametrize(
+    ("nonsense", "why"),
+    [
+        (struct.pack("<I", 1 << 31), "a message of 2147483648 bytes"),
+        (framed(b"\xc1\xc1\xc1"), "not msgpack"),
+        (framed(msgpack.packb(7)), "without an `op`"),
+        (framed(msgpack.packb({"op": [1, 2]})), "without an `op`"),
+        (framed(msgpack.packb({"n": 1})), "without an `op`"),
+    ],
+)
+def test_what_is_no_message_ends_the_hearing_after_what_came_before_it(nonsense: bytes, why: str, pair: Ends) -> None:
+    ours, theirs = pair
+    ours.send("good", n=1)
+    ours._socket.send(nonsense)
+    ours.send("unheard")
+    assert theirs.receive() == [{"op": "good", "n": 1}]
+    assert re.search(why, theirs.fault)
+    assert theirs.closed
+    assert theirs.receive() == []
+
+
+def test_what_is_too_large_is_not_sent_and_the_other_side_hears_of_it(pair: Ends) -> None:
+    ours, theirs = pair
+    assert not ours.send("beat", files=["x" * MAX_PART])
+    assert ours.send("beat", files=[])
+    [note, beat] = theirs.receive()
+    assert (note["op"], note["of"]) == ("oversize", "beat")
+    assert note["bytes"] > MAX_PART
+    assert beat == {"op": "beat", "files": []}
+    assert not theirs.fault
+
+
+def test_who_never_stops_sending_does_not_hold_up_who_hears(pair: Ends) -> None:
+    ours, theirs = pair
+    stop = threading.Event()
+
+    def flood() -> None:
+        while not stop.is_set():
+            ours.send("log", text="x" * 50_000)
+
+    thread = threading.Thread(target=flood)
+    thread.start()
+    began = time.monotonic()
+    heard: list[int] = []
+    while len(heard) < 20 or (not sum(heard) and time.monotonic() - began < 10):
+        heard.append(len(theirs.receive()))
+    took_s = time.monotonic() - began
+    stop.set()
+    thread.join()
+    assert sum(heard) > 0
+    assert took_s < 10
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=100)
+def test_no_bytes_at_all_raise(data: bytes) -> None:
+    one, other = socket.socketpair()
+    with one, other:
+        channel = Channel(other)
+        one.send(data)
+        channel.receive()
+        one.shutdown(socket.SHUT_RDWR)
+        channel.receive()
+        assert channel.closed

@@ -1,0 +1,148 @@
+"""Whatever a reader does and however often it is lost: every message gets there, in order, and is forgotten once."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.items import Key
+from pipeline.monitoring.metrics import Counters
+from pipeline.plan import EdgePlan, Policy
+from pipeline.transport.custody import Custody, Delivery, Queue, Ticket
+from pipeline.transport.protocol import Signals
+
+DEPTH = 3
+Place = tuple[str, int]
+
+
+def edge(policy: Policy = "block") -> EdgePlan:
+    return EdgePlan("src", "model", "", "number", policy, DEPTH)
+
+
+class Talk:
+    """A sender's custody and the reader that it is for; checks each message as it arrives."""
+
+    def __init__(self) -> None:
+        self.custody = Custody(Counters(), lambda slot: None)
+        self.queues = {camera: self.custody.queue(edge(), camera) for camera in ("a", "b")}
+        self.made: Counter[str] = Counter()
+        self.done: set[Place] = set()
+        self.forgotten: list[Place] = []
+        self.attach(same_reader=False)
+
+    def attach(self, *, same_reader: bool) -> None:
+        self.custody.pause()
+        self.arrived: dict[int, Place] = {}
+        self.freed: set[int] = set()
+        self.custody.begin(self._arrive, same_reader=same_reader)
+
+    def _arrive(self, n: int, delivery: Delivery) -> None:
+        camera, seq = delivery.queue.camera, delivery.key.seq
+        before = {(camera, earlier) for earlier in range(seq)} - self.done
+        assert before <= set(self.arrived.values()), "nothing is overtaken"
+        assert (camera, seq) not in self.arrived.values(), "nothing comes twice on one connection"
+        assert n == len(self.arrived) + 1, "numbers count from 1 on each connection"
+        self.arrived[n] = (camera, seq)
+        unfreed = [m for m, place in self.arrived.items() if place[0] == camera and m not in self.freed]
+        assert len(unfreed) <= DEPTH, "never more than there are credits"
+
+    def submit(self, number: int) -> None:
+        camera = "ab"[number % 2]
+        place = (camera, self.made[camera])
+        self.made[camera] += 1
+        ticket = Ticket(lambda: self.forgotten.append(place))
+        deliver(self.custody, self.queues[camera], place[1], ticket)
+        ticket.closed()
+
+    def free(self, n: int) -> None:
+        self.freed.add(n)
+        self.custody.hear(Signals([n], [], []))
+
+    def finish(self, n: int) -> None:
+        self.freed.add(n)
+        self.done |= {self.arrived[n]} if n in self.arrived else set()
+        self.custody.hear(Signals([n], [n], []))
+
+    def lose(self, _: int) -> None:
+        self.attach(same_reader=True)
+
+    def die(self, _: int) -> None:
+        self.attach(same_reader=False)
+
+
+def deliver(custody: Custody, queue: Queue, seq: int, ticket: Ticket | None = None) -> Delivery:
+    if ticket:
+        ticket.opened()
+    delivery = Delivery(queue, Key(0, seq, 0), b"", None, ticket, is_mark=False)
+    custody.submit(delivery)
+    return delivery
+
+
+steps = st.tuples(st.sampled_from(["submit", "submit", "submit", "free", "finish", "lose", "die"]), st.integers(1, 12))
+
+
+@given(st.lists(steps, max_size=80))
+def test_every_message_arrives_in_order_and_is_forgotten_once(steps: list[tuple[str, int]]) -> None:
+    talk = Talk()
+    for step, number in steps:
+        # What a reader says of what has not arrived is ignored; it cannot free in advance.
+        if step in ("free", "finish") and number not in talk.arrived:
+            talk.custody.hear(Signals([number + 100], [number + 100], [number + 100]))
+        else:
+            getattr(talk, step)(number)
+        assert sorted(talk.forgotten) == sorted(talk.done)
+    n = 1
+    while n <= len(talk.arrived):
+        talk.finish(n)
+        n += 1
+    assert sorted(talk.forgotten) == [(camera, seq) for camera in ("a", "b") for seq in range(talk.made[camera])]
+    assert len(talk.custody) == 0
+
+
+def test_nothing_is_sent_while_there_is_nobody() -> None:
+    custody = Custody(Counters(), lambda slot: None)
+    queue = custody.queue(edge(), "a")
+    deliver(custody, queue, 0)
+    assert (queue.blocked, len(custody)) == (True, 1)
+    sent: list[int] = []
+    custody.begin(lambda n, delivery: sent.append(n), same_reader=False)
+    assert (sent, queue.blocked) == ([1], False)
+
+
+@pytest.mark.parametrize(("same_reader", "deaths", "tries"), [(True, 0, 0), (False, 1, 1)])
+def test_only_a_death_counts_as_one(same_reader: bool, deaths: int, tries: int) -> None:
+    custody = Custody(Counters(), lambda slot: None)
+    queue = custody.queue(edge(), "a")
+    custody.begin(lambda n, delivery: None, same_reader=False)
+    tried, other = deliver(custody, queue, 0), deliver(custody, queue, 1)
+    custody.hear(Signals([], [], [1]))
+    custody.pause()
+    custody.begin(lambda n, delivery: None, same_reader=same_reader)
+    assert (tried.deaths, tried.tries) == (deaths, tries)
+    assert (other.deaths, other.tries) == (deaths, 0)
+
+
+def test_on_an_edge_that_drops_nothing_is_kept_for_a_dead_reader() -> None:
+    counters = Counters()
+    custody = Custody(counters, lambda slot: None)
+    queue = custody.queue(edge("drop_oldest"), "a")
+    custody.begin(lambda n, delivery: None, same_reader=False)
+    for seq in range(3):
+        deliver(custody, queue, seq)
+    custody.pause()
+    assert custody.begin(lambda n, delivery: None, same_reader=False) == 0
+    assert counters.get("dropped.reader_lost", "a") == 3
+
+
+@pytest.mark.parametrize(("policy", "kept"), [("drop_oldest", 9), ("drop_newest", 0)])
+def test_on_an_edge_that_drops_one_message_waits(policy: Policy, kept: int) -> None:
+    counters = Counters()
+    custody = Custody(counters, lambda slot: None)
+    queue = custody.queue(edge(policy), "a")
+    for seq in range(10):
+        deliver(custody, queue, seq)
+    assert [delivery.key.seq for delivery in queue.waiting] == [kept]
+    assert counters.get("dropped.queue_full", "a") == 9

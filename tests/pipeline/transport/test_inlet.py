@@ -1,0 +1,253 @@
+"""A reader believes its senders and nobody else, and on each connection only what nothing is missing before."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import structlog
+import zmq
+from structlog.testing import capture_logs
+
+from pipeline.items import END_SEQ, Item, Key
+from pipeline.messages import Message
+from pipeline.monitoring.metrics import Counters
+from pipeline.plan import EdgePlan, StagePlan, UnitPlan
+from pipeline.testing import stamp
+from pipeline.transport.inlet import Inlet
+from pipeline.transport.protocol import (
+    AGAIN,
+    ATTACH,
+    DATA,
+    HELLO,
+    PASSED,
+    SIGNAL,
+    Head,
+    Passed,
+    Signals,
+    packed_passed,
+    read_hello,
+)
+from pipeline.transport.wire import pack
+
+
+@dataclass(frozen=True, eq=False)
+class Note(Message):
+    TYPE: ClassVar[str] = "note"
+
+
+LEFT = EdgePlan("left", "sum", "", "note", "block", 8)
+RIGHT = EdgePlan("right", "sum", "", "note", "block", 8)
+SENDERS = {LEFT.name: ("left.0",), RIGHT.name: ("right.0", "right.1")}
+PLAN = UnitPlan("sum.0", (StagePlan("sum", "sum", {}),), ("a",), 8, (LEFT, RIGHT), {}, senders=SENDERS)
+
+
+def until(condition: Callable[[], Any]) -> None:
+    late = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < late, "it did not happen within 10 s"
+
+
+class Reader:
+    """An inlet, and senders that say what a test wants."""
+
+    def __init__(self, folder: Path) -> None:
+        self.counters = Counters()
+        accepted = {LEFT.name: [Note], RIGHT.name: [Note]}
+        self.inlet = Inlet(f"ipc://{folder}/in", PLAN, accepted, self.counters, structlog.get_logger())
+        self.sockets: list[zmq.Socket[bytes]] = []
+
+    def sender(self, identity: str, *, attached: bool = True) -> zmq.Socket[bytes]:
+        socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.DEALER)
+        self.sockets.append(socket)
+        socket.setsockopt(zmq.LINGER, 0)
+        socket.setsockopt(zmq.ROUTING_ID, identity.encode())
+        socket.connect(self.inlet.endpoint)
+        socket.send_multipart([ATTACH])
+        if attached:
+            assert self.hear(socket)[0] == HELLO
+        return socket
+
+    def hear(self, socket: zmq.Socket[bytes]) -> list[bytes]:
+        """The next message to this sender."""
+        until(lambda: self.turn() or socket.poll(5))
+        return socket.recv_multipart()
+
+    def turn(self) -> None:
+        self.inlet.receive()
+        self.inlet.flush()
+
+    def signals(self, socket: zmq.Socket[bytes]) -> Signals:
+        kind, body = self.hear(socket)
+        assert kind == SIGNAL
+        return Signals.read(body)
+
+    def take(self) -> list[Item]:
+        return self.inlet.take(100, lambda _: 100)
+
+    def close(self) -> None:
+        for socket in self.sockets:
+            socket.close(0)
+        self.inlet.close()
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[Reader]:
+    reader = Reader(tmp_path)
+    yield reader
+    reader.close()
+
+
+def note(n: int, seq: int, edge: EdgePlan = LEFT) -> list[bytes]:
+    head = Head(n, edge.name, "a", Key(0, seq, 0), 0, 0).packed()
+    return [DATA, head, pack(["note", 1, stamp(seq, "a"), {}, None, []])]
+
+
+def arrived(reader: Reader, count: int) -> bool:
+    reader.turn()
+    return reader.inlet.waiting() >= count
+
+
+@pytest.mark.parametrize("identity", ["stranger.0#1#1", "sum.0#1#1", "left.0", "left.0#1", "left.0#x#1"])
+def test_a_stranger_is_refused_and_told_of_once(reader: Reader, identity: str) -> None:
+    with capture_logs() as logs:
+        stranger = reader.sender(identity, attached=False)
+        stranger.send_multipart([ATTACH])
+        stranger.send_multipart(note(1, 0))
+        until(lambda: reader.turn() or reader.counters.get("refused.attach", "") == 2)
+    assert [line["event"] for line in logs] == ["message_refused"]
+    known = reader.sender("left.0#1#1")
+    known.send_multipart(note(1, 0))
+    until(lambda: arrived(reader, 1))
+    assert reader.inlet.waiting() == 1
+    assert not stranger.poll(0)
+
+
+def test_nobody_sends_on_anothers_edge(reader: Reader) -> None:
+    sender = reader.sender("right.1#1#1")
+    sender.send_multipart(note(1, 0, LEFT))
+    assert reader.signals(sender) == ([1], [1], [])
+    sender.send_multipart(note(2, 0, RIGHT))
+    until(lambda: arrived(reader, 1))
+    assert reader.counters.get("dropped.wire", "") == 1
+
+
+def test_what_is_passed_of_a_camera_that_has_gone_does_not_hold_for_the_next_of_its_name(reader: Reader) -> None:
+    left, right = reader.sender("left.0#1#1"), reader.sender("right.0#1#1")
+    reader.inlet.revise(replace(PLAN, cameras=()))
+    right.send_multipart([PASSED, packed_passed([Passed(RIGHT.name, "a", Key(0, END_SEQ + 1, 0), None, settled=True)])])
+    right.send_multipart([b"X"])
+    until(lambda: reader.turn() or reader.counters.get("dropped.wire", "") == 1)
+    reader.inlet.revise(PLAN)
+    left.send_multipart(note(1, 0))
+    until(lambda: arrived(reader, 1))
+    assert reader.take() == [], "what comes on the other edge belongs before"
+    right.send_multipart(note(2, 0, RIGHT))
+    until(lambda: arrived(reader, 2))
+    assert [item.sender for item in reader.take()] == ["left"]
+
+
+def test_an_attach_that_is_still_on_the_way_from_before_is_ignored(reader: Reader) -> None:
+    now = reader.sender("left.0#2#1")
+    late = reader.sender("left.0#1#7", attached=False)
+    late.send_multipart(note(1, 5))
+    now.send_multipart(note(1, 0))
+    until(lambda: arrived(reader, 1))
+    assert not late.poll(100)
+    assert reader.inlet.waiting() == 1
+    assert reader.counters.get("refused.attach", "") == 0
+
+
+def test_a_second_attach_on_one_connection_is_refused(reader: Reader) -> None:
+    sender = reader.sender("left.0#1#1")
+    sender.send_multipart([ATTACH])
+    sender.send_multipart(note(1, 0))
+    until(lambda: arrived(reader, 1))
+    assert reader.counters.get("refused.attach", "") == 1
+
+
+def test_what_follows_a_gap_waits_for_what_is_missing(reader: Reader) -> None:
+    first = reader.sender("left.0#1#1")
+    for n, seq in ((1, 0), (3, 2), (4, 3)):
+        first.send_multipart(note(n, seq))
+    until(lambda: arrived(reader, 1))
+    second = reader.sender("left.0#1#2")
+    for n, seq in enumerate(range(4), 1):
+        second.send_multipart(note(n, seq))
+    other = reader.sender("right.0#1#1")
+    for n, seq in enumerate(range(4), 1):
+        other.send_multipart(note(n, seq, RIGHT))
+    until(lambda: arrived(reader, 8))
+    items = reader.take()
+    assert [item.stamp.seq for item in items if item.sender == "left"] == [0, 1, 2, 3]
+    assert reader.counters.get("repeated", "a") == 1
+
+
+def test_numbers_of_an_earlier_connection_are_not_mixed_up(reader: Reader) -> None:
+    first = reader.sender("left.0#1#1")
+    other = reader.sender("right.0#1#1")
+    for n, seq in ((1, 0), (2, 1), (3, 2)):
+        first.send_multipart(note(n, seq))
+        other.send_multipart(note(n, seq, RIGHT))
+    until(lambda: arrived(reader, 6))
+    items = [item for item in reader.take() if item.sender == "left"]
+    reader.inlet.done(items[0])
+    assert reader.signals(first) == ([1], [1], [])
+    reader.inlet.free(items[2])
+    second = reader.sender("left.0#1#2", attached=False)
+    kind, body = reader.hear(second)
+    assert (kind, read_hello(body)) == (HELLO, [(LEFT.name, "a", stamp(0, "a"), stamp(2, "a"))])
+    second.send_multipart(note(1, 1))
+    second.send_multipart(note(2, 2))
+    assert reader.signals(second) == ([2], [], [])
+    reader.inlet.done(items[1])
+    reader.inlet.done(items[2])
+    assert reader.signals(second) == ([1], [1, 2], [])
+    assert not first.poll(0) or Signals.read(first.recv_multipart()[1]) == ([3], [], [])
+
+
+BROKEN: list[list[bytes]] = [
+    [b"X"],
+    [DATA],
+    [DATA, b"\xc1", b""],
+    [DATA, pack([1, "left>sum"]), b""],
+    [DATA, pack([1, "none>sum", "a", 0, 0, 0, 0, 0]), pack(["note", 1, stamp(0, "a"), {}, None, []])],
+    [DATA, note(1, 0)[1], b"\xc1"],
+    [DATA, note(1, 0)[1], pack(["note", 1, stamp(0, "a"), {}, [5, "x", None], []])],
+    [DATA, note(1, 0)[1], pack(["note", 1, stamp(0, "a"), {}, ["/etc/passwd", 0, 0], []])],
+    [DATA, note(1, 0)[1], pack([["note"], 1, stamp(0, "a"), {}, None, []])],
+    [DATA, note(1, 0)[1], pack({"a": 1}), b"more"],
+]
+
+
+@pytest.mark.parametrize("parts", BROKEN)
+def test_a_broken_message_is_counted_and_costs_nothing_else(reader: Reader, parts: list[bytes]) -> None:
+    sender = reader.sender("left.0#1#1")
+    with capture_logs() as logs:
+        sender.send_multipart(parts)
+        sender.send_multipart(note(2, 1))
+        until(lambda: arrived(reader, 1))
+    assert reader.counters.get("dropped.wire", "") == 1
+    assert [line["event"] for line in logs] == ["message_refused"]
+
+
+def test_what_a_dead_sender_has_said_without_its_memory_is_not_overtaken(reader: Reader) -> None:
+    """The successor says it again, and it must be new then, though smaller messages have come behind it."""
+    gone = [DATA, note(1, 0)[1], pack(["note", 1, stamp(0, "a"), {}, ["camgraph-gone-with-its-owner", 0, 1], []])]
+    first = reader.sender("left.0#1#1")
+    for parts in (gone, note(2, 1)):
+        first.send_multipart(parts)
+    assert reader.hear(first) == [AGAIN, b""]
+    successor = reader.sender("left.0#2#1")
+    for n, seq in ((1, 0), (2, 1)):
+        successor.send_multipart(note(n, seq))
+    right = reader.sender("right.0#1#1")
+    for n, seq in ((1, 0), (2, 1)):
+        right.send_multipart(note(n, seq, RIGHT))
+    until(lambda: arrived(reader, 4))
+    assert [item.stamp.seq for item in reader.take() if item.sender == "left"] == [0, 1]
+    assert reader.counters.get("repeated", "a") == 0

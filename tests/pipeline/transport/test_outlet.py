@@ -1,0 +1,376 @@
+"""A sender hands over again what a lost connection took with it, exactly once, and outlives whatever a reader says."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pytest
+import structlog
+import zmq
+from structlog.testing import capture_logs
+
+from pipeline.items import Item, Key
+from pipeline.messages import Array, Message, Stamp
+from pipeline.monitoring.metrics import Counters
+from pipeline.plan import EdgePlan, Policy, StagePlan, UnitPlan
+from pipeline.shm.slots import SlotRing
+from pipeline.system.paths import SHARED_MEMORY
+from pipeline.testing import stamp
+from pipeline.transport.custody import Ticket
+from pipeline.transport.inlet import Inlet
+from pipeline.transport.outlet import Outlet
+from pipeline.transport.protocol import (
+    ATTACH,
+    DATA,
+    HELLO,
+    PASSED,
+    SIGNAL,
+    Head,
+    Passed,
+    Sender,
+    Signals,
+    packed_hello,
+    read_passed,
+)
+from pipeline.transport.wire import INLINE_BYTES, MAX_PART, pack
+
+
+@dataclass(frozen=True, eq=False)
+class Parcel(Message):
+    """`payload` (n,) uint8."""
+
+    TYPE: ClassVar[str] = "parcel"
+    payload: Array
+
+    def arrays(self) -> Mapping[str, Array]:
+        return {"payload": self.payload}
+
+    @classmethod
+    def build(cls, stamp: Stamp, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
+        return cls(stamp, arrays["payload"])
+
+
+def until(condition: Callable[[], Any]) -> None:
+    late = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < late, "it did not happen within 10 s"
+
+
+class Pair:
+    """A sender, and (with `open_inlet`) a reader; a test turns both."""
+
+    def __init__(self, folder: Path, policy: Policy = "block", depth: int = 4) -> None:
+        self.edge = EdgePlan("src", "model", "", "parcel", policy, depth)
+        self.folder = folder
+        self.counters = Counters()
+        self.poller = zmq.Poller()
+        self.ring = SlotRing(f"camgraph-{os.getuid()}-test{os.getpid()}-outlet.1", 32)
+        self.outlet = Outlet(
+            unit="src.a",
+            incarnation=1,
+            edges=[self.edge],
+            routes={self.edge.name: {"a": "model.0"}},
+            ring=self.ring,
+            counters=self.counters,
+            poller=self.poller,
+            log=structlog.get_logger(),
+        )
+        self.inlet: Inlet | None = None
+        self.taken: list[Item] = []
+        self.done: list[int] = []
+
+    def open_inlet(self, name: str = "in") -> Inlet:
+        """A reader that knows of nothing, at this endpoint."""
+        stages = (StagePlan("model", "model", {}),)
+        senders = {self.edge.name: ("src.a",)}
+        plan = UnitPlan("model.0", stages, ("a",), 8, (self.edge,), {}, senders=senders)
+        endpoint = f"ipc://{self.folder}/{name}"
+        self.inlet = Inlet(endpoint, plan, {self.edge.name: [Parcel]}, self.counters, structlog.get_logger())
+        self.outlet.connect({"model.0": endpoint})
+        until(lambda: self.turn() or self.outlet.attached)
+        return self.inlet
+
+    def submit(self, seq: int, size: int = 100) -> None:
+        message = Parcel(stamp(seq, "a"), np.full(size, seq, np.uint8))
+        ticket = Ticket(lambda: self.done.append(seq))
+        self.outlet.submit([self.edge], "a", Key(0, seq, 0), message, ticket)
+        ticket.closed()
+
+    def turn(self) -> None:
+        self.outlet.receive(dict(self.poller.poll(2)))
+        if self.inlet:
+            self.inlet.receive()
+            self.taken += self.inlet.take(100, lambda _: 100)
+            self.inlet.flush()
+
+    def finish(self, item: Item) -> None:
+        assert self.inlet
+        self.inlet.free(item)
+        self.inlet.done(item)
+
+    @property
+    def socket(self) -> zmq.Socket[bytes]:
+        """That of the sender's present connection."""
+        return next(socket for socket, _ in self.poller.sockets if socket.type == zmq.DEALER)
+
+    @property
+    def seqs(self) -> list[int]:
+        return [item.stamp.seq for item in self.taken]
+
+    def close(self) -> None:
+        self.outlet.close()
+        if self.inlet:
+            self.inlet.close()
+        self.ring.close()
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Pair]:
+    pair = Pair(tmp_path)
+    yield pair
+    pair.close()
+
+
+def break_from_the_sender(pair: Pair) -> None:
+    pair.socket.send_multipart([DATA, b"\0" * (MAX_PART + 1), b""])
+
+
+def break_from_the_reader(pair: Pair) -> None:
+    assert pair.inlet
+    pair.inlet.socket.send_multipart([pair.socket.getsockopt(zmq.ROUTING_ID), SIGNAL, b"\0" * (MAX_PART + 1)])
+
+
+@pytest.mark.parametrize("break_connection", [break_from_the_sender, break_from_the_reader])
+def test_what_a_lost_connection_took_along_is_handed_over_again(
+    pair: Pair, break_connection: Callable[[Pair], None]
+) -> None:
+    pair.open_inlet()
+    with capture_logs() as logs:
+        pair.submit(0)
+        until(lambda: pair.turn() or pair.seqs == [0])
+        break_connection(pair)
+        for seq in (1, 2, 3):
+            pair.submit(seq, 50_000)  # as long as nobody has noticed, into the void
+        until(lambda: pair.turn() or (len(pair.taken) >= 4 and any(line["log_level"] == "warning" for line in logs)))
+    assert [line for line in logs if line["log_level"] != "info"] == [
+        {"event": "attached_again", "reader": "model.0", "messages": 4, "log_level": "warning"}
+    ]
+    for item in pair.taken:
+        pair.finish(item)
+    until(lambda: pair.turn() or not pair.outlet.in_custody)
+    assert (pair.seqs, pair.done) == ([0, 1, 2, 3], [0, 1, 2, 3])
+    assert all(item.deaths == 0 for item in pair.taken), "nobody died"
+    assert pair.ring.in_use == 0
+
+
+def test_credits_come_back_after_a_loss(pair: Pair) -> None:
+    pair.open_inlet()
+    for seq in range(4):
+        pair.submit(seq)
+    until(lambda: pair.turn() or len(pair.taken) == 4)
+    assert pair.inlet
+    pair.inlet.free(pair.taken[0])
+    break_from_the_reader(pair)
+    for seq in range(4, 12):
+        pair.submit(seq)
+    until(lambda: ([pair.finish(item) for item in pair.taken] and pair.turn()) or pair.done == list(range(12)))
+    assert pair.seqs == list(range(12))
+    assert pair.outlet.room(pair.edge.name, "a") == 4
+
+
+def test_a_reader_that_binds_again_at_its_endpoint_gets_what_is_not_done(pair: Pair) -> None:
+    old = pair.open_inlet()
+    for seq in range(3):
+        pair.submit(seq)
+    until(lambda: pair.turn() or len(pair.taken) == 3)
+    pair.finish(pair.taken[0])
+    until(lambda: pair.turn() or pair.done == [0])
+    old.close()
+    pair.taken.clear()
+    pair.open_inlet()
+    until(lambda: pair.turn() or pair.seqs == [1, 2])
+
+
+@pytest.mark.parametrize("policy", ["drop_oldest", "drop_newest"])
+def test_a_frame_that_may_be_dropped_is_not_lost_with_the_connection(tmp_path: Path, policy: Policy) -> None:
+    pair = Pair(tmp_path, policy)
+    try:
+        pair.open_inlet()
+        for seq in (0, 1):
+            pair.submit(seq, 50_000)
+        until(lambda: pair.turn() or pair.seqs == [0, 1])
+        break_from_the_sender(pair)
+        pair.submit(2, 50_000)
+        until(lambda: pair.turn() or pair.seqs == [0, 1, 2])
+        assert all(item.intact() for item in pair.taken), "the reader still reads their memory"
+        assert pair.counters.get("dropped.reader_lost", "a") == 0
+        for item in pair.taken:
+            pair.finish(item)
+        until(lambda: pair.turn() or pair.ring.in_use == 0)
+    finally:
+        pair.close()
+
+
+def test_an_item_is_to_blame_for_deaths_and_not_for_lost_connections(pair: Pair) -> None:
+    first = pair.open_inlet()
+    pair.submit(0)
+    until(lambda: pair.turn() or pair.taken)
+    first.trying(pair.taken[0])
+    until(lambda: pair.turn() or pair.poller.poll(50) == [])
+    lost = pair.socket
+    break_from_the_reader(pair)
+    until(lambda: pair.turn() or (lost.closed and pair.outlet.attached))
+    first.close()
+    pair.taken.clear()
+    pair.open_inlet("next")
+    until(lambda: pair.turn() or pair.taken)
+    assert (pair.taken[0].deaths, pair.taken[0].tries) == (1, 1)
+
+
+class RawReader:
+    """A reader's socket that says what a test wants."""
+
+    def __init__(self, pair: Pair, name: str = "raw") -> None:
+        self.pair = pair
+        self.socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.ROUTER)
+        self.socket.setsockopt(zmq.LINGER, 0)
+        self.endpoint = f"ipc://{pair.folder}/{name}"
+        self.socket.bind(self.endpoint)
+        pair.outlet.connect({"model.0": self.endpoint})
+        self.identity, kind = self.hear()
+        assert kind == ATTACH
+
+    def hear(self) -> list[bytes]:
+        until(lambda: self.pair.turn() or self.socket.poll(2))
+        return self.socket.recv_multipart()
+
+    def hear_data(self) -> Head:
+        """The head of the next message, which is behind what its sender says of what is done."""
+        _, kind, body, *_ = self.hear()
+        if kind == PASSED:
+            _, kind, body, *_ = self.hear()
+        assert kind == DATA
+        return Head.read(body)
+
+    def say(self, *parts: bytes) -> None:
+        self.socket.send_multipart([self.identity, *parts])
+
+
+BROKEN: list[list[bytes]] = [
+    [b"X"],
+    [b"X", b""],
+    [HELLO, packed_hello([])],  # a second one
+    [SIGNAL],
+    [SIGNAL, b"\xc1"],
+    [SIGNAL, pack([[1], [2]])],
+    [SIGNAL, pack([["1"], [], []])],
+    [SIGNAL, pack(7), b""],
+]
+
+
+@pytest.mark.parametrize("parts", BROKEN)
+def test_a_reader_that_talks_nonsense_is_not_listened_to(pair: Pair, parts: list[bytes]) -> None:
+    reader = RawReader(pair)
+    try:
+        with capture_logs() as logs:
+            reader.say(HELLO, pack(7))
+            until(lambda: pair.turn() or pair.counters.get("refused.signal", "") == 1)
+            reader.say(HELLO, packed_hello([]))
+            pair.submit(0)
+            assert reader.hear_data().n == 1
+            reader.say(*parts)
+            reader.say(*parts)
+            reader.say(SIGNAL, Signals([1, 5], [1, 99], []).packed())
+            until(lambda: pair.turn() or pair.done == [0])
+        assert pair.counters.get("refused.signal", "") == 3
+        assert [line["event"] for line in logs] == ["message_refused"] * 2, "each kind once"
+    finally:
+        reader.socket.close(0)
+
+
+def test_a_dead_reader_is_looked_for_quietly_and_its_successor_gets_all(pair: Pair) -> None:
+    dead = RawReader(pair)
+    dead.say(HELLO, packed_hello([]))
+    pair.submit(0)
+    dead.hear()
+    dead.socket.close(0)
+    with capture_logs() as logs:
+        quiet_until = time.monotonic() + 0.5
+        until(lambda: pair.turn() or time.monotonic() > quiet_until)
+    assert logs == []
+    successor = RawReader(pair, "next")
+    try:
+        assert Sender.of(successor.identity).connection <= 3, "once more at the old address, then at the new one"
+        successor.say(HELLO, packed_hello([]))
+        _, kind, body = successor.hear()
+        assert kind == PASSED, "before what comes again, which may have holes"
+        key = Key(0, 0, 0)
+        assert read_passed(body) == [Passed(pair.edge.name, "a", key, key, settled=True)]
+        head = successor.hear_data()
+        assert (head.n, head.key.seq, head.deaths) == (1, 0, 1)
+    finally:
+        successor.socket.close(0)
+
+
+def test_a_reader_is_told_what_is_passed_once_and_only_of_the_cameras_concerned(pair: Pair) -> None:
+    """Else each process behind one that began anew would tell of all cameras for each of them."""
+    pair.outlet.revise({pair.edge.name: dict.fromkeys("abc", "model.0")})
+    reader = RawReader(pair)
+    try:
+        reader.say(HELLO, packed_hello([]))
+        until(lambda: pair.turn() or pair.outlet.attached)
+
+        def told(camera: str, seq: int, *, settled: bool) -> list[Passed]:
+            pair.outlet.pass_by([(camera, {pair.edge.name: Key(0, seq, 0)})], settled=settled)
+            pair.submit(seq)  # behind it
+            _, kind, body, *_ = reader.hear()
+            if kind == PASSED:
+                assert reader.hear_data().key.seq == seq
+            return read_passed(body) if kind == PASSED else []
+
+        def says(camera: str, seq: int, *, settled: bool) -> Passed:
+            return Passed(pair.edge.name, camera, Key(0, seq, 0), None, settled)
+
+        assert told("b", 1, settled=False) == [says("b", 1, settled=False)]
+        assert told("b", 1, settled=False) == []
+        assert told("c", 1, settled=False) == [says("c", 1, settled=False)]
+        assert told("b", 1, settled=True) == [says("b", 1, settled=True)]
+    finally:
+        reader.socket.close(0)
+
+
+def test_a_reader_that_breaks_every_connection_is_not_tried_without_end(pair: Pair) -> None:
+    reader = RawReader(pair)
+    try:
+        attaches = [reader.identity]
+        over = time.monotonic() + 2.5
+        while time.monotonic() < over:
+            reader.say(SIGNAL, b"\0" * (MAX_PART + 1))
+            until(lambda: pair.turn() or time.monotonic() > over or reader.socket.poll(2))
+            if reader.socket.poll(0):
+                reader.identity, *_ = reader.socket.recv_multipart()
+                attaches.append(reader.identity)
+        assert [Sender.of(identity).connection for identity in attaches] in ([1, 2, 3], [1, 2])
+    finally:
+        reader.socket.close(0)
+
+
+def test_a_sender_that_lives_loses_only_what_lay_in_memory_that_somebody_removed(pair: Pair) -> None:
+    """It attaches anew, for nobody else says it again; what cannot be read then is refused, and the rest goes on."""
+    pair.open_inlet()
+    until(lambda: pair.turn() or pair.outlet.attached)
+    pair.submit(0, INLINE_BYTES + 1)
+    [segment] = SHARED_MEMORY.glob(f"camgraph-{os.getuid()}-test{os.getpid()}-outlet.1.*")
+    segment.unlink()
+    pair.submit(1)
+    until(lambda: pair.turn() or pair.outlet.in_custody == 1)
+    assert pair.done == [0]
+    assert pair.counters.get("dropped.wire", "") == 1
+    until(lambda: pair.turn() or pair.taken)
+    assert pair.seqs == [1]

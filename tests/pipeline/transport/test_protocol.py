@@ -1,0 +1,125 @@
+"""What sender and reader say comes back the same; what is broken is refused with WireError and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.errors import WireError
+from pipeline.items import Key
+from pipeline.testing import stamp
+from pipeline.transport.protocol import (
+    Head,
+    Known,
+    Passed,
+    Sender,
+    Signals,
+    packed_hello,
+    packed_passed,
+    read_hello,
+    read_passed,
+)
+from pipeline.transport.wire import pack
+
+numbers = st.integers(0, 1 << 62)
+keys = st.builds(Key, numbers, numbers, numbers | st.integers(0, 1 << 400))
+texts = st.text(max_size=20)
+READERS: list[Callable[[bytes], Any]] = [Head.read, Signals.read, read_hello, read_passed]
+
+
+@given(st.text(max_size=20), st.integers(0, 999), st.integers(0, 999))
+def test_a_sender_is_known_by_its_routing_id(unit: str, incarnation: int, connection: int) -> None:
+    sender = Sender(unit, incarnation, connection)
+    assert Sender.of(sender.routing_id()) == sender
+
+
+@pytest.mark.parametrize("identity", [b"", b"\x00k\x8b\x45\x67", b"src.a", b"src.a#1", b"src.a#1#x", b"\xff#1#1"])
+def test_another_routing_id_is_nobodys(identity: bytes) -> None:
+    with pytest.raises(WireError, match="unit#incarnation#connection"):
+        Sender.of(identity)
+
+
+def test_a_later_connection_and_a_later_incarnation_compare_higher() -> None:
+    assert Sender("a", 1, 2) < Sender("a", 1, 10) < Sender("a", 2, 1)
+
+
+@given(numbers, texts, texts, keys, numbers, numbers)
+def test_heads_come_back(n: int, edge: str, camera: str, key: Key, deaths: int, tries: int) -> None:
+    head = Head(n, edge, camera, key, deaths, tries)
+    assert Head.read(head.packed()) == head
+
+
+@given(st.lists(numbers), st.lists(numbers), st.lists(numbers))
+def test_signals_come_back(freed: list[int], done: list[int], tried: list[int]) -> None:
+    assert Signals.read(Signals(freed, done, tried).packed()) == (freed, done, tried)
+
+
+def test_a_hello_comes_back() -> None:
+    known = [Known("src>model", "a", stamp(3, "a"), stamp(5, "a")), Known("src>model", "b", None, stamp(0, "b"))]
+    assert read_hello(packed_hello(known)) == known
+
+
+def test_what_is_passed_comes_back() -> None:
+    passed = [
+        Passed("src>model", "a", Key(0, 9, 1), Key(0, 7, 0), settled=True),
+        Passed("src>model", "b", Key(1, 0, 1 << 80), None, settled=False),
+    ]
+    assert read_passed(packed_passed(passed)) == passed
+
+
+@pytest.mark.parametrize("read", READERS)
+@given(data=st.binary(max_size=100))
+def test_garbage_is_refused(read: Callable[[bytes], Any], data: bytes) -> None:
+    with pytest.raises(WireError):
+        read(b"\xc1" + data)  # a byte that no msgpack begins with
+
+
+nonsense = st.recursive(
+    st.none() | st.integers(-5, 5) | st.floats() | st.text(max_size=3) | st.binary(max_size=3),
+    lambda inner: st.lists(inner, min_size=1, max_size=8) | st.dictionaries(st.text(max_size=2), inner, min_size=1),
+)
+
+
+@pytest.mark.parametrize("read", READERS)
+@given(value=nonsense)
+def test_well_formed_nonsense_is_refused(read: Callable[[bytes], Any], value: Any) -> None:
+    try:
+        read(pack(value))
+    except WireError:
+        return
+    # Three lists of numbers are signals, whatever else they might be.
+    assert read == Signals.read
+    assert all(isinstance(number, int) for row in value for number in row)
+
+
+@pytest.mark.parametrize(
+    ("read", "value"),
+    [
+        (Head.read, [1, "e", "c", 0, 0, 0, 0]),
+        (Head.read, ["1", "e", "c", 0, 0, 0, 0, 0]),
+        (Head.read, [1, "e", b"c", 0, 0, 0, 0, 0]),
+        (Head.read, [1, "e", "c", 0, 0, b"\x09\x01\x00", 0, 0]),
+        (Head.read, [1, "e", "c", 0, 0, b"\x00", 0, 0]),
+        (Signals.read, [[1], [2]]),
+        (Signals.read, [[1], [2], 3]),
+        (Signals.read, [[1], ["2"], [[]]]),
+        (read_hello, [["e", "c", None, [1, 2, 3]]]),
+        (read_hello, [["e", "c", list(stamp()), None]]),
+        (read_hello, [["e", "c", None, ["a", 0, "0", 0, 0, 0, None, [1, 10]]]]),
+        (read_hello, [["e", 5, None, list(stamp())]]),
+        (read_hello, {"e": "c"}),
+        (read_passed, [["e", "c", [0, 1, 2]]]),
+        (read_passed, [["e", "c", [0, 1], None, True]]),
+        (read_passed, [["e", "c", [0, 1, "2"], None, True]]),
+        (read_passed, [["e", "c", [0, 1, 2], [], True]]),
+        (read_passed, [["e", "c", [0, 1, 2], None, 1]]),
+        (read_passed, [["e", 5, [0, 1, 2], [0, 1, 2], True]]),
+    ],
+)
+def test_what_is_nearly_right_is_refused(read: Callable[[bytes], Any], value: Any) -> None:
+    with pytest.raises(WireError, match="expected"):
+        read(pack(value))

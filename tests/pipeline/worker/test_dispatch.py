@@ -1,0 +1,189 @@
+"""The sinks hear of the end when it is on the disk that they have all, however late the disk takes it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+import zmq
+from structlog.testing import capture_logs
+
+from pipeline.items import Item, Key
+from pipeline.messages import End, Event
+from pipeline.monitoring.metrics import Counters
+from pipeline.outbox.outbox import Outbox
+from pipeline.plan import EVERY_CAMERA, EdgePlan, StagePlan, UnitPlan
+from pipeline.shm.slots import SlotRing
+from pipeline.testing import HandContext, stamp
+from pipeline.transport.channel import Channel
+from pipeline.transport.inlet import Inlet
+from pipeline.transport.outlet import Outlet
+from pipeline.worker.dispatch import Dispatch
+
+EDGE = EdgePlan("outbox", "log", "", "event", "block", 8)
+ROUTES = {EDGE.name: {EVERY_CAMERA: "log.0"}}
+
+
+def until(condition: Callable[[], Any]) -> None:
+    late = time.monotonic() + 15
+    while not condition():
+        assert time.monotonic() < late, "it did not happen within 15 s"
+
+
+def unit(name: str, cameras: tuple[str, ...]) -> UnitPlan:
+    senders = {EDGE.name: ("outbox.0",)} if name == "log" else {}
+    return UnitPlan(f"{name}.0", (StagePlan(name, name, {}),), cameras, 8, (EDGE,), ROUTES, senders=senders)
+
+
+def make_outbox(folder: Path) -> Outbox:
+    values = {"path": str(folder / "outbox.sqlite"), "sinks": {"log": []}}
+    outbox = Outbox(Outbox.settings_type.model_validate(values), HandContext(folder, folder))
+    outbox.open()
+    return outbox
+
+
+class Joined:
+    """The process of the outbox, and that of a sink which is done with an event at once; a test turns both."""
+
+    def __init__(self, folder: Path) -> None:
+        log = structlog.get_logger()
+        self.taken: list[Item] = []
+        self.outbox = make_outbox(folder)
+        self.poller = zmq.Poller()
+        self.ring = SlotRing(f"camgraph-{os.getuid()}-test{os.getpid()}-dispatch.1", 8)
+        self.outlet = Outlet(
+            unit="outbox.0",
+            incarnation=1,
+            edges=[EDGE],
+            routes=ROUTES,
+            ring=self.ring,
+            counters=Counters(),
+            poller=self.poller,
+            log=log,
+        )
+        ours, self._theirs = socket.socketpair()
+        self.channel = Channel(ours)
+        plan = unit("outbox", ("cam",))
+        self.dispatch = Dispatch(
+            self.outbox, plan=plan, incarnation=1, outlet=self.outlet, channel=self.channel, log=log
+        )
+        sink = unit("log", (EVERY_CAMERA,))
+        self.inlet = Inlet(f"ipc://{folder}/in", sink, {EDGE.name: [Event]}, Counters(), log)
+        self.outlet.connect({"log.0": self.inlet.endpoint})
+        until(lambda: self.turn() or self.outlet.attached)
+
+    def turn(self) -> None:
+        self.outlet.receive(dict(self.poller.poll(2)))
+        self.dispatch.turn()
+        self.inlet.receive()
+        for item in self.inlet.take(8, lambda _: 8):
+            self.taken.append(item)
+            self.inlet.done(item)
+        self.inlet.flush()
+
+    @property
+    def has_ended(self) -> bool:
+        return any(isinstance(item.payload, End) for item in self.taken)
+
+    def close(self) -> None:
+        self.outlet.close()
+        self.inlet.close()
+        self.ring.close()
+        self.outbox.close()
+        self.channel.close()
+        self._theirs.close()
+
+    def reports(self) -> list[tuple[bytes, bool]]:
+        """What the supervisor has heard of events: the body, and whether it was committed before."""
+        self.channel.flush()
+        supervisor = Channel(self._theirs)
+        return [(report["body"], report.get("again", False)) for report in supervisor.receive()]
+
+
+@pytest.fixture
+def joined(tmp_path: Path) -> Iterator[Joined]:
+    joined = Joined(tmp_path)
+    yield joined
+    joined.close()
+
+
+def event(seq: int) -> Item:
+    made = Event(stamp(seq), f"e{seq}", f"i{seq}", "single", b"{}")
+    return Item("cam", Key(0, seq, 0), made, "rules")
+
+
+def test_the_last_acknowledgement_is_noted_again_until_the_disk_takes_it_and_the_end_waits_for_it(
+    joined: Joined, tmp_path: Path
+) -> None:
+    joined.outbox.accept([event(0)])
+    joined.outbox.end("cam")
+    other = sqlite3.connect(tmp_path / "outbox.sqlite", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    until(lambda: joined.turn() or (joined.taken and not joined.outlet.in_custody))
+    for _ in range(3):
+        joined.turn()
+    assert not joined.has_ended
+    assert "locked" in joined.dispatch.waits_for
+    other.execute("ROLLBACK")
+    other.close()
+    until(lambda: joined.turn() or joined.has_ended)
+    assert joined.outbox.over("log")
+    assert joined.dispatch.waits_for == ""
+
+
+def test_what_many_acknowledge_at_once_costs_few_transactions(joined: Joined) -> None:
+    joined.outbox.accept([event(seq) for seq in range(200)])
+    statements: list[str] = []
+    joined.outbox.db.set_trace_callback(statements.append)
+    turns = 0
+    while not joined.outbox.over("log"):
+        joined.turn()
+        turns += 1
+        assert turns < 2000
+    joined.outbox.db.set_trace_callback(None)
+    assert statements.count("COMMIT") <= turns
+    assert statements.count("COMMIT") < 200 / 2
+    joined.outbox.end("cam")
+    until(lambda: joined.turn() or joined.has_ended)
+
+
+def test_an_event_that_comes_again_before_it_was_told_is_told_as_new_first(joined: Joined) -> None:
+    """The supervisor counts what is new, and of what was committed before only what it has not heard of."""
+    told = {"sender": "capture", "camera": "cam", "id": "x", "incident": "i", "phase": "single", "incarnation": 0}
+    for _ in range(2):
+        joined.dispatch.emit({**told, "time_ns": 0, "body": b"{}"})
+    joined.turn()
+    assert joined.reports() == [(b"{}", False), (b"{}", True)]
+
+
+def test_what_is_told_again_while_the_disk_is_full_is_logged_once(joined: Joined) -> None:
+    told = {"sender": "capture", "camera": "cam", "id": "x", "incident": "i", "phase": "single", "incarnation": 0}
+    with capture_logs() as logs:
+        for _ in range(2):
+            joined.outbox.db.execute("PRAGMA query_only = 1")
+            for _ in range(3):
+                joined.dispatch.emit({**told, "time_ns": 0, "body": b"{}"})
+            joined.outbox.db.execute("PRAGMA query_only = 0")
+            joined.dispatch.emit({**told, "time_ns": 0, "body": b"{}"})
+            told["id"] = "y"
+    assert [line["event"] for line in logs] == ["event_not_kept"] * 2
+
+
+def test_a_file_that_cannot_be_read_for_a_while_is_waited_for(joined: Joined, tmp_path: Path) -> None:
+    joined.outbox.accept([event(0)])
+    joined.outbox.db.execute("ALTER TABLE pending RENAME TO away")
+    with capture_logs() as logs:
+        for _ in range(3):
+            joined.turn()
+    assert "cannot be read" in joined.dispatch.waits_for
+    assert [line["event"] for line in logs] == ["events_not_read"]
+    joined.outbox.db.execute("ALTER TABLE away RENAME TO pending")
+    until(lambda: joined.turn() or joined.taken)
+    assert joined.dispatch.waits_for == ""

@@ -1,0 +1,45 @@
+"""What cannot be sent now is sent later, once; nothing of it is lost or doubled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+
+from pipeline.errors import EnvironmentProblem
+from pipeline.execution.context import Collector
+from pipeline.execution.hold import Hold
+from pipeline.execution.unit import Made
+from pipeline.items import Item, Key
+from pipeline.messages import Message
+from pipeline.monitoring.metrics import Counters
+from pipeline.plan import EdgePlan
+from pipeline.testing import stamp
+from pipeline.worker.submission import Submission
+
+
+class ShortOfMemory:
+    """An outlet whose shared memory is full the first two times."""
+
+    def __init__(self) -> None:
+        self.refusals = 2
+        self.sent: list[Any] = []
+
+    def submit(self, edges: Any, camera: str, key: Key, message: Message, ticket: Any) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise EnvironmentProblem("no room in shared memory")
+        self.sent.append(key)
+
+
+def test_what_finds_no_shared_memory_is_tried_again_and_sent_once() -> None:
+    waits: list[float] = []
+    log, counters, outlet = structlog.get_logger(), Counters(), ShortOfMemory()
+    hold = Hold(lambda seconds: bool(waits.append(seconds)), Collector(), log)
+    item = Item("cam", Key(0, 1, 0), Message(stamp(1)))
+    edge = EdgePlan("model", "sink", "", "message", "block", 4)
+    done: list[Item] = []
+    submission = Submission(outlet, counters, hold, log)  # type: ignore[arg-type]
+    submission.submit([item], [Made([edge], item, Message(stamp(1)), item.key)], done.append)
+    assert (outlet.sent, len(waits), done) == ([item.key], 2, [item])
+    assert (hold.waits_for, counters.snapshot()) == ("", [])
