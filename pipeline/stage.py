@@ -1,4 +1,15 @@
-"""What a stage is. Whoever writes one reads this file and `stages/messages.py`, and nothing else.
+"""The base classes of stages and sources, and all that the runtime gives them.
+
+    import cv2
+    from pydantic import Field
+
+    from pipeline.stage import Settings, Stage
+    from stages.messages import Frame
+
+
+    class BlurSettings(Settings):
+        radius: int = Field(5, ge=1, le=100, description="How far it blurs, in pixels")
+
 
     class Blur(Stage[BlurSettings]):
         settings_type = BlurSettings
@@ -6,8 +17,11 @@
         outputs = (Frame,)
 
         def process(self, items):
+            side = 2 * self.settings.radius + 1
             for frame in items:
-                yield replace(frame, pixels=blur(frame.pixels, self.settings.radius))
+                yield Frame.of_bgr(frame.stamp, cv2.GaussianBlur(frame.bgr(), (side, side), 0))
+
+docs/write_a_stage.md and docs/write_a_sink.md build a whole package step by step; this page is the contract.
 
 The runtime calls, in this order and from one thread: `open` once, then `process` with 1 to `batch.max` items
 (each camera's in order; items of several cameras may be mixed), `tick` when `due_ns` is reached, `finish` after a

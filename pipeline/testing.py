@@ -1,8 +1,29 @@
 """Runs one stage by hand, or a whole plan: for tests, also of other packages' stages.
 
-with opened(Blur, {"radius": 3}, folder=tmp_path) as stage:
-    [frame] = feed(stage, [frame])
-    assert stage.context.counts == {}
+`opened` and `feed` call a stage as the runtime does, in this thread and without a graph:
+
+    from pipeline.messages import Message
+    from pipeline.stage import Settings, Stage
+    from pipeline.testing import feed, opened, stamp
+
+
+    class EveryOther(Stage[Settings]):
+        inputs = Message
+        outputs = (Message,)
+
+        def process(self, items):
+            for item in items:
+                if item.stamp.seq % 2 == 0:
+                    yield item
+                else:
+                    self.context.count("skipped.odd", item.stamp.camera)
+
+
+    def test_every_other(tmp_path):
+        with opened(EveryOther, {}, folder=tmp_path) as stage:
+            kept = feed(stage, [Message(stamp(seq)) for seq in range(5)])
+        assert [message.stamp.seq for message in kept] == [0, 2, 4]
+        assert stage.context.counts == {("skipped.odd", "cam"): 2}
 """
 
 from __future__ import annotations

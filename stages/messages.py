@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import WireError
-from pipeline.messages import Array, End, Event, Fields, Message, Stamp, Tombstone
+from pipeline.messages import Array, End, Event, Fields, Message, Stamp, Tombstone, frozen
 from stages.vision.planes import U8, Planes, join, split
 
 __all__ = ["End", "Event", "Frame", "Labels", "People", "Stamp", "Tensor", "Tombstone", "Tracks"]
@@ -31,12 +31,19 @@ def _expect(ok: bool, type_name: str, what: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Frame(Message):
-    """A decoded picture.
+    """A decoded picture. Read it with `bgr()`, make one with `of_bgr(stamp, picture)`: both work for every frame.
 
-    `bgr24`: `pixels` is (H, W, 3) uint8 BGR. `yuv420p`: (H * 3 // 2, W) uint8, the planes
-    Y, U, V one after the other in memory (I420, limited range, even width and height), as
-    cv2.COLOR_YUV2BGR_I420 takes it. Where the planes lie apart (`of_planes`), `pixels` is a copy, made when it is
-    first asked for: who can take planes asks for those.
+        from stages.messages import Frame
+
+        def blackened(frame: Frame) -> Frame:
+            picture = frame.bgr(copy=True)
+            picture[: frame.height // 2] = 0
+            return Frame.of_bgr(frame.stamp, picture)
+
+    If conversion is too slow for you, look at `format` and read the memory as it is. `bgr24`: `pixels` is (H, W, 3)
+    uint8 BGR. `yuv420p`, the usual format of video: `pixels` is (H * 3 // 2, W) uint8, the planes Y, U, V one after the
+    other in memory (I420, limited range, even width and height), as cv2.COLOR_YUV2BGR_I420 takes it, and `planes` are
+    the three as views. Prefer `planes`: if they lie apart (`of_planes`), `pixels` is a copy of them, made on first use.
     """
 
     TYPE: ClassVar[str] = "frame"
@@ -47,6 +54,36 @@ class Frame(Message):
     format: PixelFormat = "bgr24"
     planes: Planes = field(init=False, repr=False)
     """Of a `yuv420p` frame: Y (H, W), U and V (H / 2, W / 2), to read."""
+
+    @classmethod
+    def of_bgr(cls, stamp: Stamp, picture: U8) -> Self:
+        """A frame of a (H, W, 3) uint8 BGR picture of any size, which is not copied: change it no more.
+
+        Raises ValueError if the picture has another shape or dtype.
+        """
+        if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3:
+            raise ValueError(f"expected a picture of shape (H, W, 3) and uint8, got {picture.shape} {picture.dtype}")
+        return cls(stamp, picture, picture.shape[1], picture.shape[0])
+
+    def bgr(self, *, copy: bool = False) -> U8:
+        """The picture as a contiguous (H, W, 3) uint8 BGR array, whatever the format.
+
+        A planar frame is converted on the first call, in the colours of BT.601 as everywhere in OpenCV. The array is
+        read-only and the same at each call; `copy=True` gives you one of your own, to draw on.
+        """
+        if copy:
+            return self._converted() if self.format == "yuv420p" else np.array(self.pixels, order="C")
+        made: U8 | None = self.__dict__.get("_bgr")
+        if made is None:
+            made = self._converted() if self.format == "yuv420p" else np.ascontiguousarray(self.pixels)
+            made = self.__dict__["_bgr"] = frozen(made)
+        return made
+
+    def _converted(self) -> U8:
+        # Here, and not above: processes that look at no picture, those of tracks and rules, load no OpenCV.
+        from stages.vision.yuv import i420_to_bgr  # noqa: PLC0415
+
+        return i420_to_bgr(self.pixels)
 
     @classmethod
     def of_planes(cls, stamp: Stamp, planes: Planes, width: int, height: int) -> Self:

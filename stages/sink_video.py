@@ -371,14 +371,9 @@ def clock_text(stamp: Stamp) -> str:
 
 def _bgr(frame: Frame, size: Size) -> NDArray[np.uint8]:
     """A writable picture of `size`; INTER_AREA where it gets smaller."""
-    pixels: NDArray[Any] = frame.pixels
-    if frame.format == "yuv420p":
-        pixels = cv2.cvtColor(pixels, cv2.COLOR_YUV2BGR_I420)
-    elif (frame.width, frame.height) == size:
-        pixels = pixels.copy()
-    if (frame.width, frame.height) != size:
-        pixels = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
-    return pixels
+    if (frame.width, frame.height) == size:
+        return frame.bgr(copy=True)
+    return np.asarray(cv2.resize(frame.bgr(), size, interpolation=cv2.INTER_AREA), np.uint8)
 
 
 def _check_writable(folder: Path) -> None:

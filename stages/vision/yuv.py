@@ -19,6 +19,11 @@ def i420_to_rgb(i420: U8, out: U8) -> None:
     cv2.cvtColor(i420, cv2.COLOR_YUV2RGB_I420, dst=out)
 
 
+def i420_to_bgr(i420: U8) -> U8:
+    """A new (H, W, 3) BGR picture of a contiguous (H * 3 / 2, W) array."""
+    return np.asarray(cv2.cvtColor(i420, cv2.COLOR_YUV2BGR_I420), np.uint8)
+
+
 def planes_to_rgb(planes: Planes, size: Size, out: U8) -> None:
     """Resize (bilinear) to ``size`` (width, height) and write RGB into ``out`` (height, width, 3).
 
