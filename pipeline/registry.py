@@ -14,6 +14,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.messages import Message
 from pipeline.stage import Source, Stage
 from pipeline.system.spelling import did_you_mean
 
@@ -66,9 +67,33 @@ def find_stage(use: str) -> AnyStage:
         ) from error
     if not (isinstance(found, type) and issubclass(found, Stage | Source)):
         raise EnvironmentProblem(f"{provided} is no stage: expected a subclass of pipeline.stage.Stage or Source")
-    if issubclass(found, Stage) and not hasattr(found, "inputs"):
-        raise EnvironmentProblem(f"{provided} does not say what it takes: expected a class attribute `inputs`")
+    if why := _undeclared(found):
+        raise EnvironmentProblem(f"{provided} {why}")
     return found
+
+
+def _undeclared(kind: AnyStage) -> str:
+    """Why the graph cannot be checked with the types that a stage declares; "" if it can."""
+    outputs: object = kind.outputs
+    if not (isinstance(outputs, tuple) and all(map(_is_message_type, outputs))):
+        return f"declares `outputs = {_shown(outputs)}`: expected a tuple of message types, such as `(Frame,)`"
+    if issubclass(kind, Source):
+        return ""
+    inputs: object = getattr(kind, "inputs", None)  # declared without a value: each stage gives its own
+    if inputs is None:
+        return "does not say what it takes: expected a class attribute `inputs`"
+    ports = inputs.values() if isinstance(inputs, Mapping) else [inputs]
+    if not ports or not all(map(_is_message_type, ports)):
+        return f"declares `inputs = {_shown(inputs)}`: expected a message type, or port -> message type of a join"
+    return ""
+
+
+def _is_message_type(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, Message)
+
+
+def _shown(value: object) -> str:
+    return value.__name__ if isinstance(value, type) else repr(value)
 
 
 def _entry_point(use: str) -> EntryPoint:

@@ -51,8 +51,15 @@ from pipeline.messages import Array, End, Message, Stamp
 LOWEST_PRIORITY, HIGHEST_PRIORITY = 1, 100
 
 
-class Settings(BaseModel):
-    """Base of all settings: unknown keys are refused, values are frozen, every field has a description."""
+DROPPED = "dropped."
+"""How the counters of lost items begin: `dropped.<reason>`. They show as drops, and the run ends with status 1."""
+
+SKIPPED = "skipped."
+"""How the counters of items begin that a stage leaves out on purpose: `skipped.<reason>`. The run still ends well."""
+
+
+class Definition(BaseModel):
+    """Base of all that people write in YAML: settings, cameras and the graph file itself."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -60,6 +67,10 @@ class Settings(BaseModel):
     """What takes the place of a value that is wrong or missing, so that all the rest can be checked: its path (`*` for
     any key or index) -> the value, or a function that makes it of the wrong one. Everything else that is wrong is left
     out."""
+
+
+class Settings(Definition):
+    """Base of all settings: unknown keys are refused, values are frozen, every field has a description."""
 
 
 class CameraSettings(Settings):
@@ -144,9 +155,11 @@ class Context(Protocol):
         """
 
     def count(self, name: str, camera: str, n: int = 1) -> None:
-        """Add to a counter that shows in status and metrics; a dropped frame is `dropped.<reason>`.
+        """Add to a counter of a camera ("" for none); status and metrics show it by its name.
 
-        What is dropped makes the run end with status 1; what a stage leaves out on purpose is `skipped.<reason>`.
+        Two beginnings have a meaning: `DROPPED` for an item that was lost, which makes the run end with status 1, and
+        `SKIPPED` for one that was left out on purpose. Any other name is the stage's own (`read`, `written`). The
+        runtime counts as well, under `frames`, `repeated` and `failed.<stage>`: do not use these.
         """
 
     def trouble(self, why: str, camera: str = "") -> None:
@@ -221,7 +234,7 @@ class Stage(Generic[S]):
     """One type, or the ports of a join: then each item is a mapping port -> message of the same frame."""
     outputs: ClassVar[tuple[type[Message], ...]] = ()
     stateful: ClassVar[bool] = False
-    """True where what came before matters: a restart loses something, and is reported."""
+    """True if what came before matters: a restart loses something, and is reported. Items then come one by one."""
     thread_safe: ClassVar[bool] = False
     """True where `process` may run in several threads at once."""
     own_thread: ClassVar[bool] = False
@@ -283,8 +296,24 @@ class Stage(Generic[S]):
 
     @classmethod
     def describe(cls, settings: Any) -> Mapping[str, Any]:
-        """What the stages behind this one may want to know of it, by name. Only what is certain before it runs."""
+        """Facts for the stages behind this one, by name: they find them in the `upstream` of their `follow`.
+
+        Only what is certain before it runs. `stages/facts.py` has the names that camgraph's own stages use.
+        """
         return {}
+
+    @classmethod
+    def unknown_before_run(cls, settings: Any) -> str:
+        """What `camgraph check` cannot know of this stage, such as a model on a server; "" if it knows all."""
+        return ""
+
+    @classmethod
+    def ordered_by_time(cls, settings: Any) -> bool:
+        """For sinks of events: whether they want the events of all cameras in the order of their time.
+
+        Then each event waits until no earlier one can come, and the sink gets the same sequence in every run.
+        """
+        return False
 
     @classmethod
     def environment(cls, settings: Any) -> Iterable[str]:
@@ -340,6 +369,8 @@ class Source(Generic[S]):
     settings_type: ClassVar[type[Settings]] = Settings
     camera_type: ClassVar[type[CameraSettings]] = CameraSettings
     outputs: ClassVar[tuple[type[Message], ...]] = ()
+    stateful: ClassVar[bool] = False
+    """A source goes on from `resume`: its restart loses nothing."""
 
     def __init__(self, settings: S, camera: str, camera_settings: Any, context: Context) -> None:
         self.settings = settings

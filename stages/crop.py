@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import Field
 
 from pipeline.stage import Ports, Settings, Stage
+from stages.facts import Facts
 from stages.messages import Frame, People, Tensor
 from stages.vision.cropping import crop_bgr, crop_fits, crop_planes
 
@@ -47,7 +48,7 @@ class Crop(Stage[CropSettings]):
     adapts = ("size", "pad")
 
     @classmethod
-    def describe(cls, settings: CropSettings) -> Mapping[str, Any]:
+    def describe(cls, settings: CropSettings) -> Facts:
         return {"picture": {"size": settings.size}}
 
     def open(self) -> None:

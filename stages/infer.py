@@ -18,6 +18,7 @@ from pipeline.errors import BadItem, EnvironmentProblem, SettingError, Unavailab
 from pipeline.messages import Array
 from pipeline.stage import FrameSize, Stage, Upstream
 from pipeline.system.cores import usable_cores
+from stages.facts import Facts
 from stages.inference import onnxruntime_engine
 from stages.inference.batches import BatchRuns, Given, Row
 from stages.inference.contracts import check_size
@@ -138,8 +139,13 @@ class Infer(Stage[InferSettings]):
         return found if settings.sha256 else {**found, "sha256": sha256_of(path)}
 
     @classmethod
-    def describe(cls, settings: InferSettings) -> Mapping[str, Any]:
+    def describe(cls, settings: InferSettings) -> Facts:
         return settings.facts()
+
+    @classmethod
+    def unknown_before_run(cls, settings: InferSettings) -> str:
+        server = settings.server
+        return f"what {server} takes and gives, for the server is not asked by `check`" if server else ""
 
     @classmethod
     def environment(cls, settings: InferSettings) -> Iterable[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal, Self
 
 import cv2
@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from pipeline.stage import Settings, Stage
+from stages.facts import Facts
 from stages.messages import Frame, Tensor
 from stages.vision import letterbox
 from stages.vision.letterbox import Align, Fit, Size
@@ -79,7 +80,7 @@ class Preprocess(Stage[PreprocessSettings]):
     adapts = ("size", "align", "pad")
 
     @classmethod
-    def describe(cls, settings: PreprocessSettings) -> Mapping[str, Any]:
+    def describe(cls, settings: PreprocessSettings) -> Facts:
         return {"picture": {"size": settings.size}}
 
     def open(self) -> None:

@@ -23,6 +23,7 @@ from pipeline.stage import Context, FrameSize, Settings, Stage, Upstream
 from pipeline.system.paths import resolve
 from pipeline.system.spelling import did_you_mean
 from stages import events
+from stages.facts import Facts
 from stages.messages import Tracks
 from stages.rulebook.camera_check import impossible_alone, outside_frames, unwatched
 from stages.rulebook.evidence import UNITS
@@ -188,7 +189,7 @@ class Rules(Stage[RulesSettings]):
         return found
 
     @classmethod
-    def describe(cls, settings: RulesSettings) -> Mapping[str, Any]:
+    def describe(cls, settings: RulesSettings) -> Facts:
         """What it judges by, as the text of a file, for those who show it."""
         text = settings.text if settings.file is not None else settings.whole().model_dump_json(by_alias=True)
         return {"rules": {"file": settings.file, "text": text}} if text is not None else {}

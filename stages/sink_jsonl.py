@@ -67,6 +67,10 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
         if why:
             yield ("path",), why
 
+    @classmethod
+    def ordered_by_time(cls, settings: SinkJsonlSettings) -> bool:
+        return settings.order == "time"
+
     def open(self) -> None:
         try:
             self._out = self._opened()

@@ -84,9 +84,8 @@ def _require_outbox_folder(graph: Graph) -> None:
 def _not_known(graph: Graph) -> Iterator[str]:
     """What shows only when the graph runs, as its stages say it."""
     for node in graph.completed.nodes:
-        said = node.stage.describe(node.settings) if node.stage else {}
-        if "not_known" in said:
-            yield f"{node.name}: not known before the run: {said['not_known']}"
+        if node.stage and (unknown := node.stage.unknown_before_run(node.settings)):
+            yield f"{node.name}: not known before the run: {unknown}"
 
 
 def _summary(graph: Graph) -> str:

@@ -44,7 +44,7 @@ def complete(
 ) -> Completed:
     """Complete a graph without problems. `outbox`: the name of its folder."""
     filters = _event_filters(nodes, arrows)
-    ordered = tuple(name for name in filters if getattr(nodes[name].settings, "order", None) == "time")
+    ordered = tuple(name for name in filters if nodes[name].wants_order_of_time)
     everything = dict(nodes)
     if filters:
         makers = [name for name, node in nodes.items() if node.makes_events]

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
+from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from pipeline.plan import Policy
+from pipeline.stage import Definition
 from pipeline.system.names import A_CAMERA_NAME, ANY_SCRIPT_PATTERN, MAX_NAME, NAME_PATTERN, is_camera_name, nfc
 
 UNKNOWN_USE = "?"
@@ -38,12 +39,10 @@ CameraName = Annotated[
 ]
 
 
-class Entry(BaseModel):
+class Entry(Definition):
     """Base of all parts of a graph file."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False)
-    stand_ins: ClassVar[Mapping[tuple[str, ...], Any]] = {}
-    """As `pipeline.stage.Settings.stand_ins`."""
+    model_config = ConfigDict(populate_by_name=False)
 
 
 class EdgeEntry(Entry):

@@ -76,6 +76,11 @@ class Node:
         return self.stage.usual_threads(self.settings, self.entry.workers or 1)
 
     @property
+    def wants_order_of_time(self) -> bool:
+        """True for an event sink that gets the events of all cameras in the order of their time."""
+        return self.stage is not None and self.stage.ordered_by_time(self.settings)
+
+    @property
     def takes_events(self) -> bool:
         """True for event sinks: they read from the outbox, whatever stands under `from`."""
         wanted = self.ports.get("")

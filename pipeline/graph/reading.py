@@ -7,14 +7,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from pipeline.graph.definition import GraphFile
 from pipeline.graph.explain import Found, explain
 from pipeline.graph.report import Report
 from pipeline.graph.yaml_reader import Path
+from pipeline.stage import Definition
 
-M = TypeVar("M", bound=BaseModel)
+M = TypeVar("M", bound=Definition)
 StandIns = Mapping[tuple[str, ...], Any]
 
 MAX_CAMERAS = 10_000
@@ -34,7 +35,7 @@ def validated(model: type[M], data: Any, report: Report, origin: Callable[[Path]
 
     So the checks that come after see all that is right, and nothing has to be mended before they can tell more.
     """
-    whole = _Pruned(data, getattr(model, "stand_ins", {}))
+    whole = _Pruned(data, model.stand_ins)
     for _ in range(_ROUNDS):
         remaining = whole.remaining()
         try:

@@ -153,7 +153,7 @@ class Process:
     @property
     def remembering(self) -> list[str]:
         """Its stages that lose something with its death."""
-        return [stage.name for stage in self.plan.stages if getattr(find_stage(stage.use), "stateful", False)]
+        return [stage.name for stage in self.plan.stages if find_stage(stage.use).stateful]
 
     def counts(self) -> Counter[tuple[str, str]]:
         """(name, camera) -> count, over all incarnations."""

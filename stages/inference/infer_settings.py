@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from pipeline.stage import Settings
 from pipeline.system.paths import ASSET_PREFIX
+from stages.facts import Facts, ModelFact
 from stages.inference.contracts import InputSettings
 from stages.inference.devices import device_problems
 from stages.inference.engine import ProviderName
@@ -204,20 +205,16 @@ class InferSettings(Settings):
         """The model, for people."""
         return str(self.server) if self.server else self.file
 
-    def facts(self) -> Mapping[str, Any]:
-        """`model`: its name and hash; its provider only where it is the only one, for of several the best that works
-        is taken when the model is opened. Of a model on a server nothing more is known before. `model_stated`: what is
-        said of the model beside what it says itself.
-        """
-        stated = {"model_stated": self.stated.said()}
+    def facts(self) -> Facts:
+        """What the stages behind learn of the model before it is opened."""
+        stated: Facts = {"model_stated": self.stated.said()}
         if self.server:
             return {
                 **stated,
                 "model": {"name": self.server.shown_model},
                 "model_server": self.server.plain(),
-                "not_known": f"what {self.server} takes and gives, for the server is not asked by `check`",
             }
-        model = {"name": Path(self.file.removeprefix(ASSET_PREFIX)).name}
+        model: ModelFact = {"name": Path(self.file.removeprefix(ASSET_PREFIX)).name}
         if self.sha256:
             model["sha256"] = self.sha256
         if len(set(self.providers) - {"auto"}) == 1:

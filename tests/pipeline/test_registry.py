@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint
+from typing import ClassVar
 
 import pytest
 from camgraph_test_stages.source import CountSource
 
 from pipeline import registry
 from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.messages import Event, Message
 from pipeline.registry import find_stage, stage_distribution, stage_names
+from pipeline.stage import Ports, Settings, Stage
 
 Register = Callable[..., None]
 
@@ -47,6 +50,19 @@ def test_a_mistyped_name() -> None:
         find_stage("zzz")
 
 
+class NoTuple(Stage[Settings]):
+    inputs = Message
+    outputs = Event  # type: ignore[assignment]
+
+
+class NoType(Stage[Settings]):
+    inputs = "Frame"  # type: ignore[assignment]
+
+
+class NoPorts(Stage[Settings]):
+    inputs: ClassVar[Ports] = {}
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -54,6 +70,9 @@ def test_a_mistyped_name() -> None:
         ("pipeline.stage:NotThere", "no attribute 'NotThere'"),
         ("json:dumps", "is no stage: expected a subclass of pipeline.stage.Stage or Source"),
         ("pipeline.stage:Stage", "does not say what it takes: expected a class attribute `inputs`"),
+        (f"{__name__}:NoTuple", "declares `outputs = Event`: expected a tuple of message types, such as `(Frame,)`"),
+        (f"{__name__}:NoType", "declares `inputs = 'Frame'`: expected a message type, or port -> message type"),
+        (f"{__name__}:NoPorts", "declares `inputs = {}`: expected a message type, or port -> message type"),
     ],
 )
 def test_a_stage_that_cannot_be_used_says_whose_it_is_and_why(register: Register, value: str, expected: str) -> None:

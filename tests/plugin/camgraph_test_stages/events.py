@@ -95,6 +95,10 @@ class CollectEvents(_Collecting):
     settings_type = CollectEventsSettings
     inputs = Event
 
+    @classmethod
+    def ordered_by_time(cls, settings: CollectEventsSettings) -> bool:
+        return settings.order == "time"
+
     def process(self, items: Sequence[Event]) -> Iterable[Message]:
         bodies = [json.loads(item.body) for item in items]
         self._write("{camera} {epoch} {seq} {value} {id}".format(**body) for body in bodies)

@@ -1,0 +1,59 @@
+"""Facts that stages tell each other while a graph is planned: made in `Stage.describe`, read in `Stage.follow`.
+
+A stage of another package may tell these too (a preprocessor of its own says `picture`), and facts of its own names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+
+class PictureFact(TypedDict):
+    """The pictures that a model is handed."""
+
+    size: tuple[int, int] | Literal["auto", "native"]
+    """Width and height in pixels, or how they follow from the frame."""
+
+
+class ModelFact(TypedDict, total=False):
+    """The model, as events name it."""
+
+    name: str
+    sha256: str
+    provider: str
+    """Only if there is no choice: of several, the best that works is taken when the model is opened."""
+
+
+class ModelFileFact(TypedDict):
+    """Where the model lies, for stages that read its names and shapes."""
+
+    path: str
+    """As it stands in the graph."""
+    custom_ops: Sequence[str]
+    """Libraries with operators of its own."""
+
+
+class RulesFact(TypedDict):
+    """The rules that judge the tracks."""
+
+    file: str | None
+    text: str
+    """As a rules file has them."""
+
+
+class Facts(TypedDict, total=False):
+    """All facts of camgraph's own stages."""
+
+    picture: PictureFact
+    """Of `preprocess` and `crop`: read by `infer`."""
+    model: ModelFact
+    """Of `infer`: read by `rules`, for the events."""
+    model_file: ModelFileFact
+    """Of `infer` with a model in a file: read by the stages that decode its outputs."""
+    model_server: Mapping[str, Any]
+    """Of `infer` with a model on a server: the server's settings as a graph file has them."""
+    model_stated: Mapping[str, Any]
+    """Of `infer`: all that the graph says of the model beside what the model says itself."""
+    rules: RulesFact
+    """Of `rules`: read by `sink_video`, to show what is judged."""
