@@ -75,7 +75,7 @@ class RulesSettings(Settings):
     zones: Zones = Field(default={})
     lines: Lines = Field(default={})
     other_cameras: OtherCameras = Field(default=[])
-    min_confidence: Confidence | None = None
+    min_confidence: Confidence | None = Field(None, description="Joints below this confidence are not known")
     model: ModelSettings | None = Field(None, description="The model that finds the people, for the events")
     clocks: dict[str, events.Clock] = Field(
         {},

@@ -12,7 +12,6 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from pipeline.errors import BadItem, UserError
 from pipeline.stage import Upstream
 from pipeline.testing import feed, opened, stamp
 from stages.add_keypoints import AddKeypoints
@@ -48,21 +47,6 @@ def cropped(folder: Path, items: list[dict[str, Any]], **settings: Any) -> tuple
     with opened(Crop, settings, folder=folder, stage="crops") as stage:
         made = feed(stage, items)
         return [item for item in made if isinstance(item, Tensor)], dict(stage.context.counts)
-
-
-def test_each_person_has_a_row_and_the_best_come_first(tmp_path: Path) -> None:
-    given = {"frames": frame(), "people": people((10, 10, 50, 90), (200, 20, 240, 100), (250, 30, 300, 130))}
-    [tensor], counts = cropped(tmp_path, [given], size=[64, 96], max_people=2)
-    assert tensor.arrays_by_name["image"].shape == (2, 96, 64, 3)
-    assert tensor.owner.tolist() == [2, 1]
-    assert (tensor.frame_size, tensor.picture_size, tensor.rows) == (SIZE, (64, 96), 2)
-    assert counts == {("skipped.crops", "cam"): 1}
-    assert (tensor.arrays_by_name["image"][:, 48, 32] == [255, 0, 0]).all()
-
-
-def test_nobody_is_a_message_of_no_rows(tmp_path: Path) -> None:
-    [tensor], counts = cropped(tmp_path, [{"frames": frame(), "people": people()}])
-    assert (tensor.rows, tensor.arrays_by_name["image"].shape, counts) == (0, (0, 192, 192, 3), {})
 
 
 def classifier(path: Path, **metadata: str) -> Path:
@@ -109,42 +93,6 @@ def test_the_crops_of_all_frames_share_the_runs_of_a_classifier(tmp_path: Path, 
     assert all(np.allclose(each.scores.sum(axis=1), 1) for each in labels)
     for each in labels:
         Labels.build(each.stamp, each.fields(), each.arrays())
-
-
-def test_names_that_are_too_few(tmp_path: Path) -> None:
-    classifier(tmp_path / "kind.onnx")
-    item = Tensor(stamp(), {"logits": np.zeros((1, 2), np.float32)}, np.ones((1, 4), np.float32), SIZE, (64, 64))
-    with (
-        opened(Classify, {"class_names": ["a", "b", "c"]}, folder=tmp_path, stage="kinds") as stage,
-        pytest.raises(BadItem, match="shape: the model gives 2 scores, and there are 3 names of classes"),
-    ):
-        feed(stage, [item])
-
-
-def test_a_pose_model_without_keypoints_is_refused_when_the_stage_opens(tmp_path: Path) -> None:
-    settings = {"format": "movenet_single", "outputs": ["points"]}
-    with pytest.raises(UserError, match="say its `keypoints`"), opened(AddKeypoints, settings, folder=tmp_path):
-        pass
-
-
-@pytest.mark.parametrize("shape", [(2,), (1, 2, 1), (1, 0), (2, 2)])
-def test_scores_of_another_shape_cost_their_frame(tmp_path: Path, shape: tuple[int, ...]) -> None:
-    item = Tensor(stamp(), {"logits": np.zeros(shape, np.float32)}, np.ones((1, 4), np.float32), SIZE, (64, 64))
-    with opened(Classify, {}, folder=tmp_path) as stage, pytest.raises(BadItem, match="expected an output `logits`"):
-        feed(stage, [item])
-
-
-def test_who_has_no_crop_has_keypoints_of_no_confidence(tmp_path: Path) -> None:
-    points = np.full((2, 1, 17, 3), 0.5, np.float32)
-    fit = np.array([[0.5, 0.5, 0, 0], [2, 2, -100, -50]], np.float32)
-    crops = Tensor(stamp(), {"points": points}, fit, SIZE, (64, 96), np.array([2, 0]))
-    settings = {"format": "movenet_single", "outputs": ["points"], "keypoints": 17}
-    given = people((0, 0, 10, 10), (20, 0, 30, 10), (40, 0, 50, 10))
-    with opened(AddKeypoints, settings, folder=tmp_path) as stage:
-        [posed] = feed(stage, [{"people": given, "crops": crops}])
-    assert isinstance(posed, People)
-    assert posed.keypoints[:, 0].tolist() == [[66, 49, 0.5], [0, 0, 0], [64, 96, 0.5]]
-    assert (posed.skeleton, posed.boxes.tolist()) == ("coco-17", given.boxes.tolist())
 
 
 @pytest.mark.slow

@@ -1,0 +1,51 @@
+"""Pictures of people, cut out of their frame."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.testing import feed, opened, stamp
+from stages.crop import Crop
+from stages.messages import Frame, People, Tensor
+
+SIZE = (320, 240)
+
+
+def people(*boxes: tuple[float, ...], seq: int = 0, size: tuple[int, int] = SIZE) -> People:
+    """The later, the better."""
+    scores = np.linspace(0.5, 0.9, len(boxes), dtype=np.float32)
+    count = len(boxes)
+    box = np.array(boxes, np.float32).reshape(-1, 4)
+    return People(
+        stamp(seq), box, scores, np.zeros((count, 0, 3), np.float32), size, np.zeros(count, np.int64), "kpts-0"
+    )
+
+
+def frame(seq: int = 0) -> Frame:
+    pixels = np.zeros((SIZE[1], SIZE[0], 3), np.uint8)
+    pixels[:, 160:, 2] = 255
+    return Frame(stamp(seq), pixels, *SIZE)
+
+
+def cropped(folder: Path, items: list[dict[str, Any]], **settings: Any) -> tuple[list[Tensor], dict[Any, int]]:
+    with opened(Crop, settings, folder=folder, stage="crops") as stage:
+        made = feed(stage, items)
+        return [item for item in made if isinstance(item, Tensor)], dict(stage.context.counts)
+
+
+def test_each_person_has_a_row_and_the_best_come_first(tmp_path: Path) -> None:
+    given = {"frames": frame(), "people": people((10, 10, 50, 90), (200, 20, 240, 100), (250, 30, 300, 130))}
+    [tensor], counts = cropped(tmp_path, [given], size=[64, 96], max_people=2)
+    assert tensor.arrays_by_name["image"].shape == (2, 96, 64, 3)
+    assert tensor.owner.tolist() == [2, 1]
+    assert (tensor.frame_size, tensor.picture_size, tensor.rows) == (SIZE, (64, 96), 2)
+    assert counts == {("skipped.crops", "cam"): 1}
+    assert (tensor.arrays_by_name["image"][:, 48, 32] == [255, 0, 0]).all()
+
+
+def test_nobody_is_a_message_of_no_rows(tmp_path: Path) -> None:
+    [tensor], counts = cropped(tmp_path, [{"frames": frame(), "people": people()}])
+    assert (tensor.rows, tensor.arrays_by_name["image"].shape, counts) == (0, (0, 192, 192, 3), {})
