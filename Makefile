@@ -66,11 +66,11 @@ format: dev
 prove: dev
 	$(BIN)/camgraph assets pull
 	@failed=; \
-	$(BIN)/python -m tools.prove --report docs/proof.md || failed="$$failed prove"; \
-	$(BIN)/python -m tools.fuzz_check --report docs/proof.md || failed="$$failed fuzz_check"; \
-	$(BIN)/python -m tools.live_faults --rounds 2 --report docs/live_faults.md || failed="$$failed live_faults"; \
-	$(BIN)/python -m tools.live_kills --report docs/live_kills.md || failed="$$failed live_kills"; \
-	$(BIN)/python -m tools.soak --report docs/soak.md || failed="$$failed soak"; \
+	$(BIN)/python -m tools.proofs.prove --report docs/proof.md || failed="$$failed prove"; \
+	$(BIN)/python -m tools.proofs.fuzz_check --report docs/proof.md || failed="$$failed fuzz_check"; \
+	$(BIN)/python -m tools.proofs.live_faults --rounds 2 --report docs/live_faults.md || failed="$$failed live_faults"; \
+	$(BIN)/python -m tools.proofs.live_kills --report docs/live_kills.md || failed="$$failed live_kills"; \
+	$(BIN)/python -m tools.proofs.soak --report docs/soak.md || failed="$$failed soak"; \
 	if [ -n "$$failed" ]; then echo "not all is proven:$$failed"; exit 1; fi
 
 # The whole graph against the bare loop, beside others who do the same, how cost grows, how fresh live frames are, from the
@@ -78,14 +78,14 @@ prove: dev
 # are installed.
 bench: dev
 	$(BIN)/camgraph assets pull
-	$(BIN)/python -m tools.bench_graph --report docs/benchmarks.md
-	$(BIN)/python -m tools.bench_runtime --report docs/benchmarks.md
-	$(BIN)/python -m tools.bench_peers --report docs/benchmarks.md --json docs/peers.json --plot docs/pictures/peers.png
-	$(BIN)/python -m tools.cost_curves --report docs/benchmarks.md
-	$(BIN)/python -m tools.bench_live --report docs/live.md
-	$(BIN)/python -m tools.parser_delay --report docs/latency.md
-	$(BIN)/python -m tools.bench_latency --report docs/latency.md
-	$(BIN)/python -m tools.bench_cameras --report docs/many_cameras.md
+	$(BIN)/python -m tools.benchmarks.graph --report docs/benchmarks.md
+	$(BIN)/python -m tools.benchmarks.runtime --report docs/benchmarks.md
+	$(BIN)/python -m tools.benchmarks.peers --report docs/benchmarks.md --json docs/peers.json --plot docs/pictures/peers.png
+	$(BIN)/python -m tools.benchmarks.cost_curves --report docs/benchmarks.md
+	$(BIN)/python -m tools.benchmarks.live --report docs/live.md
+	$(BIN)/python -m tools.benchmarks.parser_delay --report docs/latency.md
+	$(BIN)/python -m tools.benchmarks.latency --report docs/latency.md
+	$(BIN)/python -m tools.benchmarks.cameras --report docs/many_cameras.md
 
 clean:
 	rm -rf $(VENV) $(VENV)-3.* out

@@ -1,10 +1,10 @@
-"""What nobody thought of: `check` answers for whatever it is handed. `tools.fuzz_check` tries 100,000."""
+"""What nobody thought of: `check` answers for whatever it is handed. `tools.proofs.fuzz_check` tries 100,000."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tools.fuzz_check import GRAPH, RULES, Case, case_of, check_case, make_folder, try_cases
+from tools.proofs.fuzz_check import GRAPH, RULES, Case, case_of, check_case, make_folder, try_cases
 
 
 def test_what_the_cases_are_made_of_is_right(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import yaml
 
 from pipeline.errors import GraphError
 from pipeline.graph import parse_graph
-from tools.fuzz_check import GRAPH, RULES, make_folder
+from tools.proofs.fuzz_check import GRAPH, RULES, make_folder
 
 Key = tuple[str | int, ...]
 GONE = object()

@@ -19,12 +19,12 @@ import click
 from pipeline.errors import EXIT_SIGINT, CamgraphError
 from pipeline.system.redaction import redact_urls
 from pipeline.system.scarcity import require_address_space
-from tools.screen import JSON_LOGS, guarded, tell, writes_json
+from tools.display.screen import JSON_LOGS, guarded, tell, writes_json
 
 
 @dataclass(frozen=True, slots=True)
 class LazyCommand:
-    """Where a command is, and what the list of commands says about it."""
+    """Where a command is (its module, within `tools`), and what the list of commands says about it."""
 
     module: str
     attribute: str
@@ -33,24 +33,26 @@ class LazyCommand:
 
 
 COMMANDS: Mapping[str, LazyCommand] = {
-    "demo": LazyCommand("tools.demo", "demo", "Watch four cameras for 20 s each, to see what this is.", True),
-    "run": LazyCommand("tools.run_command", "run", "Run a graph until its cameras end or it is stopped.", True),
-    "watch": LazyCommand("tools.watch", "watch", "Watch videos, cameras or pictures without a graph file.", True),
-    "check": LazyCommand("tools.graph_commands", "check", "Say all that is wrong with a graph, and what it needs."),
-    "graph": LazyCommand("tools.graph_commands", "graph", "Draw a graph: processes, queues and policies."),
-    "schema": LazyCommand("tools.graph_commands", "schema", "Print the JSON Schema of graph files."),
-    "stages": LazyCommand("tools.stage_commands", "stages", "List the stages, or the settings of one."),
-    "status": LazyCommand("tools.run_command", "status", "Show what a running graph is doing."),
-    "stop": LazyCommand("tools.run_command", "stop", "Stop a running graph in order."),
+    "demo": LazyCommand(".commands.demo", "demo", "Watch four cameras for 20 s each, to see what this is.", True),
+    "run": LazyCommand(".commands.run_command", "run", "Run a graph until its cameras end or it is stopped.", True),
+    "watch": LazyCommand(".commands.watch", "watch", "Watch videos, cameras or pictures without a graph file.", True),
+    "check": LazyCommand(".commands.graph_commands", "check", "Say all that is wrong with a graph, and what it needs."),
+    "graph": LazyCommand(".commands.graph_commands", "graph", "Draw a graph: processes, queues and policies."),
+    "schema": LazyCommand(".commands.graph_commands", "schema", "Print the JSON Schema of graph files."),
+    "stages": LazyCommand(".commands.stage_commands", "stages", "List the stages, or the settings of one."),
+    "status": LazyCommand(".commands.run_command", "status", "Show what a running graph is doing."),
+    "stop": LazyCommand(".commands.run_command", "stop", "Stop a running graph in order."),
     "cameras": LazyCommand(
-        "tools.camera_commands", "cameras", "List, add, remove or pause cameras of a running graph."
+        ".commands.camera_commands", "cameras", "List, add, remove or pause cameras of a running graph."
     ),
-    "reload": LazyCommand("tools.camera_commands", "reload", "Take a changed graph file over into its running graph."),
-    "model": LazyCommand("tools.models.command", "model", "Look into models: what they are, and what runs them."),
-    "farm": LazyCommand("tools.farm.command", "farm", "Serve clips as RTSP cameras, to try things without one."),
-    "doctor": LazyCommand("tools.doctor.command", "doctor", "Is this machine fit, and what mends it?"),
-    "assets": LazyCommand("tools.assets", "assets", "Pull the default model and clip."),
-    "help": LazyCommand("tools.help_command", "help_command", "Show a page of the documentation."),
+    "reload": LazyCommand(
+        ".commands.camera_commands", "reload", "Take a changed graph file over into its running graph."
+    ),
+    "model": LazyCommand(".models.command", "model", "Look into models: what they are, and what runs them."),
+    "farm": LazyCommand(".simulator.command", "farm", "Serve clips as RTSP cameras, to try things without one."),
+    "doctor": LazyCommand(".commands.doctor.command", "doctor", "Is this machine fit, and what mends it?"),
+    "assets": LazyCommand(".commands.asset_commands", "assets", "Pull the default model and clip."),
+    "help": LazyCommand(".commands.help_command", "help_command", "Show a page of the documentation."),
 }
 
 
@@ -66,7 +68,7 @@ class LazyGroup(click.Group):
             return None
         if place.runs_graphs:
             require_address_space()
-        command: click.Command = getattr(importlib.import_module(place.module), place.attribute)
+        command: click.Command = getattr(importlib.import_module(place.module, "tools"), place.attribute)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

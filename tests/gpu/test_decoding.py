@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tools.farm.farm import Farm
-from tools.farm.settings import CameraSettings, ClipSettings
+from tools.simulator.farm import Farm
+from tools.simulator.settings import CameraSettings, ClipSettings
 
 TWO_CAMERAS = """
 import av
@@ -56,7 +56,7 @@ def test_a_missing_decoder_ends_the_run_and_names_the_capability(cuda: Any) -> N
 
 def test_the_doctor_says_that_there_is_no_decoder(cuda: Any) -> None:
     program = """
-from tools.doctor.codecs import look_at_hardware
+from tools.commands.doctor.codecs import look_at_hardware
 for finding in look_at_hardware():
     print(finding)
 """

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tools.gpu_smoke.steps import STEPS
+from tools.benchmarks.gpu_smoke.steps import STEPS
 
 FIND_NOTHING = {"people", "prepared"}
 """Steps that fail here: kernels that calculate nothing find nobody."""
@@ -22,7 +22,18 @@ NO_DECODER = {"cameras_cuda"}
 def plan(pose: Path, clip: Path, saved: Path, *steps: str) -> list[str]:
     only = [word for step in steps for word in ("--only", step)]
     few = ["--seconds", "0.3", "--frames", "4", "--cameras", "2"]
-    return ["-m", "tools.gpu_smoke", "--model", str(pose), "--clip", str(clip), "--json", str(saved), *few, *only]
+    return [
+        "-m",
+        "tools.benchmarks.gpu_smoke",
+        "--model",
+        str(pose),
+        "--clip",
+        str(clip),
+        "--json",
+        str(saved),
+        *few,
+        *only,
+    ]
 
 
 RUNS_OF_GRAPHS = ["files", "kill", "cameras_cpu", "cameras_cuda"]

@@ -17,10 +17,10 @@ import av
 import numpy as np
 import pytest
 
-from tools.farm import Farm
-from tools.trials.processes import left_over
-from tools.trials.run import LiveRun
-from tools.trials.subject import farm_cameras, write_subject
+from tools.measuring.processes import left_over
+from tools.proofs.trials.run import LiveRun
+from tools.proofs.trials.subject import farm_cameras, write_subject
+from tools.simulator import Farm
 
 WITHIN_S = 120.0
 STEPS = ("+1h", "-1h", "+0", "-1h", "+1h", "+0")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tools.farm.gstreamer import what_is_missing
-from tools.live_faults.cases import CASES
-from tools.live_faults.proof import prove
+from tools.proofs.live_faults.cases import CASES
+from tools.proofs.live_faults.proof import prove
+from tools.simulator.gstreamer import what_is_missing
 
 
 @pytest.mark.slow

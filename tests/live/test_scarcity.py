@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from pipeline.testing import hit
-from tools.farm import Farm
-from tools.trials.processes import left_over
-from tools.trials.run import LiveRun
-from tools.trials.subject import Subject, farm_cameras, write_subject
+from tools.measuring.processes import left_over
+from tools.proofs.trials.run import LiveRun
+from tools.proofs.trials.subject import Subject, farm_cameras, write_subject
+from tools.simulator import Farm
 
 WITHIN_S = 60.0
 SMALL_SHM = "mount -t tmpfs -o size=8m tmpfs /dev/shm"

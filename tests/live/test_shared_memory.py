@@ -16,10 +16,10 @@ import cv2
 import numpy as np
 import pytest
 
-from tools.farm import Farm
-from tools.trials.processes import left_over
-from tools.trials.run import LiveRun
-from tools.trials.subject import Subject, farm_cameras, write_graph
+from tools.measuring.processes import left_over
+from tools.proofs.trials.run import LiveRun
+from tools.proofs.trials.subject import Subject, farm_cameras, write_graph
+from tools.simulator import Farm
 
 WITHIN_S = 60.0
 MB = 1 << 20

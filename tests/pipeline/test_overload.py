@@ -13,7 +13,7 @@ import pytest
 
 from pipeline.graph import load_plan
 from pipeline.testing import run_graph
-from tools.bench_live import Camera, fair_rates
+from tools.benchmarks.live import Camera, fair_rates
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,10 @@ import av
 import numpy as np
 import pytest
 
-from tools.farm import ClipSettings
-from tools.farm.clip import Clip, ClipFrame, load_clip
-from tools.farm.rtp import CLOCK_HZ, interleaved, rtp_packets
-from tools.farm.sdp import session_description
+from tools.simulator import ClipSettings
+from tools.simulator.clip import Clip, ClipFrame, load_clip
+from tools.simulator.rtp import CLOCK_HZ, interleaved, rtp_packets
+from tools.simulator.sdp import session_description
 
 MakeClip = Callable[..., Path]
 

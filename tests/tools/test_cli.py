@@ -121,7 +121,7 @@ def test_the_schema_is_json() -> None:
 
 
 def test_a_broken_package_costs_only_its_own_stages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.graph_commands.stage_names", lambda: ("double", "zzz"))
+    monkeypatch.setattr("tools.commands.graph_commands.stage_names", lambda: ("double", "zzz"))
     status, out, err = run("schema")
     assert (status, err) == (0, "left out: no stage is called `zzz`; see `camgraph stages`\n")
     assert len(json.loads(out)["$defs"]["StageEntry"]["allOf"]) == 1
@@ -148,7 +148,7 @@ def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("tools.graph_commands.load_graph", broken)
+    monkeypatch.setattr("tools.commands.graph_commands.load_graph", broken)
     assert isinstance(CliRunner().invoke(main, ["check", "x"]).exception, ZeroDivisionError)
 
 

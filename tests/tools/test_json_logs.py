@@ -138,9 +138,9 @@ def test_files_that_are_none(tmp_path: Path, environ: dict[str, str], url: str, 
 
 
 def test_a_bug_of_the_program(tmp_path: Path, environ: dict[str, str]) -> None:
-    code = "import tools.run_command as c; c.load_graph = lambda *a, **k: 1 / 0; from tools.cli import main; main()"
+    broken = "from tools.commands import run_command as c; c.load_graph = lambda *_, **__: 1 / 0"
     done = subprocess.run(
-        [sys.executable, "-c", code, "run", "x.yaml", "--json-logs"],
+        [sys.executable, "-c", f"{broken}; import tools.cli; tools.cli.main()", "run", "x.yaml", "--json-logs"],
         env=environ,
         cwd=tmp_path,
         capture_output=True,

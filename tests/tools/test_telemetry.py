@@ -29,7 +29,9 @@ stages:
 """
 
 
-@pytest.mark.parametrize("package", ["pipeline.errors", "stages.inference.engine", "tools.cli", "tools.peers"])
+@pytest.mark.parametrize(
+    "package", ["pipeline.errors", "stages.inference.engine", "tools.cli", "tools.benchmarks.peers"]
+)
 def test_every_package_of_ours_turns_it_off(package: str) -> None:
     script = f"import {package}, os; print(os.environ['ORT_DISABLE_TELEMETRY'])"
     environment = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}

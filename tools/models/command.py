@@ -11,12 +11,12 @@ import structlog
 
 from pipeline.errors import UserError
 from stages.inference.model_files import find_model
-from tools.models.bench_command import bench
-from tools.models.compare_command import compare
-from tools.models.export_command import export
-from tools.models.output_option import writes_a_model
-from tools.models.prepare_command import prepare
-from tools.models.profile_command import profile_model
+from tools.models.bench.command import bench
+from tools.models.compare.command import compare
+from tools.models.convert.export_command import export
+from tools.models.convert.output_option import writes_a_model
+from tools.models.convert.prepare_command import prepare
+from tools.models.profile.command import profile_model
 from tools.models.provider_names import provider_names
 from tools.models.saved import check_places, save
 from tools.models.statement_options import brings_operators, says_its_size, says_what_it_is, statement
@@ -48,7 +48,8 @@ def inspect(file: str, providers: str, saved: Path | None, **options: Any) -> No
     """Say what the model FILE (or asset:NAME) is: inputs, outputs, operators, work, and what camgraph takes it for."""
     # With them comes ONNX Runtime.
     from stages.inference.automatic import Choice  # noqa: PLC0415
-    from tools.models import inspection, inspection_record  # noqa: PLC0415
+    from tools.models.inspect import inspection  # noqa: PLC0415
+    from tools.models.inspect import record as inspection_record  # noqa: PLC0415
     from tools.models.statement import StatedModel  # noqa: PLC0415
 
     check_places([saved])
@@ -91,7 +92,7 @@ head_option = click.option(
 @writes_a_model
 def fp16(file: str, out: Path, *, overwrite: bool) -> None:
     """Write the model FILE to OUT with weights and arithmetic in float16: half the size; faster on GPUs alone."""
-    from tools.models import lighter, model_output  # noqa: PLC0415 - with them comes onnx
+    from tools.models.convert import lighter, model_output  # noqa: PLC0415
 
     path = find_model(file, Path.cwd())
     model_output.check_out(path, out, overwrite=overwrite)
@@ -129,7 +130,8 @@ def quantize(
 
     Look with `camgraph model compare` at what was lost.
     """
-    from tools.models import chain, lighter, model_output  # noqa: PLC0415 - with them comes ONNX Runtime
+    from tools.models import chain  # noqa: PLC0415 - with them comes ONNX Runtime
+    from tools.models.convert import lighter, model_output  # noqa: PLC0415
     from tools.models.statement import StatedModel  # noqa: PLC0415
 
     path = find_model(file, Path.cwd())

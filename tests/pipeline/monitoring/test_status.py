@@ -18,8 +18,8 @@ from pipeline.monitoring.reports import Beat, StageBeat
 from pipeline.monitoring.status import Meter, read_event
 from pipeline.plan import UnitPlan
 from pipeline.registry import find_stage
-from tools.run_status import Status
-from tools.status_view import event_text
+from tools.display.run_status import Status
+from tools.display.status_view import event_text
 
 GRAPH = """
 version: 1

@@ -28,7 +28,7 @@ from pipeline.transport.mailbox import Gone
 from pipeline.transport.mailboxes import Mailboxes
 from pipeline.transport.wire import Header
 from pipeline.worker.gatherer import Gatherer
-from tools.bench_live import Camera, fair_rates
+from tools.benchmarks.live import Camera, fair_rates
 
 
 @dataclass(frozen=True, eq=False)

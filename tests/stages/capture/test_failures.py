@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from stages.reading import pixels
 from stages.reading.live import no_picture_timeout, options
-from tools.farm import CameraHandle, CameraSettings, ClipSettings, Farm
+from tools.simulator import CameraHandle, CameraSettings, ClipSettings, Farm
 
 Watch = Callable[..., Any]
 

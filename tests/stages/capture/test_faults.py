@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stages.reading.live import retries, timeouts
-from tools.farm import CameraHandle, CameraSettings, ClipSettings, Farm
+from tools.simulator import CameraHandle, CameraSettings, ClipSettings, Farm
 
 Watch = Callable[..., Any]
 

@@ -20,7 +20,7 @@ from stages.reading.live.gate.rtsp_gate import RtspGate
 from stages.reading.live.gate.web_gate import WebGate
 from stages.reading.memory import own_bytes
 from tests.stages.capture.test_web import jpeg, segment
-from tools.farm import CameraSettings, ClipSettings, Farm
+from tools.simulator import CameraSettings, ClipSettings, Farm
 
 Watch = Callable[..., Any]
 Serve = Callable[[BaseHTTPRequestHandler], None]

@@ -12,7 +12,7 @@ import pytest
 from pipeline.testing import feed, opened
 from stages.messages import Tracks
 from stages.rules import Rules
-from tools.farm import CameraSettings, ClipSettings, Farm
+from tools.simulator import CameraSettings, ClipSettings, Farm
 
 RULES = {
     "rules": [

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.stages.capture.test_web import WebCamera
-from tools.farm import CameraSettings, ClipSettings, Farm
+from tools.simulator import CameraSettings, ClipSettings, Farm
 
 Watch = Callable[..., Any]
 Front = Callable[[int], int]

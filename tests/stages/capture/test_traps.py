@@ -16,7 +16,7 @@ import pytest
 from stages.reading.camera import Camera
 from stages.reading.live.options import options_of
 from stages.reading.live.sockets import Peer, shut_down
-from tools.farm import CameraHandle, CameraSettings, ClipSettings, Farm
+from tools.simulator import CameraHandle, CameraSettings, ClipSettings, Farm
 
 Watch = Callable[..., Any]
 

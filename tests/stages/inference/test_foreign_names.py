@@ -17,8 +17,8 @@ from stages.inference.feeds import ArrayFeed, read_feeds
 from stages.inference.model_safety import checked_model
 from stages.messages import Tensor
 from stages.vision.recognition import Port, Signature, Unrecognised, recognise
-from tools.models.profile_events import Node, Profile
-from tools.models.profile_table import lines
+from tools.models.profile.events import Node, Profile
+from tools.models.profile.table import lines
 
 EVIL = "\x1b[2J\x1b]0;title\x07"
 SHOWN = r"\x1b[2J\x1b]0;title\x07"

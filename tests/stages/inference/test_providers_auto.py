@@ -25,9 +25,9 @@ from stages.inference.trial import Trial, tried, try_in_process
 from stages.messages import Tensor
 from stages.vision.model_contract import Converter
 from stages.vision.sample_pictures import sample_pictures
-from tools.models.preparation import Asked as Wanted
-from tools.models.preparation import prepare
-from tools.models.suppression_folding import Suppression
+from tools.models.convert.preparation import Asked as Wanted
+from tools.models.convert.preparation import prepare
+from tools.models.convert.suppression_folding import Suppression
 
 INPUTS = {"images": np.full((1, 3, 8, 8), 0.5, np.float32)}
 ANSWER = {"mean": np.array([0.5], np.float32)}

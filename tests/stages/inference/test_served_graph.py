@@ -19,7 +19,7 @@ from pipeline.errors import GraphError
 from pipeline.graph import load_plan
 from pipeline.supervision.supervisor import Supervisor
 from pipeline.testing import run_graph
-from tools.graph_commands import check
+from tools.commands.graph_commands import check
 
 FRAMES = 30
 GRAPH = """

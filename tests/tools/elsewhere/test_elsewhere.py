@@ -120,7 +120,7 @@ def test_all_modules_of_model_commands_are_there(python: Elsewhere) -> None:
 
 
 def test_frames_go_through_a_model_and_its_memory_is_not_known(python: Elsewhere, two_people: Path) -> None:
-    told = python("-m", "tools.models.memory", given=json.dumps({"model": str(two_people), "limit_s": 60}))
+    told = python("-m", "tools.models.compare.memory", given=json.dumps({"model": str(two_people), "limit_s": 60}))
     assert told.returncode == 0, told.stderr
     assert told.stdout.splitlines()[-1] == "null"
 

@@ -17,13 +17,14 @@ from pipeline.errors import UserError
 from pipeline.testing import hit
 from stages.inference.opening import Asked
 from tools.cli import main
-from tools.models import bench_comparison, bench_table
-from tools.models.bench_crew import Crew, CrewFailed
-from tools.models.bench_grid import Configuration, Split, cost_per_1000, grid, stated_splits, usual_splits
-from tools.models.bench_machine import disturbance
-from tools.models.bench_pictures import pictures_of
-from tools.models.bench_record import LeftOut, Machine, Measured, Record, read, save
-from tools.models.bench_worker import Job, batches
+from tools.models.bench import comparison as bench_comparison
+from tools.models.bench import table as bench_table
+from tools.models.bench.crew import Crew, CrewFailed
+from tools.models.bench.grid import Configuration, Split, cost_per_1000, grid, stated_splits, usual_splits
+from tools.models.bench.machine import disturbance
+from tools.models.bench.pictures import pictures_of
+from tools.models.bench.record import LeftOut, Machine, Measured, Record, read, save
+from tools.models.bench.worker import Job, batches
 from tools.models.statement import StatedModel, Statement
 
 MACHINE = Machine(cores=4, processor="P", system="S", python="3", onnxruntime="1", offered=("CPU",), other_cores=0.1)
@@ -216,7 +217,7 @@ def test_it_is_drawn(tmp_path: Path) -> None:
 
 
 def test_without_matplotlib_nothing_is_measured(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.plots.find_spec", lambda name: None)
+    monkeypatch.setattr("tools.measuring.plots.find_spec", lambda name: None)
     found = bench(tiny_model, "--plot", "run.png")
     assert found.exit_code == 3
     assert "pip install 'camgraph[plots]'" in found.output

@@ -14,7 +14,7 @@ from onnx import helper
 
 from stages.inference.flops import work_of
 from tools.cli import main
-from tools.models.inspection import inspect, lines
+from tools.models.inspect.inspection import inspect, lines
 from tools.models.statement import StatedModel
 
 TINY = 2 * 32 * 32 * (8 * 27 + 4 * 72)

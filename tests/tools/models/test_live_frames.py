@@ -87,8 +87,8 @@ def refusing() -> Iterator[str]:
 @pytest.fixture
 def commands(tiny_model: Path, two_people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
     """All commands that take --frames, with all that they write; `compare` measures a short time, and blesses none."""
-    monkeypatch.setattr("tools.models.throughput._ROUND_S", 0.02)
-    monkeypatch.setattr("tools.models.comparison.peak_bytes", lambda model, **settings: None)
+    monkeypatch.setattr("tools.models.compare.throughput._ROUND_S", 0.02)
+    monkeypatch.setattr("tools.models.compare.comparison.peak_bytes", lambda model, **settings: None)
 
     def asked(source: str) -> list[list[str]]:
         frames = ["--frames", source, "--json", str(tmp_path / "found.json")]

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tools.cli import main
-from tools.models.profile_events import Profile, read_profile
-from tools.models.profile_table import lines
+from tools.models.profile.events import Profile, read_profile
+from tools.models.profile.table import lines
 
 
 def session(name: str, ts: int, dur: int) -> dict[str, Any]:

@@ -15,8 +15,9 @@ from stages.inference.contracts import InputSettings
 from stages.inference.infer_settings import InferSettings
 from stages.vision.recognition import Stated
 from tools.cli import main
-from tools.models import automatic_choice, comparison, memory, throughput
+from tools.models import automatic_choice
 from tools.models.chain import Chain, model_inputs
+from tools.models.compare import comparison, memory, throughput
 from tools.models.statement import StatedModel, Statement
 from tools.models.statement_options import stated_models
 

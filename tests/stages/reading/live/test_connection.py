@@ -19,7 +19,7 @@ from stages.reading.live.camera_reporter import CameraReporter
 from stages.reading.live.connection import Connection, connected, why_no_packet
 from stages.reading.live.lifeline import Lifeline
 from stages.reading.live.verdicts import Dropped
-from tools.farm import CameraSettings, ClipSettings, Farm
+from tools.simulator import CameraSettings, ClipSettings, Farm
 
 HEAD = "v=0\r\ns=x\r\nt=0 0\r\n"
 

@@ -29,7 +29,7 @@ from stages.reading.live.connection import connected
 from stages.reading.live.decoder import Decoder, LivePicture
 from stages.reading.live.ffmpeg_log import listening
 from stages.reading.live.lifeline import Lifeline
-from tools.farm import CameraHandle, CameraSettings, ClipSettings, Farm
+from tools.simulator import CameraHandle, CameraSettings, ClipSettings, Farm
 
 FPS, GOP = 50, 10
 CLIP = ClipSettings(width=320, height=180, fps=FPS, gop=GOP, seconds=1)

@@ -1,0 +1,70 @@
+"""The pages of the documentation, also where there is no checkout."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tools.cli import main
+
+ROOT = Path(__file__).parents[3]
+_A_PAGE = re.compile(r"docs/\w+\.md")
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(main, ["help", *arguments])
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_a_page_is_shown_as_it_is_written() -> None:
+    assert run("rules") == (0, (ROOT / "docs" / "rules.md").read_text("utf-8"), "")
+
+
+@pytest.mark.parametrize("page", ["no_events", "no-events", "docs/no_events.md", "NO_EVENTS"])
+def test_a_page_may_be_named_as_its_file(page: str) -> None:
+    assert run(page)[1].startswith("# No events: why?\n")
+
+
+def test_all_pages_are_listed_those_for_users_first() -> None:
+    status, out, _ = run()
+    assert status == 0
+    listed = [line.split()[0] for line in out.splitlines() if line.startswith("  ")]
+    assert sorted(listed) == sorted(path.stem for path in (ROOT / "docs").glob("*.md"))
+    assert listed.index("no_events") < listed.index("architecture")
+    assert {"graph", "cameras", "files", "rules"} < set(listed[: listed.index("architecture")])
+    assert "\n  files " in out.partition("How it is made")[0]
+
+
+def test_what_is_no_page_says_what_it_is() -> None:
+    assert run("rulse") == (2, "", "no page is called rulse; did you mean `rules`?; `camgraph help` lists them\n")
+    assert run("status") == (2, "", "status is a command, explained by: camgraph status --help\n")
+
+
+def test_no_message_cites_a_file_that_an_installation_lacks() -> None:
+    """`camgraph help PAGE` shows it everywhere; `docs/PAGE.md` is there in a checkout alone."""
+    shipped = [path for package in ("pipeline", "stages") for path in (ROOT / package).rglob("*.py")]
+    found = {f"{path}: {text}" for path in shipped for text in _texts(path) if _A_PAGE.search(text)}
+    configs = {path.name for path in (ROOT / "configs").glob("*.yaml") if _A_PAGE.search(path.read_text("utf-8"))}
+    assert (found, configs) == (set(), set())
+
+
+def test_every_page_that_a_message_names_is_there() -> None:
+    sources = [path for package in ("pipeline", "stages", "tools") for path in (ROOT / package).rglob("*.py")]
+    texts = [path.read_text("utf-8") for path in [*sources, *(ROOT / "configs").glob("*.yaml"), ROOT / "README.md"]]
+    named = {name for text in texts for name in re.findall(r"camgraph help ([a-z_]+)", text)}
+    assert named >= {"rules", "no_events", "graph"}
+    assert all((ROOT / "docs" / f"{name}.md").is_file() for name in named)
+
+
+def _texts(path: Path) -> Iterator[str]:
+    """All texts of a module but its docstrings."""
+    tree = ast.parse(path.read_text("utf-8"))
+    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:
+            yield node.value

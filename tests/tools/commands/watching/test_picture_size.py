@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.graph import load_plan
+from pipeline.plan import RunPlan
+from tools.commands.watching.picture_size import LOOKING, with_picture_sizes
+
+GRAPH = """\
+version: 1
+cameras: {{a: {{url: "{url}"}}}}
+stages:
+  capture: {{use: capture}}
+  prepare: {{use: preprocess, from: capture{picture}}}
+  infer:   {{use: infer, from: prepare, with: {{model: "{model}"}}}}
+  people:  {{use: decode, from: infer}}
+  tracks:  {{use: track, from: people}}
+  end:     {{use: sink_null, from: tracks}}
+"""
+
+
+def planned(folder: Path, url: object, model: object = "asset:movenet-multipose.onnx", picture: str = "") -> RunPlan:
+    with_ = f", with: {{{picture}}}" if picture else ""
+    (folder / "g.yaml").write_text(GRAPH.format(url=url, model=model, picture=with_))
+    return load_plan(folder / "g.yaml")
+
+
+def prepare(plan: RunPlan) -> dict[str, Any]:
+    return next(dict(stage.settings) for unit in plan.units for stage in unit.stages if stage.name == "prepare")
+
+
+@pytest.mark.parametrize("picture", ["", "size: auto"])
+def test_people_who_fill_a_small_clip_get_a_small_picture(
+    pulled_model: Path, test_data: Path, tmp_path: Path, picture: str
+) -> None:
+    said: list[str] = []
+    plan = planned(tmp_path, test_data / "videos" / "intel_asl_yes.mkv", picture=picture)
+    settings = prepare(with_picture_sizes(plan, said.append))
+    assert (settings["size"], settings["max_side"]) == ("auto", 256)
+    assert said == [LOOKING]
+
+
+@pytest.mark.parametrize("picture", ["size: native", "size: [640, 480]", "size: auto, max_side: 512", "max_side: 512"])
+def test_what_somebody_wrote_stays(pulled_model: Path, short_clip: Path, tmp_path: Path, picture: str) -> None:
+    said: list[str] = []
+    plan = planned(tmp_path, short_clip, picture=picture)
+    assert with_picture_sizes(plan, said.append) == plan
+    assert said == []
+
+
+@pytest.mark.parametrize(
+    ("url", "side"), [("/dev/video0", 384), ("rtsp://10.0.0.1/x", None)], ids=["close by", "nobody knows"]
+)
+def test_live_cameras_are_not_looked_at(
+    pulled_model: Path, tmp_path: Path, url: str, side: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    settings = prepare(with_picture_sizes(planned(tmp_path, url), said.append))
+    assert settings["size"] == "auto"
+    assert settings.get("max_side") == side
+    assert said == []
+
+
+@pytest.mark.parametrize("picture", ["", "size: auto"])
+def test_a_model_of_one_size_gets_that_size(two_people: Path, short_clip: Path, tmp_path: Path, picture: str) -> None:
+    said: list[str] = []
+    plan = with_picture_sizes(planned(tmp_path, short_clip, two_people, picture), said.append)
+    assert prepare(plan)["size"] == [64, 64]
+    assert said == []

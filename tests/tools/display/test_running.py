@@ -1,0 +1,95 @@
+"""A run as a person starts it: its name is its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import UserError
+from pipeline.graph import load_plan
+from pipeline.system.paths import runs_folder
+from pipeline.system.run_folder import RunFolder, running
+from tools.display.running import _summary, run_plan
+
+GRAPH = """
+version: 1
+name: own-name
+processes: {processes}
+cameras: {{a: {{frames: 3}}}}
+stages:
+  src: {{use: count_source}}
+  out: {{use: collect, from: src, with: {{path: out}}}}
+"""
+
+
+@pytest.mark.parametrize("processes", ["one", "separate"])
+def test_two_runs_of_one_name_would_share_an_outbox(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: str
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "g.yaml").write_text(GRAPH.format(processes=processes))
+    plan = load_plan(tmp_path / "g.yaml")
+    other = RunFolder("own-name")
+    try:
+        with pytest.raises(UserError, match="a run called own-name is going on"):
+            run_plan(plan, quiet=True)
+        assert not (tmp_path / "out").exists()
+    finally:
+        other.close()
+    assert run_plan(plan, quiet=True) == 0
+    assert len((tmp_path / "out").read_text().splitlines()) == 3
+    assert "own-name" not in running(runs_folder())
+
+
+EVENTS = """
+version: 1
+name: e
+cameras: {{a: {{frames: 3, live: true}}}}
+stages:
+  src: {{use: count_source}}
+  emit: {{use: emit, from: src}}
+  log: {{use: sink_jsonl, from: {wanted}, with: {{path: events.jsonl}}}}
+"""
+
+
+@pytest.mark.parametrize(("wanted", "untaken"), [("emit", 2), ("events", 0)])
+def test_a_loss_that_only_the_log_has_is_not_passed_off_as_written(tmp_path: Path, wanted: str, untaken: int) -> None:
+    (tmp_path / "g.yaml").write_text(EVENTS.format(wanted=wanted))
+    actions = {"a": {"camgraph.camera.lost": 2, "enter": 5, "camgraph.stage.restarted": 1}}
+    status = {
+        "graph": "e",
+        "uptime_s": 1.0,
+        "cameras": {"a": {}},
+        "files": [],
+        "actions": actions,
+        "counts": [],
+        "totals": {},
+    }
+    summary = _summary(status, load_plan(tmp_path / "g.yaml"))
+    assert (summary["untaken"], summary["cameras"]["a"]["events"]["enter"]) == (untaken, 5)
+
+
+def test_cameras_that_went_have_their_share_of_the_summary(tmp_path: Path) -> None:
+    """What they and the others have is together what the run has."""
+    status = {
+        "graph": "g",
+        "uptime_s": 3.0,
+        "files": [],
+        "cameras": {"here": {"frames": 5, "drops": 1, "events": 1}},
+        "actions": {"here": {"enter": 1}, "one": {"enter": 2, "lost": 1}, "two": {"lost": 1}},
+        "counts": [
+            ["frames", "here", 5],
+            ["frames", "one", 7],
+            ["dropped.stale", "two", 2],
+            ["skipped.rate", "one", 9],
+            ["dropped.wire", "", 4],
+        ],
+        "totals": {"frames": 12, "drops": 7, "events": 5, "committed": 8},
+    }
+    (tmp_path / "g.yaml").write_text(GRAPH.format(processes="one"))
+    plan = load_plan(tmp_path / "g.yaml")
+    summary = _summary(status, plan)
+    assert summary["departed"] == {"frames": 7, "drops": 2, "events": {"enter": 2, "lost": 2}}
+    assert summary["totals"]["events"] == 5
+    assert _summary({**status, "actions": {}, "counts": []}, plan)["departed"] is None

@@ -1,0 +1,61 @@
+"""Flat or not: series that leak and series that do not, made up, and the shapes that runs really have."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tools.proofs.trials.flatness import Bound, judge
+
+BOUND = Bound(0.03, 1.0)
+TIMES = [5.0 * n for n in range(360)]
+NOISE = np.random.default_rng(1).normal(0, 2, len(TIMES))
+
+
+def test_noise_around_a_level_is_flat() -> None:
+    assert judge(TIMES, 700 + NOISE, BOUND, warm_up_s=300).flat
+
+
+def test_a_slow_leak_under_noise_is_not_flat() -> None:
+    leaking = 700 + NOISE + np.array(TIMES) * 60 / 3600
+    found = judge(TIMES, leaking, BOUND, warm_up_s=300)
+    assert not found.flat
+    assert found.per_hour == pytest.approx(60, rel=0.1)
+
+
+def test_a_leak_in_steps_is_not_flat() -> None:
+    """One descriptor for each of twenty faults."""
+    assert not judge(TIMES, [100 + n // 18 for n in range(360)], Bound(0.02, 4), warm_up_s=300).flat
+
+
+def test_what_grows_while_it_warms_up_is_flat() -> None:
+    warming = [700 - 100 * max(0.0, 1 - t / 300) for t in TIMES]
+    assert judge(TIMES, warming, BOUND, warm_up_s=300).flat
+    assert not judge(TIMES[:90], warming[:90], BOUND, warm_up_s=0).flat
+
+
+def test_restarts_that_leave_holes_do_not_hide_a_leak_nor_look_like_one() -> None:
+    holes = np.where(np.arange(360) % 12 == 0, -60, 0)
+    assert judge(TIMES, 700 + NOISE + holes, BOUND, warm_up_s=300).flat
+    assert not judge(TIMES, 700 + NOISE + holes + np.array(TIMES) / 60, BOUND, warm_up_s=300).flat
+
+
+def test_what_shrinks_has_not_leaked() -> None:
+    assert judge(TIMES, 700 - np.array(TIMES) / 60, BOUND, warm_up_s=300).flat
+
+
+@given(st.floats(-50, 50), st.integers(300, 3000))
+def test_the_slope_of_a_line_is_that_of_the_line_however_long_it_is(slope: float, count: int) -> None:
+    times = np.arange(count) * 5.0
+    found = judge(times.tolist(), (1000 + slope * times).tolist(), BOUND, warm_up_s=0)
+    assert found.per_hour == pytest.approx(slope * 3600, rel=1e-6, abs=1e-3)
+    assert found.rise == pytest.approx(slope * times[-1], rel=1e-6, abs=1e-3)
+
+
+def test_too_little_is_said_to_be_too_little() -> None:
+    with pytest.raises(ValueError, match="expected three points or more after 10 s of warm-up, got 2"):
+        judge([0, 5, 10, 15], [1, 1, 1, 1], BOUND, warm_up_s=10)
+    with pytest.raises(ValueError, match="got 0"):
+        judge([], [], BOUND, warm_up_s=10)

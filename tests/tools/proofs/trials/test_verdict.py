@@ -1,0 +1,69 @@
+"""The verdict on a soak, on samples that are made up: it sees each kind of leak, and nothing where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tools.measuring.processes import SUPERVISOR, Member, Sample
+from tools.proofs.trials.subject import KINDS
+from tools.proofs.trials.verdict import Bounds, judge_samples
+
+SECONDS = 1800.0
+STEP_S = 5.0
+Change = Callable[[int], object]
+
+
+def member(pid: int, unit: str, *, own_kb: int = 40_000, threads: int = 4, fds: int = 20, dead: bool = False) -> Member:
+    return Member(pid, unit, 80_000, own_kb, threads, {"socket:[N]": fds}, dead)
+
+
+def family(n: int, **changed: int) -> list[Member]:
+    """The supervisor and one process of each kind; what `changed` says is of the tracker."""
+    units = [SUPERVISOR, *(f"{kind}.0" for kind in KINDS)]
+    values = {"own_kb": 40_000 + 50 * (n % 3), **changed}
+    return [member(pid, unit, **(values if unit == "tracks.0" else {})) for pid, unit in enumerate(units, 100)]
+
+
+def samples(at: Callable[[int], list[Member]], shm: Callable[[int], int] = lambda n: 5_000_000) -> list[Sample]:
+    return [Sample(n * STEP_S, tuple(at(n)), shm(n), 9) for n in range(int(SECONDS / STEP_S))]
+
+
+def faults(found: list[Sample]) -> str:
+    return "; ".join(judge_samples(found, SECONDS, Bounds()).faults)
+
+
+def test_a_family_that_stays_as_it_is_has_no_faults() -> None:
+    assert faults(samples(family)) == ""
+
+
+@pytest.mark.parametrize(
+    ("leak", "what"),
+    [
+        (lambda n: {"own_kb": 40_000 + 10 * n}, "tracks: memory of one"),
+        (lambda n: {"fds": 20 + n // 20}, "descriptors is not flat"),
+        (lambda n: {"threads": 4 + n // 60}, "threads is not flat"),
+    ],
+)
+def test_one_process_that_leaks_among_nine_is_found(leak: Callable[[int], dict[str, int]], what: str) -> None:
+    assert what in faults(samples(lambda n: family(n, **leak(n))))
+
+
+def test_shared_memory_that_grows_is_found() -> None:
+    assert "shared memory (MB) is not flat" in faults(samples(family, lambda n: 5_000_000 + n * 1000))
+
+
+def test_processes_that_become_more_are_found() -> None:
+    more = samples(lambda n: [*family(n), *(member(1000 + k, "log.0") for k in range(n // 100))])
+    assert "processes is not flat" in faults(more)
+
+
+def test_a_zombie_that_stays_is_found_and_one_that_is_just_dead_is_not() -> None:
+    dead = member(7, "capture.0", dead=True)
+    assert faults(samples(lambda n: [*family(n), *([dead] if n == 50 else [])])) == ""
+    assert "stayed zombies: 7" in faults(samples(lambda n: [*family(n), *([dead] if n in (50, 51) else [])]))
+
+
+def test_what_happens_while_it_warms_up_is_not_judged() -> None:
+    assert faults(samples(lambda n: family(n, own_kb=20_000 + 400 * min(n, 50)))) == ""

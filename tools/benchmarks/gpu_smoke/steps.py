@@ -1,0 +1,556 @@
+"""The steps, each run in a process of its own, with the task on stdin.
+
+    python -m tools.benchmarks.gpu_smoke.steps NAME FOLDER
+
+A step returns what it found, or raises Failed; figures that it has until then are kept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from pipeline.stage import Stage
+    from stages.inference.engine import ProviderName
+    from stages.messages import Tensor
+
+_AT_LEAST_SAME = 0.95
+"""Of the people that the CPU finds: the same on the GPU, and as many besides at most. TF32 moves scores a little."""
+_FILES = 4
+_ROUNDS = 5
+_NO_DEARER = 2.0
+"""For pictures of few pixels, a few more nodes may cost more than their bytes save."""
+_TIMES_SLOWER = 5
+
+
+class Failed(Exception):
+    """What a step had to show did not show."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What the steps are to try, and how long each measurement takes."""
+
+    model: str
+    clip: str
+    seconds: float = 3.0
+    frames: int = 40
+    cameras: Sequence[int] = (16, 64)
+    device: int = 0
+
+
+@dataclass
+class Bench:
+    """What a step works with: the task, an own folder, and a place for figures."""
+
+    task: Task
+    folder: Path
+    figures: dict[str, Any] = field(default_factory=dict)
+
+    def command(self, *arguments: str) -> str:
+        """What `camgraph ...` prints. Raises Failed where it ends with another status than 0 or 1."""
+        done = subprocess.run(  # noqa: S603 - our own program
+            [sys.executable, "-P", "-m", "tools.cli", *arguments], capture_output=True, text=True, check=False
+        )
+        if done.returncode not in (0, 1, 3):
+            raise Failed(f"camgraph {arguments[0]} ended with status {done.returncode}: {done.stderr[-500:]}")
+        return done.stdout
+
+
+class Step(NamedTuple):
+    """`shows`: what a GPU must show in it; `limit_s`: the longest that it may take."""
+
+    shows: str
+    limit_s: float
+    run: Callable[[Bench], str]
+
+
+# ---- the machine
+
+
+def libraries(bench: Bench) -> str:
+    """CUDA's libraries load, and the GPU tells its memory."""
+    import onnxruntime as ort  # noqa: PLC0415
+
+    from stages.inference.nvidia import cuda_runtime, why_no_cuda  # noqa: PLC0415
+
+    bench.figures |= {"nvidia_smi": _nvidia_smi(), "onnxruntime": ort.__version__, "built_for": ort.cuda_version}
+    if why := why_no_cuda():
+        raise Failed(why)
+    runtime = cuda_runtime(bench.task.device)
+    memory = runtime.memory() if runtime else None
+    if memory is None:
+        raise Failed(f"GPU {bench.task.device} does not tell its memory")
+    bench.figures["free_mb"], bench.figures["total_mb"] = (round(size / 1e6) for size in memory)
+    return f"ONNX Runtime {ort.__version__} for CUDA {ort.cuda_version}; {memory[1] / 1e9:.1f} GB on the GPU"
+
+
+def _nvidia_smi() -> str:
+    command = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
+    except OSError as error:
+        return f"not here: {error.strerror}"
+
+
+def doctor(bench: Bench) -> str:
+    """The doctor finds a provider `cuda` that runs a convolution."""
+    found = {one["what"]: one for one in json.loads(bench.command("doctor", "--json"))}
+    bench.figures["findings"] = [one for one in found.values() if one["state"] != "ok"]
+    told = found["provider cuda"]
+    if told["state"] != "ok" or "runs a model" not in told["found"]:
+        raise Failed(f"provider cuda: {told['found']}")
+    return f"cuda runs a model; decode: cuda: {found['decode: cuda']['found']}"
+
+
+# ---- one model
+
+
+def placement(bench: Bench) -> str:
+    """CUDA alone, without the CPU behind it, takes all nodes; first and later runs."""
+    began = time.monotonic()
+    runs = _Runs(bench, ("cuda",))
+    opened_s = time.monotonic() - began
+    shares = runs.engine.placement.shares()
+    first_s, later_s = _timed(runs.run), _timed(runs.run)
+    bench.figures |= {"shares": shares, "opened_s": opened_s, "first_run_s": first_s, "later_run_s": later_s}
+    if shares != {"CUDAExecutionProvider": 1.0}:
+        raise Failed(f"the nodes are on {shares}")
+    return f"all nodes; opened in {opened_s:.1f} s, first run {first_s:.2f} s, later {later_s * 1000:.1f} ms"
+
+
+def memcpy(bench: Bench) -> str:
+    """No node copies between the GPU and the host in the middle of the model."""
+    file = bench.folder / "profile.json"
+    bench.command(
+        "model", "profile", bench.task.model, "--providers", "cuda", "--runs", "5", "--seconds", "2",
+        "--json", str(file), *_size(bench),
+    )  # fmt: skip
+    if not file.exists():
+        raise Failed("there is no profile")
+    copies = Counter(word for word in file.read_text().split('"') if word.startswith("Memcpy"))
+    bench.figures["copies"] = dict(copies)
+    if copies:
+        raise Failed(f"nodes that copy: {dict(copies)}")
+    return "none"
+
+
+def people(bench: Bench) -> str:
+    """The same people on the GPU as on the CPU."""
+    return _same_people(bench, bench.task.model)
+
+
+def prepared(bench: Bench) -> str:
+    """The same people where pixels and suppression are in the model."""
+    file = bench.folder / "prepared.onnx"
+    bench.command("model", "prepare", bench.task.model, str(file), "--nms")
+    if not file.exists():
+        bench.command("model", "prepare", bench.task.model, str(file))
+    if not file.exists():
+        return "this model cannot be prepared: not tried"
+    return _same_people(bench, str(file))
+
+
+def rates(bench: Bench) -> str:
+    """Frames a second and processor time of a frame, by batches and threads: two threads are faster than one."""
+    found = bench.figures.setdefault("ways", [])
+    for batch in (1, 8, 32):
+        for threads in (1, 2):
+            found.append({"batch": batch, "threads": threads, **_rate(bench, batch, threads)})
+    best = max(found, key=lambda one: float(one["fps"]))
+    return "; ".join(f"{o['batch']} x {o['threads']}: {o['fps']:.0f}/s, {o['cpu_ms']:.2f} ms" for o in found) + (
+        f"; best {best['fps']:.0f}/s"
+    )
+
+
+def folding(bench: Bench) -> str:
+    """The stage itself, from pictures to outputs: with the preprocessing folded a frame costs less processor time."""
+    folded, as_it_is = bench.figures.setdefault("folded", {}), bench.figures.setdefault("as_it_is", {})
+    with _infer(bench, "auto") as one, _infer(bench, "never") as other:
+        for batch in (1, 8):
+            items = _tensors(bench, batch)
+            looks: dict[str, list[float]] = {"folded": [], "as_it_is": []}
+            for _ in range(_ROUNDS):  # in turn, so that what else the machine does hits both
+                looks["folded"].append(_cpu_ms(one, items, bench.task.seconds / _ROUNDS))
+                looks["as_it_is"].append(_cpu_ms(other, items, bench.task.seconds / _ROUNDS))
+            folded[str(batch)], as_it_is[str(batch)] = (median(looks[how]) for how in ("folded", "as_it_is"))
+    told = "; ".join(
+        f"batches of {batch}: {ms:.2f} ms, {as_it_is[batch]:.2f} as it is: {ms / as_it_is[batch]:.2f} of it"
+        for batch, ms in folded.items()
+    )
+    if any(ms > _NO_DEARER * as_it_is[batch] for batch, ms in folded.items()):
+        raise Failed(told)
+    return told
+
+
+def _infer(bench: Bench, fold: str) -> AbstractContextManager[Stage[Any]]:
+    from pipeline.single_stage import opened  # noqa: PLC0415
+    from stages.infer import Infer  # noqa: PLC0415
+
+    settings = {
+        "model": bench.task.model, "providers": ["cuda"], "options": {"cuda": {"device_id": bench.task.device}},
+        "fold_preprocessing": fold,
+    }  # fmt: skip
+    return opened(Infer, settings, folder=bench.folder, stage="infer", batch_max=8)
+
+
+def _tensors(bench: Bench, count: int) -> list[Tensor]:
+    """Pictures of noise, as `preprocess` hands them on."""
+    from pipeline.single_stage import stamp  # noqa: PLC0415
+    from stages.messages import Tensor  # noqa: PLC0415
+    from tools.models.statement import StatedModel  # noqa: PLC0415
+
+    contract = StatedModel(Path(bench.task.model)).contract()
+    width, height = size = contract.width or 640, contract.height or 640
+    noise = np.random.default_rng(0).integers(0, 256, (count, 1, height, width, 3), dtype=np.uint8)
+    fit = np.array([[1, 1, 0, 0]], np.float32)
+    return [Tensor(stamp(number), {"image": picture}, fit, size, size) for number, picture in enumerate(noise)]
+
+
+def _cpu_ms(stage: Stage[Any], items: Sequence[Tensor], seconds: float) -> float:
+    """Milliseconds of this process's processor time for a frame."""
+    for _ in range(3):
+        list(stage.process(items))
+    frames, cpu_s, end = 0, time.process_time(), time.monotonic() + seconds
+    while not frames or time.monotonic() < end:
+        list(stage.process(items))
+        frames += len(items)
+    return 1000 * (time.process_time() - cpu_s) / frames
+
+
+def graphs(bench: Bench) -> str:
+    """Recorded runs (CUDA graphs) give what plain ones give, and are no slower for single frames."""
+    plain, recorded = _rate(bench, 1, 1), _rate(bench, 1, 1, enable_cuda_graph="1")
+    bench.figures |= {"plain": plain, "recorded": recorded}
+    ends = []
+    for options in ({}, {"enable_cuda_graph": "1"}):
+        runs = _Runs(bench, ("cuda",), **options)
+        ends.append([runs.run() for _ in range(3)][-1])
+    worst = max(float(np.abs(ends[1][name] - array).max()) for name, array in ends[0].items() if array.size)
+    bench.figures["differ_by"] = worst
+    largest = max(float(np.abs(array).max()) for array in ends[0].values() if array.size)
+    if worst > 1e-6 + 1e-2 * largest:
+        raise Failed(f"outputs differ by {worst:g}")
+    return f"{recorded['fps']:.0f} against {plain['fps']:.0f} frames/s; outputs differ by {worst:.2g}"
+
+
+def memory_limit(bench: Bench) -> str:
+    """Too little memory is said to be that, and smaller batches go on."""
+    from stages.inference.engine import OutOfMemory, RunFailed  # noqa: PLC0415
+
+    # Enough to open the model, and too little for thousands of pictures.
+    limit = 256 * 2**20 + 20 * Path(bench.task.model).stat().st_size
+    bench.figures["limit_mb"] = limit / 1e6
+    runs = _Runs(bench, ("cuda",), gpu_mem_limit=str(limit))
+    try:
+        for rows in (1, 64, 512, 4096):
+            runs.run(rows)
+    except OutOfMemory as error:
+        runs.run(1)
+        return f"at {rows} pictures: {error}"
+    except RunFailed as error:
+        raise Failed(f"at {rows} pictures it was not known as a lack of memory: {error}") from None
+    raise Failed(f"4096 pictures fit into {limit / 1e6:.0f} MB")
+
+
+def alternating(bench: Bench) -> str:
+    """Batches of two sizes in turn are as fast as each by itself: nothing is planned anew for each."""
+    runs = _Runs(bench, ("cuda",))
+    sizes = (1, 8)
+    for rows in (*sizes, *sizes):
+        runs.run(rows)
+    steady = sum(_seconds_a_run(bench, partial(runs.run, rows)) for rows in sizes)
+    turns = _seconds_a_run(bench, lambda: [runs.run(rows) for rows in sizes])
+    bench.figures |= {"one_after_the_other_s": steady, "in_turn_s": turns}
+    told = f"batches of 1 and 8: {turns * 1000:.1f} ms in turn, {steady * 1000:.1f} ms by themselves"
+    if turns > _TIMES_SLOWER * steady:
+        raise Failed(told)
+    return told
+
+
+# ---- graphs
+
+
+def files(bench: Bench) -> str:
+    """Four files through one model on the GPU: no frame is lost."""
+    status = _run_files(bench)
+    return f"{status['stages']['infer']['items']} frames, {status['worked_s']:.1f} s"
+
+
+def kill(bench: Bench) -> str:
+    """The process of the model is killed in the middle: it comes back, and no frame is lost."""
+    from tools.measuring.file_runs import Killing  # noqa: PLC0415
+
+    killing = Killing(["model.0"], after_frames=40)
+    _run_files(bench, killing)
+    bench.figures["recovery_s"] = killing.recovery_s
+    if not killing.recovery_s:
+        raise Failed("the run was over before anything was killed: use a longer clip")
+    return f"back after {killing.recovery_s['model.0']:.1f} s"
+
+
+def cameras_cpu(bench: Bench) -> str:
+    """Live cameras, decoded on the CPU."""
+    return _cameras(bench, "cpu")
+
+
+def cameras_cuda(bench: Bench) -> str:
+    """The same cameras, decoded on the GPU."""
+    return _cameras(bench, "cuda")
+
+
+STEPS: Mapping[str, Step] = {
+    "libraries": Step("the driver and CUDA's libraries load", 60, libraries),
+    "doctor": Step("the doctor finds a provider cuda that runs a model", 240, doctor),
+    "placement": Step("strict [cuda] takes all nodes", 120, placement),
+    "people": Step("the same people on cuda and cpu", 180, people),
+    "rates": Step("frames a second by batch and threads", 240, rates),
+    "folding": Step("less processor time a frame with the preprocessing in the graph", 180, folding),
+    "alternating": Step("batches of two sizes in turn, as fast as by themselves", 120, alternating),
+    "files": Step("four files through one model, no frame lost", 180, files),
+    "kill": Step("a killed process of the model comes back, no frame lost", 180, kill),
+    "memory_limit": Step("out of memory is said, and smaller batches go on", 90, memory_limit),
+    "graphs": Step("CUDA graphs: the same outputs, no slower", 120, graphs),
+    "memcpy": Step("no copies in the middle of the model", 120, memcpy),
+    "prepared": Step("the same people with pixels and suppression in the model", 240, prepared),
+    "cameras_cpu": Step("live cameras, decoded on the CPU", 300, cameras_cpu),
+    "cameras_cuda": Step("live cameras, decoded on the GPU", 300, cameras_cuda),
+}
+"""The most important first: the time on a borrowed machine may end at any moment."""
+
+
+# ---- what steps share
+
+
+class _Runs:
+    """The model, opened on these providers, and pictures of noise for it."""
+
+    def __init__(self, bench: Bench, providers: tuple[Any, ...], **options: str) -> None:
+        from stages.inference.opening import Asked, open_model  # noqa: PLC0415
+        from tools.models.statement import StatedModel  # noqa: PLC0415
+
+        told: dict[ProviderName, dict[str, str]] = {"cuda": {"device_id": str(bench.task.device), **options}}
+        path = Path(bench.task.model)
+        self.engine = open_model(path, Asked(providers, options=told)).engine
+        self._contract = StatedModel(path).contract()
+        self._inputs: dict[int, Mapping[str, Any]] = {}
+
+    def run(self, rows: int = 1) -> Mapping[str, Any]:
+        """The outputs for so many pictures."""
+        return self.engine.run(self.inputs(rows))
+
+    def inputs(self, rows: int) -> Mapping[str, Any]:
+        """Made once for each number of pictures."""
+        from stages.vision.model_contract import Converter  # noqa: PLC0415
+
+        if rows not in self._inputs:
+            width, height = self._contract.width or 640, self._contract.height or 640
+            noise = np.random.default_rng(0).integers(0, 256, (rows, height, width, 3), dtype=np.uint8)
+            new_array = getattr(self.engine, "new_array", None)
+            converter = Converter(self._contract, new_array) if new_array else Converter(self._contract)
+            self._inputs[rows] = {self._contract.name: converter.batch([noise])}
+        return self._inputs[rows]
+
+
+def _rate(bench: Bench, batch: int, threads: int, **options: str) -> dict[str, float]:
+    """Frames a second, and milliseconds of processor time of a frame."""
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
+    from stages.inference.rates import runs_per_s  # noqa: PLC0415
+
+    runs = _Runs(bench, ("cuda",), **options)
+    inputs = runs.inputs(batch)
+    with ThreadPoolExecutor(threads) as pool:
+        runs_per_s(runs.engine, inputs, threads, 0.2, pool)
+        cpu_s, began = time.process_time(), time.monotonic()
+        fps = batch * runs_per_s(runs.engine, inputs, threads, bench.task.seconds, pool)
+        frames = fps * (time.monotonic() - began)
+        return {"fps": fps, "cpu_ms": 1000 * (time.process_time() - cpu_s) / frames}
+
+
+def _seconds_a_run(bench: Bench, call: Callable[[], object]) -> float:
+    """The mean of as many calls as the time allows, two at the least."""
+    began, calls = time.monotonic(), 0
+    while calls < 2 or time.monotonic() < began + bench.task.seconds / 2:
+        call()
+        calls += 1
+    return (time.monotonic() - began) / calls
+
+
+def _timed(call: Callable[[], object]) -> float:
+    began = time.monotonic()
+    call()
+    return time.monotonic() - began
+
+
+def _size(bench: Bench) -> tuple[str, ...]:
+    from tools.models.statement import StatedModel  # noqa: PLC0415
+
+    contract = StatedModel(Path(bench.task.model)).contract()
+    return () if contract.width else ("--size", "640x640")
+
+
+def _same_people(bench: Bench, model: str) -> str:
+    from tools.models.chain import Chain  # noqa: PLC0415
+    from tools.models.compare.agreement import Agreement  # noqa: PLC0415
+    from tools.models.frames import frames_of  # noqa: PLC0415
+
+    found = Agreement()
+    on_gpu: dict[str, Any] = {"providers": ["cuda"], "options": {"cuda": {"device_id": bench.task.device}}}
+    with Chain(Path(model)) as cpu, Chain(Path(model), **on_gpu) as gpu:
+        for frame in frames_of([bench.task.clip], bench.task.frames):
+            tensor = cpu.prepared(frame)
+            found.add(cpu.people(cpu.inferred(tensor)), gpu.people(gpu.inferred(tensor)))
+    apart = sorted(found.apart_px)
+    bench.figures |= {
+        "cpu": found.first, "gpu": found.other, "both": found.both,
+        "apart_px_median": apart[len(apart) // 2] if apart else None, "apart_px_most": apart[-1] if apart else None,
+    }  # fmt: skip
+    told = f"{found.first} on the CPU, {found.other} on the GPU, {found.both} in both"
+    if not found.first or found.both < _AT_LEAST_SAME * max(found.first, found.other):
+        raise Failed(told)
+    return f"{told}; joints at most {apart[-1]:.2f} px apart" if apart else told
+
+
+_GRAPH = """
+version: 1
+name: {name}
+cameras:
+{cameras}
+stages:
+  capture: {{use: capture}}
+  prepare: {{use: preprocess, from: capture{size}}}
+  infer:
+    use: infer
+    from: prepare
+    group: model
+    batch: {{max: 8}}
+    threads: 2
+    with: {{model: "{model}", providers: [cuda], options: {{cuda: {{device_id: {device}}}}}}}
+  people: {{use: decode, from: infer, group: model}}
+  end: {{use: sink_null, from: people}}
+"""
+
+
+def _plan(bench: Bench, cameras: str) -> Any:
+    from pipeline.graph.loading import parse_graph  # noqa: PLC0415
+    from pipeline.graph.planning import plan_of  # noqa: PLC0415
+    from tools.models.statement import StatedModel  # noqa: PLC0415
+
+    contract = StatedModel(Path(bench.task.model)).contract()
+    text = _GRAPH.format(
+        name=f"smoke{bench.folder.name[-8:]}", cameras=cameras, model=bench.task.model, device=bench.task.device,
+        size="" if contract.width else ", with: {size: [640, 640]}",
+    )  # fmt: skip
+    return plan_of(parse_graph(text, "smoke.yaml", base_folder=bench.folder))
+
+
+def _run_files(bench: Bench, during: Callable[[Any], None] | None = None) -> Mapping[str, Any]:
+    from pipeline.testing import run_graph  # noqa: PLC0415
+
+    cameras = "\n".join(f'  c{n}: {{url: "{bench.task.clip}", duration_s: 20}}' for n in range(_FILES))
+    outcome, status = run_graph(_plan(bench, cameras), during, limit_s=150)
+    frames = sum(camera["frames"] for camera in status["cameras"].values())
+    drops = {name: camera["drops_by_reason"] for name, camera in status["cameras"].items() if camera["drops"]}
+    bench.figures |= {
+        "frames": frames, "drops": drops, "worked_s": status["worked_s"],
+        "inferred": status["stages"]["infer"]["items"], "problems": outcome.problems, "memory_mb": status["memory_mb"],
+        "cpu_s": {name: unit["cpu_s"] for name, unit in status["units"].items()},
+    }  # fmt: skip
+    if outcome.problems or drops or not frames:
+        raise Failed("; ".join(outcome.problems) or f"{frames} frames, lost: {drops}")
+    return status
+
+
+def _cameras(bench: Bench, decode: str) -> str:
+    """Cameras of the farm, 720p at 10 frames a second; what came through in the last of two looks."""
+    from pipeline.testing import run_graph  # noqa: PLC0415
+    from tools.measuring.camera_run import CameraSet  # noqa: PLC0415
+
+    told = []
+    for count in bench.task.cameras:
+        films = CameraSet(count, 10.0, (1280, 720), bench.task.clip)
+        watch = _Watch(bench.task.seconds)
+        with films.farm() as farm:
+            plan = _plan(bench, films.as_yaml(farm, f", decode: {decode}"))
+            outcome, status = run_graph(plan, watch, limit_s=120)
+        if outcome.status or len(watch.looks) < 2:
+            raise Failed("; ".join(outcome.problems) or "the run ended too early")
+        first, last = watch.looks
+        fps = (last[1] - first[1]) / (last[0] - first[0])
+        cores = {name: (cpu - first[2].get(name, 0.0)) / (last[0] - first[0]) for name, cpu in last[2].items()}
+        shared: defaultdict[str, float] = defaultdict(float)
+        for name, used in cores.items():
+            shared[name.partition(".")[0]] += used
+        decoders = Counter(camera["facts"].get("decoder", "?") for camera in status["cameras"].values())
+        bench.figures[str(count)] = {"fps": fps, "of": 10.0 * count, "cores": shared, "decoders": decoders}
+        told.append(f"{count} cameras: {fps:.0f} of {10 * count} frames/s, cores {_rounded(shared)}, {dict(decoders)}")
+        if decode == "cuda" and set(decoders) != {"cuda"}:
+            raise Failed("; ".join(told))
+    return "; ".join(told)
+
+
+def _rounded(values: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(value, 2) for name, value in values.items()}
+
+
+class _Watch:
+    """Called by the supervisor: looks when all cameras have been there for a while, looks again, and stops the run.
+
+    A look is (seconds, frames inferred, unit -> processor time).
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.looks: list[tuple[float, int, dict[str, float]]] = []
+        self._seconds = seconds
+        self._due = 0.0
+
+    def __call__(self, supervisor: Any) -> None:
+        now = time.monotonic()
+        if len(self.looks) == 2 or now < self._due:
+            return
+        status = supervisor.status()
+        if not all(camera["frames"] for camera in status["cameras"].values()):
+            return
+        if not self._due:
+            self._due = now + self._seconds
+            return
+        cpu = {name: unit["cpu_s"] for name, unit in status["units"].items()}
+        self.looks.append((now, status["stages"]["infer"]["items"], cpu))
+        self._due = now + self._seconds
+        if len(self.looks) == 2:
+            supervisor.stop()
+
+
+def main() -> None:
+    """Run one step; its result is in FOLDER/result.json."""
+    name, folder = sys.argv[1], Path(sys.argv[2])
+    bench = Bench(Task(**json.load(sys.stdin)), folder)
+    os.environ |= {"XDG_RUNTIME_DIR": str(folder), "XDG_STATE_HOME": str(folder / "state")}
+    try:
+        result = {"state": "passed", "found": STEPS[name].run(bench)}
+    except Failed as error:
+        result = {"state": "failed", "found": str(error)}
+    except Exception as error:
+        result = {"state": "failed", "found": f"{type(error).__name__}: {error}"}
+        raise
+    finally:
+        (folder / "result.json").write_text(json.dumps({**result, "figures": bench.figures}, default=float))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""Figures as tables for the page. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tools.benchmarks.peers.contestants import BARE
+from tools.benchmarks.peers.figures import Mark, Row, disagreeing
+
+_HEAD = (
+    "| cameras | who | throughput / bare loop | lowest, highest | frames/s | CPU ms a frame | cores kept busy "
+    "| memory, MB | decoded to result p50, p95 (ms) | people a clip | frames lost |"
+)
+
+
+def tables(rows: Sequence[Row], marks: Sequence[Mark], marks_cameras: int, left_out: Mapping[str, str]) -> str:
+    """All that stands below the description of the run. ``marks``: none where models run on a GPU."""
+    with_gpu = any(row.gpu is not None for row in rows)
+    head = f"{_HEAD} share of time the GPU is busy |" if with_gpu else _HEAD
+    lines = [head, "|" + "---|" * (head.count("|") - 1), *(_line(row, with_gpu=with_gpu) for row in rows), ""]
+    lines += [f"- {sentence}" for sentence in disagreeing(rows)]
+    lines += [f"- {name} did not take part: {why}" for name, why in left_out.items()]
+    if marks:
+        lines += ["", f"Marks, with {marks_cameras} cameras; ours is the faster placing:", ""]
+        lines += ["| mark | wanted | measured | |", "|---|---|---|---|"]
+    lines += [
+        f"| {one.what} | {one.sign} {one.wanted:g} | {_or_dash(one.got, '.3f')} | {one.verdict} |" for one in marks
+    ]
+    return "\n".join(lines).replace("\n\n\n", "\n\n")
+
+
+def _line(row: Row, *, with_gpu: bool) -> str:
+    spread = "-" if row.lowest is None else f"{row.lowest:.3f}, {row.highest:.3f}"
+    ages = "-" if row.p50_ms is None else f"{row.p50_ms:.0f}, {row.p95_ms:.0f}"
+    people = "-" if row.name == BARE else " to ".join(str(n) for n in sorted(set(row.people)))
+    used = f"{_or_dash(row.cpu_ms, '.1f')} | {_or_dash(row.busy, '.2f')} | {_or_dash(row.peak_mb, '.0f')}"
+    gpu = f" {_or_dash(row.gpu, '.2f')} |" if with_gpu else ""
+    return (
+        f"| {row.cameras} | {row.name} | {_or_dash(row.ratio, '.3f')} | {spread} | {row.fps:.1f} "
+        f"| {used} | {ages} | {people} | {row.lost} |{gpu}"
+    )
+
+
+def _or_dash(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)

@@ -1,0 +1,264 @@
+"""`camgraph cameras` and `camgraph reload`: what changes in a graph while it runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipeline.errors import EnvironmentProblem, GraphError, UserError
+from pipeline.graph.env_file import Variables
+from pipeline.graph.loading import read_graph
+from pipeline.graph.yaml_source import load
+from pipeline.supervision.control import ask, find_run
+from pipeline.system.names import nfc
+from tools.commands.env_file_option import env_file_option, say_remarks
+from tools.display.camera_view import render_cameras
+from tools.display.console import console_of_output
+from tools.display.run_status import CameraList, Reloaded
+
+_CHANGE_S = 60.0
+"""A stage that opens a model meanwhile hears of a camera only when it is open."""
+_LOAD_S = 120.0
+"""A run that loads a graph looks at models and files, and maybe at pictures."""
+_LOOK_S = 0.1
+_VARIABLE = re.compile(r"\$\{(?:secret:)?([A-Za-z_][A-Za-z0-9_]*)\}")
+_PASSWORD = re.compile(r"://[^\s/?#@]*:(?!\$\{)[^\s/?#@]+@")
+_EXPECTED = "expected KEY=VALUE, such as max_fps=5; `camgraph stages capture` lists the settings of a camera"
+
+name_option = click.option("--name", help="Which run, where there are several.")
+no_wait = click.option("--no-wait", is_flag=True, help="Do not wait until it has happened.")
+camera_argument = click.argument("camera", callback=lambda _context, _parameter, name: nfc(name))
+
+
+@click.group()
+def cameras() -> None:
+    """List, add, remove or pause cameras of a running graph. What is changed so lasts as long as the run."""
+
+
+@cameras.command("list")
+@name_option
+@click.option("--json", "as_json", is_flag=True, help="All that is known, as JSON.")
+def list_cameras(name: str | None, as_json: bool) -> None:
+    """Show the cameras of a run, and how they are."""
+    run = find_run(name)
+    if as_json:
+        click.echo(json.dumps(_listed(ask(run, "cameras")), indent=2))
+    else:
+        console_of_output().print(render_cameras(_cameras_of(run)))
+
+
+def _listed(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The cameras, and what is on its way; not the settings for further ones, which may hold passwords."""
+    kept = ("cameras", "coming", "leaving", "paused", "by_command", "problems", "refused")
+    return {key: answer[key] for key in kept if key in answer}
+
+
+@cameras.command()
+@camera_argument
+@click.argument("url", required=False)
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="One more setting of the camera.")
+@name_option
+@no_wait
+@env_file_option("NAME=VALUE lines for `${NAME}` in URL and settings; for this camera alone, and read now.")
+def add(
+    camera: str,
+    url: str | None,
+    settings: tuple[str, ...],
+    *,
+    name: str | None,
+    no_wait: bool,
+    env_files: tuple[Path, ...],
+) -> None:
+    """Take one more CAMERA into a run.
+
+    URL and settings are those of a graph file, `${NAME}` included: a password does not belong into a command line.
+    Variables are those of env files that are named here, then those of the run, and of this shell where the run does
+    not know them. Instead of URL, `-` reads `key: value` lines from the standard input.
+    """
+    run = find_run(name)
+    given = _values(url, settings)
+    text = json.dumps(given)
+    first, remarks = Variables(env_files, environ={}).anew()
+    say_remarks(remarks)
+    variables = {"first": _named_in(text, first), "besides": _named_in(text, os.environ)}
+    answer = ask(run, "add", within_s=_LOAD_S, camera=camera, given=given, **variables)
+    if url and _PASSWORD.search(url):
+        click.echo("the password stood in the command line, where others can see it: write ${NAME} for it", err=True)
+    for remark in answer.get("remarks", ()):
+        click.echo(remark, err=True)
+    if no_wait:
+        click.echo(f"{camera} is on its way")
+        return
+    problems = _waited(run, lambda known: camera not in known.coming, f"{camera} is not there yet").problems
+    if camera in problems:
+        raise EnvironmentProblem(_not_taken_in(camera, problems[camera]))
+    click.echo(f"{camera} is there")
+
+
+@cameras.command()
+@camera_argument
+@name_option
+@no_wait
+def remove(camera: str, name: str | None, no_wait: bool) -> None:
+    """Let a CAMERA of a run end; what is on the way of it still arrives."""
+    run = find_run(name)
+    ask(run, "remove", camera=camera)
+    if not no_wait:
+        _waited(run, lambda known: camera not in known.leaving, f"{camera} is not gone yet")
+    click.echo(f"{camera} is {'on its way out' if no_wait else 'gone'}")
+
+
+@cameras.command()
+@camera_argument
+@name_option
+def pause(camera: str, name: str | None) -> None:
+    """Let a CAMERA of a run rest: it is not connected to, until it is resumed."""
+    ask(find_run(name), "pause", camera=camera)
+    click.echo(f"{camera} rests")
+
+
+@cameras.command()
+@camera_argument
+@name_option
+def resume(camera: str, name: str | None) -> None:
+    """Let a CAMERA that rests go on."""
+    ask(find_run(name), "resume", camera=camera)
+    click.echo(f"{camera} goes on")
+
+
+@click.command()
+@click.argument("file", metavar="[GRAPH]", type=click.Path(path_type=Path), required=False)
+@name_option
+@no_wait
+@env_file_option("Use this file from now on instead of the env files that the run has.")
+def reload(file: Path | None, name: str | None, no_wait: bool, env_files: tuple[Path, ...]) -> None:
+    """Take a changed graph file over into its running graph; only what has changed is started again.
+
+    GRAPH is the file that the run was started from, if nothing is said. Cameras that were added by command stay.
+    The run itself loads the file, with its own variables: env files are read anew, and none has to be set here.
+    """
+    run = find_run(name)
+    path = file or _graph_of(run)
+    text = read_graph(path)
+    asked: dict[str, Any] = {
+        "file": str(path),
+        "folder": str(path.absolute().parent),
+        "text": text,
+        "besides": _named_in(text, os.environ),
+    }
+    if env_files:
+        asked["env_files"] = [str(one.absolute()) for one in env_files]
+    told = ask(run, "reload", within_s=_LOAD_S, **asked)
+    say_remarks(told.get("remarks", ()))
+    answer = Reloaded.from_json(told)
+    if no_wait:
+        click.echo("\n".join(_told(answer)))
+        return
+    known = _waited(run, lambda known: not known.busy, "not all of the change has happened yet")
+    refused = {unit: why for unit, why in known.refused.items() if unit in answer.restarted}
+    absent = {name: why for name, why in known.problems.items() if name in {*answer.added, *answer.changed}}
+    for line in _told(answer, but={*refused, *absent}):
+        click.echo(line)
+    problems = [
+        f"{unit} does not open with its new settings, and goes on with those of before: {why}"
+        for unit, why in refused.items()
+    ]
+    problems += [_not_taken_in(name, why) for name, why in absent.items()]
+    if problems:
+        raise (UserError if refused else EnvironmentProblem)("\n".join(problems))
+
+
+def _graph_of(run: str) -> Path:
+    """The file that the run was started from. Raises UserError where it was not."""
+    file = _cameras_of(run).graph_file
+    if not file:
+        raise UserError(f"the run {run} was not started from a file: name one, as in `camgraph reload FILE`")
+    return Path(file)
+
+
+def _told(answer: Reloaded, but: Collection[str] = ()) -> list[str]:
+    """What a reload does, a line each, but for what came to nothing."""
+    rows = (
+        (answer.added, "comes"),
+        (answer.removed, "goes"),
+        (answer.changed, "begins anew with other settings"),
+        (answer.kept, "stays: it was added by command"),
+        (answer.restarted, "is started again"),
+    )
+    told = [f"{name} {what}" for names, what in rows for name in names if name not in but]
+    return told if answer.changes_something else [*told, "nothing has changed"]
+
+
+def _not_taken_in(camera: str, why: str) -> str:
+    return f"{camera} was not taken in, and is not there: {why}"
+
+
+def _named_in(text: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Those of these variables that a text names: no others are told to a run."""
+    return {name: environ[name] for name in _VARIABLE.findall(text) if name in environ}
+
+
+# ---- the settings of a camera
+
+
+def _values(url: str | None, settings: tuple[str, ...]) -> dict[str, Any]:
+    """The settings of a camera as the user gave them."""
+    values = _given() if url == "-" else {"url": url} if url else {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key or not value:
+            raise UserError(f"--set {key[:40]}{equals}: {_EXPECTED}")
+        values[key] = _read(value, f"--set {key[:40]}")
+    return values
+
+
+def _given() -> dict[str, Any]:
+    where, text = "the standard input", sys.stdin.read()
+    values = _read(text, where, place=True) if text.strip() else None
+    if not isinstance(values, dict):
+        raise UserError(f"{where}: expected `key: value` lines, such as `url: rtsp://...`")
+    return values
+
+
+def _read(text: str, where: str, *, place: bool = False) -> Any:
+    """What a graph file would understand by this text; variables stay.
+
+    Raises UserError, on request with line and column. The text is not quoted: it may hold a password.
+    """
+    try:
+        source = load(text, where)
+        problems = source.problems
+    except GraphError as error:
+        problems = tuple(error.problems)
+    if problems:
+        raise UserError("\n".join(str(one) if place else f"{where}: {one.text}" for one in problems))
+    return source.data
+
+
+# ---- waiting
+
+
+def _cameras_of(run: str) -> CameraList:
+    return CameraList.from_json(ask(run, "cameras"))
+
+
+def _waited(run: str, over: Callable[[CameraList], bool], not_yet: str) -> CameraList:
+    """The cameras of a run once the condition is true of them. Raises EnvironmentProblem where that takes too long."""
+    until = time.monotonic() + _CHANGE_S
+    try:
+        while not over(known := _cameras_of(run)):
+            if time.monotonic() > until:
+                raise EnvironmentProblem(f"{not_yet} after {_CHANGE_S:g} s; see: camgraph cameras list")
+            time.sleep(_LOOK_S)
+    except KeyboardInterrupt:
+        click.echo(f"{not_yet}: it goes on by itself; see: camgraph cameras list", err=True)
+        raise
+    return known

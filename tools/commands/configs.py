@@ -1,0 +1,18 @@
+"""Where the graphs, rules and pages of documentation lie that camgraph comes with: the folder `configs`, beside the
+package in the repository as well as where it is installed. `configs/docs` is the repository's `docs`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.errors import EnvironmentProblem
+
+_FOLDER = Path(__file__).resolve().parents[2] / "configs"
+
+
+def config_path(name: str) -> Path:
+    """The file, or folder, of this name. Raises EnvironmentProblem where the installation lacks it."""
+    path = _FOLDER / name
+    if not path.exists():
+        raise EnvironmentProblem(f"{path}: this file of camgraph is missing; install camgraph again")
+    return path

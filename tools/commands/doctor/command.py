@@ -1,0 +1,89 @@
+"""`camgraph doctor`: is this machine fit, and what mends it?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+import click
+
+from pipeline.errors import EXIT_ENVIRONMENT
+from tools.commands.demo import PORT as DEMO_PORT
+from tools.commands.doctor import gpu, imports, machine, packages
+from tools.commands.doctor.finding import Finding, worst
+
+_MARKS = {"ok": "ok     ", "warning": "warning", "wrong": "WRONG  "}
+_FARM_PORT = 8554
+_DEMO = "another program would get the events of the demo's graph: `camgraph demo` takes another port by itself"
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="For programs: a list of findings.")
+@click.pass_context
+def doctor(ctx: click.Context, as_json: bool) -> None:
+    """Look at Python, packages, providers, GPU, memory, limits, codecs and ports; say what is wrong and what mends it.
+
+    Exit status 3 where something is wrong; warnings do not change it.
+    """
+    found: list[Finding] = []
+    for finding in _looks():
+        found.append(finding)
+        if not as_json:
+            click.echo(_line(finding))
+    if as_json:
+        click.echo(json.dumps([finding._asdict() for finding in found], indent=2))
+    if worst(found) == "wrong":
+        ctx.exit(EXIT_ENVIRONMENT)
+
+
+def _looks() -> Iterator[Finding]:
+    nvidia = gpu.look_for_nvidia()
+    yield from packages.look_at_python()
+    yield from packages.look_at_requirements()
+    yield from packages.look_at_runtimes()
+    yield from imports.look_at_imports(packages.runtime_of_this_system())
+    yield from packages.look_at_plugins()
+    yield from machine.look_at_processors()
+    yield from machine.look_at_memory()
+    yield from machine.look_at_shared_memory()
+    yield from machine.look_at_descriptors()
+    yield from _if_it_can_be("codecs", _codecs)
+    yield from gpu.look_at_gpu(nvidia)
+    yield from _if_it_can_be("cuda", partial(_cuda, nvidia))
+    yield from _if_it_can_be("providers", partial(_providers, nvidia))
+    yield from machine.look_at_port(_FARM_PORT, "camgraph farm")
+    yield from machine.look_at_port(DEMO_PORT, "camgraph demo", _DEMO)
+
+
+def _if_it_can_be(what: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+    """What needs packages that may be broken, which `look_at_imports` has told."""
+    try:
+        yield from look()
+    except (ImportError, AttributeError) as error:
+        yield Finding("wrong", what, f"cannot be looked at: {error}", "first mend what cannot be imported (above)")
+
+
+def _codecs() -> Iterator[Finding]:
+    from tools.commands.doctor import codecs  # noqa: PLC0415 - PyAV may be broken
+
+    yield from codecs.look_at_codecs()
+    yield from codecs.look_at_hardware()
+
+
+def _cuda(nvidia: gpu.Nvidia) -> Iterator[Finding]:
+    import onnxruntime as ort  # noqa: PLC0415 - as above
+
+    yield from gpu.look_at_cuda(nvidia, getattr(ort, "cuda_version", ""))
+
+
+def _providers(nvidia: gpu.Nvidia) -> Iterator[Finding]:
+    from stages.inference import openvino_engine  # noqa: PLC0415 - as above
+    from tools.commands.doctor import providers  # noqa: PLC0415
+
+    yield from providers.look_at_providers(nvidia=nvidia.is_here, openvino=openvino_engine.is_installed())
+
+
+def _line(finding: Finding) -> str:
+    line = f"{_MARKS[finding.state]} {finding.what}: {finding.found}"
+    return f"{line}\n        -> {finding.cure}" if finding.cure else line

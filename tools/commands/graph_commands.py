@@ -1,0 +1,125 @@
+"""`camgraph check`, `graph` and `schema`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from pipeline.errors import CamgraphError, EnvironmentProblem
+from pipeline.graph import load_graph, plan_of
+from pipeline.graph.drawing import dot, mermaid
+from pipeline.graph.env_file import Variables
+from pipeline.graph.memory import in_words, memory_need
+from pipeline.graph.planning import Graph
+from pipeline.graph.remarks import remarks_on
+from pipeline.graph.schema import graph_schema
+from pipeline.outbox.outbox_folder import outbox_folder, why_unusable
+from pipeline.registry import find_stage, stage_names
+from pipeline.system.disk import read_text
+from pipeline.system.paths import SHARED_MEMORY
+from pipeline.system.scarcity import require_processes
+from tools.commands.env_file_option import env_file_option
+
+graph_argument = click.argument("graph_file", metavar="GRAPH", type=click.Path(path_type=Path))
+
+
+variables_option = env_file_option("NAME=VALUE lines for `${NAME}` in GRAPH.")
+
+
+@click.command()
+@graph_argument
+@variables_option
+def check(graph_file: Path, env_files: tuple[Path, ...]) -> None:
+    """Say all that is wrong with GRAPH, and what it needs to run.
+
+    Files that it names are looked at, cameras are not opened. GRAPH may also be a file of rules by itself.
+    """
+    rules = _rules_alone(graph_file)
+    if rules is not None:
+        click.echo(f"{graph_file}: {rules} rules: no mistakes; its cameras are known where a graph names it")
+        return
+    environ, remarks = Variables(env_files).anew()
+    graph = load_graph(graph_file, environ=environ, strict=True)
+    click.echo(_summary(graph))
+    for line in (*remarks, *graph.source.remarks, *remarks_on(graph), *_not_known(graph)):
+        click.echo(line)
+    if not graph.in_process:
+        require_processes()
+    need = memory_need(graph)
+    for line in in_words(need):
+        click.echo(line)
+    _require_outbox_folder(graph)
+    if not need.fits:
+        raise EnvironmentProblem(
+            f"{SHARED_MEMORY} is too small: make it larger (docker: --shm-size), or use fewer or smaller cameras"
+        )
+
+
+def _rules_alone(path: Path) -> int | None:
+    """How many rules a file of rules holds, None for any other. Raises GraphError with all that is wrong with it."""
+    try:
+        text = read_text(path) if path.is_file() else ""
+    except (OSError, UnicodeDecodeError):  # that is said of a graph as well
+        return None
+    if not re.search(r"^rules\s*:", text, re.MULTILINE) or re.search(r"^(stages|cameras)\s*:", text, re.MULTILINE):
+        return None
+    from stages.rulebook.rule_set import read_rules  # noqa: PLC0415 - with it comes NumPy
+
+    return len(read_rules(path).rules)
+
+
+def _require_outbox_folder(graph: Graph) -> None:
+    """Raises EnvironmentProblem where events could not be kept, with the place of the first sink that wants some."""
+    folder = outbox_folder(plan_of(graph))
+    why = why_unusable(folder) if folder else ""
+    if why:
+        sink = next(iter(graph.completed.event_filters))
+        raise EnvironmentProblem(str(graph.source.problem(("stages", sink), why, at_key=True)))
+
+
+def _not_known(graph: Graph) -> Iterator[str]:
+    """What shows only when the graph runs, as its stages say it."""
+    for node in graph.completed.nodes:
+        if node.stage and (unknown := node.stage.unknown_before_run(node.settings)):
+            yield f"{node.name}: not known before the run: {unknown}"
+
+
+def _summary(graph: Graph) -> str:
+    processes = 0 if graph.in_process else sum(len(group.shards) for group in graph.groups)
+    placed = f"{processes} processes" if processes else "one process"
+    return f"{graph.source.file}: {len(graph.cameras)} cameras, {len(graph.file.stages)} stages, {placed}: no mistakes"
+
+
+@click.command("graph")
+@graph_argument
+@variables_option
+@click.option("--format", "form", type=click.Choice(["mermaid", "dot"]), default="mermaid", show_default=True)
+def graph(graph_file: Path, form: str, env_files: tuple[Path, ...]) -> None:
+    """Draw GRAPH with its processes, and on each edge its type, policy and depth (dotted: a direct call)."""
+    drawn = load_graph(graph_file, environ=Variables(env_files).anew()[0])
+    click.echo(mermaid(drawn) if form == "mermaid" else dot(drawn), nl=False)
+
+
+@click.command()
+@click.option("--builtin", is_flag=True, help="Leave out the stages of other packages.")
+def schema(builtin: bool) -> None:
+    """Print the JSON Schema of graph files, with the settings of all installed stages.
+
+    Editors take it from the first line of a graph file: # yaml-language-server: $schema=graph.schema.json
+    """
+    uses = stage_names("camgraph") if builtin else [use for use in stage_names() if _usable(use)]
+    click.echo(json.dumps(graph_schema(uses), indent=2))
+
+
+def _usable(use: str) -> bool:
+    """A broken package must not take the schema of all others away."""
+    try:
+        find_stage(use)
+    except CamgraphError as error:
+        click.echo(f"left out: {error}", err=True)
+        return False
+    return True

@@ -1,0 +1,42 @@
+"""`camgraph status --check`: how a run is, for monitors, with the exit statuses of Nagios plugins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.foreign_text import shown
+from pipeline.supervision.control import ask, find_run
+from pipeline.system.redaction import redact_urls
+from tools.display.run_status import HealthStatus, Status
+
+Level = Literal["healthy", "degraded", "down", "unknown"]
+EXIT_OF: Mapping[str, int] = {"healthy": 0, "degraded": 1, "down": 2, "unknown": 3}
+"""OK, WARNING, CRITICAL and UNKNOWN. A level of a newer camgraph is unknown, too."""
+
+
+def checked(name: str | None) -> HealthStatus:
+    """The verdict on the named run, or the only one. Never raises: whatever goes wrong is a verdict.
+
+    `unknown`: there is no such run, or it cannot be said which one is meant, or it does not say how it is. `down`: it
+    is there and does not answer.
+    """
+    try:
+        run = find_run(name, of_others=True)
+    except UserError as error:
+        return _verdict("unknown", str(error))
+    try:
+        health = Status.from_json(ask(run, "status")).health
+    except EnvironmentProblem as error:
+        return _verdict("down", str(error))
+    except UserError as error:
+        return _verdict("unknown", str(error))
+    if health.level not in EXIT_OF:
+        return _verdict("unknown", f"the run {run} is of another camgraph, and does not say how it is")
+    return _verdict(health.level, f"{run}: {health.reason}")
+
+
+def _verdict(level: str, reason: str) -> HealthStatus:
+    """On one line, of printable characters: camera names and errors come from elsewhere."""
+    return HealthStatus(level, shown(" ".join(redact_urls(reason).split())))

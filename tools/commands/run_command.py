@@ -1,0 +1,87 @@
+"""`camgraph run`, `status` and `stop`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from pipeline.errors import EnvironmentProblem
+from pipeline.graph import load_graph, plan_of
+from pipeline.graph.env_file import Variables
+from pipeline.graph.graph_source import GraphSource
+from pipeline.graph.memory import in_words, memory_need
+from pipeline.supervision.control import ask, find_run
+from pipeline.system.scarcity import require_processes
+from tools.commands.env_file_option import env_file_option, say_remarks
+from tools.commands.health_check import EXIT_OF, checked
+from tools.display.console import console_of_output
+from tools.display.live_table import render
+from tools.display.run_status import Status
+from tools.display.running import run_plan
+from tools.display.screen import JSON_LOGS
+
+
+@click.command()
+@click.argument("graph", type=click.Path(path_type=Path))
+@click.option("--name", help="Call the run so, instead of what the graph calls itself.")
+@click.option(JSON_LOGS, is_flag=True, help="Write logs as JSON lines, without a live table.")
+@click.option("--quiet", is_flag=True, help="No live table and no summary; problems are still said.")
+@env_file_option("NAME=VALUE lines for `${NAME}` in GRAPH; the run remembers the file for later changes.")
+def run(graph: Path, name: str | None, json_logs: bool, quiet: bool, env_files: tuple[Path, ...]) -> None:
+    """Run GRAPH until its cameras end or it is stopped (Ctrl-C: what is on the way still arrives).
+
+    SIGHUP takes the changed graph file over, as `camgraph reload` does.
+    """
+    from tools.commands.watching.picture_size import with_picture_sizes  # noqa: PLC0415 - knows stages, whose imports take long
+
+    variables = Variables(env_files)
+    environ, remarks = variables.anew()
+    loaded = load_graph(graph, name=name, environ=environ)
+    say_remarks([*remarks, *loaded.source.remarks])
+    if not loaded.in_process:
+        require_processes()
+    need = memory_need(loaded)
+    if not need.fits:
+        raise EnvironmentProblem(f"{graph}: /dev/shm is too small:\n" + "\n".join(in_words(need)))
+    plan = with_picture_sizes(plan_of(loaded), lambda text: _say(text, quiet=quiet or json_logs))
+    loader = GraphSource(variables, with_picture_sizes)
+    sys.exit(run_plan(plan, json_logs=json_logs, quiet=quiet, loader=loader))
+
+
+def _say(text: str, *, quiet: bool) -> None:
+    if not quiet:
+        click.echo(text, err=True)
+
+
+@click.command()
+@click.option("--name", help="Which run, where there are several.")
+@click.option("--json", "as_json", is_flag=True, help="All that is known, as JSON.")
+@click.option("--check", "as_check", is_flag=True, help="One line and an exit status for monitors; see below.")
+def status(name: str | None, as_json: bool, as_check: bool) -> None:
+    """Show what a running graph is doing.
+
+    With --check: exit status 0 if the run is healthy, 1 if it is degraded, 2 if it is down, 3 if there is no such run;
+    one line says why. Healthy means that frames of every camera went through lately, and that nothing is in trouble.
+    """
+    if as_check:
+        verdict = checked(name)
+        click.echo(json.dumps(asdict(verdict)) if as_json else f"{verdict.level}: {verdict.reason}")
+        sys.exit(EXIT_OF[verdict.level])
+    answer = ask(find_run(name, of_others=True), "status")
+    if as_json:
+        click.echo(json.dumps(answer, indent=2))
+    else:
+        console_of_output().print(render(Status.from_json(answer)))
+
+
+@click.command()
+@click.option("--name", help="Which run, where there are several.")
+def stop(name: str | None) -> None:
+    """Stop a running graph in order: its cameras end, and what is on the way still arrives."""
+    run_name = find_run(name, of_others=True)
+    ask(run_name, "stop")
+    click.echo(f"{run_name} is stopping")

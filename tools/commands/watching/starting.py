@@ -1,0 +1,188 @@
+"""From what a person asked for to a run."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+
+from pipeline.errors import UserError
+from pipeline.graph import Graph, parse_graph, plan_of
+from pipeline.graph.env_file import Variables
+from pipeline.graph.graph_source import GraphSource
+from pipeline.graph.remarks import remarks_alone
+from pipeline.system.paths import ASSET_PREFIX, lost_home, resolve
+from stages.reading.addresses import is_device
+from stages.rulebook.rule_set import read_rules
+from tools.assets.catalogue import find
+from tools.commands.asset_commands import pull_shown
+from tools.commands.configs import config_path
+from tools.commands.watching.device import Device, find_device
+from tools.commands.watching.graph_text import Watch, graph_text
+from tools.commands.watching.models import PoseModel, model_file, named_model, pose_model
+from tools.commands.watching.outputs import STANDARD_OUTPUT, ready_events, ready_videos
+from tools.commands.watching.photographs import photographs
+from tools.commands.watching.picture_size import DEVICE_SIDE, LOOKING
+from tools.commands.watching.several import one_each
+from tools.commands.watching.size import best_side
+from tools.commands.watching.sources import WatchedCamera, cameras_of
+from tools.display.running import run_plan
+
+RULES = "watch_rules.yaml"
+PHOTO_RULES = "photo_rules.yaml"
+"""For photographs alone: no rule that needs time to pass."""
+GRAPH_FILE = "camgraph watch --print-graph"
+"""What messages call the graph: it is no file, but this shows the lines that they count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The command line of `camgraph watch`; `camgraph watch --help` says what each means."""
+
+    sources: tuple[str, ...]
+    model: str | None
+    size: int | None
+    rules: str | None
+    events: str
+    overwrite: bool
+    video: str | None
+    max_fps: float | None
+    single_process: bool
+    print_graph: bool
+    name: str
+    quiet: bool
+    env_files: tuple[Path, ...] = ()
+
+
+def start(asked: Asked) -> int:
+    """Run what was asked for, or print it; the exit status. Raises UserError or EnvironmentProblem.
+
+    What can be wrong is looked at first, what takes long last.
+    """
+    folder = Path.cwd()
+    variables = Variables(asked.env_files)
+    environ, remarks = variables.anew()
+    several = one_each(asked.sources, folder)
+    for remark in (*remarks, *several.remarks):
+        click.echo(remark, err=True)
+    cameras = cameras_of(several.sources, folder, environ)
+    hidden = _hidden(cameras)
+    environ |= hidden
+    model = named_model(asked.model, folder)
+    alone = photographs(cameras, folder)
+    rules = _rules(asked.rules, folder, PHOTO_RULES if len(alone) == len(cameras) else RULES)
+    if not asked.print_graph:
+        _ready_outputs(asked, folder)
+        _pull_model(model)
+    pose = _sized(pose_model(model, asked.size), cameras, folder)
+    text = graph_text(_watch(asked, cameras, pose, rules))
+    if asked.print_graph:
+        if model_file(model).is_file():
+            _graph(text, folder, asked, environ)
+        click.echo(text, nl=False)
+        return 0
+    graph = _graph(text, folder, asked, environ)
+    for line in (*alone, *remarks_alone(graph)):
+        click.echo(line, err=True)
+    loader = GraphSource(variables.with_environ(hidden))
+    quiet = asked.quiet or _terminal_takes_events(asked)
+    return run_plan(plan_of(graph), quiet=quiet, calm=True, loader=loader)
+
+
+def _pull_model(model: str) -> None:
+    """On a terminal a missing model is pulled; a script must not be kept waiting for what it did not ask for."""
+    if model_file(model).is_file():
+        return
+    name = model.removeprefix(ASSET_PREFIX)
+    if not sys.stderr.isatty():
+        home = lost_home()
+        raise UserError(
+            f"the model {name} is not on this machine; get it with: camgraph assets pull {name}"
+            + (f"\n{home}" if home else "")
+        )
+    asset = find(name)
+    click.echo(f"the model {name} is not on this machine: pulling it, once", err=True)
+    pull_shown(asset)
+
+
+def _watch(asked: Asked, cameras: Sequence[WatchedCamera], model: PoseModel, rules: str) -> Watch:
+    return Watch(
+        name=asked.name,
+        cameras=cameras,
+        model=model,
+        device=_device(model.model),
+        rules=rules,
+        events=asked.events,
+        overwrite=asked.overwrite,
+        videos=asked.video,
+        max_fps=asked.max_fps,
+        single_process=asked.single_process,
+    )
+
+
+def _sized(model: PoseModel, cameras: Sequence[WatchedCamera], folder: Path) -> PoseModel:
+    """The size of the model's picture, where it is open: by a look at the files, or by the kind of camera."""
+    if model.size is not None or model.why:
+        return model
+    if any(camera.live for camera in cameras):
+        near = all(is_device(camera.url) for camera in cameras)
+        return replace(model, max_side=DEVICE_SIDE, why="that for people close by") if near else model
+    file = model_file(model.model)
+    if not file.is_file():
+        return model
+    click.echo(f"{LOOKING} (--size spares it)", err=True)
+    side = best_side(file, [resolve(camera.url.replace("$${", "${"), folder) for camera in cameras])
+    return replace(model, max_side=side, why="chosen by a look at these files")
+
+
+def _device(model: str) -> Device:
+    device = find_device(model_file(model))
+    if device.why_not:
+        click.echo(f"this machine's GPU cannot run the model, the CPU does: {device.why_not}", err=True)
+    return device
+
+
+def _rules(text: str | None, folder: Path, usual: str) -> str:
+    """The absolute path of the rules, read once for all of their mistakes. Raises GraphError."""
+    path = config_path(usual) if text is None else (folder / Path(text).expanduser()).absolute()
+    read_rules(path)
+    return str(path)
+
+
+def _ready_outputs(asked: Asked, folder: Path) -> None:
+    if asked.video is not None and ready_videos(asked.video, folder) and not asked.overwrite:
+        told = "a camera that has a video there gets another one, with a number (--overwrite replaces it)"
+        click.echo(f"{asked.video}: {told}", err=True)
+    if ready_events(asked.events, folder) and not asked.overwrite:
+        click.echo(f"{asked.events}: new events come behind those that stand there (--overwrite begins anew)", err=True)
+
+
+def _graph(text: str, folder: Path, asked: Asked, environ: Mapping[str, str]) -> Graph:
+    return parse_graph(
+        text,
+        GRAPH_FILE,
+        base_folder=folder,
+        name=asked.name,
+        outbox=_outbox(asked, folder),
+        environ=environ,
+    )
+
+
+def _hidden(cameras: Sequence[WatchedCamera]) -> dict[str, str]:
+    """The variables that stand for the secrets of the addresses."""
+    return {key: value for camera in cameras for key, value in camera.variables.items()}
+
+
+def _outbox(asked: Asked, folder: Path) -> str:
+    """One for each events file: what waits for one must not be handed to another, of another day and other videos."""
+    target = asked.events if asked.events == STANDARD_OUTPUT else str((folder / asked.events).absolute())
+    return f"{asked.name}-{hashlib.sha256(target.encode(errors='surrogateescape')).hexdigest()[:8]}"
+
+
+def _terminal_takes_events(asked: Asked) -> bool:
+    """Events and a live table on one terminal would write over each other; then the events are what is shown."""
+    return asked.events == STANDARD_OUTPUT and sys.stdout.isatty()

@@ -1,5 +1,0 @@
-"""How cost grows: with cameras, people and rules, and what one hop between two processes costs.
-
-`python -m tools.cost_curves --report docs/benchmarks.md` (`tests/plugin` must be installed: its stages stand in for a
-model, and bring numbers instead of pictures).
-"""

@@ -1,0 +1,78 @@
+"""Why a run told no event of what people do, as far as its counters show it; docs/no_events.md is the long answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.monitoring.notices import CAMERA_TYPES
+from pipeline.plan import RunPlan, StagePlan
+from stages.rules import JUDGED
+from stages.track import FOLLOWED, SEEN
+from tools.display.status_view import counted
+
+MORE = "more: camgraph help no_events"
+_OWN_EVENTS = (CAMERA_TYPES, "camgraph.")
+
+
+def why_no_events(status: Mapping[str, Any], plan: RunPlan) -> str:
+    """One line that names the first thing that was missing (people, tracks, joints, time) and what to try.
+
+    "" where there were events, where no frame came, and of graphs that follow nobody. `status`: of the run at its end.
+    """
+    frames = int(status["totals"]["frames"])
+    track, rules = _stage(plan, "track"), _stage(plan, "rules")
+    if not frames or track is None or _told_something(status):
+        return ""
+    seen, followed = _count(status, SEEN), _count(status, FOLLOWED)
+    if not seen:
+        return f"nobody was found in {counted(frames, 'frame')}: {_try_size(plan)}, or a lower `min_score`; {MORE}"
+    if not followed:
+        score = track.settings.get("new_score", 0.4)
+        return (
+            f"people were found ({seen} in {counted(frames, 'frame')}), but nobody surely enough to be followed "
+            f"(`new_score` of `{track.name}` is {score:g}): {_try_size(plan)}, or lower it; {MORE}"
+        )
+    if rules is None:
+        return ""
+    if not any(name.startswith(JUDGED) and n for name, _, n in status["counts"]):
+        return (
+            f"people were followed ({followed} in {counted(frames, 'frame')}), but no rule of `{rules.name}` could be "
+            "judged in any frame: their joints were too uncertain, or a rule asks for two people: "
+            f"lower `min_confidence` of the rules, or {_try_size(plan)}; {MORE}"
+        )
+    return (
+        f"people were followed ({followed} in {counted(frames, 'frame')}) and judged, and no rule came true for as "
+        f"long as its `for` asks; {MORE}"
+    )
+
+
+def _stage(plan: RunPlan, use: str) -> StagePlan | None:
+    return next((stage for unit in plan.units for stage in unit.stages if stage.use == use), None)
+
+
+def _told_something(status: Mapping[str, Any]) -> bool:
+    """An event of a stage; those of cameras and of the run itself tell nothing of people."""
+    actions = {name for of_one in status["actions"].values() for name, n in of_one.items() if n}
+    return any(not name.startswith(_OWN_EVENTS) for name in actions)
+
+
+def _count(status: Mapping[str, Any], wanted: str) -> int:
+    return sum(n for name, _, n in status["counts"] if name == wanted)
+
+
+def _try_size(plan: RunPlan) -> str:
+    """The size of the model's picture is the usual reason: what it was, and what else it can be."""
+    if not plan.file:
+        return "try another `--size` (256 for people who fill the picture, 768 for those far away)"
+    stage = _stage(plan, "preprocess")
+    if stage is None:
+        return "try pictures of another size"
+    size, most = stage.settings.get("size"), stage.settings.get("max_side")
+    if size == "native" and most is None:
+        return f"`{stage.name}` made pictures of `size: native`: remove that, or write `size: auto`"
+    other = "256 for people who fill the picture, 768 for those far away"
+    if isinstance(size, str):
+        told = f"`max_side: {most}`" if most else f"`size: {size}`"
+        return f"`{stage.name}` made pictures of {told}: try another `max_side` ({other})"
+    return "see whether people are large enough in the model's picture"

@@ -1,0 +1,260 @@
+"""Runs a plan for a person: signals, the live display, the summary, the exit status."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, nullcontext, suppress
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Protocol
+
+import structlog
+from rich.console import Console
+
+from pipeline.errors import EXIT_SIGINT, EnvironmentProblem
+from pipeline.graph.graph_source import GraphSource
+from pipeline.monitoring.notices import CAMERA_TYPES
+from pipeline.monitoring.outcome import Outcome
+from pipeline.outbox.outbox_folder import outbox_held
+from pipeline.plan import RunPlan, run_to_wire
+from pipeline.system.confidential import forbid_dumps, holds_credentials
+from pipeline.system.disk import HAS_LOCKS
+from pipeline.system.logs import log_failed_threads, log_to_stderr
+from pipeline.system.scarcity import in_words, require_processes
+from pipeline.wanted import Loader
+from tools.display.console import console_of_errors
+from tools.display.live_table import REFRESH_S, Display, open_display, render_summary
+from tools.display.run_status import Status, Summary
+from tools.display.screen import hide_in_words_of_libraries, log_line
+
+if TYPE_CHECKING:
+    from pipeline.system.run_folder import RunFolder
+    from tools.display.progress import Pace
+
+_RELOADING = getattr(signal, "SIGHUP", None)
+_HEARD = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+class Run(Protocol):
+    """A run, in processes of its own or in this one."""
+
+    can_reload: bool
+
+    def reload(self) -> None: ...
+
+    def run(self) -> Outcome: ...
+
+    def stop(self) -> None: ...
+
+    def status(self) -> dict[str, Any]: ...
+
+
+class _Signals:
+    """SIGINT and SIGTERM let the run drain; a second one ends it at once. SIGHUP reloads the graph file.
+
+    Where there is nothing to reload, or the terminal is gone, SIGHUP lets it drain as well.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.interrupted = False
+        self._run = run
+        self._had_terminal = _has_terminal()
+
+    def __call__(self, number: int, _: FrameType | None) -> None:
+        self.interrupted |= number == signal.SIGINT
+        if number == _RELOADING and self._run.can_reload and not (self._had_terminal and not _has_terminal()):
+            self._run.reload()
+        else:
+            self._run.stop()
+
+    @contextmanager
+    def handled(self) -> Iterator[None]:
+        """Hear them meanwhile."""
+        heard = [number for number in _HEARD if signal.getsignal(number) != signal.SIG_IGN]  # as nohup wants it
+        before = {number: signal.signal(number, self) for number in heard}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _has_terminal() -> bool:
+    """Whether this process belongs to a terminal; it does not any more when that is closed."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except (OSError, AttributeError):
+        return False
+    return True
+
+
+def run_plan(
+    plan: RunPlan,
+    *,
+    json_logs: bool = False,
+    quiet: bool = False,
+    calm: bool = False,
+    loader: Loader | None = None,
+) -> int:
+    """Run a plan to its end and show it on the standard error; the exit status. `calm`: what goes well is not logged.
+
+    `loader`: who loads the graph file anew, with the variables of this run.
+
+    The display keeps away from the standard output, which belongs to a sink that writes there. Raises UserError or
+    EnvironmentProblem where the run cannot even begin.
+    """
+    loader = loader or GraphSource()
+    console = console_of_errors()
+    plain = quiet or json_logs
+    with nullcontext() if plain else open_display(console) as display:
+        sink = log_line if json_logs else partial(_print, console)
+        log_to_stderr(as_json=json_logs, sink=sink, least=logging.WARNING if quiet or calm else logging.INFO)
+        log_failed_threads()
+        hide_in_words_of_libraries(plan.secrets)
+        if plan.secrets or holds_credentials(run_to_wire(plan)):
+            forbid_dumps()
+        shown = _Shown(display, _pace_of(plan) if display else None)
+        with _said_for_people(), _prepared(plan, shown, loader) as run:
+            signals = _Signals(run)
+            with signals.handled():
+                outcome = run.run()
+            status = run.status()
+    exit_status = EXIT_SIGINT if signals.interrupted else outcome.status
+    no_events = "" if quiet else _why_no_events(status, plan)
+    if json_logs:
+        _log_the_end(outcome, status, no_events, exit_status)
+        return exit_status
+    with suppress(OSError):
+        if not plain:
+            console.print(render_summary(Summary.from_json(_summary(status, plan))))
+        if no_events:
+            _print(console, f"no events: {no_events}")
+        for problem in outcome.problems:
+            _print(console, f"camgraph: {problem}")
+    return exit_status
+
+
+def _why_no_events(status: Mapping[str, Any], plan: RunPlan) -> str:
+    from tools.display.no_events import why_no_events  # noqa: PLC0415 - knows stages, whose imports take long
+
+    return why_no_events(status, plan)
+
+
+def _log_the_end(outcome: Outcome, status: Mapping[str, Any], why_no_events: str, exit_status: int) -> None:
+    """Why there were no events, a line for each problem, and the last one of all."""
+    log = structlog.get_logger()
+    if why_no_events:
+        log.warning("no_events", why=why_no_events)
+    for problem in outcome.problems:
+        log.error("problem", why=problem)
+    log.info("over", graph=status["graph"], status=exit_status, duration_s=status["uptime_s"], **status["totals"])
+
+
+class _Shown:
+    """Shows a run, no more often than anybody can see; asking it for its status costs something."""
+
+    def __init__(self, display: Display | None, pace: Pace | None) -> None:
+        self._display = display
+        self._pace = pace
+        self._next_s = 0.0
+
+    def __call__(self, run: Run) -> None:
+        if self._display and time.monotonic() >= self._next_s:
+            self._next_s = time.monotonic() + REFRESH_S
+            try:
+                status = run.status()
+                self._display.show(Status.from_json(self._pace.added_to(status) if self._pace else status))
+            except OSError:  # nobody looks any more: that must not end the run
+                self._display = None
+
+
+def _pace_of(plan: RunPlan) -> Pace:
+    from tools.display.progress import Pace, expected_frames  # noqa: PLC0415 - knows stages, whose imports take long
+
+    return Pace(expected_frames(plan))
+
+
+def _print(console: Console, line: str) -> None:
+    with suppress(OSError):  # as above
+        console.print(line, soft_wrap=True)
+
+
+@contextmanager
+def _said_for_people() -> Iterator[None]:
+    """What the machine refuses is no bug of the program."""
+    try:
+        yield
+    except Exception as error:
+        told = in_words(error)
+        if told is None:
+            raise
+        raise EnvironmentProblem(told) from None
+
+
+@contextmanager
+def _prepared(plan: RunPlan, show: Callable[[Run], None], loader: Loader | None) -> Iterator[Run]:
+    # These import what a graph in one process does without.
+    if plan.in_process:
+        from pipeline.local import LocalRun  # noqa: PLC0415
+
+        with _only_run(plan) if HAS_LOCKS else nullcontext():
+            yield LocalRun(plan, show)
+        return
+    require_processes()
+    from pipeline.supervision.supervisor import Supervisor  # noqa: PLC0415
+
+    with _only_run(plan) as folder:
+        yield Supervisor(plan, folder, show, loader)
+
+
+@contextmanager
+def _only_run(plan: RunPlan) -> Iterator[RunFolder]:
+    """The name and the outbox of this plan are this run's, wherever others are started, and so is its folder.
+
+    Where a system has no locks, the user has to see to that.
+    """
+    from pipeline.system.found_runs import refuse_second_run  # noqa: PLC0415
+    from pipeline.system.run_folder import RunFolder  # noqa: PLC0415
+
+    with closing(RunFolder(plan.graph)) as folder:
+        refuse_second_run(plan.graph, folder.path)
+        with outbox_held(plan):
+            yield folder
+
+
+def _summary(status: Mapping[str, Any], plan: RunPlan) -> dict[str, Any]:
+    cameras = {name: {**c, "events": status["actions"].get(name, {})} for name, c in status["cameras"].items()}
+    files = [path for path in status["files"] if Path(path).exists()]  # not one that was taken away meanwhile
+    takes_all = any(not makers for makers in plan.event_filters.values())
+    return {
+        "graph": status["graph"],
+        "duration_s": status["uptime_s"],
+        "cameras": cameras,
+        "departed": _departed(status),
+        "totals": status["totals"],
+        "limit": status.get("limit"),
+        "files": files,
+        "untaken": 0 if takes_all else _camera_events(status["actions"]),
+    }
+
+
+def _camera_events(actions: Mapping[str, Mapping[str, int]]) -> int:
+    """How many are of cameras: no stage makes them, and only sinks that take all events get them."""
+    return sum(n for of_one in actions.values() for name, n in of_one.items() if name.startswith(CAMERA_TYPES))
+
+
+def _departed(status: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What those have left together that are no cameras of the run any more; None where none of them left anything."""
+    here = {"", *status["cameras"]}
+    left = [(name, n) for name, camera, n in status["counts"] if camera not in here]
+    frames = sum(n for name, n in left if name == "frames")
+    drops = sum(n for name, n in left if name.startswith("dropped."))
+    actions = (Counter(actions) for camera, actions in status["actions"].items() if camera not in here)
+    events = sum(actions, Counter[str]())
+    return {"frames": frames, "drops": drops, "events": dict(events)} if frames or drops or events else None

@@ -1,0 +1,121 @@
+"""Pages of measured figures: the part of a page that a tool writes, between its marks. What stands around them stays.
+
+    <!-- written by tools.proofs.soak: begin -->
+    (replaced at each run with `--report`)
+    <!-- written by tools.proofs.soak: end -->
+
+A tool writes its page whatever came out, with the verdicts as they are; where not all is proven its exit status is 1.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+_MARK = "<!-- written by tools.{}: {} -->"
+_REPORT = "target"
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def report_option(tool: str) -> Callable[[Command], Command]:
+    """The option `--report PAGE`, handed over as `target`. A page without the tool's marks is refused at once."""
+
+    def with_marks(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
+        if path:
+            put_between_marks(path.read_text(), "", tool)
+        return path
+
+    return click.option(
+        "--report", _REPORT, type=click.Path(path_type=Path, exists=True, dir_okay=False), callback=with_marks,
+        help="The page to write, between its marks.",
+    )  # fmt: skip
+
+
+def publish(text: str, target: Path | None, tool: str) -> None:
+    """Print the report, and put it into the page where one was asked for."""
+    click.echo(text)
+    if target:
+        target.write_text(put_between_marks(target.read_text(), text, tool))
+
+
+def put_between_marks(page: str, text: str, tool: str) -> str:
+    """The page with `text` in the place of what stood between the marks of that tool. Raises ClickException."""
+    marks = _MARK.format(tool, "begin"), _MARK.format(tool, "end")
+    before, begin, rest = page.partition(marks[0])
+    _, end, after = rest.partition(marks[1])
+    if not (begin and end):
+        raise click.ClickException(f"the page has no place for the report: expected the lines {' and '.join(marks)}")
+    return f"{before}{begin}\n{text.strip()}\n{end}{after}"
+
+
+def written_by(tool: str, options: Mapping[str, Any]) -> str:
+    """Which command, and when. ``options``: those of `click.get_current_context().params`, defaults included."""
+    return f"Written by `{command_line(tool, options)}` on {datetime.now(UTC):%Y-%m-%d}."
+
+
+def command_line(tool: str, options: Mapping[str, Any]) -> str:
+    """The command with all its options, so that the run can be repeated; `--report` and options without a value not."""
+    words = [word for name, value in options.items() if name != _REPORT for word in _words(name, value)]
+    return " ".join([f"python -m tools.{tool}", *words])
+
+
+def _words(name: str, value: Any) -> list[str]:
+    """``ways=("a", "b c")`` is given as ``--way a --way "b c"``, and ``size=(320, 192)`` as ``--size 320 192``."""
+    if value is None or value == () or value is False:
+        return []
+    option = "--" + name.replace("_", "-")
+    if value is True:
+        return [option]
+    if isinstance(value, tuple) and name.endswith("s"):
+        return [word for one in value for word in (option.removesuffix("s"), _quoted(one))]
+    values = value if isinstance(value, tuple) else (value,)
+    return [option, *map(_quoted, values)]
+
+
+def _quoted(value: Any) -> str:
+    """As it would be typed; of an absolute path its name alone, for the page is read elsewhere."""
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    if text.startswith("/"):
+        text = f"DIR/{Path(text).name}"
+    return f'"{text}"' if set(text) & set(" [],") else text
+
+
+def machine_line() -> str:
+    """Cores, processor and Python: without them no figure says anything."""
+    names = [
+        line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "name" in line
+    ]
+    cores = len(os.sched_getaffinity(0))
+    return f"{cores} cores of {names[0] if names else platform.machine()}, Python {platform.python_version()}"
+
+
+def percentile(values: Sequence[float], part: float) -> float:
+    """The value below which ``part`` (0 to 1) of the values lie; nan where there are none."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(part * len(ordered)))] if ordered else float("nan")
+
+
+def p50_p99(values: Sequence[float]) -> str:
+    """As it stands in a table; "-" where there is none."""
+    return f"{percentile(values, 0.5):.0f}, {percentile(values, 0.99):.0f}" if values else "-"
+
+
+def median_and_worst(seconds: Sequence[float]) -> str:
+    """As it stands in a table; "-" where there is none."""
+    return f"{percentile(seconds, 0.5):.2f} s, {max(seconds):.2f} s" if seconds else "-"
+
+
+def counted(counts: Mapping[str, int], nothing: str = "none") -> str:
+    """``a 3, b 1``, by name."""
+    return ", ".join(f"{name} {n}" for name, n in sorted(counts.items())) or nothing
+
+
+def estimate(seconds: float, what: str) -> None:
+    """Say at the start how long it takes."""
+    click.echo(f"about {seconds / 60:.0f} min: {what}" if seconds >= 90 else f"about {seconds:.0f} s: {what}")

@@ -1,0 +1,49 @@
+"""How much memory a model takes: the peak of a process of its own, which opens it and runs it a few times.
+
+As a program it reads from its input the model and settings of `infer`, and prints the peak in bytes, or null where the
+system does not tell.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.errors import BadItem
+from pipeline.single_stage import stamp
+from stages.messages import Frame
+from tools.models.chain import Chain
+from tools.models.high_water import high_water_bytes
+from tools.models.own_process import answer, ask
+
+_RUNS = 3
+_THIS = "tools.models.compare.memory"
+LIMIT_S = 600.0
+"""For opening it and running it."""
+
+
+def peak_bytes(model: Path, **settings: Any) -> int | None:
+    """Of a process that opens the model and runs it, Python and its libraries included; a GPU's memory is not.
+
+    None where the system does not tell (only Linux does). Raises UserError where the model cannot be opened,
+    EnvironmentProblem where the process failed or did not end.
+    """
+    said = ask(_THIS, model, settings, limit_s=LIMIT_S, advice="does this model ever answer?")
+    return None if said is None else int(said)
+
+
+def _run(settings: dict[str, Any]) -> int | None:
+    model = Path(settings.pop("model"))
+    with Chain(model, **settings) as chain:
+        prepared = chain.prepared(Frame(stamp(), np.zeros((480, 640, 3), np.uint8), 640, 480))
+        for _ in range(_RUNS):
+            with suppress(BadItem):  # what it answered took its memory all the same
+                chain.found(chain.inferred(prepared))
+    return high_water_bytes()
+
+
+if __name__ == "__main__":
+    answer(_run)

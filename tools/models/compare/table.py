@@ -1,0 +1,116 @@
+"""A comparison of models as people read it."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+
+from stages.inference.model_files import stored_bytes
+from stages.vision.foreign_text import shown
+from tools.models.compare.agreement import Agreement, spread
+from tools.models.compare.comparison import Compared
+from tools.models.compare.verdict import Limits, compared_parts, objection
+
+_COLUMNS = (
+    "model", "MB", "memory MB", "ms a run", "speed", "runs/s", "people", "found again", "of its own", "scores",
+    "classes", "OKS", "joints px", "joints %", "confidences",
+)  # fmt: skip
+_NOT_MEASURED = "-"
+_MOST_NAMES = 12
+_CLASSIFIERS = (
+    "*classes*: of how many frames both say the same; *scores*: 1 less the largest difference of any class, in the mean"
+)
+_PIXELS = (
+    "All were given their pixels as a graph gives them: a model that wants them normalised otherwise is judged "
+    "wrongly, until `camgraph model prepare --mean --std` has put that in."
+)
+
+
+def table(compared: Sequence[Compared], limits: Limits) -> Iterator[str]:
+    """Markdown: ratios are to the first model; AP stands there where labels were given, dropped frames where any were.
+
+    What could not be measured is `-`.
+    """
+    first = compared[0]
+    labelled = any(one.precision is not None for one in compared)
+    dropped = any(one.dropped for one in compared)
+    columns = (*_COLUMNS, *(["dropped"] if dropped else []), *(["AP"] if labelled else []), "verdict")
+    yield f"| {' | '.join(columns)} |"
+    yield "|---" * len(columns) + "|"
+    for one in compared:
+        further = [*([str(one.dropped)] if dropped else []), *([_precision(one)] if labelled else [])]
+        yield shown(f"| {' | '.join([*_cells(one, first), *further, _verdict(one, first, limits)])} |")
+    yield ""
+    yield shown(_legend(first, labelled, dropped))
+
+
+def _cells(one: Compared, first: Compared) -> Iterator[str]:
+    found = one.agreement
+    yield one.model.name
+    yield f"{stored_bytes(one.model) / 1e6:.1f}"
+    yield _figure(None if one.peak_bytes is None else one.peak_bytes / 1e6, 0)
+    yield _figure(one.median_ms, 1)
+    yield _speed(first.median_ms, one.median_ms)
+    yield _figure(one.runs_a_second, 1)
+    yield from [_NOT_MEASURED] * 3 if one.classifies else _found(found)
+    yield from (_figure(value, 3) for value in (found.scores, found.classes, found.mean_oks))
+    yield _apart(found.apart_px, 1)
+    yield _apart(found.apart_of_size, 100)
+    yield _figure(found.confidences, 3)
+
+
+def _found(found: Agreement) -> Iterator[str]:
+    yield str(found.other)
+    yield from (_figure(value, 3) for value in (found.recall, found.precision))
+
+
+def _figure(value: float | None, decimals: int) -> str:
+    return _NOT_MEASURED if value is None else f"{value:.{decimals}f}"
+
+
+def _apart(distances: array[float], factor: float) -> str:
+    found = spread(distances)
+    return _NOT_MEASURED if found is None else ", ".join(f"{factor * value:.1f}" for value in found)
+
+
+def _speed(first_ms: float | None, one_ms: float | None) -> str:
+    return f"{first_ms / one_ms:.2f} x" if first_ms and one_ms else _NOT_MEASURED
+
+
+def _precision(one: Compared) -> str:
+    return _figure(None if one.precision is None else one.precision.ap, 3)
+
+
+def _verdict(one: Compared, first: Compared, limits: Limits) -> str:
+    if one is first:
+        return "the first"
+    against = objection(one, first, limits)
+    return f"good: {', '.join(compared_parts(one))}" if against is None else f"**{against}**"
+
+
+def _legend(first: Compared, labelled: bool, dropped: bool) -> str:
+    frames = "frame" if first.agreement.frames == 1 else "frames"
+    lost = "; *dropped*: frames of which it said nothing that can be used" if dropped else ""
+    labels = f"{first.labelled.people} labelled people on {first.labelled.pictures} pictures"
+    precision = f"; *AP*: of the people that `decode` gives, against {labels}" if labelled else ""
+    taken = (
+        f"{first.agreement.frames} {frames}. *memory*: the most that a process with this model alone held; *ms a run*: "
+        "one at a time, on one thread; *runs/s*: with all cores"
+    )
+    if first.classifies:
+        return f"{taken}; {_CLASSIFIERS}{lost}. {_kinds(first)} {_PIXELS}"
+    return (
+        f"{taken}; *found again*: of the first model's people, those "
+        "that it finds; *of its own*: of its people, those that the first has. Of people in both: *scores*, how far "
+        "they are the same; *classes*, how many are called the same; *OKS*, how well their joints agree; "
+        "*joints*, how far these lie apart, the median and 95 % of them, in pixels of the frame and in percent of the "
+        "person's size (the root of the box's area); "
+        f"*confidences*, how far both are sure of the same joints{lost}{precision}. {_kinds(first)}"
+    )
+
+
+def _kinds(first: Compared) -> str:
+    """Of which classes there was somebody: of the others nothing is said."""
+    names = first.classes_seen
+    shown_names = ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
+    return f"Classes that were seen: {shown_names or 'none'}."

@@ -1,0 +1,71 @@
+"""`camgraph model prepare`: its options."""
+
+from __future__ import annotations
+
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.errors import UserError
+from stages.inference.model_files import find_model
+from tools.models.convert.output_option import writes_a_model
+from tools.models.finite_range import FiniteRange
+from tools.models.statement_options import says_what_it_is, statement
+
+if TYPE_CHECKING:
+    from tools.models.convert.preparation import Asked
+
+Triple = tuple[float, float, float]
+
+
+@click.command()
+@click.argument("file")
+@writes_a_model
+@click.option("--nms", is_flag=True, help="Suppress overlaps in the graph too: its output becomes rows of people.")
+@click.option("--min-score", type=FiniteRange(0, 1, min_open=True), default=0.3, show_default=True, help="With --nms.")
+@click.option("--iou", type=FiniteRange(0, 1), default=0.5, show_default=True, help="With --nms.")
+@click.option("--most", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Rows; with --nms.")
+@click.option("--mean", metavar="A,B,C", help="Subtracted from the scaled values of each channel, in its order.")
+@click.option("--std", metavar="A,B,C", help="By which they are divided then.")
+@says_what_it_is
+def prepare(file: str, out: Path, *, overwrite: bool, **options: Any) -> None:
+    """Write the model FILE to OUT so that it takes uint8 RGB pictures as they are, and with --nms gives rows of people.
+
+    A graph needs no setting for it, finds the same people, and carries a quarter of the bytes to the device.
+    """
+    from tools.models.convert import model_output, preparation  # noqa: PLC0415
+
+    path, asked = find_model(file, Path.cwd()), _asked(options)
+    model_output.check_out(path, out, overwrite=overwrite)
+    told = preparation.prepare(path, out, asked)
+    click.echo("\n".join(preparation.prepared_lines(out, told)))
+
+
+def _asked(options: dict[str, Any]) -> Asked:
+    """What the options ask for. Raises UserError where one is none."""
+    from stages.inference.pixel_folding import Normalisation  # noqa: PLC0415
+    from tools.models.convert.preparation import Asked  # noqa: PLC0415
+    from tools.models.convert.suppression_folding import Suppression  # noqa: PLC0415
+
+    usual = Normalisation()
+    normalisation = Normalisation(
+        _three("--mean", options["mean"], usual.mean), _three("--std", options["std"], usual.std)
+    )
+    if 0 in normalisation.std:
+        raise UserError(f"--std {options['std']}: a channel cannot be divided by 0")
+    suppression = Suppression(options["min_score"], options["iou"], options["most"]) if options["nms"] else None
+    return Asked(suppression, normalisation, statement(options))
+
+
+def _three(option: str, text: str | None, usual: Triple) -> Triple:
+    if text is None:
+        return usual
+    try:
+        red, green, blue = (float(part) for part in text.split(","))
+    except ValueError:
+        raise UserError(f"{option} {text}: expected three numbers with commas, such as 0.485,0.456,0.406") from None
+    if not all(map(isfinite, (red, green, blue))):
+        raise UserError(f"{option} {text}: expected three finite numbers")
+    return red, green, blue

@@ -1,0 +1,93 @@
+"""A live run, and all that it writes: into a record, and searched for what is secret."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from pipeline.errors import EnvironmentProblem
+from tools.measuring.processes import command_lines, tree
+from tools.measuring.processor_time import cpu_time
+from tools.proofs.live_faults.disclosure import Disclosure
+from tools.proofs.live_faults.record import Record
+from tools.proofs.trials.run import LiveRun
+from tools.proofs.trials.subject import Subject
+from tools.proofs.trials.tail import Tail
+
+_ASK_S = 0.5
+_CMDLINES_S = 5.0
+
+
+class ObservedRun:
+    """Between `with` and its end the graph runs. `look` is to be called often.
+
+    ``environment``: the variables of the graph file, ``secrets``: what must not show anywhere.
+    """
+
+    def __init__(self, subject: Subject, environment: Mapping[str, str], secrets: Sequence[str]) -> None:
+        self.subject = subject
+        self.record = Record(time.time() - time.monotonic())
+        self.disclosure = Disclosure(secrets)
+        self._run = LiveRun(subject, environment=environment)
+        self._tails = {path: Tail(path) for path in (self._run.log, subject.events)}
+        self._next_ask_s = self._next_cmdlines_s = 0.0
+
+    def __enter__(self) -> Self:
+        self._run.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._run.has_ended:
+            self._run.kill()
+
+    @property
+    def pid(self) -> int:
+        """Of the supervisor."""
+        return self._run.pid
+
+    @property
+    def said(self) -> list[str]:
+        """What it wrote for people: the problems, at its end."""
+        return self._run.problems()
+
+    def look(self) -> None:
+        """Read what is new. Raises EnvironmentProblem when the run has ended."""
+        now_s = time.monotonic()
+        self._read_all()
+        if now_s >= self._next_ask_s:
+            self._next_ask_s = now_s + _ASK_S
+            self._ask()
+            self.record.work.append(cpu_time())
+        if now_s >= self._next_cmdlines_s:
+            self._next_cmdlines_s = now_s + _CMDLINES_S
+            self.disclosure.search("a command line", command_lines(tree(self.pid)))
+        if self._run.has_ended:
+            raise EnvironmentProblem(f"the run has ended with {self._run.wait(0)}: {self._run.log.read_text()}")
+
+    def stop(self) -> int:
+        """End it in order; its exit status."""
+        status = self._run.stop()
+        self._read_all()
+        return status
+
+    def _ask(self) -> None:
+        """While it has not begun, or is slow, there is no answer: what it does not say in time is late and measured."""
+        if status := self._run.status():
+            self.disclosure.search("status", json.dumps(status))
+            self.record.status(status, time.monotonic())
+
+    def _read_all(self) -> None:
+        self._read(self._run.log, self.record.log_line)
+        self._read(self.subject.events, self.record.event)
+
+    def _read(self, path: Path, note: Callable[[Mapping[str, Any], float], None]) -> None:
+        for line in self._tails[path].lines():
+            self.disclosure.search(path.name, line)
+            if line.startswith("{"):
+                note(json.loads(line), time.monotonic())

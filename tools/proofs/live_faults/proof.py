@@ -1,0 +1,211 @@
+"""The proof: a farm, a graph on it, some rounds of faults, and what of all that must not be."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pipeline.errors import EXIT_DONE, CamgraphError
+from tools.measuring.processes import Sample, left_over, sample
+from tools.measuring.processor_time import CpuTime, cpu_time
+from tools.proofs.live_faults.cameras import CLIP, FPS, USER, WRONG, Patient, kinds, settings_of
+from tools.proofs.live_faults.cases import CASES, DETECTED_S
+from tools.proofs.live_faults.graph import environment, write_subject
+from tools.proofs.live_faults.growth import grown
+from tools.proofs.live_faults.observed_run import ObservedRun
+from tools.proofs.live_faults.rates import LEAST_S, Base, Others, base_of, hurt, others_of
+from tools.proofs.live_faults.rounds import all_well, go_through, wait_until
+from tools.proofs.live_faults.trial import Result
+from tools.simulator import Farm
+from tools.simulator.gstreamer import GStreamerServer, what_is_missing
+
+START_S = 120.0
+LEAST_PERCENT = 95.0
+MEMORY_MB = 16.0
+"""So much more may one process have after than before: other codecs and sizes were decoded, allocators keep some."""
+BASE_S = 20.0
+_QUIET_S = 20.0
+_LOOK_S = 0.2
+
+
+@dataclass
+class FaultProof:
+    """What was found. ``base``: before any fault; ``others``: the worst off of the other cameras, around
+    each of ``results``; ``hurt``: cameras that were lost while nothing was done to them."""
+
+    cameras: int
+    rounds: int
+    at_once: int
+    processes: str = "separate"
+    results: list[Result] = field(default_factory=list)
+    base: Base | None = None
+    others: list[Others] = field(default_factory=list)
+    hurt: list[str] = field(default_factory=list)
+    others_began_s: float = 0.0
+    wrong_told_s: float | None = None
+    wrong_tries: int = 0
+    samples: list[Sample] = field(default_factory=list)
+    grown: list[str] = field(default_factory=list)
+    disclosed: dict[str, int] = field(default_factory=dict)
+    searched: dict[str, int] = field(default_factory=dict)
+    died: list[str] = field(default_factory=list)
+    unpaired: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    status: int = EXIT_DONE
+    broke: str = ""
+    left: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    work: list[CpuTime] = field(default_factory=list)
+
+    @property
+    def problems(self) -> list[str]:
+        """All that should not be, in words."""
+        found = [f"{one.case} on {one.camera}: {problem}" for one in self.results for problem in one.problems]
+        found += [f"it was not gone through to the end: {self.broke}"] if self.broke else []
+        for one, others in zip(self.results, self.others, strict=not self.broke):
+            found += [f"{one.case} on {one.camera}: another camera had {what}" for what in _too_few(others)]
+        if self.wrong_told_s is None or self.wrong_told_s > DETECTED_S:
+            found.append(f"a wrong password: `unauthorised` told after {self.wrong_told_s} s")
+        found += self.hurt
+        found += [f"leak: {what}" for what in self.grown]
+        found += [f"a password stood in {place} ({n})" for place, n in self.disclosed.items()]
+        found += [f"a process died: {what}" for what in self.died]
+        found += [f"one loss is one `lost` and one `back`: {what}" for what in self.unpaired]
+        found += [f"left over: {what}" for what in self.left]
+        # One camera was never to be had: that is reported, and the run was stopped in order.
+        if self.status != EXIT_DONE or len(self.said) != 1 or WRONG not in self.said[0]:
+            found.append(f"the run ended with {self.status} and said {self.said}")
+        return found
+
+    @property
+    def not_judged(self) -> list[str]:
+        """What could not be held against the run, and so is not proven; [] where all was judged."""
+        reasons = [one.not_judged for one in self.others if one.not_judged]
+        told = f"the others' rate was not judged around {len(reasons)} of {len(self.others)} faults"
+        return [f"{told}: {max(reasons)}"] if reasons else []
+
+
+def _too_few(others: Others) -> Iterator[str]:
+    if not others.not_judged and others.rate < LEAST_PERCENT:
+        yield f"{others.rate:.1f} % of its rate before"
+    if others.accounted < LEAST_PERCENT:
+        yield f"{others.accounted:.1f} % of its frames, and the rest was not counted as dropped"
+
+
+def prove(
+    cameras: int, rounds: int, at_once: int, processes: str, told: Callable[[Result], None], *, base_s: float = BASE_S
+) -> FaultProof:
+    """Go through all faults, once the rates without any were measured for ``base_s``.
+
+    Raises CamgraphError where the farm cannot even begin.
+    """
+    proof, begun_s = FaultProof(cameras, rounds, at_once, processes), time.monotonic()
+    password, wrong = (f"{word}/{secrets.token_hex(6)}#" for word in ("right", "wrong"))
+    name = f"faults{os.getpid()}"
+    with tempfile.TemporaryDirectory(prefix="camgraph-") as folder, _patients(cameras, password) as patients:
+        subject = write_subject(Path(folder), name, processes, patients)
+        with ObservedRun(subject, environment(password, wrong), [password, wrong]) as run:
+            try:
+                _go(run, patients, proof, told, base_s)
+            except CamgraphError as error:
+                proof.broke = str(error)
+            proof.work = [*run.record.work, cpu_time()]
+            proof.status = run.stop()
+        proof.died, proof.said = run.record.deaths, run.said
+        proof.disclosed, proof.searched = run.disclosure.found, dict(run.disclosure.searched)
+        proof.left = left_over(name)
+    proof.seconds = time.monotonic() - begun_s
+    return proof
+
+
+@contextmanager
+def _patients(cameras: int, password: str) -> Iterator[list[Patient]]:
+    """The cameras, of which one refuses; and GStreamer's, where it is installed."""
+    with ExitStack() as stack:
+        names = kinds(cameras)
+        farm = stack.enter_context(Farm(settings_of(names, password)))
+        patients = [Patient(name, kind, farm.camera(name)) for name, kind in names.items()]
+        next(patient for patient in patients if patient.kind == "absent").farm.refuse()
+        if what_is_missing() is None:
+            server = GStreamerServer(CLIP, auth="digest", account=(USER, password))
+            patients.append(Patient("other", "server", server=stack.enter_context(server)))
+        yield patients
+
+
+def _go(
+    run: ObservedRun, patients: Sequence[Patient], proof: FaultProof, told: Callable[[Result], None], base_s: float
+) -> None:
+    seen = [patient for patient in patients if patient.kind != "wrong"]
+    proof.base = _begin(run, [patient for patient in seen if patient.kind != "absent"], proof, base_s)
+    _do_rounds(run, seen, proof, told)
+    end_s = time.monotonic() + LEAST_S
+    wait_until(run, lambda: time.monotonic() > end_s, LEAST_S + START_S, "the time after the last fault")
+    names = [patient.name for patient in seen]
+    proof.unpaired = [f"{name}: {what}" for name in names if (what := run.record.unpaired(name))]
+    proof.others = [
+        others_of(one, proof.results, run.record, proof.base, cameras=names, fps=FPS) for one in proof.results
+    ]
+    proof.hurt = hurt(proof.results, run.record, names)
+    _look_at_wrong(run, next(patient for patient in patients if patient.kind == "wrong"), proof)
+    proof.grown = _grown(proof.samples[0], proof.samples[-1])
+
+
+def _begin(run: ObservedRun, patients: Sequence[Patient], proof: FaultProof, base_s: float) -> Base:
+    """Wait for those who are not absent, and measure what they bring while nothing is done to them."""
+    wait_until(run, lambda: run.record.running_s > 0, START_S, "the start of the graph")
+    wait_until(run, lambda: all_well(run, patients), START_S, "the cameras that are not absent")
+    first_s = [run.record.frames[patient.name][0].at_s for patient in patients]
+    proof.others_began_s = max(first_s) - run.record.running_s
+    run.record.well_s = begin_s = time.monotonic()
+    # A second more, for what was filmed meanwhile and is still on its way.
+    wait_until(run, lambda: time.monotonic() > begin_s + base_s + 1, base_s + START_S, "the time before any fault")
+    return base_of(run.record, [patient.name for patient in patients], begin_s, begin_s + base_s)
+
+
+def _do_rounds(
+    run: ObservedRun, patients: Sequence[Patient], proof: FaultProof, told: Callable[[Result], None]
+) -> None:
+    """The absent camera first: a sample of a run that lacks one would not be what the others are held against."""
+    movable = [patient for patient in patients if patient.kind != "witness"]
+    kinds_here = {patient.kind for patient in movable}
+    cases = [case for case in CASES if not case.at_start and case.kinds & kinds_here]
+    proof.results += go_through(run, [case for case in CASES if case.at_start], movable, proof.at_once, told)
+    proof.samples.append(_sample_when_well(run, patients, ()))
+    for number in range(proof.rounds):
+        turned = movable[number % len(movable) :] + movable[: number % len(movable)]
+        proof.results += go_through(run, cases, turned, proof.at_once, told)
+        proof.samples.append(_sample_when_well(run, patients, proof.samples))
+
+
+def _look_at_wrong(run: ObservedRun, patient: Patient, proof: FaultProof) -> None:
+    told_s = [
+        run.record.first(patient.name, "log", {"unauthorised"}, 0),
+        run.record.first(patient.name, "event", {"unauthorised"}, 0),
+    ]
+    is_so = run.record.look(patient.name).state == "unauthorised"
+    known = [t for t in told_s if t is not None]
+    proof.wrong_told_s = max(known) - run.record.running_s if is_so and len(known) == len(told_s) else None
+    proof.wrong_tries = patient.farm.counts().connections
+
+
+def _sample_when_well(run: ObservedRun, patients: Sequence[Patient], before: Sequence[Sample]) -> Sample:
+    """Of the run now: what closes by itself has some time for it."""
+    wait_until(run, lambda: all_well(run, patients), START_S, "all cameras after the faults")
+    late = time.monotonic() + _QUIET_S
+    while True:
+        run.look()
+        now = sample(run.pid, run.subject.name)
+        if not before or not _grown(before[0], now) or time.monotonic() > late:
+            return now
+        time.sleep(_LOOK_S)
+
+
+def _grown(before: Sample, after: Sample) -> list[str]:
+    """Of all but the one that is connected to again and again."""
+    return grown(before, after, memory_mb=MEMORY_MB, but=f"capture.{WRONG}")

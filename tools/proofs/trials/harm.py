@@ -1,0 +1,252 @@
+"""Processes of a live run, killed or frozen one after the other, and what is seen of it from outside."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pipeline.testing import hit
+from tools.measuring.load import Load, load_of
+from tools.measuring.processes import SUPERVISOR, left_over, orphans, sample, sockets
+from tools.measuring.processor_time import CpuTime, cpu_time
+from tools.proofs.trials.delivery import Delivered, Ledger
+from tools.proofs.trials.frames import FrameLog, longest_gap_s
+from tools.proofs.trials.rounds import Base, Count, Round, Series, is_back, lost, over, pids, rates
+from tools.proofs.trials.run import LiveRun, is_whole
+from tools.proofs.trials.subject import farm_cameras, write_subject
+from tools.simulator import Farm
+
+LIMIT_S = 60.0
+"""So long is waited for what should take a few seconds: how long it took is judged by whoever reads."""
+LEFT_S = LIMIT_S / 6
+"""And so long for a dead supervisor's run to be gone."""
+_LOOK_S = 0.05
+_COUNTS_S = 1.0
+
+
+class HarmedRun:
+    """A run under a farm of cameras, to be harmed."""
+
+    def __init__(self, farm: Farm, run: LiveRun, *, hang_s: float) -> None:
+        self.farm = farm
+        self.run = run
+        self.ledger = Ledger(run.outbox)
+        self.cpu: list[CpuTime] = [cpu_time()]
+        """What the processors did, as long as all of the run's processes could be seen."""
+        self.base = Base({}, {}, Load(0, 0, 1))
+        self._hang_s = hang_s
+        self._log = FrameLog(run.subject.events, time.time() - time.monotonic())
+
+    # ---- the rate of an unharmed run
+
+    def measure_base(self, seconds: float) -> Base:
+        """Look for so long what each camera brings while nothing happens."""
+        marks, begun = [self._mark()], self.cpu[-1]
+        self._rest(seconds)
+        marks.append(self._mark())
+        self.base = Base(rates(marks, [""], "processed"), rates(marks, [""], "captured"), load_of(begun, self.cpu[-1]))
+        return self.base
+
+    def _mark(self) -> dict[str, Count]:
+        """What each camera has brought by now, just when its count has changed: counts come four times a second."""
+        self.cpu.append(cpu_time())
+        before, late, marks = self._status()["cameras"], time.monotonic() + _COUNTS_S, dict[str, Count]()
+        while len(marks) < len(before):
+            self._pause()
+            cameras, now_s = self._status()["cameras"], time.monotonic()
+            for name in cameras.keys() - marks.keys():
+                if cameras[name]["frames"] != before[name]["frames"] or now_s > late:
+                    marks[name] = Count(now_s, cameras[name]["frames"], len(self._log.frames[name]))
+        return marks
+
+    def _status(self) -> dict[str, Any]:
+        end = time.monotonic() + LIMIT_S
+        while not (status := self.run.status()):
+            if time.monotonic() > end:
+                raise TimeoutError("the run does not answer")
+            self._pause()
+        return status
+
+    def _read(self) -> None:
+        self._log.read(time.monotonic())
+
+    def _pause(self) -> None:
+        """Between two looks: what has come out meanwhile is noted with its time."""
+        self._read()
+        time.sleep(_LOOK_S)
+
+    def _rest(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self._pause()
+
+    # ---- rounds
+
+    def series(self, kind: str, rounds: int, harm: Callable[[str], Round], *, round_s: float) -> Series:
+        """So many rounds on processes of one kind, in turn, and what the cameras brought meanwhile.
+
+        A round takes `round_s` or longer, for rates need some time.
+        """
+        units = sorted(unit for unit in self.run.units() if unit.partition(".")[0] == kind)
+        victims = [units[number % len(units)] for number in range(rounds)]
+        series, marks = Series(kind), [self._mark()]
+        begun = self.cpu[-1]
+        for victim in victims:
+            until = time.monotonic() + round_s
+            series.rounds.append(harm(victim))
+            self._rest(until - time.monotonic())
+            marks.append(self._mark())
+        series.processed = over(rates(marks, victims, "processed"), self.base.processed)
+        series.captured = over(rates(marks, victims, "captured"), self.base.captured)
+        series.load = load_of(begun, self.cpu[-1])
+        return series
+
+    def kill(self, unit: str) -> Round:
+        """SIGKILL, and wait until its successor has brought something through."""
+        before, files = self._status(), self._files()
+        epoch = self.epoch_of(unit)
+        struck_s = time.monotonic()
+        hit(before["units"][unit]["pid"], signal.SIGKILL)
+        back_s = self._until_back(unit, before)
+        return self._looked_at(Round(unit, back_s), before, epoch, files, struck_s)
+
+    def freeze(self, unit: str) -> Round:
+        """SIGSTOP: it has to be noticed, killed, and started again."""
+        before, files = self._status(), self._files()
+        epoch = self.epoch_of(unit)
+        pid, told = before["units"][unit]["pid"], len(self.run.lines("process_hangs"))
+        struck_s = time.monotonic()
+        hit(pid, signal.SIGSTOP)
+        self._until(lambda: self._pid(unit) != pid, f"the frozen {unit} is killed")
+        noticed_s = time.monotonic() - struck_s
+        back_s = self._until_back(unit, before)
+        lines = self.run.lines("process_hangs")[told:]
+        blamed = [line["unit"] for line in lines]
+        wrong = () if blamed == [unit] else (f"{unit} was frozen, and hanging was said of {blamed or 'nobody'}",)
+        return self._looked_at(Round(unit, back_s, noticed_s, faults=wrong), before, epoch, files, struck_s)
+
+    def freeze_supervisor(self) -> Round:
+        """SIGSTOP for longer than `hang_s`, and SIGCONT: nobody is to blame, and the work goes on meanwhile."""
+        before, hung, died = self._status(), self.run.lines("process_hangs"), self.run.lines("process_died")
+        size = self.run.subject.events.stat().st_size
+        hit(self.run.pid, signal.SIGSTOP)
+        try:
+            self._rest(self._hang_s + 2)
+            grown = self.run.subject.events.stat().st_size > size
+        finally:
+            hit(self.run.pid, signal.SIGCONT)
+        begun = time.monotonic()
+        self._until(lambda: bool(self.run.status()), "the thawed supervisor answers")
+        back_s = time.monotonic() - begun
+        self._rest(self._hang_s + 1)  # it must not blame anybody afterwards either
+        after = self._status()
+        faults = [] if grown else ["no event was delivered while the supervisor was frozen"]
+        if self.run.lines("process_hangs") != hung or self.run.lines("process_died") != died:
+            faults.append("the thawed supervisor blamed others")
+        if pids(before) != pids(after):
+            faults.append("processes were started again")
+        return Round(SUPERVISOR, back_s, faults=tuple(faults))
+
+    def kill_supervisor(self) -> Round:
+        """SIGKILL: all has to be gone in the time that is returned as `noticed_s`, and the next run begins at once."""
+        name = self.run.subject.name
+        self.ledger.read()
+        killed = time.monotonic()
+        self.run.kill()
+        self._until(lambda: not left_over(name), "nothing is left over", may_last=True)
+        noticed_s = time.monotonic() - killed
+        left = left_over(name)
+        self.ledger.read()
+        begun = time.monotonic()
+        self.run.start()
+        self.run.until_live()
+        faults = tuple(f"left over: {what}" for what in left)
+        return Round(SUPERVISOR, time.monotonic() - begun, noticed_s, faults=faults)
+
+    # ---- what is looked at
+
+    def epoch_of(self, unit: str) -> int:
+        """The newest epoch of a frame, of the camera of a capture process; -2 for other processes."""
+        kind, _, camera = unit.partition(".")
+        self._read()
+        return self._log.newest_epoch(camera) if kind == "capture" else -2
+
+    def _files(self) -> int:
+        return sockets(self.run.subject.name)
+
+    def _pid(self, unit: str) -> int:
+        return int(self._status()["units"][unit]["pid"])
+
+    def _until_back(self, unit: str, before: Mapping[str, Any]) -> float:
+        begun = time.monotonic()
+        self._until(lambda: is_back(unit, before, self._status()), f"{unit} is back")
+        return time.monotonic() - begun
+
+    def _looked_at(self, one: Round, before: Mapping[str, Any], epoch: int, files: int, struck_s: float) -> Round:
+        """With all that is wrong once a process is back, and how long frames were missing."""
+        faults = tuple(self._look(one.unit, before, epoch, files))
+        now_s = time.monotonic()
+        others = [camera for camera in before["cameras"] if one.unit != f"capture.{camera}"]
+        gaps = [longest_gap_s(self._log.frames[camera], struck_s, now_s) for camera in others]
+        return replace(one, silent_s=max(gaps, default=0.0), faults=(*one.faults, *faults))
+
+    def _look(self, unit: str, before: Mapping[str, Any], epoch: int, files: int) -> Iterator[str]:
+        name, camera = self.run.subject.name, unit.partition(".")[2]
+        if epoch >= -1 and not self._holds(lambda: self._log.newest_epoch(camera) > epoch):
+            yield f"{unit}: the epoch did not grow"
+        if not self._holds(lambda: is_whole(self._status())):
+            yield f"{unit}: not all is live again"
+        for other in lost(unit, before, self._status()):
+            yield f"{unit}: {other} was lost as well"
+        zombies = sample(self.run.pid, name).zombies
+        if zombies and not self._holds(lambda: not zombies & sample(self.run.pid, name).zombies):
+            yield f"{unit}: zombies {sorted(zombies)}"
+        if not self._holds(lambda: self._files() == files):
+            yield f"{unit}: {self._files()} socket files, {files} before"
+        if not self._holds(lambda: not orphans(name)):
+            yield f"{unit}: without an owner in /dev/shm: {orphans(name)}"
+        self.ledger.read()
+
+    def _holds(self, condition: Callable[[], bool]) -> bool:
+        end = time.monotonic() + LIMIT_S / 4
+        while not (held := condition()) and time.monotonic() < end:
+            self._pause()
+        return held
+
+    def _until(self, condition: Callable[[], bool], what: str, *, may_last: bool = False) -> None:
+        end = time.monotonic() + (LEFT_S if may_last else LIMIT_S)
+        while not condition():
+            if time.monotonic() > end:
+                if may_last:
+                    return
+                raise TimeoutError(f"{what}: not so within {LIMIT_S:g} s; {self.run.problems()[-3:]}")
+            self._pause()
+
+    def end(self) -> tuple[int, Delivered, list[str]]:
+        """Stop the run in order: its exit status, what was delivered, what is left."""
+        self.ledger.read()
+        status = self.run.stop()
+        return status, self.ledger.against(self.run.subject.events), left_over(self.run.subject.name)
+
+
+def causes(run: LiveRun) -> Counter[str]:
+    """How often its log says that a process of a kind died."""
+    return Counter(line["unit"].partition(".")[0] for line in run.lines("process_died"))
+
+
+@contextmanager
+def harmed_run(cameras: int = 8, *, hang_s: float = 4.0) -> Iterator[HarmedRun]:
+    """A run that is up, with so many live cameras; each frame that comes out of all stages is an event."""
+    with Farm(farm_cameras(cameras)) as farm, TemporaryDirectory(prefix="cgkills") as folder:
+        subject = write_subject(Path(folder), f"kills{os.getpid()}", farm.cameras, hang_s=hang_s, every_frame=True)
+        with LiveRun(subject) as run:
+            run.until_live()
+            yield HarmedRun(farm, run, hang_s=hang_s)

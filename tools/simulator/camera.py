@@ -1,0 +1,228 @@
+"""One camera: its listener, its media clock, its clients and its faults."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import deque
+from dataclasses import dataclass
+
+from tools.simulator.accounts import CameraCounts, FrameSent
+from tools.simulator.clip import Clip
+from tools.simulator.connection import Connection
+from tools.simulator.faults import Fault, FaultName
+from tools.simulator.listener import Listener
+from tools.simulator.settings import CameraSettings
+from tools.simulator.timeline import SECOND_NS, Due, Timeline
+from tools.simulator.viewer import Identity, Viewer
+
+_KEPT_FRAMES = 50_000
+"""Of the log of sent frames: half an hour at 25 fps."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """Another clip, that waits for its moment."""
+
+    fault: Fault
+    clip: Clip
+
+
+class Camera:
+    """Sends its clip to whoever asks, until it is closed. All of it runs in the thread of one event loop."""
+
+    def __init__(self, settings: CameraSettings, clip: Clip) -> None:
+        self.settings = settings
+        self.nonce = ""
+        self.faults: dict[FaultName, Fault] = {}
+        self.counts = CameraCounts()
+        self.sent: deque[FrameSent] = deque(maxlen=_KEPT_FRAMES)
+        self._own_clip = clip
+        self._listener = Listener(lambda: Connection(self), settings)
+        self._connections: set[Connection] = set()
+        self._viewers: set[Viewer] = set()
+        self._change: _Change | None = None
+        self._wall_ns = time.time_ns() - time.monotonic_ns()
+        self._timer: asyncio.TimerHandle | None = None
+        self._down = False
+        self._random: random.Random
+        self._timeline: Timeline
+        self._begin()
+
+    @property
+    def port(self) -> int:
+        return self._listener.port
+
+    @property
+    def clip(self) -> Clip:
+        """What it sends now."""
+        return self._timeline.clip
+
+    @property
+    def declared_fps(self) -> float:
+        """What the SDP says."""
+        fault = self.faults.get("fps")
+        return fault.number if fault else self.settings.declared_fps or float(self.clip.fps)
+
+    def open(self) -> None:
+        """Begin to listen and to run. Raises EnvironmentProblem where the port is taken."""
+        self._listener.open()
+        self._run()
+
+    def close(self) -> None:
+        """End all connections, and the camera."""
+        self._stop()
+        self._listener.close()
+        self._cut_all("rst")
+
+    def apply(self, fault: Fault, clip: Clip | None = None) -> None:
+        """Let a fault begin; ``clip`` is what a changed stream sends from then on."""
+        if fault.name in ("resize", "codec") and clip is not None:
+            self._change = _Change(fault, clip)
+        elif fault.name == "reboot":
+            self._reboot(fault.number)
+        elif fault.name in ("cut", "half_open", "hold", "jump") and not fault.waits:
+            self._strike(fault)
+        else:
+            self.faults[fault.name] = fault
+            self._listen_or_refuse()
+
+    def heal(self, name: FaultName) -> None:
+        """Let a fault end; what it did to connections stays done, and a reboot takes its time."""
+        self.faults.pop(name, None)
+        self._listen_or_refuse()
+        if name in ("resize", "codec"):
+            self._change = None
+            if self.clip is not self._own_clip:
+                self._timeline = self._timeline.followed_by(self._own_clip)
+                self._restart()
+
+    def connected(self, connection: Connection) -> None:
+        self._connections.add(connection)
+        self.counts.connections += 1
+
+    def disconnected(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+
+    def joined(self, viewer: Viewer) -> None:
+        """A client played: it gets pictures from the next keyframe on."""
+        if viewer not in self._viewers:
+            self._viewers.add(viewer)
+            self.counts.plays += 1
+
+    def left(self, viewer: Viewer) -> None:
+        self._viewers.discard(viewer)
+
+    def counted(self) -> CameraCounts:
+        """The counters as they stand."""
+        self.counts.open_connections = len(self._connections)
+        self.counts.clients = len(self._viewers)
+        return self.counts
+
+    def new_identity(self) -> Identity:
+        """Where the numbers of the next client begin: a function of the camera's seed and of how many came before."""
+        stamp = self._random.getrandbits(32)
+        if wrap := self.faults.get("wrap"):
+            stamp = (1 << 32) - round(wrap.number * 90_000)
+        return Identity(self._random.getrandbits(32), self._random.getrandbits(16), stamp)
+
+    def _begin(self) -> None:
+        """As when it is switched on: the clip and the media clock from their beginning, new random numbers."""
+        # A seed that anybody may know is the point here.
+        self._random = random.Random(f"{self.settings.seed}/{self.settings.name}/{self.counts.boots}")  # noqa: S311
+        self.nonce = f"{self._random.getrandbits(128):032x}"
+        # Cameras do not tick together, even where they were switched on together.
+        phase_ns = int(self._random.random() * SECOND_NS / self._own_clip.fps)
+        self._timeline = Timeline(self._own_clip, time.monotonic_ns() + phase_ns)
+        self._change = None
+        self.counts.boots += 1
+
+    def _run(self) -> None:
+        self._timer = asyncio.get_running_loop().call_at(self._timeline.due_ns / SECOND_NS, self._tick)
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _restart(self) -> None:
+        self._stop()
+        self._run()
+
+    def _tick(self) -> None:
+        """Send the picture that is due, to all."""
+        if self._changed_clip():
+            self._run()
+            return
+        due = self._timeline.take()
+        wall_ns = due.due_ns + self._wall_ns + self._clock_error_ns()
+        served = [viewer for viewer in tuple(self._viewers) if self._served(viewer, due, wall_ns)]
+        if served:
+            self._note(due, len(served))
+        self._run()
+
+    def _served(self, viewer: Viewer, due: Due, wall_ns: int) -> bool:
+        packets, octets = viewer.packets, viewer.octets
+        served = viewer.send(due, self.faults, wall_ns)
+        self.counts.packets += viewer.packets - packets
+        self.counts.octets += viewer.octets - octets
+        return served
+
+    def _note(self, due: Due, clients: int) -> None:
+        self.counts.frames += clients
+        wall_ns = due.caught_ns + self._wall_ns + self._clock_error_ns()
+        now_ns = time.monotonic_ns()
+        self.sent.append(FrameSent(due.place, due.frame.keyframe, due.caught_ns, now_ns, wall_ns, clients))
+
+    def _clock_error_ns(self) -> int:
+        fault = self.faults.get("clock")
+        return round((self.settings.clock_offset_s + (fault.number if fault else 0.0)) * SECOND_NS)
+
+    def _changed_clip(self) -> bool:
+        """Whether another clip goes on from here; its first picture may be due later."""
+        change = self._change
+        if change is None:
+            return False
+        most = max(((viewer.packets, viewer.frames) for viewer in self._viewers), default=(0, 0))
+        if change.fault.packets_left(*most):
+            return False
+        self._change = None
+        self._timeline = self._timeline.followed_by(change.clip)
+        return True
+
+    def _strike(self, fault: Fault) -> None:
+        """What happens once, to those who are there now."""
+        if fault.name == "cut":
+            self._cut_all(fault.value)
+        elif fault.name == "half_open":
+            for connection in tuple(self._connections):
+                connection.abandon()
+        elif fault.name == "hold":
+            for connection in tuple(self._connections):
+                connection.hold(fault.number)
+        else:
+            for viewer in self._viewers:
+                viewer.jump(fault.number)
+
+    def _cut_all(self, how: str) -> None:
+        for connection in tuple(self._connections):
+            connection.cut(how)
+
+    def _reboot(self, down_s: float) -> None:
+        self._stop()
+        self._down = True
+        self._listen_or_refuse()
+        self._cut_all("rst")
+        self._timer = asyncio.get_running_loop().call_later(down_s, self._boot)
+
+    def _boot(self) -> None:
+        self._down = False
+        self._begin()
+        self._listen_or_refuse()
+        self._run()
+
+    def _listen_or_refuse(self) -> None:
+        if self._down or "refuse" in self.faults:
+            self._listener.refuse()
+        else:
+            self._listener.accept()

@@ -1,0 +1,98 @@
+"""`camgraph farm`: cameras to try camgraph with, where there are none."""
+
+from __future__ import annotations
+
+import re
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import ValidationError
+
+from pipeline.errors import EnvironmentProblem, UserError
+from tools.simulator.clip import clip_path
+from tools.simulator.farm import Farm
+from tools.simulator.faults import KINDS, parse_fault
+from tools.simulator.settings import CameraSettings, ClipSettings
+
+_FAULTS = "\n".join(
+    ["\b", "Faults:"]
+    + [f"  {':'.join(filter(None, (name, kind.argument))):<31} {kind.about}" for name, kind in KINDS.items()]
+)
+
+
+@click.command(epilog=_FAULTS)
+@click.argument("clips", nargs=-1, metavar="[CLIP]...")
+@click.option("--cameras", type=click.IntRange(1, 256), help="How many; by default one for each clip.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8554,
+    show_default=True,
+    help="Of the first camera on 127.0.0.1; the others have those behind it. 0 is any free ones.",
+)
+@click.option("--codec", type=click.Choice(["h264", "h265"]), help="Encode to this; by default the clip as it is.")
+@click.option("--size", metavar="WIDTHxHEIGHT", help="Encode at this size.")
+@click.option("--fps", type=float, help="Encode at this rate; what moves keeps its speed.")
+@click.option("--gop", type=int, help="Frames from keyframe to keyframe, where it is encoded; by default one second.")
+@click.option("--b-frames", type=int, help="B-frames between two others, where it is encoded; by default none.")
+@click.option("--seconds", type=float, help="Only so much of the clip, from its beginning.")
+@click.option("--auth", type=click.Choice(["none", "basic", "digest"]), default="none", show_default=True)
+@click.option("--user", default="farm", show_default=True)
+@click.option("--password", default="farm", show_default=True)
+@click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    metavar="[CAMERA=]NAME[:ARG]@SECONDS[+DURATION]",
+    help="Something that goes wrong so long after the start; see below. Can be given many times.",
+)
+def farm(**options: Any) -> None:
+    """Serve CLIPs as RTSP cameras on this machine, again and again, until Ctrl-C; without one, a test picture.
+
+    The addresses are printed, one a line, when all can be opened. Only programs of this machine reach them.
+    """
+    schedule = [parse_fault(text) for text in options["faults"]]
+    with Farm(_cameras(options), schedule=schedule, say_faults=True) as running:
+        for camera in running.cameras:
+            click.echo(camera.url)
+        click.echo("serving until Ctrl-C", err=True)
+        try:
+            status = running.wait()
+        except KeyboardInterrupt:
+            return
+        raise EnvironmentProblem(f"farm: its process ended with status {status}; what it printed above says why")
+
+
+def _cameras(options: dict[str, Any]) -> list[CameraSettings]:
+    """The cameras that a command line asks for. Raises UserError for what no camera can be."""
+    paths: list[str | None] = [clip_path(Path(clip)) for clip in options["clips"]] or [None]
+    width, height = _sides(options["size"])
+    shared = {name: options[name] for name in ("codec", "fps", "gop", "b_frames", "seconds")}
+    account = {name: options[name] for name in ("auth", "user", "password")}
+    port = options["port"]
+    try:
+        return [
+            CameraSettings(
+                name=f"cam{number + 1}",
+                clip=ClipSettings(path=path, width=width, height=height, **shared),
+                port=port + number if port else 0,
+                seed=number,
+                **account,
+            )
+            for number, path in enumerate(islice(cycle(paths), options["cameras"] or len(paths)))
+        ]
+    except ValidationError as error:
+        first = error.errors()[0]
+        wanted = first["msg"].replace("Input should be", "must be")
+        raise UserError(f"camgraph farm: {'.'.join(map(str, first['loc']))}: {wanted}, got {first['input']}") from None
+
+
+def _sides(size: str | None) -> tuple[int | None, int | None]:
+    if size is None:
+        return None, None
+    sides = re.fullmatch(r"(\d+)x(\d+)", size)
+    if sides is None:
+        raise UserError(f"--size {size}: expected WIDTHxHEIGHT, such as 1280x720")
+    return int(sides[1]), int(sides[2])

@@ -1,0 +1,45 @@
+"""What a farm and its server process say to each other: lines of JSON over a pair of sockets.
+
+farm                                server
+  |------ Plan ----------------------->|   reads and encodes the clips, opens the ports
+  |<----- Reply (ports) ---------------|
+  |------ Order ---------------------->|   one at a time
+  |<----- Reply ----------------------|   when it is done
+  |------ end of file --------------->|   the server ends; so it does when the farm's process dies
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tools.simulator.accounts import CameraCounts, FrameSent
+from tools.simulator.faults import Fault, FaultName, ScheduledFault
+from tools.simulator.settings import CameraSettings, Frozen
+
+
+class Plan(Frozen):
+    """All that a server needs to begin."""
+
+    cameras: tuple[CameraSettings, ...]
+    schedule: tuple[ScheduledFault, ...] = ()
+    say_faults: bool = False
+
+
+class Order(Frozen):
+    """Something to do, or to tell, of one camera."""
+
+    do: Literal["fault", "heal", "count", "sent"]
+    camera: str
+    fault: Fault | None = None
+    names: tuple[FaultName, ...] = ()
+    newest: int = 0
+
+
+class Reply(Frozen):
+    """What became of a plan or an order. ``error`` is a message; ``exit_status`` tells whose mistake it was."""
+
+    error: str = ""
+    exit_status: int = 0
+    ports: tuple[int, ...] = ()
+    counts: CameraCounts | None = None
+    sent: tuple[FrameSent, ...] = ()
