@@ -129,9 +129,10 @@ def test_items_and_busy_time_do_not_fall_when_a_process_dies(tmp_path: Path) -> 
     killed: list[int] = []
 
     def look(supervisor: Supervisor) -> None:
-        stage = supervisor.status()["stages"].get("mid")
+        status = supervisor.status()
+        stage = status["stages"].get("mid")
         if stage:
-            seen.append((stage["items"], stage["busy"] * supervisor.status()["uptime_s"]))
+            seen.append((stage["items"], stage["busy"] * status["uptime_s"]))
             pid = by_name(supervisor)["mid.0"].pid
             if not killed and stage["items"] > 20 and pid:
                 killed.append(pid)
