@@ -246,6 +246,9 @@ class Stage(Generic[S]):
     adapts: ClassVar[tuple[str, ...]] = ()
     """Its settings that follow from what its readers want of it (`wants`), where nobody wrote them."""
 
+    adapts_to_all: ClassVar[tuple[str, ...]] = ()
+    """Those that follow only if all its readers want the same; else they stay as they are."""
+
     due_ns: int | None = None
     """The stream time (`Stamp.time_ns` of its cameras) at which `tick` is wanted, or None."""
 
@@ -287,7 +290,8 @@ class Stage(Generic[S]):
 
     @classmethod
     def wants(cls, settings: Any, base_folder: Path) -> Mapping[str, Any]:
-        """What it wants of the stage that it reads from: values for settings that are in that stage's `adapts`.
+        """What it wants of the stage that it reads from: values for settings that are in that stage's `adapts` or
+        `adapts_to_all`.
 
         Asked from the last stages of a graph to the source: the settings hold already what its own readers want of it.
         May look at files.

@@ -21,6 +21,7 @@ from pipeline.system.cores import usable_cores
 from stages.facts import Facts
 from stages.inference import onnxruntime_engine
 from stages.inference.batches import BatchRuns, Given, Row
+from stages.inference.candidate_selection import Selection
 from stages.inference.contracts import check_size
 from stages.inference.devices import device_of
 from stages.inference.engine import WrongOutput
@@ -68,6 +69,7 @@ class Infer(Stage[InferSettings]):
     thread_safe = True
     lighter = "a smaller picture, `max_fps` or a lighter model"
     adapts = ("format", "keypoints", "outputs")
+    adapts_to_all = ("candidates",)
 
     @classmethod
     def check(cls, settings: InferSettings, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
@@ -178,8 +180,11 @@ class Infer(Stage[InferSettings]):
             most=most,
             at_once=fastest.at_once,
             stated=s.stated,
+            selection=ready.selection,
             on_smaller=self._say_smaller,
         )
+        self._selection = ready.selection
+        self._told_full = False
         self._wrong_shapes = WrongShapes(self.context)
         size = first_size(self._contract, self._engine.signature, s)
         self._nothing = {name: row[:0] for name, row in self._warm_up(sizes, size).items()}
@@ -275,7 +280,28 @@ class Infer(Stage[InferSettings]):
         """One item's message. Raises BadItem where a value is not finite, WrongOutput where its rows differ."""
         outputs = rows[0] if len(rows) == 1 else self._runs.joined(rows) if rows else self._nothing
         check_numbers(outputs)
+        if self._selection and rows:
+            self._count_full(self._selection, item, outputs)
         return Tensor(item.stamp, self._placed(outputs), item.fit, item.frame_size, item.picture_size, item.owner)
+
+    def _count_full(self, selection: Selection, item: Tensor, outputs: Mapping[str, Array]) -> None:
+        """Count the pictures in which people may be missing, for more candidates score enough than are selected."""
+        asked = self.settings.candidates
+        assert asked is not None
+        full = selection.full(outputs[selection.output], asked.min_score)
+        if not full:
+            return
+        self.context.count("skipped.candidates", item.stamp.camera, full)
+        if not self._told_full:
+            self._told_full = True
+            self.context.log.warning(
+                "candidates_left_out",
+                camera=item.stamp.camera,
+                most=selection.most,
+                min_score=asked.min_score,
+                then="of more people than these are of, those that score least are missing; set a larger "
+                "`candidates: {most}` of this stage; such pictures are counted, and this is not told again",
+            )
 
     def _placed(self, outputs: Mapping[str, Array]) -> Mapping[str, Array]:
         """Large outputs where the next process reads them; small ones, and those that stay in this one, as they are."""

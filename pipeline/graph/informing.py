@@ -52,13 +52,18 @@ def informed(nodes: Mapping[str, Node], arrows: Sequence[Arrow], base_folder: Pa
 
 def _adapted(node: Node, nodes: Mapping[str, Node], arrows: Sequence[Arrow], base_folder: Path, report: Report) -> Node:
     """With what its readers, which know already what is wanted of them, want of it, where nobody wrote it."""
-    if node.stage is None or not node.stage.adapts:
+    if node.stage is None or not (node.stage.adapts or node.stage.adapts_to_all):
         return node
     written = {key: value for key, value in (node.entry.with_ or {}).items() if value != LEFT_OPEN}
     found: dict[str, Any] = {}
     wanting: dict[str, str] = {}
-    for reader in (nodes[arrow.reader] for arrow in arrows if arrow.sender == node.name and arrow.reader in nodes):
-        for key, value in _asked(reader, lambda stage, settings: stage.wants(settings, base_folder), report).items():
+    readers = [nodes[arrow.reader] for arrow in arrows if arrow.sender == node.name and arrow.reader in nodes]
+    wishes = [_asked(reader, lambda stage, settings: stage.wants(settings, base_folder), report) for reader in readers]
+    for key in set(node.stage.adapts_to_all) - set(written):
+        if wishes and all(key in wanted and wanted[key] == wishes[0][key] for wanted in wishes):
+            found[key] = wishes[0][key]
+    for reader, wanted in zip(readers, wishes, strict=True):
+        for key, value in wanted.items():
             if key not in node.stage.adapts or key in written:
                 continue
             if found.setdefault(key, value) != value:

@@ -18,6 +18,7 @@ import numpy as np
 
 from pipeline.errors import BadItem
 from pipeline.messages import Array
+from stages.inference.candidate_selection import Selection
 from stages.inference.contracts import NOTHING_STATED, mixed_output
 from stages.inference.engine import Engine, OutOfMemory, RunFailed, WrongOutput
 from stages.inference.feeds import NO_FEEDS, Feeds
@@ -27,7 +28,7 @@ from stages.vision.batching import runs_of
 from stages.vision.decoding.end2end import joined_rows, rows_by_image
 from stages.vision.foreign_text import shown
 from stages.vision.model_contract import Converter, InputContract
-from stages.vision.recognition import Stated
+from stages.vision.recognition import Port, Stated
 
 Row = dict[str, Array]
 """The model's outputs for one picture, each with a leading axis of 1."""
@@ -61,6 +62,15 @@ def _say_nothing(rows: int, why: str) -> None:
     """Where nobody wants to know."""
 
 
+def _given(port: Port, selection: Selection | None) -> Port:
+    """An output as the engine gives it."""
+    if selection is None or port.name != selection.output:
+        return port
+    shape = [*port.shape]
+    shape[selection.axis] = selection.most
+    return port._replace(shape=tuple(shape))
+
+
 class BatchRuns:
     """An engine for pictures of many items; several threads may use it at once.
 
@@ -68,7 +78,8 @@ class BatchRuns:
 
     ``sizes``: the only numbers of pictures that a run may have, ascending; empty for any up to ``most``. ``at_once``:
     no more threads than that run the model at the same time, None for all. ``stated``: what is said of the model beside
-    what it says itself. ``on_smaller``: called with the most pictures that a run has from now on, and why.
+    what it says itself. ``selection``: of the candidates that it speaks of, if it gives no others. ``on_smaller``:
+    called with the most pictures that a run has from now on, and why.
     """
 
     def __init__(
@@ -81,6 +92,7 @@ class BatchRuns:
         most: int,
         at_once: int | None = None,
         stated: Stated = NOTHING_STATED,
+        selection: Selection | None = None,
         on_smaller: Callable[[int, str], None] = _say_nothing,
     ) -> None:
         self._engine = engine
@@ -90,7 +102,7 @@ class BatchRuns:
         self._most = most
         self._on_smaller = on_smaller
         self._mixed = mixed_output(engine.signature, stated)
-        self._ports = {port.name: port for port in engine.signature.outputs}
+        self._ports = {port.name: _given(port, selection) for port in engine.signature.outputs}
         self._new_array = engine.new_array if isinstance(engine, TakesFromHost) else plain_array
         self._threads = threading.local()
         self._turns = threading.Semaphore(at_once) if at_once else nullcontext()

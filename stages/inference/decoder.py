@@ -25,8 +25,13 @@ from stages.vision.letterbox import boxes_to_frame, keypoints_to_frame
 from stages.vision.recognition import Reading, Signature, Stated, Unrecognised, recognise
 
 PERSON = "person"
+_USUAL_SCORE = 0.3
+_CANDIDATES_EACH = 10
+"""Candidates of a person that score enough: 8.5 to 9.7 in clips of crowds, with yolo11n-pose and yolov8n-pose."""
 Classes = tuple[str, ...] | Literal["all"] | None
 _MOST_SHOWN = 100
+_LEAST_PEOPLE = 100
+"""Candidates are there for so many, even if fewer are wanted: the best may all be of a few people."""
 _USUAL: Mapping[str, tuple[float, float]] = {"movenet_multipose": (0.2, 0.6)}
 """(min_score, iou) of formats that want others than most."""
 
@@ -73,6 +78,13 @@ class Decoder(BehindModel[D]):
         return Stated(settings.format, settings.keypoints, settings.class_names, settings.outputs)
 
     @classmethod
+    def wants(cls, settings: D, base_folder: Path) -> Mapping[str, Any]:
+        """It reads no more candidates of a picture than these, of models that leave overlaps to it."""
+        score = _USUAL_SCORE if settings.min_score is None else settings.min_score
+        most = _CANDIDATES_EACH * max(settings.max_people, _LEAST_PEOPLE)
+        return {**super().wants(settings, base_folder), "candidates": {"most": most, "min_score": score}}
+
+    @classmethod
     def check(cls, settings: D, base_folder: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:
         try:
             numbers_kept(settings.classes, settings.class_names)
@@ -106,7 +118,7 @@ class Decoder(BehindModel[D]):
     def _asked(self, known: D) -> Asked:
         """What to read, and which of it to keep."""
         names = known.class_names or (PERSON,)
-        min_score, iou = _USUAL.get(known.format or "", (0.3, 0.5))
+        min_score, iou = _USUAL.get(known.format or "", (_USUAL_SCORE, 0.5))
         return Asked(
             classes=len(names),
             kept=self._kept(names),

@@ -1,12 +1,13 @@
-"""Models for a GPU that take uint8 pictures: their preprocessing (layout, order, scale) is folded into a copy of them.
+"""Models for a GPU: a copy takes uint8 pictures, for layout, order and scale are in its graph, and gives less away.
 
     the model's file, its sha256 ──> is a copy in the cache, and whole? ──yes──> the copy's file
                                        │ no
                                        └> folded, opened once ──> its file in the cache, or else its bytes in memory
 
-    CACHE/folded/MODEL-INPUT-COPY.onnx     sha256 of the model's file, of what was folded, and of the copy itself
+    CACHE/folded/MODEL-WHAT-COPY.onnx      sha256 of the model's file, of what was folded, and of the copy itself
 
-A copy gets the bits that `Converter` gives the model, and its outputs are the model's own.
+A copy gets the bits that `Converter` gives the model, and its outputs are the model's own, or a selection of them
+(`candidate_selection`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from onnx import ModelProto
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.system.disk import write_whole
 from pipeline.system.paths import asset_folder
+from stages.inference.candidate_selection import CannotSelect, Selection, fold_selection
 from stages.inference.engine import Source
 from stages.inference.model_files import stored_bytes
 from stages.inference.onnxruntime_engine import look_into
@@ -43,6 +45,15 @@ class CannotFold(Exception):
 
 
 @dataclass(frozen=True)
+class Folds:
+    """What is folded into a model that wants ``contract`` for its pictures: ``pixels``, its preprocessing, or not."""
+
+    contract: InputContract
+    pixels: bool = True
+    selection: Selection | None = None
+
+
+@dataclass(frozen=True)
 class FoldedModel:
     """``kept``: where the copy is, for people."""
 
@@ -55,21 +66,30 @@ def folded_contract(contract: InputContract) -> InputContract:
     return replace(contract, layout="nhwc", dtype="uint8", order="rgb", scale=1.0)
 
 
-def folded_model(path: Path, sha256: str, contract: InputContract) -> FoldedModel:
-    """The copy of a model that wants this for its pictures, made or found. ``sha256``: of the model, verified.
+def why_no_pixels(contract: InputContract) -> str:
+    """Why the preprocessing of a model that wants this is not folded; "" if it can be."""
+    if contract.takes_pixels_as_they_are:
+        return "it takes uint8 RGB pictures as they are"
+    if not contract.dtype.startswith("float") and contract.scale != 1.0:
+        return f"its input is {contract.dtype}, and scaled pixels are cut to whole numbers in other ways on a GPU"
+    return ""
+
+
+def folded_model(path: Path, sha256: str, folds: Folds) -> FoldedModel:
+    """The copy of a model with this folded into it, made or found. ``sha256``: of the model, verified.
 
     Raises CannotFold, and UserError where it is no model.
     """
-    if why := _why_as_it_is(path, contract):
+    if why := _why_as_it_is(path):
         raise CannotFold(why)
     try:
         folder = asset_folder().parent / "folded"
     except (UserError, EnvironmentProblem) as error:  # nothing that a copy in memory needs
-        return FoldedModel(_folded(path, contract), f"in memory: {error}")
-    begin = f"{sha256[:_DIGITS]}-{_digest(repr((_FOLDING, contract)).encode())[:_DIGITS]}-"
+        return FoldedModel(_folded(path, folds), f"in memory: {error}")
+    begin = f"{sha256[:_DIGITS]}-{_digest(repr((_FOLDING, folds)).encode())[:_DIGITS]}-"
     if found := _kept(folder, begin):
         return FoldedModel(found, str(found))
-    copy = _folded(path, contract)
+    copy = _folded(path, folds)
     file = folder / f"{begin}{_digest(copy)}.onnx"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -79,11 +99,7 @@ def folded_model(path: Path, sha256: str, contract: InputContract) -> FoldedMode
     return FoldedModel(file, str(file))
 
 
-def _why_as_it_is(path: Path, contract: InputContract) -> str:
-    if contract.takes_pixels_as_they_are:
-        return "it takes uint8 RGB pictures as they are"
-    if not contract.dtype.startswith("float") and contract.scale != 1.0:
-        return f"its input is {contract.dtype}, and scaled pixels are cut to whole numbers in other ways on a GPU"
+def _why_as_it_is(path: Path) -> str:
     if why := why_not_analysed(path):
         return f"it is {why}"
     size = stored_bytes(path)
@@ -101,17 +117,24 @@ def _kept(folder: Path, begin: str) -> Path | None:
     return None
 
 
-def _folded(path: Path, contract: InputContract) -> bytes:
+def _folded(path: Path, folds: Folds) -> bytes:
     """The copy, which loads and has the model's outputs. Raises CannotFold."""
     model: ModelProto = onnx.load(str(path), format="protobuf")  # with its weights in other files, if it has such
-    fold_pixels(model.graph, contract, NOTHING_NORMALISED)
+    if folds.selection:
+        try:
+            fold_selection(model, folds.selection)
+        except CannotSelect as error:
+            raise CannotFold(f"its candidates cannot be selected: {error}") from None
+    if folds.pixels:
+        fold_pixels(model.graph, folds.contract, NOTHING_NORMALISED)
+    what = " and ".join(["its preprocessing"] * folds.pixels + ["a selection"] * bool(folds.selection))
     copy: bytes = model.SerializeToString()
     try:
         seen = look_into(copy)
     except UserError as error:
-        raise CannotFold(f"with its preprocessing in its graph it does not load: {error}") from None
+        raise CannotFold(f"with {what} in its graph it does not load: {error}") from None
     if _said(seen.outputs) != _said(signature_of_file(path).outputs):
-        raise CannotFold("with its preprocessing in its graph its outputs are others")
+        raise CannotFold(f"with {what} in its graph its outputs are others")
     return copy
 
 

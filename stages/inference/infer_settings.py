@@ -45,10 +45,19 @@ _OF_THIS_MACHINE = (
     "memory_mb",
     "options",
     "tune",
-    "fold_preprocessing",
+    "fold",
     "custom_ops",
     "sha256",
 )
+
+
+class Candidates(Settings):
+    """Which of a model's candidates are read."""
+
+    most: int = Field(1000, ge=1, description="Of each picture, the best by their scores")
+    min_score: float = Field(
+        0.3, ge=0, le=1, description="If more of them score so much, that is counted: `skipped.candidates`"
+    )
 
 
 class InferSettings(Settings):
@@ -85,10 +94,16 @@ class InferSettings(Settings):
     precision: Precision = Field(
         "f32", description="In which OpenVINO calculates; bf16 is faster on processors that have it, and less exact"
     )
-    fold_preprocessing: Literal["auto", "never"] = Field(
+    fold: Literal["auto", "never"] = Field(
         "auto",
-        description="auto: on `cuda`, layout, order and scale of the pictures are folded into a copy of the model, "
-        "which takes uint8, a quarter of the bytes of float32; never: the model runs as it is",
+        description="auto: on `cuda`, a copy of the model runs in whose graph layout, order and scale of the pictures "
+        "are, so that it takes uint8, a quarter of the bytes of float32, and the selection of `candidates`; never: the "
+        "model runs as it is",
+    )
+    candidates: Candidates | None = Field(
+        None,
+        description="How many candidates of a picture leave the GPU, the best first, if `fold` is auto and the model "
+        "is a YOLO on `cuda`; by default as the stages `decode` behind it say, and all if others read them, too",
     )
     max_rows: int = Field(
         32, ge=1, le=4096, description="At most so many pictures in one run of the model: frames may have many crops"

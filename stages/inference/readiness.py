@@ -19,11 +19,13 @@ from pipeline.stage import Context
 from pipeline.system.paths import asset_folder
 from stages.inference import onnxruntime_engine
 from stages.inference.automatic import choose_once
+from stages.inference.candidate_selection import CannotSelect, Selection, selection_of
+from stages.inference.contracts import reading_of
 from stages.inference.devices import device_of, on_device
 from stages.inference.engine import Engine, ProviderName, Source
 from stages.inference.feeds import Feeds
 from stages.inference.flops import work_of
-from stages.inference.folded_models import CannotFold, FoldedModel, folded_contract, folded_model
+from stages.inference.folded_models import CannotFold, FoldedModel, Folds, folded_contract, folded_model, why_no_pixels
 from stages.inference.infer_settings import InferSettings
 from stages.inference.model_files import find_libraries, find_model, sha256_of, unchanged, verify_model
 from stages.inference.model_inputs import black, first_size, inputs_of, reading_problems, signature_of
@@ -50,7 +52,8 @@ class ReadyModel:
     """``passed_over``: provider -> why it does not run the model; ``fastest``: how it is to be run.
 
     ``contract``: what the engine takes, ``contract_of_file``: what the model's file takes, whose preprocessing may be
-    folded. ``sizes``: pictures of one run, ascending; any number where there are none.
+    folded. ``sizes``: pictures of one run, ascending; any number where there are none. ``selection``: of the model's
+    candidates, where the engine gives no others.
     """
 
     engine: Engine
@@ -60,16 +63,17 @@ class ReadyModel:
     feeds: Feeds
     sizes: Sequence[int]
     fastest: Tuned
+    selection: Selection | None
 
 
 @dataclass(frozen=True)
 class _Opened:
-    """``by``: of a model in a file, by what it can be opened again; ``folded``: a copy of it with its preprocessing."""
+    """``by``: of a model in a file, by what it can be opened again; ``folds``: what the copy has that it runs."""
 
     engine: Engine
     passed_over: Mapping[str, str]
     by: tuple[Path, Asked] | None = None
-    folded: bool = False
+    folds: Folds | None = None
 
 
 def ready_model(settings: InferSettings, context: Context, memory: ModelMemory) -> ReadyModel:
@@ -90,14 +94,16 @@ def _ready(settings: InferSettings, context: Context, memory: ModelMemory) -> Re
     for _, text in reading_problems(signature, settings):
         raise UserError(f"stage {context.stage}: {text}")
     contract, feeds = inputs_of(signature, settings)
+    folds = opened.folds
     ready = ReadyModel(
         opened.engine,
         opened.passed_over,
-        folded_contract(contract) if opened.folded else contract,
+        folded_contract(contract) if folds and folds.pixels else contract,
         contract,
         feeds,
         (contract.batch,) if contract.batch else settings.batch_sizes or _usual_sizes(opened.engine, settings, context),
         Tuned(),
+        folds.selection if folds else None,
     )
     if opened.by is None or not settings.tune:
         return ready
@@ -147,52 +153,79 @@ def _open_file(settings: InferSettings, context: Context, memory: ModelMemory) -
     folding = _Folding(path, settings, context)
     engine, passed_over = open_model(path, asked, folding.made)
     memory.hold(asked.providers[len(passed_over)])
-    folded = engine.provider == onnxruntime_engine.PROVIDERS["cuda"] and folding.taken(engine)
-    return _Opened(engine, {**not_chosen, **passed_over}, (path, asked), folded)
+    folds = folding.taken(engine) if engine.provider == onnxruntime_engine.PROVIDERS["cuda"] else None
+    return _Opened(engine, {**not_chosen, **passed_over}, (path, asked), folds)
 
 
 class _Folding:
-    """Folds a model's preprocessing into a copy of it as soon as CUDA is to open it, and says whether that was done."""
+    """Makes the copy of a model that runs on CUDA as soon as that is to open it, and says what was folded into it."""
 
     def __init__(self, path: Path, settings: InferSettings, context: Context) -> None:
         self._path = path
         self._settings = settings
         self._context = context
-        self._copy: FoldedModel | None = None
+        self._made: tuple[Folds, FoldedModel] | None = None
 
     @property
     def made(self) -> Made:
         """For `open_model`. TensorRT moves no uint8 within its engines, and CPUs share the memory of the pictures."""
-        return {"cuda": self._source} if self._settings.fold_preprocessing == "auto" else AS_IT_IS
+        return {"cuda": self._source} if self._settings.fold == "auto" else AS_IT_IS
 
-    def taken(self, engine: Engine) -> bool:
-        """Whether this engine, which is on CUDA, runs the copy. What it says of itself is what the model says then."""
-        if self._copy is None:
-            return False
+    def taken(self, engine: Engine) -> Folds | None:
+        """What is in the copy that this engine, which is on CUDA, runs; None if it runs the model as it is.
+
+        What the engine says of itself is what the model says then.
+        """
+        if self._made is None:
+            return None
+        folds, copy = self._made
         engine.signature = self._signature()
-        self._say("preprocessing_folded", copy=self._copy.kept)
-        return True
+        if folds.pixels:
+            self._say("preprocessing_folded", copy=copy.kept)
+        if folds.selection:
+            self._say("candidates_folded", copy=copy.kept, most=folds.selection.most, of=folds.selection.anchors)
+        return folds
 
     def _source(self) -> Source:
         if why_no_cuda():
             return self._path  # it will not open, and nothing has to be made for it
         try:
-            self._copy = self._folded()
+            self._made = self._folded()
         except CannotFold as error:
             self._say("preprocessing_not_folded", why=str(error))
-            return self._path
-        return self._copy.source
+        return self._made[1].source if self._made else self._path
 
-    def _folded(self) -> FoldedModel:
+    def _folded(self) -> tuple[Folds, FoldedModel] | None:
         if self._settings.custom_ops:
             raise CannotFold("it has operators of its own (`custom_ops`)")
-        contract, _ = inputs_of(self._signature(), self._settings)
-        return folded_model(self._path, self._settings.sha256 or sha256_of(self._path), contract)
+        signature = self._signature()
+        contract, _ = inputs_of(signature, self._settings)
+        if why := why_no_pixels(contract):
+            self._say("preprocessing_not_folded", why=why)
+        folds = Folds(contract, not why, self._selection(signature))
+        sha256 = self._settings.sha256 or sha256_of(self._path)
+        if folds.selection:
+            try:
+                return folds, folded_model(self._path, sha256, folds)
+            except CannotFold as error:
+                self._say("candidates_not_folded", why=str(error))
+            folds = replace(folds, selection=None)
+        return (folds, folded_model(self._path, sha256, folds)) if folds.pixels else None
+
+    def _selection(self, signature: Signature) -> Selection | None:
+        if self._settings.candidates is None:
+            return None
+        try:
+            reading = reading_of(signature, self._settings.stated)
+            return selection_of(signature, reading, self._settings.candidates.most)
+        except CannotSelect as error:
+            self._say("candidates_not_folded", why=str(error))
+            return None
 
     def _signature(self) -> Signature:
         return signature_of(self._path, self._settings, self._context.base_folder)
 
-    def _say(self, event: str, **facts: str) -> None:
+    def _say(self, event: str, **facts: str | int) -> None:
         self._context.log.info(event, model=self._settings.shown_model, **facts)
 
 

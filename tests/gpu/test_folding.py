@@ -31,8 +31,11 @@ with capture_logs() as logs, opened(Infer, settings, folder=model.parent, batch_
     engine = stage._engine
     session = engine._session
     assert engine.signature == signature_of_file(model)
+    told = {"input": session.get_inputs()[0].type, "output": session.get_outputs()[0].shape[1:]}
+    told |= {"provider": engine.provider, "nodes": sorted(set(engine.placement.nodes[engine.provider]))}
+    told["counts"] = sum(count for (name, _), count in stage.context.counts.items() if name == "skipped.candidates")
 print()
-print(json.dumps({"input": session.get_inputs()[0].type, "provider": engine.provider, "logs": logs}))
+print(json.dumps({**told, "logs": logs}))
 """
 PIXELS = 64 * 64 * 3
 
@@ -55,7 +58,7 @@ def test_a_quarter_of_the_bytes_goes_to_the_device(cuda: Any, pose: Path) -> Non
     folded, copies = infer(cuda, pose)
     assert folded["input"] == "tensor(uint8)"
     assert copies == [PIXELS] * 6 + [2 * PIXELS] * 3
-    plain, of_floats = infer(cuda, pose, fold_preprocessing="never")
+    plain, of_floats = infer(cuda, pose, fold="never")
     assert plain["input"] == "tensor(float)"
     assert of_floats == [4 * size for size in copies]
 
@@ -89,6 +92,55 @@ def test_all_of_it_is_on_the_gpu_whatever_is_folded(
     done = cuda.run("-c", INFER, str(pose), json.dumps(told))
     assert done.status == 0, done.err
     assert json.loads(done.out.splitlines()[-1])["input"] == "tensor(uint8)"
+
+
+CANDIDATES = {"most": 20, "min_score": 0.3}
+ROWS, CELLS = 56, 84
+
+
+def heads(cuda: Any) -> list[int]:
+    """The bytes that came back from the device last, each batch's."""
+    return [call["bytes"] for call in cuda.calls() if call.get("way") == "to host" and call["pinned"]][-9:]
+
+
+def test_only_the_candidates_that_are_read_leave_the_device(cuda: Any, pose: Path) -> None:
+    stage, copies = infer(cuda, pose, candidates=CANDIDATES)
+    assert (stage["input"], stage["output"]) == ("tensor(uint8)", [ROWS, CANDIDATES["most"]])
+    assert copies == [PIXELS] * 6 + [2 * PIXELS] * 3
+    assert heads(cuda) == [4 * ROWS * 20] * 6 + [2 * 4 * ROWS * 20] * 3
+    assert {"TopK", "GatherElements"}.issubset(stage["nodes"])
+    assert not [kind for kind in stage["nodes"] if kind.startswith("Memcpy")]
+    [line] = said(stage, "candidates_folded")
+    assert (line["most"], line["of"]) == (20, CELLS)
+    assert [Path(line["copy"])] == list((cuda.folder / "cache" / "folded").iterdir())
+    assert said(stage, "model_opened")[0]["nodes"] == "CUDAExecutionProvider 100.0%"
+
+
+def test_a_selection_is_recorded_as_a_cuda_graph(cuda: Any, pose: Path) -> None:
+    graphs = {"options": {"cuda": {"enable_cuda_graph": True}}, "batch_sizes": [1, 2]}
+    told = {"providers": ["cuda"], "candidates": CANDIDATES, **graphs}
+    done = cuda.run("-c", INFER, str(pose), json.dumps(told))
+    assert done.status == 0, done.err
+    stage = json.loads(done.out.splitlines()[-1])
+    assert not said(stage, "runs_not_recorded")
+    assert said(stage, "candidates_folded")
+
+
+def test_pictures_with_more_candidates_are_counted(cuda: Any, pose: Path) -> None:
+    """Kernels that calculate nothing give scores of 0: with `min_score: 0` all candidates score enough."""
+    stage, _ = infer(cuda, pose, candidates={"most": 20, "min_score": 0})
+    assert stage["counts"] == 12
+    [line] = said(stage, "candidates_left_out")
+    assert line["log_level"] == "warning"
+    other, _ = infer(cuda, pose, candidates=CANDIDATES)
+    assert (other["counts"], said(other, "candidates_left_out")) == (0, [])
+
+
+def test_what_cannot_be_selected_is_said_and_the_pixels_are_folded(cuda: Any, pose: Path) -> None:
+    stage, _ = infer(cuda, pose, candidates={"most": 100})
+    [line] = said(stage, "candidates_not_folded")
+    assert line["why"] == "it has 84 candidates, no more than the 100 that are wanted"
+    assert (stage["input"], stage["output"]) == ("tensor(uint8)", [ROWS, CELLS])
 
 
 def test_a_model_that_takes_pixels_runs_as_it_is(cuda: Any, pose: Path) -> None:

@@ -103,6 +103,31 @@ def test_two_models_that_want_other_pictures(folder: Path) -> None:
     assert "`infer` wants align corner, and `second` centre" in said
 
 
+def candidates(folder: Path, **parts: str) -> tuple[int, float] | None:
+    found = settings(load(folder, "pose.onnx", **parts), "infer").candidates
+    return found and (found.most, found.min_score)
+
+
+def test_who_decodes_says_how_many_candidates_it_reads(folder: Path) -> None:
+    assert candidates(folder) == (1000, 0.3)
+    assert candidates(folder, decode=", with: {min_score: 0.1, max_people: 5}") == (1000, 0.1)
+    assert candidates(folder, decode=", with: {max_people: 250}") == (2500, 0.3)
+
+
+def test_all_candidates_are_there_for_whoever_says_nothing_of_them(folder: Path) -> None:
+    reads_all = "  raw: {use: sink_null, from: infer}\n"
+    assert candidates(folder, more=reads_all) is None
+    of_each = "  other: {{use: {use}, from: infer{rest}}}\n  end: {{use: sink_null, from: other}}\n"
+    assert candidates(folder, more=of_each.format(use="decode", rest="")) == (1000, 0.3)
+    assert candidates(folder, more=of_each.format(use="decode_yolo_pose", rest=", with: {min_score: 0.5}")) is None
+
+
+def test_how_many_candidates_somebody_wants_stays(folder: Path) -> None:
+    text = "pose.onnx, candidates: {most: 300}"
+    found = settings(load(folder, text), "infer").candidates
+    assert (found.most, found.min_score) == (300, 0.3)
+
+
 def test_a_model_that_nobody_knows(folder: Path) -> None:
     said = mistakes(folder, model="segment.onnx")
     assert "g.yaml:8:12: stages.people: " in said

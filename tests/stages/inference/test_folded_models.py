@@ -16,7 +16,7 @@ from pipeline.system.paths import asset_folder
 from stages.inference import folded_models
 from stages.inference.contracts import InputSettings, read_contract
 from stages.inference.engine import Source
-from stages.inference.folded_models import CannotFold, folded_contract, folded_model
+from stages.inference.folded_models import CannotFold, Folds, folded_contract, folded_model, why_no_pixels
 from stages.inference.model_files import sha256_of
 from stages.inference.onnxruntime_engine import open_with
 from stages.inference.signatures import signature_of_file
@@ -47,7 +47,7 @@ def contract_of(path: Path, **stated: Any) -> InputContract:
 
 
 def copied(path: Path, **stated: Any) -> folded_models.FoldedModel:
-    return folded_model(path, sha256_of(path), contract_of(path, **stated))
+    return folded_model(path, sha256_of(path), Folds(contract_of(path, **stated)))
 
 
 def outputs(model: Source, contract: InputContract, rows: int) -> dict[str, Any]:
@@ -83,7 +83,7 @@ MOVENET = asset_folder() / "movenet-multipose.onnx"
 def test_movenet_takes_pixels_already(test_data: Path) -> None:
     for path in (MOVENET, test_data / "models" / "multipose_heads.onnx"):
         if path.is_file():
-            assert refused(path) == "it takes uint8 RGB pictures as they are"
+            assert why_no_pixels(contract_of(path)) == "it takes uint8 RGB pictures as they are"
 
 
 @pytest.mark.parametrize("stated", [{}, {"order": "bgr", "scale": 1.0}, {"scale": 0.0170001}])
@@ -162,10 +162,9 @@ def refused(path: Path, **stated: Any) -> str:
 def test_what_cannot_be_folded_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = small(tmp_path / "floats.onnx")
     taken = replace(contract_of(path), layout="nhwc", dtype="uint8", scale=1.0)
-    with pytest.raises(CannotFold, match="it takes uint8 RGB pictures as they are"):
-        folded_model(path, sha256_of(path), taken)
-    numbers = small(tmp_path / "numbers.onnx", TensorProto.INT32)
-    assert refused(numbers, scale=0.5).startswith("its input is int32, and scaled pixels are cut to whole numbers")
+    assert why_no_pixels(taken) == "it takes uint8 RGB pictures as they are"
+    numbers = contract_of(small(tmp_path / "numbers.onnx", TensorProto.INT32), scale=0.5)
+    assert why_no_pixels(numbers).startswith("its input is int32, and scaled pixels are cut to whole numbers")
     monkeypatch.setattr(folded_models, "_MOST_BYTES", 10)
     assert refused(path) == f"it has {path.stat().st_size / 1e6:.0f} MB, expected at most 0 MB"
 

@@ -35,6 +35,8 @@ _ROUNDS = 5
 _NO_DEARER = 2.0
 """For pictures of few pixels, a few more nodes may cost more than their bytes save."""
 _TIMES_SLOWER = 5
+_CANDIDATES = {"most": 1000, "min_score": 0.3}
+"""As `decode` asks for them in a graph."""
 
 
 class Failed(Exception):
@@ -178,7 +180,7 @@ def rates(bench: Bench) -> str:
 
 
 def folding(bench: Bench) -> str:
-    """The stage itself, from pictures to outputs: with the preprocessing folded a frame costs less processor time."""
+    """The stage itself, from pictures to outputs: with pixels and selection folded a frame costs less of the CPU."""
     folded, as_it_is = bench.figures.setdefault("folded", {}), bench.figures.setdefault("as_it_is", {})
     with _infer(bench, "auto") as one, _infer(bench, "never") as other:
         for batch in (1, 8):
@@ -203,7 +205,7 @@ def _infer(bench: Bench, fold: str) -> AbstractContextManager[Stage[Any]]:
 
     settings = {
         "model": bench.task.model, "providers": ["cuda"], "options": {"cuda": {"device_id": bench.task.device}},
-        "fold_preprocessing": fold,
+        "fold": fold, "candidates": _CANDIDATES,
     }  # fmt: skip
     return opened(Infer, settings, folder=bench.folder, stage="infer", batch_max=8)
 
@@ -319,7 +321,7 @@ STEPS: Mapping[str, Step] = {
     "placement": Step("strict [cuda] takes all nodes", 120, placement),
     "people": Step("the same people on cuda and cpu", 180, people),
     "rates": Step("frames a second by batch and threads", 240, rates),
-    "folding": Step("less processor time a frame with the preprocessing in the graph", 180, folding),
+    "folding": Step("less processor time a frame with pixels and selection in the graph", 180, folding),
     "alternating": Step("batches of two sizes in turn, as fast as by themselves", 120, alternating),
     "files": Step("four files through one model, no frame lost", 180, files),
     "kill": Step("a killed process of the model comes back, no frame lost", 180, kill),
@@ -410,7 +412,8 @@ def _same_people(bench: Bench, model: str) -> str:
     from tools.models.frames import frames_of  # noqa: PLC0415
 
     found = Agreement()
-    on_gpu: dict[str, Any] = {"providers": ["cuda"], "options": {"cuda": {"device_id": bench.task.device}}}
+    options = {"cuda": {"device_id": bench.task.device}}
+    on_gpu: dict[str, Any] = {"providers": ["cuda"], "options": options, "candidates": _CANDIDATES}
     with Chain(Path(model)) as cpu, Chain(Path(model), **on_gpu) as gpu:
         for frame in frames_of([bench.task.clip], bench.task.frames):
             tensor = cpu.prepared(frame)
