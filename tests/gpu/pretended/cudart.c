@@ -17,6 +17,10 @@
        CUDA_PRETENDED_MEMORY     bytes of each (default 8 GiB)
        CUDA_PRETENDED_COPY_MS    of each copy between host and device (default 0)
        CUDA_PRETENDED_KERNEL_MS  of each kernel (default 0)
+       CUDA_PRETENDED_WORK_MS_PER_MB  kernels' time for each MB (10^6 bytes) that is copied to the device (default 0): a
+                            device that takes its time for each picture, whatever the batch
+       CUDA_PRETENDED_COPIES     `none`: nothing is copied between host and device. A GPU copies by itself, here the CPU does:
+                            for measurements of processor time. What comes back is zeros
        CUDA_PRETENDED_ERRORS     file, which may come and go: lines `CALL ERROR [DEVICE]`; the call `*` is all of them, and
                             stays: that device is lost to this process */
 
@@ -88,6 +92,11 @@ static double number(const char *name, double otherwise) {
 
 static int device_count(void) { return (int)number("CUDA_PRETENDED_GPUS", 1); }
 static size_t memory(void) { return (size_t)number("CUDA_PRETENDED_MEMORY", 8.0 * (1u << 30)); }
+
+static bool copies(void) {
+    const char *text = getenv("CUDA_PRETENDED_COPIES");
+    return !text || strcmp(text, "none");
+}
 
 static void sleep_until(double time) {
     double left = time - now();
@@ -376,6 +385,7 @@ int cudaHostAlloc(void **address, size_t bytes, unsigned flags) {
     OR_ERROR("cudaHostAlloc");
     *address = aligned_alloc(PAGE, (bytes + PAGE) & ~(PAGE - 1));
     note("cudaHostAlloc", "\"bytes\": %zu", bytes);
+    if (*address) memset(*address, 0, bytes);
     return failed(*address ? pin(pages(*address, bytes)) : OUT_OF_MEMORY);
 }
 
@@ -426,10 +436,12 @@ static int copy(const char *call, void *to, const void *from, size_t bytes, int 
     static const char *names[] = {"host to host", "to device", "to host", "on device", "by address"};
     note(call, "\"way\": \"%s\", \"bytes\": %zu, \"pinned\": %s, \"captured\": %s", names[kind], bytes,
          at_once ? "true" : "false", stream->capturing ? "true" : "false");
-    memmove(to, from, bytes);
+    if (!between || copies()) memmove(to, from, bytes);
     if (stream->capturing || !between) return OK;
     double *engine = kind == HOST_TO_DEVICE ? &device->copies_in_until : &device->copies_out_until;
     double done = work(stream, engine, number("CUDA_PRETENDED_COPY_MS", 0));
+    if (kind == HOST_TO_DEVICE)
+        work(stream, &device->kernels_until, (double)bytes / 1e6 * number("CUDA_PRETENDED_WORK_MS_PER_MB", 0));
     if (waits || !at_once) sleep_until(done);
     return OK;
 }
