@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from pipeline.monitoring.camera_states import MOST_DEPARTED
+from pipeline.stage import DROPPED
 
 
 class Incidents:
@@ -45,7 +46,7 @@ def totals(counts: Mapping[tuple[str, str], int], incidents: Incidents) -> dict[
     """Of all cameras of the run, also those that went. `counts`: (name, camera) -> count."""
     return {
         "frames": sum(n for (name, _), n in counts.items() if name == "frames"),
-        "drops": sum(n for (name, _), n in counts.items() if name.startswith("dropped.")),
+        "drops": sum(n for (name, _), n in counts.items() if name.startswith(DROPPED)),
         "events": incidents.began,
         "committed": incidents.committed,
     }

@@ -12,7 +12,7 @@ from pipeline.monitoring.recent import KEPT_S, Recent
 from pipeline.monitoring.reports import Beat
 from pipeline.plan import RunPlan, StagePlan, UnitPlan
 from pipeline.registry import find_stage
-from pipeline.stage import Stage
+from pipeline.stage import DROPPED, Stage
 from pipeline.system.cores import busy_s, usable_cores
 
 _MACHINE = "machine"
@@ -35,7 +35,7 @@ def sums_of(
     here = set(cameras)
     sums.update({f"{kind} {camera}": 0 for camera in here for kind in ("camera", "drops")})
     for (name, camera), n in counts.items():
-        if camera in here and (name == "frames" or name.startswith("dropped.")):
+        if camera in here and (name == "frames" or name.startswith(DROPPED)):
             sums[f"{'camera' if name == 'frames' else 'drops'} {camera}"] += n
     totals: dict[str, float] = dict(sums)
     for process in processes:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, EXIT_USER
+from pipeline.stage import DROPPED
 from pipeline.system.redaction import redact_urls
 
 _AS_INTENDED = frozenset({"queue_full", "reader_lost", "damaged"})
@@ -83,7 +84,7 @@ class Outcome:
         intended = _AS_INTENDED | (_WHERE_EDGES_DROP if edges_drop else frozenset())
         lost: dict[str, dict[str, int]] = {}
         for (name, camera), n in sorted(counts.items()):
-            reason = name.removeprefix("dropped.")
+            reason = name.removeprefix(DROPPED)
             if n and reason != name and reason not in intended:
                 lost.setdefault(reason, {})[camera] = n
         for reason, cameras in lost.items():

@@ -23,7 +23,7 @@ from pipeline.monitoring.recent import KEPT_S, Recent
 from pipeline.monitoring.reports import Beat, StageBeat
 from pipeline.plan import RunPlan, UnitPlan
 from pipeline.registry import find_stage
-from pipeline.stage import AWAY, Source
+from pipeline.stage import AWAY, DROPPED, SKIPPED, Source
 
 
 class Reporting(Protocol):
@@ -195,7 +195,7 @@ class Meter:
         known: CameraNow,
         blocked: _Blocked,
     ) -> dict[str, Any]:
-        drops = _by_reason("dropped.", camera, counts)
+        drops = _by_reason(DROPPED, camera, counts)
         state = self._state(camera, processes, known, blocked)
         fps = 0.0 if state["state"] in _NOT_RUNNING else self._rates.get(f"camera {camera}", 0.0)
         return {
@@ -208,7 +208,7 @@ class Meter:
             "through_s": self._through_s(camera),
             "drops": sum(drops.values()),
             "drops_by_reason": drops,
-            "skipped_by_reason": _by_reason("skipped.", camera, counts),
+            "skipped_by_reason": _by_reason(SKIPPED, camera, counts),
             "age_ms": self._age_ms(camera),
             "events": self._incidents.of(camera),
         }
@@ -376,8 +376,8 @@ def _drops(counts: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
     """Camera -> reason -> frames that a process has dropped."""
     drops: dict[str, dict[str, int]] = defaultdict(dict)
     for (name, camera), n in counts.items():
-        if name.startswith("dropped."):
-            drops[camera][name.removeprefix("dropped.")] = n
+        if name.startswith(DROPPED):
+            drops[camera][name.removeprefix(DROPPED)] = n
     return dict(drops)
 
 

@@ -23,6 +23,7 @@ from pipeline.monitoring.notices import CAMERA_TYPES
 from pipeline.monitoring.outcome import Outcome
 from pipeline.outbox.outbox_folder import outbox_held
 from pipeline.plan import RunPlan, run_to_wire
+from pipeline.stage import DROPPED
 from pipeline.system.confidential import forbid_dumps, holds_credentials
 from pipeline.system.disk import HAS_LOCKS
 from pipeline.system.logs import log_failed_threads, log_to_stderr
@@ -254,7 +255,7 @@ def _departed(status: Mapping[str, Any]) -> dict[str, Any] | None:
     here = {"", *status["cameras"]}
     left = [(name, n) for name, camera, n in status["counts"] if camera not in here]
     frames = sum(n for name, n in left if name == "frames")
-    drops = sum(n for name, n in left if name.startswith("dropped."))
+    drops = sum(n for name, n in left if name.startswith(DROPPED))
     actions = (Counter(actions) for camera, actions in status["actions"].items() if camera not in here)
     events = sum(actions, Counter[str]())
     return {"frames": frames, "drops": drops, "events": dict(events)} if frames or drops or events else None
