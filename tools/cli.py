@@ -39,7 +39,9 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "check": LazyCommand(".commands.graph_commands", "check", "Say all that is wrong with a graph, and what it needs."),
     "graph": LazyCommand(".commands.graph_commands", "graph", "Draw a graph: processes, queues and policies."),
     "schema": LazyCommand(".commands.graph_commands", "schema", "Print the JSON Schema of graph files."),
-    "stages": LazyCommand(".commands.stage_commands", "stages", "List the stages, or the settings of one."),
+    "stages": LazyCommand(
+        ".commands.stage_commands", "stages", "List the stages, the settings of one, or write a new one."
+    ),
     "status": LazyCommand(".commands.run_command", "status", "Show what a running graph is doing."),
     "stop": LazyCommand(".commands.run_command", "stop", "Stop a running graph in order."),
     "cameras": LazyCommand(

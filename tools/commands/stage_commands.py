@@ -1,4 +1,4 @@
-"""`camgraph stages`: what can stand behind `use`."""
+"""`camgraph stages`: the stages that a graph can use, their settings, and new ones."""
 
 from __future__ import annotations
 
@@ -16,19 +16,43 @@ from pipeline.graph.nodes import OUTBOX
 from pipeline.graph.schema_walk import described, schema_of
 from pipeline.registry import AnyStage, find_stage, stage_distribution, stage_names
 from pipeline.stage import Source, Stage
+from tools.commands.new_stage import new
 
 
-@click.command()
-@click.argument("name", required=False)
-def stages(name: str | None) -> None:
-    """List all installed stages, or describe the settings of the stage NAME."""
-    if name:
+class _StagesGroup(click.Group):
+    """`stages NAME` describes the stage of that name; no stage is called as one of the commands here."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return super().get_command(ctx, cmd_name) or _describing(cmd_name)
+
+
+@click.group(cls=_StagesGroup, invoke_without_command=True, subcommand_metavar="[NAME | new ...]")
+@click.pass_context
+def stages(ctx: click.Context) -> None:
+    """List all installed stages, describe the settings of the stage NAME, or write a new one.
+
+    `camgraph help write_a_stage` explains how to write a stage of your own.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo("\n".join(_list()))
+
+
+stages.add_command(new)
+
+
+def _describing(name: str) -> click.Command:
+    def describe() -> None:
         click.echo("\n".join(_description(name, find_stage(name))))
-        return
+
+    return click.Command(name, callback=describe, help=f"Describe the settings of the stage {name}.")
+
+
+def _list() -> Iterator[str]:
     rows = [_row(use) for use in stage_names() if use != OUTBOX]
     width = max(len(row[0]) for row in rows)
     for use, flow, package, about in rows:
-        click.echo(f"{use:<{width}}  {flow}  [{package}]\n{'':<{width}}  {about}")
+        yield f"{use:<{width}}  {flow}  [{package}]"
+        yield f"{'':<{width}}  {about}"
 
 
 def _row(use: str) -> tuple[str, str, str, str]:

@@ -1,0 +1,182 @@
+"""`camgraph stages new`: the package that it writes is sound, and its stage runs in a graph."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import tomllib
+import venv
+from contextlib import closing
+from importlib.metadata import distribution
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+from camgraph_test_stages.installing import entry_points_text, install
+from click.testing import CliRunner
+
+from tools.cli import main
+from tools.commands.new_stage import skeleton_of
+
+ROOT = Path(__file__).parents[3]
+KINDS = pytest.mark.parametrize("kind", ["stage", "sink"])
+
+
+def new(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(main, ["stages", "new", *arguments])
+    return done.exit_code, done.output
+
+
+@pytest.fixture
+def project(kind: str, tmp_path: Path) -> Path:
+    status, out = new("my_first", *(["--sink"] if kind == "sink" else []), "--into", str(tmp_path / "made"))
+    folder = tmp_path / "made" / "camgraph-my-first"
+    assert (status, out.splitlines()[0]) == (0, f"{folder}: a package with the {kind} `my_first`. Next:")
+    return folder
+
+
+def python(project: Path, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Python in the folder of the project, which knows nothing of the settings that hold for camgraph's own tests."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=project,
+        env={**env, "PYTHONDONTWRITEBYTECODE": "1", **environment},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+@KINDS
+def test_its_own_test_passes(project: Path, kind: str) -> None:
+    done = python(project, "-m", "pytest", "-p", "no:cacheprovider", "-W", "error")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {"stage": "1 passed", "sink": "2 passed"}[kind] in done.stdout
+
+
+@KINDS
+@pytest.mark.parametrize("check", [["check"], ["check", "--select", "E,F,I,UP,B,PL"], ["format", "--check"]])
+def test_ruff_has_nothing_to_say(project: Path, check: list[str]) -> None:
+    done = python(project, "-m", "ruff", *check, "--no-cache", ".")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@KINDS
+@pytest.mark.slow
+def test_strict_types_hold_where_camgraph_is_installed(project: Path, tmp_path: Path) -> None:
+    """A venv whose site-packages have camgraph as an installed package, not as code that is checked as well."""
+    venv.create(tmp_path / "venv", symlinks=True)
+    [site] = (tmp_path / "venv" / "lib").glob("python*/site-packages")
+    (site / "camgraph.pth").write_text("\n".join([str(ROOT), *(path for path in sys.path if "site-packages" in path)]))
+    there = tmp_path / "venv" / "bin" / "python"
+    done = python(project, "-m", "mypy", "--python-executable", there, "--cache-dir", tmp_path / "cache")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def getting_dark(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two seconds of 10 frames each, in daylight and at night."""
+    path = tmp_path_factory.mktemp("clip") / "evening.mp4"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=10)
+        stream.width, stream.height, stream.pix_fmt = 96, 64, "yuv420p"
+        for brightness in [210] * 10 + [25] * 10:
+            picture = np.full((64, 96, 3), brightness, np.uint8)
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="bgr24")))
+        container.mux(stream.encode())
+    return path
+
+
+def run_its_graph(project: Path, tmp_path: Path, replaced: dict[str, str]) -> str:
+    """Install the package, run the graph that it brings with real processes, and give the command's output."""
+    install(project, tmp_path / "site")
+    graph = project / "my_first.yaml"
+    text = graph.read_text()
+    for old, other in replaced.items():
+        assert old in text
+        text = text.replace(old, other)
+    graph.write_text(text)
+    environment = {"PYTHONPATH": str(tmp_path / "site"), "XDG_STATE_HOME": str(tmp_path / "state")}
+    done = python(project, "-m", "tools.cli", "run", graph, **environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("kind", ["stage"])
+def test_its_stage_runs_in_a_graph(project: Path, tmp_path: Path, getting_dark: Path) -> None:
+    run_its_graph(project, tmp_path, {"asset:vtest.avi": str(getting_dark), "below: 150": "below: 100"})
+    events = [json.loads(line) for line in (project / "events.jsonl").read_text().splitlines()]
+    assert [event["time_s"] for event in events] == [1 + n / 10 for n in range(10)]
+    assert all(abs(event["brightness"] - 25) < 3 for event in events)
+
+
+@pytest.mark.parametrize("kind", ["sink"])
+def test_its_sink_runs_in_a_graph(project: Path, tmp_path: Path, getting_dark: Path, two_people: Path) -> None:
+    run_its_graph(
+        project, tmp_path, {"asset:vtest.avi": str(getting_dark), "asset:movenet-multipose.onnx": str(two_people)}
+    )
+    with closing(sqlite3.connect(project / "events.db")) as file:
+        rows = [(camera, json.loads(body)) for camera, body in file.execute("SELECT camera, body FROM events")]
+    assert len(rows) == 2
+    assert all(camera == "front" and body["data"]["rule"]["id"] == "somebody" for camera, body in rows)
+
+
+def test_metadata_of_tests_is_that_of_pip() -> None:
+    """The packages above are not installed by pip, which takes long; this one is."""
+    described = tomllib.loads((ROOT / "tests" / "plugin" / "pyproject.toml").read_text())
+    written = distribution("camgraph-test-stages").read_text("entry_points.txt")
+    assert written
+    assert entry_points_text(described["project"]["entry-points"]).split() == written.split()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("My-Stage", "'My-Stage' cannot be the name of a stage: expected a small letter, .* such as `my_stage`"),
+        ("3d", "expected a small letter, .* such as `d`"),
+        ("class", "no word of Python's own$"),
+        ("x" * 41, "at most 40 characters"),
+        ("../evil", "such as `evil`"),
+        ("", "'' cannot be the name of a stage"),
+        ("new", "`new` cannot be the name of a stage: it means something else to camgraph"),
+        ("events", "`events` cannot be the name of a stage"),
+        ("track", "there is a stage `track` already, of camgraph: choose another name"),
+        ("double", "there is a stage `double` already, of camgraph-test-stages"),
+    ],
+)
+def test_a_name_that_no_stage_can_have(name: str, expected: str, tmp_path: Path) -> None:
+
+    status, out = new(name, "--into", str(tmp_path))
+    assert status == 2
+    assert re.search(expected, out.strip())
+    assert list(tmp_path.iterdir()) == []
+
+
+@KINDS
+def test_what_is_there_stays(project: Path, tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
+    status, out = new("my_first", "--into", str(project.parent))
+    assert (status, "is there already: remove it, choose another name, or another folder with --into" in out) == (
+        2,
+        True,
+    )
+    assert {path: path.read_bytes() for path in project.rglob("*") if path.is_file()} == before
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    status, out = new("my_first", "--into", str(tmp_path / "file"))
+    assert (status, "cannot be written: Not a directory" in out) == (3, True)
+
+
+def test_nothing_is_left_to_fill_in() -> None:
+    for sink in (False, True):
+        for path, text in skeleton_of("my_first", sink=sink).items():
+            assert "$" not in path + text
