@@ -21,7 +21,7 @@
             for frame in items:
                 yield Frame.of_bgr(frame.stamp, cv2.GaussianBlur(frame.bgr(), (side, side), 0))
 
-docs/write_a_stage.md and docs/write_a_sink.md build a whole package step by step; this page is the contract.
+`camgraph help write_a_stage` and `write_a_sink` build whole packages step by step; this file is the contract.
 
 The runtime calls, in this order and from one thread: `open` once, then `process` with 1 to `batch.max` items
 (each camera's in order; items of several cameras may be mixed), `tick` when `due_ns` is reached, `finish` after a
@@ -155,7 +155,7 @@ class Context(Protocol):
         """
 
     def count(self, name: str, camera: str, n: int = 1) -> None:
-        """Add to a counter of a camera ("" for none); status and metrics show it by its name.
+        """Add to a counter of a camera ("" for none); `camgraph status --json` shows it in `counts`.
 
         Two beginnings have a meaning: `DROPPED` for an item that was lost, which makes the run end with status 1, and
         `SKIPPED` for one that was left out on purpose. Any other name is the stage's own (`read`, `written`). The

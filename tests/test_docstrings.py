@@ -48,7 +48,7 @@ def examples() -> Iterator[Any]:
 def run(block: str, tmp_path: Path) -> dict[str, Any]:
     """What the example defines, after its tests have passed."""
     defined: dict[str, Any] = {"__name__": "example"}
-    exec(block, defined)
+    exec(compile(block, "example", "exec", dont_inherit=True), defined)
     for test in [value for name, value in defined.items() if name.startswith("test_")]:
         test(**dict.fromkeys(inspect.signature(test).parameters, tmp_path))
     return defined

@@ -70,6 +70,25 @@ def camgraph(tmp_path: Path) -> Camgraph:
     return run
 
 
+@pytest.fixture
+def python() -> Camgraph:
+    """Runs Python in a folder, as one who works there would: nothing that holds for our own tests holds for it."""
+
+    def run(folder: Path, *arguments: object, **environment: str) -> Ran:
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
+        return subprocess.run(
+            [sys.executable, *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            timeout=240,
+            check=False,
+            env={**kept, "PYTHONDONTWRITEBYTECODE": "1", **environment},
+        )
+
+    return run
+
+
 def _pulled(name: str) -> Path:
     path = asset_path(name)
     if not path.is_file():

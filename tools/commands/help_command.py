@@ -12,7 +12,19 @@ from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.system.spelling import did_you_mean
 from tools.commands.configs import config_path
 
-FOR_USERS = ("graph", "rules", "models", "gpu", "cameras", "files", "operations", "no_events", "farm")
+FOR_USERS = (
+    "graph",
+    "rules",
+    "models",
+    "gpu",
+    "cameras",
+    "files",
+    "operations",
+    "no_events",
+    "farm",
+    "write_a_stage",
+    "write_a_sink",
+)
 """The pages that explain how to use camgraph, in the order in which one reads them; the others are evidence."""
 
 

@@ -226,7 +226,7 @@ The $kind `$name` for camgraph.
     camgraph stages $name                 # its settings
     camgraph run $name.yaml               # a graph that uses it
 
-`camgraph help write_a_$kind` explains all that a $kind can do.
+`camgraph help $page` explains all that a $kind can do.
 """
 
 
@@ -237,7 +237,7 @@ def _package(kind: str, code: str, test: str, graph: str) -> Mapping[str, str]:
         "$package/$name.py": code,
         "tests/test_$name.py": test,
         "$name.yaml": graph,
-        "README.md": _README.replace("$kind", kind),
+        "README.md": _README.replace("$kind", kind).replace("$page", f"write_a_{kind}"),
         ".gitignore": _IGNORED,
     }
 

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import sqlite3
-import subprocess
 import sys
 import tomllib
 import venv
-from contextlib import closing
 from importlib.metadata import distribution
 from pathlib import Path
+from typing import Any
 
-import av
-import numpy as np
 import pytest
-from camgraph_test_stages.installing import entry_points_text, install
+from camgraph_test_stages.installing import entry_points_text
 from click.testing import CliRunner
 
 from tools.cli import main
@@ -40,22 +34,8 @@ def project(kind: str, tmp_path: Path) -> Path:
     return folder
 
 
-def python(project: Path, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Python in the folder of the project, which knows nothing of the settings that hold for camgraph's own tests."""
-    env = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
-    return subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        cwd=project,
-        env={**env, "PYTHONDONTWRITEBYTECODE": "1", **environment},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-
-
 @KINDS
-def test_its_own_test_passes(project: Path, kind: str) -> None:
+def test_its_own_test_passes(project: Path, kind: str, python: Any) -> None:
     done = python(project, "-m", "pytest", "-p", "no:cacheprovider", "-W", "error")
     assert done.returncode == 0, done.stdout + done.stderr
     assert {"stage": "1 passed", "sink": "2 passed"}[kind] in done.stdout
@@ -63,14 +43,14 @@ def test_its_own_test_passes(project: Path, kind: str) -> None:
 
 @KINDS
 @pytest.mark.parametrize("check", [["check"], ["check", "--select", "E,F,I,UP,B,PL"], ["format", "--check"]])
-def test_ruff_has_nothing_to_say(project: Path, check: list[str]) -> None:
+def test_ruff_has_nothing_to_say(project: Path, check: list[str], python: Any) -> None:
     done = python(project, "-m", "ruff", *check, "--no-cache", ".")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @KINDS
 @pytest.mark.slow
-def test_strict_types_hold_where_camgraph_is_installed(project: Path, tmp_path: Path) -> None:
+def test_strict_types_hold_where_camgraph_is_installed(project: Path, tmp_path: Path, python: Any) -> None:
     """A venv whose site-packages have camgraph as an installed package, not as code that is checked as well."""
     venv.create(tmp_path / "venv", symlinks=True)
     [site] = (tmp_path / "venv" / "lib").glob("python*/site-packages")
@@ -78,54 +58,6 @@ def test_strict_types_hold_where_camgraph_is_installed(project: Path, tmp_path: 
     there = tmp_path / "venv" / "bin" / "python"
     done = python(project, "-m", "mypy", "--python-executable", there, "--cache-dir", tmp_path / "cache")
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.fixture(scope="module")
-def getting_dark(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two seconds of 10 frames each, in daylight and at night."""
-    path = tmp_path_factory.mktemp("clip") / "evening.mp4"
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream("libx264", rate=10)
-        stream.width, stream.height, stream.pix_fmt = 96, 64, "yuv420p"
-        for brightness in [210] * 10 + [25] * 10:
-            picture = np.full((64, 96, 3), brightness, np.uint8)
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="bgr24")))
-        container.mux(stream.encode())
-    return path
-
-
-def run_its_graph(project: Path, tmp_path: Path, replaced: dict[str, str]) -> str:
-    """Install the package, run the graph that it brings with real processes, and give the command's output."""
-    install(project, tmp_path / "site")
-    graph = project / "my_first.yaml"
-    text = graph.read_text()
-    for old, other in replaced.items():
-        assert old in text
-        text = text.replace(old, other)
-    graph.write_text(text)
-    environment = {"PYTHONPATH": str(tmp_path / "site"), "XDG_STATE_HOME": str(tmp_path / "state")}
-    done = python(project, "-m", "tools.cli", "run", graph, **environment)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
-
-
-@pytest.mark.parametrize("kind", ["stage"])
-def test_its_stage_runs_in_a_graph(project: Path, tmp_path: Path, getting_dark: Path) -> None:
-    run_its_graph(project, tmp_path, {"asset:vtest.avi": str(getting_dark), "below: 150": "below: 100"})
-    events = [json.loads(line) for line in (project / "events.jsonl").read_text().splitlines()]
-    assert [event["time_s"] for event in events] == [1 + n / 10 for n in range(10)]
-    assert all(abs(event["brightness"] - 25) < 3 for event in events)
-
-
-@pytest.mark.parametrize("kind", ["sink"])
-def test_its_sink_runs_in_a_graph(project: Path, tmp_path: Path, getting_dark: Path, two_people: Path) -> None:
-    run_its_graph(
-        project, tmp_path, {"asset:vtest.avi": str(getting_dark), "asset:movenet-multipose.onnx": str(two_people)}
-    )
-    with closing(sqlite3.connect(project / "events.db")) as file:
-        rows = [(camera, json.loads(body)) for camera, body in file.execute("SELECT camera, body FROM events")]
-    assert len(rows) == 2
-    assert all(camera == "front" and body["data"]["rule"]["id"] == "somebody" for camera, body in rows)
 
 
 def test_metadata_of_tests_is_that_of_pip() -> None:
