@@ -1,1 +1,9 @@
-"""ONNX Runtime: models, sessions and providers."""
+"""What the stage `infer` and those behind a model are made of. Each row imports only from rows below it:
+
+    (modules of this folder)    what the stages share: batches, settings, outputs, decoding
+    selection                   which engine runs a model here, and how
+    engines                     ONNX Runtime, OpenVINO, KServe
+    model                       model files, without running them
+
+Start with `stages/infer.py`, then `readiness.py`.
+"""

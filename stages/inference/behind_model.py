@@ -17,9 +17,9 @@ from pydantic import Field
 from pipeline.errors import SettingError, UserError
 from pipeline.stage import Settings, Stage, Upstream
 from stages.inference.contracts import reading_of
-from stages.inference.model_files import find_libraries, find_model
-from stages.inference.served_models import signature_of_served
-from stages.inference.server_settings import ServerSettings
+from stages.inference.engines.served_models import signature_of_served
+from stages.inference.engines.server_settings import ServerSettings
+from stages.inference.model.model_files import find_libraries, find_model
 from stages.inference.signatures import read_signature, signature_of_file, signature_of_item
 from stages.messages import Tensor
 from stages.vision.foreign_text import shown

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto
 
-from stages.inference.node_writer import NodeWriter, graphs_in, rename_reads
+from stages.inference.model.node_writer import NodeWriter, graphs_in, rename_reads
 from stages.vision.recognition import Format, Reading, Signature
 
 LEAST_OPSET = 11

@@ -12,13 +12,13 @@ from pipeline.stage import Settings
 from pipeline.system.paths import ASSET_PREFIX
 from stages.facts import Facts, ModelFact
 from stages.inference.contracts import InputSettings
-from stages.inference.devices import device_problems
-from stages.inference.engine import ProviderName
+from stages.inference.engines.devices import device_problems
+from stages.inference.engines.engine import ProviderName
+from stages.inference.engines.openvino_engine import Precision
+from stages.inference.engines.options import Device, ProviderOptions
+from stages.inference.engines.served_models import MISSING, is_installed
+from stages.inference.engines.server_settings import ServerSettings
 from stages.inference.feeds import Feed
-from stages.inference.openvino_engine import Precision
-from stages.inference.options import Device, ProviderOptions
-from stages.inference.served_models import MISSING, is_installed
-from stages.inference.server_settings import ServerSettings
 from stages.vision.recognition import Format, Stated
 
 Wanted = Literal["auto"] | ProviderName

@@ -12,11 +12,11 @@ from pipeline.errors import UserError
 from pipeline.messages import Array
 from stages.inference.contracts import read_contract, reading_of
 from stages.inference.feeds import Feeds, read_feeds
-from stages.inference.flops import largest_value
 from stages.inference.infer_settings import InferSettings
-from stages.inference.model_files import find_libraries
-from stages.inference.model_memory import most_of
-from stages.inference.model_safety import checked_model
+from stages.inference.model.flops import largest_value
+from stages.inference.model.model_files import find_libraries
+from stages.inference.model.model_memory import most_of
+from stages.inference.model.model_safety import checked_model
 from stages.inference.signatures import read_signature, signature_of_file
 from stages.vision.foreign_text import shown
 from stages.vision.model_contract import InputContract, stated_size

@@ -14,7 +14,7 @@ import numpy as np
 from pipeline.errors import BadItem
 from pipeline.messages import Array
 from pipeline.stage import Context
-from stages.inference.engine import WrongOutput
+from stages.inference.engines.engine import WrongOutput
 from stages.vision.foreign_text import shown
 from stages.vision.recognition import Port
 

@@ -17,28 +17,28 @@ from pipeline.errors import UserError
 from pipeline.messages import Array
 from pipeline.stage import Context
 from pipeline.system.paths import asset_folder
-from stages.inference import onnxruntime_engine
-from stages.inference.automatic import choose_once
 from stages.inference.candidate_selection import CannotSelect, Selection, selection_of
 from stages.inference.contracts import reading_of
-from stages.inference.devices import device_of, on_device
-from stages.inference.engine import Engine, ProviderName, Source
+from stages.inference.engines import onnxruntime_engine
+from stages.inference.engines.devices import device_of, on_device
+from stages.inference.engines.engine import Engine, ProviderName, Source
+from stages.inference.engines.nvidia import why_no_cuda
+from stages.inference.engines.options import with_caches
+from stages.inference.engines.served_models import open_served
 from stages.inference.feeds import Feeds
-from stages.inference.flops import work_of
 from stages.inference.folded_models import CannotFold, FoldedModel, Folds, folded_contract, folded_model, why_no_pixels
 from stages.inference.infer_settings import InferSettings
-from stages.inference.model_files import find_libraries, find_model, sha256_of, unchanged, verify_model
+from stages.inference.model.flops import work_of
+from stages.inference.model.model_files import find_libraries, find_model, sha256_of, unchanged, verify_model
+from stages.inference.model.model_memory import ModelMemory
+from stages.inference.model.model_safety import checked_model
 from stages.inference.model_inputs import black, first_size, inputs_of, reading_problems, signature_of
-from stages.inference.model_memory import ModelMemory
-from stages.inference.model_safety import checked_model
-from stages.inference.nvidia import why_no_cuda
-from stages.inference.opening import AS_IT_IS, Asked, Made, open_model
-from stages.inference.options import with_caches
-from stages.inference.placed_work import work_shares
 from stages.inference.sample import sample
-from stages.inference.served_models import open_served
-from stages.inference.tuner import Task, tuned
-from stages.inference.tuning import Tuned, rows_worth_trying
+from stages.inference.selection.automatic import choose_once
+from stages.inference.selection.opening import AS_IT_IS, Asked, Made, open_model
+from stages.inference.selection.placed_work import work_shares
+from stages.inference.selection.tuner import Task, tuned
+from stages.inference.selection.tuning import Tuned, rows_worth_trying
 from stages.vision.batching import buckets
 from stages.vision.model_contract import InputContract
 from stages.vision.recognition import Signature

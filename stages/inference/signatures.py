@@ -8,8 +8,8 @@ from pathlib import Path
 from onnx import ModelProto, TensorProto, ValueInfoProto
 
 from pipeline.errors import UserError
-from stages.inference.model_safety import checked_model, too_large_to_analyse
-from stages.inference.onnxruntime_engine import look_into
+from stages.inference.engines.onnxruntime_engine import look_into
+from stages.inference.model.model_safety import checked_model, too_large_to_analyse
 from stages.messages import Tensor
 from stages.vision.foreign_text import shown
 from stages.vision.recognition import MIXING, Port, Reading, Signature, Stated, Unrecognised, recognise

@@ -145,7 +145,7 @@ def test_what_cannot_be_selected_is_said_and_the_pixels_are_folded(cuda: Any, po
 
 def test_a_model_that_takes_pixels_runs_as_it_is(cuda: Any, pose: Path) -> None:
     from stages.inference.contracts import InputSettings, read_contract
-    from stages.inference.pixel_folding import NOTHING_NORMALISED, fold_pixels
+    from stages.inference.model.pixel_folding import NOTHING_NORMALISED, fold_pixels
     from stages.inference.signatures import signature_of_file
 
     model = onnx.load(pose)

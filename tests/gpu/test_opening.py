@@ -11,13 +11,13 @@ from typing import Any
 import onnxruntime as ort
 import pytest
 
-from stages.inference.options import CudaOptions, ProviderOptions, TensorrtOptions
+from stages.inference.engines.options import CudaOptions, ProviderOptions, TensorrtOptions
 
 OPEN = """
 import sys
 from pathlib import Path
 import numpy as np
-from stages.inference.opening import Asked, NoProvider, open_model
+from stages.inference.selection.opening import Asked, NoProvider, open_model
 
 try:
     engine, passed_over = open_model(Path(sys.argv[1]), Asked(tuple(sys.argv[2].split(","))))

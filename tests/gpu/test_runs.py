@@ -12,7 +12,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 import numpy as np
-from stages.inference.opening import Asked, open_model
+from stages.inference.selection.opening import Asked, open_model
 
 model, device = Path(sys.argv[1]), sys.argv[2]
 
@@ -66,7 +66,7 @@ def test_memory_that_cannot_be_locked_fails_no_kernel(cuda: Any, convolution: Pa
 
 def test_too_little_memory_says_so_and_how_much_was_wanted(cuda: Any, convolution: Path) -> None:
     program = """
-from stages.inference.engine import OutOfMemory
+from stages.inference.engines.engine import OutOfMemory
 engine = opened()
 try:
     engine.run(batch(engine, 200))
@@ -82,7 +82,7 @@ print(engine.run(batch(engine, 2))["out"].shape)
 
 def test_a_limit_that_is_set_is_named_first(cuda: Any, convolution: Path) -> None:
     program = """
-from stages.inference.engine import OutOfMemory
+from stages.inference.engines.engine import OutOfMemory
 engine = opened(gpu_mem_limit="2000000")
 try:
     engine.run(batch(engine, 400))
@@ -113,7 +113,7 @@ for _ in range(2):
 @pytest.mark.parametrize("call", ["cudaLaunchKernel", "cudaMemcpyAsync", "cudaStreamSynchronize"])
 def test_an_error_that_passes_fails_its_batch_alone(cuda: Any, convolution: Path, call: str) -> None:
     program = f"""
-from stages.inference.engine import RunFailed
+from stages.inference.engines.engine import RunFailed
 engine = opened()
 engine.run(batch(engine))
 Path("errors").write_text("{call} 700")

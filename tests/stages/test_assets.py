@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.errors import UserError
 from stages.assets import CLIPS, MODELS
-from stages.inference.model_files import find_model
+from stages.inference.model.model_files import find_model
 from stages.reading.inspection import what_is_wrong
 from tools.assets.catalogue import CATALOGUE
 

@@ -19,8 +19,8 @@ from pipeline.messages import Array
 from pipeline.stage import Upstream
 from pipeline.testing import HandContext, feed, opened, stamp
 from stages.infer import Infer, InferSettings
-from stages.inference import openvino_engine
-from stages.inference.opening import Asked, open_model
+from stages.inference.engines import openvino_engine
+from stages.inference.selection.opening import Asked, open_model
 from stages.messages import Tensor
 
 NCHW = ["n", 3, "h", "w"]

@@ -30,7 +30,7 @@ stages:
 
 
 @pytest.mark.parametrize(
-    "package", ["pipeline.errors", "stages.inference.engine", "tools.cli", "tools.benchmarks.peers"]
+    "package", ["pipeline.errors", "stages.inference.engines.engine", "tools.cli", "tools.benchmarks.peers"]
 )
 def test_every_package_of_ours_turns_it_off(package: str) -> None:
     script = f"import {package}, os; print(os.environ['ORT_DISABLE_TELEMETRY'])"

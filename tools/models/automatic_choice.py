@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from stages.inference.automatic import BEST_FIRST, Choice, candidates_here, choose
-from stages.inference.engine import ProviderName
+from stages.inference.engines.engine import ProviderName
 from stages.inference.infer_settings import InferSettings
 from stages.inference.model_inputs import first_size, inputs_of
-from stages.inference.opening import Asked
 from stages.inference.sample import sample
+from stages.inference.selection.automatic import BEST_FIRST, Choice, candidates_here, choose
+from stages.inference.selection.opening import Asked
 from stages.vision.foreign_text import shown
 from tools.models.statement import StatedModel
 

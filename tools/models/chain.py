@@ -17,7 +17,7 @@ from pipeline.stage import Stage, Upstream
 from stages.classify import Classify, ClassifySettings
 from stages.decode import Decode, DecodeSettings
 from stages.infer import Infer, InferSettings
-from stages.inference.model_files import find_libraries
+from stages.inference.model.model_files import find_libraries
 from stages.messages import Frame, Labels, People, Tensor
 from stages.preprocess import Preprocess
 from stages.vision.model_contract import Converter

@@ -10,7 +10,7 @@ import click
 import structlog
 
 from pipeline.errors import UserError
-from stages.inference.model_files import find_model
+from stages.inference.model.model_files import find_model
 from tools.models.bench.command import bench
 from tools.models.compare.command import compare
 from tools.models.convert.export_command import export
@@ -22,7 +22,7 @@ from tools.models.saved import check_places, save
 from tools.models.statement_options import brings_operators, says_its_size, says_what_it_is, statement
 
 if TYPE_CHECKING:
-    from stages.inference.automatic import Choice
+    from stages.inference.selection.automatic import Choice
     from tools.models.statement import StatedModel
 
 
@@ -47,7 +47,7 @@ def model() -> None:
 def inspect(file: str, providers: str, saved: Path | None, **options: Any) -> None:
     """Say what the model FILE (or asset:NAME) is: inputs, outputs, operators, work, and what camgraph takes it for."""
     # With them comes ONNX Runtime.
-    from stages.inference.automatic import Choice  # noqa: PLC0415
+    from stages.inference.selection.automatic import Choice  # noqa: PLC0415
     from tools.models.inspect import inspection  # noqa: PLC0415
     from tools.models.inspect import record as inspection_record  # noqa: PLC0415
     from tools.models.statement import StatedModel  # noqa: PLC0415

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast, get_args
 
 from pipeline.errors import UserError
-from stages.inference.engine import ProviderName
+from stages.inference.engines.engine import ProviderName
 
 
 def provider_names(text: str) -> tuple[ProviderName, ...]:

@@ -139,7 +139,7 @@ def says_what_they_are(command: Command) -> Command:
 def statement(options: Mapping[str, Any]) -> Statement:
     """What the options of one model say; others are left alone."""
     from stages.inference.contracts import InputSettings  # noqa: PLC0415
-    from stages.inference.model_files import find_libraries  # noqa: PLC0415
+    from stages.inference.model.model_files import find_libraries  # noqa: PLC0415
     from stages.vision.recognition import Stated  # noqa: PLC0415
     from tools.models.statement import Statement  # noqa: PLC0415
 
@@ -151,7 +151,7 @@ def statement(options: Mapping[str, Any]) -> Statement:
 
 def stated_models(files: Sequence[str], options: Mapping[str, Any]) -> list[StatedModel]:
     """The models and what is said of each. Raises UserError where there is no such model."""
-    from stages.inference.model_files import find_model  # noqa: PLC0415
+    from stages.inference.model.model_files import find_model  # noqa: PLC0415
     from tools.models.statement import StatedModel  # noqa: PLC0415
 
     said = {name: options[name] for name in (*_KIND, "size")}

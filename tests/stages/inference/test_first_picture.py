@@ -18,10 +18,11 @@ from pipeline.messages import Array
 from pipeline.stage import Upstream
 from pipeline.testing import opened
 from stages.infer import Infer, InferSettings
-from stages.inference import automatic, readiness
+from stages.inference import readiness
 from stages.inference.model_inputs import first_size
-from stages.inference.tuner import Task
-from stages.inference.tuning import Tuned
+from stages.inference.selection import automatic
+from stages.inference.selection.tuner import Task
+from stages.inference.selection.tuning import Tuned
 from stages.vision.model_contract import InputContract
 from stages.vision.recognition import Signature
 

@@ -15,10 +15,10 @@ from onnx import TensorProto, helper
 from pipeline.system.paths import asset_folder
 from stages.inference import folded_models
 from stages.inference.contracts import InputSettings, read_contract
-from stages.inference.engine import Source
+from stages.inference.engines.engine import Source
+from stages.inference.engines.onnxruntime_engine import open_with
 from stages.inference.folded_models import CannotFold, Folds, folded_contract, folded_model, why_no_pixels
-from stages.inference.model_files import sha256_of
-from stages.inference.onnxruntime_engine import open_with
+from stages.inference.model.model_files import sha256_of
 from stages.inference.signatures import signature_of_file
 from stages.vision.model_contract import Converter, InputContract
 from stages.vision.sample_pictures import sample_pictures

@@ -12,9 +12,9 @@ from onnx import TensorProto, helper, numpy_helper
 from pipeline.errors import UserError
 from pipeline.testing import stamp
 from stages.inference.contracts import InputSettings, read_contract
-from stages.inference.engine import one_line
+from stages.inference.engines.engine import one_line
 from stages.inference.feeds import ArrayFeed, read_feeds
-from stages.inference.model_safety import checked_model
+from stages.inference.model.model_safety import checked_model
 from stages.messages import Tensor
 from stages.vision.recognition import Port, Signature, Unrecognised, recognise
 from tools.models.profile.events import Node, Profile

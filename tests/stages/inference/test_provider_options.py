@@ -9,9 +9,9 @@ import pytest
 from pydantic import ValidationError
 
 from stages.infer import InferSettings
-from stages.inference import onnxruntime_engine
-from stages.inference.engine import NotToBeHad
-from stages.inference.options import ProviderOptions, bytes_of, with_caches
+from stages.inference.engines import onnxruntime_engine
+from stages.inference.engines.engine import NotToBeHad
+from stages.inference.engines.options import ProviderOptions, bytes_of, with_caches
 
 
 def told(provider: Any, folder: Path, **options: Any) -> dict[str, str]:

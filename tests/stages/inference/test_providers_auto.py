@@ -16,12 +16,13 @@ from structlog.testing import capture_logs
 from pipeline.errors import UserError
 from pipeline.testing import feed, opened, stamp
 from stages.infer import Infer, InferSettings
-from stages.inference import automatic, onnxruntime_engine, openvino_engine, trial
-from stages.inference.automatic import Example, candidates, choose, example_of, why_not
 from stages.inference.contracts import InputSettings, read_contract
-from stages.inference.opening import Asked
+from stages.inference.engines import onnxruntime_engine, openvino_engine
+from stages.inference.selection import automatic, trial
+from stages.inference.selection.automatic import Example, candidates, choose, example_of, why_not
+from stages.inference.selection.opening import Asked
+from stages.inference.selection.trial import Trial, tried, try_in_process
 from stages.inference.signatures import signature_of_file
-from stages.inference.trial import Trial, tried, try_in_process
 from stages.messages import Tensor
 from stages.vision.model_contract import Converter
 from stages.vision.sample_pictures import sample_pictures

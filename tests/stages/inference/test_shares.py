@@ -16,8 +16,9 @@ from structlog.testing import capture_logs
 
 from pipeline.testing import opened
 from stages.infer import Infer
-from stages.inference import onnxruntime_engine, readiness
-from stages.inference.engine import Placement
+from stages.inference import readiness
+from stages.inference.engines import onnxruntime_engine
+from stages.inference.engines.engine import Placement
 
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 

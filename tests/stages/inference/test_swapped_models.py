@@ -17,8 +17,8 @@ from pipeline.errors import UserError
 from pipeline.testing import opened
 from stages.infer import Infer
 from stages.inference import readiness
-from stages.inference.model_files import sha256_of, unchanged
-from stages.inference.tuning import Tuned
+from stages.inference.model.model_files import sha256_of, unchanged
+from stages.inference.selection.tuning import Tuned
 
 
 def write(path: Path, factor: float) -> Path:

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from pipeline.errors import UserError
 from pipeline.testing import hit
-from stages.inference.opening import Asked
+from stages.inference.selection.opening import Asked
 from tools.cli import main
 from tools.models.bench import comparison as bench_comparison
 from tools.models.bench import table as bench_table

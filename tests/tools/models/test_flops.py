@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from onnx import helper
 
-from stages.inference.flops import work_of
+from stages.inference.model.flops import work_of
 from tools.cli import main
 from tools.models.inspect.inspection import inspect, lines
 from tools.models.statement import StatedModel

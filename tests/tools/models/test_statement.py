@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pipeline.errors import UserError
-from stages.inference.automatic import Choice
 from stages.inference.contracts import InputSettings
 from stages.inference.infer_settings import InferSettings
+from stages.inference.selection.automatic import Choice
 from stages.vision.recognition import Stated
 from tools.cli import main
 from tools.models import automatic_choice

@@ -25,7 +25,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from pipeline.stage import Stage
-    from stages.inference.engine import ProviderName
+    from stages.inference.engines.engine import ProviderName
     from stages.messages import Tensor
 
 _AT_LEAST_SAME = 0.95
@@ -88,7 +88,7 @@ def libraries(bench: Bench) -> str:
     """CUDA's libraries load, and the GPU tells its memory."""
     import onnxruntime as ort  # noqa: PLC0415
 
-    from stages.inference.nvidia import cuda_runtime, why_no_cuda  # noqa: PLC0415
+    from stages.inference.engines.nvidia import cuda_runtime, why_no_cuda  # noqa: PLC0415
 
     bench.figures |= {"nvidia_smi": _nvidia_smi(), "onnxruntime": ort.__version__, "built_for": ort.cuda_version}
     if why := why_no_cuda():
@@ -252,7 +252,7 @@ def graphs(bench: Bench) -> str:
 
 def memory_limit(bench: Bench) -> str:
     """Too little memory is said to be that, and smaller batches go on."""
-    from stages.inference.engine import OutOfMemory, RunFailed  # noqa: PLC0415
+    from stages.inference.engines.engine import OutOfMemory, RunFailed  # noqa: PLC0415
 
     # Enough to open the model, and too little for thousands of pictures.
     limit = 256 * 2**20 + 20 * Path(bench.task.model).stat().st_size
@@ -342,7 +342,7 @@ class _Runs:
     """The model, opened on these providers, and pictures of noise for it."""
 
     def __init__(self, bench: Bench, providers: tuple[Any, ...], **options: str) -> None:
-        from stages.inference.opening import Asked, open_model  # noqa: PLC0415
+        from stages.inference.selection.opening import Asked, open_model  # noqa: PLC0415
         from tools.models.statement import StatedModel  # noqa: PLC0415
 
         told: dict[ProviderName, dict[str, str]] = {"cuda": {"device_id": str(bench.task.device), **options}}
@@ -372,7 +372,7 @@ def _rate(bench: Bench, batch: int, threads: int, **options: str) -> dict[str, f
     """Frames a second, and milliseconds of processor time of a frame."""
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
-    from stages.inference.rates import runs_per_s  # noqa: PLC0415
+    from stages.inference.selection.rates import runs_per_s  # noqa: PLC0415
 
     runs = _Runs(bench, ("cuda",), **options)
     inputs = runs.inputs(batch)

@@ -78,7 +78,7 @@ def _cuda(nvidia: gpu.Nvidia) -> Iterator[Finding]:
 
 
 def _providers(nvidia: gpu.Nvidia) -> Iterator[Finding]:
-    from stages.inference import openvino_engine  # noqa: PLC0415 - as above
+    from stages.inference.engines import openvino_engine  # noqa: PLC0415 - as above
     from tools.commands.doctor import providers  # noqa: PLC0415
 
     yield from providers.look_at_providers(nvidia=nvidia.is_here, openvino=openvino_engine.is_installed())

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import get_args
 
-from stages.inference.convolution import convolution
-from stages.inference.engine import ProviderName
-from stages.inference.opening import Asked
-from stages.inference.trial import Trial, try_in_process
+from stages.inference.engines.convolution import convolution
+from stages.inference.engines.engine import ProviderName
+from stages.inference.selection.opening import Asked
+from stages.inference.selection.trial import Trial, try_in_process
 from tools.commands.doctor.finding import Finding, State
 
 _TRY_S = 60.0

@@ -17,7 +17,7 @@ from tools.models.saved import check_places
 from tools.models.statement_options import brings_operators, says_its_size, says_what_it_is, statement
 
 if TYPE_CHECKING:
-    from stages.inference.engine import ProviderName
+    from stages.inference.engines.engine import ProviderName
     from tools.models.bench.grid import Configuration
     from tools.models.bench.machine import Watch
     from tools.models.bench.pictures import Pictures
@@ -107,7 +107,7 @@ def _compare(before: Record, after: Record) -> None:
 
 
 def _measured(file: str, options: dict[str, Any]) -> Record:
-    from stages.inference.model_files import find_model, sha256_of  # noqa: PLC0415
+    from stages.inference.model.model_files import find_model, sha256_of  # noqa: PLC0415
     from stages.vision.foreign_text import shown  # noqa: PLC0415
     from tools.models.bench import machine as bench_machine  # noqa: PLC0415
     from tools.models.bench import pictures as bench_pictures  # noqa: PLC0415
@@ -151,7 +151,7 @@ def _jobs(model: StatedModel, pictures: Pictures, options: dict[str, Any], folde
     import numpy as np  # noqa: PLC0415
 
     from pipeline.system.cores import usable_cores  # noqa: PLC0415
-    from stages.inference.opening import Asked  # noqa: PLC0415
+    from stages.inference.selection.opening import Asked  # noqa: PLC0415
     from tools.models.bench import grid as bench_grid  # noqa: PLC0415
     from tools.models.bench import worker as bench_worker  # noqa: PLC0415
 
@@ -176,7 +176,7 @@ def _jobs(model: StatedModel, pictures: Pictures, options: dict[str, Any], folde
 
 def _providers(text: str | None) -> Sequence[ProviderName]:
     """Those in a list with commas, or all. Raises UserError where there is no such provider."""
-    from stages.inference.onnxruntime_engine import PROVIDERS  # noqa: PLC0415
+    from stages.inference.engines.onnxruntime_engine import PROVIDERS  # noqa: PLC0415
     from tools.models.provider_names import provider_names  # noqa: PLC0415
 
     return provider_names(text) if text else list(PROVIDERS)

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pipeline.errors import UserError
-from stages.inference.engine import ProviderName
+from stages.inference.engines.engine import ProviderName
 from tools.models import saved
 
 Positive = Field(gt=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from stages.inference.engine import ProviderName
+from stages.inference.engines.engine import ProviderName
 from tools.measuring.report_page import percentile
 from tools.models.bench.crew import Crew, CrewFailed
 from tools.models.bench.record import LeftOut, Measured

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import CamgraphError, EnvironmentProblem
-from stages.inference.engine import Engine, RunFailed
-from stages.inference.opening import Asked, open_model
+from stages.inference.engines.engine import Engine, RunFailed
+from stages.inference.selection.opening import Asked, open_model
 from tools.models.bench.grid import Configuration
 from tools.models.high_water import high_water_bytes
 

@@ -14,7 +14,7 @@ from tools.models.saved import check_places, save
 from tools.models.statement_options import brings_operators, says_what_they_are, stated_models
 
 if TYPE_CHECKING:
-    from stages.inference.engine import ProviderName
+    from stages.inference.engines.engine import ProviderName
     from tools.models.chain import Activations, Classes
     from tools.models.statement import StatedModel
 

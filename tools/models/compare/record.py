@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from stages.inference.model_files import sha256_of, stored_bytes
+from stages.inference.model.model_files import sha256_of, stored_bytes
 from tools.models.compare.agreement import spread
 from tools.models.compare.comparison import Compared
 from tools.models.compare.verdict import Limits, compared_parts, objection

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 
-from stages.inference.model_files import stored_bytes
+from stages.inference.model.model_files import stored_bytes
 from stages.vision.foreign_text import shown
 from tools.models.compare.agreement import Agreement, spread
 from tools.models.compare.comparison import Compared

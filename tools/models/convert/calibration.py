@@ -16,8 +16,8 @@ from onnx import numpy_helper
 
 from pipeline.errors import UserError
 from pipeline.system.cores import usable_cores
-from stages.inference.engine import NotToBeHad, RunFailed
-from stages.inference.onnxruntime_engine import open_with
+from stages.inference.engines.engine import NotToBeHad, RunFailed
+from stages.inference.engines.onnxruntime_engine import open_with
 from stages.vision.foreign_text import shown
 
 _MOST_NAMES = 5

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from onnx import version_converter
 
 from pipeline.errors import UserError
-from stages.inference.engine import one_line
-from stages.inference.model_safety import checked_model
-from stages.inference.node_order import sort_nodes
+from stages.inference.engines.engine import one_line
+from stages.inference.model.model_safety import checked_model
+from stages.inference.model.node_order import sort_nodes
 from tools.models.convert.calibration import CheckedFrames, check_ranges
 from tools.models.convert.model_output import save_model, written
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from pipeline.errors import UserError
 from stages.inference.contracts import reading_of
-from stages.inference.pixel_folding import Normalisation
+from stages.inference.model.pixel_folding import Normalisation
 from stages.vision.model_contract import InputContract
 from tools.models.statement import StatedModel
 

@@ -11,8 +11,8 @@ from onnx import ModelProto, TensorProto, helper
 
 from pipeline.errors import UserError
 from stages.inference.contracts import reading_of
-from stages.inference.node_writer import NodeWriter
-from stages.inference.pixel_folding import NOTHING_NORMALISED, Normalisation, Scaling, fold_pixels
+from stages.inference.model.node_writer import NodeWriter
+from stages.inference.model.pixel_folding import NOTHING_NORMALISED, Normalisation, Scaling, fold_pixels
 from stages.inference.signatures import signature_of_file
 from stages.vision.model_contract import InputContract
 from stages.vision.recognition import Reading, Signature

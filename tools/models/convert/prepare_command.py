@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.errors import UserError
-from stages.inference.model_files import find_model
+from stages.inference.model.model_files import find_model
 from tools.models.convert.output_option import writes_a_model
 from tools.models.finite_range import FiniteRange
 from tools.models.statement_options import says_what_it_is, statement
@@ -45,7 +45,7 @@ def prepare(file: str, out: Path, *, overwrite: bool, **options: Any) -> None:
 
 def _asked(options: dict[str, Any]) -> Asked:
     """What the options ask for. Raises UserError where one is none."""
-    from stages.inference.pixel_folding import Normalisation  # noqa: PLC0415
+    from stages.inference.model.pixel_folding import Normalisation  # noqa: PLC0415
     from tools.models.convert.preparation import Asked  # noqa: PLC0415
     from tools.models.convert.suppression_folding import Suppression  # noqa: PLC0415
 

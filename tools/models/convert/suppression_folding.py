@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto
 
-from stages.inference.node_writer import NodeWriter
+from stages.inference.model.node_writer import NodeWriter
 from stages.vision.decoding.yolo_objectness import MAX_LOGARITHM, cells_as_rows
 from stages.vision.recognition import Format, Reading
 

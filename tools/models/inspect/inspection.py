@@ -9,12 +9,12 @@ from itertools import islice
 from pathlib import Path
 
 from pipeline.errors import UserError
-from stages.inference.engine import Opened, ProviderName
-from stages.inference.flops import Work, work_of
-from stages.inference.model_files import sha256_of, stored_bytes
-from stages.inference.model_safety import checked_model, too_large_to_analyse
-from stages.inference.opening import Asked, open_model
-from stages.inference.placed_work import work_shares
+from stages.inference.engines.engine import Opened, ProviderName
+from stages.inference.model.flops import Work, work_of
+from stages.inference.model.model_files import sha256_of, stored_bytes
+from stages.inference.model.model_safety import checked_model, too_large_to_analyse
+from stages.inference.selection.opening import Asked, open_model
+from stages.inference.selection.placed_work import work_shares
 from stages.vision.foreign_text import shown
 from stages.vision.model_contract import InputContract, stated_size
 from stages.vision.recognition import Port, Reading, Signature

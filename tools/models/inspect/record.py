@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from stages.inference.engine import Opened
-from stages.inference.placed_work import work_shares
+from stages.inference.engines.engine import Opened
+from stages.inference.selection.placed_work import work_shares
 from stages.vision.model_contract import InputContract
 from stages.vision.recognition import Port, Reading
 from tools.models.inspect.inspection import Inspection

@@ -48,7 +48,7 @@ _file = click.Path(path_type=Path, dir_okay=False)
 @click.option("--trace", type=_file, help="Keep ONNX Runtime's own file here: Perfetto (ui.perfetto.dev) shows it.")
 def profile_model(file: str, **options: Any) -> None:
     """Say where the time of the model FILE (or asset:NAME) goes: by provider, by operator, by node, with its memory."""
-    from stages.inference.model_files import find_model  # noqa: PLC0415 - with it comes ONNX Runtime
+    from stages.inference.model.model_files import find_model  # noqa: PLC0415 - with it comes ONNX Runtime
     from stages.vision.foreign_text import shown  # noqa: PLC0415
     from tools.models.bench import machine as bench_machine  # noqa: PLC0415
     from tools.models.bench import pictures as bench_pictures  # noqa: PLC0415

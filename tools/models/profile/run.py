@@ -18,8 +18,8 @@ import numpy as np
 
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.messages import Array
-from stages.inference.engine import NotToBeHad, ProviderName, RunFailed
-from stages.inference.onnxruntime_engine import open_with
+from stages.inference.engines.engine import NotToBeHad, ProviderName, RunFailed
+from stages.inference.engines.onnxruntime_engine import open_with
 from tools.models.own_process import answer, ask
 from tools.models.profile.events import Profile, read_profile
 

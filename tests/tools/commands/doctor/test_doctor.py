@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from stages.inference.trial import Trial
+from stages.inference.selection.trial import Trial
 from tools.cli import main
 from tools.commands.doctor import command, machine, packages, providers
 from tools.commands.doctor.finding import Finding, worst

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from stages.inference.node_writer import NodeWriter
+from stages.inference.model.node_writer import NodeWriter
 from stages.vision.decoding.detections import Detections
 from stages.vision.decoding.formats import Asked, detections_of
 from stages.vision.recognition import Format, Reading

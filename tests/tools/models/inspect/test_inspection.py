@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from onnx import TensorProto, helper
 
 from pipeline.errors import UserError
-from stages.inference.automatic import BEST_FIRST, Choice
-from stages.inference.flops import work_of
+from stages.inference.model.flops import work_of
+from stages.inference.selection.automatic import BEST_FIRST, Choice
 from tools.cli import main
 from tools.models.automatic_choice import lines as choice_lines
 from tools.models.inspect.inspection import inspect, lines
