@@ -1,6 +1,6 @@
 """How many damaged pictures of a bad network get through, and how many good ones are lost with them.
 
-    python -m tools.benchmarks.damage_rate [--seconds 60] [--clip FILE] [--only "tcp | corrupt 5 %"]
+    python -m tools.benchmarks.damage_rate [--seconds 60] [--clip FILE] [--only "tcp | corrupt 5 %"] [--silent]
 
 Each case is a camera of the farm whose packets are lost, reordered or changed on the way. What arrives is decoded
 twice: as FFmpeg gives it, and by `stages.reading.live.decoder`. A picture is damaged when it is not, bit for bit, one
@@ -36,6 +36,7 @@ from stages.reading.live.camera_reporter import CameraReporter
 from stages.reading.live.decoder import Decoder, Ticket
 from stages.reading.live.ffmpeg_log import listening
 from stages.reading.live.options import options_of
+from tools.benchmarks.silent_device import OnSilentDevice
 from tools.simulator import CameraSettings, ClipSettings, Farm, Fault
 from tools.simulator.farm import CameraHandle
 from tools.simulator.faults import FaultName
@@ -114,7 +115,9 @@ def good_pictures(camera: CameraHandle, count: int) -> set[bytes]:
         return {digest(next(frames)) for _ in range(count)}
 
 
-def watch(camera: CameraHandle, case: Case, good: set[bytes], seconds: float) -> Confusion:
+def watch(
+    camera: CameraHandle, case: Case, good: set[bytes], seconds: float, decodes: type[Decoder] = Decoder
+) -> Confusion:
     """Read the camera for so long."""
     if case.percent:
         camera.apply(Fault(name=case.fault, value=f"{case.percent:f}", seed=1))
@@ -123,7 +126,7 @@ def watch(camera: CameraHandle, case: Case, good: set[bytes], seconds: float) ->
     reporter = CameraReporter(camera.name, HandContext(Path(), Path()))
     with listening() as heard, open_camera(camera.url, case.transport) as container:
         stream = container.streams.video[0]
-        decoder = Decoder(stream, Camera.model_validate({"url": camera.url}), reporter, heard)
+        decoder = decodes(stream, Camera.model_validate({"url": camera.url}), reporter, heard)
         plain = plain_decoder(stream)
         end = time.monotonic() + seconds
         for packet in from_keyframe(container.demux(stream)):
@@ -174,7 +177,9 @@ def confusion_of(verdicts: dict[int, bool], believed: set[int]) -> Confusion:
     return made
 
 
-def measure(cases: Sequence[Case], clip: ClipSettings, seconds: float) -> list[Confusion]:
+def measure(
+    cases: Sequence[Case], clip: ClipSettings, seconds: float, decodes: type[Decoder] = Decoder
+) -> list[Confusion]:
     """All cases at once, each a camera and a thread of its own."""
     cameras = [
         CameraSettings(name=f"c{index}", clip=clip.model_copy(update={"codec": case.codec, "b_frames": case.b_frames}))
@@ -184,7 +189,7 @@ def measure(cases: Sequence[Case], clip: ClipSettings, seconds: float) -> list[C
         goods = list(
             threads.map(partial(good_pictures, count=round(FPS * ((clip.seconds or CLIP_S) + 1))), farm.cameras)
         )
-        return list(threads.map(partial(watch, seconds=seconds), farm.cameras, cases, goods))
+        return list(threads.map(partial(watch, seconds=seconds, decodes=decodes), farm.cameras, cases, goods))
 
 
 def row(case: Case, seen: Confusion) -> str:
@@ -209,7 +214,8 @@ def all_cases() -> list[Case]:
 @click.option("--seconds", default=60.0, show_default=True, help="For each case.")
 @click.option("--clip", help="A video instead of the test picture.")
 @click.option("--only", default="", help="Cases with this in their name, such as `tcp | corrupt 5 %`.")
-def main(seconds: float, clip: str | None, only: str) -> None:
+@click.option("--silent", is_flag=True, help="With a decoder that says nothing of damage, as on a GPU.")
+def main(seconds: float, clip: str | None, only: str, silent: bool) -> None:
     """Print the table of docs/decoding.md."""
     cases = [case for case in all_cases() if only in case.name]
     settings = ClipSettings(path=clip, width=640, height=360, fps=FPS, gop=FPS, seconds=CLIP_S)
@@ -217,7 +223,9 @@ def main(seconds: float, clip: str | None, only: str) -> None:
     click.echo("|---|---|---|---|---|---|---|---|---|")
     rest = iter(cases)
     while some := tuple(islice(rest, AT_ONCE)):
-        for case, seen in zip(some, measure(some, settings, seconds), strict=True):
+        for case, seen in zip(
+            some, measure(some, settings, seconds, OnSilentDevice if silent else Decoder), strict=True
+        ):
             click.echo(row(case, seen))
 
 

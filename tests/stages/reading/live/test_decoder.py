@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from itertools import dropwhile, islice
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -29,6 +30,7 @@ from stages.reading.live.connection import connected
 from stages.reading.live.decoder import Decoder, LivePicture
 from stages.reading.live.ffmpeg_log import listening
 from stages.reading.live.lifeline import Lifeline
+from tools.benchmarks.silent_device import OnSilentDevice
 from tools.simulator import CameraHandle, CameraSettings, ClipSettings, Farm
 
 FPS, GOP = 50, 10
@@ -75,12 +77,12 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def reading(camera: CameraHandle, **settings: Any) -> Iterator[Read]:
+def reading(camera: CameraHandle, decodes: type[Decoder] = Decoder, **settings: Any) -> Iterator[Read]:
     wanted, context = Camera.model_validate({"url": camera.url, **settings}), HandContext(Path(), Path())
     reporter, stop = CameraReporter("front", context), threading.Event()
     lifeline = Lifeline(reporter, stop, frozenset(), 10.0)
     with listening() as log, lifeline, connected(wanted, lifeline) as connection:
-        decoder = Decoder(connection.stream, wanted, reporter, log)
+        decoder = decodes(connection.stream, wanted, reporter, log)
         yield Read((arrival.packet for arrival in connection.packets(stop)), decoder, context)
 
 
@@ -93,9 +95,9 @@ def digest(frame: VideoFrame) -> bytes:
     return made.digest()
 
 
-def good_pictures(camera: CameraHandle) -> set[bytes]:
+def good_pictures(camera: CameraHandle, decodes: type[Decoder] = Decoder) -> set[bytes]:
     """All that a healthy camera gives: those of more than one round of its clip."""
-    with reading(camera) as read:
+    with reading(camera, decodes) as read:
         return {digest(picture.frame) for picture in read.of(FPS + 2 * GOP)}
 
 
@@ -107,24 +109,28 @@ class Seen(NamedTuple):
     dropped: int
 
 
-def seen_with_losses(camera: CameraHandle, percent: float, seconds: float = 3.0) -> Seen:
+def seen_with_losses(decodes: type[Decoder], camera: CameraHandle, percent: float, seconds: float = 3.0) -> Seen:
     """Over UDP, or without a loss over TCP: on a busy machine UDP loses packets by itself."""
-    good = good_pictures(camera)
+    good = good_pictures(camera, decodes)
     if percent:
         camera.drop(percent, seed=1)
     end, believed = time.monotonic() + seconds, [True]
-    with reading(camera, transport="udp" if percent else "tcp") as read:
+    with reading(camera, decodes, transport="udp" if percent else "tcp") as read:
         while time.monotonic() < end:
             believed += [digest(picture.frame) in good for picture in read.of(1)]
         return Seen(len(believed) - 1, believed.count(False), read.counted("dropped.damaged"))
 
 
+@pytest.mark.parametrize("decodes", [Decoder, OnSilentDevice])
 @pytest.mark.parametrize(("codec", "b_frames"), [("h264", 0), ("h264", 2), ("h265", 2)])
-def test_no_damaged_picture_gets_through_and_no_good_one_of_a_healthy_camera_is_lost(codec: Any, b_frames: int) -> None:
+def test_no_damaged_picture_gets_through_and_no_good_one_of_a_healthy_camera_is_lost(
+    codec: Any, b_frames: int, decodes: type[Decoder]
+) -> None:
+    """Nor where the decoder says nothing of damage, as NVDEC: packets that are missing are known by themselves."""
     clip, percents = CLIP.model_copy(update={"codec": codec, "b_frames": b_frames}), (0.0, 2.0, 20.0)
     with Farm([CameraSettings(name=f"c{percent:g}", clip=clip) for percent in percents]) as farm:
         with ThreadPoolExecutor(3) as threads:
-            healthy, lossy, bad = threads.map(seen_with_losses, farm.cameras, percents)
+            healthy, lossy, bad = threads.map(partial(seen_with_losses, decodes), farm.cameras, percents)
     assert (healthy.damaged, healthy.dropped) == (0, 0)
     assert healthy.believed > 50
     assert lossy.believed > 0
@@ -145,10 +151,11 @@ def test_what_lies_before_the_first_keyframe_is_not_decoded(farm: Farm) -> None:
     assert read.counted("dropped.damaged") == 0
 
 
-def test_a_picture_that_was_never_sent_is_noticed(farm: Farm) -> None:
+@pytest.mark.parametrize("decodes", [Decoder, OnSilentDevice])
+def test_a_picture_that_was_never_sent_is_noticed(farm: Farm, decodes: type[Decoder]) -> None:
     camera = farm.camera("plain")
-    good = good_pictures(camera)
-    with reading(camera) as read:
+    good = good_pictures(camera, decodes)
+    with reading(camera, decodes) as read:
         assert read.of(5)
         [left_out] = islice(read.packets, 1)
         assert not left_out.is_keyframe
