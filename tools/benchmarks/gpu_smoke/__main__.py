@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,7 @@ def main(ctx: click.Context, /, saved: Path, only: Sequence[str], **options: Any
     try:
         for name in only or STEPS:
             results.append({"step": name, "shows": STEPS[name].shows, **_tried(name, STEPS[name], task)})
+            task = replace(task, free_mb=results[-1]["figures"].get("free_mb", task.free_mb))
             _write(saved, task, results)
             click.echo(_line(results[-1]))
             if results[-1]["state"] == "stopped":

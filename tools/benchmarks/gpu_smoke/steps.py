@@ -13,9 +13,9 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -37,6 +37,14 @@ _NO_DEARER = 2.0
 _TIMES_SLOWER = 5
 _CANDIDATES = {"most": 1000, "min_score": 0.3}
 """As `decode` asks for them in a graph."""
+_BINDING_NO_SLOWER = 0.5
+"""Of the rate of a plain run: a step is short, and the machine has other work."""
+_LEFT_MB = 300
+"""So much of the GPU's memory may be missing in the end: other programs come and go."""
+_MOST_ROWS = 1024
+"""The largest `batch: {max}`."""
+_IN_A_PROCESS = 16
+"""Cameras that share a process, and with it a context of CUDA, where that is tried."""
 
 
 class Failed(Exception):
@@ -53,6 +61,8 @@ class Task:
     frames: int = 40
     cameras: Sequence[int] = (16, 64)
     device: int = 0
+    free_mb: float | None = None
+    """Of the GPU's memory, before the other steps; None where nobody has looked."""
 
 
 @dataclass
@@ -119,6 +129,29 @@ def doctor(bench: Bench) -> str:
     return f"cuda runs a model; decode: cuda: {found['decode: cuda']['found']}"
 
 
+def doctor_after(bench: Bench) -> str:
+    """As before the other steps: the GPU still runs a model, and nothing of them has stayed in its memory."""
+    told = doctor(bench)
+    before, now = bench.task.free_mb, _free_mb(bench)
+    bench.figures |= {"free_mb_before": before, "free_mb": now}
+    if before is None:
+        return f"{told}; {now} MB free: step `libraries` was not run before"
+    if now < before - _LEFT_MB:
+        raise Failed(f"{before:.0f} MB of the GPU were free, and now {now}: look with nvidia-smi for whose they are")
+    return f"{told}; {now} MB free, {before:.0f} before"
+
+
+def _free_mb(bench: Bench) -> int:
+    from stages.inference.engines.nvidia import cuda_runtime, why_no_cuda  # noqa: PLC0415
+
+    why = why_no_cuda()
+    runtime = None if why else cuda_runtime(bench.task.device)
+    memory = runtime.memory() if runtime else None
+    if memory is None:
+        raise Failed(why or f"GPU {bench.task.device} does not tell its memory")
+    return round(memory[0] / 1e6)
+
+
 # ---- one model
 
 
@@ -165,6 +198,18 @@ def prepared(bench: Bench) -> str:
     if not file.exists():
         return "this model cannot be prepared: not tried"
     return _same_people(bench, str(file))
+
+
+def fp16(bench: Bench) -> str:
+    """The same people in half precision as in float on the CPU, and more of them a second."""
+    file = bench.folder / "fp16.onnx"
+    bench.command("model", "fp16", bench.task.model, str(file))
+    if not file.exists():
+        return "this model cannot be halved: not tried"
+    halved = replace(bench, task=replace(bench.task, model=str(file)))
+    bench.figures |= {"float": _rate(bench, 8, 2), "half": _rate(halved, 8, 2)}
+    faster = bench.figures["half"]["fps"] / bench.figures["float"]["fps"]
+    return f"{_same_people(bench, str(file), bench.task.model)}; batches of 8: {faster:.2f} of the rate in float"
 
 
 def rates(bench: Bench) -> str:
@@ -234,6 +279,61 @@ def _cpu_ms(stage: Stage[Any], items: Sequence[Tensor], seconds: float) -> float
     return 1000 * (time.process_time() - cpu_s) / frames
 
 
+def binding(bench: Bench) -> str:
+    """Pinned batches and outputs give what a plain run gives, and are no slower; beside them, copies by hand."""
+    from stages.inference.engines.bindings import BoundSet, Place  # noqa: PLC0415
+
+    runs = _Runs(bench, ("cuda",))
+    session, pinned = runs.engine._session, dict(runs.inputs(8))  # type: ignore[attr-defined]
+    plain = {name: np.array(array) for name, array in pinned.items()}
+    names = [port.name for port in runs.engine.signature.outputs]
+    by_hand = BoundSet(session, plain, Place("cuda", bench.task.device))
+    ways: dict[str, Callable[[], Mapping[str, Any]]] = {
+        "pinned": lambda: runs.engine.run(pinned),
+        "plain": lambda: dict(zip(names, session.run(names, plain), strict=True)),
+        "by hand": lambda: by_hand.run(plain),
+    }
+    _check_same(bench, *([call() for _ in range(3)][-1] for call in (ways["plain"], ways["pinned"])))
+    rates = bench.figures.setdefault("fps", {way: 8 / _seconds_a_run(bench, call) for way, call in ways.items()})
+    told = "; ".join(f"{way}: {fps:.0f} frames/s" for way, fps in rates.items())
+    if rates["pinned"] < _BINDING_NO_SLOWER * rates["plain"]:
+        raise Failed(told)
+    return told
+
+
+def tensorrt(bench: Bench) -> str:
+    """Engines are built for all sizes of batches, in a known time; the next start takes them from the cache."""
+    cache = bench.folder / "engines"
+    cache.mkdir()
+    built_s = bench.figures["built_s"] = _timed(lambda: _build(bench, cache))
+    if why := bench.figures.get("passed_over"):
+        return f"TensorRT cannot be had: not tried ({why})"
+    kept = sorted(file.name for file in cache.iterdir())
+    again_s = bench.figures["again_s"] = _timed(lambda: _build(bench, cache))
+    bench.figures["kept"] = kept
+    told = f"built in {built_s:.0f} s, opened from the cache in {again_s:.1f} s; {len(kept)} files kept"
+    if not kept or again_s > built_s / 2:
+        raise Failed(told)
+    return told
+
+
+def _build(bench: Bench, cache: Path) -> None:
+    """Open and run it as the stage does, with all sizes of `batch: {max: 8}`."""
+    from stages.inference.engines.options import with_caches  # noqa: PLC0415
+    from stages.vision.batching import buckets, engine_order  # noqa: PLC0415
+
+    options = with_caches({"device_id": str(bench.task.device)}, cache)
+    runs = _Runs(bench, ("tensorrt", "cuda"), "tensorrt", **options)
+    if why := runs.passed_over.get("tensorrt"):
+        bench.figures["passed_over"] = why
+        return
+    for rows in engine_order(buckets(8)):
+        runs.run(rows)
+    shares = bench.figures["shares"] = runs.engine.placement.shares()
+    if not shares.get("TensorrtExecutionProvider"):
+        raise Failed(f"the nodes are on {shares}")
+
+
 def graphs(bench: Bench) -> str:
     """Recorded runs (CUDA graphs) give what plain ones give, and are no slower for single frames."""
     plain, recorded = _rate(bench, 1, 1), _rate(bench, 1, 1, enable_cuda_graph="1")
@@ -242,20 +342,25 @@ def graphs(bench: Bench) -> str:
     for options in ({}, {"enable_cuda_graph": "1"}):
         runs = _Runs(bench, ("cuda",), **options)
         ends.append([runs.run() for _ in range(3)][-1])
-    worst = max(float(np.abs(ends[1][name] - array).max()) for name, array in ends[0].items() if array.size)
+    worst = _check_same(bench, *ends)
+    return f"{recorded['fps']:.0f} against {plain['fps']:.0f} frames/s; outputs differ by {worst:.2g}"
+
+
+def _check_same(bench: Bench, one: Mapping[str, Any], other: Mapping[str, Any]) -> float:
+    """How far outputs are apart at most. Raises Failed where that is more than rounding."""
+    worst = max(float(np.abs(other[name] - array).max()) for name, array in one.items() if array.size)
+    largest = max(float(np.abs(array).max()) for array in one.values() if array.size)
     bench.figures["differ_by"] = worst
-    largest = max(float(np.abs(array).max()) for array in ends[0].values() if array.size)
     if worst > 1e-6 + 1e-2 * largest:
         raise Failed(f"outputs differ by {worst:g}")
-    return f"{recorded['fps']:.0f} against {plain['fps']:.0f} frames/s; outputs differ by {worst:.2g}"
+    return worst
 
 
 def memory_limit(bench: Bench) -> str:
     """Too little memory is said to be that, and smaller batches go on."""
     from stages.inference.engines.engine import OutOfMemory, RunFailed  # noqa: PLC0415
 
-    # Enough to open the model, and too little for thousands of pictures.
-    limit = 256 * 2**20 + 20 * Path(bench.task.model).stat().st_size
+    limit = _tight_limit(bench)
     bench.figures["limit_mb"] = limit / 1e6
     runs = _Runs(bench, ("cuda",), gpu_mem_limit=str(limit))
     try:
@@ -267,6 +372,11 @@ def memory_limit(bench: Bench) -> str:
     except RunFailed as error:
         raise Failed(f"at {rows} pictures it was not known as a lack of memory: {error}") from None
     raise Failed(f"4096 pictures fit into {limit / 1e6:.0f} MB")
+
+
+def _tight_limit(bench: Bench) -> int:
+    """Bytes of an arena: enough to open the model, and too little for thousands of pictures."""
+    return 256 * 2**20 + 20 * Path(bench.task.model).stat().st_size
 
 
 def alternating(bench: Bench) -> str:
@@ -305,6 +415,45 @@ def kill(bench: Bench) -> str:
     return f"back after {killing.recovery_s['model.0']:.1f} s"
 
 
+def workers(bench: Bench) -> str:
+    """Four processes run the model on one GPU: no frame is lost. One with threads should be as fast."""
+    one_s = bench.figures["one_process_s"] = _run_files(bench)["worked_s"]
+    four_s = bench.figures["four_processes_s"] = _run_files(bench, workers=4)["worked_s"]
+    return f"{bench.figures['inferred']} frames in {four_s:.1f} s by four processes, in {one_s:.1f} s by one"
+
+
+def out_of_memory(bench: Bench) -> str:
+    """Batches that do not fit into the GPU's memory are said and become smaller in a run: no frame is lost."""
+    from tools.models.statement import StatedModel  # noqa: PLC0415
+
+    contract = StatedModel(Path(bench.task.model)).contract()
+    of_a_picture = 12 * (contract.width or 640) * (contract.height or 640)  # as three channels of float32
+    limit = min(_tight_limit(bench), _MOST_ROWS * of_a_picture // 2)
+    too_many = min(_MOST_ROWS, 2 * limit // of_a_picture)
+    bench.figures |= {"limit_mb": limit / 1e6, "pictures_that_do_not_fit": too_many}
+    with _log_in(bench.folder / "log") as log:
+        status = _run_files(bench, limit=limit, sizes=(1, 8, too_many))
+    if "batches_smaller" not in log.read_text():
+        raise Failed(f"{too_many} pictures fit into {limit / 1e6:.0f} MB, or nobody said that they do not")
+    return f"{too_many} pictures do not fit, {status['stages']['infer']['items']} frames went on in smaller batches"
+
+
+@contextmanager
+def _log_in(file: Path) -> Iterator[Path]:
+    """What this process and those that it starts say meanwhile goes into a file, and is said again then."""
+    usual = {stream: os.dup(stream) for stream in (1, 2)}
+    try:
+        with file.open("wb") as into:
+            for stream in usual:
+                os.dup2(into.fileno(), stream)
+        yield file
+    finally:
+        for stream, own in usual.items():
+            os.dup2(own, stream)
+            os.close(own)
+        os.write(2, file.read_bytes())
+
+
 def cameras_cpu(bench: Bench) -> str:
     """Live cameras, decoded on the CPU."""
     return _cameras(bench, "cpu")
@@ -313,6 +462,38 @@ def cameras_cpu(bench: Bench) -> str:
 def cameras_cuda(bench: Bench) -> str:
     """The same cameras, decoded on the GPU."""
     return _cameras(bench, "cuda")
+
+
+def cameras_shared(bench: Bench) -> str:
+    """The same, many in a process: they share its context of CUDA."""
+    return _cameras(bench, "cuda", together=_IN_A_PROCESS)
+
+
+# ---- others
+
+
+def peers(bench: Bench) -> str:
+    """camgraph beside a bare loop and others that are installed here, all on the GPU."""
+    from tools.models.statement import StatedModel  # noqa: PLC0415
+
+    contract = StatedModel(Path(bench.task.model)).contract()
+    file = bench.folder / "peers.json"
+    options = ["--size", str(contract.width or 640), str(contract.height or 640), "--count", "4", "--rounds", "1"]
+    done = subprocess.run(  # noqa: S603 - our own program
+        [
+            *(sys.executable, "-P", "-m", "tools.benchmarks.peers", "--gpu", "--no-install", "--json", str(file)),
+            *("--model", bench.task.model, "--clip", bench.task.clip, "--frames", str(8 * bench.task.frames), *options),
+        ],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode or not file.exists():
+        raise Failed(f"it ended with status {done.returncode}: {done.stderr[-500:]}")
+    bench.figures["peers"] = json.loads(file.read_text())
+    said = [line for line in done.stdout.splitlines() if line.startswith("round ") or " is left out: " in line]
+    told = "; ".join(line.removeprefix("round 1, 4 cameras, ") for line in said)
+    if not any(line.startswith("round 1, 4 cameras, camgraph") for line in said):
+        raise Failed(told or "nobody took part")
+    return told
 
 
 STEPS: Mapping[str, Step] = {
@@ -326,11 +507,19 @@ STEPS: Mapping[str, Step] = {
     "files": Step("four files through one model, no frame lost", 180, files),
     "kill": Step("a killed process of the model comes back, no frame lost", 180, kill),
     "memory_limit": Step("out of memory is said, and smaller batches go on", 90, memory_limit),
+    "out_of_memory": Step("out of memory in a run: smaller batches, no frame lost", 180, out_of_memory),
+    "cameras_cpu": Step("live cameras, decoded on the CPU", 300, cameras_cpu),
+    "cameras_shared": Step("live cameras, decoded on the GPU, 16 in a process", 300, cameras_shared),
+    "fp16": Step("the same people in half precision, faster", 240, fp16),
+    "binding": Step("pinned memory: the same outputs as a plain run, no slower", 120, binding),
     "graphs": Step("CUDA graphs: the same outputs, no slower", 120, graphs),
+    "workers": Step("four processes on one GPU, no frame lost", 300, workers),
     "memcpy": Step("no copies in the middle of the model", 120, memcpy),
     "prepared": Step("the same people with pixels and suppression in the model", 240, prepared),
-    "cameras_cpu": Step("live cameras, decoded on the CPU", 300, cameras_cpu),
-    "cameras_cuda": Step("live cameras, decoded on the GPU", 300, cameras_cuda),
+    "cameras_cuda": Step("live cameras, decoded on the GPU, a process each", 300, cameras_cuda),
+    "tensorrt": Step("TensorRT builds its engines, and keeps them", 1800, tensorrt),
+    "peers": Step("camgraph beside others, all on the GPU", 900, peers),
+    "doctor_after": Step("as before, and nothing has stayed in the GPU's memory", 240, doctor_after),
 }
 """The most important first: the time on a borrowed machine may end at any moment."""
 
@@ -341,13 +530,14 @@ STEPS: Mapping[str, Step] = {
 class _Runs:
     """The model, opened on these providers, and pictures of noise for it."""
 
-    def __init__(self, bench: Bench, providers: tuple[Any, ...], **options: str) -> None:
+    def __init__(self, bench: Bench, providers: tuple[Any, ...], of: ProviderName = "cuda", /, **options: str) -> None:
         from stages.inference.selection.opening import Asked, open_model  # noqa: PLC0415
         from tools.models.statement import StatedModel  # noqa: PLC0415
 
-        told: dict[ProviderName, dict[str, str]] = {"cuda": {"device_id": str(bench.task.device), **options}}
+        device = {"device_id": str(bench.task.device)}
+        told: dict[ProviderName, dict[str, str]] = {"cuda": device, of: device | options}
         path = Path(bench.task.model)
-        self.engine = open_model(path, Asked(providers, options=told)).engine
+        self.engine, self.passed_over = open_model(path, Asked(providers, options=told))
         self._contract = StatedModel(path).contract()
         self._inputs: dict[int, Mapping[str, Any]] = {}
 
@@ -406,7 +596,8 @@ def _size(bench: Bench) -> tuple[str, ...]:
     return () if contract.width else ("--size", "640x640")
 
 
-def _same_people(bench: Bench, model: str) -> str:
+def _same_people(bench: Bench, model: str, reference: str = "") -> str:
+    """``reference``: what runs on the CPU, if it is not the same model."""
     from tools.models.chain import Chain  # noqa: PLC0415
     from tools.models.compare.agreement import Agreement  # noqa: PLC0415
     from tools.models.frames import frames_of  # noqa: PLC0415
@@ -414,7 +605,7 @@ def _same_people(bench: Bench, model: str) -> str:
     found = Agreement()
     options = {"cuda": {"device_id": bench.task.device}}
     on_gpu: dict[str, Any] = {"providers": ["cuda"], "options": options, "candidates": _CANDIDATES}
-    with Chain(Path(model)) as cpu, Chain(Path(model), **on_gpu) as gpu:
+    with Chain(Path(reference or model)) as cpu, Chain(Path(model), **on_gpu) as gpu:
         for frame in frames_of([bench.task.clip], bench.task.frames):
             tensor = cpu.prepared(frame)
             found.add(cpu.people(cpu.inferred(tensor)), gpu.people(gpu.inferred(tensor)))
@@ -435,21 +626,25 @@ name: {name}
 cameras:
 {cameras}
 stages:
-  capture: {{use: capture}}
+  capture: {{use: capture, cameras_per_process: {together}}}
   prepare: {{use: preprocess, from: capture{size}}}
   infer:
     use: infer
     from: prepare
     group: model
-    batch: {{max: 8}}
+    workers: {workers}
+    batch: {{max: {most}}}
     threads: 2
-    with: {{model: "{model}", providers: [cuda], options: {{cuda: {{device_id: {device}}}}}}}
-  people: {{use: decode, from: infer, group: model}}
+    with: {{model: "{model}", providers: [cuda], options: {{cuda: {{device_id: {device}{limit}}}}}{sizes}}}
+  people: {{use: decode, from: infer, group: model, workers: {workers}}}
   end: {{use: sink_null, from: people}}
 """
 
 
-def _plan(bench: Bench, cameras: str) -> Any:
+def _plan(
+    bench: Bench, cameras: str, *, workers: int = 1, together: int = 1, limit: int = 0, sizes: Sequence[int] = ()
+) -> Any:
+    """``together``: cameras of a process; ``limit``: bytes of the arena; ``sizes``: the `batch_sizes`."""
     from pipeline.graph.loading import parse_graph  # noqa: PLC0415
     from pipeline.graph.planning import plan_of  # noqa: PLC0415
     from tools.models.statement import StatedModel  # noqa: PLC0415
@@ -457,16 +652,19 @@ def _plan(bench: Bench, cameras: str) -> Any:
     contract = StatedModel(Path(bench.task.model)).contract()
     text = _GRAPH.format(
         name=f"smoke{bench.folder.name[-8:]}", cameras=cameras, model=bench.task.model, device=bench.task.device,
-        size="" if contract.width else ", with: {size: [640, 640]}",
+        size="" if contract.width else ", with: {size: [640, 640]}", workers=workers, together=together,
+        most=max(8, *sizes) if sizes else 8, limit=f", gpu_mem_limit: {limit}" if limit else "",
+        sizes=f", batch_sizes: [{', '.join(map(str, sizes))}]" if sizes else "",
     )  # fmt: skip
     return plan_of(parse_graph(text, "smoke.yaml", base_folder=bench.folder))
 
 
-def _run_files(bench: Bench, during: Callable[[Any], None] | None = None) -> Mapping[str, Any]:
+def _run_files(bench: Bench, during: Callable[[Any], None] | None = None, **how: Any) -> Mapping[str, Any]:
+    """``how``: as `_plan` has it."""
     from pipeline.testing import run_graph  # noqa: PLC0415
 
     cameras = "\n".join(f'  c{n}: {{url: "{bench.task.clip}", duration_s: 20}}' for n in range(_FILES))
-    outcome, status = run_graph(_plan(bench, cameras), during, limit_s=150)
+    outcome, status = run_graph(_plan(bench, cameras, **how), during, limit_s=150)
     frames = sum(camera["frames"] for camera in status["cameras"].values())
     drops = {name: camera["drops_by_reason"] for name, camera in status["cameras"].items() if camera["drops"]}
     bench.figures |= {
@@ -479,7 +677,7 @@ def _run_files(bench: Bench, during: Callable[[Any], None] | None = None) -> Map
     return status
 
 
-def _cameras(bench: Bench, decode: str) -> str:
+def _cameras(bench: Bench, decode: str, together: int = 1) -> str:
     """Cameras of the farm, 720p at 10 frames a second; what came through in the last of two looks."""
     from pipeline.testing import run_graph  # noqa: PLC0415
     from tools.measuring.camera_run import CameraSet  # noqa: PLC0415
@@ -489,7 +687,7 @@ def _cameras(bench: Bench, decode: str) -> str:
         films = CameraSet(count, 10.0, (1280, 720), bench.task.clip)
         watch = _Watch(bench.task.seconds)
         with films.farm() as farm:
-            plan = _plan(bench, films.as_yaml(farm, f", decode: {decode}"))
+            plan = _plan(bench, films.as_yaml(farm, f", decode: {decode}"), together=together)
             outcome, status = run_graph(plan, watch, limit_s=120)
         if outcome.status or len(watch.looks) < 2:
             raise Failed("; ".join(outcome.problems) or "the run ended too early")
