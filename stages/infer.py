@@ -196,6 +196,7 @@ class Infer(Stage[InferSettings]):
             self.context.log.warning(
                 "runs_not_recorded", model=self.settings.shown_model, why=self._engine.not_recorded
             )
+        self._say_limits()
         self._say_what_was_opened(ready, round(time.monotonic() - began, 3), told_size(self._contract, size, s))
 
     def _say_what_was_opened(self, ready: ReadyModel, seconds: float, size: str) -> None:
@@ -220,6 +221,17 @@ class Infer(Stage[InferSettings]):
                 wanted=self.settings.precision,
                 why=f"{self._engine.provider} runs the model, and only OpenVINO calculates in a precision of choice",
             )
+
+    def _say_limits(self) -> None:
+        """That limits of memory hold nothing where they add up to more than a GPU has."""
+        limits = (
+            self._engine.memory_limits() if isinstance(self._engine, onnxruntime_engine.OnnxRuntimeEngine) else None
+        )
+        if limits is None:
+            return
+        devices = [device_of(self.settings.devices, worker) for worker in range(self.context.workers)]
+        if why := limits.why_too_much(devices.count(devices[self.context.worker])):
+            self.context.log.warning("gpu_mem_limits_exceed_gpu", model=self.settings.shown_model, why=why)
 
     @property
     def _threads_each(self) -> int:

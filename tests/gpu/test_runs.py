@@ -90,7 +90,7 @@ except OutOfMemory as error:
     print(error)
 """
     told = run(cuda, convolution, program).out
-    assert told.startswith("`gpu_mem_limit` of 2 MB is used up: ")
+    assert told.startswith("`gpu_mem_limit` of 2 MB, which each size of batches has for itself, is used up: ")
     assert "MB more were asked for; set a larger one, or set a smaller `batch: {max}`" in told
 
 

@@ -65,6 +65,11 @@ class HostRuns:
         self._opening = threading.Lock()
         self._by_shape: OrderedDict[_Key, _OneShape] = OrderedDict()
 
+    @property
+    def sessions(self) -> int:
+        """So many are open; each has its own memory on the device."""
+        return len(self._sessions)
+
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """The outputs by name, which are the caller's. Raises what ONNX Runtime raises."""
         key = tuple((name, array.shape) for name, array in inputs.items())

@@ -31,6 +31,7 @@ from stages.inference.engines.engine import (
     one_line,
 )
 from stages.inference.engines.host_runs import HostRuns
+from stages.inference.engines.memory_limits import MemoryLimits
 from stages.inference.engines.nvidia import INSTALL, CudaRuntime, cuda_runtime, load_tensorrt, why_no_cuda
 from stages.inference.engines.options import records, without_recording
 from stages.inference.engines.pinned import NewArray, PinnedMemory, plain_array
@@ -127,6 +128,14 @@ class OnnxRuntimeEngine:
                 ) from None
             self._session, self._runs = other._session, other._runs
             self.not_recorded = _said(why)
+
+    def memory_limits(self) -> MemoryLimits | None:
+        """How much of a GPU the sessions that are open now may take; None where no `gpu_mem_limit` holds them."""
+        memory = self._cuda.memory() if self._cuda and self._cuda.limit else None
+        if not self._cuda or not self._cuda.limit or memory is None:
+            return None
+        sessions = self._runs.sessions if isinstance(self._runs, HostRuns) else 1
+        return MemoryLimits(self._cuda.limit, sessions, self._cuda.device, memory[1])
 
     def end_profile(self) -> Path:
         """The file with the profile of all runs, if it was opened for one."""
@@ -287,7 +296,8 @@ def _short_of_memory(asked: str | None, cuda: CudaRuntime) -> str:
     wanted = f"{int(asked) / 1e6:.0f} MB more were asked for" if asked else "it has no more"
     ways = "set a smaller `batch: {max}` of the stage, fewer `threads` or `workers`"
     if cuda.limit:
-        return f"`gpu_mem_limit` of {cuda.limit / 1e6:.0f} MB is used up: {wanted}; set a larger one, or {ways}"
+        of_each = f"`gpu_mem_limit` of {cuda.limit / 1e6:.0f} MB, which each size of batches has for itself,"
+        return f"{of_each} is used up: {wanted}; set a larger one, or {ways}"
     known = cuda.memory()
     free = f", {known[0] / 1e6:.0f} of {known[1] / 1e6:.0f} MB are free" if known else ""
     return f"the memory of GPU {cuda.device} is used up: {wanted}{free}; {ways}"
