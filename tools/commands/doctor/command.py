@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 import click
 
@@ -12,6 +13,7 @@ from pipeline.errors import EXIT_ENVIRONMENT
 from tools.commands.demo import PORT as DEMO_PORT
 from tools.commands.doctor import gpu, imports, machine, packages
 from tools.commands.doctor.finding import Finding, worst
+from tools.commands.env_file_option import env_file_option
 
 _MARKS = {"ok": "ok     ", "warning": "warning", "wrong": "WRONG  "}
 _FARM_PORT = 8554
@@ -19,15 +21,19 @@ _DEMO = "another program would get the events of the demo's graph: `camgraph dem
 
 
 @click.command()
+@click.argument("graph_file", metavar="[GRAPH]", required=False, type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="For programs: a list of findings.")
+@env_file_option("NAME=VALUE lines for `${NAME}` in GRAPH.")
 @click.pass_context
-def doctor(ctx: click.Context, as_json: bool) -> None:
+def doctor(ctx: click.Context, graph_file: Path | None, as_json: bool, env_files: tuple[Path, ...]) -> None:
     """Look at Python, packages, providers, GPU, memory, limits, codecs and ports; say what is wrong and what mends it.
+
+    With GRAPH also whether what its models may take of a GPU's memory fits into it.
 
     Exit status 3 where something is wrong; warnings do not change it.
     """
     found: list[Finding] = []
-    for finding in _looks():
+    for finding in _looks(graph_file, env_files):
         found.append(finding)
         if not as_json:
             click.echo(_line(finding))
@@ -37,7 +43,7 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
         ctx.exit(EXIT_ENVIRONMENT)
 
 
-def _looks() -> Iterator[Finding]:
+def _looks(graph_file: Path | None, env_files: Sequence[Path]) -> Iterator[Finding]:
     nvidia = gpu.look_for_nvidia()
     yield from packages.look_at_python()
     yield from packages.look_at_requirements()
@@ -52,6 +58,8 @@ def _looks() -> Iterator[Finding]:
     yield from gpu.look_at_gpu(nvidia)
     yield from _if_it_can_be("cuda", partial(_cuda, nvidia))
     yield from _if_it_can_be("providers", partial(_providers, nvidia))
+    if graph_file:
+        yield from _if_it_can_be("graph", partial(_limits, graph_file, nvidia, env_files))
     yield from machine.look_at_port(_FARM_PORT, "camgraph farm")
     yield from machine.look_at_port(DEMO_PORT, "camgraph demo", _DEMO)
 
@@ -82,6 +90,12 @@ def _providers(nvidia: gpu.Nvidia) -> Iterator[Finding]:
     from tools.commands.doctor import providers  # noqa: PLC0415
 
     yield from providers.look_at_providers(nvidia=nvidia.is_here, openvino=openvino_engine.is_installed())
+
+
+def _limits(graph_file: Path, nvidia: gpu.Nvidia, env_files: Sequence[Path]) -> Iterator[Finding]:
+    from tools.commands.doctor import gpu_limits  # noqa: PLC0415 - as above
+
+    yield from gpu_limits.look_at_limits(graph_file, nvidia.gpus, env_files)
 
 
 def _line(finding: Finding) -> str:

@@ -1,0 +1,105 @@
+"""Whether the `gpu_mem_limit`s of a graph add up to more than its GPUs have.
+
+each stage `infer` on CUDA: gpu_mem_limit x sizes of batches, in each of its processes ──> sum for each GPU
+                                                                                           against nvidia-smi
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pipeline.errors import CamgraphError
+from pipeline.graph import load_graph, plan_of
+from pipeline.graph.env_file import Variables
+from pipeline.plan import RunPlan, StagePlan
+from stages.inference.devices import device_of
+from stages.inference.host_runs import MOST_SESSIONS
+from stages.inference.infer_settings import InferSettings
+from stages.inference.options import records
+from stages.vision.batching import buckets
+from tools.commands.doctor.finding import Finding
+from tools.measuring.nvidia_smi import Gpu
+
+_MIB = re.compile(r"(\d+) MiB")
+_CURE = "set a smaller `gpu_mem_limit`, a smaller `batch: {max}`, fewer `batch_sizes` or fewer `workers`"
+
+
+class Share(NamedTuple):
+    """What one process may take of GPU `device` for one stage; `limit_bytes` 0 where nothing limits it."""
+
+    stage: str
+    device: int
+    limit_bytes: int
+    sessions: int
+
+
+def look_at_limits(graph_file: Path, gpus: Sequence[Gpu], env_files: Sequence[Path] = ()) -> Iterator[Finding]:
+    """A finding for each GPU that the graph names."""
+    try:
+        plan = plan_of(load_graph(graph_file, environ=Variables(env_files).anew()[0]))
+    except CamgraphError as error:
+        yield Finding("wrong", "graph", str(error), f"camgraph check {graph_file}")
+        return
+    yield from limits_against(shares_of(plan), gpus)
+
+
+def shares_of(plan: RunPlan) -> Iterator[Share]:
+    """Of all processes of a run that may have a model on CUDA."""
+    for unit in plan.units:
+        for stage in unit.stages:
+            if stage.use == "infer" and (share := _share(stage, unit.worker)):
+                yield share
+
+
+def _share(stage: StagePlan, worker: int) -> Share | None:
+    settings = InferSettings.model_validate(stage.settings)
+    if settings.server or not {"cuda", "auto"}.intersection(settings.providers):
+        return None
+    own = settings.options.cuda
+    device = device_of(settings.devices, worker)
+    return Share(
+        stage.name,
+        own.device_id or 0 if device is None else device,
+        own.gpu_mem_limit or 0,
+        _sessions(settings, stage.batch_max),
+    )
+
+
+def _sessions(settings: InferSettings, batch_max: int) -> int:
+    """At most: a model of one fixed batch has a single one."""
+    if records("cuda", settings.options.of("cuda", Path())):
+        return 1
+    return min(MOST_SESSIONS, len(settings.batch_sizes or buckets(min(batch_max, settings.max_rows))))
+
+
+def limits_against(shares: Iterable[Share], gpus: Sequence[Gpu]) -> Iterator[Finding]:
+    """``gpus``: in the order of their numbers."""
+    by_device: defaultdict[int, list[Share]] = defaultdict(list)
+    for share in shares:
+        by_device[share.device].append(share)
+    for device, own in sorted(by_device.items()):
+        what = f"memory of GPU {device}"
+        found = _MIB.fullmatch(gpus[device].total) if device < len(gpus) else None
+        there = int(found[1]) << 20 if found else None
+        if unlimited := {share.stage for share in own if not share.limit_bytes}:
+            names = ", ".join(sorted(unlimited))
+            yield Finding("ok", what, f"{names}: no `gpu_mem_limit`, so ONNX Runtime takes what it needs")
+        else:
+            yield _compared(what, own, there)
+
+
+def _compared(what: str, shares: Sequence[Share], there: int | None) -> Finding:
+    """Contexts, inputs and outputs come on top: nobody knows how much, so a sum that nearly fits may be too much."""
+    together = sum(share.limit_bytes * share.sessions for share in shares)
+    sessions = sum(share.sessions for share in shares)
+    processes = "1 process" if len(shares) == 1 else f"{len(shares)} processes"
+    told = f"limits of {together / 1e6:,.0f} MB together ({sessions} sizes of batches in {processes})"
+    if there is None:
+        return Finding("warning", what, f"{told}, and nvidia-smi does not say how much it has", "look with nvidia-smi")
+    if together > there:
+        return Finding("warning", what, f"{told}, and it has {there / 1e6:,.0f}: they hold nothing", _CURE)
+    return Finding("ok", what, f"{told}, and it has {there / 1e6:,.0f}")
