@@ -107,7 +107,7 @@ def _write(saved: Path, task: Task, results: Sequence[dict[str, Any]]) -> None:
 
 def _line(result: dict[str, Any]) -> str:
     why = result["found"] or " | ".join(result.get("last_lines", [])[-2:])
-    return f"{result['state']:>8}  {result['step']} ({result['seconds']:.1f} s): {why}"
+    return f"{result['state']:>8}  {result['step']}: {result['shows']} ({result['seconds']:.1f} s)\n          {why}"
 
 
 if __name__ == "__main__":
