@@ -16,10 +16,10 @@ from pipeline.errors import CamgraphError
 from pipeline.graph import load_graph, plan_of
 from pipeline.graph.env_file import Variables
 from pipeline.plan import RunPlan, StagePlan
-from stages.inference.devices import device_of
-from stages.inference.host_runs import MOST_SESSIONS
+from stages.inference.engines.devices import device_of
+from stages.inference.engines.host_runs import MOST_SESSIONS
+from stages.inference.engines.options import records
 from stages.inference.infer_settings import InferSettings
-from stages.inference.options import records
 from stages.vision.batching import buckets
 from tools.commands.doctor.finding import Finding
 from tools.measuring.nvidia_smi import Gpu
