@@ -6,7 +6,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import pytest
 
@@ -61,10 +60,7 @@ def test_the_crowd_is_found(test_data: Path, model: str) -> None:
 @pytest.mark.slow
 def test_the_cheap_way_to_rgb_finds_the_same_people(test_data: Path) -> None:
     cheap = frames_of(test_data, CROWD, max_fps=0.5)
-    long_way = [
-        Frame(f.stamp, cv2.cvtColor(f.pixels, cv2.COLOR_YUV2BGR_I420), f.width, f.height)  # type: ignore[arg-type]
-        for f in cheap
-    ]
+    long_way = [Frame.of_bgr(frame.stamp, frame.bgr()) for frame in cheap]
     assert all(frame.format == "yuv420p" for frame in cheap)
     one, other = people(test_data, cheap), people(test_data, long_way)
     total = sum(map(len, one))

@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 from camgraph_test_stages.installing import install
 
+from pipeline.registry import find_stage, stage_names
+from pipeline.stage import Stage
 from pipeline.testing import feed, opened, stamp
 from stages.messages import Frame, Tracks
 from tools.commands.new_stage import skeleton_of
@@ -131,6 +133,23 @@ def test_the_sink_runs_in_its_graph(tmp_path: Path, evening: Path, two_people: P
     with closing(sqlite3.connect(folder / "events.db")) as file:
         bodies = [json.loads(body) for (body,) in file.execute("SELECT body FROM events")]
     assert [body["data"]["rule"]["id"] for body in bodies] == ["somebody", "somebody"]
+
+
+def test_the_table_of_messages_names_all_that_make_them() -> None:
+    page = (DOCS / "write_a_stage.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(Frame|Tensor|People|Tracks|Labels|Event)` \| .* \| (.*) \|$", page, re.MULTILINE)
+    written = {kind: set(re.findall(r"`(\w+)`", makers)) for kind, makers in rows}
+    makes = {name: find_stage(name).outputs for name in stage_names("camgraph") if name != "outbox"}
+    assert written == {
+        kind: {name for name, made in makes.items() if kind in {one.__name__ for one in made}} for kind, _ in rows
+    }
+
+
+def test_the_page_names_all_that_a_stage_is_asked_while_a_graph_is_planned() -> None:
+    page = (DOCS / "write_a_stage.md").read_text("utf-8")
+    asked = {name for name, member in vars(Stage).items() if isinstance(member, classmethod)}
+    assert {"check", "follow"} <= asked
+    assert {name for name in asked if f"`{name}`" not in page} == set()
 
 
 def example_with(name: str) -> Any:
