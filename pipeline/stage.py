@@ -23,18 +23,22 @@
 
 `camgraph help write_a_stage` and `write_a_sink` build whole packages step by step; this file is the contract.
 
-The runtime calls, in this order and from one thread: `open` once, then `process` with 1 to `batch.max` items
-(each camera's in order; items of several cameras may be mixed), `tick` when `due_ns` is reached, `finish` after a
-camera's last item, `close` once. Only a stage that says `thread_safe` has `process` called from several threads at
-once. An output carries the stamp of the item it was made from, and outputs of one camera come in the order of its
-items. Input arrays are read-only and valid only during the call: what a stage keeps, it copies.
+The runtime calls `open` once, then `process`, `tick` and `finish` as messages come, then `close` once:
 
-Raising `BadItem` from `process` when it was handed one item drops that item and counts it; with several items
-the runtime hands them in again one by one. `Unavailable` and `EnvironmentProblem` say that the outside does not take
-it now: the same call is made again each second until it does, and what comes behind waits. So is a call with events
-that raises an OSError or a MemoryError: a committed event is not lost because a descriptor or a disk is missing. A sink
-that knows an event to be one that can never be delivered raises `BadItem`. A `UserError` ends the run. Any other
-exception is a bug of the stage: logged with its traceback, the item dropped and counted as `error`.
+- `process` gets 1 to `batch.max` items. They may be of several cameras; those of one camera are in order.
+- `tick` runs before an item whose time has reached `due_ns`, `finish` after the last item of a camera.
+- One thread makes all calls, unless the stage says `own_thread` or `thread_safe`.
+- An output carries the stamp of the item it was made from. Outputs of one camera leave in the order of its items.
+- Arrays of items are read-only and valid only during the call. Copy what you keep.
+
+An error of `process` says what becomes of the items:
+
+- `BadItem`: the item is dropped and counted. If there were several, each is handed in again by itself.
+- `Unavailable`, `EnvironmentProblem`: the outside does not take it now. The same call is made again each second, until
+  it does, and later items wait. The same holds for OSError and MemoryError if the items are events: a committed event is
+  never lost because a disk is full. A sink raises `BadItem` only for an event that can never be delivered.
+- `UserError`: the run ends.
+- Anything else is a bug: its traceback is logged, the item dropped and counted as `dropped.error`.
 """
 
 from __future__ import annotations
@@ -86,7 +90,7 @@ class CameraSettings(Settings):
 
 
 class Stop(Protocol):
-    """Asked by a source between frames (`is_set`), and waited on instead of sleeping (`wait`)."""
+    """Tells a source that it shall end. Ask `is_set` between frames, and call `wait` instead of sleeping."""
 
     def is_set(self) -> bool: ...
 
@@ -109,7 +113,7 @@ FrameSize = tuple[int, int]
 AwayState = Literal["stalled", "lost", "unauthorised", "gone"]
 AWAY: frozenset[AwayState] = frozenset(get_args(AwayState))
 CameraState = Literal["connecting", "live", AwayState]
-"""How a live camera is, as its source says it; docs/operations.md has what each of them means."""
+"""How a live camera is, as its source reports it; `camgraph help operations` explains each."""
 
 
 class Context(Protocol):
@@ -122,36 +126,35 @@ class Context(Protocol):
     cameras: tuple[str, ...]
     """The cameras whose items this instance may see."""
     worker: int
-    """Which of the processes of its stage this one is, from 0."""
+    """The number of this process among those of its stage, from 0."""
     workers: int
     """How many processes its stage has."""
     beside_sources: bool
-    """True where the sources of its cameras are in its process."""
+    """True if the sources of its cameras are in the same process."""
     threads: int
     """In how many threads `process` may be called at once."""
     batch_max: int
     """The most items of one call of `process`."""
     cores: int
-    """How many cores one call of `process` may use: 1, but where one process runs the whole graph, call by call."""
+    """How many cores one call of `process` may use: 1, or more if one process runs the whole graph, call by call."""
     incarnation: int
     """1 at the start of a run; grows when the process had to be started again."""
     state_folder: Path
     """A folder of this stage in this run; it outlives a restart of the process, not the run."""
     outputs_leave: bool
-    """True where something that this stage makes goes to another process: see `new_arrays`."""
+    """True if outputs of this stage go to another process: see `new_arrays`."""
     slots: int
-    """So many large outputs of one camera may lie in shared memory at once, and for each there is room for the largest;
-    0 where they stay in the process."""
+    """How many large outputs of one camera fit into shared memory at once; 0 if they stay in the process."""
     base_folder: Path
     """The folder of the graph file: relative paths in settings are relative to it."""
     log: Logger
 
     def new_arrays(self, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, Array]:
-        """Writable arrays (uninitialised) of the given shape and dtype name, for one output.
+        """Return writable, uninitialised arrays for one output: name -> (shape, name of the dtype).
 
-        One call per output message: they lie in shared memory where the output leaves the process, and an output whose
-        large arrays are all from one call is sent without a copy.
-        Any other array is copied when it is sent, which is right for small ones.
+        Call it once for each output message. If outputs leave the process, the arrays lie in shared memory, and an
+        output whose large arrays all come from one call is sent without a copy. Any other array is copied when it is
+        sent, which is fine for small ones.
         """
 
     def count(self, name: str, camera: str, n: int = 1) -> None:
@@ -163,55 +166,51 @@ class Context(Protocol):
         """
 
     def trouble(self, why: str, camera: str = "") -> None:
-        """Say what the stage cannot do at present although it goes on, and "" once it can again.
+        """Report that something does not work although the stage goes on; "" once it works again.
 
-        Status shows it by the stage's name, with since when, and `camgraph status --check` is not healthy meanwhile. A
-        stage that raises `Unavailable` or `EnvironmentProblem` need not say anything. `why` is for people, and without
-        secrets; `camera`: whose items it concerns, if not all.
+        Until then status shows it with its beginning, and `camgraph status --check` is not healthy. A stage that raises
+        `Unavailable` or `EnvironmentProblem` need not report anything. `why` is for people, and holds no secrets.
+        `camera`: whose items it concerns, if not all.
         """
 
     def opening(self, doing: str, within_s: float = 0.0) -> None:
-        """Say in `open` what takes long (`building engine 2 of 4`), and for how many seconds from now it may.
+        """Report in `open` that something takes long (`building engine 2 of 4`): up to `within_s` seconds from now.
 
-        Until then the process does not count as hung, whatever `open_s` is, and status shows what it is doing. ""
-        once it is done.
+        Until then the process is not taken for hung, whatever `open_s` is, and status shows `doing`. "": it is done.
         """
 
     def alive(self) -> None:
-        """A sign of life: for a source that waits, in bounded pieces, for its next frame (see `Source.frames`)."""
+        """Give a sign of life: a source that waits for its next frame does so every few seconds (`Source.frames`)."""
 
     def camera_is(self, camera: str, state: CameraState, why: str = "") -> None:
-        """A source says how its live camera is, whenever that changes; `why` is for people, and without secrets.
+        """Report the state of a live camera, whenever it changes. For sources; `why` is for people, without secrets.
 
-        Raises ValueError for a state that there is not. One that never says it is live with its first frame.
+        Raises ValueError for an unknown state. A camera of which nothing is reported is live from its first frame.
         """
 
     def camera_shows(self, camera: str, **facts: str | float) -> None:
-        """A source says what it has found out about its camera (codec, size, clock, ...): status shows the latest.
+        """Report facts about a camera (codec, size, clock, ...), of which status shows the latest. For sources.
 
         Texts and numbers only, at most 32 of them, without secrets. Raises TypeError or ValueError for anything else.
         """
 
     def wrote(self, path: Path) -> None:
-        """Name a file that the user will look for: the summary shows it."""
+        """Name a file that the user will look for; the summary of the run shows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """What stands before a stage in its graph, in their own words: plain values without secrets."""
+    """The facts that other stages of the graph tell in `describe`: plain values without secrets."""
 
     stages: Mapping[str, Mapping[str, Any]]
-    """Stage -> what it says in `describe`, in the order of the graph."""
+    """Stage before this one -> its facts, in the order of the graph."""
     before: Mapping[str, frozenset[str]] | None = None
-    """Stage -> all those before it; None where they are a chain."""
+    """Stage -> all stages before it; None if they are a chain."""
     beside: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """For a stage that makes nothing: the other readers of those that it reads from -> what they say."""
+    """For a stage without outputs: the stages that read from the same senders as it -> their facts."""
 
     def nearest(self, *facts: str) -> Mapping[str, Mapping[str, Any]]:
-        """Of the stages that say one of these facts, those from which one comes without passing another of them.
-
-        One in a chain; several where a stage merges or joins.
-        """
+        """Return the nearest stages that tell one of these facts: one in a chain, perhaps several before a merge."""
         saying = [name for name, said in self.stages.items() if not said.keys().isdisjoint(facts)]
         passed = frozenset().union(*map(self._before, saying))
         return {name: self.stages[name] for name in saying if name not in passed}
@@ -221,13 +220,20 @@ class Upstream:
         return frozenset(names[: names.index(name)]) if self.before is None else self.before[name]
 
 
+SettingProblems = Iterable[tuple[tuple[str | int, ...], str]]
+"""Problems of settings: the path of the key, and a text for people: `("zones", 0, "name"), "there are two of it"`."""
+
 S = TypeVar("S", bound=Settings)
 
 Ports = type[Message] | Mapping[str, type[Message]]
 
 
 class Stage(Generic[S]):
-    """Turns messages into messages. See the module's docstring for the contract."""
+    """Turns messages into messages. The docstring of this module is the contract.
+
+    The class methods are the hooks of planning: `camgraph check` and `camgraph run` ask them before any process starts.
+    They get the validated settings, and `base_folder`, the folder of the graph file.
+    """
 
     settings_type: ClassVar[type[Settings]] = Settings
     inputs: ClassVar[Ports]
@@ -236,139 +242,144 @@ class Stage(Generic[S]):
     stateful: ClassVar[bool] = False
     """True if what came before matters: a restart loses something, and is reported. Items then come one by one."""
     thread_safe: ClassVar[bool] = False
-    """True where `process` may run in several threads at once."""
+    """True if `process` may run in several threads at once, as many as the graph's `threads`."""
     own_thread: ClassVar[bool] = False
-    """True where `process` takes long: it runs beside the loop, so that the next batch is gathered meanwhile."""
+    """True if `process` takes long: it then runs in a thread of its own, while the loop gathers the next batch."""
 
     lighter: ClassVar[str] = "`max_fps`"
-    """What gives it less to do, for people: said where it limits a run, and no core is free for more of it."""
+    """The setting that gives it less to do, for people: named if this stage limits a run and all cores are busy."""
 
     adapts: ClassVar[tuple[str, ...]] = ()
-    """Its settings that follow from what its readers want of it (`wants`), where nobody wrote them."""
+    """Settings that follow from the wishes of its readers (`wants`), if nobody wrote them."""
 
     adapts_to_all: ClassVar[tuple[str, ...]] = ()
-    """Those that follow only if all its readers want the same; else they stay as they are."""
+    """Settings that follow only if all its readers wish the same."""
 
     due_ns: int | None = None
-    """The stream time (`Stamp.time_ns` of its cameras) at which `tick` is wanted, or None."""
+    """The stream time (`Stamp.time_ns`) from which `tick` is called before the next item; None for never."""
 
     def __init__(self, settings: S, context: Context) -> None:
         self.settings = settings
         self.context = context
 
     @classmethod
-    def check(cls, settings: Any, base_folder: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:
-        """Problems that only the files named in the settings show: ((path of the key), text). Runs in `check`."""
+    def check(cls, settings: Any, base_folder: Path) -> SettingProblems:
+        """Return problems that only a look at the disk shows, such as a missing file. Runs in `camgraph check`."""
         return ()
 
     @classmethod
     def check_cameras(
         cls, settings: Any, base_folder: Path, cameras: Mapping[str, FrameSize | None]
-    ) -> Iterable[tuple[tuple[str | int, ...], str]]:
-        """Problems of settings that are for certain cameras, as `check` has them. Runs in `check`, and when a camera is
-        added to a run. `cameras`: all that there are, with the size of their frames as far as it is known.
+    ) -> SettingProblems:
+        """Return problems of settings that name cameras or depend on the size of their frames.
+
+        `cameras`: all cameras, with the size of their frames or None if only opening them would tell. Runs in
+        `camgraph check`, and when a camera is added to a run.
         """
         return ()
 
     @classmethod
     def remarks(cls, settings: Any, base_folder: Path, cameras: Mapping[str, FrameSize | None]) -> Iterable[str]:
-        """Sentences on settings that are right, and perhaps not meant so. Asked when `check_cameras` has no problem."""
+        """Return sentences on settings that are right but perhaps not meant so. Asked if there are no problems."""
         return ()
 
     @classmethod
     def remarks_alone(cls, settings: Any, base_folder: Path, cameras: Sequence[str]) -> Iterable[str]:
-        """As `remarks`, on what cannot work for these cameras, whose frames are each a moment by itself."""
+        """As `remarks`, on settings that cannot work for `cameras` whose frames are photographs (`Stamp.alone`)."""
         return ()
 
     @classmethod
     def follow(cls, settings: Any, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
-        """Settings that follow from the graph, as plain values: they take the place of those of the same name.
+        """Return settings that follow from the facts of other stages: they replace those of the same name.
 
-        Called once, for a graph without mistakes; what somebody wrote must stay. May look at files.
+        Return plain values, and leave alone whatever somebody wrote. Called once, for a graph without mistakes; may
+        read files. Raises UserError, or SettingError with the key, if the stages do not go together.
         """
         return {}
 
     @classmethod
     def wants(cls, settings: Any, base_folder: Path) -> Mapping[str, Any]:
-        """What it wants of the stage that it reads from: values for settings that are in that stage's `adapts` or
-        `adapts_to_all`.
+        """Return wishes for settings of the stage that it reads from, those in its `adapts` or `adapts_to_all`.
 
-        Asked from the last stages of a graph to the source: the settings hold already what its own readers want of it.
-        May look at files.
+        Asked from the last stages of a graph to the first, so `settings` hold the wishes of its own readers already.
+        May read files.
         """
         return {}
 
     @classmethod
     def describe(cls, settings: Any) -> Mapping[str, Any]:
-        """Facts for the stages behind this one, by name: they find them in the `upstream` of their `follow`.
+        """Return facts for the stages behind this one, by name; they get them as `upstream` in `follow`.
 
-        Only what is certain before it runs. `stages/facts.py` has the names that camgraph's own stages use.
+        Tell only facts that are certain before the run. `stages/facts.py` has the names that camgraph's stages use.
         """
         return {}
 
     @classmethod
     def unknown_before_run(cls, settings: Any) -> str:
-        """What `camgraph check` cannot know of this stage, such as a model on a server; "" if it knows all."""
+        """Return the part that `camgraph check` cannot know, for people, such as a model on a server; else ""."""
         return ""
 
     @classmethod
     def ordered_by_time(cls, settings: Any) -> bool:
-        """For sinks of events: whether they want the events of all cameras in the order of their time.
+        """Return whether a sink wants the events of all cameras in the order of their time.
 
-        Then each event waits until no earlier one can come, and the sink gets the same sequence in every run.
+        Each event then waits until no earlier one can come, and the sink gets the same sequence in every run.
         """
         return False
 
     @classmethod
     def environment(cls, settings: Any) -> Iterable[str]:
-        """Names of variables of the environment that it reads: no others of the user's reach its process.
+        """Return the names of environment variables that it reads; no others of the user's reach its process.
 
-        `*` at the end stands for any letters. They are set before the stage is made, and before its module is imported.
+        `*` at the end stands for any letters. They are set before the stage's module is imported.
         """
         return ()
 
     @classmethod
     def large_messages(cls, settings: Any) -> int:
-        """The most messages with arrays over 16 kB that it makes of one item: so much shared memory is set aside."""
+        """Return how many messages with arrays over 16 kB it makes of one item at most; shared memory is set aside."""
         return 1
 
     @classmethod
     def least_workers(cls, settings: Any) -> int:
-        """With fewer processes, something that the settings name would lie idle: `check` refuses that."""
+        """Return the fewest processes with which nothing that the settings name lies idle; `check` refuses fewer."""
         return 1
 
     @classmethod
     def usual_threads(cls, settings: Any, workers: int) -> int:
-        """Threads of each of so many processes, where the graph does not say how many."""
+        """Return how many threads each of `workers` processes gets if the graph does not say it."""
         return 1
 
     def open(self) -> None:
-        """Get what is needed (a model, a file). Raises UserError or EnvironmentProblem; may take seconds."""
+        """Load models, open files. May take seconds (see `Context.opening`). Raises UserError or EnvironmentProblem."""
 
     def process(self, items: Sequence[Any]) -> Iterable[Message]:
-        """Outputs made of 1 or more items. Must not wait for anything but its own work."""
+        """Return or yield the outputs made of one or more items. Must not wait for anything but its own work."""
         raise NotImplementedError
 
     def finish(self, camera: str, end: End) -> Iterable[Message]:
-        """What is still to be said about a camera after its last item; stamped with its last frame's stamp."""
+        """Return or yield the last outputs for a camera, after its last item, with the stamp of its last frame.
+
+        Forget the camera: one of the same name that comes later is a new one.
+        """
         return ()
 
     def tick(self, camera: str, now_ns: int) -> Iterable[Message]:
-        """Called before an item of `camera` whose time is at or past `due_ns`."""
+        """Return or yield outputs that are due. Called before an item of `camera` whose time is at or past `due_ns`."""
         return ()
 
     def cameras_changed(self) -> None:
-        """`context.cameras` is another: called in a run whose cameras come and go, between two calls of the others.
+        """Take note that `context.cameras` has changed, in a run whose cameras come and go.
 
-        A camera that is gone has had its `finish`; one of the same name may come later, and is a new one.
+        A camera that is gone has had its `finish` before.
         """
 
     def close(self) -> None:
-        """Let go of everything. Called once, also after a failure."""
+        """Release everything. Called once, also if `open` has failed half-way."""
 
 
 class Source(Generic[S]):
-    """Where frames come from. One instance for each camera of its process."""
+    """Makes the frames of one camera. A process has an instance for each of its cameras."""
 
     settings_type: ClassVar[type[Settings]] = Settings
     camera_type: ClassVar[type[CameraSettings]] = CameraSettings
@@ -389,61 +400,63 @@ class Source(Generic[S]):
 
     @classmethod
     def is_live(cls, camera_settings: Any) -> bool:
-        """Live sources must never wait for their readers; others never lose a frame. Decides the edges' policies."""
+        """Return whether the camera is live: it then never waits for its readers. Others never lose a frame."""
         return False
 
     @classmethod
     def still_s(cls, camera_settings: Any) -> float:
-        """For how many seconds no frame may come of a camera that is well; behind that, status shows it as stalled."""
+        """Return after how many seconds without a frame status shows the camera as stalled."""
         return 5.0
 
     @classmethod
-    def check(cls, settings: Any, base_folder: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:
+    def check(cls, settings: Any, base_folder: Path) -> SettingProblems:
         """As `Stage.check`."""
         return ()
 
     @classmethod
-    def check_camera(cls, camera_settings: Any, base_folder: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:
-        """Problems with one camera's settings that need a look at the disk: ((path of the key), text)."""
+    def check_camera(cls, camera_settings: Any, base_folder: Path) -> SettingProblems:
+        """Return problems of one camera's settings that only a look at the disk shows."""
         return ()
 
     @classmethod
-    def unreadable(cls, camera_settings: Any, base_folder: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:
-        """Why no frame can come of this camera although its settings are right: ((path of the key), text).
+    def unreadable(cls, camera_settings: Any, base_folder: Path) -> SettingProblems:
+        """Return why this camera can give no frame although its settings are right, such as a damaged file.
 
-        `camgraph check` takes it for a mistake; a run goes on with the other cameras. Not what `check_camera` says.
+        `camgraph check` takes that for a mistake; a run goes on with the other cameras.
         """
         return ()
 
     @classmethod
     def frame_size(cls, camera_settings: Any, base_folder: Path) -> FrameSize | None:
-        """Width and height of all frames of this camera, or None where only opening it would tell."""
+        """Return width and height of all frames of this camera, or None if only opening it would tell."""
         return None
 
     @classmethod
     def frames_alone(cls, camera_settings: Any, base_folder: Path) -> bool:
-        """Whether each frame of this camera is a moment by itself (`Stamp.alone`). May look at the disk."""
+        """Return whether the frames of this camera are photographs (`Stamp.alone`). May look at the disk."""
         return False
 
     @classmethod
     def camera_remarks(cls, camera_settings: Any, base_folder: Path) -> Iterable[str]:
-        """Sentences on a camera that is right, for whoever checks the graph. Asked when `check_camera` is content."""
+        """Return sentences on a camera that is right but perhaps not meant so. Asked if there are no problems."""
         return ()
 
     @classmethod
     def slot_bytes(cls, camera_settings: Any, base_folder: Path) -> int | None:
-        """Bytes of one output of this camera, or None where only opening it would tell."""
+        """Return the bytes of one output of this camera, or None if only opening it would tell."""
         return None
 
     def frames(self, stop: Stop, resume: Stamp | None) -> Iterator[Message]:
-        """The camera's frames in order, until its end or `stop`.
+        """Yield the camera's frames in order, until its end or `stop`. Runs in a thread of its own.
 
-        Runs in a thread of its own. `resume` is the last frame that every reader has (after a restart of this process):
-        go on with the one after it, with the same `seq` and times as if nothing had happened. Raises UserError or
-        EnvironmentProblem when the source cannot be opened, BadItem when it broke: the camera ends with that error.
+        `resume`: after a restart of this process, the last frame that every reader has. Go on with the one after it,
+        with the same `seq` and times as if nothing had happened.
 
-        Between two frames it calls `context.alive()` at least every few seconds, from wherever it waits or passes
-        frames over: a source that gives neither a frame nor a sign for `hang_s` (before its first frame: `open_s`) is
-        taken for hung, and its process is started again. Waiting for a graph that is full is not the source's.
+        Call `context.alive()` at least every few seconds, from wherever you wait or pass frames over. A source without
+        a frame or a sign of life for `hang_s` (before its first frame: `open_s`) is taken for hung, and its process is
+        started again. Time in which it waits for a graph that is full does not count.
+
+        Raises UserError or EnvironmentProblem if the source cannot be opened, BadItem if it broke: the camera ends with
+        that error.
         """
         raise NotImplementedError
