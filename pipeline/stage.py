@@ -35,8 +35,8 @@ An error of `process` says what becomes of the items:
 
 - `BadItem`: the item is dropped and counted. If there were several, each is handed in again by itself.
 - `Unavailable`, `EnvironmentProblem`: the outside does not take it now. The same call is made again each second, until
-  it does, and later items wait. The same holds for OSError and MemoryError if the items are events: a committed event is
-  never lost because a disk is full. A sink raises `BadItem` only for an event that can never be delivered.
+  it does, and later items wait. The same holds for OSError and MemoryError if the items are events: a committed event
+  is never lost because a disk is full. A sink raises `BadItem` only for an event that can never be delivered.
 - `UserError`: the run ends.
 - Anything else is a bug: its traceback is logged, the item dropped and counted as `dropped.error`.
 """
@@ -68,9 +68,8 @@ class Definition(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     stand_ins: ClassVar[Mapping[tuple[str, ...], Any]] = {}
-    """What takes the place of a value that is wrong or missing, so that all the rest can be checked: its path (`*` for
-    any key or index) -> the value, or a function that makes it of the wrong one. Everything else that is wrong is left
-    out."""
+    """Stand-ins for values that are wrong or missing, so that all the rest can be checked: path (`*` for any key or
+    index) -> the value, or a function that makes it of the wrong one. Everything else that is wrong is left out."""
 
 
 class Settings(Definition):
@@ -117,7 +116,7 @@ CameraState = Literal["connecting", "live", AwayState]
 
 
 class Context(Protocol):
-    """What the runtime gives a stage. Plain values; nothing here blocks."""
+    """Given by the runtime to each stage. Plain values; nothing here blocks."""
 
     stage: str
     """The stage's name in the graph."""
