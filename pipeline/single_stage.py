@@ -96,7 +96,10 @@ def opened(
 
 
 def feed(stage: Stage[Any], items: Sequence[Any], *, batch: int = 1, end: bool = False) -> list[Message]:
-    """All that `stage` makes of `items`, handed in by `batch`; with `end`, also its last words on each camera."""
+    """Return all that `stage` makes of `items`, handed in by `batch`; with `end`, also of the end of each camera.
+
+    Raises TypeError for an output of a type that the stage does not declare, as the runtime does.
+    """
     outputs: list[Message] = []
     for start in range(0, len(items), batch):
         outputs += stage.process(items[start : start + batch])
@@ -104,4 +107,8 @@ def feed(stage: Stage[Any], items: Sequence[Any], *, batch: int = 1, end: bool =
         last = {item.stamp.camera: item.stamp for item in items}
         for camera, at in last.items():
             outputs += stage.finish(camera, End(at))
+    for output in outputs:
+        if type(output) not in stage.outputs:
+            known = ", ".join(kind.__name__ for kind in stage.outputs) or "none"
+            raise TypeError(f"made {type(output).__name__}, which is not among its declared outputs ({known})")
     return outputs

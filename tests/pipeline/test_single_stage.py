@@ -1,0 +1,45 @@
+"""One stage by hand: what `feed` calls, and what it refuses as the runtime would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.messages import End, Event, Message, Tombstone
+from pipeline.stage import Settings, Stage
+from pipeline.testing import feed, opened, stamp
+
+
+class Echo(Stage[Settings]):
+    """Gives back what it gets, and an event at the end."""
+
+    inputs = Message
+    outputs = (Message, Event)
+
+    def open(self) -> None:
+        self.batches: list[int] = []
+
+    def process(self, items: Sequence[Any]) -> Iterable[Message]:
+        self.batches.append(len(items))
+        return items
+
+    def finish(self, camera: str, end: End) -> Iterable[Message]:
+        return [Event(end.stamp, camera, camera, "single", b"{}")]
+
+
+def test_items_come_in_batches_and_each_camera_ends_after_its_last(tmp_path: Path) -> None:
+    items = [Message(stamp(seq, camera)) for seq in range(2) for camera in ("left", "right")]
+    with opened(Echo, {}, folder=tmp_path) as stage:
+        outputs = feed(stage, items, batch=3, end=True)
+        assert stage.batches == [3, 1]
+    assert outputs[:4] == items
+    assert [(type(last), last.stamp) for last in outputs[4:]] == [(Event, stamp(1, "left")), (Event, stamp(1, "right"))]
+
+
+def test_an_output_of_another_type_than_declared_is_refused(tmp_path: Path) -> None:
+    expected = r"made Tombstone, which is not among its declared outputs \(Message, Event\)"
+    with opened(Echo, {}, folder=tmp_path) as stage, pytest.raises(TypeError, match=expected):
+        feed(stage, [Message(stamp()), Tombstone(stamp())])
