@@ -59,7 +59,7 @@ class Selection:
 
         ``selected`` is (n, rows, most), or (n, most, rows).
         """
-        last = selected.take(-1, axis=self.axis)
+        last = selected[:, :, -1] if self.axis == 2 else selected[:, -1]
         scores = last[:, self.first_score : self.end_score].max(axis=1)
         if self.objectness is not None:
             scores = scores * last[:, self.objectness]

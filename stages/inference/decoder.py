@@ -18,7 +18,7 @@ from pipeline.system.spelling import did_you_mean
 from stages.inference.behind_model import BehindModel, ModelBefore
 from stages.inference.outputs import OutputReader, OutputSettings
 from stages.messages import People, Tensor
-from stages.vision.decoding.detections import Detections, highest
+from stages.vision.decoding.detections import Detections, highest, no_detections
 from stages.vision.decoding.formats import Asked
 from stages.vision.foreign_text import shown
 from stages.vision.letterbox import boxes_to_frame, keypoints_to_frame
@@ -157,6 +157,8 @@ class Decoder(BehindModel[D]):
     def _row(self, reader: OutputReader, item: Tensor, row: int) -> Detections:
         """What is in one of the frame's pictures, in frame pixels. A box in the padding alone is nothing."""
         found = reader.detections(item, row)
+        if not len(found.scores):
+            return found
         fit = item.fit[row]
         boxes = boxes_to_frame(found.boxes_xyxy.astype(np.float32), fit, item.frame_size)
         inside = (boxes[:, 2] > boxes[:, 0]) & (boxes[:, 3] > boxes[:, 1])
@@ -165,7 +167,7 @@ class Decoder(BehindModel[D]):
 
     def _together(self, reader: OutputReader, rows: Sequence[Detections]) -> Detections:
         """Of all pictures of a frame, the best first, and no more than of one."""
-        parts = zip(*rows or [_nothing(reader.asked.keypoints)], strict=True)
+        parts = zip(*rows or [no_detections(reader.asked.keypoints)], strict=True)
         return highest(Detections(*(np.concatenate(arrays) for arrays in parts)), most=self.settings.max_people)
 
 
@@ -208,8 +210,3 @@ def numbers_kept(wanted: Classes, names: Sequence[str] | None) -> tuple[int, ...
         raise SettingError(("classes",), f"the model knows no class {', '.join(unknown)}; it knows {known}{guess}")
     kept = tuple(number for number, name in enumerate(names) if name in wanted)
     return None if len(kept) == len(names) else kept
-
-
-def _nothing(points: int) -> Detections:
-    shape = np.empty((0, points, 3), np.float32)
-    return Detections(np.empty((0, 4), np.float32), np.empty(0, np.float32), np.empty(0, np.int64), shape)

@@ -31,6 +31,12 @@ class Detections(NamedTuple):
         return Detections(boxes[index], scores[index], classes[index], keypoints[index])
 
 
+def no_detections(keypoints: int) -> Detections:
+    """Nothing, of a model of so many keypoints."""
+    points = np.empty((0, keypoints, 3), np.float32)
+    return Detections(np.empty((0, 4), np.float32), np.empty(0, np.float32), np.empty(0, np.int64), points)
+
+
 def best(detections: Detections, *, iou: float, most: int) -> Detections:
     """At most ``most``, best first; of two of one class that overlap by more than ``iou`` the better one."""
     spread = _apart(detections.boxes_xyxy, detections.classes)

@@ -49,6 +49,8 @@ def detections_of(format_name: str, outputs: Outputs, size: tuple[int, int], ask
         if found.keypoints.shape[1] != asked.keypoints:
             there = found.keypoints.shape[1]
             raise WrongShape(0, f"expected {asked.keypoints} keypoints, and the format has {there}")
+        if not len(found.scores):
+            return found
         if asked.kept is not None:
             found = found.take(np.isin(found.classes, asked.kept))
         if format_name in _OVERLAPPING:
