@@ -71,3 +71,38 @@ for memory in (host, pageable):
     print(called - began > 0.2, time.monotonic() - began > 0.2)
 """
     assert cuda.python(program, copy_ms=250).out.split() == ["False", "True", "True", "True"]
+
+
+def test_a_device_may_take_its_time_for_each_picture(cuda: Any) -> None:
+    """However many are copied at once; whoever copies back waits for it, whoever copies in does not."""
+    program = """
+import ctypes, time
+cuda = ctypes.CDLL("libcudart.so.13")
+host, device, stream = (ctypes.c_void_p() for _ in range(3))
+for place, allocate in ((device, cuda.cudaMalloc), (host, lambda *a: cuda.cudaHostAlloc(*a, 0))):
+    allocate(ctypes.byref(place), ctypes.c_size_t(2_000_000))
+cuda.cudaStreamCreate(ctypes.byref(stream))
+for megabytes in (1, 2):
+    began = time.monotonic()
+    cuda.cudaMemcpyAsync(device, host, ctypes.c_size_t(megabytes * 1_000_000), 1, stream)
+    called = time.monotonic()
+    cuda.cudaStreamSynchronize(stream)
+    print(called - began < megabytes * 0.3, time.monotonic() - began >= megabytes * 0.299)
+"""
+    assert cuda.python(program, work_ms_per_mb=300).out.split() == ["True"] * 4
+
+
+def test_copies_may_cost_the_cpu_nothing(cuda: Any) -> None:
+    program = """
+import ctypes
+cuda = ctypes.CDLL("libcudart.so.13")
+there, back = ctypes.create_string_buffer(b"x" * 4096), ctypes.c_void_p()
+device = ctypes.c_void_p()
+cuda.cudaMalloc(ctypes.byref(device), ctypes.c_size_t(4096))
+cuda.cudaHostAlloc(ctypes.byref(back), ctypes.c_size_t(4096), 0)
+cuda.cudaMemcpy(device, there, ctypes.c_size_t(4096), 1)
+cuda.cudaMemcpy(back, device, ctypes.c_size_t(4096), 2)
+print(set(ctypes.string_at(back, 4096)))
+"""
+    assert cuda.python(program).out == "{120}\n"
+    assert cuda.python(program, copies="none").out == "{0}\n"

@@ -20,6 +20,7 @@ from statistics import median
 from typing import Any
 
 import click
+import numpy as np
 
 from pipeline.graph.loading import parse_graph
 from pipeline.graph.planning import plan_of
@@ -27,11 +28,11 @@ from pipeline.supervision.supervisor import Supervisor
 from pipeline.testing import run_graph
 from tools.measuring.processor_time import CpuTime, cpu_time, other_cores
 from tools.measuring.report_page import estimate, machine_line, publish, report_option, written_by
+from tools.models.statement import StatedModel
 
 TOOL = "benchmarks.gpu_path"
 _SIDE = 640
-_PICTURE_MB = _SIDE * _SIDE * 3 / 1e6
-"""What a picture is on its way to the device, if its preprocessing is in the graph."""
+"""Of a picture, if the model takes any."""
 _WARM_UP_S = 3.0
 _AROUND_S = 20.0
 """About what a run takes beside the time it is looked at."""
@@ -43,7 +44,7 @@ cameras:
 {cameras}
 stages:
   still: {{use: still_source, cameras_per_process: {per_process}}}
-  prepare: {{use: preprocess, from: still, with: {{size: [{side}, {side}]}}}}
+  prepare: {{use: preprocess, from: still, with: {{size: [{width}, {height}]}}}}
   infer:
     use: infer
     from: prepare
@@ -56,8 +57,9 @@ stages:
 """
 
 
+_AS_IT_IS = "as it is"
 WAYS: Mapping[str, str] = {
-    "as it is": "fold: never",
+    _AS_IT_IS: "fold: never",
     "folded": "fold: auto",
     "folded, CUDA graphs": "options: {cuda: {enable_cuda_graph: true}}",
 }
@@ -81,12 +83,26 @@ class Subject:
         """What the device could do."""
         return 1000 / self.device_ms
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of a picture."""
+        contract = StatedModel(Path(self.model)).contract()
+        return contract.width or _SIDE, contract.height or _SIDE
+
+    def pretended(self, way: str) -> Mapping[str, str]:
+        """For the pretended CUDA: it takes its time for each picture, as float32 or as uint8."""
+        width, height = self.size
+        each = np.dtype(StatedModel(Path(self.model)).contract().dtype).itemsize if way == _AS_IT_IS else 1
+        per_mb = self.device_ms / (width * height * 3 * each / 1e6)
+        return {"CUDA_PRETENDED_WORK_MS_PER_MB": f"{per_mb:.6f}", "CUDA_PRETENDED_COPIES": "none"}
+
     def text(self, fps: float, settings: str) -> str:
         """The graph."""
+        width, height = self.size
         return _GRAPH.format(
             pid=os.getpid(), cameras="\n".join(f"  c{number}: {{fps: {fps:g}}}" for number in range(self.cameras)),
-            per_process=min(self.cameras, _PER_PROCESS), side=_SIDE, batch=self.batch, wait_ms=self.wait_ms,
-            threads=self.threads, model=self.model, settings=settings,
+            per_process=min(self.cameras, _PER_PROCESS), width=width, height=height, batch=self.batch,
+            wait_ms=self.wait_ms, threads=self.threads, model=self.model, settings=settings,
         )  # fmt: skip
 
 
@@ -137,6 +153,7 @@ class Watch:
 def measure(subject: Subject, way: Way) -> None:
     """One run: its figures go into ``way``."""
     watch = Watch(subject.seconds)
+    os.environ |= subject.pretended(way.name)
     with tempfile.TemporaryDirectory() as folder:
         plan = plan_of(parse_graph(subject.text(way.fps, WAYS[way.name]), "gpu.yaml", base_folder=Path(folder)))
         outcome, _ = run_graph(plan, watch, limit_s=subject.seconds + 120)
@@ -199,8 +216,6 @@ def main(
 ) -> None:
     """Measure how much of a device's rate a graph reaches, and what a frame costs on the way."""
     subject = Subject(str(model.resolve()), **options)
-    os.environ["CUDA_PRETENDED_WORK_MS_PER_MB"] = str(subject.device_ms / _PICTURE_MB)
-    os.environ["CUDA_PRETENDED_COPIES"] = "none"
     runs = [Way(fps, name) for fps in rates for name in ways]
     estimate(rounds * len(runs) * (subject.seconds + _AROUND_S), f"{rounds} rounds of {len(runs)} runs")
     for _ in range(rounds):
