@@ -14,7 +14,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -45,6 +45,13 @@ _MOST_ROWS = 1024
 """The largest `batch: {max}`."""
 _IN_A_PROCESS = 16
 """Cameras that share a process, and with it a context of CUDA, where that is tried."""
+_FOLDS: Mapping[str, Mapping[str, Any]] = {
+    "as it is": {"fold": "never"},
+    "pixels folded": {},
+    "folded": {"candidates": _CANDIDATES},
+    "folded, CUDA graphs": {"candidates": _CANDIDATES, "cuda": {"enable_cuda_graph": True}},
+}
+"""Settings of `infer`; `cuda`: options of the provider."""
 
 
 class Failed(Exception):
@@ -226,32 +233,32 @@ def rates(bench: Bench) -> str:
 
 def folding(bench: Bench) -> str:
     """The stage itself, from pictures to outputs: with pixels and selection folded a frame costs less of the CPU."""
-    folded, as_it_is = bench.figures.setdefault("folded", {}), bench.figures.setdefault("as_it_is", {})
-    with _infer(bench, "auto") as one, _infer(bench, "never") as other:
+    found: dict[str, dict[str, float]] = bench.figures.setdefault("cpu_ms", {})
+    with ExitStack() as stages:
+        ways = {name: stages.enter_context(_infer(bench, settings)) for name, settings in _FOLDS.items()}
         for batch in (1, 8):
             items = _tensors(bench, batch)
-            looks: dict[str, list[float]] = {"folded": [], "as_it_is": []}
-            for _ in range(_ROUNDS):  # in turn, so that what else the machine does hits both
-                looks["folded"].append(_cpu_ms(one, items, bench.task.seconds / _ROUNDS))
-                looks["as_it_is"].append(_cpu_ms(other, items, bench.task.seconds / _ROUNDS))
-            folded[str(batch)], as_it_is[str(batch)] = (median(looks[how]) for how in ("folded", "as_it_is"))
+            looks: dict[str, list[float]] = {name: [] for name in ways}
+            for _ in range(_ROUNDS):  # in turn, so that what else the machine does hits all
+                for name, stage in ways.items():
+                    looks[name].append(_cpu_ms(stage, items, bench.task.seconds / _ROUNDS))
+            found[str(batch)] = {name: median(values) for name, values in looks.items()}
     told = "; ".join(
-        f"batches of {batch}: {ms:.2f} ms, {as_it_is[batch]:.2f} as it is: {ms / as_it_is[batch]:.2f} of it"
-        for batch, ms in folded.items()
+        f"batches of {batch}: " + ", ".join(f"{name} {ms:.2f} ms" for name, ms in of.items())
+        for batch, of in found.items()
     )
-    if any(ms > _NO_DEARER * as_it_is[batch] for batch, ms in folded.items()):
+    if any(of["folded"] > _NO_DEARER * of["as it is"] for of in found.values()):
         raise Failed(told)
     return told
 
 
-def _infer(bench: Bench, fold: str) -> AbstractContextManager[Stage[Any]]:
+def _infer(bench: Bench, ways: Mapping[str, Any]) -> AbstractContextManager[Stage[Any]]:
     from pipeline.single_stage import opened  # noqa: PLC0415
     from stages.infer import Infer  # noqa: PLC0415
 
-    settings = {
-        "model": bench.task.model, "providers": ["cuda"], "options": {"cuda": {"device_id": bench.task.device}},
-        "fold": fold, "candidates": _CANDIDATES,
-    }  # fmt: skip
+    told = dict(ways)
+    cuda = {"device_id": bench.task.device, **told.pop("cuda", {})}
+    settings = {"model": bench.task.model, "providers": ["cuda"], "options": {"cuda": cuda}, **told}
     return opened(Infer, settings, folder=bench.folder, stage="infer", batch_max=8)
 
 
