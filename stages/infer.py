@@ -20,12 +20,12 @@ from pipeline.stage import FrameSize, Stage, Upstream
 from pipeline.system.cores import usable_cores
 from stages.facts import Facts
 from stages.inference.batches import BatchRuns, Given, Row
-from stages.inference.candidate_selection import Selection
 from stages.inference.contracts import check_size
 from stages.inference.engines import onnxruntime_engine
 from stages.inference.engines.devices import device_of
 from stages.inference.engines.engine import WrongOutput
 from stages.inference.infer_settings import InferSettings
+from stages.inference.model.candidate_selection import Selection
 from stages.inference.model.model_files import find_libraries, find_model, sha256_of, verify_model
 from stages.inference.model.model_memory import ModelMemory, beyond, most_of
 from stages.inference.model_inputs import (

@@ -18,11 +18,11 @@ import numpy as np
 
 from pipeline.errors import BadItem
 from pipeline.messages import Array
-from stages.inference.candidate_selection import Selection
 from stages.inference.contracts import NOTHING_STATED, mixed_output
 from stages.inference.engines.engine import Engine, OutOfMemory, RunFailed, WrongOutput
 from stages.inference.engines.pinned import TakesFromHost, plain_array
 from stages.inference.feeds import NO_FEEDS, Feeds
+from stages.inference.model.candidate_selection import Selection
 from stages.inference.output_checks import check_shape
 from stages.vision.batching import runs_of
 from stages.vision.decoding.end2end import joined_rows, rows_by_image

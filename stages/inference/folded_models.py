@@ -24,9 +24,9 @@ from onnx import ModelProto
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.system.disk import write_whole
 from pipeline.system.paths import asset_folder
-from stages.inference.candidate_selection import CannotSelect, Selection, fold_selection
 from stages.inference.engines.engine import Source
 from stages.inference.engines.onnxruntime_engine import look_into
+from stages.inference.model.candidate_selection import CannotSelect, Selection, fold_selection
 from stages.inference.model.model_files import stored_bytes
 from stages.inference.model.pixel_folding import NOTHING_NORMALISED, fold_pixels
 from stages.inference.signatures import signature_of_file, why_not_analysed

@@ -17,7 +17,6 @@ from pipeline.errors import UserError
 from pipeline.messages import Array
 from pipeline.stage import Context
 from pipeline.system.paths import asset_folder
-from stages.inference.candidate_selection import CannotSelect, Selection, selection_of
 from stages.inference.contracts import reading_of
 from stages.inference.engines import onnxruntime_engine
 from stages.inference.engines.devices import device_of, on_device
@@ -28,6 +27,7 @@ from stages.inference.engines.served_models import open_served
 from stages.inference.feeds import Feeds
 from stages.inference.folded_models import CannotFold, FoldedModel, Folds, folded_contract, folded_model, why_no_pixels
 from stages.inference.infer_settings import InferSettings
+from stages.inference.model.candidate_selection import CannotSelect, Selection, selection_of
 from stages.inference.model.flops import work_of
 from stages.inference.model.model_files import find_libraries, find_model, sha256_of, unchanged, verify_model
 from stages.inference.model.model_memory import ModelMemory

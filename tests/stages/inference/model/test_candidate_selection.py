@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from stages.inference.candidate_selection import CannotSelect, Selection, fold_selection, selection_of
 from stages.inference.contracts import InputSettings, read_contract
 from stages.inference.engines.onnxruntime_engine import open_with
+from stages.inference.model.candidate_selection import CannotSelect, Selection, fold_selection, selection_of
 from stages.inference.signatures import signature_of_file
 from stages.vision.decoding.detections import Detections
 from stages.vision.decoding.formats import Asked, detections_of
