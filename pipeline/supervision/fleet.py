@@ -233,7 +233,7 @@ class Fleet:
             self._write(report)
         elif isinstance(report, Oversize):
             process.heard_at = time.monotonic()
-            process.tally.count("reports_too_large")
+            process.counters.count("reports_too_large")
             self._log.warning("report_too_large", unit=process.plan.name, op=report.of, bytes=report.bytes)
         else:
             self._listener.heard(process, report)
@@ -262,7 +262,7 @@ class Fleet:
     def _refuse(self, process: Process, why: str) -> None:
         if not process.refused:
             process.refused = why
-            process.tally.count("reports_refused")
+            process.counters.count("reports_refused")
             self._log.error("report_refused", unit=process.plan.name, why=why)
             process.kill(why)
 

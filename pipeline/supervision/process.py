@@ -17,18 +17,18 @@ from typing import Any, Literal
 
 from pipeline.boot import Boot
 from pipeline.errors import EXIT_GAVE_UP, EnvironmentProblem
+from pipeline.monitoring.cumulative_counters import CumulativeCounters
 from pipeline.monitoring.health import Plight
 from pipeline.monitoring.reports import Beat, Ended, Opening
-from pipeline.monitoring.tally import Tally
 from pipeline.plan import StagePlan, UnitPlan
 from pipeline.registry import find_stage
 from pipeline.shm.segments import segments_bytes, unlink_prefix
+from pipeline.supervision.child_process import ChildProcess
 from pipeline.supervision.deaths import Death
 from pipeline.supervision.hangs import Limits, Times, hung
-from pipeline.supervision.incarnation import Incarnation
 from pipeline.supervision.lines import Allowance
 from pipeline.supervision.restarts import Restarts
-from pipeline.supervision.standstill import Sight
+from pipeline.supervision.stall_detector import Sight
 from pipeline.supervision.starvation import Starvation
 from pipeline.transport.channel import Channel
 
@@ -94,10 +94,10 @@ class Process:
         self.frames_done: dict[str, Any] = {}
         self.deaths = Restarts()
         self.words_allowed = Allowance()
-        self.tally = Tally()
+        self.counters = CumulativeCounters()
         self._starvation = Starvation()
         self._slowest_s = 0.0
-        self._life: Incarnation | None = None
+        self._life: ChildProcess | None = None
         self._boot: Boot | None = None
         self._opened: tuple[StagePlan, ...] | None = None
 
@@ -157,7 +157,7 @@ class Process:
 
     def counts(self) -> Counter[tuple[str, str]]:
         """(name, camera) -> count, over all incarnations."""
-        return self.tally.counts
+        return self.counters.counts
 
     # ---- another plan
 
@@ -208,10 +208,10 @@ class Process:
         self.hurry()
 
     def spawn(self, boot: Boot) -> None:
-        """Start the next incarnation. Raises as `Incarnation`."""
+        """Start the next incarnation. Raises as `ChildProcess`."""
         if self._boot:
             unlink_prefix(self._boot.shm_prefix)
-        self._life = Incarnation(boot)
+        self._life = ChildProcess(boot)
         self._boot, self.incarnation = boot, boot.incarnation
         self.state, self.failure, self.refused, self.short = "starting", None, "", ""
         self.killed_for, self.outdated, self.opening = "", False, ("", 0.0)
@@ -234,7 +234,7 @@ class Process:
         assert self._life
         status = self._life.bury()
         self._life = None
-        self.tally.died()
+        self.counters.died()
         self.beat = self.beat.model_copy(update=_OVER_AT_DEATH)
         self.held_since = 0.0
         self.endpoint = ""
@@ -307,13 +307,13 @@ class Process:
     def note_beat(self, beat: Beat) -> None:
         """It lives, and has come so far."""
         now = time.monotonic()
-        self.tally.note(beat)
+        self.counters.note(beat)
         self.frames_done.update(beat.frames_done)
         self._slowest_s = max([self._slowest_s, *((of.latency_ms_p99 or 0.0) / 1e3 for of in beat.stages.values())])
-        self.beat = beat.model_copy(update={"stages": self.tally.stages, "files": self.tally.files})
+        self.beat = beat.model_copy(update={"stages": self.counters.stages, "files": self.counters.files})
         self.heard_at = self.beat_at = now
         self.held_since = (self.held_since or now) if beat.held else 0.0
-        if self.tally.this_life:
+        if self.counters.this_life:
             self.deaths.worked()
 
     def note_end(self, end: Ended) -> None:

@@ -1,6 +1,6 @@
-"""Looks after the processes of a run: one that hangs, one that waits too long for the outside, a graph in a standstill.
+"""Looks after the processes of a run: one that hangs, one that waits too long for the outside, a graph that stalls.
 
-`pipeline.supervision.hangs` and `pipeline.supervision.standstill` judge; what follows is done here: a process is
+`pipeline.supervision.hangs` and `pipeline.supervision.stall_detector` judge; what follows is done here: a process is
 killed, or the run is failed.
 """
 
@@ -15,7 +15,7 @@ from pipeline.stage import Logger
 from pipeline.supervision.fleet import Fleet
 from pipeline.supervision.hangs import Limits, Wakefulness
 from pipeline.supervision.process import Process
-from pipeline.supervision.standstill import Standstill, Stuck
+from pipeline.supervision.stall_detector import StallDetector, Stuck
 
 _LOOK_S = 0.5
 _PATIENCE = 3
@@ -33,7 +33,7 @@ class Watchdog:
         self._fail = fail
         self._log = log
         self._wakefulness = Wakefulness(time.monotonic(), plan.hang_s)
-        self._standstill = Standstill(_PATIENCE * plan.hang_s, finite=finite, now=time.monotonic())
+        self._stall_detector = StallDetector(_PATIENCE * plan.hang_s, finite=finite, now=time.monotonic())
         self._next_look = 0.0
 
     def absorb_sleep(self, now: float) -> float:
@@ -58,7 +58,7 @@ class Watchdog:
         self._look_for_held(now)
         if now >= self._next_look:
             self._next_look = now + _LOOK_S
-            self._look_for_standstill(plan, now, running=running)
+            self._look_for_stall(plan, now, running=running)
 
     def _look_for_held(self, now: float) -> None:
         """A finite run does not wait for ever for a disk or a receiver."""
@@ -66,10 +66,10 @@ class Watchdog:
         if self._finite and held:
             self._fail(EXIT_ENVIRONMENT, f"given up after {HOLD_LIMIT_S:g} s of waiting: {held[0].beat.held}")
 
-    def _look_for_standstill(self, plan: RunPlan, now: float, *, running: bool) -> None:
+    def _look_for_stall(self, plan: RunPlan, now: float, *, running: bool) -> None:
         trusted = running and self._wakefulness.trusts(now)
         sights = [process.sight(trusted=trusted, finite=self._finite) for process in self._fleet.processes]
-        stuck = self._standstill.look(sights, now)
+        stuck = self._stall_detector.look(sights, now)
         if stuck:
             self._log.error("nothing_moves", for_s=_PATIENCE * plan.hang_s, custody=stuck.custody)
             self._get_going(stuck)

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from pipeline.errors import WireError
 from pipeline.messages import Stamp
+from pipeline.monitoring.cumulative_counters import CumulativeCounters
 from pipeline.monitoring.metrics import MOST_FILES
 from pipeline.monitoring.notices import AGAIN_S, Notices
 from pipeline.monitoring.reports import Beat, Ended, StageBeat, read_report
-from pipeline.monitoring.tally import Tally
 from pipeline.transport.wire import pack, unpack
 
 NESTED = st.recursive(
@@ -74,50 +74,50 @@ def beat(items: int, frames: int, *files: str, name: str = "infer") -> Beat:
 
 
 def test_nothing_that_is_counted_falls_with_a_death() -> None:
-    tally = Tally()
-    tally.note(beat(5, 7, "one"))
-    tally.note(beat(6, 8, "one", "two"))
-    tally.died()
-    assert tally.this_life == 0
-    assert tally.stages["infer"] == StageBeat(items=6, busy_ns=60, batch=2.0)
-    assert tally.counts == {("frames", "a"): 8}
-    tally.note(beat(1, 2, "three"))
-    assert tally.this_life == 3
-    assert (tally.stages["infer"].items, tally.stages["infer"].busy_ns) == (7, 70)
-    assert tally.counts == {("frames", "a"): 10}
-    assert tally.files == ["one", "two", "three"]
+    counters = CumulativeCounters()
+    counters.note(beat(5, 7, "one"))
+    counters.note(beat(6, 8, "one", "two"))
+    counters.died()
+    assert counters.this_life == 0
+    assert counters.stages["infer"] == StageBeat(items=6, busy_ns=60, batch=2.0)
+    assert counters.counts == {("frames", "a"): 8}
+    counters.note(beat(1, 2, "three"))
+    assert counters.this_life == 3
+    assert (counters.stages["infer"].items, counters.stages["infer"].busy_ns) == (7, 70)
+    assert counters.counts == {("frames", "a"): 10}
+    assert counters.files == ["one", "two", "three"]
 
 
 def test_a_death_before_the_first_beat_costs_no_count() -> None:
-    tally = Tally()
-    tally.note(beat(5, 7))
-    tally.died()
-    tally.died()
-    assert tally.stages["infer"].items == 5
-    assert tally.counts == {("frames", "a"): 7}
+    counters = CumulativeCounters()
+    counters.note(beat(5, 7))
+    counters.died()
+    counters.died()
+    assert counters.stages["infer"].items == 5
+    assert counters.counts == {("frames", "a"): 7}
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), min_size=1, max_size=4), max_size=5))
 def test_totals_are_those_of_the_last_words_of_all_lives(lives: list[list[tuple[int, int]]]) -> None:
-    tally = Tally()
+    counters = CumulativeCounters()
     for life in lives:
         for items, frames in life:
-            tally.note(beat(items, frames))
-        tally.died()
+            counters.note(beat(items, frames))
+        counters.died()
     total = sum(life[-1][0] for life in lives)
-    assert (tally.stages["infer"].items if lives else 0) == total
-    assert tally.counts["frames", "a"] == sum(life[-1][1] for life in lives)
+    assert (counters.stages["infer"].items if lives else 0) == total
+    assert counters.counts["frames", "a"] == sum(life[-1][1] for life in lives)
 
 
 def test_of_the_files_that_were_written_the_newest_are_remembered_over_all_lives() -> None:
-    tally = Tally()
+    counters = CumulativeCounters()
     for life in range(3):
-        tally.note(beat(1, 1, *(f"{life}/{n}" for n in range(MOST_FILES // 2))))
-        tally.note(beat(1, 1, *(f"{life}/{n}" for n in range(1, MOST_FILES // 2 + 1))))
-        tally.died()
-    assert len(tally.files) == MOST_FILES
-    assert tally.files[-1] == f"2/{MOST_FILES // 2}"
-    assert not [file for file in tally.files if file.startswith("0/")]
+        counters.note(beat(1, 1, *(f"{life}/{n}" for n in range(MOST_FILES // 2))))
+        counters.note(beat(1, 1, *(f"{life}/{n}" for n in range(1, MOST_FILES // 2 + 1))))
+        counters.died()
+    assert len(counters.files) == MOST_FILES
+    assert counters.files[-1] == f"2/{MOST_FILES // 2}"
+    assert not [file for file in counters.files if file.startswith("0/")]
 
 
 class Told:

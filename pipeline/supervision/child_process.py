@@ -20,7 +20,7 @@ from pipeline.transport.channel import Channel
 _PIECE = 1 << 16
 
 
-class Incarnation:
+class ChildProcess:
     """A child that has been started. `boot` is what it was started with; `pidfd` becomes readable when it is dead.
 
     It inherits two descriptors, and its arguments hold nothing secret. `words`: the descriptor on which comes what is

@@ -51,7 +51,7 @@ class Stuck:
         )
 
 
-class Standstill:
+class StallDetector:
     """Judges what it is shown again and again. `patience_s`: how long nothing may move."""
 
     def __init__(self, patience_s: float, *, finite: bool, now: float) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.supervision.standstill import Sight, Standstill, Stuck
+from pipeline.supervision.stall_detector import Sight, StallDetector, Stuck
 
 PATIENCE_S = 30.0
 
@@ -18,7 +18,7 @@ class Watched:
 
     def __init__(self, *, finite: bool) -> None:
         self.now = 0.0
-        self.standstill = Standstill(PATIENCE_S, finite=finite, now=0.0)
+        self.detector = StallDetector(PATIENCE_S, finite=finite, now=0.0)
         self.processes: dict[str, dict[str, Any]] = {
             "src": {"source": True, "custody": 3, "readers": frozenset({"mid"})},
             "mid": {"source": False, "custody": 0, "readers": frozenset({"out"})},
@@ -36,7 +36,7 @@ class Watched:
             self.now += 1
             for name in working:
                 self.work[name] += 1
-            said.append(self.standstill.look(self.sights(), self.now))
+            said.append(self.detector.look(self.sights(), self.now))
         return [stuck for stuck in said if stuck]
 
 

@@ -8,7 +8,7 @@ from pipeline.monitoring.metrics import counter_of, forget_oldest
 from pipeline.monitoring.reports import Beat, StageBeat
 
 
-class Tally:
+class CumulativeCounters:
     """Adds the counts, items and busy times of the incarnation that lives to those of the dead ones."""
 
     def __init__(self) -> None:
