@@ -30,7 +30,7 @@ from pipeline.monitoring.cameras import Cameras
 from pipeline.monitoring.metrics import Counters, counter_of
 from pipeline.monitoring.notices import Notices
 from pipeline.monitoring.outcome import Outcome
-from pipeline.monitoring.reports import Beat, StageBeat
+from pipeline.monitoring.reports import Heartbeat, StageStats
 from pipeline.monitoring.status import Meter, read_event
 from pipeline.outbox.outbox import Outbox
 from pipeline.plan import HOLD_LIMIT_S, RunPlan, UnitPlan
@@ -45,7 +45,7 @@ class _OneProcess:
     def __init__(self, plan: UnitPlan) -> None:
         self.plan = plan
         self.state = "running"
-        self.beat = Beat(op="beat")
+        self.heartbeat = Heartbeat()
         self.trouble = ""
         self.ended: dict[str, tuple[str, str]] = {}
         self.end_status: dict[str, int] = {}
@@ -265,11 +265,11 @@ class LocalRun:
             outbox.committed.clear()
         self._note_cameras()
         self.meter.note_ages(self._process.plan.name, unit.ages_ms())
-        stages = {name: StageBeat(**runner.times.snapshot()) for name, runner in unit.runners.items()}
+        stages = {name: StageStats(**runner.times.snapshot()) for name, runner in unit.runners.items()}
         files = self._process.counters.files
         troubles = [*self._hold.troubles, *self._process.counters.troubles]
-        self._process.beat = Beat(
-            op="beat",
+        self._process.heartbeat = Heartbeat(
+            op="heartbeat",
             stages=stages,
             files=files,
             held=self._hold.waits_for,
@@ -283,8 +283,8 @@ class LocalRun:
     def _note_cameras(self) -> None:
         counters = self._process.counters
         changes, facts = counters.camera_changes(), counters.camera_facts
-        beat = Beat.model_construct(camera_changes=changes, camera_facts=facts, counts=counters.snapshot())
-        self._cameras.heard(self._process.plan, beat)
+        heartbeat = Heartbeat.model_construct(camera_changes=changes, camera_facts=facts, counts=counters.snapshot())
+        self._cameras.heard(self._process.plan, heartbeat)
         self.meter.note_frames(self._process)
 
     def status(self) -> dict[str, Any]:

@@ -4,8 +4,8 @@
                                                 '--the process closes--> Closing
 
 The wait is around the one call of the one stage that needs the outside, wherever in its process that stage stands: no
-stage before it sees an item twice. How the time passes is the caller's: a loop goes on hearing and beating meanwhile,
-a thread of a pool just waits.
+stage before it sees an item twice. How the time passes is the caller's: a loop goes on listening and sending heartbeats
+meanwhile, a thread of a pool just waits.
 """
 
 from __future__ import annotations

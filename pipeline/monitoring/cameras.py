@@ -12,7 +12,7 @@ from pipeline.messages import EndReason
 from pipeline.monitoring.camera_states import CameraNow, CameraStates, Change, LossOver
 from pipeline.monitoring.metrics import reason_line
 from pipeline.monitoring.notices import Notices
-from pipeline.monitoring.reports import Beat
+from pipeline.monitoring.reports import Heartbeat
 from pipeline.plan import RunPlan, UnitPlan
 from pipeline.stage import Logger
 
@@ -34,18 +34,18 @@ class Cameras:
         self._tell_over(self._states.follow(plan.camera_settings, plan.live_cameras, now_ns, wanted))
         self._stage_of = _sources(plan)
 
-    def heard(self, unit: UnitPlan, beat: Beat) -> None:
+    def heard(self, unit: UnitPlan, heartbeat: Heartbeat) -> None:
         """What a process has said of its cameras since the last time, and what frames it has brought."""
         if not unit.sources:
             return
         now_ns = time.monotonic_ns()
-        for camera, state, why, at_ns in beat.camera_changes:
+        for camera, state, why, at_ns in heartbeat.camera_changes:
             if camera in unit.cameras:
                 self._tell(self._states.told(camera, state, reason_line(why), min(at_ns, now_ns)))
         for camera in unit.cameras:
-            if camera in beat.camera_facts:
-                self._states.shows(camera, beat.camera_facts[camera])
-        for name, camera, n in beat.counts:
+            if camera in heartbeat.camera_facts:
+                self._states.shows(camera, heartbeat.camera_facts[camera])
+        for name, camera, n in heartbeat.counts:
             if name == "frames" and camera in unit.cameras:
                 self._tell(self._states.brought(camera, n, now_ns))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from pipeline.monitoring.metrics import counter_of, forget_oldest
-from pipeline.monitoring.reports import Beat, StageBeat
+from pipeline.monitoring.reports import Heartbeat, StageStats
 
 
 class CumulativeCounters:
@@ -14,15 +14,15 @@ class CumulativeCounters:
     def __init__(self) -> None:
         self._counts_before: Counter[tuple[str, str]] = Counter()
         self._counts: Counter[tuple[str, str]] = Counter()
-        self._before: dict[str, StageBeat] = {}
-        self._stages: dict[str, StageBeat] = {}
+        self._before: dict[str, StageStats] = {}
+        self._stages: dict[str, StageStats] = {}
         self._files: dict[str, None] = {}
 
-    def note(self, beat: Beat) -> None:
+    def note(self, heartbeat: Heartbeat) -> None:
         """What the living incarnation has brought through so far."""
-        self._counts = counter_of(beat.counts)
-        self._stages = beat.stages
-        self._files.update(dict.fromkeys(beat.files))
+        self._counts = counter_of(heartbeat.counts)
+        self._stages = heartbeat.stages
+        self._files.update(dict.fromkeys(heartbeat.files))
         forget_oldest(self._files)
 
     def count(self, name: str) -> None:
@@ -32,7 +32,7 @@ class CumulativeCounters:
     def died(self) -> None:
         """The incarnation is dead; the next one counts from nothing."""
         self._counts_before += self._counts
-        self._before.update({name: self._sum(name, beat) for name, beat in self._stages.items()})
+        self._before.update({name: self._sum(name, stats) for name, stats in self._stages.items()})
         self._counts, self._stages = Counter(), {}
 
     @property
@@ -43,13 +43,13 @@ class CumulativeCounters:
     @property
     def this_life(self) -> int:
         """Items and frames that the living incarnation has brought through."""
-        items = sum(beat.items for beat in self._stages.values())
+        items = sum(stats.items for stats in self._stages.values())
         return items + sum(n for (name, _), n in self._counts.items() if name == "frames")
 
     @property
-    def stages(self) -> dict[str, StageBeat]:
+    def stages(self) -> dict[str, StageStats]:
         """By name: items and busy time of all incarnations, the rest of the last one."""
-        now = {name: self._sum(name, beat) for name, beat in self._stages.items()}
+        now = {name: self._sum(name, stats) for name, stats in self._stages.items()}
         return {**self._before, **now}
 
     @property
@@ -57,6 +57,6 @@ class CumulativeCounters:
         """What was written, in the order in which it was named: the newest."""
         return list(self._files)
 
-    def _sum(self, name: str, beat: StageBeat) -> StageBeat:
-        before = self._before.get(name, StageBeat())
-        return beat.model_copy(update={"items": before.items + beat.items, "busy_ns": before.busy_ns + beat.busy_ns})
+    def _sum(self, name: str, stats: StageStats) -> StageStats:
+        before = self._before.get(name, StageStats())
+        return stats.model_copy(update={"items": before.items + stats.items, "busy_ns": before.busy_ns + stats.busy_ns})

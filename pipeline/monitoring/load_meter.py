@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from pipeline.monitoring.bottleneck import Load, More, ProcessLoad, StageLoad
 from pipeline.monitoring.recent import KEPT_S, Recent
-from pipeline.monitoring.reports import Beat
+from pipeline.monitoring.reports import Heartbeat
 from pipeline.plan import RunPlan, StagePlan, UnitPlan
 from pipeline.registry import find_stage
 from pipeline.stage import DROPPED, Stage
@@ -24,7 +24,7 @@ class Measured(Protocol):
     """A process as far as it is measured."""
 
     plan: UnitPlan
-    beat: Beat
+    heartbeat: Heartbeat
 
 
 def sums_of(
@@ -39,10 +39,10 @@ def sums_of(
             sums[f"{'camera' if name == 'frames' else 'drops'} {camera}"] += n
     totals: dict[str, float] = dict(sums)
     for process in processes:
-        totals[f"cpu {process.plan.name}"] = process.beat.cpu_s
-        for stage, beat in process.beat.stages.items():
-            totals[f"stage {stage}"] = totals.get(f"stage {stage}", 0) + beat.items
-            totals[f"busy {stage}"] = totals.get(f"busy {stage}", 0.0) + beat.busy_ns / 1e9
+        totals[f"cpu {process.plan.name}"] = process.heartbeat.cpu_s
+        for stage, stats in process.heartbeat.stages.items():
+            totals[f"stage {stage}"] = totals.get(f"stage {stage}", 0) + stats.items
+            totals[f"busy {stage}"] = totals.get(f"busy {stage}", 0.0) + stats.busy_ns / 1e9
     totals[_MACHINE] = busy_s()
     return totals
 

@@ -24,7 +24,7 @@ _LONGEST_LOOKED_AT = 20_000
 _MOST_FACTS = 32
 _STATES = get_args(CameraState)
 MOST_FILES = 1000
-"""So many written files are remembered, the newest: they travel with every beat."""
+"""So many written files are remembered, the newest: they travel with every heartbeat."""
 
 
 def counter_of(rows: Iterable[tuple[str, str, int]]) -> Counter[tuple[str, str]]:

@@ -1,10 +1,10 @@
 """What a process tells the supervisor, checked before it is believed: a child that talks nonsense harms only itself.
 
-ready     it has opened its stages             ended     a camera's last word has gone through it
-beat      four times a second                  failed    it gives up, and why
-log       a line for the log                   event     the outbox has committed an event
-revised   it goes on by another plan, or not   oversize  something was too large to be told (`Channel`)
-opening   what of its opening takes long
+ready      it has opened its stages             ended     a camera's last word has gone through it
+heartbeat  four times a second                  failed    it gives up, and why
+log        a line for the log                   event     the outbox has committed an event
+revised    it goes on by another plan, or not   oversize  something was too large to be told (`Channel`)
+opening    what of its opening takes long
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Opening(_Report):
     within_s: float = Field(ge=0, le=86_400)
 
 
-class StageBeat(_Report):
+class StageStats(_Report):
     """One stage of a process: since its start, and (batch and latencies) of its last calls."""
 
     items: int = 0
@@ -48,20 +48,20 @@ class StageBeat(_Report):
     latency_ms_p99: float | None = None
 
 
-class Beat(_Report):
+class Heartbeat(_Report):
     """A sign of life. Times in ns are CLOCK_MONOTONIC, 0 where there is none; ages are ms.
 
     `source_silent_since_ns`: since when a source that is to make a frame has given no sign of life;
-    `source_opening`: that source has not made one since its start. `camera_changes`: each change since the last beat,
-    those of a camera in order; `camera_facts`: what is known of a camera by now. `troubles`: (stage, camera, why) of
-    all that does not work at present, "" where no single camera is meant.
+    `source_opening`: that source has not made one since its start. `camera_changes`: each change since the last
+    heartbeat, those of a camera in order; `camera_facts`: what is known of a camera by now. `troubles`: (stage, camera,
+    why) of all that does not work at present, "" where no single camera is meant.
     """
 
-    op: Literal["beat"]
+    op: Literal["heartbeat"] = "heartbeat"
     working_since_ns: int = 0
     source_silent_since_ns: int = 0
     source_opening: bool = False
-    stages: dict[str, StageBeat] = {}
+    stages: dict[str, StageStats] = {}
     counts: list[tuple[str, str, int]] = []
     ages: dict[str, float] = {}
     files: list[str] = []
@@ -126,7 +126,7 @@ class Oversize(_Report):
     bytes: int
 
 
-Report = Ready | Opening | Beat | Ended | Revised | Failed | Line | Committed | Oversize
+Report = Ready | Opening | Heartbeat | Ended | Revised | Failed | Line | Committed | Oversize
 _READER: TypeAdapter[Report] = TypeAdapter(Annotated[Report, Field(discriminator="op")])
 
 

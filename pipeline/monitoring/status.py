@@ -20,7 +20,7 @@ from pipeline.monitoring.incidents import Incidents, in_short, totals
 from pipeline.monitoring.load_meter import LoadMeter, sums_of
 from pipeline.monitoring.metrics import reason_line
 from pipeline.monitoring.recent import KEPT_S, Recent
-from pipeline.monitoring.reports import Beat, StageBeat
+from pipeline.monitoring.reports import Heartbeat, StageStats
 from pipeline.plan import RunPlan, UnitPlan
 from pipeline.registry import find_stage
 from pipeline.stage import AWAY, DROPPED, SKIPPED, Source
@@ -30,7 +30,7 @@ class Reporting(Protocol):
     """A process as far as its reports go."""
 
     plan: UnitPlan
-    beat: Beat
+    heartbeat: Heartbeat
     ended: dict[str, tuple[str, str]]
     trouble: str
     """Why it has not opened its stages since its last death, "" where it has."""
@@ -122,7 +122,7 @@ class Meter:
         self._troubles = {
             (process.plan.name, stage, camera): (before.get((process.plan.name, stage, camera), (now, ""))[0], why)
             for process in processes
-            for stage, camera, why in process.beat.troubles
+            for stage, camera, why in process.heartbeat.troubles
         }
 
     def note_event(self, event: Mapping[str, Any]) -> None:
@@ -168,7 +168,7 @@ class Meter:
             "actions": self._incidents.actions,
             "totals": totals(counts, self._incidents),
             "counts": sorted([name, camera, n] for (name, camera), n in counts.items()),
-            "files": list(dict.fromkeys(file for p in processes for file in p.beat.files)),
+            "files": list(dict.fromkeys(file for p in processes for file in p.heartbeat.files)),
             "processes": sum(1 for p in processes if p.pid),
             "memory_mb": round(sum(_memory(p.pid) + p.shared_bytes for p in processes if p.pid) / 1e6, 1),
             "units": {p.plan.name: _unit(p) for p in processes},
@@ -305,31 +305,31 @@ class Meter:
 
     def _stages(self, processes: Sequence[Reporting], plights: Mapping[str, Plight]) -> dict[str, Any]:
         """All but sources, also those that have not said anything yet."""
-        stages: dict[str, list[tuple[Reporting, StageBeat]]] = defaultdict(list)
+        stages: dict[str, list[tuple[Reporting, StageStats]]] = defaultdict(list)
         for process in processes:
             sources = process.plan.sources
             for name in dict.fromkeys(
-                [*process.beat.stages, *(s.name for s in process.plan.stages if s.name not in sources)]
+                [*process.heartbeat.stages, *(s.name for s in process.plan.stages if s.name not in sources)]
             ):
-                stages[name].append((process, process.beat.stages.get(name, StageBeat())))
+                stages[name].append((process, process.heartbeat.stages.get(name, StageStats())))
         return {name: self._stage(name, rows, plights) for name, rows in stages.items()}
 
     def _stage(
-        self, name: str, rows: list[tuple[Reporting, StageBeat]], plights: Mapping[str, Plight]
+        self, name: str, rows: list[tuple[Reporting, StageStats]], plights: Mapping[str, Plight]
     ) -> dict[str, Any]:
         times = [row for _, row in rows]
         return {
             "state": next((p.state for p, _ in rows if p.plan.name in plights and p.state != "running"), "running"),
             "processes": len(rows),
             "items": sum(t.items for t in times),
-            "queue": sum(process.beat.queue for process, _ in rows),
+            "queue": sum(process.heartbeat.queue for process, _ in rows),
             "batch": _mean([t.batch for t in times]),
             "latency_ms_p50": _mean([t.latency_ms_p50 for t in times]),
             "latency_ms_p99": max((t.latency_ms_p99 for t in times if t.latency_ms_p99 is not None), default=None),
             "fps": round(max(0.0, self._rates.get(f"stage {name}", 0.0)), 2),
             "restarts": sum(process.restarts for process, _ in rows),
             "busy": round(self._recent.rates(KEPT_S).get(f"busy {name}", 0.0), 3),
-            "held": next((why for process, _ in rows if (why := process.trouble or process.beat.held)), ""),
+            "held": next((why for process, _ in rows if (why := process.trouble or process.heartbeat.held)), ""),
         }
 
 
@@ -346,12 +346,15 @@ class _Blocked:
     def why(self, camera: str) -> str:
         """Whom it waits for, "" if it is the source itself that brings nothing."""
         source = next((p for p in self._processes if p.plan.sources and camera in p.plan.cameras), None)
-        if source is None or not (source.beat.custody or source.beat.held) or source.beat.source_silent_since_ns:
+        if source is None:
+            return ""
+        last = source.heartbeat
+        if last.source_silent_since_ns or not (last.custody or last.held):
             return ""
         for unit, plight in self._plights.items():
             return f"waits for {unit}, which {plight.why}"
         for process in self._processes:
-            for stage, _, why in process.beat.troubles:
+            for stage, _, why in process.heartbeat.troubles:
                 return f"waits for {stage}: {why}"
         busy = {name: rate for name, rate in self._rates.items() if name.startswith("busy ")}
         slowest = max(busy, key=lambda name: busy[name], default="")
@@ -359,15 +362,15 @@ class _Blocked:
 
 
 def _unit(process: Reporting) -> dict[str, Any]:
-    beat = process.beat
+    heartbeat = process.heartbeat
     return {
         "pid": process.pid,
         "state": process.state,
         "why": process.trouble,
         "restarts": process.restarts,
-        "cpu_s": round(beat.cpu_s, 3),
-        "custody": beat.custody,
-        "slots": beat.slots,
+        "cpu_s": round(heartbeat.cpu_s, 3),
+        "custody": heartbeat.custody,
+        "slots": heartbeat.slots,
         "drops": _drops(process.counts()),
     }
 

@@ -21,7 +21,8 @@ LEFT_OVER = -1
 """The incarnation of what an earlier run has left."""
 
 _BUSY_S = 0.25
-"""So long the loop waits for whoever else has locked the file, before it tries again a second later: it must beat."""
+"""The loop waits so long for another process that has locked the file, and tries again a second later: meanwhile it
+must send its heartbeat."""
 
 _LOG_PAGES = 250
 """The write-ahead log is taken into the file when it has so many pages of 4 kB: that must fit into RESERVE_BYTES."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.monitoring.reports import Beat
+from pipeline.monitoring.reports import Heartbeat
 
 FROZEN_S = 2.0
 _SLOWER = 10
@@ -20,16 +20,16 @@ _AT_MOST = 10
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Seconds of CLOCK_MONOTONIC: `since` is when a process was started, `heard_at` when it was heard of last, and
-    `beat_at` when its last beat came. `opens_until`: up to when opening may take, as its stages say; 0 if they do not.
-    `opened_in`: how long opening took; `slowest`: the longest that one of its batches has taken, 0 before the first.
-    `starved`: for how long it has waited for a core since it has been suspected of hanging.
+    """Seconds of CLOCK_MONOTONIC: `since` is when a process was started, `heard_at` when it last reported anything, and
+    `heartbeat_at` when its last heartbeat came. `opens_until`: up to when opening may take, as its stages say; 0 if
+    they do not. `opened_in`: how long opening took; `slowest`: the longest that one of its batches has taken, 0 before
+    the first. `starved`: for how long it has waited for a core since it has been suspected of hanging.
     """
 
     now: float
     since: float
     heard_at: float
-    beat_at: float
+    heartbeat_at: float
     opens_until: float = 0.0
     opened_in: float = 0.0
     slowest: float = 0.0
@@ -44,11 +44,11 @@ class Limits:
     open_s: float
 
 
-def hung(starting: bool, beat: Beat, times: Times, limits: Limits) -> str:
+def hung(starting: bool, heartbeat: Heartbeat, times: Times, limits: Limits) -> str:
     """Why a process counts as hung, or an empty string.
 
-    `starting`: it has not opened its stages yet. What the last `beat` says held when it came: how long a batch takes is
-    known only up to there.
+    `starting`: it has not opened its stages yet. The last `heartbeat` describes the moment in which it came: how long a
+    batch takes is known only up to there.
     """
     if starting:
         open_s = min(_AT_MOST * limits.open_s, limits.open_s + times.starved)
@@ -57,25 +57,25 @@ def hung(starting: bool, beat: Beat, times: Times, limits: Limits) -> str:
     silence_s = _allowed_s(limits.hang_s, times, limits)
     if times.now - times.heard_at > silence_s:
         return f"no sign of life for {silence_s:.3g} s (hang_s)"
-    working_since = beat.working_since_ns / 1e9
+    working_since = heartbeat.working_since_ns / 1e9
     batch_s = _allowed_s(max(limits.hang_s, _SLOWER * times.slowest or times.opened_in), times, limits)
-    if working_since and times.beat_at - working_since > batch_s:
+    if working_since and times.heartbeat_at - working_since > batch_s:
         return f"one batch takes longer than {batch_s:.3g} s: if it may, raise `hang_s` in the graph file"
-    return _source_hung(beat, times.beat_at, limits, silence_s)
+    return _source_hung(heartbeat, times.heartbeat_at, limits, silence_s)
 
 
 def _allowed_s(usual_s: float, times: Times, limits: Limits) -> float:
     return min(_AT_MOST * limits.hang_s, usual_s + times.starved)
 
 
-def _source_hung(beat: Beat, beat_at: float, limits: Limits, silence_s: float) -> str:
-    silent_since = beat.source_silent_since_ns / 1e9
+def _source_hung(heartbeat: Heartbeat, heartbeat_at: float, limits: Limits, silence_s: float) -> str:
+    silent_since = heartbeat.source_silent_since_ns / 1e9
     if not silent_since:
         return ""
-    if beat.source_opening:
-        late = beat_at - silent_since > limits.open_s
+    if heartbeat.source_opening:
+        late = heartbeat_at - silent_since > limits.open_s
         return f"a source has not brought its first frame after {limits.open_s:g} s (open_s)" if late else ""
-    if beat_at - silent_since > silence_s:
+    if heartbeat_at - silent_since > silence_s:
         return f"a source gives no sign of life for {silence_s:.3g} s: if it may, raise `hang_s` in the graph file"
     return ""
 

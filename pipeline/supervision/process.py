@@ -19,7 +19,7 @@ from pipeline.boot import Boot
 from pipeline.errors import EXIT_GAVE_UP, EnvironmentProblem
 from pipeline.monitoring.cumulative_counters import CumulativeCounters
 from pipeline.monitoring.health import Plight
-from pipeline.monitoring.reports import Beat, Ended, Opening
+from pipeline.monitoring.reports import Ended, Heartbeat, Opening
 from pipeline.plan import StagePlan, UnitPlan
 from pipeline.registry import find_stage
 from pipeline.shm.segments import segments_bytes, unlink_prefix
@@ -52,9 +52,9 @@ _OVER_AT_DEATH: dict[str, Any] = {
 class Process:
     """A unit of the plan, through all of its incarnations.
 
-    `beat`: its last `Beat`, with the stages' items and the files of all incarnations. `frames_done`: camera -> the
-    stamp up to which all is done. `refused`: why nothing more is heard of this incarnation, if so; `killed_for`: why it
-    was killed, if it was, and is not dead yet. `died_of`: of what it died last, and `row_since`: since when it has died
+    `heartbeat`: its last `Heartbeat`, with the stages' items and the files of all incarnations. `frames_done`: camera
+    -> the stamp up to which all is done. `refused`: why nothing more is heard of this incarnation, if so; `killed_for`:
+    why it was killed, if it was, and is not dead yet. `died_of`: of what it died last, `row_since`: since when it dies
     again and again (monotonic seconds). `failure`: why it gave up, as it said itself; `trouble`: why it has not
     opened since, as long as it has not. `revision`: the number of the newest plan that it has; `leaving`: it is in none
     any more; `outdated`: this incarnation is to close, and the next one begins with other settings. `short`: what the
@@ -76,7 +76,7 @@ class Process:
         self.died_of = ""
         self.row_since = 0.0
         self.heard_at = 0.0
-        self.beat_at = 0.0
+        self.heartbeat_at = 0.0
         self.held_since = 0.0
         self.endpoint = ""
         self.opening: tuple[str, float] = ("", 0.0)
@@ -90,7 +90,7 @@ class Process:
         self.outdated = False
         self.ended: dict[str, tuple[str, str]] = {}
         self.end_status: dict[str, int] = {}
-        self.beat = Beat(op="beat")
+        self.heartbeat = Heartbeat()
         self.frames_done: dict[str, Any] = {}
         self.deaths = Restarts()
         self.words_allowed = Allowance()
@@ -235,7 +235,7 @@ class Process:
         status = self._life.bury()
         self._life = None
         self.counters.died()
-        self.beat = self.beat.model_copy(update=_OVER_AT_DEATH)
+        self.heartbeat = self.heartbeat.model_copy(update=_OVER_AT_DEATH)
         self.held_since = 0.0
         self.endpoint = ""
         return status
@@ -304,15 +304,16 @@ class Process:
         self.heard_at = time.monotonic()
         self.opening = (opening.doing, self.heard_at + opening.within_s)
 
-    def note_beat(self, beat: Beat) -> None:
+    def note_heartbeat(self, heartbeat: Heartbeat) -> None:
         """It lives, and has come so far."""
         now = time.monotonic()
-        self.counters.note(beat)
-        self.frames_done.update(beat.frames_done)
-        self._slowest_s = max([self._slowest_s, *((of.latency_ms_p99 or 0.0) / 1e3 for of in beat.stages.values())])
-        self.beat = beat.model_copy(update={"stages": self.counters.stages, "files": self.counters.files})
-        self.heard_at = self.beat_at = now
-        self.held_since = (self.held_since or now) if beat.held else 0.0
+        self.counters.note(heartbeat)
+        self.frames_done.update(heartbeat.frames_done)
+        latencies_s = [(stats.latency_ms_p99 or 0.0) / 1e3 for stats in heartbeat.stages.values()]
+        self._slowest_s = max([self._slowest_s, *latencies_s])
+        self.heartbeat = heartbeat.model_copy(update={"stages": self.counters.stages, "files": self.counters.files})
+        self.heard_at = self.heartbeat_at = now
+        self.held_since = (self.held_since or now) if heartbeat.held else 0.0
         if self.counters.this_life:
             self.deaths.worked()
 
@@ -327,31 +328,31 @@ class Process:
             now,
             self.started_at,
             self.heard_at,
-            self.beat_at,
+            self.heartbeat_at,
             opens_until=self.opening[1],
             opened_in=max(0.0, self.ready_at - self.started_at),
             slowest=self._slowest_s,
         )
         starting = self.state == "starting"
         early = Limits(limits.hang_s * _SUSPECT, limits.open_s * _SUSPECT)
-        if not hung(starting, self.beat, times, early):
+        if not hung(starting, self.heartbeat, times, early):
             self._starvation.forget()
             return ""
         self._starvation.look(self.pid, now)
-        return hung(starting, self.beat, replace(times, starved=self._starvation.seconds), limits)
+        return hung(starting, self.heartbeat, replace(times, starved=self._starvation.seconds), limits)
 
     def sight(self, *, trusted: bool, finite: bool) -> Sight:
         """How it looks now; `trusted`: what is known of it is not old."""
-        beat = self.beat
-        done = (self.incarnation, tuple(stage.items for stage in beat.stages.values()), len(self.ended))
-        seen = ((beat.custody, beat.queue, beat.slots), tuple(self.frames_done.items()))
-        at_work = bool(beat.working_since_ns or beat.held or (finite and beat.source_opening))
+        heartbeat = self.heartbeat
+        done = (self.incarnation, tuple(stage.items for stage in heartbeat.stages.values()), len(self.ended))
+        seen = ((heartbeat.custody, heartbeat.queue, heartbeat.slots), tuple(self.frames_done.items()))
+        at_work = bool(heartbeat.working_since_ns or heartbeat.held or (finite and heartbeat.source_opening))
         return Sight(
             unit=self.plan.name,
             source=bool(self.plan.sources),
             done=done,
             seen=(done, seen, frozenset(self.counts().items())),
-            custody=beat.custody if self.pid else 0,
+            custody=heartbeat.custody if self.pid else 0,
             readers=frozenset(self.readers),
             excused=at_work or not trusted or self.state not in ("running", "finished"),
         )

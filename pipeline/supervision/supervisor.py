@@ -27,7 +27,7 @@ from pipeline.monitoring.health import Phase
 from pipeline.monitoring.metrics import reason_line
 from pipeline.monitoring.notices import Notices
 from pipeline.monitoring.outcome import Outcome
-from pipeline.monitoring.reports import Beat, Committed, Ended, Failed, Opening, Ready, Report, Revised
+from pipeline.monitoring.reports import Committed, Ended, Failed, Heartbeat, Opening, Ready, Report, Revised
 from pipeline.monitoring.status import Meter, read_event
 from pipeline.plan import RunPlan
 from pipeline.shm.segments import sweep
@@ -221,8 +221,8 @@ class Supervisor:
                 self._ready(process, report.endpoint)
             case Opening():
                 process.note_opening(report)
-            case Beat():
-                process.note_beat(report)
+            case Heartbeat():
+                process.note_heartbeat(report)
                 self.meter.note_ages(process.plan.name, report.ages)
                 self.meter.note_frames(process)
                 self._cameras.heard(process.plan, report)

@@ -64,7 +64,7 @@ class Watchdog:
         """A finite run does not wait for ever for a disk or a receiver."""
         held = [p for p in self._fleet.processes if p.held_since and now - p.held_since > HOLD_LIMIT_S]
         if self._finite and held:
-            self._fail(EXIT_ENVIRONMENT, f"given up after {HOLD_LIMIT_S:g} s of waiting: {held[0].beat.held}")
+            self._fail(EXIT_ENVIRONMENT, f"given up after {HOLD_LIMIT_S:g} s of waiting: {held[0].heartbeat.held}")
 
     def _look_for_stall(self, plan: RunPlan, now: float, *, running: bool) -> None:
         trusted = running and self._wakefulness.trusts(now)

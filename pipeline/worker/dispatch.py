@@ -74,7 +74,7 @@ class Dispatch:
 
     @property
     def troubles(self) -> list[tuple[str, str, str]]:
-        """(stage, "", why) as `pipeline.monitoring.reports.Beat` has them."""
+        """(stage, "", why) as `pipeline.monitoring.reports.Heartbeat` has them."""
         return [(self._outbox.context.stage, "", self.waits_for)] if self.waits_for else []
 
     def _hand_out(self, edge: EdgePlan) -> None:

@@ -15,11 +15,11 @@ from pipeline.worker.dispatch import Dispatch
 from pipeline.worker.intake import Intake
 from pipeline.worker.sources import Sources
 
-_BEAT_S = 0.25
+_HEARTBEAT_S = 0.25
 
 
 class Vitals:
-    """The parts of one process, as far as they have something to say (`pipeline.monitoring.reports.Beat`)."""
+    """The parts of one process, as far as they have something to say (`pipeline.monitoring.reports.Heartbeat`)."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Vitals:
         self._inlet = inlet
         self._intake = intake
         self._dispatch = dispatch
-        self._next_beat = 0.0
+        self._next_heartbeat = 0.0
         self._cpu_before = 0.0
 
     def begin(self) -> None:
@@ -54,15 +54,15 @@ class Vitals:
 
     def tell_in_time(self) -> None:
         """To be called often: says it when it is time."""
-        if time.monotonic() >= self._next_beat:
-            self._next_beat = time.monotonic() + _BEAT_S
+        if time.monotonic() >= self._next_heartbeat:
+            self._next_heartbeat = time.monotonic() + _HEARTBEAT_S
             self.tell()
 
     def tell(self) -> None:
         """Say it now."""
         silence, changes = self._sources.silence, self._counters.camera_changes()
         sent = self._channel.send(
-            "beat",
+            "heartbeat",
             working_since_ns=self._intake.working_since_ns if self._intake else 0,
             source_silent_since_ns=silence.since_ns,
             source_opening=silence.opening,

@@ -25,7 +25,7 @@ from pipeline.local import LocalRun
 from pipeline.monitoring.camera_states import StateChange
 from pipeline.monitoring.cameras import Cameras
 from pipeline.monitoring.notices import Notices
-from pipeline.monitoring.reports import Beat
+from pipeline.monitoring.reports import Heartbeat
 from pipeline.plan import run_to_wire
 from pipeline.supervision.control import ask
 from pipeline.testing import hit, run_graph
@@ -368,15 +368,15 @@ def test_what_a_process_says_of_cameras_that_are_not_its_own_is_not_believed(tmp
     units = {unit.name: unit for unit in plan.units}
     later = time.monotonic_ns() + 10**15
     changes = [StateChange("yard", "lost", "", 1), StateChange("front", "live", f"a\nb rtsp://u:{SECRET}@h", later)]
-    beat = Beat(
-        op="beat",
+    heartbeat = Heartbeat(
+        op="heartbeat",
         camera_changes=changes,
         camera_facts={"yard": {"codec": "x"}},
         counts=[("frames", "mute", 5)],
     )
-    cameras.heard(units["emit.0"], beat)
+    cameras.heard(units["emit.0"], heartbeat)
     assert logs == []
-    cameras.heard(units["src.front"], beat)
+    cameras.heard(units["src.front"], heartbeat)
     assert [(line["camera"], line["state"], line["why"]) for line in logs] == [("front", "live", "a b rtsp://***@h")]
     now = cameras.now()
     assert now["front"].since_s >= 0
@@ -390,7 +390,7 @@ def test_the_failure_of_a_camera_is_a_line_of_the_log_with_its_reason_and_told_o
     cameras = Cameras(plan, Notices("run", "graph"), structlog.get_logger())
     units = {unit.name: unit for unit in plan.units}
     now_ns = time.monotonic_ns()
-    cameras.heard(units["src.front"], Beat(op="beat", camera_changes=[StateChange("front", "lost", "cable", now_ns)]))
+    cameras.heard(units["src.front"], Heartbeat(camera_changes=[StateChange("front", "lost", "cable", now_ns)]))
     for _ in range(2):  # each process says it with which its last word goes
         cameras.ended("front", "error", f"no decoder\nfor rtsp://u:{SECRET}@h")
         cameras.ended("yard", "end")

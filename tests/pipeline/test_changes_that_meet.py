@@ -238,8 +238,8 @@ def test_a_camera_begins_when_all_processes_know_it_and_rests_if_it_is_to(tmp_pa
         run.ask("add", camera="b", values=ENDLESS)
         source = next(process for process in run.supervisor.processes if process.plan.name == "src.0")
         run.until(lambda _: source.revision == 1)
-        told_at = source.beat_at
-        run.until(lambda _: source.beat_at > told_at + 0.6)  # then it has said twice what it has counted
+        told_at = source.heartbeat_at
+        run.until(lambda _: source.heartbeat_at > told_at + 0.6)  # then it has said twice what it has counted
         assert run.ask("cameras")["cameras"]["b"]["frames"] == 0
         run.ask("pause", camera="b")
         hit(pid, signal.SIGCONT)

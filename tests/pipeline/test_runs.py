@@ -396,7 +396,7 @@ def test_frames_that_a_reader_had_not_finished_survive_its_death_after_that_of_t
         if not killed and any(n > 5 for n in source.counts().values()):
             hit(source.pid, signal.SIGKILL)
             killed.append("source")
-        elif killed == ["source"] and source.incarnation == 2 and any(n > 2 for _, _, n in source.beat.counts):
+        elif killed == ["source"] and source.incarnation == 2 and any(n > 2 for _, _, n in source.heartbeat.counts):
             hit(reader.pid, signal.SIGKILL)
             killed.append("reader")
 

@@ -60,13 +60,13 @@ def test_a_stage_that_cannot_be_closed_shows_in_the_exit_status(tmp_path: Path, 
 
 
 @pytest.mark.parametrize(("opening", "block_at"), [(True, 0), (False, 3)])
-def test_a_beat_says_since_when_a_source_is_silent(tmp_path: Path, opening: bool, block_at: int) -> None:
+def test_a_heartbeat_says_since_when_a_source_is_silent(tmp_path: Path, opening: bool, block_at: int) -> None:
     silent: list[tuple[int, bool]] = []
 
     def look(supervisor: Supervisor) -> None:
-        beats = {process.plan.name: process.beat for process in supervisor.processes}
-        beat = beats["src.a"]
-        silent.append((beat.source_silent_since_ns, beat.source_opening))
+        heartbeats = {process.plan.name: process.heartbeat for process in supervisor.processes}
+        heartbeat = heartbeats["src.a"]
+        silent.append((heartbeat.source_silent_since_ns, heartbeat.source_opening))
         if len(silent) > 1 and silent[-1][0] and len({since for since, _ in silent[-5:]}) == 1:
             supervisor.stop()
             supervisor.stop()

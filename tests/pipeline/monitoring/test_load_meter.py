@@ -10,7 +10,7 @@ import pytest
 from pipeline.graph import load_plan
 from pipeline.monitoring.load_meter import LoadMeter, sums_of
 from pipeline.monitoring.recent import Recent
-from pipeline.monitoring.reports import Beat, StageBeat
+from pipeline.monitoring.reports import Heartbeat, StageStats
 from pipeline.plan import RunPlan, UnitPlan
 
 GRAPH = """
@@ -30,10 +30,10 @@ class Measured:
 
     def __init__(self, plan: UnitPlan) -> None:
         self.plan = plan
-        self.beat = Beat(op="beat")
+        self.heartbeat = Heartbeat()
 
     def reports(self, stage: str, busy_s: float, cpu_s: float) -> None:
-        self.beat = Beat(op="beat", stages={stage: StageBeat(items=1, busy_ns=int(busy_s * 1e9))}, cpu_s=cpu_s)
+        self.heartbeat = Heartbeat(stages={stage: StageStats(items=1, busy_ns=int(busy_s * 1e9))}, cpu_s=cpu_s)
 
 
 def planned(folder: Path, *, live: bool = False) -> RunPlan:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pipeline.monitoring.metrics import Counters, reason_line
-from pipeline.monitoring.reports import Beat, read_report
+from pipeline.monitoring.reports import Heartbeat, read_report
 from pipeline.transport.wire import pack, unpack
 
 
@@ -37,14 +37,15 @@ def test_what_is_said_of_cameras_travels_and_is_said_once() -> None:
     facts = {"codec": "h264", "width": np.int64(1280), "fps": np.float32(12.5), "clock_s": float("inf")}
     counters.camera_shows("a", facts)
     changes = counters.camera_changes()
-    beat = read_report(unpack(pack({"op": "beat", "camera_changes": changes, "camera_facts": counters.camera_facts})))
-    assert isinstance(beat, Beat)
-    assert [change[:3] for change in beat.camera_changes if change[0] == "a"] == [
+    sent = {"op": "heartbeat", "camera_changes": changes, "camera_facts": counters.camera_facts}
+    heartbeat = read_report(unpack(pack(sent)))
+    assert isinstance(heartbeat, Heartbeat)
+    assert [change[:3] for change in heartbeat.camera_changes if change[0] == "a"] == [
         ("a", "live", ""),
         ("a", "stalled", "no packet"),
     ]
-    assert [change[:3] for change in beat.camera_changes if change[0] == "b"] == [("b", "lost", "no route")]
-    shown = beat.camera_facts["a"]
+    assert [change[:3] for change in heartbeat.camera_changes if change[0] == "b"] == [("b", "lost", "no route")]
+    shown = heartbeat.camera_facts["a"]
     assert json.dumps(shown) == '{"codec": "h264", "width": 1280, "fps": 12.5, "clock_s": "inf"}'
     assert counters.camera_changes() == []
 

@@ -15,7 +15,7 @@ from pipeline.messages import Stamp
 from pipeline.monitoring.cumulative_counters import CumulativeCounters
 from pipeline.monitoring.metrics import MOST_FILES
 from pipeline.monitoring.notices import AGAIN_S, Notices
-from pipeline.monitoring.reports import Beat, Ended, StageBeat, read_report
+from pipeline.monitoring.reports import Ended, Heartbeat, StageStats, read_report
 from pipeline.transport.wire import pack, unpack
 
 NESTED = st.recursive(
@@ -23,16 +23,16 @@ NESTED = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=10,
 )
-OPS = st.sampled_from(["ready", "beat", "ended", "failed", "log", "event", "oversize", "links"])
+OPS = st.sampled_from(["ready", "heartbeat", "ended", "failed", "log", "event", "oversize", "links"])
 
 
 def test_a_report_survives_the_way_through_the_channel() -> None:
     stamp = Stamp("a", 0, 7, 1, 2, 3, 4, (1, 10))
-    sent = {"op": "beat", "counts": [("frames", "a", 3)], "frames_done": {"a": stamp}, "new": 1}
-    beat = read_report(unpack(pack(sent)))
-    assert isinstance(beat, Beat)
-    assert beat.counts == [("frames", "a", 3)]
-    assert beat.frames_done == {"a": stamp}
+    sent = {"op": "heartbeat", "counts": [("frames", "a", 3)], "frames_done": {"a": stamp}, "new": 1}
+    heartbeat = read_report(unpack(pack(sent)))
+    assert isinstance(heartbeat, Heartbeat)
+    assert heartbeat.counts == [("frames", "a", 3)]
+    assert heartbeat.frames_done == {"a": stamp}
 
 
 def test_an_end_without_a_status_is_one_of_nobodys_fault() -> None:
@@ -46,13 +46,13 @@ def test_an_end_without_a_status_is_one_of_nobodys_fault() -> None:
     [
         ({"op": "x"}, "got 'x'"),
         ({"op": "ready"}, "endpoint: Field required"),
-        ({"op": "beat", "counts": [["frames", "a"]]}, "beat.counts.0"),
-        ({"op": "beat", "stages": {"infer": 1}}, "beat.stages.infer"),
+        ({"op": "heartbeat", "counts": [["frames", "a"]]}, "heartbeat.counts.0"),
+        ({"op": "heartbeat", "stages": {"infer": 1}}, "heartbeat.stages.infer"),
         ({"op": "ended", "camera": "a", "reason": "tired"}, "ended.reason"),
-        ({"op": "beat", "camera_changes": [["a", "tired", "", 1]]}, "beat.camera_changes.0.1"),
-        ({"op": "beat", "camera_changes": [["a", "live", ""]]}, "beat.camera_changes.0.3"),
-        ({"op": "beat", "camera_facts": {"a": {"fps": float("nan")}}}, "beat.camera_facts.a.fps"),
-        ({"op": "beat", "camera_facts": {"a": {"size": [1, 2]}}}, "beat.camera_facts.a.size"),
+        ({"op": "heartbeat", "camera_changes": [["a", "tired", "", 1]]}, "heartbeat.camera_changes.0.1"),
+        ({"op": "heartbeat", "camera_changes": [["a", "live", ""]]}, "heartbeat.camera_changes.0.3"),
+        ({"op": "heartbeat", "camera_facts": {"a": {"fps": float("nan")}}}, "heartbeat.camera_facts.a.fps"),
+        ({"op": "heartbeat", "camera_facts": {"a": {"size": [1, 2]}}}, "heartbeat.camera_facts.a.size"),
         ({"op": "failed", "status": "bad", "error": ""}, "failed.status"),
         ({"op": "log", "level": "info", "values": [1]}, "log.values"),
     ],
@@ -68,29 +68,29 @@ def test_whatever_a_child_sends_is_a_report_or_refused(values: dict[str, Any], o
         assert read_report({**values, "op": op}).op == op
 
 
-def beat(items: int, frames: int, *files: str, name: str = "infer") -> Beat:
-    stages = {name: StageBeat(items=items, busy_ns=10 * items, batch=2.0)}
-    return Beat(op="beat", stages=stages, counts=[("frames", "a", frames)], files=list(files))
+def heartbeat(items: int, frames: int, *files: str, name: str = "infer") -> Heartbeat:
+    stages = {name: StageStats(items=items, busy_ns=10 * items, batch=2.0)}
+    return Heartbeat(stages=stages, counts=[("frames", "a", frames)], files=list(files))
 
 
 def test_nothing_that_is_counted_falls_with_a_death() -> None:
     counters = CumulativeCounters()
-    counters.note(beat(5, 7, "one"))
-    counters.note(beat(6, 8, "one", "two"))
+    counters.note(heartbeat(5, 7, "one"))
+    counters.note(heartbeat(6, 8, "one", "two"))
     counters.died()
     assert counters.this_life == 0
-    assert counters.stages["infer"] == StageBeat(items=6, busy_ns=60, batch=2.0)
+    assert counters.stages["infer"] == StageStats(items=6, busy_ns=60, batch=2.0)
     assert counters.counts == {("frames", "a"): 8}
-    counters.note(beat(1, 2, "three"))
+    counters.note(heartbeat(1, 2, "three"))
     assert counters.this_life == 3
     assert (counters.stages["infer"].items, counters.stages["infer"].busy_ns) == (7, 70)
     assert counters.counts == {("frames", "a"): 10}
     assert counters.files == ["one", "two", "three"]
 
 
-def test_a_death_before_the_first_beat_costs_no_count() -> None:
+def test_a_death_before_the_first_heartbeat_costs_no_count() -> None:
     counters = CumulativeCounters()
-    counters.note(beat(5, 7))
+    counters.note(heartbeat(5, 7))
     counters.died()
     counters.died()
     assert counters.stages["infer"].items == 5
@@ -102,7 +102,7 @@ def test_totals_are_those_of_the_last_words_of_all_lives(lives: list[list[tuple[
     counters = CumulativeCounters()
     for life in lives:
         for items, frames in life:
-            counters.note(beat(items, frames))
+            counters.note(heartbeat(items, frames))
         counters.died()
     total = sum(life[-1][0] for life in lives)
     assert (counters.stages["infer"].items if lives else 0) == total
@@ -112,8 +112,8 @@ def test_totals_are_those_of_the_last_words_of_all_lives(lives: list[list[tuple[
 def test_of_the_files_that_were_written_the_newest_are_remembered_over_all_lives() -> None:
     counters = CumulativeCounters()
     for life in range(3):
-        counters.note(beat(1, 1, *(f"{life}/{n}" for n in range(MOST_FILES // 2))))
-        counters.note(beat(1, 1, *(f"{life}/{n}" for n in range(1, MOST_FILES // 2 + 1))))
+        counters.note(heartbeat(1, 1, *(f"{life}/{n}" for n in range(MOST_FILES // 2))))
+        counters.note(heartbeat(1, 1, *(f"{life}/{n}" for n in range(1, MOST_FILES // 2 + 1))))
         counters.died()
     assert len(counters.files) == MOST_FILES
     assert counters.files[-1] == f"2/{MOST_FILES // 2}"

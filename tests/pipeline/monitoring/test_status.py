@@ -14,7 +14,7 @@ import pytest
 from pipeline.graph import load_plan
 from pipeline.monitoring.camera_states import MOST_DEPARTED, CameraNow
 from pipeline.monitoring.health import Plight
-from pipeline.monitoring.reports import Beat, StageBeat
+from pipeline.monitoring.reports import Heartbeat, StageStats
 from pipeline.monitoring.status import Meter, read_event
 from pipeline.plan import UnitPlan
 from pipeline.registry import find_stage
@@ -56,7 +56,7 @@ class Capture:
     def __init__(self, plan: UnitPlan) -> None:
         self.plan = plan
         self.state = "running"
-        self.beat = Beat(op="beat")
+        self.heartbeat = Heartbeat()
         self.trouble = ""
         self.ended: dict[str, tuple[str, str]] = {}
         self.frames = 0
@@ -252,7 +252,7 @@ def test_a_stage_is_as_busy_as_it_is_now(scene: Scene) -> None:
     """Not as on average since its start: an idle night would hide a busy morning, and a busy day its end."""
 
     def busy(now_ns: int) -> float:
-        scene.capture.beat = Beat(op="beat", stages={"out": StageBeat(items=1, busy_ns=now_ns)})
+        scene.capture.heartbeat = Heartbeat(stages={"out": StageStats(items=1, busy_ns=now_ns)})
         return float(scene.meter.status([scene.capture], [])["stages"]["out"]["busy"])
 
     busy(0)
@@ -308,20 +308,20 @@ def test_a_file_that_only_waits_for_the_model_is_not_stalled(scene: Scene) -> No
     scene.frame(1)
     scene.now += 60
     assert status_of(scene)["cameras"]["a"]["state"] == "stalled", "it is the source that brings nothing"
-    scene.capture.beat = Beat(op="beat", custody=3)
+    scene.capture.heartbeat = Heartbeat(custody=3)
     plight = Plight("has died of: signal 9; it is being opened again", 40.0)
     camera = status_of(scene, plights={"infer.0": plight})["cameras"]["a"]
     assert (camera["state"], camera["since_s"]) == ("waiting", 60.0)
     assert camera["why"] == "waits for infer.0, which has died of: signal 9; it is being opened again"
-    scene.capture.beat = Beat(op="beat", custody=3, troubles=[("log", "", "the disk is full")])
+    scene.capture.heartbeat = Heartbeat(custody=3, troubles=[("log", "", "the disk is full")])
     assert status_of(scene)["cameras"]["a"]["why"] == "waits for log: the disk is full"
-    scene.capture.beat = Beat(op="beat", custody=3, source_silent_since_ns=1)
+    scene.capture.heartbeat = Heartbeat(custody=3, source_silent_since_ns=1)
     assert status_of(scene)["cameras"]["a"]["state"] == "stalled"
 
 
 def test_a_live_camera_waits_for_nobody(scene: Scene) -> None:
     scene.meter.follow(replace(scene.meter.plan, live_cameras=("a",)))
-    scene.capture.beat = Beat(op="beat", custody=3)
+    scene.capture.heartbeat = Heartbeat(custody=3)
     scene.frame(1)
     scene.now += 60
     assert scene.camera("live", since_s=60)["state"] == "stalled"
@@ -329,7 +329,7 @@ def test_a_live_camera_waits_for_nobody(scene: Scene) -> None:
 
 def test_troubles_are_told_by_name_and_since_when(scene: Scene) -> None:
     full = ("log", "", "events.jsonl: No space left on device")
-    scene.capture.beat = Beat(op="beat", troubles=[full, ("videos", "a", "a.mp4: No space left on device")])
+    scene.capture.heartbeat = Heartbeat(troubles=[full, ("videos", "a", "a.mp4: No space left on device")])
     scene.meter.look([scene.capture])
     scene.now += 90
     scene.meter.look([scene.capture])
@@ -337,9 +337,9 @@ def test_troubles_are_told_by_name_and_since_when(scene: Scene) -> None:
         {"where": "log", "why": "events.jsonl: No space left on device", "since_s": 90.0},
         {"where": "videos", "why": "camera a: a.mp4: No space left on device", "since_s": 90.0},
     ]
-    scene.capture.beat = Beat(op="beat")
+    scene.capture.heartbeat = Heartbeat()
     assert status_of(scene)["troubles"] == []
-    scene.capture.beat = Beat(op="beat", troubles=[full])
+    scene.capture.heartbeat = Heartbeat(troubles=[full])
     assert status_of(scene)["troubles"][0]["since_s"] == 0
 
 
@@ -357,17 +357,17 @@ def test_what_limits_a_run_is_said_while_it_works_and_at_its_end(scene: Scene) -
         for _ in range(seconds):
             scene.frame(1)
             busy_ns = int(scene.capture.frames * 0.95e9)
-            scene.capture.beat = Beat(op="beat", stages={"out": StageBeat(items=1, busy_ns=busy_ns)}, cpu_s=1.0)
+            scene.capture.heartbeat = Heartbeat(stages={"out": StageStats(items=1, busy_ns=busy_ns)}, cpu_s=1.0)
             scene.meter.look([scene.capture])
 
     pass_by(20)
     assert status_of(scene)["limit"]["stage"] == "out"
     assert status_of(scene)["limit"]["text"].startswith("out is busy 95% of the time on 1 of ")
     assert status_of(scene, plights={"out.0": Plight("is being opened", 1.0)})["limit"] is None
-    beat = scene.capture.beat
-    scene.capture.beat = beat.model_copy(update={"troubles": [("log", "", "the disk is full")]})
+    heartbeat = scene.capture.heartbeat
+    scene.capture.heartbeat = heartbeat.model_copy(update={"troubles": [("log", "", "the disk is full")]})
     assert status_of(scene)["limit"] is None, "the trouble is what limits it"
-    scene.capture.beat = beat
+    scene.capture.heartbeat = heartbeat
     scene.meter.enter("stopping")
     scene.now += 60
     assert status_of(scene)["limit"] is None

@@ -69,7 +69,11 @@ def logs() -> Iterator[list[Any]]:
 
 @pytest.mark.parametrize(
     ("how", "why"),
-    [("babble", "not msgpack"), ("misreport", "beat.custody: Input should be a valid integer"), ("shout", "5242880")],
+    [
+        ("babble", "not msgpack"),
+        ("misreport", "heartbeat.custody: Input should be a valid integer"),
+        ("shout", "5242880"),
+    ],
 )
 def test_a_process_that_talks_nonsense_is_started_again_and_harms_nobody(
     tmp_path: Path, logs: list[Any], how: str, why: str

@@ -89,12 +89,12 @@ def test_what_is_no_message_ends_the_hearing_after_what_came_before_it(nonsense:
 
 def test_what_is_too_large_is_not_sent_and_the_other_side_hears_of_it(pair: Ends) -> None:
     ours, theirs = pair
-    assert not ours.send("beat", files=["x" * MAX_PART])
-    assert ours.send("beat", files=[])
-    [note, beat] = theirs.receive()
-    assert (note["op"], note["of"]) == ("oversize", "beat")
+    assert not ours.send("heartbeat", files=["x" * MAX_PART])
+    assert ours.send("heartbeat", files=[])
+    [note, heartbeat] = theirs.receive()
+    assert (note["op"], note["of"]) == ("oversize", "heartbeat")
     assert note["bytes"] > MAX_PART
-    assert beat == {"op": "beat", "files": []}
+    assert heartbeat == {"op": "heartbeat", "files": []}
     assert not theirs.fault
 
 

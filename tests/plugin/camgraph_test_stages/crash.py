@@ -33,7 +33,7 @@ How = Literal[
 _PR_GET_DUMPABLE = 3
 _SAYS = {
     "babble": struct.pack("<I", 3) + b"\xc1\xc1\xc1",
-    "misreport": struct.pack("<I", 18) + b"\x82\xa2op\xa4beat\xa7custody\xc0",
+    "misreport": struct.pack("<I", 23) + b"\x82\xa2op\xa9heartbeat\xa7custody\xc0",
     "shout": struct.pack("<I", 5 << 20),
 }
 """To the supervisor, in the place of reports: no msgpack, a report of wrong types, and a length beyond all bounds."""

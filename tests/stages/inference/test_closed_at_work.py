@@ -77,7 +77,7 @@ def test_a_run_that_is_ended_at_once_does_not_crash_the_process_of_the_model(tmp
     def end_at_once(run: Supervisor) -> None:
         nonlocal at_work
         infer = next(process for process in run.processes if process.plan.name == "infer.0")
-        if infer.beat.working_since_ns and not at_work:
+        if infer.heartbeat.working_since_ns and not at_work:
             at_work = True
             run.stop()
             run.stop()
