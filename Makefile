@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 # CUDA's libraries, 2 GB of them, where NVIDIA's driver is loaded; `make demo GPU=` does without.
 GPU ?= $(if $(wildcard /proc/driver/nvidia/version /dev/dxg),[cuda])
 
-.PHONY: demo setup dev test compat check format prove bench clean
+.PHONY: demo setup dev lint quick test compat check format prove bench clean
 
 DEMO_ARGS ?=
 demo: setup
@@ -50,12 +50,22 @@ compat: dev
 	  $(VENV)-$$version/bin/python $(PYTEST) -q $(OTHER_TESTS); \
 	done
 
-check: dev
+check: lint
+	$(MAKE) test
+
+lint: dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(MAKE) test
+
+# Under two minutes: all but the tests of whole runs, of commands, and of cameras that are served.
+QUICK_TESTS ?= tests/pipeline/graph tests/pipeline/system tests/pipeline/shm tests/pipeline/execution \
+  tests/pipeline/transport tests/pipeline/outbox tests/stages/vision tests/stages/rulebook tests/stages/reading \
+  tests/test_docstrings.py tests/test_stage_files.py
+quick: lint
+	$(BIN)/camgraph assets pull
+	$(BIN)/python $(PYTEST) -q $(QUICK_TESTS)
 
 format: dev
 	$(BIN)/ruff format .

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,6 +18,7 @@ from typing import Any, ClassVar
 import pytest
 import structlog
 import zmq
+from camgraph_test_stages.waiting import until
 
 from pipeline.execution.context import Collector
 from pipeline.execution.hold import Hold
@@ -66,12 +66,6 @@ def pass_on(stage: StagePlan, folder: Path, counters: Counters, hold: Hold) -> S
 DOWN = EdgePlan("src", "mid", "", "note", "block", 8)
 LEFT = EdgePlan("src", "both", "left", "note", "block", 8)
 RIGHT = EdgePlan("mid", "both", "right", "note", "block", 8, tombstones=True)
-
-
-def until(condition: Callable[[], Any]) -> None:
-    late = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < late, "it did not happen within 20 s"
 
 
 def outlet_of(unit: str, poller: zmq.Poller, readers: Mapping[EdgePlan, str]) -> tuple[Outlet, SlotRing]:

@@ -11,11 +11,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
 from pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable, UserError
@@ -38,14 +39,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
-
-
-def until(true: Callable[[], bool], seconds: float = 10) -> None:
-    """Wait for a condition, and fail when it does not come."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.01)
 
 
 class Receiver:

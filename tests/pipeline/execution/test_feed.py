@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from camgraph_test_stages.waiting import until
 
 from pipeline.errors import BadItem, EnvironmentProblem, Shortage, UserError
 from pipeline.execution.context import Collector, Pulse, StageContext
@@ -50,13 +51,6 @@ def fed(folder: Path, script: Any, *, window: int = 9, live: bool = False, begun
     if begun:
         feed.start(None)
     return feed
-
-
-def until(condition: Callable[[], Any]) -> None:
-    late = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < late
-        threading.Event().wait(0.005)
 
 
 def the_end(feed: SourceFeed) -> End:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
+
+from camgraph_test_stages.waiting import until
 
 from pipeline.execution.pool import Batch, Pool
 from pipeline.items import Item, Key
@@ -14,13 +14,6 @@ from pipeline.testing import stamp
 
 def batch(number: int, *, mark: bool = False) -> Batch:
     return Batch([Item("cam", Key(0, number, 0), Message(stamp(number)))], mark=mark)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    late = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < late
-        threading.Event().wait(0.005)
 
 
 def test_order_holds_though_the_second_is_finished_first() -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 import structlog
 import zmq
+from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
 from pipeline.items import END_SEQ, Item, Key
@@ -44,12 +44,6 @@ LEFT = EdgePlan("left", "sum", "", "note", "block", 8)
 RIGHT = EdgePlan("right", "sum", "", "note", "block", 8)
 SENDERS = {LEFT.name: ("left.0",), RIGHT.name: ("right.0", "right.1")}
 PLAN = UnitPlan("sum.0", (StagePlan("sum", "sum", {}),), ("a",), 8, (LEFT, RIGHT), {}, senders=SENDERS)
-
-
-def until(condition: Callable[[], Any]) -> None:
-    late = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < late, "it did not happen within 10 s"
 
 
 class Reader:

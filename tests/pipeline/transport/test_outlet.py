@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import structlog
 import zmq
+from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
 from pipeline.items import Item, Key
@@ -54,12 +55,6 @@ class Parcel(Message):
     @classmethod
     def build(cls, stamp: Stamp, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
         return cls(stamp, arrays["payload"])
-
-
-def until(condition: Callable[[], Any]) -> None:
-    late = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < late, "it did not happen within 10 s"
 
 
 class Pair:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import socket
 import sqlite3
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import structlog
 import zmq
+from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
 from pipeline.items import Item, Key
@@ -29,12 +28,6 @@ from pipeline.worker.dispatch import Dispatch
 
 EDGE = EdgePlan("outbox", "log", "", "event", "block", 8)
 ROUTES = {EDGE.name: {EVERY_CAMERA: "log.0"}}
-
-
-def until(condition: Callable[[], Any]) -> None:
-    late = time.monotonic() + 15
-    while not condition():
-        assert time.monotonic() < late, "it did not happen within 15 s"
 
 
 def unit(name: str, cameras: tuple[str, ...]) -> UnitPlan:

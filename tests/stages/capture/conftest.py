@@ -13,6 +13,7 @@ from typing import Any
 import av
 import numpy as np
 import pytest
+from camgraph_test_stages.waiting import until
 
 from pipeline.errors import CamgraphError
 from pipeline.messages import Stamp
@@ -57,10 +58,7 @@ class Watching:
 
     def until(self, condition: Callable[[], bool], within_s: float = WITHIN_S) -> None:
         """Wait until it is so."""
-        end = time.monotonic() + within_s
-        while not condition():
-            assert time.monotonic() < end, f"not so within {within_s:g} s: {self.said}, {len(self.stamps)} frames"
-            time.sleep(0.01)
+        until(condition, within_s, lambda: f"{self.said}, {len(self.stamps)} frames")
 
     def until_state(self, *states: str, within_s: float = WITHIN_S) -> None:
         """Wait until it is in one of these states."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import av.logging
 import pytest
+from camgraph_test_stages.waiting import until
 
 from pipeline.testing import HandContext
 from stages.reading.live.camera_reporter import CameraReporter
@@ -47,13 +48,6 @@ def line() -> Iterator[Line]:
         with socket.create_connection(address, WITHIN_S) as made:
             with Lifeline(CameraReporter("cam", context), stop, frozenset({Peer(*address)}), 1.0) as lifeline:
                 yield Line(lifeline, made, context, stop)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + WITHIN_S
-    while not condition():
-        assert time.monotonic() < end, "it never came to be so"
-        time.sleep(0.01)
 
 
 def test_who_overstays_a_lease_is_pulled_out(line: Line) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Self
@@ -110,11 +109,3 @@ def call() -> Iterator[Callers]:
             return made
 
         yield make
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait until it is so."""
-    end = time.monotonic() + WITHIN_S
-    while not condition():
-        assert time.monotonic() < end, f"not so within {WITHIN_S:g} s"
-        time.sleep(0.005)

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from camgraph_test_stages.waiting import until
 
 from stages.reading.live.gate import gate as gate_module
 from stages.reading.live.gate.gate import MOST_STRANGERS, Gate, Road
@@ -20,7 +21,7 @@ from stages.reading.live.gate.web_gate import WebGate
 from stages.reading.live.host_lookup import HostLookup
 from stages.reading.live.sockets import connections
 from stages.reading.live.verdicts import Dropped
-from tests.stages.reading.live.gate.conftest import WITHIN_S, Callers, Listener, Listeners, until
+from tests.stages.reading.live.gate.conftest import WITHIN_S, Callers, Listener, Listeners
 
 GATES: list[tuple[type[Gate], str]] = [(RtspGate, "rtsp"), (WebGate, "http")]
 HERE = frozenset({"127.0.0.1"})

@@ -9,11 +9,12 @@ from typing import Any
 
 import av
 import pytest
+from camgraph_test_stages.waiting import until
 
 from stages.reading.live.gate.gate import Road
 from stages.reading.live.gate.rtsp_gate import RtspGate
 from stages.reading.live.verdicts import Dropped
-from tests.stages.reading.live.gate.conftest import WITHIN_S, Callers, Line, Listener, Listeners, until
+from tests.stages.reading.live.gate.conftest import WITHIN_S, Callers, Line, Listener, Listeners
 
 ScriptedCameras = Callable[..., Any]
 
