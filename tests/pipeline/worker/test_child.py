@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -74,3 +76,8 @@ def test_orders_that_come_along_with_the_plan_are_obeyed(graph: Path) -> None:
         while process.pid:
             fleet.listen(100)
         folder.close()
+
+
+def test_a_child_starts_without_rich_and_its_stages_may_use_it() -> None:
+    code = "import pipeline.worker.child, sys; assert 'rich' not in sys.modules; import rich.table"
+    subprocess.run([sys.executable, "-P", "-c", code], check=True, timeout=60)
