@@ -19,46 +19,45 @@ from tools.models.pose_truth import Precision
 PAGE = """\
 # Accuracy
 
-Made by `python -m tools.benchmarks.pose_accuracy --data FOLDER`, where FOLDER holds the test data; run it again after a
-change to a model, the conversion or a decoder. Everything is measured on the CPU.
+Written by `python -m tools.benchmarks.pose_accuracy --data FOLDER`; FOLDER holds the test data. Run it again after
+you change a model, the conversion or a decoder. Everything is measured on the CPU.
 
 ## Keypoints against known ones
 
-Average precision over object keypoint similarity (OKS), by pycocotools.
-{sets}
-These are few people: a tenth more or less means little. They show that keypoints are where they should be, that left
-is left, and at which size a model sees best. Many people of coco8-pose fill their picture, which MultiPose is bad
-at (see below).
+This table shows average precision over object keypoint similarity (OKS), by pycocotools. {sets} These are few people:
+a tenth more or less means little. The table shows that keypoints are in the right places, that left is left, and at
+which size a model works best. Many people of coco8-pose fill their picture, which MultiPose handles badly (see
+below).
 
 {precision}
 
-The YOLO weights of the test data have been through int8, so they score below the originals; they serve as a second
-opinion on the same pictures.
+The YOLO weights of the test data went through int8, so they score below the originals; use them as a second opinion
+on the same pictures.
 
 ![keypoints found in a frame of vtest.avi](pictures/accuracy-clip.jpg)
 
-Orange is the person's left, blue the right. The photographs, whose licences do not let them be shown here, are drawn
-into the folder `out/accuracy`.
+Orange is the person's left, blue the right. The licences of the photographs do not allow them here; the command draws
+them into the folder `out/accuracy`.
 
 ## How large people may be
 
-One clip with at most one person (each {every}th frame, least score {min_score}), scaled to several sizes: in how many
-frames nobody, one and more were found. Where the person stands more than about 260 pixels tall in the model's
-picture, MultiPose finds two halves, each with half the score, or nobody.
+This table shows one clip with at most one person (each {every}th frame, least score {min_score}), scaled to several
+sizes: in how many frames nobody, one and more people were found. If the person is taller than about 260 pixels in the
+model's picture, MultiPose finds two halves, each with half the score, or nobody.
 
 {by_size}
 
-So choose the size of the model's picture (`size` of `preprocess`) such that people are 60 to 250 pixels tall in it.
+So choose the size of the model's picture (`size` of `preprocess`) so that people are 60 to 250 pixels tall in it.
 
 ## The conversion from TF.js
 
-Largest absolute difference of each head from a reference conversion of the same weights, over {pictures} pictures at
-{sizes}, in batches of 1 and 3:
+This is the largest absolute difference of each head from a reference conversion of the same weights, over {pictures}
+pictures at {sizes}, in batches of 1 and 3:
 
 {heads}
 
 Regressions, sizes and offsets count in cells of 4 x 4 pixels. One picture of 768 x 576 took {ms:.0f} ms on one thread,
-{ratio:.2f} times what the reference took in the same run.
+{ratio:.2f} times the reference's time in the same run.
 
 ## The decoder
 
@@ -72,9 +71,9 @@ heads, at 768 x 576:
 | keypoints, pixels | {keypoint:.1e} |
 | confidences that are the person's own | {confidence:.1e} |
 
-{shared:.1%} of the confidences were not the person's own: where keypoints of several people (also of ones that score
+{shared:.1%} of the confidences were not the person's own: if keypoints of several people (even of people who score
 nearly nothing) fall into one cell, the published decoder gives all of them the largest confidence. Ours keeps each
-person's own, so that a person's keypoints do not depend on who else is there.
+person's own, so that a person's keypoints do not depend on the others.
 
 Decoding took {decode_ms:.2f} ms for {decoded} people.
 """
