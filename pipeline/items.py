@@ -18,8 +18,8 @@ MOST_PARTS = 1 << _PART_BITS
 _LARGE = 1 << 63
 """What is larger than a signed number of msgpack."""
 
-_SUSPECT_DEATHS = 3
-_GUILTY_TRIES = 2
+_POSSIBLE_POISON_DEATHS = 3
+_POISON_TRIES = 2
 
 
 class Key(NamedTuple):
@@ -83,14 +83,14 @@ class Item:
     incarnation: int = 0
 
     @property
-    def suspect(self) -> bool:
-        """True when it must be processed alone, so that the next death shows whether it is guilty."""
-        return self.deaths >= _SUSPECT_DEATHS and not self.is_mark
+    def possible_poison(self) -> bool:
+        """True when it must be processed alone, so that the next death shows whether it is poison."""
+        return self.deaths >= _POSSIBLE_POISON_DEATHS and not self.is_mark
 
     @property
-    def guilty(self) -> bool:
-        """True when processes died of it alone: it is not to be processed again."""
-        return self.tries >= _GUILTY_TRIES and not self.is_mark
+    def poison(self) -> bool:
+        """True when processes died of it alone: it is quarantined, and never processed again."""
+        return self.tries >= _POISON_TRIES and not self.is_mark
 
     @property
     def stamp(self) -> Stamp:

@@ -17,7 +17,7 @@ _WHERE_EDGES_DROP = frozenset({"stale"})
 _WHY = {
     "error": "{stages} failed on them; the log has the details",
     "invalid_event": "a stage made events that no sink could take; the log says which",
-    "deadly": "processes died of them",
+    "quarantined": "processes died of them",
     "wire": "their messages were damaged",
     "write_failed": "they could not be written",
     "too_large": "a stage made a message that is too large to be sent",

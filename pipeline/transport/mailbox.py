@@ -111,7 +111,7 @@ class Mailbox:
         """True where what is next is to be handed out alone: a mark, or what processes have died with."""
         if not self._ready:
             self._settle()
-        return bool(self._ready) and (self._ready[0].is_mark or self._ready[0].suspect)
+        return bool(self._ready) and (self._ready[0].is_mark or self._ready[0].possible_poison)
 
     def pop(self) -> Item | None:
         """The next item, None where there is none."""

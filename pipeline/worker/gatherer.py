@@ -1,7 +1,7 @@
 """Decides what a process takes next: how much, of whom, when, and whether alone.
 
 mailboxes --room, wait_ms, threads--> batch --> [pool or loop]
-                  suspect --nothing else at work--> tried alone --died of it twice--> set aside
+                  possible poison --nothing else at work--> tried alone --died of it twice--> quarantined
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Gatherer:
         self._window = plan.window if self._blocking else min(plan.window, DROPPING_AT_WORK)
         self._unfinished: Counter[str] = Counter()
         self._in_hand: Counter[str] = Counter()
-        self._suspect: Item | None = None
+        self._possible_poison: Item | None = None
         self._thread_safe = thread_safe
         self._ending = False
 
@@ -58,17 +58,17 @@ class Gatherer:
         """The next batch, or None when there is none now."""
         if not self._may_begin():
             return None
-        if self._suspect:
-            return self._try_suspect()
+        if self._possible_poison:
+            return self._try_alone()
         items = self._inlet.take(self._head.batch_max, self._room)
         if not items:
             return None
         for item in items:
             self._unfinished[item.camera] += 1
             self._in_hand[item.camera] += 1
-        if items[0].suspect:
-            self._suspect = items[0]
-            return self._try_suspect()
+        if items[0].possible_poison:
+            self._possible_poison = items[0]
+            return self._try_alone()
         # A camera's end runs in the loop: nothing else of a stage that is not made for it may run beside it.
         self._ending = isinstance(items[0].payload, End) and not self._thread_safe
         return Batch(items, mark=items[0].is_mark)
@@ -109,18 +109,18 @@ class Gatherer:
             return ahead and self._inlet.has(self._head.batch_max, self._room)
         return not self.wait_ms()
 
-    def _try_suspect(self) -> Batch | None:
-        """Process what others may have died of while nothing else is at work, or set it aside if they died of it."""
+    def _try_alone(self) -> Batch | None:
+        """Process a possible poison message when nothing else is at work; quarantine it if it kills processes alone."""
         if self._pool and not self._pool.empty:
             return None
-        item, self._suspect = self._suspect, None
+        item, self._possible_poison = self._possible_poison, None
         assert item
-        if not item.guilty:
+        if not item.poison:
             self._inlet.trying(item)
             time.sleep(_SAID_S)  # the signal leaves in a thread of ZeroMQ's, which must not die before
             return Batch([item])
         camera = item.stamp.camera  # to a sink, the events of all cameras come under one name
-        self._counters.add("dropped.deadly", camera)
-        self._log.error("item_set_aside", camera=camera, seq=item.stamp.seq, deaths=item.deaths)
-        item.payload = Tombstone(item.stamp, "deadly")
+        self._counters.add("dropped.quarantined", camera)
+        self._log.error("item_quarantined", camera=camera, seq=item.stamp.seq, deaths=item.deaths)
+        item.payload = Tombstone(item.stamp, "quarantined")
         return Batch([item], mark=True)

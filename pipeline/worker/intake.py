@@ -130,7 +130,7 @@ class Intake:
         self._gatherer.sent_on(batch.items)
         for item in batch.items:
             self._inlet.free(item)
-            if item.suspect:
+            if item.possible_poison:
                 self._inlet.survived(item)
         self._collector.let_go([*batch.slots, *slots])
 

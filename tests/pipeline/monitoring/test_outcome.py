@@ -40,7 +40,7 @@ def test_what_went_wrong_first_keeps_the_status() -> None:
     assert (outcome.status, outcome.problems) == (3, ["no disk", "camera a: broken"])
 
 
-@pytest.mark.parametrize("reason", ["model_failed", "unpaired", "told", "stale", "deadly", "error", "late"])
+@pytest.mark.parametrize("reason", ["model_failed", "unpaired", "told", "stale", "quarantined", "error", "late"])
 def test_a_frame_that_was_dropped_for_whatever_reason_is_no_success(reason: str) -> None:
     outcome = Outcome()
     outcome.add_losses({(f"dropped.{reason}", "b"): 2, (f"dropped.{reason}", "a"): 1, ("frames", "a"): 9})
@@ -58,7 +58,7 @@ def test_a_reason_that_only_its_stage_knows_is_said_in_its_words() -> None:
 def test_what_the_graph_or_a_live_camera_drops_is_as_it_should_be() -> None:
     outcome = Outcome()
     intended = ["dropped.queue_full", "dropped.reader_lost", "dropped.damaged", "skipped.unpaired", "unsent.no_client"]
-    outcome.add_losses({(name, "a"): 3 for name in intended} | {("dropped.deadly", "a"): 0})
+    outcome.add_losses({(name, "a"): 3 for name in intended} | {("dropped.quarantined", "a"): 0})
     outcome.add_losses({("dropped.stale", "a"): 1}, edges_drop=True)
     assert (outcome.status, outcome.problems) == (0, [])
 

@@ -104,7 +104,7 @@ def test_who_works_between_its_deaths_is_back_within_a_second() -> None:
     assert max(waits) <= 1
 
 
-def test_the_five_deaths_of_a_hunt_for_a_deadly_item_are_no_reason_to_wait_long() -> None:
+def test_deaths_of_a_poison_message_are_followed_by_short_pauses() -> None:
     restarts = Restarts()
     assert sum(restarts.died(opened=True, steady=False) for _ in range(5)) < 2
 
