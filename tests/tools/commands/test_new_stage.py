@@ -65,7 +65,7 @@ def test_metadata_of_tests_is_that_of_pip() -> None:
     described = tomllib.loads((ROOT / "tests" / "plugin" / "pyproject.toml").read_text())
     written = distribution("camgraph-test-stages").read_text("entry_points.txt")
     assert written
-    assert entry_points_text(described["project"]["entry-points"]).split() == written.split()
+    assert entry_points_text(described["project"]["entry-points"]).split() == written.split(), "run `make dev`"
 
 
 @pytest.mark.parametrize(
