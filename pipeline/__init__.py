@@ -1,4 +1,4 @@
-"""Moves typed messages between processes. It has never heard of a picture.
+"""Moves typed messages between processes. It knows nothing of pictures.
 
 Stage authors need `stage.py` and `messages.py`. The rest, each row importing only from rows below it:
 
@@ -18,8 +18,8 @@ Stage authors need `stage.py` and `messages.py`. The rest, each row importing on
 
 To follow a frame, read `worker/worker.py`; to follow a run, `supervision/supervisor.py`.
 
-Libraries of ours report to their makers unless they are told not to before they are loaded. So it is said here, in the
-package that every process of ours imports first: in those of a run, of the commands, and of trials of a model.
+Some libraries report to their makers unless this is turned off before they are loaded. This package turns it off,
+because every process of ours imports it first: those of a run, of the commands, and of trials of a model.
 """
 
 import os

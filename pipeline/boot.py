@@ -1,4 +1,4 @@
-"""What a process gets from the supervisor before it starts."""
+"""The settings that a process gets from the supervisor before it starts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Boot:
     confidential: bool = False
     """Whether there are credentials in these settings: then nobody may see the memory of the process either."""
     gave_up: str = ""
-    """Not empty: a source that kept dying only tells that its cameras have ended, and why."""
+    """Not empty: the source kept dying, and only reports that its cameras have ended, and this reason."""
 
     def resume_of(self, camera: str) -> Stamp | None:
         """The frame up to which an earlier incarnation knew all of a camera to be done."""

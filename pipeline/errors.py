@@ -1,17 +1,17 @@
 """The tree of errors, and the exit status that each stands for.
 
     CamgraphError
-    ├── UserError            2  what the person wrote or gave is wrong
+    ├── UserError            2  the user's input is wrong
     │   ├── GraphError          a graph file; holds every problem found, with its place
-    │   └── SettingError        one setting of a stage; says which, so that its place can be told
+    │   └── SettingError        one setting of a stage; names it, so that its place can be shown
     ├── EnvironmentProblem   3  the machine lacks something: memory, a library, a permission, a network
-    │   └── Shortage            of what it may give later: a live camera waits for that
-    ├── NeedsNewProcess      3  this process can do no more of its work, and a new one may: it ends and is started again
-    ├── Unavailable          -  the outside is not there now; the same items are handed in again later
+    │   └── Shortage            it may give this later: a live camera waits for it
+    ├── NeedsNewProcess      3  this process is stuck for good, but a new one may work: it ends and is restarted
+    ├── Unavailable          -  the outside does not respond now; the same items are processed again later
     ├── BadItem              -  one item cannot be processed; it is dropped and counted, the rest goes on
     └── WireError            -  a message that must not be believed
 
-A message says where, what, what was expected, what was got, and a way out. It never holds a secret.
+A message says where the problem is, what was expected and found, and a way out. It never holds a secret.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EXIT_SIGINT = 130
 
 
 class CamgraphError(Exception):
-    """Whatever camgraph raises on purpose."""
+    """Base of all errors that camgraph raises on purpose."""
 
     exit_status = EXIT_GAVE_UP
 
@@ -41,7 +41,7 @@ class UserError(CamgraphError):
 
 
 class SettingError(UserError):
-    """One setting does not go with what stands around its stage. `path`: of its key, within the stage's settings."""
+    """One setting does not fit the graph around its stage. `path`: its key, within the stage's settings."""
 
     def __init__(self, path: tuple[str, ...], text: str) -> None:
         self.path = path
@@ -59,16 +59,16 @@ class Problem:
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
-        return shown(f"{place}: {self.text}")  # one line, whatever a key or a value holds
+        return shown(f"{place}: {self.text}")  # one line, even if a key or a value holds line breaks
 
 
 MOST_TOLD = 50
 
 
 class GraphError(UserError):
-    """A graph file that cannot be run, with its problems by their place; its text tells the first 50.
+    """A graph file that cannot be run. Its problems are sorted by place; its text shows the first 50.
 
-    `more`: how many there are besides, of which nothing but that is known.
+    `more`: how many further problems there are, of which only the number is known.
     """
 
     def __init__(self, problems: Sequence[Problem], more: int = 0) -> None:
@@ -85,7 +85,7 @@ class EnvironmentProblem(CamgraphError):
 
 
 class Shortage(EnvironmentProblem):
-    """The machine does not give now what it may give later. `is_over`: whether to try again; asked now and then."""
+    """The machine refuses now something that it may give later. `is_over`: whether to try again; asked now and then."""
 
     def __init__(self, text: str, *, is_over: Callable[[], bool]) -> None:
         self.is_over = is_over
@@ -105,7 +105,7 @@ class Unavailable(CamgraphError):
 class BadItem(CamgraphError):
     """One item that a stage cannot process. The runtime drops it, counts it under `reason` and goes on.
 
-    `told`: the stage has said so in the log itself, and the runtime says nothing for each item.
+    `told`: the stage has logged it already, so the runtime does not log each item.
     """
 
     def __init__(self, reason: str, detail: str = "", *, told: bool = False) -> None:

@@ -20,7 +20,7 @@ def shown(text: str, most: int | None = None) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` with its line breaks and tabs, for what was laid out in lines already."""
+    """`text` with its line breaks and tabs, for text that is laid out in lines already."""
     if text.isprintable():
         return text
     return "".join(
@@ -29,7 +29,7 @@ def printable(text: str) -> str:
 
 
 def printable_json(text: str) -> str:
-    """JSON on one line, with JSON's own escapes for what does not print: it means the same."""
+    """JSON on one line; unprintable characters get JSON's own escapes, which mean the same."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in text)

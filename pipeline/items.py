@@ -1,4 +1,4 @@
-"""What a stage is handed, and its place in its camera's order."""
+"""The items that stages process, and their place in their camera's order."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ MOST_PARTS = 1 << _PART_BITS
 """How many messages a stage may make of one item: a crowd's incidents that all end with their camera."""
 
 _LARGE = 1 << 63
-"""What is larger than a signed number of msgpack."""
+"""From here on, a number does not fit into a signed number of msgpack."""
 
 _POSSIBLE_POISON_DEATHS = 3
 _POISON_TRIES = 2
 
 
 class Key(NamedTuple):
-    """A message's place in its camera's order on an edge. `part` counts what was made of one frame.
+    """A message's place in its camera's order on an edge. `part` numbers the messages made of one frame.
 
     Each stage adds twelve bits to it: behind many stages it is larger than a machine word.
     """
@@ -68,9 +68,9 @@ class Held(Protocol):
 class Item:
     """One message, or one for each port, of one frame of one camera.
 
-    `sender` is the stage that made it, "" for a joined one. `received` is what must be freed and done. `deaths` counts
-    the processes that died while they had it; after three it is tried alone, and `tries` counts those that died of
-    that. `incarnation`: of the process that sent it; 0 where it was made in this one.
+    `sender` is the stage that made it, "" for a joined one. `received` holds the messages to acknowledge (free, done).
+    `deaths` counts the processes that died while they had the item; after three it is tried alone, and `tries` counts
+    the processes that died of that. `incarnation` is that of the sending process, 0 if the item was made in this one.
     """
 
     camera: str
@@ -104,5 +104,5 @@ class Item:
         return isinstance(self.payload, MARKS)
 
     def intact(self) -> bool:
-        """False when a slot was taken back while it was read: then what was made of it is worthless."""
+        """False if a slot was taken back while it was read: then throw away the outputs."""
         return all(held.intact() for held in self.received)

@@ -1,7 +1,6 @@
 """A whole graph in the caller's own process (`processes: one`): for debugging, and for systems without shared memory.
 
-The same stages, the same order, the same events; no sockets, no shared memory, no restarts: what dies takes the run
-along.
+The same stages, the same order, the same events; but no sockets, no shared memory, no restarts: a crash ends the run.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class _OneProcess:
 
 
 class _Door:
-    """Where the run's own events go into the outbox, at once: the outbox cannot die alone here."""
+    """Puts the run's own events into the outbox at once: the outbox cannot die alone here."""
 
     def __init__(self, outbox: Runner) -> None:
         self._outbox = outbox
@@ -101,7 +100,7 @@ class LocalRun:
         """Nothing of a graph in one process can be changed."""
 
     def stop(self) -> None:
-        """Let the sources end and the rest drain; the second call gives up what is on the way."""
+        """Let the sources end and the rest drain. A second call gives up the frames on the way."""
         if self._stop_since:
             raise GivenUp
         self._stop_since = time.monotonic()
@@ -182,7 +181,7 @@ class LocalRun:
     # ---- the loop
 
     def _turn(self) -> None:
-        """Take what the sources have, of each camera in turn, and see it through to the sinks."""
+        """Take the next frames of the sources, of each camera in turn, and bring them through to the sinks."""
         self._wake.wait(_WAIT_S)
         self._wake.clear()
         if self._stop_since:
@@ -200,7 +199,9 @@ class LocalRun:
         self._send_notices()
 
     def _stop_sources(self) -> None:
-        """Let them end, after what is to be said of their cameras: behind the last one's end no sink takes anything."""
+        """End the sources, after the last events about their cameras: once the last camera has ended, no sink takes
+        events.
+        """
         self._cameras.end_losses()
         left = 0
         while len(self._notices) != left:
@@ -233,7 +234,7 @@ class LocalRun:
         self._cameras.ended(feed.camera, end.reason, end.error)
         self._process.end_status[feed.camera] = end.status
 
-    # ---- what the outside does not take now
+    # ---- retries while the outside does not respond
 
     def _pause(self, seconds: float) -> bool:
         """Let so much time pass while a stage is held; True when it has been held for too long."""

@@ -1,4 +1,4 @@
-"""What flows: the base of all typed messages, the marks, and the Event as the pipeline knows it.
+"""The base of all typed messages, the marks, and the Event as the pipeline knows it.
 
 A message is a stamp (whose frame it is), small scalar fields, and named arrays. A subclass names its wire
 type and version and says how it comes apart and is put together again; `pipeline.transport.wire` does the bytes and
@@ -28,11 +28,11 @@ _CLOCKS: frozenset[object] = frozenset(get_args(Clock))
 class Stamp(NamedTuple):
     """Whose frame this is, and when.
 
-    `time_ns` is the only clock of tracking, rules and durations: media time since the first frame for files,
-    monotonic arrival for live cameras; it never runs backwards within an epoch. `captured_ns` is CLOCK_MONOTONIC
-    at capture, for ages. `wall_ns` is UTC since 1970 by `clock`; it jumps where that clock is set, or is another.
-    `pts` counts in units of `time_base` (numerator, denominator). `alone`: a moment by itself, such as a photograph:
-    nothing that is seen in it goes on in the next frame.
+    `time_ns` is the only clock of tracking, rules and durations: media time since the first frame for files, monotonic
+    arrival for live cameras; it never runs backwards within an epoch. `captured_ns` is CLOCK_MONOTONIC at capture, for
+    ages. `wall_ns` is UTC since 1970 by `clock`; it jumps if that clock is set or replaced. `pts` counts in units of
+    `time_base` (numerator, denominator). `alone` marks a moment by itself, such as a photograph: nothing in it goes on
+    in the next frame.
     """
 
     camera: str
@@ -53,7 +53,7 @@ class Stamp(NamedTuple):
 
     @classmethod
     def from_wire(cls, values: Any) -> Stamp:
-        """A stamp out of the list that msgpack makes of it. Raises ValueError or TypeError where it is none."""
+        """Make a stamp of the list that msgpack returns. Raises ValueError or TypeError if it is none."""
         camera, epoch, seq, time_ns, captured_ns, wall_ns, pts, (numerator, denominator), clock, alone = values
         numbers = (epoch, seq, time_ns, captured_ns, wall_ns, 0 if pts is None else pts, numerator, denominator)
         named = isinstance(camera, str) and clock in _CLOCKS and isinstance(alone, bool)
@@ -64,7 +64,7 @@ class Stamp(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Message:
-    """Base of everything that flows. Arrays are read-only to whoever receives them.
+    """Base of all messages. Receivers get their arrays read-only.
 
     Every message says when (`stamp`); a subclass adds fields and arrays and implements the three methods. A stage
     whose input is this class takes messages of any type and sees their stamps alone.
@@ -85,7 +85,7 @@ class Message:
 
     @classmethod
     def build(cls, stamp: Stamp, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
-        """Put a message together again. Raises WireError where fields or shapes do not fit the type."""
+        """Put a message together again. Raises WireError if fields or shapes do not fit the type."""
         return cls(stamp)
 
 
@@ -134,11 +134,11 @@ class Tombstone(Message):
 
 @dataclass(frozen=True, eq=False)
 class Event(Message):
-    """An event as the pipeline knows it: an id, what it belongs to, and bytes.
+    """An event as the pipeline knows it: an id, the incident it belongs to, and bytes.
 
-    `id` is the same for the same thing in every run. What an earlier run has left comes to sinks as another event: its
-    `id` is `before N ID`, and its body what it was. `incident` groups the start, updates and end of one happening;
-    `phase` lets the outbox end what its producer left open. `body` is one line of JSON, without the newline.
+    `id` is the same for the same event in every run. Events that an earlier run left reach sinks under the id `before N
+    ID`, with an unchanged body. `incident` groups the start, updates and end of one happening; `phase` lets the outbox
+    end incidents that their producer left open. `body` is one line of JSON, without the newline.
     """
 
     TYPE: ClassVar[str] = "event"

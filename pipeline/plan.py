@@ -1,4 +1,4 @@
-"""Which process runs what, and who sends to whom: the completed graph as plain values.
+"""Which process runs which stages, and who sends to whom: the completed graph as plain values.
 
 `pipeline.graph` makes a `RunPlan` out of a graph file; the supervisor starts its units; each worker gets its own
 `UnitPlan` through an inherited socket (`to_wire` / `from_wire`). A plan holds passwords: it is never logged or
@@ -45,16 +45,16 @@ class StagePlan:
     large_messages: int = 1
     """The most messages with large arrays that it makes of one item."""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Variables that are set in its process, besides those that every process gets."""
+    """Variables to set in its process, in addition to those that every process gets."""
 
 
 @dataclass(frozen=True, slots=True)
 class EdgePlan:
     """One arrow of the graph, from stage to stage.
 
-    `port` is "" where the reader has one unnamed input. `depth` is the number of messages of
-    one camera that a reader may hold unread. `tombstones`: the reader must hear of every frame, also of those that
-    made nothing. `inner`: both ends always run in the same process, and the edge is a direct call.
+    `port` is "" if the reader has one unnamed input. `depth` is the number of messages of one camera that a reader may
+    hold unread. `tombstones`: the reader must be told of every frame, even if no message was made of it. `inner`: both
+    ends always run in the same process, and the edge is a direct call.
     """
 
     sender: str
@@ -68,21 +68,24 @@ class EdgePlan:
 
     @property
     def name(self) -> str:
-        """`sender>reader`, with `:port` behind it where there is one. Unique in a graph."""
+        """`sender>reader`, followed by `:port` if it has one. Unique in a graph."""
         return f"{self.sender}>{self.reader}" + (f":{self.port}" if self.port else "")
 
     @property
     def credits(self) -> int:
         """How many messages of one camera may be on the way to one reader or in its hands.
 
-        On edges that drop, a newer message must always be able to reach the mailbox and replace the unread one, while
-        the reader is busy with others: so there are credits for those at work, and one for what travels.
+        On edges that drop, a newer message must always be able to reach the mailbox and replace the unread one, even
+        while the reader is busy with others. So there are credits for the messages at work, and one for a message on
+        the way.
         """
         return self.depth if self.policy == "block" else self.depth + DROPPING_AT_WORK + 1
 
     @property
     def overflow(self) -> str:
-        """The counter of what this edge drops. What only a join misses is `skipped`: the frame itself went its way."""
+        """The counter for drops on this edge. A frame that only a join misses is `skipped`: the frame itself went its
+        way.
+        """
         return "skipped.queue_full" if self.port else "dropped.queue_full"
 
 
@@ -90,13 +93,13 @@ class EdgePlan:
 class UnitPlan:
     """One process: its stages in topological order, its cameras, and the edges that touch it.
 
-    `window`: how many frames of one camera may be in the hands of this unit and of those after it.
+    `window`: how many frames of one camera this unit and those after it may hold.
     `routes`: edge name -> camera -> name of the reading unit, for the edges that leave the unit.
     `senders`: edge name -> names of the units that may send on it, for the edges that come in.
-    `priorities`: camera -> its weight where not all frames can be taken; 1 for those that are not named.
-    `sources`: names of the stages (0 or 1, more when everything is one process) that are sources.
+    `priorities`: camera -> its weight if not all frames can be taken; 1 for cameras that are not named.
+    `sources`: names of the stages (0 or 1, more if everything is one process) that are sources.
     `live`: its cameras are live ones, which never wait for their readers.
-    `expects_more`: of the outbox: cameras are about to come, so the end of all that are there is not that of the run.
+    `expects_more`, for the outbox: more cameras are about to come, so the run does not end with those that are there.
     """
 
     name: str
@@ -129,7 +132,7 @@ class UnitPlan:
 
     @property
     def ends_frames(self) -> bool:
-        """True where frames come, and go on to no other process: all that leaves it, if anything, is events."""
+        """True if frames come in and leave to no other process: only events, if anything, leave this one."""
         own = {stage.name for stage in self.stages}
         takes_frames = any(edge.reader in own and edge.type != Event.TYPE for edge in self.edges)
         return takes_frames and all(edge.type == Event.TYPE for edge in self.outgoing)
@@ -139,8 +142,8 @@ class UnitPlan:
 class GroupPlan:
     """How the cameras are dealt out among the `units` that run the same stages.
 
-    Among so many `workers`, evenly; or, where that is 0, so many `cameras` to each, into as many units as it takes.
-    Both are 0 where one unit has the lane of every camera.
+    They are dealt out evenly among `workers`; or, if that is 0, `cameras` to each, into as many units as that takes.
+    Both are 0 if one unit has the lane of every camera.
     """
 
     name: str
@@ -150,7 +153,7 @@ class GroupPlan:
 
 
 def priorities_of(cameras: Iterable[str], camera_settings: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
-    """What a `UnitPlan` of these cameras says of their priorities."""
+    """The `priorities` of a `UnitPlan` with these cameras."""
     found = {camera: int(camera_settings.get(camera, {}).get("priority", 1)) for camera in cameras}
     return {camera: priority for camera, priority in found.items() if priority != 1}
 
@@ -158,10 +161,10 @@ def priorities_of(cameras: Iterable[str], camera_settings: Mapping[str, Mapping[
 def slots_of(unit: UnitPlan) -> int:
     """How many messages of a process may be alive at once, by the rules of flow.
 
-    Of each camera: what its window allows, for each stage whose messages leave; on each edge that drops what a reader
-    may hold, what waits for it and what is being replaced; and what each thread is making. A live camera fills no
-    window where all edges drop, for nothing waits until it is done: beside what is on the edges there are the frame
-    that the loop has not taken yet, and the one that is being made.
+    Per camera: its window, for each stage whose messages leave; on each edge that drops, the messages that a reader may
+    hold, one that waits and one that is being replaced. In addition, the messages that each thread is making. A live
+    camera fills no window if all edges drop, because no frame waits until it is done: besides the frames on the edges
+    there are only the one that the loop has not taken yet and the one that is being made.
     """
     dropping = sum(edge.credits + 2 for edge in unit.outgoing if edge.policy != "block")
     only_sources = all(stage.name in unit.sources for stage in unit.stages)
@@ -182,8 +185,9 @@ def slots_of_camera(unit: UnitPlan) -> int:
 class RunPlan:
     """A whole run. `camera_settings`: camera -> plain values for the source's `camera_type`.
 
-    `live_cameras`: those that never wait for their readers, whatever the edges do.
-    `file`: where it was read from, "" where it was not; `camera_defaults`: what a further camera of it has by itself.
+    `live_cameras` never wait for their readers, whatever the policy of the edges.
+    `file`: the path it was read from, "" if there is none.
+    `camera_defaults`: the settings that further cameras of this file start with.
     `event_filters`: event sink -> names of the stages whose events it wants, () for all.
     `in_process`: everything is one unit, run by the caller itself, without shared memory and sockets between stages.
     """
@@ -213,12 +217,12 @@ class RunPlan:
 
     @property
     def expects_more(self) -> bool:
-        """True where its outbox waits for cameras that are about to come."""
+        """True if its outbox waits for cameras that are about to come."""
         return any(unit.expects_more for unit in self.units)
 
     @property
     def edges_drop(self) -> bool:
-        """True where a frame may be dropped on its way because the graph says so."""
+        """True if the graph allows an edge to drop frames."""
         return any(edge.policy != "block" for unit in self.units for edge in unit.edges)
 
 
@@ -233,7 +237,7 @@ def run_to_wire(plan: RunPlan) -> dict[str, Any]:
 
 
 def run_from_wire(data: Mapping[str, Any]) -> RunPlan:
-    """The inverse of `run_to_wire`. Raises KeyError, TypeError or ValueError where it is none."""
+    """The inverse of `run_to_wire`. Raises KeyError, TypeError or ValueError if the data is no plan."""
     values = dict(data)
     values["units"] = tuple(from_wire(unit) for unit in data["units"])
     values["groups"] = tuple(GroupPlan(**{**group, "units": tuple(group["units"])}) for group in data["groups"])

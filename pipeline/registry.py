@@ -46,7 +46,7 @@ def stage_names(distribution: str | None = None) -> tuple[str, ...]:
 
 
 def stage_distribution(use: str) -> str:
-    """The distribution that provides a stage. Raises UserError where there is no such stage."""
+    """The distribution that provides a stage. Raises UserError if there is no such stage."""
     return distribution_of(_entry_point(use))
 
 
@@ -54,8 +54,8 @@ def stage_distribution(use: str) -> str:
 def find_stage(use: str) -> AnyStage:
     """The class of the stage that graphs call `use`.
 
-    Raises UserError where no package provides it (or more than one does), EnvironmentProblem where the package that
-    does cannot be imported or does not hold a stage.
+    Raises UserError if no package provides it (or more than one does), EnvironmentProblem if the package that does
+    cannot be imported or does not hold a stage.
     """
     point = _entry_point(use)
     provided = f"the stage `{use}` of {distribution_of(point)} ({point.value})"

@@ -1,4 +1,4 @@
-"""One stage by hand, without a graph and without what runs graphs: `pipeline.testing` hands it on to tests."""
+"""Runs one stage by hand, without a graph. `pipeline.testing` offers this to tests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def stamp(seq: int = 0, camera: str = "cam", *, epoch: int = 0, fps: float = 10.
 
 @dataclass
 class HandContext:
-    """A context that keeps what was counted and hands out plain arrays."""
+    """A context that keeps the counts and hands out plain arrays."""
 
     base_folder: Path
     state_folder: Path
@@ -45,7 +45,7 @@ class HandContext:
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     files: list[Path] = field(default_factory=list)
     openings: list[tuple[str, float]] = field(default_factory=list)
-    """What has been said to take long in `open`, and for how many seconds it may."""
+    """The slow steps that `open` announced, and the seconds that it announced for each."""
     signs: list[float] = field(default_factory=list)
     """When a source has said that it is alive (monotonic seconds)."""
     camera_states: list[tuple[str, str, str]] = field(default_factory=list)

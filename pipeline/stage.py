@@ -77,7 +77,7 @@ class Settings(Definition):
 
 
 class CameraSettings(Settings):
-    """Base of what stands under one name in `cameras:`; the source in the graph declares the concrete type."""
+    """Base of a camera's settings under `cameras:`; the source in the graph declares the concrete type."""
 
     priority: int = Field(
         1,
@@ -89,7 +89,7 @@ class CameraSettings(Settings):
 
 
 class Stop(Protocol):
-    """Tells a source that it shall end. Ask `is_set` between frames, and call `wait` instead of sleeping."""
+    """Tells a source to end. Ask `is_set` between frames, and call `wait` instead of sleeping."""
 
     def is_set(self) -> bool: ...
 

@@ -1,4 +1,4 @@
-"""What a run is asked to become, and who can load it: a graph, or one more camera."""
+"""Requests to change a run (to another graph, or by one more camera), and the interface that loads them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pipeline.plan import RunPlan
 
 @dataclass(frozen=True, slots=True)
 class WantedGraph:
-    """A graph that somebody asks for. `text`: None where `file` is to be read. `besides`: variables of who asks.
+    """A requested graph. `text`: None to read `file`. `besides`: variables of the requester.
 
-    `folder`: where relative paths start, by default that of `file`, which is what messages call it. `further`: cameras
-    that the run has besides. `env_files`: those of the run from now on; None: those of before.
+    `folder`: the start of relative paths, by default the folder of `file`. Messages call the graph `file`. `further`:
+    cameras that the run has in addition. `env_files`: those of the run from now on; None keeps the present ones.
     """
 
     file: str
@@ -33,7 +33,7 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class LoadedGraph:
-    """The plan of a graph that was asked for, and what is remarked on it.
+    """The plan of a requested graph, and remarks on it.
 
     `accept` is called when the run has taken the plan over: only then are the env files of this graph those of the run.
     """
@@ -45,7 +45,7 @@ class LoadedGraph:
 
 @dataclass(frozen=True, slots=True)
 class GivenVariables:
-    """Variables of whoever asks for a camera: `first` before those of the run, `besides` for names that it lacks."""
+    """Variables of the requester of a camera: `first` come before those of the run, `besides` fill in missing names."""
 
     first: Mapping[str, str] = field(default_factory=dict, repr=False)
     besides: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -1,4 +1,4 @@
-"""What `from` says, brought to one form: an arrow from stage to stage, with its place in the file."""
+"""Brings every `from` to one form: arrows from stage to stage, with their places in the file."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _known(arrow: Arrow, node: Node, nodes: Mapping[str, Node], written: Iterabl
 def fitting(sender: Node, wanted: type[Message]) -> list[type[Message]]:
     """The sender's outputs that a reader of `wanted` takes: the type itself, else all that derive from it.
 
-    Who takes any Message means what flows frame by frame, and Events only where there is nothing else.
+    A reader of any Message gets those that flow frame by frame, and Events only if there is nothing else.
     """
     exact = [made for made in sender.outputs if made is wanted]
     derived = [made for made in sender.outputs if issubclass(made, wanted)]

@@ -1,10 +1,10 @@
-"""Completes a checked graph: the outbox, and of every edge its policy, its depth, and whether it tells of all frames.
+"""Completes a checked graph: adds the outbox, and gives each edge its policy, its depth, and its tombstones.
 
-policy       an edge that carries Events blocks. Others block where all cameras are files, and drop the oldest
-             where all are live. Where both kinds share the source, its edges must say it themselves.
-tombstones   where a frame must be heard of even if nothing was made of it: on all ways to a join, and to the outbox
-             when a sink wants its events in order of time.
-outbox       where Events are made and read, all of them go through one stage between the two.
+policy       an edge that carries Events blocks. Others block if all cameras are files, and drop the oldest
+             if all are live. If both kinds share the source, the file must give the policy.
+tombstones   report a frame of which nothing was made: on all ways to a join, and to the outbox if a sink
+             wants its events in order of time.
+outbox       all Events go through this one stage, between their producers and their readers.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _through_outbox(nodes: Mapping[str, Node], arrows: Sequence[Arrow], filters:
 
 
 def check_mixed(nodes: Mapping[str, Node], arrows: Iterable[Arrow], cameras: Iterable[Camera], report: Report) -> None:
-    """Files never lose a frame and live cameras never wait: where both share an edge, somebody must say which it is."""
+    """Files never lose a frame and live cameras never wait. If both share an edge, the user must choose."""
     everyone = list(cameras)
     live = [camera.name for camera in everyone if camera.live]
     files = [camera.name for camera in everyone if not camera.live]
@@ -148,7 +148,9 @@ def _policy(arrow: Arrow, live: bool) -> Policy:
 
 
 def _told_of_all(order: Sequence[str], arrows: Sequence[Arrow], ends: set[str]) -> set[str]:
-    """The stages that must hear of every frame: joins, merges, these `ends`, and all that leads to one of them."""
+    """The stages that must be told of every frame: joins, merges, these `ends`, and all stages on the way to one of
+    them.
+    """
     inputs = Counter(arrow.reader for arrow in arrows)
     merges = {arrow.reader for arrow in arrows if arrow.type != Event.TYPE and inputs[arrow.reader] > 1}
     readers: dict[str, list[str]] = defaultdict(list)

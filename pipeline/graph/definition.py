@@ -1,6 +1,6 @@
-"""What may stand in a graph file: the definitions behind its check, its JSON Schema and its reference.
+"""The keys of a graph file: the definitions behind its check, its JSON Schema and its reference.
 
-Names on the left are the keys of the file. What stands under a camera and under `with` is defined by the stages.
+Names on the left are the keys of the file. The stages define the keys under a camera and under `with`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pipeline.stage import Definition
 from pipeline.system.names import A_CAMERA_NAME, ANY_SCRIPT_PATTERN, MAX_NAME, NAME_PATTERN, is_camera_name, nfc
 
 UNKNOWN_USE = "?"
-"""Stands for the `use` of a stage that does not say it, after that has been reported."""
+"""Stands for a missing `use` of a stage, after the mistake has been reported."""
 
 FROM_SHAPES = "a stage's name, a list of them, or `port: stage` lines"
 
@@ -46,7 +46,7 @@ class Entry(Definition):
 
 
 class EdgeEntry(Entry):
-    """The long form of a stage's name under `from`, where the queue between the two is to be other than usual."""
+    """The long form of a stage's name under `from`, for a queue with settings of its own."""
 
     stage: Name = Field(title="Sender", description="The stage to read from.")
     depth: int | None = Field(

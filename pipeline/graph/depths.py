@@ -3,10 +3,10 @@
 window   of a graph that blocks: how many frames of a camera may be on their way at once, from the source to the sinks;
          each process keeps to it by itself. Twice what its busiest stage works on and gathers, and two more, so that
          this stage always finds the next batch waiting; at least 6.
-depth    of an edge: 1 where it drops. Where it blocks 4, or more where the reader's batches need it: a credit comes
+depth    of an edge: 1 if it drops. If it blocks 4, or more if the reader's batches need it: a credit comes
          back when the message has been processed, so the depth bounds what a batch can hold of one camera. A port
-         of a join is as deep as the frames that can be on the other way meanwhile: the window where edges block, else
-         what the stages on the longest way hold (`lags_of`).
+         of a join is as deep as the frames that can be on the other way meanwhile: the window if edges block, else
+         the frames that the stages on the longest way hold (`lags_of`).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def lags_of(nodes: Mapping[str, Node], order: Iterable[str], arrows: Sequence[Ar
 
 
 def depth_of(arrow: Arrow, policy: Policy, *, at_work: int, window: int, behind: int) -> int:
-    """The depth of an edge: what the graph says, or else enough for its reader (`at_work`) and for its join."""
+    """The depth of an edge: the graph's own, or else enough for its reader (`at_work`) and for its join."""
     if arrow.depth:
         return arrow.depth
     if policy == "block":

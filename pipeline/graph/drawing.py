@@ -26,7 +26,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An arrow and what is written on it."""
+    """An arrow and its label."""
 
     sender: str
     reader: str
@@ -36,7 +36,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What both formats draw: (key, label) of cameras, boxes of (key, label) of stages, lines between keys."""
+    """The parts that both formats draw: (key, label) of cameras, boxes of (key, label) of stages, lines between
+    them.
+    """
 
     name: str
     cameras: tuple[tuple[str, str], ...]
@@ -45,7 +47,7 @@ class Picture:
 
 
 def picture_of(graph: Graph) -> Picture:
-    """What there is to draw. Nothing in it is secret: variables stand by their names, passwords in URLs are gone."""
+    """The parts of a graph to draw. None is secret: variables stand by their names, passwords in URLs are gone."""
     cameras = tuple(_cameras(graph))
     sources = [node.name for node in graph.completed.nodes if node.source]
     filmed = [Line(key, _key("s", source), "", direct=True) for key, _ in cameras for source in sources]

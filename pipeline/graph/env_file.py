@@ -61,17 +61,17 @@ def _variables(text: str, file: str) -> dict[str, str]:
 
 
 def _without_quotes(value: str) -> str | None:
-    """None where a quote is not closed."""
+    """None if a quote is not closed."""
     if value[:1] not in ("'", '"'):
         return value
     return value[1:-1] if len(value) >= 2 and value[0] == value[-1] else None
 
 
 class Variables:
-    """What `${NAME}` stands for in a run: its env files, which are read anew each time, before its own environment.
+    """The values of `${NAME}` in a run: its env files, which are read again each time, come before its own environment.
 
-    Where a file is gone, its values of before hold; `remarks` has that, and which files others can read. A pipe, such
-    as a shell's <(...), is read once, and its values hold from then on.
+    If a file is gone, its last values hold; `remarks` reports that, and files that others can read. A pipe, such as a
+    shell's <(...), is read once, and its values hold from then on.
     """
 
     def __init__(self, files: Sequence[Path] = (), environ: Mapping[str, str] = os.environ) -> None:
@@ -81,9 +81,9 @@ class Variables:
         self._known = {file: read_env_file(file) for file in self._files}
 
     def anew(self, besides: Mapping[str, str] | None = None) -> tuple[dict[str, str], list[str]]:
-        """The variables as they are now, and remarks on the files. `besides`: for names that the run does not know.
+        """The variables as they are now, and remarks on the files. `besides`: names that the run itself lacks.
 
-        Raises GraphError where a file has become wrong.
+        Raises GraphError if a file has become wrong.
         """
         remarks = []
         for file in self._files:
@@ -99,7 +99,7 @@ class Variables:
         return variables, [remark for remark in remarks if remark]
 
     def _read_again(self, file: Path) -> bool:
-        """False where it is gone. Raises GraphError."""
+        """False if it is gone. Raises GraphError."""
         if not os.path.isfile(file):  # noqa: PTH113 - Path.is_file raises where a folder may not be entered
             return False
         try:
@@ -118,5 +118,5 @@ class Variables:
         return made
 
     def with_files(self, files: Sequence[Path]) -> Variables:
-        """The same with other files. Raises GraphError where one is wrong."""
+        """The same with other files. Raises GraphError if one is wrong."""
         return Variables(files, self._environ)

@@ -1,4 +1,4 @@
-"""Says in plain words, and with a place, what pydantic found wrong."""
+"""Turns pydantic's errors into plain words with a place in the file."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _EXPECTED: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One error: where in the data, and through which alternatives of a union (if any) pydantic came there."""
+    """One error: its place in the data, and the alternatives of a union (if any) through which pydantic came there."""
 
     error: ErrorDetails
     path: Path
@@ -79,7 +79,7 @@ class Found:
 
     @property
     def about(self) -> Path:
-        """The path of what is wrong, also where it is missing."""
+        """The path of the wrong value, or of a missing one."""
         return (*self.path, self.error["loc"][-1]) if self.kind == "missing" else self.path
 
     @property
@@ -107,7 +107,7 @@ def explain(
 ) -> list[Found]:
     """Add all that pydantic found to the report, each with its place. Returns all of it.
 
-    `follows`: whether an error only follows from one that has been told, and is not to be.
+    `follows`: whether an error only follows from one that has been reported, so that it need not be.
     """
     teller = _Teller(data, schema_of(model), report, origin)
     found = [_locate(data, details) for details in error.errors(include_url=False)]
@@ -204,7 +204,7 @@ class _Teller:
             self.report.add(place, f"{at}{self._wrong(group, place)}")
 
     def _unknown(self, found: Found) -> str:
-        # By pydantic's own path, where a short form was brought to a long one before.
+        # By pydantic's own path if a short form was expanded before.
         known = described(self.schema, found.path[:-1]) or described(self.schema, found.error["loc"][:-1])
         guess = did_you_mean(found.key, known)
         listed = f"; known: {', '.join(sorted(known))}" if known else "; it takes none"

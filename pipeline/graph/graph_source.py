@@ -1,6 +1,7 @@
-"""Where a run gets its graph from, again and again: what its variables stand for is remembered by the run itself.
+"""Loads a run's graph again and again. The run itself remembers the values of its variables.
 
-So that whoever changes a run needs none of its passwords. Everything here may take long: not for the loop of the run.
+So you can change a run without knowing its passwords. Everything here may take long, so the loop of a run must not call
+it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pipeline.plan import RunPlan
 from pipeline.wanted import GivenVariables, LoadedGraph, WantedGraph
 
 Finish = Callable[[RunPlan, Callable[[str], None]], RunPlan]
-"""Settles what a graph leaves open; says what it does."""
+"""Settles the settings that a graph leaves open; reports its choices."""
 
 
 class GraphSource:

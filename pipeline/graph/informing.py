@@ -1,10 +1,10 @@
-"""Tells stages what stands around them: settings that follow from the graph need not be written into it.
+"""Tells stages about their neighbours, so that settings that follow from the graph need not be written into it.
 
     prepare <── infer.wants(...) -> {size} <── decode.wants(...) -> {format}     from the last readers to the source,
                                                                                  for settings that a stage `adapts`
     infer  describe -> {model}  ──> rules.follow(...) -> {model}                 then from senders to readers
 
-What somebody wrote stays; to write `auto` for a setting that a stage `adapts` leaves it open.
+Settings in the file stay. Writing `auto` for a setting that a stage `adapts` leaves it open.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LEFT_OPEN = "auto"
 
 
 def informed(nodes: Mapping[str, Node], arrows: Sequence[Arrow], base_folder: Path, report: Report) -> dict[str, Node]:
-    """The nodes with the settings that follow from what stands around each; what does not go together is reported."""
+    """The nodes with the settings that follow from their neighbours; contradictions are reported."""
     order = order_of(nodes, arrows)
     adapted = dict(nodes)
     for name in reversed(order):
@@ -51,7 +51,9 @@ def informed(nodes: Mapping[str, Node], arrows: Sequence[Arrow], base_folder: Pa
 
 
 def _adapted(node: Node, nodes: Mapping[str, Node], arrows: Sequence[Arrow], base_folder: Path, report: Report) -> Node:
-    """With what its readers, which know already what is wanted of them, want of it, where nobody wrote it."""
+    """With the settings that its readers want of it, for those that the file leaves open. The readers are settled
+    already.
+    """
     if node.stage is None or not (node.stage.adapts or node.stage.adapts_to_all):
         return node
     written = {key: value for key, value in (node.entry.with_ or {}).items() if value != LEFT_OPEN}
@@ -82,7 +84,7 @@ def _following(node: Node, base_folder: Path, upstream: Upstream, report: Report
 
 
 def _asked(node: Node, ask: Callable[[type[Stage[Any]], Any], Mapping[str, Any]], report: Report) -> Mapping[str, Any]:
-    """What a stage answers; what it refuses is reported at its place in the file."""
+    """A stage's answer; if it refuses, that is reported at its place in the file."""
     if node.stage is None:
         return {}
     try:
@@ -95,14 +97,14 @@ def _asked(node: Node, ask: Callable[[type[Stage[Any]], Any], Mapping[str, Any]]
 
 
 def _place(error: UserError, stage: type[Stage[Any]]) -> tuple[str, ...]:
-    """Of the setting that an error is about; nothing where it is about none, or about one of another stage."""
+    """The path of the setting that an error names; empty if it names none, or one of another stage."""
     if isinstance(error, SettingError) and error.path[0] in stage.settings_type.model_fields:
         return ("with", *error.path)
     return ()
 
 
 def _with(node: Node, found: Mapping[str, Any], report: Report) -> Node:
-    """With these settings; unchanged, and reported, where it does not take them."""
+    """With these settings; if the stage refuses them, unchanged and reported."""
     if not found or node.stage is None:
         return node
     # As a file would have them: a plan is compared with one that was read again.

@@ -41,8 +41,8 @@ def load_graph(
 ) -> Graph:
     """The checked and completed graph of the file at `path`. Raises GraphError with everything that is wrong.
 
-    `further`: cameras that a run of this graph has besides those of the file. `strict`: a file of a camera that cannot
-    be read is a mistake as well, which a run reports when it comes to it.
+    `further`: cameras that a run of this graph has in addition to those of the file. `strict`: a camera's file that
+    cannot be read is a mistake as well; a run reports it when it comes to it.
     """
     path = Path(path)
     text = read_graph(path)
@@ -53,7 +53,7 @@ def load_graph(
 
 
 def read_graph(path: Path) -> str:
-    """The text of a graph file. Raises GraphError where there is none."""
+    """The text of a graph file. Raises GraphError if there is none."""
     other = instead_of_file(path)
     if other and other != "a pipe":  # a shell's <(...) is one
         raise GraphError([Problem(str(path), 0, 0, f"is {other}: expected a graph file")])
@@ -77,9 +77,9 @@ def parse_graph(
     environ: Mapping[str, str] = os.environ,
     strict: bool = False,
 ) -> Graph:
-    """As `load_graph`, for a text that is called `file` in messages; its relative paths start at `base_folder`.
+    """As `load_graph`, for a text that messages call `file`; its relative paths start at `base_folder`.
 
-    `outbox`: the folder of the outbox, where runs of one name are not to hand on what an earlier one has left.
+    `outbox`: another folder for the outbox, for runs of one name that must not deliver each other's events.
     """
     if name is not None and not is_name(name):
         raise UserError(f"`{name}` cannot be the name of a run: expected {A_NAME}")
@@ -97,7 +97,7 @@ def parse_graph(
 
 
 def default_name(file: str) -> str:
-    """The name of a graph that has none: its file's, with what a name cannot hold replaced."""
+    """The name of a graph without one: its file's, with unusable characters replaced."""
     stem = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "-" for c in Path(file).stem).lstrip("-")
     return stem[:MAX_NAME] or "graph"
 
@@ -109,7 +109,7 @@ def _correct_name(camera: str) -> str:
 
 
 class _Names(NamedTuple):
-    """What does not stand in the file: the run's name, its outbox's, and cameras that the run has besides."""
+    """Settings from outside the file: names of the run and its outbox, and cameras that the run has in addition."""
 
     run: str
     outbox: str

@@ -28,7 +28,7 @@ class MemoryNeed:
 
 
 def memory_need(graph: Graph) -> MemoryNeed:
-    """What the rings of the sources need; nothing where no picture leaves a source's process."""
+    """The memory that the rings of the sources need; nothing if no picture leaves a source's process."""
     sources = [group for group in graph.groups if any(node.source for node in group.members)]
     rings = [ring for group in sources for unit in units_of(group, graph) if (ring := _ring_of(unit, graph))]
     known = [ring for ring in rings if ring.slot_bytes]
@@ -42,7 +42,7 @@ def memory_need(graph: Graph) -> MemoryNeed:
 
 @dataclass(frozen=True, slots=True)
 class _Ring:
-    """The slots of a source's process: all as large as its largest picture, 0 where none is known."""
+    """The slots of a source's process: all as large as its largest picture, 0 if none is known."""
 
     slots: int
     slot_bytes: int
@@ -54,7 +54,7 @@ class _Ring:
 
 
 def _ring_of(unit: UnitPlan, graph: Graph) -> _Ring | None:
-    """None where no picture leaves the process as it is."""
+    """None if no picture leaves the process as it is."""
     if graph.in_process or not any(edge.sender in unit.sources for edge in unit.outgoing):
         return None
     sizes = {camera: graph.cameras[camera].slot_bytes for camera in unit.cameras}
@@ -63,7 +63,7 @@ def _ring_of(unit: UnitPlan, graph: Graph) -> _Ring | None:
 
 
 def free_shared_memory() -> int:
-    """Bytes that are free in /dev/shm; 0 where there is none."""
+    """Bytes that are free in /dev/shm; 0 if there is none."""
     if not hasattr(os, "statvfs"):
         return 0
     try:

@@ -33,7 +33,7 @@ Finding = Iterable[tuple[tuple[str | int, ...], str]]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One stage of the graph. `kind` is None where the stage could not be found (which has been reported)."""
+    """One stage of the graph. `kind` is None if the stage was not found (which has been reported)."""
 
     name: str
     entry: StageEntry
@@ -42,7 +42,7 @@ class Node:
 
     @property
     def path(self) -> Path:
-        """Where it stands in the file."""
+        """Its place in the file."""
         return ("stages", self.name)
 
     @property
@@ -57,7 +57,7 @@ class Node:
 
     @property
     def ports(self) -> Mapping[str, type[Message]]:
-        """What it takes, by port; "" is the one unnamed input."""
+        """The message types of its ports; "" is the one unnamed input."""
         if self.stage is None:
             return {}
         inputs = self.stage.inputs
@@ -65,7 +65,7 @@ class Node:
 
     @property
     def outputs(self) -> tuple[type[Message], ...]:
-        """What it makes."""
+        """The message types of its outputs."""
         return self.kind.outputs if self.kind else ()
 
     @property
@@ -82,13 +82,13 @@ class Node:
 
     @property
     def takes_events(self) -> bool:
-        """True for event sinks: they read from the outbox, whatever stands under `from`."""
+        """True for event sinks: they read from the outbox, whatever their `from` names."""
         wanted = self.ports.get("")
         return wanted is not None and issubclass(wanted, Event)
 
     @property
     def makes_events(self) -> bool:
-        """True where its events go to the outbox."""
+        """True if its events go to the outbox."""
         return any(issubclass(made, Event) for made in self.outputs)
 
 
@@ -105,7 +105,7 @@ class Camera:
 
 
 def find_nodes(graph: GraphFile, base_folder: FilePath, report: Report) -> dict[str, Node]:
-    """All stages, by name, in the order of the file; what is wrong with their kinds and settings is reported."""
+    """All stages, by name, in the order of the file; mistakes in their kinds and settings are reported."""
     return {name: _node(name, entry, base_folder, report) for name, entry in graph.stages.items()}
 
 
@@ -138,7 +138,7 @@ def _settings(kind: AnyStage, entry: StageEntry, path: Path, report: Report) -> 
 
 
 def _look(check: Callable[[], Finding], around: Path, report: Report, origin: Callable[[Path], Path]) -> None:
-    """Ask the stage's own check, which may look at files, and report what it finds."""
+    """Ask the stage's own check, which may look at files, and report its findings."""
     try:
         for rest, text in check():
             path = origin(rest)
@@ -158,7 +158,7 @@ def _look(check: Callable[[], Finding], around: Path, report: Report, origin: Ca
 def find_cameras(
     graph: GraphFile, source: type[Source[Any]], base_folder: FilePath, report: Report
 ) -> dict[str, Camera]:
-    """All cameras, by name, in the order of the file; what is wrong with their settings is reported."""
+    """All cameras, by name, in the order of the file; mistakes in their settings are reported."""
     cameras: dict[str, Camera] = {}
     for name, own in graph.cameras.items():
         camera = find_camera(name, {**(graph.camera_defaults or {}), **(own or {})}, source, base_folder, report)
@@ -181,7 +181,7 @@ def check_forms(names: Iterable[str], report: Report) -> None:
 def find_camera(
     name: str, values: dict[str, Any], source: type[Source[Any]], base_folder: FilePath, report: Report
 ) -> Camera | None:
-    """One camera with these settings, defaults included, None where they are wrong, which is reported."""
+    """One camera with these settings and its defaults; None if they are wrong, which is reported."""
     path: Path = ("cameras", name)
     own = report.source.mapping(*path)
 
@@ -198,7 +198,7 @@ def find_camera(
     try:
         slot_bytes, size = source.slot_bytes(settings, base_folder), source.frame_size(settings, base_folder)
     except CamgraphError:
-        # `check_camera` is where problems are told; these are estimates.
+        # `check_camera` reports problems; these are estimates.
         slot_bytes = size = None
     return Camera(name, values, settings, source.is_live(settings), slot_bytes, size)
 

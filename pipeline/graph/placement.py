@@ -4,9 +4,9 @@
     compact    a stage joins the process of the stage that it reads from
     one        everything is one process
 
-Stages of one `group` share a process in `separate` and `compact`. What can share: a stage that reads, unnamed, from
-exactly one stage of the group; has one thread and needs none of its own; and has the same `workers`. Where it says
-nothing of `workers`, it takes on those of the group, unless it is a sink: nobody wants several writers of one file.
+Stages of one `group` share a process in `separate` and `compact`. A stage can share if it reads, unnamed, from exactly
+one stage of the group, has one thread and needs none of its own, and has the same `workers`. If it leaves `workers`
+open, it takes on those of the group, unless it is a sink: nobody wants several writers of one file.
 """
 
 from __future__ import annotations

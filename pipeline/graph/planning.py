@@ -22,7 +22,7 @@ from pipeline.system.redaction import is_called_secret
 
 @dataclass(frozen=True)
 class Graph:
-    """A graph that holds together: what the file says, and what follows from it. Holds passwords: never logged."""
+    """A consistent graph: the file's content, and everything that follows from it. Holds passwords: never logged."""
 
     name: str
     file: GraphFile
@@ -32,13 +32,13 @@ class Graph:
     completed: Completed
     groups: tuple[Group, ...]
     path: str = ""
-    """The file that it was read from, where it can be read again."""
+    """The file that it was read from, if it can be read again."""
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables: those that the file names have been put in already."""
 
     @property
     def in_process(self) -> bool:
-        """True where no process is started."""
+        """True if no process is started."""
         return self.file.processes == "one"
 
     @cached_property
@@ -60,7 +60,7 @@ class Graph:
 
     @cached_property
     def priorities(self) -> dict[str, int]:
-        """Camera -> its weight, where that is not 1."""
+        """Camera -> its weight, if that is not 1."""
         return priorities_of(self.cameras, self.camera_settings)
 
     @cached_property

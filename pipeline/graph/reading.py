@@ -1,4 +1,4 @@
-"""Validates a part of a graph file against its definition and, where it is wrong, goes on with what is right."""
+"""Validates a part of a graph file against its definition; if it has mistakes, goes on with the correct rest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_CAMERAS = 10_000
 MAX_STAGES = 1_000
 _LIMITS = {"cameras": MAX_CAMERAS, "stages": MAX_STAGES}
 _ROUNDS = 16
-"""More than a definition is deep: each round may take out what is around that which the last one took out."""
+"""More than the depth of any definition: each round may remove the container of a value that the last one removed."""
 
 
 def same(path: Path) -> Path:
@@ -31,7 +31,7 @@ def same(path: Path) -> Path:
 
 
 def validated(model: type[M], data: Any, report: Report, origin: Callable[[Path], Path] = same) -> M | None:
-    """`data` as a `model`. What is wrong is reported, and left out; None where nothing is left.
+    """`data` as a `model`. Wrong parts are reported and left out; None if nothing is left.
 
     So the checks that come after see all that is right, and nothing has to be mended before they can tell more.
     """
@@ -55,7 +55,7 @@ def validated(model: type[M], data: Any, report: Report, origin: Callable[[Path]
 
 
 def read_graph_file(report: Report) -> GraphFile | None:
-    """The file as far as it can be understood; None where there is nothing to go on with."""
+    """The file as far as it can be understood; None if there is nothing to go on with."""
     if not isinstance(report.source.data, dict):
         report.add((), "expected `key: value` lines: version, cameras and stages")
         return None
@@ -76,14 +76,14 @@ class _Pruned:
         self._stand_ins = stand_ins
         self._gone: set[Path] = set()
         self._added: dict[Path, Any] = {}
-        """What stands there instead of what was wrong or missing."""
+        """The values that replace wrong or missing ones."""
         self._new_keys: dict[Path, dict[str, Any]] = defaultdict(dict)
-        """Mapping -> of these what it does not have by itself."""
+        """Mapping -> those of these keys that it does not have itself."""
         self._left: dict[Path, list[int]] = {}
-        """List -> the indices of its items that are left, where some are gone."""
+        """List -> the indices of its remaining items, if some were removed."""
 
     def remaining(self) -> Any:
-        """A copy of what is left."""
+        """A copy of the rest."""
         self._left.clear()
         return self._kept(self._data, ())
 
@@ -101,7 +101,7 @@ class _Pruned:
         return value
 
     def written(self, path: Path) -> Path:
-        """Where in the whole stands what is at `path` in the rest."""
+        """Translates `path` in the rest to its path in the whole."""
         found: Path = ()
         for part in path:
             left = self._left.get(found)
@@ -109,19 +109,19 @@ class _Pruned:
         return found
 
     def cut(self, found: Iterable[Found]) -> bool:
-        """Take out what these errors are about, or put a placeholder in; False where there is nothing to take."""
+        """Remove the values that these errors name, or put in a placeholder; False if there is nothing to remove."""
         before = len(self._gone) + len(self._added)
         for path in dict.fromkeys(path for one in found for path in self._guilty(one)):
             self._cut(path)
         return len(self._gone) + len(self._added) > before
 
     def _guilty(self, one: Found) -> list[Path]:
-        """What an error is about; of values that do not go together those that it names."""
+        """The paths that an error is about; for values that contradict each other, all that it names."""
         path = self.written(one.about)
         return [(*path, key) for key in one.named(_at(self._data, path))] or [path]
 
     def _cut(self, path: Path) -> None:
-        """What is wrong goes, or gives way to its stand-in; what must not be missing takes its holder along."""
+        """A wrong value goes, or gives way to its stand-in; if it must not be missing, its container goes too."""
         if path not in self._added and (stand_in := self._stand_in(path)) is not None:
             self._added[path] = stand_in
             if not _exists(self._data, path):
@@ -139,21 +139,21 @@ class _Pruned:
         return None
 
     def follows_from_a_cut(self, one: Found) -> bool:
-        """Whether an error is there only because something was taken out, which has been told."""
+        """Whether an error appears only because a value was removed, which has been reported."""
         path = self.written(one.about)
         if any(path[:end] in self._added for end in range(len(path) + 1)) or path in self._gone:
             return True
         if one.kind == "too_short":
             return any(gone[:-1] == path for gone in self._gone)
         if one.kind in ("value_error", "assertion_error"):
-            # What is said of several values together, and names none that is gone, would be said with them too.
+            # A complaint about several values that names none of the removed ones would appear with those present, too.
             gone = {part for gone in self._gone if gone[: len(path)] == path for part in gone[len(path) :]}
             return any(isinstance(part, int) or part in one.words for part in gone)
         return False
 
 
 def _index(left: list[int], index: int) -> int:
-    """Of an item of what is left; an item that is missing there is the first one that went."""
+    """For an item of the rest: a missing item is the first one that was removed."""
     if index < len(left):
         return left[index]
     return next((at for at, kept in enumerate(left) if at != kept), len(left))
@@ -169,7 +169,7 @@ def _exists(data: Any, path: Path) -> bool:
 
 
 def _at(data: Any, path: Path) -> Any:
-    """What stands there, None where nothing does."""
+    """The value there, None if there is none."""
     return _walked(data, path) if _exists(data, path) else None
 
 

@@ -1,4 +1,4 @@
-"""What is no mistake in a graph, and perhaps not meant so."""
+"""Remarks on a graph: settings that are correct, but perhaps not meant so."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipeline.stage import Source
 
 
 def remarks_on(graph: Graph, further: Collection[str] = ()) -> Iterator[str]:
-    """What the stages of a graph remark on it, a line each. `further`: as in `load_graph`."""
+    """The remarks of a graph's stages, a line each. `further`: as in `load_graph`."""
     sizes = {**dict.fromkeys(further), **{name: camera.frame_size for name, camera in graph.cameras.items()}}
     yield from _on_cameras(graph)
     for node in graph.completed.nodes:
@@ -21,7 +21,7 @@ def remarks_on(graph: Graph, further: Collection[str] = ()) -> Iterator[str]:
 
 
 def remarks_alone(graph: Graph) -> Iterator[str]:
-    """What cannot work for cameras whose frames are each a moment by itself."""
+    """Settings that cannot work for cameras whose frames are each a moment by itself."""
     alone = _cameras_alone(graph)
     for node in graph.completed.nodes:
         if node.stage is not None and alone:
@@ -34,7 +34,7 @@ def _source(graph: Graph) -> type[Source[Any]] | None:
 
 
 def _cameras_alone(graph: Graph) -> list[str]:
-    """The cameras of which each frame is a moment by itself."""
+    """The cameras whose frames are each a moment by itself."""
     source = _source(graph)
     return [
         name
@@ -44,7 +44,7 @@ def _cameras_alone(graph: Graph) -> list[str]:
 
 
 def _on_cameras(graph: Graph) -> Iterator[str]:
-    """What the source remarks on its cameras; cameras of which it says the same share a line."""
+    """The source's remarks on its cameras; cameras with the same remark share a line."""
     source = _source(graph)
     said: dict[str, list[str]] = {}
     for name, camera in graph.cameras.items():

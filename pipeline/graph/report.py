@@ -1,4 +1,4 @@
-"""Collects what is wrong with a graph, so that everything is told at once and nothing twice."""
+"""Collects the mistakes in a graph, so that all are reported at once and none twice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipeline.graph.yaml_reader import Path
 from pipeline.graph.yaml_source import Source
 
 _WORDED = 4 * MOST_TOLD
-"""They are told in the order of the file, and found in another one."""
+"""They are reported in the order of the file, and found in another."""
 
 
 @dataclass
@@ -34,13 +34,13 @@ class Report:
             self._note(path)
 
     def add(self, path: Path, text: str, *, at_key: bool = False, about: Path | None = None) -> None:
-        """Complain about the value (or the key) at `path`; `about`: about what is not there, and would stand there."""
+        """Report a mistake in the value (or the key) at `path`; `about`: in a missing value that belongs there."""
         self._note(about or path)
         self.take([self.source.problem(path, self.source.redact(path, text), at_key=at_key)])
 
     @property
     def is_full(self) -> bool:
-        """True when there are more problems than are told: suggestions and words for further ones are for nobody."""
+        """True if there are more problems than are shown, so that suggestions for further ones would be wasted."""
         return len(self.problems) > _WORDED
 
     def count(self, path: Path) -> None:
@@ -53,7 +53,7 @@ class Report:
         return GraphError(self.problems, self.more)
 
     def take(self, problems: Iterable[Problem]) -> None:
-        """Take over what is wrong with another file, which the graph names."""
+        """Take over the mistakes in another file that the graph names."""
         for problem in problems:
             if problem not in self._known:
                 self._known.add(problem)

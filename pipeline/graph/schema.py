@@ -1,7 +1,7 @@
 """The JSON Schema of graph files, for editors, from the same definitions that the check uses.
 
-It knows what the check knows without other stages or files at hand: keys, types and bounds, the settings of each stage
-by its `use`, and the cameras by the source that the graph has. `${NAME}` may stand where a number is expected.
+The schema covers the checks that need no other stages or files: keys, types and bounds, the settings of each stage by
+its `use`, and the cameras by the graph's source. `${NAME}` may stand for a number.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NUMBERS = ("integer", "number", "boolean")
 def graph_schema(uses: Iterable[str] | None = None) -> Schema:
     """The schema with the settings of these stages; by default of all that are installed.
 
-    Raises EnvironmentProblem where one of them cannot be loaded.
+    Raises EnvironmentProblem if one of them cannot be loaded.
     """
     names = sorted(uses if uses is not None else stage_names())
     kinds = {name: find_stage(name) for name in names if name != OUTBOX}
@@ -67,7 +67,7 @@ def _settings(name: str, model: type[BaseModel], definitions: Schema, *, partial
 
 
 def _camera_rules(definitions: Schema, kinds: dict[str, AnyStage]) -> Iterator[Schema]:
-    """If any stage uses this source, then the cameras are as it takes them. Defaults may hold what a camera lacks."""
+    """If any stage uses this source, cameras have its settings. Defaults may supply settings that a camera lacks."""
     for name, kind in kinds.items():
         if not issubclass(kind, Source):
             continue

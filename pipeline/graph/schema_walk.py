@@ -1,4 +1,4 @@
-"""Finds in a JSON Schema what is known at a path: for suggestions, and for the words in which a key is described."""
+"""Finds the part of a JSON Schema that describes a path: for suggestions, and for descriptions of a key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Schema = dict[str, Any]
 
 @functools.cache
 def schema_of(model: type[BaseModel]) -> Schema:
-    """The model's JSON Schema by the names in the file; empty where one of its types has none."""
+    """The model's JSON Schema by the names in the file; empty if one of its types has none."""
     try:
         return model.model_json_schema(by_alias=True)
     except PydanticInvalidForJsonSchema:

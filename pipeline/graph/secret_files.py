@@ -1,7 +1,7 @@
-"""Secrets that lie in files: where `${secret:NAME}` and `${file:PATH}` find their values.
+"""Secrets in files: the values of `${secret:NAME}` and `${file:PATH}`.
 
-${secret:door}      $CREDENTIALS_DIRECTORY/door   what systemd hands to a service (LoadCredential=)
-                    /run/secrets/door             what Docker, Podman and Kubernetes mount
+${secret:door}      $CREDENTIALS_DIRECTORY/door   from systemd, for a service (LoadCredential=)
+                    /run/secrets/door             mounted by Docker, Podman and Kubernetes
                     the variable `door`           of the environment, or of an env file
 ${file:/etc/x/pw}   that file
 """
@@ -46,7 +46,7 @@ def named_secret(name: str, environ: Mapping[str, str], mounted: Path = _MOUNTED
 
 
 def secret_file(path: str) -> Found:
-    """The secret in this file. Where others may read it, that is a remark: its owner can mend it."""
+    """The secret in this file. If others may read it, that is a remark, because its owner can mend it."""
     if not path.startswith(("/", "~")):
         return Found(problem=f"`{path}` is no absolute path: expected one such as /etc/camgraph/password")
     try:
@@ -69,7 +69,7 @@ def open_to_others(file: Path) -> str:
 
 
 def _is_there(file: Path) -> bool:
-    """Whether there is a secret; also where this user may not see that, for reading it then says so."""
+    """Whether there is a secret; also True if this user cannot look, because reading it then says so."""
     try:
         return file.is_file()
     except PermissionError:

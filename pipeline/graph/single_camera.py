@@ -1,4 +1,4 @@
-"""One camera by itself, for a graph that runs already: checked like those in its file."""
+"""One camera by itself, for a running graph: checked like those in its file."""
 
 from __future__ import annotations
 

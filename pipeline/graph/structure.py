@@ -1,4 +1,4 @@
-"""What must hold for the graph as a whole: one source, no loops, nothing unread, and settings that fit their stage."""
+"""Checks the graph as a whole: one source, no loops, nothing unread, and settings that fit their stage."""
 
 from __future__ import annotations
 
@@ -181,9 +181,9 @@ def _check_events(nodes: Mapping[str, Node], arrows: Sequence[Arrow], report: Re
 
 def _check_read(nodes: Mapping[str, Node], arrows: Sequence[Arrow], report: Report) -> None:
     meant = [arrow.sender for node in nodes.values() for arrow in arrows_of(node)]
-    # One complaint about a mistyped name is enough: what it was meant to be counts as read.
+    # One complaint about a mistyped name is enough: the stage that was probably meant counts as read.
     mistyped = [name for name in dict.fromkeys(meant) if name not in nodes and name != EVENTS]
-    if len(mistyped) > MOST_TOLD:  # what they were meant to be takes long to find, and is told of enough of them
+    if len(mistyped) > MOST_TOLD:  # finding the intended names takes long, and enough mistakes have been reported
         return
     read = {*meant, *(near for name in mistyped for near in nearest(name, nodes))}
     for node in nodes.values():
@@ -195,7 +195,7 @@ def _check_read(nodes: Mapping[str, Node], arrows: Sequence[Arrow], report: Repo
 
 
 def _torn(report: Report) -> set[str]:
-    """The stages whose `from` could not be read: what they were meant to read is not known."""
+    """The stages whose `from` could not be read, so that their senders are unknown."""
     stages = report.source.mapping("stages")
     known = {field.alias or name for name, field in StageEntry.model_fields.items()}
     return {

@@ -5,8 +5,8 @@ ${CAMERA_URL}                               elsewhere it is taken as it is
 ${secret:door}, ${file:/etc/x/password}     from where secrets lie: see `pipeline.graph.secret_files`
 $${NAME}                                    the text ${NAME}
 
-A value is secret, and hidden wherever it occurs, if it comes from where secrets lie, if it is a password in a URL, or
-if its variable is called one.
+A value is secret, and hidden wherever it occurs, if it comes from a secret or a file, if it is a password in a URL, or
+if its variable has the name of one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Turns composed YAML nodes into plain values, notes where they stand, and finds the traps.
+"""Turns composed YAML nodes into plain values, records their places, and finds the traps.
 
-YAML 1.1, which PyYAML speaks, reads some plain words as something else than what stands there; see `yaml_source`.
+YAML 1.1, which PyYAML speaks, reads some plain words as something else; see `yaml_source`.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class Place(NamedTuple):
 
 
 def place_of(node: Any) -> Place:
-    """Where a node or an event of PyYAML begins."""
+    """The place at which a node or an event of PyYAML begins."""
     return Place(node.start_mark.line + 1, node.start_mark.column + 1)
 
 
 class Reader:
-    """Turns composed nodes into plain values and notes where they stand."""
+    """Turns composed nodes into plain values and records their places."""
 
     def __init__(self, file: str, environ: Mapping[str, str] | None) -> None:
         self.problems: list[Problem] = []
@@ -65,7 +65,7 @@ class Reader:
         self.problems.append(Problem(self._file, *place_of(node), text))
 
     def _complain_once(self, node: yaml.Node, path: Path, text: str) -> None:
-        """The same of several places: told at the first, with the lines of the others."""
+        """One mistake in several places: reported at the first, with the lines of the others."""
         self.broken.add(path)
         at, lines = self._told.setdefault(text, (len(self.problems), []))
         if at == len(self.problems):

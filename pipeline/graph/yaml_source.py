@@ -24,7 +24,7 @@ _LONG = 4
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A YAML file as plain values (`data`: dict, list, str, int, float, bool, None) and where each of them stands.
+    """A YAML file as plain values (`data`: dict, list, str, int, float, bool, None) with the place of each.
 
     `problems` are those of the text itself; `broken` are their paths, so that a value that has been complained about
     is not complained about again. `secrets`: values that came from variables -> the `${NAME}` to show instead.
@@ -44,19 +44,19 @@ class Source:
     """On the files that values came from."""
 
     def position(self, path: Path) -> Place:
-        """Where the value at `path` begins; of what is not there, where the nearest thing around it begins."""
+        """The start of the value at `path`; if it is missing, the start of the nearest container."""
         while path and path not in self.values:
             path = path[:-1]
         return self.values.get(path, Place(1, 1))
 
     def key_position(self, path: Path) -> Place:
-        """Where the key of `path` stands; for items of lists, and what is not there, as `position`."""
+        """The place of the key of `path`; for items of lists and missing values, as `position`."""
         while path and path not in self.keys and path not in self.values:
             path = path[:-1]
         return self.keys.get(path) or self.position(path)
 
     def mapping(self, *path: str | int) -> Mapping[str, Any]:
-        """What stands at `path`, if it is a mapping; else an empty one."""
+        """The mapping at `path`; an empty one if there is none."""
         value = self.data
         for part in path:
             value = value.get(part) if isinstance(value, dict) else None
@@ -72,7 +72,7 @@ class Source:
         return redact_urls(self.written.get(path, value)) if isinstance(value, str) else value
 
     def redact(self, path: Path, text: str) -> str:
-        """`text`, a complaint about what stands at `path`, without secrets.
+        """`text`, a complaint about the value at `path`, without secrets.
 
         Very short values are looked for only in the part of the file that the complaint is about; a 1 may be anywhere.
         """
@@ -90,8 +90,8 @@ class Source:
 def load(text: str, file: str, environ: Mapping[str, str] | None = None) -> Source:
     """Read YAML. `file` is its name in messages; with `environ`, `${NAME}` in strings is replaced.
 
-    Raises GraphError where there is nothing to go on with: the text is not YAML, is empty, or is beyond all bounds.
-    Everything else that is wrong is in `problems`.
+    Raises GraphError if there is nothing to go on with: the text is not YAML, is empty, or is beyond all bounds. All
+    other mistakes are in `problems`.
     """
     text = text.removeprefix("\ufeff")
     _refuse_unreadable(text, file)

@@ -1,4 +1,4 @@
-"""Shared memory as files: what owner and reader of a segment agree on, and what becomes of a dead owner's.
+"""Shared memory as files: the layout that owner and reader agree on, and the removal of dead owners' files.
 
     /dev/shm/camgraph-<uid>-<run>-<token>-<unit>.<incarnation>.<token>
 
@@ -9,8 +9,8 @@
 The owner holds a lock (flock) on each of its files for life; a file that nobody locks is left over and may go.
 Who may write when is said in `pipeline.shm.slots`.
 
-Everybody on the machine may put files into /dev/shm. So the name of a segment is random, for whoever knew it before
-could take it first, and a file that belongs to another user is never opened, counted or removed: it is reported once.
+Any user of the machine may put files into /dev/shm. So the name of a segment is random, because whoever knew it
+beforehand could take it first. A file of another user is never opened, counted or removed; it is reported once.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ PAGE = 4096
 ALIGN = 64
 MAX_SLOTS = 65_536
 _BLOCK = 512
-"""The unit of `st_blocks`, whatever the file system."""
+"""The unit of `st_blocks` on every file system."""
 MAX_STRIDE = 1 << 32
 
 
 class Descriptor(NamedTuple):
-    """Where the bytes of a message lie, as it travels."""
+    """The place of a message's bytes, as it travels in the message."""
 
     segment: str
     slot: int
@@ -55,7 +55,7 @@ class Descriptor(NamedTuple):
 
     @classmethod
     def from_wire(cls, values: Any) -> Descriptor:
-        """A descriptor out of the list that msgpack makes of it. Raises ValueError or TypeError where it is none."""
+        """Make a descriptor of the list that msgpack returns. Raises ValueError or TypeError if it is none."""
         segment, slot, generation = values
         if not (isinstance(segment, str) and isinstance(slot, int) and isinstance(generation, int)):
             raise ValueError(f"no descriptor: {values!r:.200}")
@@ -77,14 +77,14 @@ def round_up(value: int, to: int) -> int:
 
 
 def data_at(slots: int) -> int:
-    """Where slot 0 begins in a file with this many slots."""
+    """The offset of slot 0 in a file with this many slots."""
     return round_up(GENERATIONS_AT + 8 * slots, PAGE)
 
 
 def create_locked(prefix: str, size: int) -> tuple[str, int]:
     """A new file of `size` bytes with its pages reserved and its owner's lock on it: its name and its descriptor.
 
-    Raises EnvironmentProblem where the memory does not suffice: Shortage where others may give some back.
+    Raises EnvironmentProblem if there is not enough memory: Shortage if others may give some back.
     """
     while True:
         name = f"{prefix}.{secrets.token_hex(8)}"
@@ -126,7 +126,7 @@ def _refused(error: OSError, size: int) -> EnvironmentProblem:
 
 
 def map_locked(name: str, fd: int, size: int) -> mmap.mmap:
-    """Map a file of `create_locked`, which is removed where that cannot be. Raises EnvironmentProblem."""
+    """Map a file of `create_locked`; if that fails, remove it and raise EnvironmentProblem."""
     try:
         return mmap.mmap(fd, size, flags=mmap.MAP_SHARED)
     except OSError as error:
@@ -150,7 +150,7 @@ def open_segment(name: str) -> int:
 
 
 def free_bytes() -> int:
-    """What is left for segments; 0 where there is no such place."""
+    """The bytes that are left for segments; 0 if the machine has no such folder."""
     try:
         found = os.statvfs(SHARED_MEMORY)
     except OSError:

@@ -5,9 +5,9 @@ A slot's life, all of it decided by the owner:
     free --allocate: generation + 1--> written --sent: one reference a reader--> read --last reference gone--> free
 
 A descriptor (segment, slot, generation) travels in a message. A reader (`pipeline.shm.mappings`) compares the
-generation before it believes the bytes and again after it has used them; a mismatch means that the slot was taken back
-meanwhile, and what was read is thrown away. There are no atomics: on x86 stores become visible in order, so a new
-generation is seen before the bytes that follow it. Other processors need a barrier here, which Python cannot give:
+generation before it believes the bytes and again after it has used them. A mismatch means that the slot was taken back
+meanwhile, and the reader throws its result away. There are no atomics: on x86 stores become visible in order, so a new
+generation is seen before the bytes that follow it. Other processors need a barrier here, which Python cannot give;
 there, a graph runs in one process (`pipeline.shm.segments.require_ordered_stores`).
 
 The pages of a segment are reserved when it is made, so that no write ends in a bus error. Free slots can give pages
@@ -91,7 +91,7 @@ class _OwnedSegment:
         self._reserved = [stride] * slots
 
     def take(self, nbytes: int) -> Slot:
-        """A free slot. Raises EnvironmentProblem where it has given memory back that is not to be had again."""
+        """A free slot. Raises EnvironmentProblem if memory that was given back cannot be had again."""
         index = self.free[-1]
         if self._reserved[index] < nbytes:
             self._reserve(index, nbytes)
@@ -109,7 +109,7 @@ class _OwnedSegment:
             self._give_back(slot.index)
 
     def trim(self, keep: int) -> None:
-        """Of each slot give back what is beyond `keep` bytes: now where it is free, else when it is."""
+        """Give back the memory beyond `keep` bytes of each slot: now if the slot is free, else when it becomes free."""
         self.keep = keep
         for index in self.free:
             if self._reserved[index] > keep:
@@ -131,7 +131,7 @@ class _OwnedSegment:
 
     def _give_back(self, index: int) -> None:
         start = self.data_at + index * self.stride + self.keep
-        with suppress(OSError):  # then it stays, as what was kept before
+        with suppress(OSError):  # the slot keeps its memory then
             self.map.madvise(mmap.MADV_REMOVE, start, self._reserved[index] - self.keep)
             self._reserved[index] = self.keep
 
@@ -142,7 +142,7 @@ class _OwnedSegment:
 
 
 class SlotRing:
-    """The slots of one owner. Grows to the size of what is put in; may be used from several threads.
+    """The slots of one owner. Grows to the size of the largest message; may be used from several threads.
 
     `slots` is how many messages may be alive at once. The segment is made when it is first needed. When a larger
     message comes, a segment of larger slots takes over; the one before gives its memory back slot by slot, as these
@@ -162,7 +162,7 @@ class SlotRing:
     def allocate(self, nbytes: int) -> Slot:
         """A slot of at least `nbytes`.
 
-        Raises BadItem("no_slot") when all are in use, EnvironmentProblem where the memory does not suffice.
+        Raises BadItem("no_slot") if all are in use, EnvironmentProblem if there is not enough memory.
         """
         if nbytes > MAX_STRIDE:
             raise BadItem("too_large", f"{nbytes} bytes for one message")
@@ -177,7 +177,7 @@ class SlotRing:
             return self._outgrown(nbytes).take(nbytes)
 
     def resize(self, slots: int) -> None:
-        """So many messages may be alive from now on. Raises EnvironmentProblem where the memory does not suffice.
+        """Allow so many messages to be alive from now on. Raises EnvironmentProblem if there is not enough memory.
 
         For more of them a larger segment takes over, and the one before goes when it is empty; for fewer nothing moves.
         """
@@ -191,7 +191,7 @@ class SlotRing:
                 raise
 
     def tend(self, now_s: float) -> None:
-        """To be called often: what the messages of the last 10 to 20 seconds did not need is given back.
+        """Give back the memory that the messages of the last 10 to 20 seconds did not need. Call it often.
 
         For a ring whose messages are as large as others want, cameras say: one that has sent a large picture once
         must not keep the memory for as many of them, nor one that is away.

@@ -1,4 +1,4 @@
 """The machine: disk, cores, memory, paths, folders of runs, names, redaction, logs. Knows nothing of graphs and stages.
 
-Where the operating system lacks a call, the answer to that is in here as well.
+If an operating system lacks a call, the substitute is in here as well.
 """

@@ -1,9 +1,9 @@
 """Which variables of the environment the processes of a run get: those that Python and native libraries need.
 
-Passwords for the cameras stand in the environment of whoever starts a run. Its processes get theirs in their settings,
-by an inherited socket, and must not hand those of all cameras on to whatever they load. A stage that reads a variable
-of its own says so (`Stage.environment`); a graph names more under `pass_environment`. These two travel by the socket as
-well, and are set before the stages are made: the /proc of a process does not show them.
+The user's environment may hold the passwords of all cameras. The processes of a run get theirs in their settings, by an
+inherited socket, and must not hand those of all cameras on to the libraries they load. A stage that reads a variable
+declares it (`Stage.environment`); a graph names more under `pass_environment`. These two travel by the socket as well,
+and are set before the stages are made: the /proc of a process does not show them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OF_PYTHON = (
 )
 
 HANDED_ON = (
-    # Who and where one is.
+    # The user and the login.
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LC_*", "TERM", "XDG_*"),
     # How programs are loaded, and how Python behaves.
     *("LD_LIBRARY_PATH", "LD_PRELOAD", "VIRTUAL_ENV", *_OF_PYTHON, "MALLOC_*", "GLIBC_TUNABLES", "COVERAGE_*"),
@@ -35,13 +35,13 @@ HANDED_ON = (
     *("OPENVINO_*", "OV_*", "OPENCV_*", "LIBVA_*", "VDPAU_*", "DRI_*"),
     # Which certificates are trusted.
     *("SSL_CERT_FILE", "SSL_CERT_DIR"),
-    # Our own, and where systemd lets a unit put its files.
+    # Our own, and the folders that systemd gives to a unit.
     *(CACHE_DIR, STATE_DIR, RUN_DIR, "CACHE_DIRECTORY", "STATE_DIRECTORY", "RUNTIME_DIRECTORY"),
 )
 """Names, and beginnings of names with `*`. docs/operations.md has the same list.
 
-Beginnings are for libraries that have many. People call their own variables what they like: CAMGRAPH_DOOR_PASSWORD or
-PYTHON_PW is what they would call one, so of camgraph's and Python's each is named.
+Prefixes are for libraries with many variables. Users choose their own names, such as CAMGRAPH_DOOR_PASSWORD or
+PYTHON_PW, so the variables of camgraph and Python are named one by one.
 """
 
 

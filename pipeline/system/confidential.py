@@ -1,4 +1,4 @@
-"""Processes that hold credentials: which ones do, and what keeps their memory to themselves."""
+"""Which processes hold credentials, and how their memory is kept from others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def holds_credentials(settings: Any) -> bool:
 def forbid_dumps() -> None:
     """No core dump of this process, and no look at its memory or environment by others of the same user.
 
-    Not even by a debugger; root may. Where there is no such call, the limit on core dumps alone.
+    Not even a debugger may; root may. If the system lacks the call, only core dumps are prevented.
     """
     _set_dumpable(False)
     with contextlib.suppress(ImportError, OSError, ValueError):
@@ -36,12 +36,14 @@ def forbid_dumps() -> None:
 
 
 def keep_hidden_until_told() -> None:
-    """For a process that is about to receive its settings: nobody may look into it before it knows what it holds."""
+    """For a process that is about to receive its settings: nobody may look into it until it knows whether they are
+    secret.
+    """
     _set_dumpable(False)
 
 
 def allow_dumps() -> None:
-    """What it was told holds no credentials: debuggers and profilers of the same user may look into this process."""
+    """Its settings hold no credentials: debuggers and profilers of the same user may look into this process."""
     _set_dumpable(True)
 
 

@@ -19,8 +19,8 @@ _V1_NAMES = ("cpu,cpuacct", "cpu")
 def usable_cores() -> int:
     """The cores that this process may run on, and not more than its containers' quotas pay for; at least 1.
 
-    A quota of 2.5 cores counts as 2: whoever uses up a quota is stopped for the rest of each period, and the rest is
-    what other stages live on. If the system does not say (Windows, macOS), all cores of the machine count.
+    A quota of 2.5 cores counts as 2: a process that uses up its quota is stopped for the rest of each period, and other
+    stages live on the rest. If the system does not report a limit (Windows, macOS), all cores of the machine count.
     """
     there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = quota_cores(CGROUPS, _text(MEMBERSHIP))
@@ -30,9 +30,9 @@ def usable_cores() -> int:
 def quota_cores(cgroups: Path, membership: str) -> float | None:
     """The lowest quota of a process's control groups, in cores; None if none of them has one.
 
-    ``membership``: the text of its /proc/<pid>/cgroup; ``cgroups``: where they are mounted. A limit of an outer group
-    holds for all groups in it, so each is asked up to the root. Inside a container the path may be the host's, of which
-    only the root is visible: missing groups are passed over.
+    ``membership``: the text of its /proc/<pid>/cgroup; ``cgroups``: their mount point. A limit of an outer group holds
+    for all groups in it, so each is asked up to the root. Inside a container the path may be the host's, of which only
+    the root is visible: missing groups are passed over.
     """
     return min(_quotas(cgroups, membership), default=None)
 
@@ -57,7 +57,7 @@ def up_to_root(root: Path, path: str) -> Iterator[Path]:
 
 
 def _quota(quota: str, period: str = "") -> Iterator[float]:
-    """In cores; nothing for `max`, -1 and whatever is no number."""
+    """In cores; nothing for `max`, -1 and texts that are no number."""
     try:
         cores = int(quota) / int(period)
     except (ValueError, ZeroDivisionError):
@@ -67,7 +67,7 @@ def _quota(quota: str, period: str = "") -> Iterator[float]:
 
 
 def busy_s() -> float:
-    """How long the machine's cores have been busy, all together, with whatever; 0 where the system does not say."""
+    """Seconds for which the machine's cores have been busy, all together; 0 if the system does not report it."""
     try:
         fields = [int(field) for field in _STAT.read_text().splitlines()[0].split()[1:9]]
         user, nice, system, _idle, _waiting, *interrupts = fields

@@ -1,10 +1,10 @@
-"""What files need beyond Python's own: locks, being on the disk, and being files. Also where a system lacks a call.
+"""Files beyond Python's own calls: locks, writes that surely reach the disk, regular files only, on every system.
 
 A folder may be shared with people who mean harm, and a name in it may stand for something else than a moment ago: a
 symbolic link to a file that must not be written, or a pipe that is never read. `open_regular` opens neither.
 
 Locks belong to a process and end with it (flock). Windows has none: there `try_lock` always succeeds and keeps nobody
-out, and `HAS_LOCKS` says so.
+out, and `HAS_LOCKS` is False.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KINDS = {
 _CAREFULLY = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
 """Follow no link, wait for nobody at the other end of a pipe; Windows would change the ends of lines."""
 _AT_ONCE = _CAREFULLY & ~getattr(os, "O_NOFOLLOW", 0)
-"""The same through links: to read what somebody names."""
+"""The same, following links: to read a file that the user names."""
 
 _MOUNTS = Path("/proc/self/mountinfo")
 _KERNEL_FILE_SYSTEMS = frozenset(
@@ -42,7 +42,7 @@ HAS_LOCKS = importlib.util.find_spec("fcntl") is not None
 
 
 def try_lock(descriptor: int) -> bool:
-    """Take the file for this process; False where another has it. Raises OSError where its file system has no locks."""
+    """Lock the file for this process; False if another has it. Raises OSError if its file system has no locks."""
     if HAS_LOCKS:
         import fcntl  # noqa: PLC0415 - there is none on Windows
 
@@ -54,7 +54,7 @@ def try_lock(descriptor: int) -> bool:
 
 
 def lock(descriptor: int) -> None:
-    """Take the file for this process, and wait for whoever has it. Raises OSError as `try_lock` does."""
+    """Lock the file for this process, and wait for the present holder. Raises OSError as `try_lock` does."""
     if HAS_LOCKS:
         import fcntl  # noqa: PLC0415 - as above
 
@@ -62,7 +62,7 @@ def lock(descriptor: int) -> None:
 
 
 def sync_data(descriptor: int) -> None:
-    """Return when what was written is on the disk. Raises OSError."""
+    """Return when everything written is on the disk. Raises OSError."""
     getattr(os, "fdatasync", os.fsync)(descriptor)
 
 
@@ -78,7 +78,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def kind_of(mode: int) -> str:
-    """What a file of this mode is called in messages ("a pipe"); "" for a regular file."""
+    """The name of this kind of file in messages ("a pipe"); "" for a regular file."""
     return "" if stat.S_ISREG(mode) else _KINDS.get(stat.S_IFMT(mode), "no file")
 
 
@@ -100,7 +100,7 @@ def is_of_kernel(found: os.stat_result) -> bool:
 def read_text(path: Path, *, pipe: bool = False, most_bytes: int = MOST_TEXT_BYTES) -> str:
     """The text of a small file, read to an end that surely comes. `pipe`: it may be one, which is waited for.
 
-    Ends of lines are those of Python. Raises UnicodeDecodeError, and OSError, also for what is no regular file, is too
+    Ends of lines are those of Python. Raises UnicodeDecodeError, and OSError, also if it is no regular file, is too
     large or does not end; its `strerror` says so.
     """
     return read_small(path, pipe=pipe, most_bytes=most_bytes).decode().replace("\r\n", "\n").replace("\r", "\n")
@@ -144,7 +144,7 @@ def open_regular(path: Path, flags: int, mode: int = 0o600) -> int:
 
 
 def open_locked(path: Path) -> int:
-    """A descriptor of a regular file, made if there is none, that holds its lock; -1 where another process has it.
+    """A descriptor of a regular file, made if there is none, that holds its lock; -1 if another process has it.
 
     Raises OSError as `open_regular` and `try_lock` do.
     """
@@ -180,7 +180,7 @@ def is_at(descriptor: int, path: Path) -> bool:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Put a file with this content in the place of whatever is there; a link is replaced, not followed.
+    """Replace the file by one with this content; a link is replaced, not followed.
 
     It is written beside, under a name that nobody can know before. Raises OSError; then `path` is as it was.
     """

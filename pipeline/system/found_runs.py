@@ -1,8 +1,8 @@
-"""The runs that are going on on this machine, whoever started them and wherever.
+"""Finds the runs on this machine, of all users and in all folders.
 
-A run is known by its control socket, `<folder>/<run>/camgraph.control`. Linux tells everybody the addresses of all
-sockets that somebody listens on, also those in folders of other users. A run in one process has no socket: it is
-found in the folders where this user's runs usually are, by its lock.
+A run is known by its control socket, `<folder>/<run>/camgraph.control`. Linux shows everybody the addresses of all
+listening sockets, also those in folders of other users. A run in one process has no socket: it is found by its lock, in
+the folders where this user's runs usually are.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class FoundRun:
-    """A run that goes on. `owner`: the user's number; `here`: it was started where this process would start one."""
+    """A run that goes on. `owner`: the user's number; `here`: it was started in the folder of this process."""
 
     name: str
     folder: Path
@@ -60,7 +60,7 @@ class FoundRun:
 
 
 def found_runs() -> list[FoundRun]:
-    """All of them, those that were started here first; only these where a folder for runs was chosen.
+    """All of them, those of this process's folder first; only these if the user chose a folder for runs.
 
     Raises UserError.
     """
@@ -82,7 +82,7 @@ def found_runs() -> list[FoundRun]:
 
 
 def refuse_second_run(name: str, folder: Path) -> None:
-    """Raises UserError where this user has another run of this name than the one in `folder`."""
+    """Raises UserError if this user has another run of this name than the one in `folder`."""
     for run in found_runs():
         if run.name == name and run.own and run.folder != folder:
             raise going_on(name, where=f", started elsewhere ({run.folder})")
@@ -106,9 +106,9 @@ def _listened_on() -> Iterator[Path]:
 
 
 def _owner(path: Path) -> int | None:
-    """Whose a socket is; None where it is gone, or where others could put another in its place.
+    """The owner of a socket; None if it is gone, or if others could put another in its place.
 
-    Somebody in whose folder it lies could do that too, by a symbolic link, so it is theirs whoever made it.
+    The owner of the folder could do that too, by a symbolic link, so the socket counts as theirs.
     """
     owner = _ROOT
     for one in (*reversed(path.parents), path):

@@ -20,7 +20,7 @@ _PLAIN = structlog.dev.ConsoleRenderer(colors=False)
 
 
 def _plain(value: Any) -> Any:
-    """A value that travels: bounded, and whatever a stage puts into a log, no error of its own."""
+    """A value that travels: bounded, and never an error of its own, whatever a stage logs."""
     if isinstance(value, bool | float | None):
         return value
     if isinstance(value, int) and abs(value) < 1 << 63:
@@ -87,7 +87,7 @@ def log_to_stderr(
 
 
 def log_failed_threads() -> None:
-    """What ends a thread is a line of the log, and not a traceback beside it."""
+    """An exception that ends a thread becomes a line of the log, not a traceback beside it."""
 
     def log(failed: threading.ExceptHookArgs) -> None:
         name = failed.thread.name if failed.thread else "?"

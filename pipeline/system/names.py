@@ -1,8 +1,8 @@
-"""What a graph, a run, a stage, a port and a camera may be called.
+"""The names that a graph, a run, a stage, a port and a camera may have.
 
-Names become parts of paths and addresses, so they are ASCII. Cameras alone (and rules, whose ids stand in events only)
-are called in any script, as people call their places; where a camera's name becomes part of a path or
-an address, its `ascii_form` stands for it.
+Names become parts of paths and addresses, so they are ASCII. Only cameras (and rules, whose ids occur in events alone)
+may be named in any script, as people name places. If a camera's name becomes part of a path or an address, its
+`ascii_form` stands for it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HASH_DIGITS = 6
 
 
 def nearest_name(text: str) -> str:
-    """What comes nearest to a text and is a name: `Eingang Süd` becomes `Eingang-Sud`; "" where nothing is left."""
+    """The name that comes nearest to a text: `Eingang Süd` becomes `Eingang-Sud`; "" if nothing is left."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", text[: 4 * MAX_NAME]) if not unicodedata.combining(c))
     return re.sub(r"[^A-Za-z0-9_]+", "-", plain).strip("-")[:MAX_NAME].strip("-")
 
@@ -62,7 +62,7 @@ def is_camera_name(text: str) -> bool:
 
 
 def nearest_camera_name(text: str) -> str:
-    """The camera name that comes nearest to a text: `Eingang Süd` becomes `Eingang-Süd`; "" where nothing is left."""
+    """The camera name that comes nearest to a text: `Eingang Süd` becomes `Eingang-Süd`; "" if nothing is left."""
     spaced = "".join(letter if _is_of_name(letter) else " " for letter in nfc(text[: 4 * MAX_NAME]))
     name = "-".join(spaced.split())
     while name and not _may_begin(name[0]):
@@ -103,7 +103,7 @@ def _may_begin(letter: str) -> bool:
 
 
 def user_name(uid: int) -> str:
-    """What people call a user of this machine: "cam (1000)"; "user 1000" where that has no name."""
+    """A user of this machine in messages: "cam (1000)"; "user 1000" if that has no name."""
     import pwd  # noqa: PLC0415 - there is none on Windows
 
     with suppress(KeyError):

@@ -1,11 +1,11 @@
-"""Where things lie: the folders of camgraph, and what a path in a graph file means.
+"""The folders of camgraph, and the meaning of a path in a graph file.
 
 cache   assets/   pulled models and clips, named in graphs as `asset:NAME`; tuning/
 state   <run>/    what must outlive a run: the outbox
 runs    <run>/    sockets of a run (mode 0700)
 /dev/shm/camgraph-<uid>-<run>-*     pixels of a run
 
-The first of these that is set says where a folder is; the second row is what systemd sets in a unit.
+The first of these variables that is set gives the folder; systemd sets those of the second row in a unit.
 
         cache                       state                       runs
         $CAMGRAPH_CACHE_DIR         $CAMGRAPH_STATE_DIR         $CAMGRAPH_RUN_DIR
@@ -26,7 +26,7 @@ from pipeline.system.disk import is_of_kernel, kind_of
 ASSET_PREFIX = "asset:"
 _MAX_PATH = 4095
 _MAX_PART = 255
-"""Of Linux; others take less, and say so themselves."""
+"""Of Linux; other file systems take less, and say so themselves."""
 _SHOWN = 100
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - names in it are checked, and files are 0600
 TEMPORARY = Path("/tmp")  # noqa: S108 - what is made in it has mode 0700, and what is there is checked
@@ -74,7 +74,7 @@ def asset_folder() -> Path:
 
 
 def what_moves_assets() -> str:
-    """Which variable says where assets lie, and what to set, for a folder that cannot be used or is not there."""
+    """For a folder that is missing or unusable: the variable that gives the folder of assets, and a value to set."""
     variables = (CACHE_DIR, "CACHE_DIRECTORY", "XDG_CACHE_HOME", "HOME")
     decides = next((name for name in variables if os.environ.get(name, "").startswith("/")), "HOME")
     value = os.environ.get(decides, "")
@@ -84,7 +84,7 @@ def what_moves_assets() -> str:
 
 
 def lost_home() -> str:
-    """What to do where assets are looked for below a home folder that is not there; "" where it is."""
+    """Advice if the folder of assets is below a home folder that does not exist; "" if it exists."""
     home = Path(os.environ.get("HOME", ""))
     if not home.is_absolute() or os.path.isdir(home) or not asset_folder().is_relative_to(home):  # noqa: PTH112
         return ""
@@ -92,7 +92,7 @@ def lost_home() -> str:
 
 
 def state_folder(run: str) -> Path:
-    """What a run of this name leaves to the next one; it may not exist yet."""
+    """The folder that a run of this name leaves to the next one; it may not exist yet."""
     folder = _chosen(STATE_DIR) or _of_unit("STATE_DIRECTORY") or _xdg("XDG_STATE_HOME", ".local/state")
     return folder / run
 
@@ -123,7 +123,7 @@ def chosen_runs_folder() -> Path | None:
 
 
 def other_runs_folders() -> list[Path]:
-    """Where this user's runs are that were started in another login, or while somebody had taken the usual place."""
+    """The folders of runs that this user started in another login, or while somebody had taken the usual place."""
     if chosen_runs_folder() or not hasattr(os, "getuid"):
         return []
     usual = [Path(f"/run/user/{os.getuid()}/camgraph"), TEMPORARY / f"camgraph-{os.getuid()}"]
@@ -137,8 +137,8 @@ def _runtime_folder(value: str) -> Path | None:
 def resolve(text: str, base_folder: Path) -> Path:
     """A path as a graph file writes it: `asset:NAME`, absolute, `~/...`, or relative to the graph file's folder.
 
-    Raises UserError for what no file can be called, for the `~home` of nobody known, and where a folder on the way
-    keeps this user out. So looking at the path that is returned shows what is there.
+    Raises UserError for a path that no file can have, for the `~home` of an unknown user, and if a folder on the way
+    keeps this user out. So you can look at the returned path to see whether a file is there.
     """
     path = _place_of(text, base_folder)
     try:
@@ -146,7 +146,7 @@ def resolve(text: str, base_folder: Path) -> Path:
     except PermissionError:
         way_out = f"; {what_moves_assets()}" if text.startswith(ASSET_PREFIX) else ""
         raise UserError(f"no permission to look at {path}{way_out}") from None
-    except OSError:  # it is not there, or its disk fails: whoever reads it says so
+    except OSError:  # it is not there, or its disk fails: reading it says so
         pass
     return path
 
@@ -183,7 +183,7 @@ def _short(text: str) -> str:
 
 
 def instead_of_file(path: Path) -> str:
-    """What is there in the place of a file that could be read ("a pipe"); "" for a file, and where nothing is found.
+    """The kind of thing in the place of a readable file ("a pipe"); "" for a file, and if nothing is found.
 
     To ask before opening: opening a pipe waits for somebody to write into it, and reading a device, or a file such as
     /proc/kmsg, may never end.
@@ -196,10 +196,10 @@ def instead_of_file(path: Path) -> str:
 
 
 def why_no_output(text: str, base_folder: Path, *, grows: bool = True) -> str:
-    """Why nothing could be written to an output of this path; "" where `resolve_output` and a write should succeed.
+    """Why nothing could be written to an output of this path; "" if `resolve_output` and a write should succeed.
 
-    Looks and leaves nothing behind. `grows`: what is there is written on, rather than replaced. Raises UserError for
-    what is no path of an output.
+    Leaves nothing behind. `grows`: an existing file is appended to, rather than replaced. Raises UserError for an
+    impossible path of an output.
     """
     path = resolve_output_path(text, base_folder)
     place = Path(os.path.realpath(path))
@@ -243,7 +243,7 @@ def resolve_output_path(text: str, base_folder: Path) -> Path:
 
 
 def resolve_output(text: str, base_folder: Path) -> Path:
-    """Where an output goes, as `resolve` says; the missing folders of a relative path are made.
+    """The path of an output, resolved as by `resolve`; missing folders of a relative path are made.
 
     A relative path lies beside the graph and means a new folder. A missing absolute folder more likely is a mistyped
     one, or a disk that is not mounted, whose place on the system's own disk must not be filled. Raises UserError or

@@ -1,10 +1,10 @@
-"""Takes credentials out of what people see: the one place that decides what of an address may be shown.
+"""Takes credentials out of texts for people: the one place that decides which part of an address may be shown.
 
     rtsp://viewer:secret@10.0.0.11:554/main?token=secret   ->   rtsp://***@10.0.0.11:554/main?***
 
-People write passwords with `/ @ # ? ' "` in them without encoding, and leave out the host. Where it is not certain
-which part of an address is which, only its protocol is shown; rather too little than a secret. In a path, what stands
-behind `name:` or `password=` is hidden, for cameras take credentials there as well:
+People write passwords with `/ @ # ? ' "` in them without encoding, and leave out the host. If the parts of an address
+are ambiguous, only its protocol is shown: better too little than a secret. In a path, the text behind `name:` or
+`password=` is hidden, because cameras take credentials there as well:
 
     http://10.0.0.12/cgi/admin:secret/video            ->   http://10.0.0.12/cgi/admin:***/video
 
@@ -35,7 +35,7 @@ _SPACE = re.compile(r"\s")
 _CALLED_SECRET = re.compile(
     r"(?i)(?:^|_)[a-z0-9]*(?:pass|passwd|password|passphrase|pwd|psw|pw|pin|secret|token|key|auth|credentials?)[0-9]*(?:_|$)"
 )
-# What the text around an address may put behind it.
+# Characters that the text around an address may put behind it.
 _BEHIND = "'\"`)]}>,;:.!"
 
 
@@ -50,7 +50,7 @@ _any_known: re.Pattern[str] | None = None
 def hide(values: Iterable[str]) -> None:
     """Hide these values from now on in all texts of this process, also percent-encoded or as Python or JSON write them.
 
-    Values of fewer than four characters are hidden only where an address says that they are secret.
+    Values of fewer than four characters are hidden only if an address marks them as secret.
     """
     global _any_known  # noqa: PLW0603 - one for all texts of the process
     new = {spelling for value in values if len(value) >= _LEAST for spelling in spellings(value)} - _known
@@ -71,7 +71,7 @@ def is_called_secret(name: str) -> bool:
 
 
 def redact_url(url: str) -> str:
-    """An address without what may be secret: credentials, a query, `password=...` and `name:...` in a path.
+    """An address without possible secrets: credentials, a query, `password=...` and `name:...` in a path.
 
     Paths of files are returned as they are.
     """
@@ -85,9 +85,9 @@ def redact_url(url: str) -> str:
 def redact_urls(text: str) -> str:
     """`text` with each address in it as `redact_url` shows it, wherever it stands: in a traceback, a log, an error.
 
-    Values that are known to be secret go as well. An address ends at white space, or, where it would make no sense like
-    that, at the last `@` of its line: a password may hold white space. Outside of addresses, what a query calls a
-    password or token goes as well.
+    Values that are known to be secret go as well. An address ends at white space or, if it would make no sense like
+    that, at the last `@` of its line: a password may hold white space. Outside of addresses, passwords and tokens of
+    queries go as well.
     """
     text = _without_known(text)
     lines = (_redacted_line(line) if "://" in line else line for line in _LINE.findall(text))
@@ -101,7 +101,7 @@ def _without_known(text: str) -> str:
 def redacted_beginning(text: str, most: int) -> str:
     """As `redact_urls`, but at most `most` characters of the text, and looks at no more than are needed for that.
 
-    What is cut off is hidden first: else half of a password would be shown, for nobody recognises the other half.
+    Hidden before it is cut: otherwise half of a password would be shown, because the other half is not recognised.
     """
     if len(text) <= most:
         return redact_urls(text)
@@ -118,7 +118,7 @@ def _redacted_line(line: str) -> str:
 
 
 def _end_of_address(line: str, begin: int) -> int:
-    """Where the address ends whose part behind the `://` begins there."""
+    """The end of the address whose part behind the `://` begins there."""
     end = _end_of_word(line, begin)
     last = line.rfind("@", end)
     if last >= 0 and _may_go_on(line[begin:end]):
@@ -139,7 +139,7 @@ def _may_go_on(word: str) -> bool:
 
 
 def _without_secrets(address: str) -> str:
-    """What stands behind the `://` of an address."""
+    """The part behind the `://` of an address."""
     authority, rest = _split(address, "/?#")
     _, at, host = authority.rpartition("@")
     if "@" in rest or not HOST.fullmatch(host):

@@ -1,7 +1,7 @@
-"""The folder of one running graph: its sockets, its lock, what its stages keep while it runs.
+"""The folder of one running graph: its sockets, its lock, and the files of its stages while it runs.
 
 <runs_folder>/<name>/
-    lock        held (flock) by the supervisor for life: a folder that nobody locks is left over
+    lock        held (flock) by the supervisor for life: a folder without a lock is left over
     camgraph.control    the control socket; by this name a run is found from everywhere on the machine
     <pid>/      what its processes make, by the supervisor's id: late ones of a killed run never touch the next run's
         <n>.<i>     the socket of process n in its incarnation i
@@ -76,12 +76,12 @@ def unlink_socket(address: str) -> None:
 
 
 def going_on(name: str, where: str = "") -> UserError:
-    """What to say to whoever starts a run of this name while there is one; `where` that is, if not here."""
+    """The error for a user who starts a run of this name while there is one; `where` it is, if not here."""
     return UserError(f"a run called {name} is going on{where}: stop it (camgraph stop --name {name}) or choose --name")
 
 
 def running(root: Path) -> list[str]:
-    """The names of the runs in this folder that are going on; of none where it belongs to another user."""
+    """The names of the runs in this folder that are going on; none if it belongs to another user."""
     if not is_private(root):
         return []
     return [path.name for path in _folders(root) if is_going_on(path)]
@@ -135,7 +135,7 @@ def is_going_on(folder: Path) -> bool:
 def _claim(folder: Path) -> int:
     """Make the folder and lock it; -1 when a run has it.
 
-    Another run that starts now may be sweeping it, for it was left over: then it is locked for a moment, and gone.
+    Another run that is starting may be sweeping it as left over: then it is locked for a moment, and gone.
     """
     until = time.monotonic() + _SWEEP_S
     while True:
@@ -151,7 +151,7 @@ def _claim(folder: Path) -> int:
 
 
 def _empty(folder: Path) -> None:
-    """What a dead run's stages remembered would make this run's take themselves for restarted ones."""
+    """State of a dead run's stages would make the stages of this run take themselves for restarted ones."""
     for path in folder.iterdir():
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
@@ -168,7 +168,7 @@ def _lock(path: Path) -> int:
 
 
 def _private_folder() -> Path:
-    """The folder for this user's runs; another one where somebody else has made the usual one in /tmp."""
+    """The folder for this user's runs; another one if somebody else has made the usual one in /tmp."""
     root = runs_folder()
     try:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,4 +1,6 @@
-"""What the machine may refuse, most of it for a while (descriptors, memory, processes), and how people are told."""
+"""Resources that the machine may refuse, mostly for a while (descriptors, memory, processes), and the messages about
+it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ _LEAST_ADDRESS_SPACE = 2 << 30
 _SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN})
 _PATIENCE_S = 5.0
 _SPARE_DESCRIPTORS = 16
-"""For whoever asks the supervisor something: ZeroMQ aborts a process that has none left for a connection over ipc."""
+"""For clients of the supervisor: ZeroMQ aborts a process that has no descriptor left for a connection over ipc."""
 _FILES = "raise the limit (ulimit -n for open files)"
 _PROCESSES = "raise the limit (ulimit -u for processes)"
 _MEMORY = "free some memory, or raise the limit (ulimit -v, or that of the container)"
@@ -28,7 +30,7 @@ _REMEDIES = {
 
 
 def in_words(error: BaseException) -> str | None:
-    """What is short, and what helps; None for an error that is about something else.
+    """The missing resource and a way out; None for an error about something else.
 
     Errors of ZeroMQ are no OSError, and have an `errno` as well.
     """
@@ -54,7 +56,7 @@ def shortage_of(error: OSError) -> Shortage | None:
 
 
 def require_processes() -> None:
-    """To be called before a graph is run in several processes. Raises EnvironmentProblem where there is no Linux."""
+    """Call this before a graph is run in several processes. Raises EnvironmentProblem on systems other than Linux."""
     if not hasattr(os, "pidfd_open"):
         raise EnvironmentProblem(
             f"a graph in several processes needs Linux, and this is {platform.system()}: "
@@ -63,7 +65,7 @@ def require_processes() -> None:
 
 
 def require_descriptors() -> None:
-    """To be called before another process is started. Raises OSError (EMFILE) where only the last ones are left."""
+    """Call this before another process is started. Raises OSError (EMFILE) if only the last ones are left."""
     import resource  # noqa: PLC0415 - there is none elsewhere
 
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -73,11 +75,12 @@ def require_descriptors() -> None:
 
 
 _LEAST_DESCRIPTORS = 24
-"""What any command needs before it starts a process."""
+"""The descriptors that any command needs before it starts a process."""
 
 
 def require_address_space() -> None:
-    """To be called before the large libraries are loaded: with too little they crash, or say what is misleading.
+    """Call this before the large libraries are loaded: with too few descriptors they crash, or mislead with their
+    errors.
 
     The same holds for descriptors.
 

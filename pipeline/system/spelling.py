@@ -1,4 +1,4 @@
-"""What a mistyped word was probably meant to be."""
+"""Guesses the word that a mistyped one was meant to be."""
 
 from __future__ import annotations
 
