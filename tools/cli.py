@@ -51,7 +51,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
         ".commands.camera_commands", "reload", "Take a changed graph file over into its running graph."
     ),
     "model": LazyCommand(".models.command", "model", "Look into models: what they are, and what runs them."),
-    "farm": LazyCommand(".simulator.command", "farm", "Serve clips as RTSP cameras, to try things without one."),
+    "farm": LazyCommand(".simulator.command", "simulator", "Serve clips as RTSP cameras, to try things without one."),
     "doctor": LazyCommand(".commands.doctor.command", "doctor", "Is this machine fit, and what mends it?"),
     "assets": LazyCommand(".commands.asset_commands", "assets", "Pull the default model and clip."),
     "help": LazyCommand(".commands.help_command", "help_command", "Show a page of the documentation."),

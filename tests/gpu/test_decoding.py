@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tools.simulator.farm import Farm
+from tools.simulator.rtsp_simulator import RtspSimulator
 from tools.simulator.settings import CameraSettings, ClipSettings
 
 TWO_CAMERAS = """
@@ -46,8 +46,8 @@ def test_cameras_of_a_process_share_the_primary_context_of_their_device(cuda: An
 def test_a_missing_decoder_ends_the_run_and_names_the_capability(cuda: Any) -> None:
     """As in a container that was given `compute` and `utility` alone, which is the default."""
     cuda.parts = ("driver",)
-    with Farm([CameraSettings(name="a", clip=ClipSettings(width=64, height=64, fps=10.0))]) as farm:
-        (cuda.folder / "g.yaml").write_text(GRAPH.replace("ADDRESS", farm.cameras[0].url))
+    with RtspSimulator([CameraSettings(name="a", clip=ClipSettings(width=64, height=64, fps=10.0))]) as simulator:
+        (cuda.folder / "g.yaml").write_text(GRAPH.replace("ADDRESS", simulator.cameras[0].url))
         done = cuda.run("-m", "tools.cli", "run", "g.yaml", "--quiet")
     assert done.status == 3, done.err
     assert "libnvcuvid.so.1, which decodes, is missing" in done.err

@@ -20,7 +20,7 @@ import pytest
 from tools.measuring.processes import left_over
 from tools.proofs.trials.run import LiveRun
 from tools.proofs.trials.subject import farm_cameras, write_subject
-from tools.simulator import Farm
+from tools.simulator import RtspSimulator
 
 WITHIN_S = 120.0
 STEPS = ("+1h", "-1h", "+0", "-1h", "+1h", "+0")
@@ -87,8 +87,8 @@ def grown(before: dict[str, int], by: int) -> Callable[[dict[str, Any]], bool]:
 def test_live_cameras_do_not_notice_that_the_clock_is_set(tmp_path: Path, time_of_day: TimeOfDay) -> None:
     """One camera tells the time itself, the other one leaves it to this machine."""
     told, silent = farm_cameras(2)
-    with Farm([told, silent.model_copy(update={"report_s": 0.0})]) as farm:
-        subject = write_subject(tmp_path, f"clock{os.getpid()}", farm.cameras, every_frame=True)
+    with RtspSimulator([told, silent.model_copy(update={"report_s": 0.0})]) as simulator:
+        subject = write_subject(tmp_path, f"clock{os.getpid()}", simulator.cameras, every_frame=True)
         with LiveRun(subject, environment=time_of_day.environment) as run:
             run.until_live(WITHIN_S)
             for step in STEPS:
@@ -145,8 +145,8 @@ def write_clip(path: Path, count: int) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_events_of_files_are_the_same_bytes_while_the_clock_is_set(tmp_path: Path, time_of_day: TimeOfDay) -> None:
-    with Farm(farm_cameras(1)) as farm:
-        subject = write_subject(tmp_path, f"files{os.getpid()}", farm.cameras)  # for its model
+    with RtspSimulator(farm_cameras(1)) as simulator:
+        subject = write_subject(tmp_path, f"files{os.getpid()}", simulator.cameras)  # for its model
     subject.graph.write_text(FILES.format(name=subject.name))
     write_clip(tmp_path / "clip.mp4", 400)
     with LiveRun(subject) as run:

@@ -1,4 +1,4 @@
-"""Every fault of the farm, and two of a server that is not ours, on cameras of one running graph."""
+"""Every fault of the simulator, and two of a server that is not ours, on cameras of one running graph."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from pipeline.testing import hit
 from tools.measuring.processes import left_over
 from tools.proofs.trials.run import LiveRun
 from tools.proofs.trials.subject import Subject, farm_cameras, write_subject
-from tools.simulator import Farm
+from tools.simulator import RtspSimulator
 
 WITHIN_S = 60.0
 SMALL_SHM = "mount -t tmpfs -o size=8m tmpfs /dev/shm"
@@ -26,14 +26,14 @@ FILLED = [*OWN_NAMES, f'{SMALL_SHM} && head -c 8300000 /dev/zero > /dev/shm/ball
 
 
 @pytest.fixture(scope="module")
-def farm() -> Iterator[Farm]:
-    with Farm(farm_cameras(3)) as farm:
-        yield farm
+def simulator() -> Iterator[RtspSimulator]:
+    with RtspSimulator(farm_cameras(3)) as simulator:
+        yield simulator
 
 
 @pytest.fixture
-def subject(farm: Farm, tmp_path: Path) -> Subject:
-    return write_subject(tmp_path, f"scarce{os.getpid()}", farm.cameras, hang_s=20.0)
+def subject(simulator: RtspSimulator, tmp_path: Path) -> Subject:
+    return write_subject(tmp_path, f"scarce{os.getpid()}", simulator.cameras, hang_s=20.0)
 
 
 def away(status: Mapping[str, Any]) -> list[str]:
@@ -99,14 +99,14 @@ def address_space(pid: int) -> int:
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmSize"))
 
 
-def test_memory_that_runs_out_delays_one_camera_and_ends_nothing(farm: Farm, subject: Subject) -> None:
+def test_memory_that_runs_out_delays_one_camera_and_ends_nothing(simulator: RtspSimulator, subject: Subject) -> None:
     """Its pictures grow while its process gets no more address space."""
     with LiveRun(subject) as run:
         run.until_live(WITHIN_S)
         pid = run.units()["capture.c0"]["pid"]
         before = resource.prlimit(pid, resource.RLIMIT_AS)
         resource.prlimit(pid, resource.RLIMIT_AS, (address_space(pid), before[1]))
-        farm.camera("c0").resize(1280, 720)
+        simulator.camera("c0").resize(1280, 720)
         run.until(lambda now: away(now) == ["c0"], WITHIN_S, "it is lost")
         assert "raise the limit (ulimit -v, or that of the container)" in run.status()["cameras"]["c0"]["why"]
         others_go_on(run, "c0")

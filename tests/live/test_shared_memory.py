@@ -19,7 +19,7 @@ import pytest
 from tools.measuring.processes import left_over
 from tools.proofs.trials.run import LiveRun
 from tools.proofs.trials.subject import Subject, farm_cameras, write_graph
-from tools.simulator import Farm
+from tools.simulator import RtspSimulator
 
 WITHIN_S = 60.0
 MB = 1 << 20
@@ -149,8 +149,8 @@ def test_pictures_that_grow_without_an_end_are_lost_and_cost_no_other_camera_any
     tmp_path: Path, pictures: Callable[[Sizes], Pictures]
 ) -> None:
     growing = pictures(lambda number: (256 + 64 * number, 256 + 64 * number))
-    with Farm(farm_cameras(1)) as farm:
-        subject = subject_of(tmp_path, camera_line(growing), f'honest: {{url: "{farm.camera("c0").url}"}}')
+    with RtspSimulator(farm_cameras(1)) as simulator:
+        subject = subject_of(tmp_path, camera_line(growing), f'honest: {{url: "{simulator.camera("c0").url}"}}')
         with LiveRun(subject, wrapper=OWN_SHM) as run:
             run.until(lambda now: now["cameras"]["honest"]["state"] == "live", WITHIN_S, "the other one is live")
             shm = Watched(run)

@@ -1,6 +1,6 @@
 """Many cameras on few cores: `python -m tools.benchmarks.cameras [--cameras N] [--fps FPS] [--way NAME] ...`.
 
-The same cameras of the farm through one graph, placed and set in several ways, with a model and with one that does
+The same cameras of the simulator through one graph, placed and set in several ways, with a model and with one that does
 nothing (`tests/plugin` has what notes the times, and must be installed): what is inferred, what is dropped, what it
 costs. `--report` writes the tables into docs/many_cameras.md, between its marks.
 """
@@ -23,7 +23,7 @@ from tools.assets import asset_path
 from tools.measuring.camera_run import LOG, CameraSet, Window, watched
 from tools.measuring.report_page import counted, estimate, machine_line, p50_p99, publish, report_option, written_by
 from tools.simulator.clip import encode_clip
-from tools.simulator.farm import Farm
+from tools.simulator.rtsp_simulator import RtspSimulator
 
 TOOL = "benchmarks.cameras"
 _WARM_UP_S = 3.0
@@ -83,14 +83,16 @@ class Subject:
     size: tuple[int, int]
     seconds: float
 
-    def text(self, way: Placing, farm: Farm) -> str:
+    def text(self, way: Placing, simulator: RtspSimulator) -> str:
         """The graph."""
         model = (_NOTHING if way.null else _MODEL).format(
             threads=len(os.sched_getaffinity(0)), file=self.model, log=LOG
         )
         return _GRAPH.format(
             pid=os.getpid(), processes=way.processes, size=list(self.size), model=model.strip("\n"),
-            cameras=self.films.as_yaml(farm, f", max_fps: {self.films.keyframes_fps:g}" if way.keyframes_only else ""),
+            cameras=self.films.as_yaml(
+                simulator, f", max_fps: {self.films.keyframes_fps:g}" if way.keyframes_only else ""
+            ),
             sharing=f", cameras_per_process: {way.sharing}" if way.sharing else "",
         )  # fmt: skip
 
@@ -117,10 +119,10 @@ class Row:
     processes: int
 
 
-def measure(subject: Subject, name: str, farm: Farm) -> Row:
+def measure(subject: Subject, name: str, simulator: RtspSimulator) -> Row:
     """One run."""
-    text = subject.text(WAYS[name], farm)
-    return row_of(name, watched(text, farm, warm_up_s=_WARM_UP_S, seconds=subject.seconds))
+    text = subject.text(WAYS[name], simulator)
+    return row_of(name, watched(text, simulator, warm_up_s=_WARM_UP_S, seconds=subject.seconds))
 
 
 def row_of(name: str, window: Window) -> Row:
@@ -242,10 +244,10 @@ def main(target: Path | None, **options: Any) -> None:
     subject = Subject(films, str(asset_path("movenet-multipose.onnx")), options["size"], options["seconds"])
     estimate(len(options["ways"]) * (subject.seconds + _AROUND_S), f"{len(options['ways'])} ways, one after the other")
     bare_ms, rows = [], []
-    with films.farm() as farm:
+    with films.simulator() as simulator:
         for name in options["ways"]:
             bare_ms.append(bare_decode_ms(films))
-            rows.append(measure(subject, name, farm))
+            rows.append(measure(subject, name, simulator))
             click.echo(f"{name}: {rows[-1].inferred_fps:.1f} frames/s inferred")
     shown = {name: value for name, value in options.items() if name != "ways" or set(value) != set(WAYS)}
     publish(f"{written_by(TOOL, shown)}\n{report(subject, rows, bare_ms)}", target, TOOL)

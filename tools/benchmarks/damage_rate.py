@@ -2,7 +2,7 @@
 
     python -m tools.benchmarks.damage_rate [--seconds 60] [--clip FILE] [--only "tcp | corrupt 5 %"] [--silent]
 
-Each case is a camera of the farm whose packets are lost, reordered or changed on the way. What arrives is decoded
+Each case is a camera of the simulator whose packets are lost, reordered or changed on the way. What arrives is decoded
 twice: as FFmpeg gives it, and by `stages.reading.live.decoder`. A picture is damaged when it is not, bit for bit, one
 of those that the same camera gives without a fault.
 """
@@ -37,10 +37,10 @@ from stages.reading.live.decoder import Decoder, Ticket
 from stages.reading.live.ffmpeg_log import listening
 from stages.reading.live.options import options_of
 from tools.benchmarks.silent_device import OnSilentDevice
-from tools.simulator import CameraSettings, ClipSettings, Farm, Fault
-from tools.simulator.farm import CameraHandle
+from tools.simulator import CameraSettings, ClipSettings, Fault, RtspSimulator
 from tools.simulator.faults import FaultName
 from tools.simulator.nal import Codec
+from tools.simulator.rtsp_simulator import CameraHandle
 
 STREAMS: tuple[tuple[Codec, int], ...] = (("h264", 0), ("h264", 2), ("h265", 2))
 FAULTS: tuple[tuple[str, FaultName, tuple[float, ...]], ...] = (
@@ -185,11 +185,11 @@ def measure(
         CameraSettings(name=f"c{index}", clip=clip.model_copy(update={"codec": case.codec, "b_frames": case.b_frames}))
         for index, case in enumerate(cases)
     ]
-    with Farm(cameras) as farm, ThreadPoolExecutor(len(cases)) as threads:
+    with RtspSimulator(cameras) as simulator, ThreadPoolExecutor(len(cases)) as threads:
         goods = list(
-            threads.map(partial(good_pictures, count=round(FPS * ((clip.seconds or CLIP_S) + 1))), farm.cameras)
+            threads.map(partial(good_pictures, count=round(FPS * ((clip.seconds or CLIP_S) + 1))), simulator.cameras)
         )
-        return list(threads.map(partial(watch, seconds=seconds, decodes=decodes), farm.cameras, cases, goods))
+        return list(threads.map(partial(watch, seconds=seconds, decodes=decodes), simulator.cameras, cases, goods))
 
 
 def row(case: Case, seen: Confusion) -> str:

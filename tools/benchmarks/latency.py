@@ -1,8 +1,8 @@
 """From the light to the event on live streams, by load: `python -m tools.benchmarks.latency [--load PERCENT] ...`.
 
-Cameras of the farm say when each picture was caught and sent; a stage makes an event of each frame; a receiver on a
-socket notes when it comes (`tests/plugin` has the stage, and must be installed). Load is what is filmed over what this
-very graph infers, which is measured first. `--report` writes the tables into docs/latency.md, between its marks.
+Cameras of the simulator say when each picture was caught and sent; a stage makes an event of each frame; a receiver on
+a socket notes when it comes (`tests/plugin` has the stage, and must be installed). Load is what is filmed over what
+this very graph infers, which is measured first. `--report` writes the tables into docs/latency.md, between its marks.
 """
 
 from __future__ import annotations
@@ -114,13 +114,13 @@ def received_event(body: dict[str, Any], received_ns: int) -> ReceivedEvent:
 def measure(subject: Subject, capacity: float, load: float) -> Row:
     """One run."""
     films = subject.films(capacity * load)
-    with films.farm() as farm, _Receiver() as receiver:
+    with films.simulator() as simulator, _Receiver() as receiver:
         text = _GRAPH.format(
-            pid=os.getpid(), processes=subject.processes, cameras=films.as_yaml(farm), size=list(subject.size),
+            pid=os.getpid(), processes=subject.processes, cameras=films.as_yaml(simulator), size=list(subject.size),
             threads=len(os.sched_getaffinity(0)), model=subject.model, log=LOG, address=receiver.address,
         )  # fmt: skip
-        window = watched(text, farm, warm_up_s=_WARM_UP_S, seconds=subject.seconds)
-        sent = {camera.name: camera.sent() for camera in farm.cameras}
+        window = watched(text, simulator, warm_up_s=_WARM_UP_S, seconds=subject.seconds)
+        sent = {camera.name: camera.sent() for camera in simulator.cameras}
     begun = {one.key for one in window.inferred}
     told = [event for event in receiver.told if event.key in begun]
     return row_of(load, films, window, told, paths(told, window.inferred, sent))

@@ -1,14 +1,14 @@
 """The way of a picture from the camera to the event, in parts: arithmetic on stamps.
 
     caught --sent--captured--begun--done--made--received
-      the farm's  | FFmpeg's parser gives the packet out
+      the simulator's  | FFmpeg's parser gives the packet out
                          | decoding, prepare, waiting for the model
                                  | the model
                                       | from its outputs to an event
                                             | committed, and handed to the sink
 
-All are CLOCK_MONOTONIC of one machine, in nanoseconds. Only the farm knows `caught` and `sent`; a frame is found there
-by the time of day that the camera's sender reports gave it.
+All are CLOCK_MONOTONIC of one machine, in nanoseconds. Only the simulator knows `caught` and `sent`; a frame is found
+there by the time of day that the camera's sender reports gave it.
 """
 
 from __future__ import annotations

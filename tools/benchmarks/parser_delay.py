@@ -1,6 +1,6 @@
 """How long FFmpeg keeps a picture of a live camera: `python -m tools.benchmarks.parser_delay [--fps FPS] ...`.
 
-A camera of the farm says when it has sent a picture; here is looked when PyAV hands its packet out, with several
+A camera of the simulator says when it has sent a picture; here is looked when PyAV hands its packet out, with several
 settings. `--report` writes the table into docs/latency.md, between its marks.
 """
 
@@ -24,7 +24,7 @@ from tools.benchmarks.latency_figures import nearest
 from tools.measuring.camera_run import CameraSet
 from tools.measuring.processor_time import cpu_time, others_line
 from tools.measuring.report_page import estimate, machine_line, p50_p99, publish, report_option, written_by
-from tools.simulator.farm import CameraHandle
+from tools.simulator.rtsp_simulator import CameraHandle
 
 TOOL = "benchmarks.parser_delay"
 _OPEN_S = 5.0
@@ -114,9 +114,9 @@ def main(rates: Sequence[float], seconds: float, target: Path | None) -> None:
     rows: list[Row] = []
     times = [cpu_time()]
     for fps in rates:
-        with CameraSet(1, fps, (640, 360), None).farm() as farm:
+        with CameraSet(1, fps, (640, 360), None).simulator() as simulator:
             for way in WAYS:
-                rows.append((fps, way, held_ms(farm.cameras[0], way, seconds)))
+                rows.append((fps, way, held_ms(simulator.cameras[0], way, seconds)))
                 times.append(cpu_time())
                 click.echo(_line(*rows[-1]))
     text = report(rows, others_line(times))

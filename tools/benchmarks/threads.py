@@ -3,7 +3,7 @@
     python -m tools.benchmarks.threads [--report docs/benchmarks.md]
 
 The same graph with `threads: 1` and without a word about threads, one after the other, on files and on live cameras of
-the farm: ratios of runs that followed each other hold on a busy machine, too.
+the simulator: ratios of runs that followed each other hold on a busy machine, too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pipeline.testing import run_graph
 from tools.assets import asset_path
 from tools.measuring.processor_time import cpu_time, others_line
 from tools.measuring.report_page import estimate, machine_line, percentile, publish, report_option, written_by
-from tools.simulator import CameraSettings, ClipSettings, Farm
+from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 TOOL = "benchmarks.threads"
 _GRAPH = """
@@ -145,8 +145,8 @@ def main(seconds: float, rounds: int, target: Path | None) -> None:
     pairs = [measured(f"{_CAMERAS} files, `{way}`", files(way, seconds), rounds) for way in WAYS]
     times.append(cpu_time())
     clip = ClipSettings(path=str(asset_path("vtest.avi")), codec="h264", fps=_FPS, seconds=20)
-    with Farm([CameraSettings(name=f"c{n}", clip=clip, seed=n) for n in range(_CAMERAS)]) as farm:
-        urls = [camera.url for camera in farm.cameras]
+    with RtspSimulator([CameraSettings(name=f"c{n}", clip=clip, seed=n) for n in range(_CAMERAS)]) as simulator:
+        urls = [camera.url for camera in simulator.cameras]
         pairs.append(measured(f"{_CAMERAS} live cameras of {_FPS:g} fps", live(urls, seconds), rounds))
     times.append(cpu_time())
     options = {"seconds": seconds, "rounds": rounds}

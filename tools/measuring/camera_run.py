@@ -1,4 +1,4 @@
-"""A graph on cameras of the farm, looked at for some seconds when it has warmed up: what the benchmarks share."""
+"""A graph on cameras of the simulator, looked at for some seconds when it has warmed up: what the benchmarks share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pipeline.supervision.supervisor import Supervisor
 from pipeline.testing import run_graph
 from tools.measuring.processes import own_mb
 from tools.measuring.processor_time import CpuTime, cpu_time, other_cores, process_cpu_s
-from tools.simulator.farm import Farm
+from tools.simulator.rtsp_simulator import RtspSimulator
 from tools.simulator.settings import CameraSettings, ClipSettings
 
 LOG = "inferred"
@@ -57,7 +57,7 @@ def read_inferences(text: str) -> list[Inference]:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The run at one moment. Of the supervisor (with the tool in it) and of the farm no status tells."""
+    """The run at one moment. Of the supervisor (with the tool in it) and of the simulator no status tells."""
 
     at_ns: int
     status: Mapping[str, Any]
@@ -118,7 +118,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class CameraSet:
-    """So many cameras of the farm that all send the same clip: H.264 with a keyframe each second, or ``gop`` frames."""
+    """So many simulated cameras that all send the same clip: H.264 with a keyframe each second, or ``gop`` frames."""
 
     cameras: int
     fps: float
@@ -150,23 +150,24 @@ class CameraSet:
             seconds=self.seconds,
         )  # fmt: skip
 
-    def farm(self) -> Farm:
+    def simulator(self) -> RtspSimulator:
         """Not started yet."""
         clip = self.clip_settings
-        return Farm([CameraSettings(name=name, clip=clip, seed=n) for n, name in enumerate(self.names)])
+        return RtspSimulator([CameraSettings(name=name, clip=clip, seed=n) for n, name in enumerate(self.names)])
 
-    def as_yaml(self, farm: Farm, more: str = "") -> str:
+    def as_yaml(self, simulator: RtspSimulator, more: str = "") -> str:
         """What stands under `cameras:`, with more settings for each."""
         return "\n".join(
-            f'  {camera.name}: {{url: "{camera.url}", transport: {self.transport}{more}}}' for camera in farm.cameras
+            f'  {camera.name}: {{url: "{camera.url}", transport: {self.transport}{more}}}'
+            for camera in simulator.cameras
         )
 
 
-def watched(text: str, farm: Farm, *, warm_up_s: float, seconds: float) -> Window:
+def watched(text: str, simulator: RtspSimulator, *, warm_up_s: float, seconds: float) -> Window:
     """Run a graph until all its cameras have been there for ``warm_up_s`` and looked at for ``seconds``."""
     with tempfile.TemporaryDirectory() as folder:
         plan = plan_of(parse_graph(text, "cameras.yaml", base_folder=Path(folder)))
-        watch = _Watch(farm, warm_up_s, seconds)
+        watch = _Watch(simulator, warm_up_s, seconds)
         outcome, _ = run_graph(plan, watch, limit_s=seconds + warm_up_s + 120)
         if outcome.status or not watch.looks[1:]:
             raise click.ClickException("; ".join(outcome.problems) or "the run ended too early")
@@ -176,9 +177,9 @@ def watched(text: str, farm: Farm, *, warm_up_s: float, seconds: float) -> Windo
 class _Watch:
     """Called by the supervisor again and again: looks twice, and stops the run."""
 
-    def __init__(self, farm: Farm, warm_up_s: float, seconds: float) -> None:
+    def __init__(self, simulator: RtspSimulator, warm_up_s: float, seconds: float) -> None:
         self.looks: list[Snapshot] = []
-        self._farm = farm
+        self._simulator = simulator
         self._waits_s = [warm_up_s, seconds]
         self._due_s: float | None = None
 
@@ -196,5 +197,5 @@ class _Watch:
                 supervisor.stop()
 
     def _look(self, status: Mapping[str, Any]) -> Snapshot:
-        cpu_s = time.process_time(), process_cpu_s(self._farm.pid)
+        cpu_s = time.process_time(), process_cpu_s(self._simulator.pid)
         return Snapshot(time.monotonic_ns(), status, *cpu_s, cpu_time(), own_mb(os.getpid()))

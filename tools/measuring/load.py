@@ -19,7 +19,7 @@ MOST_BUSY = 0.7
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Cores that were taken over some time: by the run with its farm and whoever looks at it, and by the rest."""
+    """Cores that were taken over some time: by the run with its simulator and whoever looks at it, and by the rest."""
 
     own: float
     other: float

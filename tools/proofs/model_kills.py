@@ -28,7 +28,7 @@ from tools.measuring.report_page import estimate, machine_line, publish, report_
 from tools.proofs.trials.delivery import Ledger
 from tools.proofs.trials.run import LiveRun
 from tools.proofs.trials.subject import Subject
-from tools.simulator import CameraHandle, CameraSettings, ClipSettings, Farm
+from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 
 TOOL = "proofs.model_kills"
 _AFTER_FRAMES = 9
@@ -141,10 +141,10 @@ def kill_live(model: str, groups: Sequence[tuple[str, ...]] = LIVE_GROUPS, camer
     """One run under load; each group dies at once, when the run is healthy again after the one before."""
     clip = ClipSettings(path=str(asset_path("vtest.avi")), codec="h264", fps=10, seconds=20)
     with (
-        Farm([CameraSettings(name=f"c{n}", clip=clip, seed=n) for n in range(cameras)]) as farm,
+        RtspSimulator([CameraSettings(name=f"c{n}", clip=clip, seed=n) for n in range(cameras)]) as simulator,
         tempfile.TemporaryDirectory(prefix="cgmodel") as folder,
     ):
-        subject = _write_live(Path(folder), model, farm.cameras)
+        subject = _write_live(Path(folder), model, simulator.cameras)
         with LiveRun(subject) as run:
             run.until(_is_healthy, _WAIT_S, "healthy at the start")
             ledger = Ledger(run.outbox)

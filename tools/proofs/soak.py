@@ -1,7 +1,8 @@
 """Soaks a live graph in faults: `python -m tools.proofs.soak --report docs/soak.md`.
 
-Eight cameras of the farm, each kind of stage in a process of its own; every few seconds a camera fails in some way,
-every minute a process is killed. Memory, descriptors, threads and shared memory of the whole family have to stay flat.
+Eight cameras of the simulator, each kind of stage in a process of its own; every few seconds a camera fails in some
+way, every minute a process is killed. Memory, descriptors, threads and shared memory of the whole family have to stay
+flat.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """RTSP cameras that are simulated: looping streams of clips on loopback, with faults at will (`camgraph farm`).
 
-Start with `farm.py`, which starts the server's process and talks to it; `server.py` is that process.
+Start with `rtsp_simulator.py`, which starts the server's process and talks to it; `server.py` is that process.
 """
 
 from tools.simulator.accounts import CameraCounts, FrameSent
-from tools.simulator.farm import CameraHandle, Farm
 from tools.simulator.faults import Fault, ScheduledFault, parse_fault
+from tools.simulator.rtsp_simulator import CameraHandle, RtspSimulator
 from tools.simulator.settings import CameraSettings, ClipSettings
 
 __all__ = [
@@ -13,9 +13,9 @@ __all__ = [
     "CameraHandle",
     "CameraSettings",
     "ClipSettings",
-    "Farm",
     "Fault",
     "FrameSent",
+    "RtspSimulator",
     "ScheduledFault",
     "parse_fault",
 ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class CameraCounts:
-    """Since the start of the farm, all clients together; ``clients`` and ``open_connections`` are those of now."""
+    """Since the start of the simulator, all clients together; ``clients`` and ``open_connections`` are those of now."""
 
     connections: int = 0
     open_connections: int = 0

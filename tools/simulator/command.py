@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from pipeline.errors import EnvironmentProblem, UserError
 from tools.simulator.clip import clip_path
-from tools.simulator.farm import Farm
 from tools.simulator.faults import KINDS, parse_fault
+from tools.simulator.rtsp_simulator import RtspSimulator
 from tools.simulator.settings import CameraSettings, ClipSettings
 
 _FAULTS = "\n".join(
@@ -22,7 +22,7 @@ _FAULTS = "\n".join(
 )
 
 
-@click.command(epilog=_FAULTS)
+@click.command("farm", epilog=_FAULTS)
 @click.argument("clips", nargs=-1, metavar="[CLIP]...")
 @click.option("--cameras", type=click.IntRange(1, 256), help="How many; by default one for each clip.")
 @click.option(
@@ -48,13 +48,13 @@ _FAULTS = "\n".join(
     metavar="[CAMERA=]NAME[:ARG]@SECONDS[+DURATION]",
     help="Something that goes wrong so long after the start; see below. Can be given many times.",
 )
-def farm(**options: Any) -> None:
+def simulator(**options: Any) -> None:
     """Serve CLIPs as RTSP cameras on this machine, again and again, until Ctrl-C; without one, a test picture.
 
     The addresses are printed, one a line, when all can be opened. Only programs of this machine reach them.
     """
     schedule = [parse_fault(text) for text in options["faults"]]
-    with Farm(_cameras(options), schedule=schedule, say_faults=True) as running:
+    with RtspSimulator(_cameras(options), schedule=schedule, say_faults=True) as running:
         for camera in running.cameras:
             click.echo(camera.url)
         click.echo("serving until Ctrl-C", err=True)

@@ -1,11 +1,11 @@
-"""What a farm and its server process say to each other: lines of JSON over a pair of sockets.
+"""What a simulator and its server process say to each other: lines of JSON over a pair of sockets.
 
 farm                                server
   |------ Plan ----------------------->|   reads and encodes the clips, opens the ports
   |<----- Reply (ports) ---------------|
   |------ Order ---------------------->|   one at a time
   |<----- Reply ----------------------|   when it is done
-  |------ end of file --------------->|   the server ends; so it does when the farm's process dies
+  |------ end of file --------------->|   the server ends; so it does when the simulator's process dies
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pictures to H.264 or H.265, once, at the start of a farm."""
+"""Pictures to H.264 or H.265, once, at the start of a simulator."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def _request_of(head: str) -> Request:
 
 
 def transport_of(header: str) -> Transport | None:
-    """The first of the offered transports that the farm has; None where it has none of them.
+    """The first of the offered transports that the simulator has; None where it has none of them.
 
     Raises ValueError for channels and ports that there cannot be.
     """

@@ -1,4 +1,4 @@
-"""The process that serves all cameras of a farm: `python -m tools.simulator.server`, with a socket as standard input.
+"""The process that serves all cameras of a simulator; its standard input is the socket to its caller.
 
 A process of its own, so that neither the caller's threads nor the cameras wait for each other.
 """
@@ -121,7 +121,7 @@ async def serve(control: socket.socket) -> None:
         while opened and (line := await reader.readline()):
             await _answered(writer, server.obey(Order.model_validate_json(line)))
     except (ConnectionError, ValidationError):
-        pass  # The farm's process died, in the middle of a line perhaps.
+        pass  # The simulator's process died, in the middle of a line perhaps.
     finally:
         server.close()
         writer.close()
@@ -139,7 +139,7 @@ async def _answered(writer: asyncio.StreamWriter, work: Awaitable[Reply]) -> boo
 
 
 def main() -> None:
-    """Serve the farm at the other end of the standard input; Ctrl-C is for the farm to see."""
+    """Serve the simulator at the other end of the standard input; Ctrl-C is for the simulator to see."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Each camera takes a descriptor, each client up to three.
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

@@ -1,4 +1,4 @@
-"""What a camera of the farm is, as values that can be checked, sent and compared."""
+"""What a camera of the simulator is, as values that can be checked, sent and compared."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from stages.reading import pixels
 from stages.reading.live import no_picture_timeout, options
-from tools.simulator import CameraHandle, CameraSettings, ClipSettings, Farm
+from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 
 Watch = Callable[..., Any]
 
@@ -19,15 +19,15 @@ NO_DECODER = "v=0\r\ns=x\r\nt=0 0\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 X-NONE/
 
 
 @pytest.fixture(scope="module")
-def farm() -> Iterator[Farm]:
-    with Farm([CameraSettings(name="a", clip=ClipSettings(width=320, fps=20, seconds=1, gop=10))]) as made:
+def simulator() -> Iterator[RtspSimulator]:
+    with RtspSimulator([CameraSettings(name="a", clip=ClipSettings(width=320, fps=20, seconds=1, gop=10))]) as made:
         yield made
 
 
 @pytest.fixture
-def camera(farm: Farm) -> Iterator[CameraHandle]:
-    yield farm.camera("a")
-    farm.camera("a").heal()
+def camera(simulator: RtspSimulator) -> Iterator[CameraHandle]:
+    yield simulator.camera("a")
+    simulator.camera("a").heal()
 
 
 def test_one_that_never_sends_a_keyframe_is_lost_and_connected_to_again(

@@ -1,4 +1,4 @@
-"""One camera of the farm, one fault after the other: what is said of it, how it comes back, how it stops."""
+"""One camera of the simulator, one fault after the other: what is said of it, how it comes back, how it stops."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stages.reading.live import retries, timeouts
-from tools.simulator import CameraHandle, CameraSettings, ClipSettings, Farm
+from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 
 Watch = Callable[..., Any]
 
@@ -24,22 +24,22 @@ def small(name: str, codec: Any = "h264", b_frames: int = 0, **settings: Any) ->
 
 
 @pytest.fixture(scope="module")
-def farm() -> Iterator[Farm]:
+def simulator() -> Iterator[RtspSimulator]:
     cameras = [
         small("faulty", auth="digest", user="me", password=PASSWORD),
         small("basic", b_frames=2, auth="basic", user="me", password=PASSWORD),
         small("h265", "h265"),
         small("h265-b", "h265", b_frames=2),
     ]
-    with Farm(cameras) as made:
+    with RtspSimulator(cameras) as made:
         yield made
 
 
 @pytest.fixture
-def camera(farm: Farm) -> Iterator[CameraHandle]:
+def camera(simulator: RtspSimulator) -> Iterator[CameraHandle]:
     """One that is well again afterwards."""
-    yield farm.camera("faulty")
-    farm.camera("faulty").heal()
+    yield simulator.camera("faulty")
+    simulator.camera("faulty").heal()
 
 
 @pytest.fixture
@@ -56,19 +56,21 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("name", "transport"), [("faulty", "tcp"), ("basic", "udp"), ("h265", "udp"), ("h265-b", "tcp")]
 )
-def test_every_kind_of_camera_is_seen(farm: Farm, watch: Watch, name: str, transport: str) -> None:
-    watching = watch(farm.camera(name).url, transport=transport)
+def test_every_kind_of_camera_is_seen(simulator: RtspSimulator, watch: Watch, name: str, transport: str) -> None:
+    watching = watch(simulator.camera(name).url, transport=transport)
     watching.until_frames(5)
     assert watching.stop() < 2
     assert watching.states == ["connecting", "live"]
-    codec = farm.camera(name).settings.clip.codec
+    codec = simulator.camera(name).settings.clip.codec
     expected = {"codec": codec, "size": "320x180", "fps_declared": 20.0, "transport": transport, "connections": 1}
     assert {key: watching.facts[key] for key in expected} == expected
     assert [stamp.seq for stamp in watching.stamps] == list(range(len(watching.stamps)))
     assert PASSWORD not in watching.said
 
 
-def test_what_is_declared_is_told_and_not_believed(farm: Farm, watch: Watch, camera: CameraHandle) -> None:
+def test_what_is_declared_is_told_and_not_believed(
+    simulator: RtspSimulator, watch: Watch, camera: CameraHandle
+) -> None:
     camera.declare(8)
     watching = watch(camera.url)
     watching.until_frames(40)
@@ -253,8 +255,10 @@ def test_a_stop_is_heard_in_every_wait(camera: CameraHandle, watch: Watch, fault
     assert watching.states == said
 
 
-def test_a_neighbour_in_the_same_process_is_not_disturbed(farm: Farm, camera: CameraHandle, watch: Watch) -> None:
-    neighbour = watch(farm.camera("h265").url)
+def test_a_neighbour_in_the_same_process_is_not_disturbed(
+    simulator: RtspSimulator, camera: CameraHandle, watch: Watch
+) -> None:
+    neighbour = watch(simulator.camera("h265").url)
     neighbour.until_frames()
     camera.silence()
     connections = camera.counts().connections

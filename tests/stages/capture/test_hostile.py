@@ -20,7 +20,7 @@ from stages.reading.live.gate.rtsp_gate import RtspGate
 from stages.reading.live.gate.web_gate import WebGate
 from stages.reading.memory import own_bytes
 from tests.stages.capture.test_web import jpeg, segment
-from tools.simulator import CameraSettings, ClipSettings, Farm
+from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 Watch = Callable[..., Any]
 Serve = Callable[[BaseHTTPRequestHandler], None]
@@ -298,8 +298,8 @@ def test_rtsp_redirects_take_no_password_along(
 
 
 def test_an_rtsp_redirect_that_is_followed_brings_pictures(scripted_camera: Callable[..., Any], watch: Watch) -> None:
-    with Farm([CameraSettings(name="a", clip=CLIP)]) as farm:
-        location = farm.camera("a").url
+    with RtspSimulator([CameraSettings(name="a", clip=CLIP)]) as simulator:
+        location = simulator.camera("a").url
         server = scripted_camera(answers={"DESCRIBE": f"RTSP/1.0 302 Moved\r\nLocation: {location}\r\n\r\n".encode})
         watching = watch(server.url, redirects="follow")
         watching.until_frames()
@@ -405,7 +405,7 @@ def test_a_description_of_a_gigabyte_is_not_read(scripted_camera: Callable[..., 
 
 def test_a_password_may_hold_a_bracket(watch: Watch) -> None:
     settings = CameraSettings(name="a", clip=CLIP, auth="digest", user="me", password="p[ss")
-    with Farm([settings]) as farm:
-        watching = watch(farm.camera("a").url.replace("%5B", "["))
+    with RtspSimulator([settings]) as simulator:
+        watching = watch(simulator.camera("a").url.replace("%5B", "["))
         watching.until_frames()
         watching.stop()

@@ -12,7 +12,7 @@ import pytest
 from pipeline.testing import feed, opened
 from stages.messages import Tracks
 from stages.rules import Rules
-from tools.simulator import CameraSettings, ClipSettings, Farm
+from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 RULES = {
     "rules": [
@@ -26,8 +26,8 @@ FRAMES = 9
 @pytest.fixture
 def url() -> Iterator[str]:
     clip = ClipSettings(codec="h264", width=320, fps=5, seconds=2, gop=5)
-    with Farm([CameraSettings(name="five", clip=clip)]) as farm:
-        yield farm.camera("five").url
+    with RtspSimulator([CameraSettings(name="five", clip=clip)]) as simulator:
+        yield simulator.camera("five").url
 
 
 def somebody(stamp: Any) -> Tracks:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.stages.capture.test_web import WebCamera
-from tools.simulator import CameraSettings, ClipSettings, Farm
+from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 Watch = Callable[..., Any]
 Front = Callable[[int], int]
@@ -64,7 +64,7 @@ def front(context: ssl.SSLContext) -> Iterator[Front]:
             def copy(source: socket.socket, target: socket.socket) -> None:
                 with suppress(OSError):
                     while data := source.recv(1 << 16):
-                        # The farm knows no rtsps.
+                        # The simulator knows no rtsps.
                         target.sendall(data.replace(b"rtsps://", b"rtsp://"))
                 for one in (source, target):
                     with suppress(OSError):
@@ -88,8 +88,8 @@ def front(context: ssl.SSLContext) -> Iterator[Front]:
 
 def test_rtsps(front: Front, watch: Watch) -> None:
     clip = ClipSettings(codec="h264", width=320, fps=20, seconds=1, gop=10)
-    with Farm([CameraSettings(name="a", clip=clip)]) as farm:
-        url = farm.camera("a").url
+    with RtspSimulator([CameraSettings(name="a", clip=clip)]) as simulator:
+        url = simulator.camera("a").url
         port = int(url.partition("//")[2].partition("/")[0].rpartition(":")[2])
         watching = watch(url.replace("rtsp://", "rtsps://").replace(f":{port}/", f":{front(port)}/"))
         watching.until_frames(20)

@@ -16,7 +16,7 @@ import pytest
 from stages.reading.camera import Camera
 from stages.reading.live.options import options_of
 from stages.reading.live.sockets import Peer, shut_down
-from tools.simulator import CameraHandle, CameraSettings, ClipSettings, Farm
+from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 
 Watch = Callable[..., Any]
 
@@ -24,18 +24,18 @@ PASSWORD = "geheim"
 
 
 @pytest.fixture(scope="module")
-def farm() -> Iterator[Farm]:
+def simulator() -> Iterator[RtspSimulator]:
     clip = ClipSettings(codec="h264", width=320, fps=20, seconds=1, gop=10)
-    with Farm(
+    with RtspSimulator(
         [CameraSettings(name=name, clip=clip, auth="basic", user="me", password=PASSWORD) for name in "ab"]
     ) as made:
         yield made
 
 
 @pytest.fixture
-def camera(farm: Farm) -> Iterator[CameraHandle]:
-    yield farm.camera("a")
-    farm.camera("a").heal()
+def camera(simulator: RtspSimulator) -> Iterator[CameraHandle]:
+    yield simulator.camera("a")
+    simulator.camera("a").heal()
 
 
 def opened(camera: CameraHandle, read_s: float = 0.5) -> av.container.InputContainer:
@@ -171,8 +171,8 @@ def is_connected(port: int) -> bool:
     return True
 
 
-def test_a_shutdown_ends_a_read_and_leaves_the_neighbour_alone(farm: Farm, camera: CameraHandle) -> None:
-    neighbour = farm.camera("b")
+def test_a_shutdown_ends_a_read_and_leaves_the_neighbour_alone(simulator: RtspSimulator, camera: CameraHandle) -> None:
+    neighbour = simulator.camera("b")
     with opened(camera, 30) as container, opened(neighbour, 30) as other:
         packets, others = container.demux(container.streams.video[0]), other.demux(other.streams.video[0])
         next(packets)

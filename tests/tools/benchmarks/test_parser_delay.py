@@ -1,4 +1,4 @@
-"""How long FFmpeg keeps a picture: measured on a camera of the farm."""
+"""How long FFmpeg keeps a picture: measured on a camera of the simulator."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tools.measuring.camera_run import CameraSet
 
 def test_a_picture_is_held_until_the_next_one_begins_or_the_reading_times_out() -> None:
     """A fact of FFmpeg that docs/latency.md builds on: one that changes is worth knowing of."""
-    with CameraSet(1, 5, (320, 240), None).farm() as farm:
-        held, let_go = (held_ms(farm.cameras[0], way, 2) for way in (WAYS[0], WAYS[3]))
+    with CameraSet(1, 5, (320, 240), None).simulator() as simulator:
+        held, let_go = (held_ms(simulator.cameras[0], way, 2) for way in (WAYS[0], WAYS[3]))
     assert len(held) > 5 < len(let_go)
     assert median(held) >= 190
     assert 90 <= median(let_go) < median(held)

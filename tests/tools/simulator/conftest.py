@@ -1,4 +1,4 @@
-"""A farm for all tests of a file, and two clients: FFmpeg by PyAV, and bare sockets that see every packet."""
+"""A simulator for all tests of a file, and two clients: FFmpeg by PyAV, and bare sockets that see every packet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import av
 import pytest
 
-from tools.simulator import CameraHandle, CameraSettings, ClipSettings, Farm
+from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 from tools.simulator.pattern import number_of
 
 WITHIN_S = 10.0
@@ -199,7 +199,7 @@ def small(name: str, codec: str = "h264", b_frames: int = 0, width: int = 320, *
 
 
 @pytest.fixture(scope="module")
-def farm() -> Iterator[Farm]:
+def simulator() -> Iterator[RtspSimulator]:
     cameras = [
         small("h264", width=640),
         small("h264-b", b_frames=2),
@@ -208,21 +208,21 @@ def farm() -> Iterator[Farm]:
         small("basic", auth="basic", user="me", password="a/b#c:d@e"),
         small("digest", auth="digest", user="me", password="a/b#c:d@e"),
     ]
-    with Farm(cameras) as made:
+    with RtspSimulator(cameras) as made:
         yield made
 
 
 @pytest.fixture
-def camera(farm: Farm) -> Iterator[CameraHandle]:
+def camera(simulator: RtspSimulator) -> Iterator[CameraHandle]:
     """One that is well again afterwards."""
-    yield farm.camera("h264")
-    farm.camera("h264").heal()
+    yield simulator.camera("h264")
+    simulator.camera("h264").heal()
 
 
 @pytest.fixture(scope="module")
-def well(farm: Farm) -> list[Seen]:
+def well(simulator: RtspSimulator) -> list[Seen]:
     """The pictures of one round of the camera of faults, as they ought to be."""
-    viewing = Viewing(farm.camera("h264").url)
+    viewing = Viewing(simulator.camera("h264").url)
     try:
         return viewing.pictures(ROUND)
     finally:

@@ -1,4 +1,4 @@
-"""A server that is not ours: what FFmpeg and capture see of it, and that it shows what the farm shows."""
+"""A server that is not ours: what FFmpeg and capture see of it, and that it shows what the simulator shows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipeline.errors import EnvironmentProblem
 from pipeline.stage import Settings
 from pipeline.testing import HandContext
 from stages.capture import Camera, Capture
-from tools.simulator import Farm
+from tools.simulator import RtspSimulator
 from tools.simulator.gstreamer import GStreamerServer, server, what_is_missing
 
 pytestmark = pytest.mark.timeout(120)
@@ -28,8 +28,8 @@ ACCOUNT = ("me", "a/b#c:d@e")
 
 
 @pytest.fixture(scope="module")
-def serve(farm: Farm) -> Iterator[Callable[..., GStreamerServer]]:
-    """A server with the clip of a camera of the farm: `serve("h265", "digest")`, the same for all tests."""
+def serve(simulator: RtspSimulator) -> Iterator[Callable[..., GStreamerServer]]:
+    """A server with the clip of a camera of the simulator: `serve("h265", "digest")`, the same for all tests."""
     missing = what_is_missing()
     if missing:
         pytest.skip(missing)
@@ -38,7 +38,7 @@ def serve(farm: Farm) -> Iterator[Callable[..., GStreamerServer]]:
 
         def serve(name: str, auth: Any = "none") -> GStreamerServer:
             if (name, auth) not in made:
-                clip = farm.camera(name).settings.clip
+                clip = simulator.camera(name).settings.clip
                 made[name, auth] = stack.enter_context(GStreamerServer(clip, auth=auth, account=ACCOUNT))
             return made[name, auth]
 
@@ -64,9 +64,14 @@ def facts_of(viewing: Any) -> tuple[Any, ...]:
     [("h264", "none", "tcp"), ("h264-b", "basic", "udp"), ("h265", "digest", "tcp"), ("h265-b", "digest", "udp")],
 )
 def test_both_servers_show_the_same(
-    serve: Callable[..., GStreamerServer], farm: Farm, view: Callable[..., Any], name: str, auth: str, transport: str
+    serve: Callable[..., GStreamerServer],
+    simulator: RtspSimulator,
+    view: Callable[..., Any],
+    name: str,
+    auth: str,
+    transport: str,
 ) -> None:
-    theirs, ours = view(serve(name, auth).url, transport), view(farm.camera(name).url, transport)
+    theirs, ours = view(serve(name, auth).url, transport), view(simulator.camera(name).url, transport)
     assert facts_of(theirs) == facts_of(ours)
     seen = seen_of(theirs)
     assert seen == seen_of(ours)
@@ -99,10 +104,10 @@ def test_its_reports_give_the_clock(
 
 
 def test_capture_reads_it_and_comes_back_after_a_restart(
-    serve: Callable[..., GStreamerServer], farm: Farm, tmp_path: Path
+    serve: Callable[..., GStreamerServer], simulator: RtspSimulator, tmp_path: Path
 ) -> None:
     stop = threading.Event()
-    with GStreamerServer(farm.camera("h264").settings.clip, auth="digest", account=ACCOUNT) as camera:
+    with GStreamerServer(simulator.camera("h264").settings.clip, auth="digest", account=ACCOUNT) as camera:
         url = camera.url
         source = Capture(Settings(), "front", Camera(url=url), HandContext(tmp_path, tmp_path))
         frames = source.frames(stop, None)
@@ -119,8 +124,8 @@ def test_capture_reads_it_and_comes_back_after_a_restart(
     assert (later.width, later.height) == (640, 360)
 
 
-def test_it_ends_in_order(serve: Callable[..., GStreamerServer], farm: Farm) -> None:
-    one = GStreamerServer(farm.camera("h264").settings.clip)
+def test_it_ends_in_order(serve: Callable[..., GStreamerServer], simulator: RtspSimulator) -> None:
+    one = GStreamerServer(simulator.camera("h264").settings.clip)
     one.start()
     process = one._process
     one.close()
@@ -129,14 +134,14 @@ def test_it_ends_in_order(serve: Callable[..., GStreamerServer], farm: Farm) -> 
     assert process.returncode == 0
 
 
-def test_a_taken_port_is_said(serve: Callable[..., GStreamerServer], farm: Farm) -> None:
-    other = GStreamerServer(farm.camera("h264").settings.clip)
+def test_a_taken_port_is_said(serve: Callable[..., GStreamerServer], simulator: RtspSimulator) -> None:
+    other = GStreamerServer(simulator.camera("h264").settings.clip)
     other._port = serve("h264").port
     with pytest.raises(EnvironmentProblem, match=rf"expected it to listen on port {other.port} of 127.0.0.1"):
         other.start()
 
 
-def test_what_to_install_is_said(farm: Farm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_to_install_is_said(simulator: RtspSimulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_PYTHON", str(tmp_path / "python3"))
     with pytest.raises(EnvironmentProblem, match=r"apt-get install .* gir1.2-gst-rtsp-server-1.0 python3-gi"):
-        GStreamerServer(farm.camera("h264").settings.clip).start()
+        GStreamerServer(simulator.camera("h264").settings.clip).start()

@@ -1,4 +1,4 @@
-"""How cost grows with cameras: the farm's, through a graph whose model does nothing."""
+"""How cost grows with cameras: the simulator's, through a graph whose model does nothing."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def measured(cameras: int, seconds: float) -> Grown:
     """One run."""
     films = CameraSet(cameras, FPS, PICTURE, None)
     subject = Subject(films, "", _MODEL_SIZE, seconds)
-    with films.farm() as farm:
-        return Grown(cameras, measure(subject, WAY, farm))
+    with films.simulator() as simulator:
+        return Grown(cameras, measure(subject, WAY, simulator))
 
 
 def each_more(first: float, last: float, points: Sequence[int]) -> float:

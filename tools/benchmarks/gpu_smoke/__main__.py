@@ -40,7 +40,7 @@ _LAST_LINES = 15
 @click.option("--only", multiple=True, type=click.Choice(list(STEPS)), help="These steps alone; repeatable.")
 @click.option("--seconds", default=3.0, show_default=True, help="Of each measurement.")
 @click.option("--frames", default=40, show_default=True, help="Of the clip, where people are compared.")
-@click.option("--cameras", default=(16, 64), multiple=True, show_default=True, help="Of the farm; repeatable.")
+@click.option("--cameras", default=(16, 64), multiple=True, show_default=True, help="Of the simulator; repeatable.")
 @click.option("--device", default=0, show_default=True, help="Which GPU.")
 @click.pass_context
 def main(ctx: click.Context, /, saved: Path, only: Sequence[str], **options: Any) -> None:

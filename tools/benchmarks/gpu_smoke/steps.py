@@ -685,7 +685,7 @@ def _run_files(bench: Bench, during: Callable[[Any], None] | None = None, **how:
 
 
 def _cameras(bench: Bench, decode: str, together: int = 1) -> str:
-    """Cameras of the farm, 720p at 10 frames a second; what came through in the last of two looks."""
+    """Cameras of the simulator, 720p at 10 frames a second; what came through in the last of two looks."""
     from pipeline.testing import run_graph  # noqa: PLC0415
     from tools.measuring.camera_run import CameraSet  # noqa: PLC0415
 
@@ -693,8 +693,8 @@ def _cameras(bench: Bench, decode: str, together: int = 1) -> str:
     for count in bench.task.cameras:
         films = CameraSet(count, 10.0, (1280, 720), bench.task.clip)
         watch = _Watch(bench.task.seconds)
-        with films.farm() as farm:
-            plan = _plan(bench, films.as_yaml(farm, f", decode: {decode}"), together=together)
+        with films.simulator() as simulator:
+            plan = _plan(bench, films.as_yaml(simulator, f", decode: {decode}"), together=together)
             outcome, status = run_graph(plan, watch, limit_s=120)
         if outcome.status or len(watch.looks) < 2:
             raise Failed("; ".join(outcome.problems) or "the run ended too early")

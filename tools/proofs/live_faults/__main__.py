@@ -1,4 +1,4 @@
-"""`python -m tools.proofs.live_faults`: every fault of the farm against a whole graph; writes docs/live_faults.md."""
+"""`python -m tools.proofs.live_faults`: every fault of the simulator against a whole graph (docs/live_faults.md)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROUND_S, _AROUND_S = 240.0, 60.0
 
 @click.command()
 @click.option("--rounds", default=1, show_default=True, type=click.IntRange(1), help="How often each fault is tried.")
-@click.option("--cameras", default=8, show_default=True, type=click.IntRange(4, 64), help="Of the farm.")
+@click.option("--cameras", default=8, show_default=True, type=click.IntRange(4, 64), help="Of the simulator.")
 @click.option("--at-once", default=3, show_default=True, type=click.IntRange(1), help="Cameras that are ill at a time.")
 @click.option("--processes", default="separate", show_default=True, type=click.Choice(["separate", "compact"]))
 @report_option(TOOL)

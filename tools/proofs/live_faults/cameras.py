@@ -1,4 +1,4 @@
-"""The cameras that fall ill: those of the farm, and one of a server that is not ours."""
+"""The cameras that fall ill: those of the simulator, and one of a server that is not ours."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Patient:
     server: GStreamerServer | None = None
 
     @property
-    def farm(self) -> CameraHandle:
-        """It, as a camera of the farm."""
+    def simulator(self) -> CameraHandle:
+        """It, as a camera of the simulator."""
         assert self.camera is not None
         return self.camera
 
@@ -67,14 +67,14 @@ class Patient:
 
 
 def kinds(cameras: int) -> Mapping[str, Kind]:
-    """Name -> kind of the farm's cameras: ``cameras`` (at least 4) that are seen, and one whose password is wrong."""
+    """Name -> kind of the cameras: ``cameras`` (at least 4) that are seen, and one whose password is wrong."""
     names = [f"c{number}" for number in range(1, cameras + 1)]
     found: dict[str, Kind] = {name: "udp" if number % 3 == 0 else "tcp" for number, name in enumerate(names, 1)}
     return {**found, WITNESS: "witness", ABSENT: "absent", WRONG: "wrong"}
 
 
 def settings_of(names: Mapping[str, Kind], password: str) -> list[CameraSettings]:
-    """The farm: all with digest, so that there is a password to be kept in every address."""
+    """The simulator: all with digest, so that there is a password to be kept in every address."""
     return [
         CameraSettings(name=name, clip=CLIP, auth="digest", user=USER, password=password, seed=number)
         for number, name in enumerate(names)

@@ -66,7 +66,7 @@ ABSENT: frozenset[Kind] = frozenset({"absent"})
 
 
 def _heal(*names: FaultName) -> Callable[[Patient], None]:
-    return lambda patient: patient.farm.heal(*names)
+    return lambda patient: patient.simulator.heal(*names)
 
 
 def _do(
@@ -75,9 +75,9 @@ def _do(
     fault = Fault(name=name, value=value, after_packets=after_packets)
 
     def strike(patient: Patient) -> None:
-        patient.farm.apply(fault)
+        patient.simulator.apply(fault)
         if then_cut:
-            patient.farm.cut("rst")
+            patient.simulator.cut("rst")
 
     return strike
 

@@ -1,4 +1,4 @@
-"""The proof: a farm, a graph on it, some rounds of faults, and what of all that must not be."""
+"""The proof: a simulator, a graph on it, some rounds of faults, and what of all that must not be."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tools.proofs.live_faults.observed_run import ObservedRun
 from tools.proofs.live_faults.rates import LEAST_S, Base, Others, base_of, hurt, others_of
 from tools.proofs.live_faults.rounds import all_well, go_through, wait_until
 from tools.proofs.live_faults.trial import Result
-from tools.simulator import Farm
+from tools.simulator import RtspSimulator
 from tools.simulator.gstreamer import GStreamerServer, what_is_missing
 
 START_S = 120.0
@@ -103,7 +103,7 @@ def prove(
 ) -> FaultProof:
     """Go through all faults, once the rates without any were measured for ``base_s``.
 
-    Raises CamgraphError where the farm cannot even begin.
+    Raises CamgraphError where the simulator cannot even begin.
     """
     proof, begun_s = FaultProof(cameras, rounds, at_once, processes), time.monotonic()
     password, wrong = (f"{word}/{secrets.token_hex(6)}#" for word in ("right", "wrong"))
@@ -129,9 +129,9 @@ def _patients(cameras: int, password: str) -> Iterator[list[Patient]]:
     """The cameras, of which one refuses; and GStreamer's, where it is installed."""
     with ExitStack() as stack:
         names = kinds(cameras)
-        farm = stack.enter_context(Farm(settings_of(names, password)))
-        patients = [Patient(name, kind, farm.camera(name)) for name, kind in names.items()]
-        next(patient for patient in patients if patient.kind == "absent").farm.refuse()
+        simulator = stack.enter_context(RtspSimulator(settings_of(names, password)))
+        patients = [Patient(name, kind, simulator.camera(name)) for name, kind in names.items()]
+        next(patient for patient in patients if patient.kind == "absent").simulator.refuse()
         if what_is_missing() is None:
             server = GStreamerServer(CLIP, auth="digest", account=(USER, password))
             patients.append(Patient("other", "server", server=stack.enter_context(server)))
@@ -191,7 +191,7 @@ def _look_at_wrong(run: ObservedRun, patient: Patient, proof: FaultProof) -> Non
     is_so = run.record.look(patient.name).state == "unauthorised"
     known = [t for t in told_s if t is not None]
     proof.wrong_told_s = max(known) - run.record.running_s if is_so and len(known) == len(told_s) else None
-    proof.wrong_tries = patient.farm.counts().connections
+    proof.wrong_tries = patient.simulator.counts().connections
 
 
 def _sample_when_well(run: ObservedRun, patients: Sequence[Patient], before: Sequence[Sample]) -> Sample:

@@ -22,7 +22,7 @@ from tools.proofs.trials.frames import FrameLog, longest_gap_s
 from tools.proofs.trials.rounds import Base, Count, Round, Series, is_back, lost, over, pids, rates
 from tools.proofs.trials.run import LiveRun, is_whole
 from tools.proofs.trials.subject import farm_cameras, write_subject
-from tools.simulator import Farm
+from tools.simulator import RtspSimulator
 
 LIMIT_S = 60.0
 """So long is waited for what should take a few seconds: how long it took is judged by whoever reads."""
@@ -33,10 +33,10 @@ _COUNTS_S = 1.0
 
 
 class HarmedRun:
-    """A run under a farm of cameras, to be harmed."""
+    """A run under a simulator of cameras, to be harmed."""
 
-    def __init__(self, farm: Farm, run: LiveRun, *, hang_s: float) -> None:
-        self.farm = farm
+    def __init__(self, simulator: RtspSimulator, run: LiveRun, *, hang_s: float) -> None:
+        self.simulator = simulator
         self.run = run
         self.ledger = Ledger(run.outbox)
         self.cpu: list[CpuTime] = [cpu_time()]
@@ -245,8 +245,8 @@ def causes(run: LiveRun) -> Counter[str]:
 @contextmanager
 def harmed_run(cameras: int = 8, *, hang_s: float = 4.0) -> Iterator[HarmedRun]:
     """A run that is up, with so many live cameras; each frame that comes out of all stages is an event."""
-    with Farm(farm_cameras(cameras)) as farm, TemporaryDirectory(prefix="cgkills") as folder:
-        subject = write_subject(Path(folder), f"kills{os.getpid()}", farm.cameras, hang_s=hang_s, every_frame=True)
+    with RtspSimulator(farm_cameras(cameras)) as simulator, TemporaryDirectory(prefix="cgkills") as folder:
+        subject = write_subject(Path(folder), f"kills{os.getpid()}", simulator.cameras, hang_s=hang_s, every_frame=True)
         with LiveRun(subject) as run:
             run.until_live()
-            yield HarmedRun(farm, run, hang_s=hang_s)
+            yield HarmedRun(simulator, run, hang_s=hang_s)

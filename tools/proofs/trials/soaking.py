@@ -20,7 +20,7 @@ from tools.proofs.trials.delivery import Delivered, Ledger, by_type
 from tools.proofs.trials.run import LiveRun
 from tools.proofs.trials.schedule import Harm, Kill, harms, kills
 from tools.proofs.trials.subject import Subject, farm_cameras, write_subject
-from tools.simulator import Farm
+from tools.simulator import RtspSimulator
 
 _TURN_S = 0.1
 _LINE_S = 60.0
@@ -66,20 +66,22 @@ class Soaked:
 
 def soak(plan: Plan, told: Callable[[str], None] = lambda _: None) -> Soaked:
     """Do it. `told` gets a line a minute. Raises TimeoutError where the run does not come up."""
-    with Farm(farm_cameras(plan.cameras)) as farm, tempfile.TemporaryDirectory(prefix="cgsoak") as folder:
-        subject = write_subject(Path(folder), f"soak{os.getpid()}", farm.cameras)
+    with RtspSimulator(farm_cameras(plan.cameras)) as simulator, tempfile.TemporaryDirectory(prefix="cgsoak") as folder:
+        subject = write_subject(Path(folder), f"soak{os.getpid()}", simulator.cameras)
         with LiveRun(subject) as run:
             run.until_live()
-            return _Soak(plan, farm, subject, run, told).run()
+            return _Soak(plan, simulator, subject, run, told).run()
 
 
 class _Soak:
-    def __init__(self, plan: Plan, farm: Farm, subject: Subject, run: LiveRun, told: Callable[[str], None]) -> None:
+    def __init__(
+        self, plan: Plan, simulator: RtspSimulator, subject: Subject, run: LiveRun, told: Callable[[str], None]
+    ) -> None:
         self._tell = told
-        self._plan, self._farm, self._subject, self._run = plan, farm, subject, run
+        self._plan, self._simulator, self._subject, self._run = plan, simulator, subject, run
         self._ledger = Ledger(run.outbox)
         self._soaked = Soaked(plan)
-        names = [camera.name for camera in farm.cameras]
+        names = [camera.name for camera in simulator.cameras]
         self._harms = deque(harms(names, plan.seed, every_s=plan.fault_s, until_s=plan.seconds))
         self._kills = deque(kills(plan.seed, every_s=plan.kill_s, until_s=plan.seconds))
         self._to_heal: list[Harm] = []
@@ -101,13 +103,13 @@ class _Soak:
         while self._harms and self._harms[0].at_s <= at_s:
             harm = self._harms.popleft()
             for fault in harm.faults:
-                self._farm.camera(harm.camera).apply(fault)
+                self._simulator.camera(harm.camera).apply(fault)
             self._to_heal.append(harm)
             self._soaked.faults[harm.name] += 1
 
     def _heal(self, at_s: float) -> None:
         for harm in [harm for harm in self._to_heal if harm.at_s + harm.for_s <= at_s]:
-            self._farm.camera(harm.camera).heal()
+            self._simulator.camera(harm.camera).heal()
             self._to_heal.remove(harm)
 
     def _kill(self, at_s: float) -> None:
@@ -143,7 +145,7 @@ class _Soak:
 
     def _end(self) -> Soaked:
         soaked = self._soaked
-        for camera in self._farm.cameras:
+        for camera in self._simulator.cameras:
             camera.heal()
         try:
             soaked.back_s = self._run.until_live(_RECOVERY_S)

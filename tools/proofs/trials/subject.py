@@ -1,6 +1,6 @@
 """The graph on trial: every kind of stage in a process of its own, and a model that costs nothing.
 
-    farm camera -> capture (a process each) -> prepare -> infer -> people -> tracks -> actions -> (outbox) -> log
+    simulated camera -> capture (a process each) -> prepare -> infer -> people -> tracks -> actions -> (outbox) -> log
 
 The model finds one person in each picture, so that each camera has an incident that tells of itself: once a second, or
 with each frame.
@@ -74,7 +74,7 @@ def transport_of(number: int) -> str:
 def write_subject(
     folder: Path, name: str, cameras: Sequence[CameraHandle], *, hang_s: float = 10.0, every_frame: bool = False
 ) -> Subject:
-    """The graph on cameras of the farm. `every_frame`: each frame that comes out is an event, else one a second."""
+    """The graph on simulated cameras. `every_frame`: each frame that comes out is an event, else one a second."""
     listed = [
         f'{camera.name}: {{url: "{camera.url}", transport: {transport_of(number)}}}'
         for number, camera in enumerate(cameras)

@@ -23,7 +23,7 @@ from gi.repository import GLib, Gst, GstRtsp, GstRtspServer  # noqa: E402
 
 _ROLE = "viewer"
 _METHODS = {"basic": GstRtsp.RTSPAuthMethod.BASIC, "digest": GstRtsp.RTSPAuthMethod.DIGEST}
-# Small NAL units of one time stamp share a packet (STAP-A, AP), as with many cameras, and unlike in the farm.
+# Small NAL units of one time stamp share a packet (STAP-A, AP), as with many cameras, and unlike in the simulator.
 _LAUNCH = (
     "( appsrc name=source format=time caps=video/x-{codec},stream-format=byte-stream,alignment=au,"
     "width={width},height={height},framerate={fps[0]}/{fps[1]}"

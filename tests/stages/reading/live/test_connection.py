@@ -19,16 +19,16 @@ from stages.reading.live.camera_reporter import CameraReporter
 from stages.reading.live.connection import Connection, connected, why_no_packet
 from stages.reading.live.lifeline import Lifeline
 from stages.reading.live.verdicts import Dropped
-from tools.simulator import CameraSettings, ClipSettings, Farm
+from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 HEAD = "v=0\r\ns=x\r\nt=0 0\r\n"
 
 
 @pytest.fixture(scope="module")
-def farm() -> Iterator[Farm]:
+def simulator() -> Iterator[RtspSimulator]:
     clip = ClipSettings(width=320, height=180, fps=25, gop=25, seconds=2)
-    with Farm([CameraSettings(name="a", clip=clip)]) as farm:
-        yield farm
+    with RtspSimulator([CameraSettings(name="a", clip=clip)]) as simulator:
+        yield simulator
 
 
 @contextmanager
@@ -45,11 +45,13 @@ def test_all_packets_come_also_those_before_a_keyframe(keyless_camera: Any, tmp_
         assert not any(arrival.packet.is_keyframe for arrival in islice(connection.packets(stop), 5))
 
 
-def test_each_packet_is_a_sign_of_life(farm: Farm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_packet_is_a_sign_of_life(
+    simulator: RtspSimulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A thread that is busy decoding is seldom in FFmpeg when the lifeline looks."""
     monkeypatch.setattr(lifeline, "TICK_S", 60.0)
     context, stop = HandContext(tmp_path, tmp_path), threading.Event()
-    with opened(farm.camera("a").url, context, stop) as connection:
+    with opened(simulator.camera("a").url, context, stop) as connection:
         for count, _ in enumerate(islice(connection.packets(stop), 10), start=1):
             assert len(context.signs) >= count
 

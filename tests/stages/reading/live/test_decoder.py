@@ -31,14 +31,14 @@ from stages.reading.live.decoder import Decoder, LivePicture
 from stages.reading.live.ffmpeg_log import listening
 from stages.reading.live.lifeline import Lifeline
 from tools.benchmarks.silent_device import OnSilentDevice
-from tools.simulator import CameraHandle, CameraSettings, ClipSettings, Farm
+from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 
 FPS, GOP = 50, 10
 CLIP = ClipSettings(width=320, height=180, fps=FPS, gop=GOP, seconds=1)
 
 
 @pytest.fixture(scope="module")
-def farm() -> Iterator[Farm]:
+def simulator() -> Iterator[RtspSimulator]:
     cameras = [
         CameraSettings(name="plain", clip=CLIP),
         CameraSettings(name="b", clip=CLIP.model_copy(update={"b_frames": 2})),
@@ -47,7 +47,7 @@ def farm() -> Iterator[Farm]:
         CameraSettings(name="unset", clip=CLIP, clock_offset_s=-time.time()),
         CameraSettings(name="mute", clip=CLIP, report_s=0),
     ]
-    with Farm(cameras) as running:
+    with RtspSimulator(cameras) as running:
         yield running
 
 
@@ -128,9 +128,9 @@ def test_no_damaged_picture_gets_through_and_no_good_one_of_a_healthy_camera_is_
 ) -> None:
     """Nor where the decoder says nothing of damage, as NVDEC: packets that are missing are known by themselves."""
     clip, percents = CLIP.model_copy(update={"codec": codec, "b_frames": b_frames}), (0.0, 2.0, 20.0)
-    with Farm([CameraSettings(name=f"c{percent:g}", clip=clip) for percent in percents]) as farm:
+    with RtspSimulator([CameraSettings(name=f"c{percent:g}", clip=clip) for percent in percents]) as simulator:
         with ThreadPoolExecutor(3) as threads:
-            healthy, lossy, bad = threads.map(partial(seen_with_losses, decodes), farm.cameras, percents)
+            healthy, lossy, bad = threads.map(partial(seen_with_losses, decodes), simulator.cameras, percents)
     assert (healthy.damaged, healthy.dropped) == (0, 0)
     assert healthy.believed > 50
     assert lossy.believed > 0
@@ -138,10 +138,10 @@ def test_no_damaged_picture_gets_through_and_no_good_one_of_a_healthy_camera_is_
     assert lossy.damaged + bad.damaged == 0
 
 
-def test_what_lies_before_the_first_keyframe_is_not_decoded(farm: Farm) -> None:
+def test_what_lies_before_the_first_keyframe_is_not_decoded(simulator: RtspSimulator) -> None:
     """A decoder joins in the middle; nothing is thrown away for that, and nothing is made up."""
-    good = good_pictures(farm.camera("plain"))
-    with reading(farm.camera("plain")) as read:
+    good = good_pictures(simulator.camera("plain"))
+    with reading(simulator.camera("plain")) as read:
         later = list(islice(read.packets, 1, 2 * GOP))
         before = [picture for packet in later[: GOP - 1] for picture in read.pictures(packet)]
         after = [picture for packet in later[GOP - 1 :] for picture in read.pictures(packet)]
@@ -152,8 +152,8 @@ def test_what_lies_before_the_first_keyframe_is_not_decoded(farm: Farm) -> None:
 
 
 @pytest.mark.parametrize("decodes", [Decoder, OnSilentDevice])
-def test_a_picture_that_was_never_sent_is_noticed(farm: Farm, decodes: type[Decoder]) -> None:
-    camera = farm.camera("plain")
+def test_a_picture_that_was_never_sent_is_noticed(simulator: RtspSimulator, decodes: type[Decoder]) -> None:
+    camera = simulator.camera("plain")
     good = good_pictures(camera, decodes)
     with reading(camera, decodes) as read:
         assert read.of(5)
@@ -166,8 +166,8 @@ def test_a_picture_that_was_never_sent_is_noticed(farm: Farm, decodes: type[Deco
 
 
 @pytest.mark.parametrize("name", ["plain", "b", "hevc"])
-def test_an_idle_camera_is_decoded_at_its_keyframes_alone(farm: Farm, name: str) -> None:
-    camera = farm.camera(name)
+def test_an_idle_camera_is_decoded_at_its_keyframes_alone(simulator: RtspSimulator, name: str) -> None:
+    camera = simulator.camera(name)
     good = good_pictures(camera)
     with reading(camera, max_fps=FPS / GOP) as read:
         read.of(4 * GOP)
@@ -184,8 +184,8 @@ def test_an_idle_camera_is_decoded_at_its_keyframes_alone(farm: Farm, name: str)
     assert read.counted("dropped.damaged") == 0
 
 
-def test_pictures_that_nobody_refers_to_are_left_out_where_the_others_are_enough(farm: Farm) -> None:
-    camera = farm.camera("b")
+def test_pictures_that_nobody_refers_to_are_left_out_where_the_others_are_enough(simulator: RtspSimulator) -> None:
+    camera = simulator.camera("b")
     good = good_pictures(camera)
     with reading(camera, max_fps=15) as read:
         read.of(4 * GOP)
@@ -196,8 +196,8 @@ def test_pictures_that_nobody_refers_to_are_left_out_where_the_others_are_enough
     assert read.counted("dropped.damaged") == 0
 
 
-def test_the_cameras_clock_is_told_with_each_picture(farm: Farm) -> None:
-    camera = farm.camera("late")
+def test_the_cameras_clock_is_told_with_each_picture(simulator: RtspSimulator) -> None:
+    camera = simulator.camera("late")
     with reading(camera) as read:
         pictures = read.of(GOP)
     assert [picture.clock for picture in pictures] == ["ntp"] * len(pictures)
@@ -207,25 +207,25 @@ def test_the_cameras_clock_is_told_with_each_picture(farm: Farm) -> None:
 
 
 @pytest.mark.parametrize("name", ["unset", "mute"])
-def test_without_a_clock_that_makes_sense_it_is_this_machines(farm: Farm, name: str) -> None:
+def test_without_a_clock_that_makes_sense_it_is_this_machines(simulator: RtspSimulator, name: str) -> None:
     begun = time.time_ns()
-    with reading(farm.camera(name)) as read:
+    with reading(simulator.camera(name)) as read:
         pictures = read.of(GOP)
     assert {picture.clock for picture in pictures} == {"wall"}
     assert begun <= pictures[0].wall_ns <= pictures[-1].wall_ns <= time.time_ns()
     assert read.context.camera_facts["front"]["clock"] == "wall"
 
 
-def test_a_camera_that_declares_another_rate_is_measured(farm: Farm) -> None:
-    with reading(farm.camera("plain")) as read:
+def test_a_camera_that_declares_another_rate_is_measured(simulator: RtspSimulator) -> None:
+    with reading(simulator.camera("plain")) as read:
         for n, packet in enumerate(islice(read.packets, 110)):
             arrival = Arrival(packet, n * 1_000_000_000 // 21, time.time_ns())
             assert len(list(read.decoder.pictures(arrival))) == 1
     assert read.context.camera_facts["front"]["fps"] == pytest.approx(21, rel=0.01)
 
 
-def test_time_stamps_that_make_no_sense_cost_no_picture(farm: Farm) -> None:
-    camera = farm.camera("plain")
+def test_time_stamps_that_make_no_sense_cost_no_picture(simulator: RtspSimulator) -> None:
+    camera = simulator.camera("plain")
     disturb: list[Callable[[], None]] = [
         lambda: camera.jump(3600),
         lambda: camera.jump(-7200),
@@ -244,8 +244,8 @@ def test_time_stamps_that_make_no_sense_cost_no_picture(farm: Farm) -> None:
     assert read.counted("dropped.damaged") == 0
 
 
-def test_packets_that_are_no_pictures_are_counted(farm: Farm) -> None:
-    with reading(farm.camera("plain")) as read:
+def test_packets_that_are_no_pictures_are_counted(simulator: RtspSimulator) -> None:
+    with reading(simulator.camera("plain")) as read:
         read.of(3)
         for packet in islice(read.packets, 2):
             packet.update(b"\0\0\0\1\x41" + b"\xff" * (packet.size - 5))
@@ -256,16 +256,18 @@ def test_packets_that_are_no_pictures_are_counted(farm: Farm) -> None:
         assert read.decoder.refused == 0
 
 
-def test_who_wants_a_device_that_is_not_there_is_told_what_to_do(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_wants_a_device_that_is_not_there_is_told_what_to_do(
+    simulator: RtspSimulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(hardware, "why_no_cuda", lambda _: "no CUDA device can be opened: Operation not permitted")
     wanted = r"decode: cuda: no CUDA device can be opened: .*; install .* `decode: auto`"
-    with pytest.raises(EnvironmentProblem, match=wanted), reading(farm.camera("plain"), decode="cuda"):
+    with pytest.raises(EnvironmentProblem, match=wanted), reading(simulator.camera("plain"), decode="cuda"):
         pass
 
 
-def test_auto_falls_back_and_says_so(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_falls_back_and_says_so(simulator: RtspSimulator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "why_no_cuda", lambda _: "there is none")
-    with capture_logs() as said, reading(farm.camera("plain"), decode="auto") as read:
+    with capture_logs() as said, reading(simulator.camera("plain"), decode="auto") as read:
         assert read.of(3)
     assert read.context.camera_facts["front"]["decoder"] == "cpu"
     assert [(line["event"], line["why"]) for line in said] == [("decode_falls_back", "there is none")]

@@ -17,7 +17,7 @@ from stages.inference.selection.trial import Trial
 from tools.cli import main
 from tools.commands.doctor import command, machine, packages, providers
 from tools.commands.doctor.finding import Finding, worst
-from tools.simulator.command import farm
+from tools.simulator.command import simulator
 
 
 def only(findings: Any) -> Finding:
@@ -157,7 +157,7 @@ def test_a_gpu_that_does_not_run_models_is_not_ok() -> None:
 
 
 def test_ports_are_those_that_commands_take_by_default() -> None:
-    assert {option.default for option in farm.params if option.name == "port"} == {command._FARM_PORT}
+    assert {option.default for option in simulator.params if option.name == "port"} == {command._FARM_PORT}
 
 
 def test_the_worst_finding_decides() -> None:

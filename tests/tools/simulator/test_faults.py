@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tools.simulator import CameraHandle, Farm, Fault, ScheduledFault
+from tools.simulator import CameraHandle, Fault, RtspSimulator, ScheduledFault
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -264,15 +264,17 @@ def test_a_false_rate_stands_in_the_description(camera: CameraHandle, bare: Bare
     assert stamps_apart(client.pictures(4)) == [TICKS] * 3
 
 
-def test_faults_of_one_camera_are_not_those_of_another(farm: Farm, camera: CameraHandle, bare: Bare) -> None:
+def test_faults_of_one_camera_are_not_those_of_another(
+    simulator: RtspSimulator, camera: CameraHandle, bare: Bare
+) -> None:
     camera.silence()
     camera.refuse()
-    other = bare(farm.camera("h265"))
+    other = bare(simulator.camera("h265"))
     other.play()
     assert len(other.media(30)) == 30
 
 
-def test_handles_can_be_used_from_many_threads(farm: Farm) -> None:
+def test_handles_can_be_used_from_many_threads(simulator: RtspSimulator) -> None:
     def use(camera: CameraHandle) -> str:
         for second in range(20):
             camera.clock(second)
@@ -281,14 +283,14 @@ def test_handles_can_be_used_from_many_threads(farm: Farm) -> None:
         return camera.name
 
     with ThreadPoolExecutor(6) as pool:
-        names = list(pool.map(use, farm.cameras))
-    assert names == [camera.name for camera in farm.cameras]
+        names = list(pool.map(use, simulator.cameras))
+    assert names == [camera.name for camera in simulator.cameras]
 
 
-def test_scheduled_faults_begin_and_end_by_themselves(farm: Farm, soon: Callable[..., None]) -> None:
-    settings = farm.camera("h264").settings
+def test_scheduled_faults_begin_and_end_by_themselves(simulator: RtspSimulator, soon: Callable[..., None]) -> None:
+    settings = simulator.camera("h264").settings
     fault = ScheduledFault(fault=Fault(name="refuse"), at_s=0.5, for_s=1.0)
-    with Farm([settings], schedule=[fault]) as scheduled:
+    with RtspSimulator([settings], schedule=[fault]) as scheduled:
         port = scheduled.cameras[0].port
         soon(lambda: not can_connect(port))
         soon(lambda: can_connect(port))

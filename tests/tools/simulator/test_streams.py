@@ -12,7 +12,7 @@ import av
 import pytest
 
 from pipeline.errors import EnvironmentProblem, UserError
-from tools.simulator import CameraHandle, CameraSettings, ClipSettings, Farm
+from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -23,23 +23,23 @@ TICKS = 1800
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
 @pytest.mark.parametrize("name", ["h264", "h264-b", "h265", "h265-b"])
 def test_all_pictures_arrive_in_order_round_after_round(
-    farm: Farm, view: Callable[..., Any], name: str, transport: str
+    simulator: RtspSimulator, view: Callable[..., Any], name: str, transport: str
 ) -> None:
-    seen = view(farm.camera(name).url, transport).pictures(40)
+    seen = view(simulator.camera(name).url, transport).pictures(40)
     assert [one.number for one in seen] == [number % ROUND for number in range(40)]
     stamps = [one.pts for one in seen][1:]
     assert {later - earlier for earlier, later in pairwise(stamps)} == {TICKS}
 
 
 @pytest.mark.parametrize("name", ["basic", "digest"])
-def test_the_right_account_is_let_in(farm: Farm, view: Callable[..., Any], name: str) -> None:
-    assert len(view(farm.camera(name).url).pictures(3)) == 3
+def test_the_right_account_is_let_in(simulator: RtspSimulator, view: Callable[..., Any], name: str) -> None:
+    assert len(view(simulator.camera(name).url).pictures(3)) == 3
 
 
 @pytest.mark.parametrize("name", ["basic", "digest"])
-def test_a_wrong_account_is_not(farm: Farm, view: Callable[..., Any], name: str) -> None:
+def test_a_wrong_account_is_not(simulator: RtspSimulator, view: Callable[..., Any], name: str) -> None:
     with pytest.raises(av.HTTPUnauthorizedError):
-        view(f"rtsp://me:wrong@127.0.0.1:{farm.camera(name).port}/{name}")
+        view(f"rtsp://me:wrong@127.0.0.1:{simulator.camera(name).port}/{name}")
 
 
 def test_another_path_is_not_found(camera: CameraHandle, view: Callable[..., Any]) -> None:
@@ -54,11 +54,11 @@ def prft_us(packet: Any) -> int:
 
 @pytest.mark.parametrize("name", ["h264", "h265-b"])
 def test_each_packet_tells_when_the_camera_says_its_light_was_caught(
-    farm: Farm, view: Callable[..., Any], name: str
+    simulator: RtspSimulator, view: Callable[..., Any], name: str
 ) -> None:
-    viewing = view(farm.camera(name).url)
+    viewing = view(simulator.camera(name).url)
     told = [prft_us(packet) for packet in islice(viewing.packets(), 10)]
-    sent = [frame.wall_ns // 1000 for frame in farm.camera(name).sent()]
+    sent = [frame.wall_ns // 1000 for frame in simulator.camera(name).sent()]
     assert all(min(abs(one - other) for other in sent) <= 50 for one in told)
 
 
@@ -121,8 +121,8 @@ def test_a_clip_is_sent_as_it_is_where_it_can_be(test_data: Path, view: Callable
         original = [
             frame.to_ndarray(format="gray") for frame, _ in zip(container.decode(video=0), range(10), strict=False)
         ]
-    with Farm([CameraSettings(name="real", clip=ClipSettings(path=str(clip), seconds=1))]) as farm:
-        viewing = view(farm.camera("real").url)
+    with RtspSimulator([CameraSettings(name="real", clip=ClipSettings(path=str(clip), seconds=1))]) as simulator:
+        viewing = view(simulator.camera("real").url)
         frames = [frame for packet in islice(viewing.packets(), 20) for frame in packet.decode()]
         got = [frame.to_ndarray(format="gray") for frame in frames]
     assert len(got) >= 9
@@ -131,8 +131,8 @@ def test_a_clip_is_sent_as_it_is_where_it_can_be(test_data: Path, view: Callable
 
 def test_a_clip_with_far_keyframes_is_encoded(test_data: Path, view: Callable[..., Any]) -> None:
     clip = ClipSettings(path=str(test_data / "videos" / "opencv4nodejs_people.mp4"), seconds=1, height=180, fps=5)
-    with Farm([CameraSettings(name="real", clip=clip)]) as farm:
-        viewing = view(farm.camera("real").url)
+    with RtspSimulator([CameraSettings(name="real", clip=clip)]) as simulator:
+        viewing = view(simulator.camera("real").url)
         seen = viewing.pictures(6)
     assert {(one.width, one.height) for one in seen} == {(320, 180)}
     assert viewing.stream.average_rate == 5
@@ -142,14 +142,14 @@ def test_what_is_no_video_is_said_before_anything_is_served(tmp_path: Path) -> N
     clip = tmp_path / "clip.mp4"
     clip.write_bytes(b"nothing of the kind" * 100)
     with pytest.raises(UserError, match=r"clip.mp4: expected a video, got: Invalid data"):
-        Farm([CameraSettings(name="a", clip=ClipSettings(path=str(clip)))]).start()
+        RtspSimulator([CameraSettings(name="a", clip=ClipSettings(path=str(clip)))]).start()
 
 
 def test_a_taken_port_is_said(camera: CameraHandle) -> None:
     with pytest.raises(EnvironmentProblem, match=rf"camera b: cannot listen on 127.0.0.1:{camera.port}"):
-        Farm([CameraSettings(name="b", port=camera.port)]).start()
+        RtspSimulator([CameraSettings(name="b", port=camera.port)]).start()
 
 
 def test_twins_are_refused() -> None:
     with pytest.raises(UserError, match="expected names that differ, got a, a"):
-        Farm([CameraSettings(name="a"), CameraSettings(name="a")])
+        RtspSimulator([CameraSettings(name="a"), CameraSettings(name="a")])

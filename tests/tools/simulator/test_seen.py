@@ -10,7 +10,7 @@ from typing import Any
 import av
 import pytest
 
-from tools.simulator import CameraHandle, Farm
+from tools.simulator import CameraHandle, RtspSimulator
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -156,7 +156,7 @@ def test_a_false_rate_is_believed(camera: CameraHandle, view: View) -> None:
     assert {later - earlier for earlier, later in pairwise(stamps)} == {TICKS}
 
 
-def test_a_wrong_clock_is_believed(farm: Farm, camera: CameraHandle, view: View) -> None:
+def test_a_wrong_clock_is_believed(simulator: RtspSimulator, camera: CameraHandle, view: View) -> None:
     camera.clock(-7200)
     packet = next(view(camera.url).packets())
     told_us = struct.unpack_from("<q", bytes(packet.get_sidedata("prft")))[0]

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from pipeline.errors import EnvironmentProblem
 from tools.cli import main
-from tools.simulator import CameraSettings, ClipSettings, Farm
+from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -63,18 +63,18 @@ def test_the_cameras_end_with_the_process_that_wanted_them(soon: Callable[[Calla
 
 
 def test_a_farm_whose_process_was_killed_says_so() -> None:
-    with Farm([CameraSettings(name="a", clip=ClipSettings(width=320, seconds=1))]) as farm:
-        os.kill(farm.pid, signal.SIGKILL)
+    with RtspSimulator([CameraSettings(name="a", clip=ClipSettings(width=320, seconds=1))]) as simulator:
+        os.kill(simulator.pid, signal.SIGKILL)
         with pytest.raises(EnvironmentProblem, match="farm: "):
-            farm.camera("a").counts()
-        assert farm.wait() == -signal.SIGKILL
+            simulator.camera("a").counts()
+        assert simulator.wait() == -signal.SIGKILL
 
 
 def test_nothing_is_left_of_a_closed_farm() -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
-    farm = Farm([CameraSettings(name="a", clip=ClipSettings(width=320, seconds=1))])
-    with farm:
-        pid = farm.pid
+    simulator = RtspSimulator([CameraSettings(name="a", clip=ClipSettings(width=320, seconds=1))])
+    with simulator:
+        pid = simulator.pid
     assert not Path(f"/proc/{pid}").exists()
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 

@@ -1,4 +1,4 @@
-"""A farm of cameras, for tests and for trying camgraph out: `with Farm([CameraSettings(name="a")]) as farm: ...`"""
+"""RTSP cameras, for tests and for trying camgraph out: `with RtspSimulator([CameraSettings(name="a")]): ...`"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _END_S = 5.0
 _POLL_S = 0.01
 
 
-class Farm:
+class RtspSimulator:
     """Cameras on 127.0.0.1, served by a process of their own from `start` to `close`. Safe to use from many threads."""
 
     def __init__(
@@ -132,16 +132,16 @@ def _as_it_was(reply: Reply) -> CamgraphError:
 
 
 class CameraHandle:
-    """One camera of a running farm. Each method returns when the camera has done it.
+    """One camera of a running simulator. Each method returns when the camera has done it.
 
     Faults last until `heal`. Those with ``after_packets`` or ``after_frames`` meet each client, present or future, when
     it has got so many since its PLAY; without, they meet who is there now (`cut`, `half_open`, `jump`) or everyone.
     """
 
-    def __init__(self, farm: Farm, settings: CameraSettings, port: int) -> None:
+    def __init__(self, simulator: RtspSimulator, settings: CameraSettings, port: int) -> None:
         self.settings = settings
         self.port = port
-        self._farm = farm
+        self._simulator = simulator
 
     @property
     def name(self) -> str:
@@ -154,11 +154,11 @@ class CameraHandle:
 
     def apply(self, fault: Fault) -> None:
         """Let a fault begin."""
-        self._farm.ask(Order(do="fault", camera=self.name, fault=fault))
+        self._simulator.ask(Order(do="fault", camera=self.name, fault=fault))
 
     def heal(self, *names: FaultName) -> None:
         """Let these faults end, or all of them."""
-        self._farm.ask(Order(do="heal", camera=self.name, names=names))
+        self._simulator.ask(Order(do="heal", camera=self.name, names=names))
 
     def refuse(self) -> None:
         """Refuse new connections; those that are open go on."""
@@ -235,13 +235,13 @@ class CameraHandle:
 
     def counts(self) -> CameraCounts:
         """What the camera did up to now."""
-        counts = self._farm.ask(Order(do="count", camera=self.name)).counts
+        counts = self._simulator.ask(Order(do="count", camera=self.name)).counts
         assert counts is not None
         return counts
 
     def sent(self, newest: int = 0) -> tuple[FrameSent, ...]:
         """The pictures that went to anyone, the oldest first: so many of the newest, or all of the last 50,000."""
-        return self._farm.ask(Order(do="sent", camera=self.name, newest=newest)).sent
+        return self._simulator.ask(Order(do="sent", camera=self.name, newest=newest)).sent
 
     def wait_for(self, condition: Callable[[CameraCounts], bool], within_s: float = 10.0) -> CameraCounts:
         """Wait until the counters are so. Raises TimeoutError where that takes longer."""
