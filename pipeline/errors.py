@@ -99,7 +99,15 @@ class NeedsNewProcess(CamgraphError):
 
 
 class Unavailable(CamgraphError):
-    """The outside is not there now; the runtime keeps the items and calls again later with the same ones."""
+    """The outside is not there now; the runtime keeps the items and calls again later with the same ones.
+
+    `patient`: the outside is there and takes the time that it needs, as a program does that handles one event after
+    the other. That is no trouble, and a graph of files waits for it without limit.
+    """
+
+    def __init__(self, text: str, *, patient: bool = False) -> None:
+        self.patient = patient
+        super().__init__(text)
 
 
 class BadItem(CamgraphError):

@@ -93,6 +93,7 @@ class LocalRun:
         self._hold = Hold(self._pause, self._collector, self._log)
         self._feeds: list[SourceFeed] = []
         self._stop_since = 0.0
+        self._hurried = False
 
     can_reload = False
 
@@ -106,6 +107,10 @@ class LocalRun:
         self._stop_since = time.monotonic()
         self._cameras.stop()
         self._wake.set()
+
+    def hurry(self) -> None:
+        """Wait for nobody outside any more; from another thread, where `stop` could not raise."""
+        self._hurried = True
 
     def run(self) -> Outcome:
         """Run the graph to its end."""
@@ -243,11 +248,14 @@ class LocalRun:
             time.sleep(_WAIT_S)
             self._look()
         now, why = time.monotonic(), self._hold.waits_for
+        if self._hurried:
+            return True
         if self._stop_since and now - self._stop_since > self.plan.drain_s:
             told = f"not all was processed within {self.plan.drain_s:g} s after the stop: {why}"
             self.outcome.add(EXIT_GAVE_UP, told)
             return True
-        if not any(feed.live for feed in self._feeds) and now - self._hold.since > HOLD_LIMIT_S:
+        since = self._hold.since
+        if since and not any(feed.live for feed in self._feeds) and now - since > HOLD_LIMIT_S:
             self.outcome.add(EXIT_ENVIRONMENT, f"given up after {HOLD_LIMIT_S:g} s of waiting: {why}")
             return True
         return False

@@ -28,15 +28,14 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.messages import End, Message, Stamp
+from pipeline.messages import End, Message
 from pipeline.stage import Context, Ports, Settings, Stage, Upstream
 from pipeline.system.disk import write_whole
-from pipeline.system.names import ascii_form
 from pipeline.system.paths import resolve
 from stages.messages import Frame, Tracks
-from stages.rulebook.onlooker import Firing, Onlooker, Seen
+from stages.rulebook.onlooker import Onlooker, Seen
 from stages.rulebook.rule_set import parse_rules, read_rules, rules_text
-from stages.vision.drawing import Point, draw_caption, draw_lines, draw_people, draw_reasons, draw_zones
+from stages.writing.annotation import USUAL_CONFIDENCE, annotated
 from stages.writing.recording import (
     CodecFamily,
     Encoding,
@@ -49,9 +48,6 @@ from stages.writing.recording import (
 )
 from stages.writing.video_names import VideoNames, free_names, names_but, part_of, what_is_wrong
 
-USUAL_CONFIDENCE = 0.3
-"""Of joints that are drawn where no rules are known; that of rules that say nothing else."""
-YEAR_2000_NS = 946_684_800_000_000_000
 RETRY_NS = 30_000_000_000
 """Stream time until a camera whose file failed is given a new one."""
 CALM_NS = 2_000_000_000
@@ -300,38 +296,6 @@ class SinkVideo(Stage[SinkVideoSettings]):
         return self.context.state_folder / f"videos.{self.context.worker}.json"
 
 
-def annotated(
-    frame: Frame, tracks: Tracks, size: Size, min_confidence: float, seen: Seen | None = None
-) -> NDArray[np.uint8]:
-    """A new picture (H, W, 3) BGR of `size` (width, height) with everything drawn on it; `seen`: what the rules see."""
-    picture = _bgr(frame, size)
-    scale = np.array([size[0] / frame.width, size[1] / frame.height], np.float32)
-    seen = seen or Seen()
-    alarms: dict[int, list[str]] = {}
-    for firing in seen.firing:
-        for track_id in firing.ids:
-            alarms.setdefault(track_id, []).append(firing.action)
-    busy = {name for firing in seen.firing for name in firing.shapes}
-    draw_zones(picture, {name: _scaled(corners, scale) for name, corners in seen.zones.items()}, busy)
-    draw_lines(picture, {name: (a, b) for name, ends in seen.lines.items() for a, b in [_scaled(ends, scale)]}, busy)
-    draw_people(
-        picture,
-        tracks.boxes * np.tile(scale, 2),
-        tracks.keypoints * np.append(scale, np.float32(1)),
-        tracks.ids.tolist(),
-        [
-            " ".join([f"#{track_id} {score:.2f}", *alarms.get(track_id, ())])
-            for track_id, score in zip(tracks.ids.tolist(), tracks.scores, strict=True)
-        ],
-        skeleton=tracks.skeleton,
-        min_confidence=min_confidence,
-        alarmed=alarms.keys(),
-    )
-    draw_caption(picture, ascii_form(frame.stamp.camera), clock_text(frame.stamp))
-    draw_reasons(picture, [_reason_of(firing) for firing in seen.firing])
-    return picture
-
-
 def fitted(size: Size, into: Size) -> Size:
     """The size (width, height) of a picture of `size` that is made smaller until it lies within `into`."""
     scale = min(1.0, into[0] / size[0], into[1] / size[1])
@@ -346,34 +310,6 @@ def bordered(picture: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
     top, left = height // 2, width // 2
     whole = cv2.copyMakeBorder(picture, top, height - top, left, width - left, cv2.BORDER_CONSTANT)
     return np.asarray(whole, np.uint8)
-
-
-def _scaled(points: Iterable[Point], scale: NDArray[np.float32]) -> list[Point]:
-    return [(x * float(scale[0]), y * float(scale[1])) for x, y in points]
-
-
-def _reason_of(firing: Firing) -> str:
-    """`lying #3: lean > 60deg (71, 60 deg)`: what is told of whom, and why."""
-    who = "".join(f" #{track_id}" for track_id in firing.ids)
-    return f"{firing.action}{who}: {firing.why}"
-
-
-def clock_text(stamp: Stamp) -> str:
-    """UTC where the wall clock means something, else (a file without a start time) the media time as M:SS.d."""
-    if stamp.wall_ns >= YEAR_2000_NS:
-        return datetime.fromtimestamp(stamp.wall_ns // 10**9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    tenths = stamp.time_ns // 100_000_000
-    minutes, rest = divmod(tenths, 600)
-    hours, minutes = divmod(minutes, 60)
-    clock = f"{minutes:02d}:{rest // 10:02d}.{rest % 10}"
-    return f"{hours}:{clock}" if hours else clock
-
-
-def _bgr(frame: Frame, size: Size) -> NDArray[np.uint8]:
-    """A writable picture of `size`; INTER_AREA where it gets smaller."""
-    if (frame.width, frame.height) == size:
-        return frame.bgr(copy=True)
-    return np.asarray(cv2.resize(frame.bgr(), size, interpolation=cv2.INTER_AREA), np.uint8)
 
 
 def _check_writable(folder: Path) -> None:

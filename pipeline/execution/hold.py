@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable
 from pipeline.execution.context import Collector
@@ -23,8 +23,19 @@ from pipeline.system.redaction import redact_urls
 
 HOLD_S = 1.0
 """From one try to the next."""
+PATIENT_HOLD_S = 0.05
+"""The same, for somebody who takes the time that they need."""
 
 T = TypeVar("T")
+
+
+class _Waiting(NamedTuple):
+    """Since when which stage is waited for (monotonic seconds), and why."""
+
+    since: float
+    stage: str
+    why: str
+    patient: bool
 
 
 class Closing(Exception):
@@ -42,24 +53,30 @@ class Hold:
         self._pause = pause
         self._collector = collector
         self._log = log
-        self._waiting: dict[int, tuple[float, str, str]] = {}
-        """Thread -> since when, which stage, why."""
+        self._waiting: dict[int, _Waiting] = {}
+        """By thread."""
 
     @property
     def waits_for(self) -> str:
         """What is waited for at present, "" for nothing."""
-        return next((f"{stage}: {why}" for _, stage, why in list(self._waiting.values())), "")
+        return next((f"{one.stage}: {one.why}" for one in list(self._waiting.values())), "")
+
+    @property
+    def patient(self) -> bool:
+        """Whether all that is waited for is somebody who takes the time that they need (`Unavailable.patient`)."""
+        waiting = list(self._waiting.values())
+        return bool(waiting) and all(one.patient for one in waiting)
 
     @property
     def troubles(self) -> list[tuple[str, str, str]]:
-        """(stage, "", why) of all that is waited for: once for each stage, however many of its threads wait."""
-        why_of = {stage: why for _, stage, why in list(self._waiting.values())}
+        """(stage, "", why) of all that is waited for impatiently: once for each stage, however many of its threads."""
+        why_of = {one.stage: one.why for one in list(self._waiting.values()) if not one.patient}
         return [(stage, "", reason_line(why)) for stage, why in why_of.items()]
 
     @property
     def since(self) -> float:
-        """Since when it is waited for (monotonic seconds), 0 while it is not."""
-        return min((since for since, _, _ in list(self._waiting.values())), default=0.0)
+        """Since when it is waited for impatiently (monotonic seconds), 0 while it is not."""
+        return min((one.since for one in list(self._waiting.values()) if not one.patient), default=0.0)
 
     def until_taken(self, stage: str, call: Callable[[], T]) -> T:
         """The result of `call`, which is made again until the outside takes it. Raises Closing, and all else it does.
@@ -72,24 +89,29 @@ class Hold:
                 result = call()
             except (Unavailable, EnvironmentProblem) as error:
                 self._collector.back_to(taken)
-                self._note(stage, error)
-                if self._pause(HOLD_S):
+                if self._pause(self._note(stage, error)):
                     raise Closing(str(error)) from None
             except BaseException:
                 self._over()
                 raise
             else:
-                if self._over():
+                waited = self._over()
+                if waited and not waited.patient:
                     self._log.info("taken_again", stage=stage)
                 return result
 
-    def _over(self) -> bool:
-        """This thread waits no longer; whether it did."""
-        return bool(self._waiting) and self._waiting.pop(threading.get_ident(), None) is not None
+    def _over(self) -> _Waiting | None:
+        """This thread waits no longer; how it did, if it did."""
+        return self._waiting.pop(threading.get_ident(), None) if self._waiting else None
 
-    def _note(self, stage: str, error: CamgraphError) -> None:
+    def _note(self, stage: str, error: CamgraphError) -> float:
+        """Note that this thread waits; for how many seconds, before it tries again."""
         thread = threading.get_ident()
-        since, *_ = self._waiting.get(thread, (0.0, "", ""))
-        if not since:
+        before = self._waiting.get(thread)
+        patient = isinstance(error, Unavailable) and error.patient
+        known = before is not None and before.patient == patient
+        if not known and not patient:
             self._log.error("held_back", stage=stage, error=str(error))
-        self._waiting[thread] = (since or time.monotonic(), stage, redact_urls(str(error)))
+        since = before.since if before and known else time.monotonic()
+        self._waiting[thread] = _Waiting(since, stage, redact_urls(str(error)), patient)
+        return PATIENT_HOLD_S if patient else HOLD_S

@@ -12,7 +12,7 @@ from typing import Any
 
 from pipeline.errors import GraphError, UserError
 from pipeline.graph.env_file import Variables
-from pipeline.graph.loading import parse_graph, read_graph
+from pipeline.graph.loading import Amend, parse_graph, read_graph, unchanged
 from pipeline.graph.planning import plan_of
 from pipeline.graph.remarks import remarks_on
 from pipeline.graph.single_camera import check_camera
@@ -24,9 +24,12 @@ Finish = Callable[[RunPlan, Callable[[str], None]], RunPlan]
 
 
 class GraphSource:
-    """The `pipeline.wanted.Loader` of one run. `finish`: see `Finish`."""
+    """The `pipeline.wanted.Loader` of one run. `finish`, `amend`: see `Finish` and `Amend`."""
 
-    def __init__(self, variables: Variables | None = None, finish: Finish = lambda plan, _: plan) -> None:
+    def __init__(
+        self, variables: Variables | None = None, finish: Finish = lambda plan, _: plan, amend: Amend = unchanged
+    ) -> None:
+        self._amend = amend
         self._variables = variables or Variables()
         self._finish = finish
 
@@ -38,7 +41,13 @@ class GraphSource:
         text = read_graph(file) if wanted.text is None else wanted.text
         folder = Path(wanted.folder) if wanted.folder else file.parent
         graph = parse_graph(
-            text, str(file), base_folder=folder, name=wanted.name, further=wanted.further, environ=environ
+            text,
+            str(file),
+            base_folder=folder,
+            name=wanted.name,
+            further=wanted.further,
+            environ=environ,
+            amend=self._amend,
         )
         remarks += [*graph.source.remarks, *remarks_on(graph, wanted.further)]
         plan = self._finish(plan_of(graph), remarks.append)

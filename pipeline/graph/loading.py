@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +25,14 @@ from pipeline.system.names import A_NAME, MAX_NAME, is_camera_name, is_name, nea
 from pipeline.system.paths import instead_of_file
 from pipeline.system.redaction import hide
 
+Amend = Callable[[GraphFile], GraphFile]
+"""Adds to a graph what a program wants of it that does not stand in its file. Raises UserError."""
+
+
+def unchanged(parsed: GraphFile) -> GraphFile:
+    """The `Amend` that adds nothing."""
+    return parsed
+
 
 def load_plan(path: str | Path, *, name: str | None = None, environ: Mapping[str, str] = os.environ) -> RunPlan:
     """The plan of the graph file at `path`; `name` stands in for the graph's own. Raises GraphError."""
@@ -38,6 +46,7 @@ def load_graph(
     further: Collection[str] = (),
     environ: Mapping[str, str] = os.environ,
     strict: bool = False,
+    amend: Amend = unchanged,
 ) -> Graph:
     """The checked and completed graph of the file at `path`. Raises GraphError with everything that is wrong.
 
@@ -47,7 +56,14 @@ def load_graph(
     path = Path(path)
     text = read_graph(path)
     graph = parse_graph(
-        text, str(path), base_folder=path.parent, name=name, further=further, environ=environ, strict=strict
+        text,
+        str(path),
+        base_folder=path.parent,
+        name=name,
+        further=further,
+        environ=environ,
+        strict=strict,
+        amend=amend,
     )
     return replace(graph, path=str(path.absolute())) if path.is_file() else graph
 
@@ -76,6 +92,7 @@ def parse_graph(
     further: Collection[str] = (),
     environ: Mapping[str, str] = os.environ,
     strict: bool = False,
+    amend: Amend = unchanged,
 ) -> Graph:
     """As `load_graph`, for a text that messages call `file`; its relative paths start at `base_folder`.
 
@@ -90,7 +107,7 @@ def parse_graph(
     if parsed is None:
         raise report.error()
     name = name or parsed.name or default_name(file)
-    graph = _checked(parsed, _Names(name, outbox or name, frozenset(further)), base_folder, report)
+    graph = _checked(amend(parsed), _Names(name, outbox or name, frozenset(further)), base_folder, report)
     graph = replace(graph, environ=environ)
     hide(graph.secrets)
     return graph

@@ -54,7 +54,8 @@ class Heartbeat(_Report):
     `source_silent_since_ns`: since when a source that is to make a frame has given no sign of life;
     `source_opening`: that source has not made one since its start. `camera_changes`: each change since the last
     heartbeat, those of a camera in order; `camera_facts`: what is known of a camera by now. `troubles`: (stage, camera,
-    why) of all that does not work at present, "" where no single camera is meant.
+    why) of all that does not work at present, "" where no single camera is meant. `patient`: what it is `held` for may take as
+    long as it needs (`pipeline.errors.Unavailable`).
     """
 
     op: Literal["heartbeat"] = "heartbeat"
@@ -71,6 +72,7 @@ class Heartbeat(_Report):
     custody: int = 0
     slots: int = 0
     held: str = ""
+    patient: bool = False
     troubles: list[tuple[str, str, str]] = []
     camera_changes: list[StateChange] = []
     camera_facts: dict[str, dict[str, str | int | FiniteFloat]] = {}

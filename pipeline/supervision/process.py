@@ -313,7 +313,7 @@ class Process:
         self._slowest_s = max([self._slowest_s, *latencies_s])
         self.heartbeat = heartbeat.model_copy(update={"stages": self.counters.stages, "files": self.counters.files})
         self.heard_at = self.heartbeat_at = now
-        self.held_since = (self.held_since or now) if heartbeat.held else 0.0
+        self.held_since = (self.held_since or now) if heartbeat.held and not heartbeat.patient else 0.0
         if self.counters.this_life:
             self.deaths.worked()
 

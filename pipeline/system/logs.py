@@ -86,6 +86,19 @@ def log_to_stderr(
     )
 
 
+def log_to_logging(logger: logging.Logger) -> None:
+    """Hand each line to a logger of `logging`, at its level: for programs that have their own way of logging."""
+
+    def hand_over(_: Any, method: str, event: MutableMapping[str, Any]) -> Any:
+        level = logging.getLevelName("ERROR" if method == "exception" else method.upper())
+        logger.log(level if isinstance(level, int) else logging.INFO, "%s", _in_words(None, "", event))
+        raise structlog.DropEvent
+
+    structlog.configure(
+        processors=[structlog.processors.format_exc_info, _redacted, hand_over], cache_logger_on_first_use=False
+    )
+
+
 def log_failed_threads() -> None:
     """An exception that ends a thread becomes a line of the log, not a traceback beside it."""
 

@@ -76,6 +76,7 @@ class Vitals:
             custody=self._outlet.in_custody,
             slots=self._ring.in_use,
             held=self._hold.waits_for or (self._dispatch.waits_for if self._dispatch else ""),
+            patient=self._hold.patient and not (self._dispatch and self._dispatch.waits_for),
             troubles=[
                 *self._hold.troubles,
                 *self._counters.troubles,

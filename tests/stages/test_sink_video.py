@@ -23,7 +23,8 @@ from pipeline.stage import Settings
 from pipeline.testing import HandContext, feed, opened, stamp
 from stages.capture import Camera, Capture
 from stages.messages import Frame, Tracks
-from stages.sink_video import SinkVideo, SinkVideoSettings, annotated, clock_text
+from stages.sink_video import SinkVideo, SinkVideoSettings
+from stages.writing.annotation import annotated, clock_text
 from stages.writing.recording import Encoding, Recording, choose_encoder, even_size, rescue
 
 HERE = Path(__file__).parent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
@@ -43,15 +43,18 @@ def check(graph_file: Path, env_files: tuple[Path, ...]) -> None:
         click.echo(f"{graph_file}: {rules} rules: no mistakes; its cameras are known where a graph names it")
         return
     environ, remarks = Variables(env_files).anew()
-    graph = load_graph(graph_file, environ=environ, strict=True)
-    click.echo(_summary(graph))
-    for line in (*remarks, *graph.source.remarks, *remarks_on(graph), *_not_known(graph)):
+    for line in checked_lines(load_graph(graph_file, environ=environ, strict=True), remarks):
         click.echo(line)
+
+
+def checked_lines(graph: Graph, remarks: Iterable[str]) -> Iterator[str]:
+    """What is to be said of a graph without mistakes. Raises EnvironmentProblem where the machine is not fit for it."""
+    yield _summary(graph)
+    yield from (*remarks, *graph.source.remarks, *remarks_on(graph), *_not_known(graph))
     if not graph.in_process:
         require_processes()
     need = memory_need(graph)
-    for line in in_words(need):
-        click.echo(line)
+    yield from in_words(need)
     _require_outbox_folder(graph)
     if not need.fits:
         raise EnvironmentProblem(

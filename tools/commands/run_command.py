@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from pipeline.errors import EnvironmentProblem
-from pipeline.graph import load_graph, plan_of
+from pipeline.graph import Graph, load_graph, plan_of
 from pipeline.graph.env_file import Variables
 from pipeline.graph.graph_source import GraphSource
 from pipeline.graph.memory import in_words, memory_need
@@ -42,14 +42,19 @@ def run(graph: Path, name: str | None, json_logs: bool, quiet: bool, env_files: 
     environ, remarks = variables.anew()
     loaded = load_graph(graph, name=name, environ=environ)
     say_remarks([*remarks, *loaded.source.remarks])
-    if not loaded.in_process:
-        require_processes()
-    need = memory_need(loaded)
-    if not need.fits:
-        raise EnvironmentProblem(f"{graph}: /dev/shm is too small:\n" + "\n".join(in_words(need)))
+    require_room(loaded)
     plan = with_picture_sizes(plan_of(loaded), lambda text: _say(text, quiet=quiet or json_logs))
     loader = GraphSource(variables, with_picture_sizes)
     sys.exit(run_plan(plan, json_logs=json_logs, quiet=quiet, loader=loader))
+
+
+def require_room(graph: Graph) -> None:
+    """Raises EnvironmentProblem where this machine cannot run the graph."""
+    if not graph.in_process:
+        require_processes()
+    need = memory_need(graph)
+    if not need.fits:
+        raise EnvironmentProblem(f"{graph.source.file}: /dev/shm is too small:\n" + "\n".join(in_words(need)))
 
 
 def _say(text: str, *, quiet: bool) -> None:

@@ -121,7 +121,7 @@ def run_plan(
         if plan.secrets or holds_credentials(run_to_wire(plan)):
             forbid_dumps()
         shown = _Shown(display, _pace_of(plan) if display else None)
-        with _said_for_people(), _prepared(plan, shown, loader) as run:
+        with said_for_people(), _prepared(plan, shown, loader) as run:
             signals = _Signals(run)
             with signals.handled():
                 outcome = run.run()
@@ -187,7 +187,7 @@ def _print(console: Console, line: str) -> None:
 
 
 @contextmanager
-def _said_for_people() -> Iterator[None]:
+def said_for_people() -> Iterator[None]:
     """What the machine refuses is no bug of the program."""
     try:
         yield
@@ -204,18 +204,18 @@ def _prepared(plan: RunPlan, show: Callable[[Run], None], loader: Loader | None)
     if plan.in_process:
         from pipeline.local import LocalRun  # noqa: PLC0415
 
-        with _only_run(plan) if HAS_LOCKS else nullcontext():
+        with only_run(plan) if HAS_LOCKS else nullcontext():
             yield LocalRun(plan, show)
         return
     require_processes()
     from pipeline.supervision.supervisor import Supervisor  # noqa: PLC0415
 
-    with _only_run(plan) as folder:
+    with only_run(plan) as folder:
         yield Supervisor(plan, folder, show, loader)
 
 
 @contextmanager
-def _only_run(plan: RunPlan) -> Iterator[RunFolder]:
+def only_run(plan: RunPlan) -> Iterator[RunFolder]:
     """The name and the outbox of this plan are this run's, wherever others are started, and so is its folder.
 
     Where a system has no locks, the user has to see to that.

@@ -18,14 +18,17 @@ _PLAIN_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """All that the graph says. Paths as the graph writes them: inputs absolute, outputs as the person named them."""
+    """All that the graph says. Paths as the graph writes them: inputs absolute, outputs as the person named them.
+
+    `events`: None where no file of events is wanted.
+    """
 
     name: str
     cameras: Sequence[WatchedCamera]
     model: PoseModel
     device: Device
     rules: str
-    events: str
+    events: str | None
     overwrite: bool = False
     videos: str | None = None
     max_fps: float | None = None
@@ -65,8 +68,6 @@ def _stages(watch: Watch) -> Iterator[str]:
     model, device = watch.model, watch.device
     batch = f"batch: {{max: {device.batch}}}, " if device.batch > 1 else ""
     providers = f", providers: [{', '.join(device.providers)}]" if device.providers != ("cpu",) else ""
-    replaces = watch.overwrite and watch.events != STANDARD_OUTPUT
-    log = f"path: {_quoted(_escaped(watch.events))}" + (", mode: replace" if replaces else "")
     yield "stages:"
     yield "  capture: {use: capture}"
     if model.size is None and model.why:
@@ -78,13 +79,20 @@ def _stages(watch: Watch) -> Iterator[str]:
     yield "  people:  {use: decode, from: infer, group: model}"
     yield "  tracks:  {use: track, from: people}"
     yield f"  actions: {{use: rules, from: tracks, with: {{file: {_quoted(_escaped(watch.rules))}}}}}"
-    # A live camera's loss and return are events too; those of files are the same bytes whatever befalls the run.
-    events = "events" if any(camera.live for camera in watch.cameras) else "actions"
-    yield f"  log:     {{use: sink_jsonl, from: {events}, with: {{{log}}}}}"
+    if watch.events is not None:
+        yield _log(watch, watch.events)
     if watch.videos is not None:
         film = f"path: {_quoted(_escaped(watch.videos) + '/{camera}.mp4')}"
         film += ", overwrite: true" if watch.overwrite else ""
         yield f"  videos:  {{use: sink_video, from: {{frames: capture, tracks: tracks}}, with: {{{film}}}}}"
+
+
+def _log(watch: Watch, path: str) -> str:
+    replaces = watch.overwrite and path != STANDARD_OUTPUT
+    log = f"path: {_quoted(_escaped(path))}" + (", mode: replace" if replaces else "")
+    # A live camera's loss and return are events too; those of files are the same bytes whatever befalls the run.
+    events = "events" if any(camera.live for camera in watch.cameras) else "actions"
+    return f"  log:     {{use: sink_jsonl, from: {events}, with: {{{log}}}}}"
 
 
 def _picture(model: PoseModel) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import click
@@ -14,6 +14,7 @@ from pipeline.errors import UserError
 from pipeline.graph import Graph, parse_graph, plan_of
 from pipeline.graph.env_file import Variables
 from pipeline.graph.graph_source import GraphSource
+from pipeline.graph.loading import Amend, unchanged
 from pipeline.graph.remarks import remarks_alone
 from pipeline.system.paths import ASSET_PREFIX, lost_home, resolve
 from stages.reading.addresses import is_device
@@ -41,25 +42,71 @@ GRAPH_FILE = "camgraph watch --print-graph"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The command line of `camgraph watch`; `camgraph watch --help` says what each means."""
+    """The command line of `camgraph watch`; `camgraph watch --help` says what each means. `events`: None for none."""
 
     sources: tuple[str, ...]
-    model: str | None
-    size: int | None
-    rules: str | None
-    events: str
-    overwrite: bool
-    video: str | None
-    max_fps: float | None
-    single_process: bool
-    print_graph: bool
-    name: str
-    quiet: bool
+    model: str | None = None
+    size: int | None = None
+    rules: str | None = None
+    events: str | None = None
+    overwrite: bool = False
+    video: str | None = None
+    max_fps: float | None = None
+    single_process: bool = False
+    print_graph: bool = False
+    name: str = "watch"
+    quiet: bool = False
     env_files: tuple[Path, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class WatchGraph:
+    """The text of a graph, and all that it is read with: `environ` has the secrets that its variables stand for."""
+
+    text: str
+    folder: Path
+    name: str
+    outbox: str
+    environ: Mapping[str, str] = field(repr=False)
+    variables: Variables = field(repr=False)
+    alone: Sequence[str] = ()
+    """Remarks on sources that are photographs."""
+
+    def parsed(self, amend: Amend = unchanged, *, strict: bool = False) -> Graph:
+        """The graph, see `pipeline.graph.loading.load_graph`. Raises GraphError."""
+        return parse_graph(
+            self.text,
+            GRAPH_FILE,
+            base_folder=self.folder,
+            name=self.name,
+            outbox=self.outbox,
+            environ=self.environ,
+            strict=strict,
+            amend=amend,
+        )
+
+
 def start(asked: Asked) -> int:
-    """Run what was asked for, or print it; the exit status. Raises UserError or EnvironmentProblem.
+    """Run what was asked for, or print it; the exit status. Raises UserError or EnvironmentProblem."""
+    made = watch_graph(asked, _say)
+    if asked.print_graph:
+        if model_file(named_model(asked.model, made.folder)).is_file():
+            made.parsed()
+        click.echo(made.text, nl=False)
+        return 0
+    graph = made.parsed()
+    for line in (*made.alone, *remarks_alone(graph)):
+        _say(line)
+    quiet = asked.quiet or _terminal_takes_events(asked)
+    return run_plan(plan_of(graph), quiet=quiet, calm=True, loader=GraphSource(made.variables))
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def watch_graph(asked: Asked, say: Callable[[str], None]) -> WatchGraph:
+    """The graph of what was asked for; `say` is told what a person should hear. Raises UserError or EnvironmentProblem.
 
     What can be wrong is looked at first, what takes long last.
     """
@@ -68,29 +115,19 @@ def start(asked: Asked) -> int:
     environ, remarks = variables.anew()
     several = one_each(asked.sources, folder)
     for remark in (*remarks, *several.remarks):
-        click.echo(remark, err=True)
+        say(remark)
     cameras = cameras_of(several.sources, folder, environ)
     hidden = _hidden(cameras)
-    environ |= hidden
     model = named_model(asked.model, folder)
     alone = photographs(cameras, folder)
     rules = _rules(asked.rules, folder, PHOTO_RULES if len(alone) == len(cameras) else RULES)
     if not asked.print_graph:
-        _ready_outputs(asked, folder)
+        _ready_outputs(asked, folder, say)
         _pull_model(model)
-    pose = _sized(pose_model(model, asked.size), cameras, folder)
-    text = graph_text(_watch(asked, cameras, pose, rules))
-    if asked.print_graph:
-        if model_file(model).is_file():
-            _graph(text, folder, asked, environ)
-        click.echo(text, nl=False)
-        return 0
-    graph = _graph(text, folder, asked, environ)
-    for line in (*alone, *remarks_alone(graph)):
-        click.echo(line, err=True)
-    loader = GraphSource(variables.with_environ(hidden))
-    quiet = asked.quiet or _terminal_takes_events(asked)
-    return run_plan(plan_of(graph), quiet=quiet, calm=True, loader=loader)
+    pose = _sized(pose_model(model, asked.size), cameras, folder, say)
+    text = graph_text(_watch(asked, cameras, pose, rules, _device(pose.model, say)))
+    outbox = _outbox(asked, folder)
+    return WatchGraph(text, folder, asked.name, outbox, environ | hidden, variables.with_environ(hidden), alone)
 
 
 def _pull_model(model: str) -> None:
@@ -109,12 +146,12 @@ def _pull_model(model: str) -> None:
     pull_shown(asset)
 
 
-def _watch(asked: Asked, cameras: Sequence[WatchedCamera], model: PoseModel, rules: str) -> Watch:
+def _watch(asked: Asked, cameras: Sequence[WatchedCamera], model: PoseModel, rules: str, device: Device) -> Watch:
     return Watch(
         name=asked.name,
         cameras=cameras,
         model=model,
-        device=_device(model.model),
+        device=device,
         rules=rules,
         events=asked.events,
         overwrite=asked.overwrite,
@@ -124,7 +161,7 @@ def _watch(asked: Asked, cameras: Sequence[WatchedCamera], model: PoseModel, rul
     )
 
 
-def _sized(model: PoseModel, cameras: Sequence[WatchedCamera], folder: Path) -> PoseModel:
+def _sized(model: PoseModel, cameras: Sequence[WatchedCamera], folder: Path, say: Callable[[str], None]) -> PoseModel:
     """The size of the model's picture, where it is open: by a look at the files, or by the kind of camera."""
     if model.size is not None or model.why:
         return model
@@ -134,15 +171,15 @@ def _sized(model: PoseModel, cameras: Sequence[WatchedCamera], folder: Path) -> 
     file = model_file(model.model)
     if not file.is_file():
         return model
-    click.echo(f"{LOOKING} (--size spares it)", err=True)
+    say(f"{LOOKING} (--size spares it)")
     side = best_side(file, [resolve(camera.url.replace("$${", "${"), folder) for camera in cameras])
     return replace(model, max_side=side, why="chosen by a look at these files")
 
 
-def _device(model: str) -> Device:
+def _device(model: str, say: Callable[[str], None]) -> Device:
     device = find_device(model_file(model))
     if device.why_not:
-        click.echo(f"this machine's GPU cannot run the model, the CPU does: {device.why_not}", err=True)
+        say(f"this machine's GPU cannot run the model, the CPU does: {device.why_not}")
     return device
 
 
@@ -153,23 +190,12 @@ def _rules(text: str | None, folder: Path, usual: str) -> str:
     return str(path)
 
 
-def _ready_outputs(asked: Asked, folder: Path) -> None:
+def _ready_outputs(asked: Asked, folder: Path, say: Callable[[str], None]) -> None:
     if asked.video is not None and ready_videos(asked.video, folder) and not asked.overwrite:
         told = "a camera that has a video there gets another one, with a number (--overwrite replaces it)"
-        click.echo(f"{asked.video}: {told}", err=True)
-    if ready_events(asked.events, folder) and not asked.overwrite:
-        click.echo(f"{asked.events}: new events come behind those that stand there (--overwrite begins anew)", err=True)
-
-
-def _graph(text: str, folder: Path, asked: Asked, environ: Mapping[str, str]) -> Graph:
-    return parse_graph(
-        text,
-        GRAPH_FILE,
-        base_folder=folder,
-        name=asked.name,
-        outbox=_outbox(asked, folder),
-        environ=environ,
-    )
+        say(f"{asked.video}: {told}")
+    if asked.events is not None and ready_events(asked.events, folder) and not asked.overwrite:
+        say(f"{asked.events}: new events come behind those that stand there (--overwrite begins anew)")
 
 
 def _hidden(cameras: Sequence[WatchedCamera]) -> dict[str, str]:
@@ -179,6 +205,8 @@ def _hidden(cameras: Sequence[WatchedCamera]) -> dict[str, str]:
 
 def _outbox(asked: Asked, folder: Path) -> str:
     """One for each events file: what waits for one must not be handed to another, of another day and other videos."""
+    if asked.events is None:
+        return asked.name
     target = asked.events if asked.events == STANDARD_OUTPUT else str((folder / asked.events).absolute())
     return f"{asked.name}-{hashlib.sha256(target.encode(errors='surrogateescape')).hexdigest()[:8]}"
 

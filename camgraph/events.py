@@ -1,0 +1,99 @@
+"""Events as a program sees them: a typed view of the line of JSON that every sink gets."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stages.events import CloudEvent
+from stages.handover.parcel import Parcel
+
+Kind = Literal["incident", "camera", "other"]
+Phase = Literal["start", "update", "end", "single"]
+_PHASES: dict[str, Phase] = {"start": "start", "update": "update", "end": "end"}
+
+
+@dataclass(frozen=True, eq=False)
+class EventPerson:
+    """Someone whom an event is about, as seen in its frame.
+
+    `id`: of the track, the same in `TrackedFrame`. `box`: x1, y1, x2, y2 in pixels of the frame, x to the right, y
+    down. `score` in [0, 1]. `keypoints` (K, 3) float64: x, y in pixels of the frame, confidence in [0, 1].
+    """
+
+    id: int
+    box: tuple[float, float, float, float]
+    score: float
+    keypoints: NDArray[np.float64] = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """Something that happened.
+
+    `kind`: `incident` (a rule fired), `camera` (one was lost, is back, or nobody waits for it any more), or `other` (of
+    a stage that is not ours). `action`: what the rule calls it; of a camera `lost`, `back` or `ended`. `incident_id`:
+    the same for the start, updates and end of one happening. `rule`: its id, "" without one. `time`: of the frame, UTC.
+    `duration_s`: so far. `earlier_run`: an earlier run of the same name left it unread. `raw`: the line of JSON that
+    every sink gets (CloudEvents 1.0), without the newline.
+    """
+
+    id: str
+    kind: Kind
+    phase: Phase
+    action: str
+    camera: str
+    time: datetime
+    incident_id: str
+    rule: str
+    people: tuple[EventPerson, ...]
+    duration_s: float
+    earlier_run: bool
+    raw: bytes = field(repr=False)
+
+    def json(self) -> dict[str, Any]:
+        """All of it, as plain values."""
+        return dict(json.loads(self.raw))
+
+    def incident(self) -> CloudEvent:
+        """All of it, checked against the schema. Raises pydantic.ValidationError where `kind` is not `incident`."""
+        return CloudEvent.model_validate_json(self.raw)
+
+
+def event_of(parcel: Parcel) -> Event:
+    """The event in a parcel. What a foreign stage leaves out of its events is empty."""
+    raw = bytes(parcel.values["body"])
+    line: dict[str, Any] = json.loads(raw)
+    data = line.get("data")
+    data = data if isinstance(data, dict) else {}
+    name = str(line.get("type", ""))
+    rule = data.get("rule")
+    return Event(
+        id=str(line.get("id", "")),
+        kind="incident" if name.startswith("camgraph.incident.") else "camera" if _of_camera(name) else "other",
+        phase=_PHASES.get(str(data.get("phase")), "single"),
+        action=str(data.get("action") or name.rpartition(".")[2]),
+        camera=str(data.get("camera") or line.get("subject", "")),
+        time=datetime.fromisoformat(str(line.get("time", "1970-01-01T00:00:00Z"))),
+        incident_id=str(data.get("incident", "")),
+        rule=str(rule.get("id", "")) if isinstance(rule, dict) else "",
+        people=tuple(map(_person, data.get("people") or ())),
+        duration_s=float(data.get("duration_s") or 0.0),
+        earlier_run=str(parcel.values["id"]).startswith("before "),
+        raw=raw,
+    )
+
+
+def _of_camera(name: str) -> bool:
+    return name.startswith("camgraph.camera.")
+
+
+def _person(values: dict[str, Any]) -> EventPerson:
+    x1, y1, x2, y2 = (float(value) for value in values["bbox"])
+    keypoints = np.array(values.get("keypoints") or (), np.float64).reshape(-1, 3)
+    return EventPerson(int(values["track_id"]), (x1, y1, x2, y2), float(values["score"]), keypoints)

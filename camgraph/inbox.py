@@ -1,0 +1,286 @@
+"""The program's side of the sockets: what has come from the sinks of a run, and what the program is done with.
+
+    sink --parcel n--> thread --> waiting --take--> in hand --confirm--> done n --ack--> sink
+                                     '--discard (the program wants no more)--^
+
+A sink that is started again connects anew and sends again what was not acknowledged: what has been handed out already
+is known by its id, acknowledged, and not handed out twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from stages.handover.link import BUFFER_BYTES
+from stages.handover.parcel import BYTE_OF, CREDIT, SIZES, Mode, Parcel
+
+_EVERYTHING = 1 << 62
+_KNOWN = 20_000
+"""So many things that were handed out are known again, of each kind: far more than can be on their way."""
+_UNREAD_S = 10.0
+
+T = TypeVar("T")
+_log = logging.getLogger("camgraph")
+
+
+class Board:
+    """What all inboxes of a run share: one lock, on which their readers wait, and whether more will come."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.over = False
+        self.arrivals = itertools.count()
+        self._callbacks: list[Callable[[], None]] = []
+
+    def end(self) -> None:
+        """Nothing more comes."""
+        with self.changed:
+            self.over = True
+            self.tell()
+
+    def tell(self) -> None:
+        """Wake everybody who waits; with the lock held."""
+        self.changed.notify_all()
+        waiting, self._callbacks = self._callbacks, []
+        for callback in waiting:
+            callback()
+
+    def call_once(self, callback: Callable[[], None]) -> None:
+        """Call it at the next change, from any thread; with the lock held."""
+        self._callbacks.append(callback)
+
+
+@dataclass(frozen=True, slots=True)
+class _Came(Generic[T]):
+    value: T
+    identity: Hashable
+    connection: int
+    number: int
+    arrival: int
+
+
+class Inbox(Generic[T]):
+    """What came of one kind. `window`: so many may wait here unread. All methods but `listen` need the board's lock.
+
+    `read` makes a value of a parcel, `identity` says which values are the same.
+    """
+
+    def __init__(
+        self, kind: str, board: Board, *, window: int, read: Callable[[Parcel], T], identity: Callable[[T], Hashable]
+    ) -> None:
+        self.kind = kind
+        self.board = board
+        self._window = window
+        self._read = read
+        self._identity = identity
+        self._mode: Mode = "every"
+        self._server: socket.socket | None = None
+        self._sink: socket.socket | None = None
+        self._connection = 0
+        self._granted = self._taken = self._done = 0
+        self._waiting: deque[_Came[T]] = deque()
+        self._in_hand: _Came[T] | None = None
+        self._known: dict[Hashable, None] = {}
+        self._discarding = False
+        self.readers = 0
+        """How many threads wait for it now."""
+        self.wanted_at = time.monotonic()
+        """When somebody last asked for one."""
+        self.discarded = 0
+
+    # ---- the socket
+
+    def listen(self, path: Path, mode: Mode) -> None:
+        """Wait for the sink on a socket at this path."""
+        self._mode = mode
+        self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._server.bind(str(path))
+        self._server.listen()
+        threading.Thread(target=self._serve, args=(self._server,), name=f"camgraph-{self.kind}", daemon=True).start()
+
+    def close(self) -> None:
+        """Hear nothing more. What waits can still be taken."""
+        for one in (self._server, self._sink):
+            if one is not None:
+                with contextlib.suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)  # which ends a wait in another thread
+                one.close()
+        self._server = self._sink = None
+
+    def _serve(self, server: socket.socket) -> None:
+        while True:
+            try:
+                sink, _ = server.accept()
+            except OSError:  # closed
+                return
+            with sink:
+                self._meet(sink)
+                with contextlib.suppress(OSError, EOFError):
+                    while True:
+                        self._receive(sink)
+
+    def _meet(self, sink: socket.socket) -> None:
+        sink.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
+        with self.board.changed:
+            self._sink = sink
+            self._connection += 1
+            self._taken = self._done = 0
+            self._granted = -1
+            with contextlib.suppress(OSError):
+                sink.sendall(BYTE_OF[self._mode])
+            self._grant()
+            self.board.tell()  # who waits for the newest asks again
+
+    def _receive(self, sink: socket.socket) -> None:
+        header_size, body_size = SIZES.unpack(_exactly(sink, SIZES.size))
+        header = bytes(_exactly(sink, header_size))
+        value = self._read(Parcel.read(header, _exactly(sink, body_size)))
+        with self.board.changed:
+            if sink is not self._sink:
+                return
+            self._taken += 1
+            came = _Came(value, self._identity(value), self._connection, self._taken, next(self.board.arrivals))
+            if self._discarding:
+                self._finish(came)
+                self.discarded += 1
+            else:
+                self._waiting.append(came)
+                self.board.tell()
+
+    # ---- what has come
+
+    @property
+    def arrival(self) -> int | None:
+        """Of the first that waits, its place among all that came to the run; None where nothing does."""
+        self._drop_known()
+        return self._waiting[0].arrival if self._waiting else None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether its sink waits for this program."""
+        return self._mode == "every" and len(self._waiting) >= self._window
+
+    def _drop_known(self) -> None:
+        while self._waiting and self._waiting[0].identity in self._known:
+            again = self._waiting.popleft()
+            if self._in_hand is None or self._in_hand.identity != again.identity:
+                self._finish(again)
+            else:  # its sink died while the program had it
+                self._in_hand = again
+
+    def take(self) -> T:
+        """The first that waits; it is in hand until `confirm`."""
+        came = self._waiting.popleft()
+        self._in_hand = came
+        self._known[came.identity] = None
+        if len(self._known) > _KNOWN:
+            del self._known[next(iter(self._known))]
+        self._grant()
+        return came.value
+
+    def ask(self) -> None:
+        """Somebody wants one now: of live cameras the newest is sent when it is asked for."""
+        self.wanted_at = time.monotonic()
+        self._grant(asked=True)
+
+    def confirm(self) -> None:
+        """The program is done with the one in hand."""
+        self._drop_known()
+        if self._in_hand is not None:
+            came, self._in_hand = self._in_hand, None
+            self._finish(came)
+
+    def discard(self) -> None:
+        """The program wants no more: it is done with all that came and that comes."""
+        self._discarding = True
+        self.confirm()
+        self.discarded += len(self._waiting)
+        self._waiting.clear()
+        self._done = max(self._done, self._taken)
+        self._grant(again=True)
+        self.board.tell()
+
+    def _finish(self, came: _Came[T]) -> None:
+        if came.connection == self._connection and came.number > self._done:
+            self._done = came.number
+            self._grant(again=True)
+
+    def _grant(self, *, asked: bool = False, again: bool = False) -> None:
+        """Tell the sink what it may send and what is done, where that is news."""
+        read = self._taken - len(self._waiting)
+        if self._discarding:
+            granted = _EVERYTHING
+        elif self._mode == "every":
+            granted = read + self._window
+        else:
+            granted = max(self._granted, read + 1 if asked and not self._waiting else 0)
+        if granted <= self._granted and not again:
+            return
+        self._granted = max(granted, self._granted, 0)
+        if self._sink is not None:
+            with contextlib.suppress(OSError):  # it is gone, and what is not acknowledged comes again
+                self._sink.sendall(CREDIT.pack(self._granted, self._done))
+
+
+def _exactly(sink: socket.socket, size: int) -> bytearray:
+    """So many bytes. Raises EOFError at the end of the connection."""
+    data = bytearray(size)
+    left = memoryview(data)
+    while left:
+        received = sink.recv_into(left)
+        if not received:
+            raise EOFError
+        left = left[received:]
+    return data
+
+
+class Selection:
+    """Takes from some inboxes of a run, in the order in which things came. One thread at a time."""
+
+    def __init__(self, inboxes: Sequence[Inbox[object]], all_inboxes: Sequence[Inbox[object]]) -> None:
+        self._inboxes = inboxes
+        self._others = [inbox for inbox in all_inboxes if inbox not in inboxes]
+        self._board = all_inboxes[0].board
+        self._warned = False
+
+    @property
+    def board(self) -> Board:
+        """Whose lock the other methods need."""
+        return self._board
+
+    def confirm(self) -> None:
+        """The program is done with what it took last."""
+        for inbox in self._inboxes:
+            inbox.confirm()
+
+    def ask(self) -> None:
+        """Somebody waits."""
+        for inbox in self._inboxes:
+            inbox.ask()
+
+    def ready(self) -> Inbox[object] | None:
+        """The inbox whose first came first; None where nothing waits."""
+        arrivals = [(arrival, inbox) for inbox in self._inboxes if (arrival := inbox.arrival) is not None]
+        return min(arrivals, key=lambda pair: pair[0])[1] if arrivals else None
+
+    def warn_of_unread(self) -> None:
+        """Said once: this thread waits for something that cannot come before somebody reads the other thing."""
+        now = time.monotonic()
+        unread = [o.kind for o in self._others if o.is_full and now - o.wanted_at > _UNREAD_S]
+        if unread and not self._warned:
+            self._warned = True
+            _log.warning(
+                "nobody reads %s() of this run, and a graph of files waits for all of its readers: read it in another "
+                "thread, or read both with items()",
+                unread[0],
+            )

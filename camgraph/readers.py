@@ -1,0 +1,138 @@
+"""The sinks that a program's wishes add to a graph: they lead to it, and stand in no file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pipeline.errors import CamgraphError, UserError
+from pipeline.graph.arrows import arrows_of
+from pipeline.graph.definition import GraphFile, StageEntry
+from pipeline.graph.loading import Amend
+from pipeline.graph.nodes import EVENTS, Node
+from pipeline.messages import Event, Message
+from pipeline.plan import RunPlan, UnitPlan
+from pipeline.registry import find_stage
+from stages.messages import Tracks
+
+EVENTS_KIND, TRACKS_KIND, FRAMES_KIND = KINDS = ("events", "tracks", "frames")
+USES: Mapping[str, str] = {kind: f"sink_api_{kind}" for kind in KINDS}
+_NULL = "sink_null"
+_ADDRESS = "address"
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a program wants to read: of `KINDS`. `tracks_of`: the stage whose tracks are meant, "" for the only one."""
+
+    kinds: frozenset[str] = frozenset()
+    tracks_of: str = ""
+    annotated: bool = True
+    max_width: int | None = None
+    in_process: bool = False
+
+    def amend(self, parsed: GraphFile) -> GraphFile:
+        """See `pipeline.graph.loading.Amend`. Raises UserError where the graph cannot give it."""
+        added = _Adding(parsed)
+        if EVENTS_KIND in self.kinds:
+            added.require_events()
+            added.add(EVENTS_KIND, USES[EVENTS_KIND], EVENTS)
+        if TRACKS_KIND in self.kinds:
+            added.add(TRACKS_KIND, USES[TRACKS_KIND], added.tracks_of(self.tracks_of))
+        if FRAMES_KIND in self.kinds:
+            settings = {"annotated": self.annotated, "max_width": self.max_width}
+            ends = {"frames": added.source(), "tracks": added.tracks_of(self.tracks_of)}
+            added.add(FRAMES_KIND, USES[FRAMES_KIND], ends, {k: v for k, v in settings.items() if v is not None})
+        added.read_the_rest()
+        return added.graph(in_process=self.in_process)
+
+
+class _Adding:
+    """Adds stages to a graph that is not checked yet: what is wrong with it is told later, and by others."""
+
+    def __init__(self, parsed: GraphFile) -> None:
+        self._parsed = parsed
+        self._stages = dict(parsed.stages)
+        self._made = {name: _outputs(entry.use) for name, entry in parsed.stages.items()}
+
+    def _makers(self, wanted: type[Message]) -> list[str]:
+        return [name for name, made in self._made.items() if any(issubclass(one, wanted) for one in made or ())]
+
+    @property
+    def _is_known(self) -> bool:
+        return all(made is not None for made in self._made.values())
+
+    def require_events(self) -> None:
+        if not self._makers(Event) and self._is_known:
+            raise UserError("this graph makes no events: add a stage such as `rules`, or read `tracks()` or `frames()`")
+
+    def tracks_of(self, wanted: str) -> str:
+        makers = self._makers(Tracks)
+        if wanted in makers or (not wanted and len(makers) == 1) or not self._is_known:
+            return wanted or next(iter(makers), "")
+        known = ", ".join(makers)
+        if wanted:
+            raise UserError(f"`{wanted}` makes no tracks; expected one of: {known or 'none does'}")
+        if makers:
+            raise UserError(f"several stages make tracks: say which you mean, with `stage=` one of: {known}")
+        raise UserError("this graph follows nobody: add a stage such as `track: {use: track, from: people}`")
+
+    def source(self) -> str:
+        return next((name for name, entry in self._stages.items() if entry.from_ is None), "")
+
+    def add(self, kind: str, use: str, ends: str | Mapping[str, str], settings: Mapping[str, object] = {}) -> None:
+        """Add a sink; nothing where what it reads from is not known, which is told by others."""
+        if not ends or (not isinstance(ends, str) and not all(ends.values())):
+            return
+        name = next(n for n in _names(f"python_{kind}") if n not in self._stages)
+        values = {"use": use, "from": ends, **({"with": dict(settings)} if settings else {})}
+        self._stages[name] = StageEntry.model_validate(values)
+
+    def read_the_rest(self) -> None:
+        """A program need not read all that a graph makes: nobody is told of events and tracks that nobody reads."""
+        read = {arrow.sender for name, entry in self._stages.items() for arrow in arrows_of(Node(name, entry, None))}
+        for name in self._makers(Event):
+            if name not in read and EVENTS not in read:
+                self.add("unread", _NULL, name)
+        for name in self._makers(Tracks):
+            if name not in read:
+                self.add("unread", _NULL, name)
+
+    def graph(self, *, in_process: bool) -> GraphFile:
+        changed: dict[str, object] = {"stages": self._stages}
+        return self._parsed.model_copy(update={**changed, **({"processes": "one"} if in_process else {})})
+
+
+def _names(name: str) -> Iterable[str]:
+    yield name
+    number = 1
+    while True:
+        number += 1
+        yield f"{name}_{number}"
+
+
+def _outputs(use: str) -> tuple[type[Message], ...] | None:
+    """The types that a kind of stage makes; None where there is no such kind, which is told by others."""
+    try:
+        return find_stage(use).outputs
+    except CamgraphError:
+        return None
+
+
+def addressed(plan: RunPlan, addresses: Mapping[str, Path]) -> RunPlan:
+    """The plan with the addresses, by kind, on which the program listens."""
+    of_use = {USES[kind]: str(path) for kind, path in addresses.items()}
+
+    def told(unit: UnitPlan) -> UnitPlan:
+        stages = tuple(
+            replace(stage, settings={**stage.settings, _ADDRESS: of_use[stage.use]}) if stage.use in of_use else stage
+            for stage in unit.stages
+        )
+        return replace(unit, stages=stages)
+
+    return replace(plan, units=tuple(map(told, plan.units)))
+
+
+AddAddresses = Callable[[RunPlan], RunPlan]
+__all__ = ["EVENTS_KIND", "FRAMES_KIND", "KINDS", "TRACKS_KIND", "Amend", "Wishes", "addressed"]

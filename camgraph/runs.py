@@ -1,0 +1,430 @@
+"""Runs of graphs, as a program has them."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import threading
+import weakref
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar, cast
+
+from camgraph.background import Background
+from camgraph.events import Event, event_of
+from camgraph.graphs import Graph, build, load
+from camgraph.inbox import Board, Inbox, Selection
+from camgraph.logs import log_lines
+from camgraph.pictures import Picture, TrackedFrame, frame_of
+from camgraph.readers import EVENTS_KIND, FRAMES_KIND, KINDS, TRACKS_KIND, Wishes, addressed
+from pipeline.errors import (
+    EXIT_ENVIRONMENT,
+    EXIT_USER,
+    CamgraphError,
+    EnvironmentProblem,
+    UserError,
+)
+from pipeline.system.found_runs import found_runs
+from tools.run_status import Status
+
+T = TypeVar("T")
+Item = Event | TrackedFrame
+
+_WINDOWS: Mapping[str, int] = {EVENTS_KIND: 64, TRACKS_KIND: 32, FRAMES_KIND: 3}
+"""So many wait here unread, of a graph of files."""
+_LOOK_S = 5.0
+_CLOSE_S = 10.0
+_KILLED_S = 15.0
+_starting = threading.Lock()
+"""Two runs that nobody has named must not take the same name."""
+
+
+class GaveUp(CamgraphError):
+    """The run has ended, and something of it was given up: frames, a camera, or what was on its way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a run ended. `status`: the exit status of the command; `problems`: what it prints, one each.
+
+    `unread`: so many events the program did not want any more. `last`: the run at its end.
+    """
+
+    status: int
+    problems: tuple[str, ...]
+    unread: int
+    last: Status = field(repr=False)
+
+
+class Run:
+    """A run that begins when the first item is asked for, or with `start`. Made by `run` and `watch`.
+
+    It ends when its cameras do, when it is stopped or closed, when nobody refers to it any more, and when Python ends.
+    An event counts as delivered when the next one is asked for. Methods may be called from any thread.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        in_process: bool = False,
+        on_event: Callable[[Event], object] | None = None,
+        on_tracks: Callable[[TrackedFrame], object] | None = None,
+        on_frame: Callable[[Picture], object] | None = None,
+    ) -> None:
+        self.graph = graph
+        self.name = graph.name
+        self._in_process = in_process
+        self._callbacks = {
+            kind: cast(Callable[[Any], object], callback)
+            for kind, callback in zip(KINDS, (on_event, on_tracks, on_frame), strict=True)
+            if callback is not None
+        }
+        self._wishes: set[str] = set(self._callbacks)
+        self._stage = ""
+        self._annotated = True
+        self._max_width: int | None = None
+        self._board = Board()
+        self._inboxes: dict[str, Inbox[Any]] = {}
+        self._background: Background | None = None
+        self._caller: threading.Thread | None = None
+        self._failure: BaseException | None = None
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def __repr__(self) -> str:
+        state = "not started" if self._background is None else "over" if self._background.wait(0) else "running"
+        return f"<camgraph.Run {self.name}: {state}>"
+
+    # ---- what comes
+
+    def __iter__(self) -> Iterator[Event]:
+        return self.events()
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self.events()
+
+    def events(self) -> Items[Event]:
+        """Its events as they come, each until your loop asks for the next one. Raises UserError if it makes none."""
+        return Items(self, self._wish(EVENTS_KIND))
+
+    def tracks(self, *, stage: str | None = None) -> Items[TrackedFrame]:
+        """The people of each frame; of live cameras of the newest. `stage`: whose, if several stages make tracks."""
+        self._stage = stage or self._stage
+        return Items(self, self._wish(TRACKS_KIND))
+
+    def frames(
+        self, *, annotated: bool = True, max_width: int | None = None, stage: str | None = None
+    ) -> Items[Picture]:
+        """The picture and the people of each frame; of live cameras of the newest.
+
+        `annotated`: with people, zones and incidents drawn as `sink_video` draws them. `max_width`: wider pictures are
+        made this wide, in pixels.
+        """
+        self._annotated, self._max_width, self._stage = annotated, max_width, stage or self._stage
+        return Items(self, self._wish(FRAMES_KIND))
+
+    def items(self, *, events: bool = False, tracks: bool = False, frames: bool = False) -> Items[Item]:
+        """Several of them in one loop, in the order in which they come. Raises ValueError if you name none."""
+        wanted = [kind for kind, wish in zip(KINDS, (events, tracks, frames), strict=True) if wish]
+        if not wanted:
+            raise ValueError("name what you want: items(events=True, tracks=True, frames=True)")
+        return Items(self, self._wish(*wanted))
+
+    def _wish(self, *kinds: str) -> tuple[str, ...]:
+        with self._lock:
+            missing = [kind for kind in kinds if kind not in self._inboxes]
+            if self._background is not None and missing:
+                raise UserError(
+                    f"the run {self.name} has begun without a reader of its {missing[0]}: ask for `{missing[0]}()` "
+                    "before its first item and before start()"
+                )
+            self._wishes.update(kinds)
+        return kinds
+
+    # ---- its life
+
+    def start(self) -> Self:
+        """Begin, if it has not begun. Raises CamgraphError with what is wrong with the graph or this machine."""
+        with self._lock:
+            if self._background is None:
+                self._begin()
+        return self
+
+    def _begin(self) -> None:
+        if self._closed:
+            raise UserError(f"the run {self.name} is closed: make another one")
+        log_lines()
+        wishes = Wishes(
+            frozenset(self._wishes), self._stage, self._annotated, self._max_width, in_process=self._in_process
+        )
+        with _starting:
+            if self.graph.passing:
+                self.name = _free_name(self.graph.name)
+            plan = self.graph.planned(wishes, self.name if self.graph.passing else None)
+            inboxes = {kind: self._inbox(kind) for kind in self._wishes}
+            background: Background
+            loader = self.graph.loader(wishes, lambda plan: addressed(plan, background.addresses))
+            background = Background(plan, loader, self._board, list(inboxes.values()), anew=self.graph.passing)
+            background.start()
+        self._inboxes, self._background = inboxes, background
+        weakref.finalize(self, background.abandon).atexit = False
+        if self._callbacks:
+            self._caller = threading.Thread(target=self._call_back, name=f"camgraph-{self.name}-calls", daemon=True)
+            self._caller.start()
+
+    def _inbox(self, kind: str) -> Inbox[Any]:
+        if kind == EVENTS_KIND:
+            return Inbox(
+                kind, self._board, window=_WINDOWS[kind], read=event_of, identity=lambda e: (e.id, e.earlier_run)
+            )
+        return Inbox(
+            kind, self._board, window=_WINDOWS[kind], read=frame_of, identity=lambda f: (f.camera, f.epoch, f.seq)
+        )
+
+    def _call_back(self) -> None:
+        """Hand what comes to the callbacks, in a thread of the run."""
+        kinds = tuple(self._callbacks)
+        try:
+            items: Items[Item] = Items(self, kinds)
+            for item in items:
+                kind = EVENTS_KIND if isinstance(item, Event) else self._kind_of(item)
+                self._callbacks[kind](item)
+        except BaseException as error:  # noqa: BLE001 - raised again by `wait`
+            self._failure = error
+            assert self._background
+            self._background.abandon()
+
+    @staticmethod
+    def _kind_of(item: object) -> str:
+        return FRAMES_KIND if isinstance(item, Picture) else TRACKS_KIND
+
+    def status(self) -> Status:
+        """How it is: cameras, stages, troubles, the last events."""
+        if self._background is None:
+            return Status(graph=self.name, phase="starting")
+        return Status.from_json(self._background.status())
+
+    @property
+    def result(self) -> Result | None:
+        """How it ended, None before."""
+        background = self._background
+        if background is None or not background.wait(0):
+            return None
+        unread = sum(inbox.discarded for kind, inbox in self._inboxes.items() if kind == EVENTS_KIND)
+        outcome, error = background.outcome, background.error
+        if outcome is None:
+            status = error.exit_status if isinstance(error, CamgraphError) else 1
+            return Result(status, (str(error),), unread, self.status())
+        return Result(outcome.status, tuple(outcome.problems), unread, self.status())
+
+    def stop(self) -> None:
+        """Let the cameras end; what is on its way still comes, and then the loops end. Returns at once."""
+        if self._background is not None:
+            self._background.stop()
+
+    def wait(self, timeout_s: float | None = None) -> Result | None:
+        """Wait for the end, and for the last callback. None if it goes on after `timeout_s`. Raises as a loop does.
+
+        Somebody has to read what was asked for: a graph of files waits for its readers.
+        """
+        self.start()
+        assert self._background
+        if self._caller and self._caller is not threading.current_thread():
+            self._caller.join(timeout_s)
+            if self._caller.is_alive():
+                return None
+        if not self._background.wait(timeout_s):
+            return None
+        self._raise_problems()
+        return self.result
+
+    def close(self, within_s: float = _CLOSE_S) -> None:
+        """Stop it, and drop what you have not read: it is not kept for a later run.
+
+        Returns when nothing of the run is left. What is not done after `within_s` is given up, and a process that does
+        not end by itself is killed 5 s later. May be called again.
+        """
+        self._closed = True
+        if self._background is None:
+            return
+        with self._board.changed:
+            for inbox in self._inboxes.values():
+                inbox.discard()
+        self._background.stop()
+        self._end(within_s)
+
+    def _leave(self) -> None:
+        """Stop it, and keep what was not read for the next run of its name."""
+        self._closed = True
+        if self._background is not None:
+            self._background.abandon()
+            self._end(_CLOSE_S)
+
+    def _end(self, within_s: float) -> None:
+        assert self._background
+        if not self._background.wait(within_s):
+            self._background.hurry()
+            self._background.wait(_KILLED_S)
+
+    def _raise_problems(self) -> None:
+        """Raises what the run, or a callback, has ended with."""
+        if self._failure is not None:
+            raise self._failure
+        assert self._background
+        if self._background.error is not None:
+            raise self._background.error
+        outcome = self._background.outcome
+        if outcome is None or not outcome.status or self._closed:
+            return
+        kind = {EXIT_USER: UserError, EXIT_ENVIRONMENT: EnvironmentProblem}.get(outcome.status, GaveUp)
+        raise kind("\n".join(outcome.problems))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._leave()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.close if kind is None else self._leave)
+
+    def select(self, kinds: Sequence[str]) -> Selection:
+        """For `Items`: what has come of these kinds, of a run that has begun."""
+        self.start()
+        return Selection([self._inboxes[kind] for kind in kinds], list(self._inboxes.values()))
+
+
+class Items(Generic[T], Iterator[T], AsyncIterator[T]):
+    """What comes of a run, for `for` and for `async for`; one thread at a time. Starts the run."""
+
+    def __init__(self, run: Run, kinds: tuple[str, ...]) -> None:
+        self._run = run
+        self._kinds = kinds
+        self._selection: Selection | None = None
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __aiter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T:
+        selection = self._selected()
+        with selection.board.changed:
+            selection.confirm()
+            while True:
+                selection.ask()
+                inbox = selection.ready()
+                if inbox is not None:
+                    return cast(T, inbox.take())
+                if selection.board.over:
+                    break
+                if not selection.board.changed.wait(_LOOK_S):
+                    selection.warn_of_unread()
+        self._run._raise_problems()
+        raise StopIteration
+
+    async def __anext__(self) -> T:
+        if self._selection is None:
+            self._selection = await asyncio.to_thread(self._selected)
+        selection, loop = self._selection, asyncio.get_running_loop()
+        with selection.board.changed:
+            selection.confirm()
+        while True:
+            changed = asyncio.Event()
+            with selection.board.changed:
+                selection.ask()
+                inbox = selection.ready()
+                if inbox is not None:
+                    return cast(T, inbox.take())
+                if selection.board.over:
+                    break
+                selection.board.call_once(partial(_wake, loop, changed))
+            await changed.wait()
+        self._run._raise_problems()
+        raise StopAsyncIteration
+
+    def _selected(self) -> Selection:
+        if self._selection is None:
+            self._selection = self._run.select(self._kinds)
+        return self._selection
+
+
+def _wake(loop: asyncio.AbstractEventLoop, changed: asyncio.Event) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(changed.set)
+
+
+def _free_name(name: str) -> str:
+    """So that no run of this user that goes on is called the same."""
+    taken = {run.name for run in found_runs() if run.own}
+    candidates = itertools.chain([name], (f"{name}-{n}" for n in itertools.count(2)))
+    return next(one for one in candidates if one not in taken)
+
+
+def run(
+    graph: Graph | str | os.PathLike[str],
+    *,
+    name: str | None = None,
+    env_files: Sequence[str | os.PathLike[str]] = (),
+    in_process: bool = False,
+    on_event: Callable[[Event], object] | None = None,
+    on_tracks: Callable[[TrackedFrame], object] | None = None,
+    on_frame: Callable[[Picture], object] | None = None,
+) -> Run:
+    """A run of a graph, or of the graph file at this path; `name` and `env_files` are for a path, as in `load`.
+
+    `in_process`: all stages in a thread of this program, instead of processes of their own. Callbacks are called one at
+    a time, in a thread of the run. Raises GraphError with all that is wrong with the file.
+    """
+    made = graph if isinstance(graph, Graph) else load(graph, name=name, env_files=env_files)
+    return Run(made, in_process=in_process, on_event=on_event, on_tracks=on_tracks, on_frame=on_frame)
+
+
+def watch(
+    *sources: str | os.PathLike[str],
+    model: str | os.PathLike[str] | None = None,
+    size: int | None = None,
+    rules: str | os.PathLike[str] | None = None,
+    events: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    video: str | os.PathLike[str] | None = None,
+    max_fps: float | None = None,
+    name: str | None = None,
+    env_files: Sequence[str | os.PathLike[str]] = (),
+    in_process: bool = False,
+    on_event: Callable[[Event], object] | None = None,
+    on_tracks: Callable[[TrackedFrame], object] | None = None,
+    on_frame: Callable[[Picture], object] | None = None,
+) -> Run:
+    """A run of the graph of `camgraph watch`: `run(build(...))`. See `build` for its options.
+
+    Without a `name`, nothing is kept for a later run, and several may go on at once.
+    """
+    made = build(
+        *sources,
+        model=model,
+        size=size,
+        rules=rules,
+        events=events,
+        overwrite=overwrite,
+        video=video,
+        max_fps=max_fps,
+        name=name,
+        env_files=env_files,
+    )
+    return Run(made, in_process=in_process, on_event=on_event, on_tracks=on_tracks, on_frame=on_frame)

@@ -1,0 +1,101 @@
+"""Hands frames to a program at its pace: every frame of files, the newest one of each live camera.
+
+every    a frame that the program has no room for is kept, and all behind it wait
+newest   camera -> its newest frame, which takes the place of one that was not read; sent when the program asks
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+from pipeline.errors import Unavailable
+from pipeline.messages import Stamp
+from pipeline.stage import Context
+from stages.handover.link import Link
+from stages.handover.parcel import Parcel
+
+WAIT_S = 0.5
+_RETRY_S = 0.25
+
+K = TypeVar("K")
+
+
+class Feed(Generic[K]):
+    """`keep` makes a frame one's own, so that it may wait; `pack` makes a parcel of it and of how many were skipped."""
+
+    def __init__(
+        self, address: str, context: Context, *, keep: Callable[[K], K], pack: Callable[[K, int], Parcel]
+    ) -> None:
+        self._link = Link(address)
+        self._context = context
+        self._keep = keep
+        self._pack = pack
+        self._last: dict[str, tuple[int, int]] = {}
+        self._skipped: Counter[str] = Counter()
+        self._pending: dict[str, K] = {}
+        self._changed = threading.Condition()
+        self._closing = False
+        self._thread: threading.Thread | None = None
+
+    def open(self) -> None:
+        """Connect; a program that is gone is noticed with the first frame."""
+        with suppress(Unavailable):
+            self._link.connect()
+
+    def offer(self, stamp: Stamp, item: K) -> None:
+        """Hand a frame over, or keep it for later. Raises Unavailable where it must be offered again."""
+        if self._thread is None and self._link.connect() == "every":
+            self._send_now(stamp, item)
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name="handover", daemon=True)
+            self._thread.start()
+        with self._changed:
+            if self._pending.get(stamp.camera) is not None:
+                self._skipped[stamp.camera] += 1
+                self._context.count("skipped.not_read", stamp.camera)
+            self._pending[stamp.camera] = self._keep(item)
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Stop handing over."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        if self._thread:
+            self._thread.join(2 * WAIT_S)
+        self._link.close()
+
+    def _send_now(self, stamp: Stamp, item: K) -> None:
+        if self._last.get(stamp.camera, (-1, -1)) >= stamp.place:
+            return  # sent before an item behind it had to wait
+        if not self._link.wait_credit(time.monotonic() + WAIT_S):
+            raise Unavailable("the program that reads has not asked for more yet", patient=True)
+        self._link.send(self._pack(item, 0))
+        self._last[stamp.camera] = stamp.place
+
+    # ---- the newest
+
+    def _serve(self) -> None:
+        while not self._closing:
+            try:
+                if self._wait_pending() and self._link.wait_credit(time.monotonic() + WAIT_S):
+                    self._send_newest()
+            except Unavailable:
+                with self._changed:
+                    self._changed.wait_for(lambda: self._closing, _RETRY_S)
+
+    def _wait_pending(self) -> bool:
+        with self._changed:
+            return self._changed.wait_for(lambda: self._pending or self._closing, WAIT_S) and not self._closing
+
+    def _send_newest(self) -> None:
+        with self._changed:
+            camera = next(iter(self._pending))
+            item, skipped = self._pending.pop(camera), self._skipped.pop(camera, 0)
+        self._link.send(self._pack(item, skipped))

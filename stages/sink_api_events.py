@@ -1,0 +1,63 @@
+"""Hands events to the program that has started the run. The Python API puts it into a graph; nobody writes it.
+
+One event at a time: it counts as delivered when the program says that it is done with it, and the outbox keeps it until
+then. A program that takes its time is waited for; if it is gone, events are kept for the next run of that name.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from pipeline.errors import Unavailable
+from pipeline.messages import Message
+from pipeline.stage import Context, Stage
+from stages.handover.link import HandoverSettings, Link
+from stages.handover.parcel import event_parcel
+from stages.messages import Event
+
+WAIT_S = 0.5
+
+
+class SinkApiEvents(Stage[HandoverSettings]):
+    """Events -> the program, each until it is acknowledged."""
+
+    settings_type = HandoverSettings
+    inputs = Event
+    outputs = ()
+    own_thread = True
+
+    def __init__(self, settings: HandoverSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._link = Link(settings.address)
+        self._sent: tuple[str, int, int] = ("", 0, 0)
+        """Of the last event: its id, on which connection, and its number there."""
+
+    def open(self) -> None:
+        with suppress(Unavailable):
+            self._link.connect()
+
+    def process(self, items: Sequence[Any]) -> Iterable[Message]:
+        for event in items:
+            self._deliver(event, time.monotonic() + WAIT_S)
+            self.context.count("written", event.stamp.camera)
+        return ()
+
+    def _deliver(self, event: Event, deadline: float) -> None:
+        self._link.connect()
+        if self._sent[:2] != (event.id, self._link.connections):
+            if not self._link.wait_credit(deadline):
+                raise _busy()
+            number = self._link.send(event_parcel(event))
+            self._sent = (event.id, self._link.connections, number)
+        if not self._link.wait_done(self._sent[2], deadline):
+            raise _busy()
+
+    def close(self) -> None:
+        self._link.close()
+
+
+def _busy() -> Unavailable:
+    return Unavailable("the program that reads is not done with the last event", patient=True)

@@ -1,0 +1,37 @@
+"""Hands the people of each frame to the program that has started the run. The Python API puts it into a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pipeline.messages import Message
+from pipeline.stage import Context, Stage
+from stages.handover.feed import Feed
+from stages.handover.link import HandoverSettings
+from stages.handover.parcel import own_tracks, tracks_parcel
+from stages.messages import Tracks
+
+
+class SinkApiTracks(Stage[HandoverSettings]):
+    """Tracks -> the program, at its pace."""
+
+    settings_type = HandoverSettings
+    inputs = Tracks
+    outputs = ()
+    own_thread = True
+
+    def __init__(self, settings: HandoverSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._feed: Feed[Tracks] = Feed(settings.address, context, keep=own_tracks, pack=tracks_parcel)
+
+    def open(self) -> None:
+        self._feed.open()
+
+    def process(self, items: Sequence[Any]) -> Iterable[Message]:
+        for tracks in items:
+            self._feed.offer(tracks.stamp, tracks)
+        return ()
+
+    def close(self) -> None:
+        self._feed.close()

@@ -1,0 +1,81 @@
+"""Draws what is known of a frame into a copy of it: people, their skeletons and ids, zones, and which rules fire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.messages import Stamp
+from pipeline.system.names import ascii_form
+from stages.messages import Frame, Tracks
+from stages.rulebook.onlooker import Firing, Seen
+from stages.vision.drawing import Point, draw_caption, draw_lines, draw_people, draw_reasons, draw_zones
+
+Size = tuple[int, int]
+USUAL_CONFIDENCE = 0.3
+"""Of joints that are drawn where no rules are known; that of rules that say nothing else."""
+YEAR_2000_NS = 946_684_800_000_000_000
+
+
+def annotated(
+    frame: Frame, tracks: Tracks, size: Size, min_confidence: float, seen: Seen | None = None
+) -> NDArray[np.uint8]:
+    """A new picture (H, W, 3) BGR of `size` (width, height) with everything drawn on it; `seen`: what the rules see."""
+    picture = bgr(frame, size)
+    scale = np.array([size[0] / frame.width, size[1] / frame.height], np.float32)
+    seen = seen or Seen()
+    alarms: dict[int, list[str]] = {}
+    for firing in seen.firing:
+        for track_id in firing.ids:
+            alarms.setdefault(track_id, []).append(firing.action)
+    busy = {name for firing in seen.firing for name in firing.shapes}
+    draw_zones(picture, {name: _scaled(corners, scale) for name, corners in seen.zones.items()}, busy)
+    draw_lines(picture, {name: (a, b) for name, ends in seen.lines.items() for a, b in [_scaled(ends, scale)]}, busy)
+    draw_people(
+        picture,
+        tracks.boxes * np.tile(scale, 2),
+        tracks.keypoints * np.append(scale, np.float32(1)),
+        tracks.ids.tolist(),
+        [
+            " ".join([f"#{track_id} {score:.2f}", *alarms.get(track_id, ())])
+            for track_id, score in zip(tracks.ids.tolist(), tracks.scores, strict=True)
+        ],
+        skeleton=tracks.skeleton,
+        min_confidence=min_confidence,
+        alarmed=alarms.keys(),
+    )
+    draw_caption(picture, ascii_form(frame.stamp.camera), clock_text(frame.stamp))
+    draw_reasons(picture, [_reason_of(firing) for firing in seen.firing])
+    return picture
+
+
+def _scaled(points: Iterable[Point], scale: NDArray[np.float32]) -> list[Point]:
+    return [(x * float(scale[0]), y * float(scale[1])) for x, y in points]
+
+
+def _reason_of(firing: Firing) -> str:
+    """`lying #3: lean > 60deg (71, 60 deg)`: what is told of whom, and why."""
+    who = "".join(f" #{track_id}" for track_id in firing.ids)
+    return f"{firing.action}{who}: {firing.why}"
+
+
+def clock_text(stamp: Stamp) -> str:
+    """UTC where the wall clock means something, else (a file without a start time) the media time as M:SS.d."""
+    if stamp.wall_ns >= YEAR_2000_NS:
+        return datetime.fromtimestamp(stamp.wall_ns // 10**9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    tenths = stamp.time_ns // 100_000_000
+    minutes, rest = divmod(tenths, 600)
+    hours, minutes = divmod(minutes, 60)
+    clock = f"{minutes:02d}:{rest // 10:02d}.{rest % 10}"
+    return f"{hours}:{clock}" if hours else clock
+
+
+def bgr(frame: Frame, size: Size) -> NDArray[np.uint8]:
+    """A writable picture of `size`; INTER_AREA where it gets smaller."""
+    if (frame.width, frame.height) == size:
+        return frame.bgr(copy=True)
+    return np.asarray(cv2.resize(frame.bgr(), size, interpolation=cv2.INTER_AREA), np.uint8)
