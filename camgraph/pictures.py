@@ -35,7 +35,8 @@ class TrackedFrame:
 
     `epoch`, `seq`: the frame's place in its camera's order (`epoch` grows when a live camera is opened again).
     `time_s`: media time since the first frame for files, monotonic arrival for live cameras; the clock of all
-    durations. `wall_time`: UTC, None where nobody knows it. `width`, `height`: of the frame, in pixels. `ids` (N,) int64, `boxes`
+    durations. `wall_time`: UTC, None where nobody knows it. `width`, `height`: of the frame, in pixels. `ids` (N,)
+    int64, `boxes`
     (N, 4) float32 x1, y1, x2, y2 in pixels of the frame, `scores` (N,) float32 in [0, 1], `keypoints` (N, K, 3) float32
     x, y, confidence, in the order that `skeleton` names (`coco-17`: nose, left eye, right eye, left ear, ...).
     `skipped`: so many newer frames took each other's place since the camera's last one that you got: you were slow.
