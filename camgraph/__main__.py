@@ -1,11 +1,20 @@
-"""`python -m camgraph`, and the command `camgraph`."""
+"""The command `camgraph`, also as `python -m camgraph`."""
 
 from __future__ import annotations
+
+import sys
+
+from camgraph._packages import HiddenPackageError, require_own_packages
 
 
 def main() -> None:
     """The command line."""
-    from tools.cli import main as command  # noqa: PLC0415 - only when the packages are known to be ours
+    try:
+        require_own_packages()
+    except HiddenPackageError as hidden:
+        sys.stderr.write(f"camgraph: {hidden}\n")
+        sys.exit(hidden.exit_status)
+    from tools.cli import main as command  # noqa: PLC0415 - now it is known to be ours
 
     command()
 

@@ -31,7 +31,7 @@ from pipeline.supervision.supervisor import Supervisor
 from pipeline.system.run_folder import RunFolder
 from pipeline.system.scarcity import require_processes
 from pipeline.wanted import Loader
-from tools.running import only_run, said_for_people
+from tools.display.running import only_run, said_for_people
 
 _ABANDONED_S = 2.0
 """So long what is on its way may take when nobody reads any more."""
@@ -42,7 +42,7 @@ _STATUS_S = 3.0
 class Background:
     """One run. `inboxes`: what its program wants to read. `loader`: see `pipeline.supervisor.Supervisor`.
 
-    `anew`: what an earlier run of this name has left is not for this one.
+    `anew`: it gets nothing that an earlier run of this name has left, and leaves nothing to a later one.
     """
 
     def __init__(
@@ -65,7 +65,10 @@ class Background:
         self.addresses: Mapping[str, Path] = {}
 
     def start(self) -> None:
-        """Begin. Raises what keeps it from beginning."""
+        """Begin. Raises what keeps it from beginning. One of the same name that is ending here is waited for."""
+        for other in list(_running):
+            if other.plan.graph == self.plan.graph and other.is_ending:
+                other.wait(_EXIT_S)
         threading.Thread(target=self._main, name=f"camgraph-{self.plan.graph}", daemon=True).start()
         _running.add(self)
         self._ready.wait()
@@ -132,7 +135,10 @@ class Background:
     def _let_go(self) -> None:
         with self.board.changed:
             for inbox in self.inboxes:
-                inbox.close()
+                if self._anew:  # no later run would get what is kept
+                    inbox.discard()
+                else:
+                    inbox.close()
 
     def _answer(self) -> None:
         asked, self._asked = self._asked, []
@@ -170,6 +176,11 @@ class Background:
     def abandon(self) -> None:
         """Nobody reads any more. Returns at once, and takes no lock: the garbage collector calls it."""
         self._abandoned_at = self._abandoned_at or time.monotonic()
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether somebody has stopped it, or nobody reads any more."""
+        return self._stopped or self._abandoned_at > 0
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait for the end of the run; False where it goes on."""

@@ -78,7 +78,7 @@ def event_of(parcel: Parcel) -> Event:
         kind="incident" if name.startswith("camgraph.incident.") else "camera" if _of_camera(name) else "other",
         phase=_PHASES.get(str(data.get("phase")), "single"),
         action=str(data.get("action") or name.rpartition(".")[2]),
-        camera=str(data.get("camera") or line.get("subject", "")),
+        camera=str(data.get("camera") or line.get("subject") or parcel.values["camera"]),
         time=datetime.fromisoformat(str(line.get("time", "1970-01-01T00:00:00Z"))),
         incident_id=str(data.get("incident", "")),
         rule=str(rule.get("id", "")) if isinstance(rule, dict) else "",

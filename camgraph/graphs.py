@@ -17,10 +17,10 @@ from pipeline.graph.graph_source import GraphSource
 from pipeline.graph.loading import Amend, read_graph
 from pipeline.plan import RunPlan
 from pipeline.wanted import Loader
-from tools.graph_commands import checked_lines
-from tools.picture_size import with_picture_sizes
-from tools.run_command import require_room
-from tools.watching.starting import Asked, watch_graph
+from tools.commands.graph_commands import checked_lines
+from tools.commands.picture_size import with_picture_sizes
+from tools.commands.run_command import require_room
+from tools.commands.watching.starting import Asked, watch_graph
 
 _log = logging.getLogger("camgraph")
 _Parse = Callable[[Amend, str | None, bool], CheckedGraph]

@@ -28,7 +28,7 @@ from pipeline.errors import (
     UserError,
 )
 from pipeline.system.found_runs import found_runs
-from tools.run_status import Status
+from tools.display.run_status import Status
 
 T = TypeVar("T")
 Item = Event | TrackedFrame

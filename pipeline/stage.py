@@ -245,6 +245,9 @@ class Stage(Generic[S]):
     own_thread: ClassVar[bool] = False
     """True if `process` takes long: it then runs in a thread of its own, while the loop gathers the next batch."""
 
+    added_by_itself: ClassVar[bool] = False
+    """True where nobody writes it into a graph: lists and editors leave it out."""
+
     lighter: ClassVar[str] = "`max_fps`"
     """The setting that gives it less to do, for people: named if this stage limits a run and all cores are busy."""
 

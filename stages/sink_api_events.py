@@ -28,6 +28,7 @@ class SinkApiEvents(Stage[HandoverSettings]):
     inputs = Event
     outputs = ()
     own_thread = True
+    added_by_itself = True
 
     def __init__(self, settings: HandoverSettings, context: Context) -> None:
         super().__init__(settings, context)

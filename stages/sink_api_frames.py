@@ -48,6 +48,7 @@ class SinkApiFrames(Stage[SinkApiFramesSettings]):
     inputs: ClassVar[Ports] = {"frames": Frame, "tracks": Tracks}
     outputs = ()
     own_thread = True
+    added_by_itself = True
     lighter = "a smaller `max_width`, or `max_fps`"
 
     def __init__(self, settings: SinkApiFramesSettings, context: Context) -> None:

@@ -20,6 +20,7 @@ class SinkApiTracks(Stage[HandoverSettings]):
     inputs = Tracks
     outputs = ()
     own_thread = True
+    added_by_itself = True
 
     def __init__(self, settings: HandoverSettings, context: Context) -> None:
         super().__init__(settings, context)

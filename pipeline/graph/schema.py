@@ -12,7 +12,6 @@ from typing import Any
 from pydantic import BaseModel
 
 from pipeline.graph.definition import GraphFile
-from pipeline.graph.nodes import OUTBOX
 from pipeline.registry import AnyStage, find_stage, stage_names
 from pipeline.stage import Source
 
@@ -28,7 +27,8 @@ def graph_schema(uses: Iterable[str] | None = None) -> Schema:
     Raises EnvironmentProblem if one of them cannot be loaded.
     """
     names = sorted(uses if uses is not None else stage_names())
-    kinds = {name: find_stage(name) for name in names if name != OUTBOX}
+    found = {name: find_stage(name) for name in names}
+    kinds = {name: kind for name, kind in found.items() if issubclass(kind, Source) or not kind.added_by_itself}
     schema = GraphFile.model_json_schema(by_alias=True)
     definitions = schema["$defs"]
     _add_settings(definitions, kinds)

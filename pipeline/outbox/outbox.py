@@ -76,6 +76,7 @@ class Outbox(Stage[OutboxSettings]):
     settings_type = OutboxSettings
     inputs = Event
     outputs = (Event,)
+    added_by_itself = True
 
     def __init__(self, settings: OutboxSettings, context: Context) -> None:
         super().__init__(settings, context)

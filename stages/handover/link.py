@@ -50,7 +50,8 @@ class Link:
             mode = MODES[opened.recv(1)]
         except (OSError, KeyError) as error:
             opened.close()
-            raise Unavailable("the program that reads is gone: what is kept waits for its next run") from error
+            # Nothing to complain about: the run is ending, as the program is its supervisor too.
+            raise Unavailable("the program that reads is gone", patient=True) from error
         self._socket, self._mode = opened, mode
         self._heard, self._granted, self.sent, self.done = b"", 0, 0, 0
         self.connections += 1
@@ -105,7 +106,7 @@ class Link:
 
     def _lost(self) -> Unavailable:
         self.close()
-        return Unavailable("the connection to the program that reads is lost")
+        return Unavailable("the connection to the program that reads is lost", patient=True)
 
     def close(self) -> None:
         """Let go of the connection."""

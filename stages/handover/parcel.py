@@ -69,7 +69,7 @@ class Parcel:
 
 def event_parcel(event: Event) -> Parcel:
     """An event, as its sinks get it."""
-    return Parcel({"id": event.id, "body": event.body})
+    return Parcel({"id": event.id, "camera": event.stamp.camera, "body": event.body})
 
 
 def tracks_parcel(tracks: Tracks, skipped: int, pixels: U8 | None = None) -> Parcel:

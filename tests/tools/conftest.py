@@ -10,26 +10,13 @@ from fractions import Fraction
 from pathlib import Path
 
 import av
-import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from camgraph_test_stages.two_people import write_two_people
 
 from tools.assets import asset_path
 
 Ran = subprocess.CompletedProcess[str]
 Camgraph = Callable[..., Ran]
-
-_SIDE, _ANCHORS = 64, 84
-_METADATA = {
-    "task": "pose",
-    "kpt_shape": "[17, 3]",
-    "names": "{0: 'person'}",
-    "imgsz": f"[{_SIDE}, {_SIDE}]",
-    "stride": "32",
-}
-_PEOPLE = {0: (30, 32, 16, 40, 0.9), 7: (30, 33, 16, 40, 0.7), 20: (50, 32, 12, 30, 0.8), 30: (10, 32, 8, 16, 0.2)}
-"""Anchor -> cx, cy, w, h, score: one is suppressed, one scores too low."""
 
 
 @pytest.fixture(scope="session")
@@ -98,26 +85,5 @@ def _pulled(name: str) -> Path:
 
 @pytest.fixture(scope="session")
 def two_people(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """images (batch, 3, 64, 64) float32 -> output0 (batch, 56, 84), with what Ultralytics writes into its files."""
-    heads = np.zeros((1, 56, _ANCHORS), np.float32)
-    for anchor, values in _PEOPLE.items():
-        heads[0, :5, anchor] = values
-    nodes = [
-        helper.make_node("ReduceMean", ["images"], ["mean"], axes=[1, 2, 3], keepdims=1),
-        helper.make_node("Mul", ["mean", "nothing"], ["zeros"]),
-        helper.make_node("Squeeze", ["zeros", "last"], ["rows"]),
-        helper.make_node("Add", ["rows", "heads"], ["output0"]),
-    ]
-    constants = {"nothing": np.zeros(1, np.float32), "last": np.array([3], np.int64), "heads": heads}
-    graph = helper.make_graph(
-        nodes,
-        "two_people",
-        [helper.make_tensor_value_info("images", TensorProto.FLOAT, ["batch", 3, _SIDE, _SIDE])],
-        [helper.make_tensor_value_info("output0", TensorProto.FLOAT, ["batch", 56, _ANCHORS])],
-        [numpy_helper.from_array(array, name) for name, array in constants.items()],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    helper.set_model_props(model, _METADATA)
-    path = tmp_path_factory.mktemp("two_people") / "two_people.onnx"
-    onnx.save(model, path)
-    return path
+    """See `camgraph_test_stages.two_people`."""
+    return write_two_people(tmp_path_factory.mktemp("two_people") / "two_people.onnx")

@@ -12,7 +12,6 @@ import click
 from pydantic import BaseModel
 
 from pipeline.errors import EnvironmentProblem
-from pipeline.graph.nodes import OUTBOX
 from pipeline.graph.schema_walk import described, schema_of
 from pipeline.registry import AnyStage, find_stage, stage_distribution, stage_names
 from pipeline.stage import Source, Stage
@@ -48,11 +47,19 @@ def _describing(name: str) -> click.Command:
 
 
 def _list() -> Iterator[str]:
-    rows = [_row(use) for use in stage_names() if use != OUTBOX]
+    rows = [_row(use) for use in stage_names() if not _is_added_by_itself(use)]
     width = max(len(row[0]) for row in rows)
     for use, flow, package, about in rows:
         yield f"{use:<{width}}  {flow}  [{package}]"
         yield f"{'':<{width}}  {about}"
+
+
+def _is_added_by_itself(use: str) -> bool:
+    try:
+        kind = find_stage(use)
+    except EnvironmentProblem:
+        return False
+    return issubclass(kind, Stage) and kind.added_by_itself
 
 
 def _row(use: str) -> tuple[str, str, str, str]:

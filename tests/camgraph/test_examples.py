@@ -1,0 +1,56 @@
+"""Every example of docs/python.md runs, as a script of its own, with the clip and the model that are pulled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import Popen
+
+import pytest
+
+from tools.assets import asset_path
+from tools.simulator import CameraSettings, ClipSettings, Farm
+
+Script = Callable[..., "Popen[str]"]
+PAGE = (Path(__file__).parents[2] / "docs" / "python.md").read_text("utf-8")
+FILES = dict(re.findall(r"```yaml\n# (\w+\.yaml)\n(.*?)```", PAGE, re.DOTALL))
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+FARM = "rtsp://127.0.0.1:8601/"
+LONG_S = 240
+
+
+def ran(process: Popen[str]) -> list[str]:
+    out, err = process.communicate(timeout=LONG_S)
+    assert process.returncode == 0, err
+    return out.splitlines()
+
+
+@pytest.fixture
+def files(tmp_path: Path, name: str) -> None:
+    for asset in ("vtest.avi", "movenet-multipose.onnx"):
+        if not asset_path(asset).is_file():
+            pytest.skip(f"no pulled {asset} (run: camgraph assets pull {asset})")
+    for file, text in FILES.items():
+        (tmp_path / file).write_text(text.replace("name: lobby", f"name: {name}"))
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize("example", [text for text in EXAMPLES if FARM not in text])
+def test_an_example_runs(example: str, script: Script, tmp_path: Path) -> None:
+    lines = ran(script(example))
+    assert lines or (tmp_path / "last.jpg").stat().st_size > 1000
+    if "event.action" in example or "Event(action" in example:
+        assert any("somebody" in line or "person" in line for line in lines), lines
+
+
+@pytest.mark.usefixtures("files")
+def test_the_example_of_live_cameras_runs(script: Script) -> None:
+    [example] = [text for text in EXAMPLES if FARM in text]
+    clip = ClipSettings(path=str(asset_path("vtest.avi")), width=384, height=288, fps=5, seconds=10)
+    with Farm([CameraSettings(name=name, clip=clip) for name in ("cam1", "cam2")]) as farm:
+        for camera in farm.cameras:
+            example = example.replace(f"{FARM}{camera.name}", camera.url)
+        lines = ran(script(example))
+    assert len(lines) == 22
+    assert lines[-1].startswith("Result(status=0, problems=()")

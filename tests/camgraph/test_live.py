@@ -1,0 +1,50 @@
+"""Live cameras from Python: a slow reader gets the newest frames, and learns how many it missed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from camgraph_test_stages.programs import until
+
+import camgraph
+from tools.simulator import CameraSettings, ClipSettings, Farm
+
+Graphs = Callable[..., Path]
+
+
+def test_a_slow_reader_of_live_cameras_gets_the_newest(seeing: Graphs) -> None:
+    settings = [
+        CameraSettings(name=f"cam{n}", clip=ClipSettings(width=160, height=96, fps=20, seconds=4)) for n in (1, 2)
+    ]
+    with Farm(settings) as farm:
+        cameras = ", ".join(f"{camera.name}: {{url: {camera.url!r}}}" for camera in farm.cameras)
+        with camgraph.run(seeing(cameras)) as run:
+            frames = run.frames(annotated=False)
+            first = [next(frames) for _ in range(6)]
+            assert {frame.camera for frame in first} == {"cam1", "cam2"}
+            seen = run.status().cameras["cam1"].frames
+            until(lambda: run.status().cameras["cam1"].frames > seen + 40, "some frames that nobody reads")
+            late = [next(frames) for _ in range(2)]
+            fresh = {frame.camera: frame for frame in late}
+            for camera, frame in fresh.items():
+                before = max(old.seq for old in first if old.camera == camera)
+                assert frame.seq > before + 20
+                assert frame.skipped > 10
+                assert frame.wall_time is not None
+            following = [next(frames) for _ in range(10)]
+            assert max(frame.skipped for frame in following[2:]) < 10
+    assert run.result is not None
+    assert run.result.status == 0
+
+
+def test_the_loss_of_a_camera_is_an_event(seeing: Graphs) -> None:
+    settings = [CameraSettings(name="cam1", clip=ClipSettings(width=160, height=96, fps=10, seconds=4))]
+    with Farm(settings) as farm:
+        with camgraph.run(seeing(f"cam1: {{url: {farm.cameras[0].url!r}}}")) as run:
+            events = run.events()
+            run.start()
+            until(lambda: run.status().cameras["cam1"].state == "live", "the camera is live")
+            farm.close()
+            lost = next(event for event in events if event.kind == "camera")
+            assert (lost.action, lost.phase, lost.camera) == ("lost", "start", "cam1")

@@ -1,0 +1,220 @@
+"""Whole programs that use camgraph: scripts, notebooks, and how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+
+import pytest
+from camgraph_test_stages.programs import BOUND_S, children_of, left_of, until
+
+Graphs = Callable[..., Path]
+Script = Callable[..., "subprocess.Popen[str]"]
+
+READING = """
+import camgraph
+for event in camgraph.run({path!r}):
+    print(event.json()["seq"], int(event.earlier_run), flush=True)
+"""
+ENDLESS = "a: {frames: 100000, pace_ms: 20}"
+
+
+def done(process: subprocess.Popen[str]) -> tuple[int, list[str], str]:
+    out, err = process.communicate(timeout=BOUND_S)
+    return process.returncode, out.splitlines(), err
+
+
+@pytest.mark.parametrize("stdin", [False, True], ids=["a script", "no main file"])
+def test_no_main_guard_is_needed(counting: Graphs, script: Script, stdin: bool) -> None:
+    status, lines, err = done(script(READING.format(path=str(counting(5))), stdin=stdin))
+    assert (status, lines, err) == (0, [f"{n} 0" for n in range(5)], "")
+
+
+def test_cells_of_a_notebook_within_a_loop_that_runs(counting: Graphs, script: Script) -> None:
+    path = counting(3)
+    cells = f"""
+import asyncio, code
+async def notebook():
+    console = code.InteractiveInterpreter({{"__name__": "__main__"}})
+    for cell in (
+        "import camgraph",
+        "run = camgraph.run({str(path)!r})",
+        "print([event.json()['seq'] for event in run])",
+        "run = camgraph.run({str(path)!r})",
+        "print([event.json()['seq'] for event in run], run.result.status)",
+    ):
+        console.runsource(cell)
+asyncio.run(notebook())
+"""
+    assert done(script(cells, stdin=True)) == (0, ["[0, 1, 2]", "[0, 1, 2] 0"], "")
+
+
+def test_ctrl_c_ends_a_script_and_its_run(counting: Graphs, script: Script, name: str) -> None:
+    process = script(READING.format(path=str(counting(cameras=ENDLESS))))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "0 0\n"
+    children = children_of(process.pid)
+    assert "python_events.0" in children
+    process.send_signal(signal.SIGINT)
+    status, _, err = done(process)
+    assert status == -signal.SIGINT
+    assert "KeyboardInterrupt" in err
+    assert not [pid for pid in children.values() if Path(f"/proc/{pid}").exists()]
+    assert not left_of(name)
+
+
+def test_a_killed_program_leaves_nothing_but_what_it_had_not_read(counting: Graphs, script: Script, name: str) -> None:
+    path = counting(cameras=ENDLESS)
+    process = script(READING.format(path=str(path)))
+    assert process.stdout is not None
+    for _ in range(3):
+        last = process.stdout.readline()
+    children = children_of(process.pid)
+    process.kill()
+    process.wait()
+    until(lambda: not [pid for pid in children.values() if Path(f"/proc/{pid}").exists()], "its processes end")
+    until(lambda: not left_of(name), "their memory goes")
+    _, lines, _ = done(script(READING.format(path=str(counting(1)))))
+    earlier = [int(line.split()[0]) for line in lines if line.endswith(" 1")]
+    assert earlier
+    assert earlier[0] <= int(last.split()[0]) + 1
+
+
+def test_a_program_that_ends_without_a_word_ends_its_run(counting: Graphs, script: Script, name: str) -> None:
+    path = counting(cameras=ENDLESS)
+    status, lines, err = done(
+        script(f"import camgraph\nrun = camgraph.run({str(path)!r})\nprint(next(run.events()).json()['seq'])\n")
+    )
+    assert (status, lines) == (0, ["0"])
+    assert [line.split()[0] for line in err.splitlines()] == ["events_undelivered"]
+    assert not left_of(name)
+
+
+def test_an_error_in_the_loop_is_the_program_s_own(counting: Graphs, script: Script, name: str) -> None:
+    path = counting(cameras=ENDLESS)
+    status, _, err = done(script(f"import camgraph\nfor event in camgraph.run({str(path)!r}):\n    1 / 0\n"))
+    assert status == 1
+    trace, _, rest = err.partition("ZeroDivisionError: division by zero\n")
+    assert trace.startswith("Traceback")
+    assert [line.split()[0] for line in rest.splitlines()] == ["events_undelivered"]
+    assert not left_of(name)
+
+
+def test_a_fork_leaves_the_run_to_its_parent(counting: Graphs, script: Script) -> None:
+    path = counting(20)
+    program = f"""
+import camgraph, multiprocessing
+run = camgraph.run({str(path)!r})
+events = run.events()
+first = next(events)
+worker = multiprocessing.get_context("fork").Process(target=print, args=("forked",), kwargs=dict(flush=True))
+worker.start(); worker.join()
+print(1 + len(list(events)))
+"""
+    assert done(script(program)) == (0, ["forked", "20"], "")
+
+
+def test_signal_handlers_stay_as_they_are(counting: Graphs, script: Script) -> None:
+    path = counting(3)
+    program = f"""
+import signal, threading
+before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)]
+hook = threading.excepthook
+import camgraph
+list(camgraph.run({str(path)!r}))
+after = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)]
+print(before == after, hook is threading.excepthook)
+"""
+    assert done(script(program)) == (0, ["True True"], "")
+
+
+def test_the_run_s_lines_go_to_logging(counting: Graphs, script: Script) -> None:
+    path = counting(cameras="a: {frames: 2}, b: {frames: 2, fail: its cable is gone}")
+    program = f"""
+import logging, camgraph
+logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s %(message)s")
+try:
+    list(camgraph.run({str(path)!r}))
+except camgraph.GaveUp as error:
+    print(error)
+"""
+    status, lines, err = done(script(program))
+    assert (status, lines) == (0, ["camera b: its cable is gone"])
+    assert any(line.startswith("INFO camgraph running") for line in err.splitlines())
+
+
+# ---- packages that hide ours
+
+
+@pytest.mark.parametrize("kind", ["package", "folder", "module"])
+@pytest.mark.parametrize("name_of_ours", ["pipeline", "stages", "tools"])
+def test_a_hidden_package_is_told_by_name(script: Script, tmp_path: Path, kind: str, name_of_ours: str) -> None:
+    theirs = tmp_path / (name_of_ours if kind != "module" else f"{name_of_ours}.py")
+    if kind == "module":
+        theirs.write_text("")
+    else:
+        theirs.mkdir()
+        (theirs / "__init__.py" if kind == "package" else theirs / "own.py").write_text("")
+    hides = kind != "folder" or _our_packages_come_last()
+    status, lines, err = done(script("import camgraph\nprint('fine')\n"))
+    if not hides:
+        assert (status, lines) == (0, ["fine"])
+        return
+    assert status == 1
+    [last] = err.splitlines()[-1:]
+    assert f"`{name_of_ours}` is a package of camgraph, and Python finds {theirs} instead" in last
+    assert "python -P" in last
+    assert done(script("import camgraph\nprint('fine')\n", "-P"))[1] == ["fine"]
+
+
+def _our_packages_come_last() -> bool:
+    """An installation for development finds packages by a hook, behind all folders without `__init__.py`."""
+    text = "import sys; print(any('Editable' in str(one) for one in sys.meta_path))"
+    return subprocess.run([sys.executable, "-c", text], capture_output=True, check=True).stdout.strip() == b"True"
+
+
+def test_the_command_tells_of_a_hidden_package_without_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "__init__.py").write_text("")
+    done = subprocess.run(
+        [sys.executable, "-m", "camgraph", "stages"], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("camgraph: `tools` is a package of camgraph")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_module_of_theirs_that_is_loaded_already_is_told_of(script: Script, tmp_path: Path) -> None:
+    (tmp_path / "stages.py").write_text("")
+    status, _, err = done(script("import stages\nimport sys\nsys.path.pop(0)\nimport camgraph\n"))
+    assert status == 1
+    assert "`stages` is a package of camgraph" in err
+
+
+def test_the_types_are_shipped() -> None:
+    for package in ("camgraph", "pipeline", "stages", "tools"):
+        assert resources.files(package).joinpath("py.typed").is_file()
+
+
+def test_a_look_from_outside_finds_the_run(counting: Graphs, script: Script, name: str) -> None:
+    process = script(READING.format(path=str(counting(cameras=ENDLESS))))
+    assert process.stdout is not None
+    process.stdout.readline()
+    asked = subprocess.run(
+        [sys.executable, "-m", "camgraph", "status", "--name", name, "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=dict(os.environ),
+    )
+    assert json.loads(asked.stdout)["graph"] == name
+    subprocess.run([sys.executable, "-m", "camgraph", "stop", "--name", name], check=True, capture_output=True)
+    status, lines, _ = done(process)
+    assert status == 0
+    assert [int(line.split()[0]) for line in lines] == list(range(1, len(lines) + 1))

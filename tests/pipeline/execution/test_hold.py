@@ -1,0 +1,51 @@
+"""Who waits for whom, and whether anybody should complain about it."""
+
+from __future__ import annotations
+
+import structlog
+from structlog.testing import capture_logs
+
+from pipeline.errors import EnvironmentProblem, Unavailable
+from pipeline.execution.context import Collector
+from pipeline.execution.hold import HOLD_S, PATIENT_HOLD_S, Hold
+
+
+class Outside:
+    """Raises these errors one after the other, and takes the call then."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+
+    def __call__(self) -> str:
+        if self.errors:
+            raise self.errors.pop(0)
+        return "taken"
+
+
+def test_somebody_who_takes_their_time_is_no_trouble_and_has_no_limit() -> None:
+    seen: list[tuple[float, str, bool, list[tuple[str, str, str]], bool]] = []
+    hold: Hold
+
+    def pause(seconds: float) -> bool:
+        seen.append((seconds, hold.waits_for, hold.patient, hold.troubles, hold.since > 0))
+        return False
+
+    with capture_logs() as lines:
+        hold = Hold(pause, Collector(), structlog.get_logger())
+        outside = Outside(Unavailable("reads", patient=True), Unavailable("away"), EnvironmentProblem("full"))
+        assert hold.until_taken("sink", outside) == "taken"
+    away, full = [("sink", "", "away")], [("sink", "", "full")]
+    assert seen == [
+        (PATIENT_HOLD_S, "sink: reads", True, [], False),
+        (HOLD_S, "sink: away", False, away, True),
+        (HOLD_S, "sink: full", False, full, True),
+    ]
+    assert (hold.waits_for, hold.patient, hold.since) == ("", False, 0.0)
+    assert [line["event"] for line in lines] == ["held_back", "taken_again"]
+
+
+def test_a_patient_wait_is_not_logged() -> None:
+    with capture_logs() as lines:
+        hold = Hold(lambda _: False, Collector(), structlog.get_logger())
+        assert hold.until_taken("sink", Outside(Unavailable("reads", patient=True))) == "taken"
+    assert lines == []

@@ -1,0 +1,65 @@
+"""Pictures of frames reach a program, annotated or as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from camgraph.inbox import Board, Inbox
+from camgraph.pictures import Picture, frame_of
+from pipeline.testing import opened, stamp
+from stages.messages import Frame, Tracks
+from stages.sink_api_frames import SinkApiFrames
+
+BOUND_S = 30.0
+
+
+def tracks(seq: int, camera: str = "cam") -> Tracks:
+    boxes, scores = np.array([[8, 8, 40, 56]], np.float32), np.array([0.9], np.float32)
+    keypoints = np.full((1, 17, 3), 20, np.float32)
+    return Tracks(stamp(seq, camera), boxes, scores, keypoints, (96, 64), np.zeros(1, np.int64), ids=np.array([seq]))
+
+
+def listening(folder: Path, mode: str) -> Inbox[Picture]:
+    inbox: Inbox[Picture] = Inbox("x", Board(), window=2, read=frame_of, identity=lambda one: (one.camera, one.seq))
+    inbox.listen(folder / "s", mode)
+    return inbox
+
+
+def taken(inbox: Inbox[Picture]) -> Picture:
+    with inbox.board.changed:
+        inbox.confirm()
+        inbox.ask()
+        assert inbox.board.changed.wait_for(lambda: inbox.arrival is not None, BOUND_S)
+        return inbox.take()
+
+
+def joined(seq: int) -> dict[str, Frame | Tracks]:
+    return {"frames": Frame.of_bgr(stamp(seq), np.full((64, 96, 3), 90, np.uint8)), "tracks": tracks(seq)}
+
+
+def test_a_picture_is_drawn_or_left_as_it_is(tmp_path: Path) -> None:
+    for annotated, contrast in ((True, 100), (False, 0)):
+        folder = tmp_path / str(annotated)
+        folder.mkdir()
+        inbox = listening(folder, "every")
+        settings = {"address": str(folder / "s"), "annotated": annotated}
+        with opened(SinkApiFrames, settings, folder=folder) as stage:
+            stage.process([joined(0)])
+            picture = taken(inbox)
+        assert (picture.pixels.shape, picture.seq, picture.scale) == ((64, 96, 3), 0, 1.0)
+        assert (np.ptp(picture.pixels) > 0, np.ptp(picture.pixels) >= contrast) == (annotated, True)
+        inbox.close()
+
+
+def test_a_frame_that_waits_is_a_copy(tmp_path: Path) -> None:
+    inbox = listening(tmp_path, "newest")
+    with opened(SinkApiFrames, {"address": str(tmp_path / "s"), "annotated": False}, folder=tmp_path) as stage:
+        item = joined(3)
+        pixels = np.full((64, 96, 3), 90, np.uint8)
+        item["frames"] = Frame.of_bgr(stamp(3), pixels)
+        stage.process([item])
+        pixels[:] = 0
+        assert taken(inbox).pixels.min() == 90
+    inbox.close()

@@ -1,0 +1,70 @@
+"""People of frames reach a program at its pace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from camgraph.inbox import Board, Inbox
+from camgraph.pictures import TrackedFrame, frame_of
+from pipeline.errors import Unavailable
+from pipeline.testing import opened, stamp
+from stages.messages import Tracks
+from stages.sink_api_tracks import SinkApiTracks
+
+BOUND_S = 30.0
+
+
+def tracks(seq: int, camera: str = "cam") -> Tracks:
+    boxes, scores = np.array([[8, 8, 40, 56]], np.float32), np.array([0.9], np.float32)
+    keypoints = np.full((1, 17, 3), 20, np.float32)
+    return Tracks(stamp(seq, camera), boxes, scores, keypoints, (96, 64), np.zeros(1, np.int64), ids=np.array([seq]))
+
+
+def listening(folder: Path, mode: str) -> Inbox[TrackedFrame]:
+    inbox: Inbox[TrackedFrame] = Inbox(
+        "x", Board(), window=2, read=frame_of, identity=lambda one: (one.camera, one.seq)
+    )
+    inbox.listen(folder / "s", mode)
+    return inbox
+
+
+def taken(inbox: Inbox[TrackedFrame]) -> TrackedFrame:
+    with inbox.board.changed:
+        inbox.confirm()
+        inbox.ask()
+        assert inbox.board.changed.wait_for(lambda: inbox.arrival is not None, BOUND_S)
+        return inbox.take()
+
+
+def test_every_frame_of_files_comes_and_waits_for_room(tmp_path: Path) -> None:
+    inbox = listening(tmp_path, "every")
+    with opened(SinkApiTracks, {"address": str(tmp_path / "s")}, folder=tmp_path) as stage:
+        stage.process([tracks(0), tracks(1)])
+        with pytest.raises(Unavailable, match="not asked for more") as busy:
+            stage.process([tracks(2), tracks(3)])
+        assert busy.value.patient
+        assert taken(inbox).seq == 0
+        with pytest.raises(Unavailable):
+            stage.process([tracks(2), tracks(3)])
+        assert taken(inbox).seq == 1
+        stage.process([tracks(2), tracks(3)])  # the first was sent already
+        assert [taken(inbox).seq for _ in range(2)] == [2, 3]
+        assert stage.context.counts == {}
+    inbox.close()
+
+
+def test_the_newest_frame_of_each_live_camera_comes_when_it_is_asked_for(tmp_path: Path) -> None:
+    inbox = listening(tmp_path, "newest")
+    with opened(SinkApiTracks, {"address": str(tmp_path / "s")}, folder=tmp_path) as stage:
+        for seq in range(5):
+            stage.process([tracks(seq, "a"), tracks(seq, "b")])
+        got = [taken(inbox) for _ in range(2)]
+        assert {(one.camera, one.seq, one.skipped) for one in got} == {("a", 4, 4), ("b", 4, 4)}
+        assert got[0].ids.tolist() == [4]
+        assert stage.context.counts == {("skipped.not_read", "a"): 4, ("skipped.not_read", "b"): 4}
+        stage.process([tracks(5, "a")])
+        assert (taken(inbox).seq, inbox.arrival) == (5, None)
+    inbox.close()
