@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from tools.commands.watching.picture_size.py tools.models.picture_size import with_picture_sizes
-
 from camgraph.readers import Wishes
 from pipeline.graph import Graph as CheckedGraph
 from pipeline.graph import parse_graph, plan_of
@@ -21,6 +19,7 @@ from pipeline.plan import RunPlan
 from pipeline.wanted import Loader
 from tools.commands.graph_commands import checked_lines
 from tools.commands.run_command import require_room
+from tools.commands.watching.picture_size import with_picture_sizes
 from tools.commands.watching.starting import Asked, watch_graph
 
 _log = logging.getLogger("camgraph")
