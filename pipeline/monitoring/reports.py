@@ -54,8 +54,8 @@ class Heartbeat(_Report):
     `source_silent_since_ns`: since when a source that is to make a frame has given no sign of life;
     `source_opening`: that source has not made one since its start. `camera_changes`: each change since the last
     heartbeat, those of a camera in order; `camera_facts`: what is known of a camera by now. `troubles`: (stage, camera,
-    why) of all that does not work at present, "" where no single camera is meant. `patient`: what it is `held` for may take as
-    long as it needs (`pipeline.errors.Unavailable`).
+    why) of all that does not work at present, "" where no single camera is meant. `patient`: what it is
+    `held` for may take as long as it needs (`pipeline.errors.Unavailable`).
     """
 
     op: Literal["heartbeat"] = "heartbeat"

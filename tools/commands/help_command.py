@@ -22,6 +22,7 @@ FOR_USERS = (
     "operations",
     "no_events",
     "farm",
+    "python",
     "write_a_stage",
     "write_a_sink",
 )
