@@ -13,8 +13,9 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
-from camgraph_test_stages.programs import children_of, left_of, until
+from camgraph_test_stages.programs import children_of, left_of
 from camgraph_test_stages.two_people import write_two_people
+from camgraph_test_stages.waiting import until
 
 COUNTING = """
 version: 1
@@ -49,12 +50,12 @@ def nothing_stays(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     yield
     gc.collect()
-    until(lambda: not children_of(os.getpid()), f"processes end: {children_of(os.getpid())}")
-    until(lambda: not left_of(name), f"memory is gone: {left_of(name)}")
+    until(lambda: not children_of(os.getpid()))
+    until(lambda: not left_of(name))
     threads = lambda: [one.name for one in threading.enumerate() if one.name.startswith("camgraph")]  # noqa: E731
-    until(lambda: not threads(), f"threads end: {threads()}")
+    until(lambda: not threads())
     runs = Path(os.environ["CAMGRAPH_RUN_DIR"])
-    until(lambda: not list(runs.glob(f"{name}*")), f"the run's folder goes: {list(runs.glob(f'{name}*'))}")
+    until(lambda: not list(runs.glob(f"{name}*")))
 
 
 @pytest.fixture

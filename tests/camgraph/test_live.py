@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from camgraph_test_stages.programs import until
+from camgraph_test_stages.waiting import until
 
 import camgraph
 from tools.simulator import CameraSettings, ClipSettings, Farm
@@ -24,7 +24,7 @@ def test_a_slow_reader_of_live_cameras_gets_the_newest(seeing: Graphs) -> None:
             first = [next(frames) for _ in range(6)]
             assert {frame.camera for frame in first} == {"cam1", "cam2"}
             seen = run.status().cameras["cam1"].frames
-            until(lambda: run.status().cameras["cam1"].frames > seen + 40, "some frames that nobody reads")
+            until(lambda: run.status().cameras["cam1"].frames > seen + 40)
             late = [next(frames) for _ in range(2)]
             fresh = {frame.camera: frame for frame in late}
             for camera, frame in fresh.items():
@@ -44,7 +44,7 @@ def test_the_loss_of_a_camera_is_an_event(seeing: Graphs) -> None:
         with camgraph.run(seeing(f"cam1: {{url: {farm.cameras[0].url!r}}}")) as run:
             events = run.events()
             run.start()
-            until(lambda: run.status().cameras["cam1"].state == "live", "the camera is live")
+            until(lambda: run.status().cameras["cam1"].state == "live")
             farm.close()
             lost = next(event for event in events if event.kind == "camera")
             assert (lost.action, lost.phase, lost.camera) == ("lost", "start", "cam1")

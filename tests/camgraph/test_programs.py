@@ -12,7 +12,8 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
-from camgraph_test_stages.programs import BOUND_S, children_of, left_of, until
+from camgraph_test_stages.programs import BOUND_S, children_of, left_of
+from camgraph_test_stages.waiting import until
 
 Graphs = Callable[..., Path]
 Script = Callable[..., "subprocess.Popen[str]"]
@@ -78,8 +79,8 @@ def test_a_killed_program_leaves_nothing_but_what_it_had_not_read(counting: Grap
     children = children_of(process.pid)
     process.kill()
     process.wait()
-    until(lambda: not [pid for pid in children.values() if Path(f"/proc/{pid}").exists()], "its processes end")
-    until(lambda: not left_of(name), "their memory goes")
+    until(lambda: not [pid for pid in children.values() if Path(f"/proc/{pid}").exists()])
+    until(lambda: not left_of(name))
     _, lines, _ = done(script(READING.format(path=str(counting(1)))))
     earlier = [int(line.split()[0]) for line in lines if line.endswith(" 1")]
     assert earlier

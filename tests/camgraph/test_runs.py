@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from camgraph_test_stages.programs import BOUND_S, children_of, until
+from camgraph_test_stages.programs import BOUND_S, children_of
+from camgraph_test_stages.waiting import until
 
 import camgraph
 import pipeline.local
@@ -256,7 +257,7 @@ def test_the_status_of_a_run_that_goes_on_and_a_stop(counting: Graphs) -> None:
     assert run.status().phase == "starting"
     events = run.events()
     got = [next(events)]
-    until(lambda: run.status().phase == "running", "it runs")
+    until(lambda: run.status().phase == "running")
     assert run.result is None
     assert run.wait(0.1) is None
     run.stop()
@@ -284,7 +285,7 @@ def test_a_run_that_is_closed_does_not_begin(counting: Graphs) -> None:
 
 def test_a_run_that_is_forgotten_ends(counting: Graphs) -> None:
     run = camgraph.run(counting(cameras="a: {frames: 100000, pace_ms: 10}")).start()
-    until(lambda: children_of(os.getpid()), "its processes")
+    until(lambda: children_of(os.getpid()))
     del run  # `nothing_stays` looks
 
 
@@ -322,7 +323,7 @@ def test_two_iterators_in_one_thread_are_told_of(
     reader = threading.Thread(target=lambda: list(events), daemon=True)
     with caplog.at_level(logging.WARNING, "camgraph"):
         reader.start()
-        until(lambda: "nobody reads frames()" in caplog.text, "the warning")
+        until(lambda: "nobody reads frames()" in caplog.text)
     list(frames)
     reader.join(BOUND_S)
 
@@ -345,7 +346,7 @@ def test_a_changed_graph_file_is_taken_over(counting: Graphs, name: str) -> None
     with camgraph.run(path) as run:
         events = run.events()
         next(events)
-        until(lambda: run.status().phase == "running", "it runs")
+        until(lambda: run.status().phase == "running")
         counting(cameras="a: {frames: 100000, pace_ms: 20}, b: {frames: 3}")
         done = subprocess.run(
             [sys.executable, "-m", "camgraph", "reload", "--name", name], capture_output=True, text=True, check=False

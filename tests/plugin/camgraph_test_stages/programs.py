@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 import os
-import threading
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 BOUND_S = 60.0
 """Far longer than anything takes, on a machine that is five times slower."""
-
-
-def until(holds: Callable[[], object], what: str, *, bound_s: float = BOUND_S) -> None:
-    """Wait until something holds."""
-    late = time.monotonic() + bound_s
-    pause = threading.Event()
-    while not holds():
-        assert time.monotonic() < late, f"not within {bound_s:g} s: {what}"
-        pause.wait(0.02)
 
 
 def children_of(pid: int) -> dict[str, int]:
