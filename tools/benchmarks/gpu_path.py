@@ -37,6 +37,8 @@ _WARM_UP_S = 3.0
 _AROUND_S = 20.0
 """About what a run takes beside the time it is looked at."""
 _PER_PROCESS = 32
+_MOST_SAID = 1000
+"""Characters: a run that is not over in time says all that it knows."""
 _GRAPH = """
 version: 1
 name: gpupath{pid}
@@ -158,7 +160,7 @@ def measure(subject: Subject, way: Way) -> None:
         plan = plan_of(parse_graph(subject.text(way.fps, WAYS[way.name]), "gpu.yaml", base_folder=Path(folder)))
         outcome, _ = run_graph(plan, watch, limit_s=subject.seconds + 120)
     if outcome.status or len(watch.looks) < 2:
-        raise click.ClickException("; ".join(outcome.problems) or "the run ended too early")
+        raise click.ClickException("; ".join(outcome.problems)[:_MOST_SAID] or "the run ended too early")
     before, after = watch.looks
     seconds = after.at_s - before.at_s
     then, now = (look.status["stages"]["infer"] for look in (before, after))
