@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 # CUDA's libraries, 2 GB of them, where NVIDIA's driver is loaded; `make demo GPU=` does without.
 GPU ?= $(if $(wildcard /proc/driver/nvidia/version /dev/dxg),[cuda])
 
-.PHONY: demo setup dev lint quick test compat check format prove bench clean
+.PHONY: demo setup dev lint quick test compat check format reference prove bench clean
 
 DEMO_ARGS ?=
 demo: setup
@@ -70,6 +70,10 @@ quick: lint
 format: dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# The pages of docs/reference, from the definitions in the code.
+reference: dev
+	$(BIN)/python -m tools.reference
 
 # The full matrix, faults, kills, a soak: each writes its page, between marks, whatever came out. An hour and a quarter, on a
 # machine that does nothing else. One that is not all proven does not keep the next from being tried, and fails the whole.

@@ -52,98 +52,103 @@ class Person(Part):
 class RuleName(Part):
     """Which rule it was."""
 
-    id: str
-    hash: Hex = Field(description="Of the rule and the zones and lines that it uses: changes when one of them does")
+    id: str = Field(description="Its `id` in the file of rules")
+    hash: Hex = Field(
+        description="A hash of the rule and of the zones and lines that it uses; it changes if one of them does"
+    )
 
 
 class FrameName(Part):
-    """The frame that `people` were seen in: of a start the frame that decided, of an end the last one that was true."""
+    """The frame that shows `people`: for a start the frame that decided, for an end the last one that was true."""
 
-    epoch: int
-    seq: int
+    epoch: int = Field(description="Grows with each new connection of a live camera, and with each round of a loop")
+    seq: int = Field(description="The number of the frame within its epoch, from 0")
     pts: int | None = Field(None, description="In units of time_base; left out where the source has none")
     time_base: tuple[int, int] = Field(description="Numerator, denominator")
-    width: int
-    height: int
+    width: int = Field(description="In pixels")
+    height: int = Field(description="In pixels")
     clock: Clock | None = Field(
         None,
-        description="Whose the times are. Live: the camera's (ntp) or this machine's (wall). Files: when it began is "
-        "said by the graph (start_at), its metadata or its name; file: it has no date, and times count from 1970",
+        description="Which clock the times come from. Live: the camera's (`ntp`) or this machine's (`wall`). Files: "
+        "the date in the graph (`start_at`), in the metadata or in the name; `file`: no date is known, and times count "
+        "from 1970",
     )
 
 
 class Comparison(Part):
     """One part of the rule's condition and what was measured for it."""
 
-    text: str
-    left: float | None = Field(None, description="Left out where a joint was not seen well enough")
-    right: float | None = None
-    unit: Literal["px", "px/s", "s", "deg"] | None = None
+    text: str = Field(description="The part as it stands in the rule, such as `lean > 60deg`")
+    left: float | None = Field(None, description="The measured left side; left out if a joint was not seen well enough")
+    right: float | None = Field(None, description="The measured right side, likewise")
+    unit: Literal["px", "px/s", "s", "deg"] | None = Field(None, description="The unit of both sides")
     holds: bool | None = Field(None, description="Instead of left and right: whether this part was true")
 
 
 class Evidence(Part):
     """Why the rule fired."""
 
-    conditions: list[Comparison]
-    true_s: float = Field(description="For how long the condition had been judged true")
-    visible: float = Field(description="Judged frames / frames in which the people were seen")
+    conditions: list[Comparison] = Field(
+        description="The parts of the condition, with the values compared at the start"
+    )
+    true_s: float = Field(description="For how many seconds the condition had been judged true")
+    visible: float = Field(description="The share of the frames with these people that could be judged, 0 to 1")
 
 
 class ModelName(Part):
     """The model that found the people."""
 
-    name: str
-    sha256: Hex | None = None
-    provider: str | None = Field(None, description="Where it really ran")
+    name: str = Field(description="The name of its file")
+    sha256: Hex | None = Field(None, description="The hash of its file")
+    provider: str | None = Field(None, description="The ONNX Runtime provider that really ran it, such as `cpu`")
 
 
 class IncidentData(Part):
-    """What happened."""
+    """An incident: who was seen doing what, where and when."""
 
-    incident: Hex = Field(description="The same for start, updates and end")
-    phase: Phase
-    rule: RuleName
-    action: str
-    camera: str
-    people: list[Person]
+    incident: Hex = Field(description="The name of the incident: the same for its start, updates and end")
+    phase: Phase = Field(description="Which event of the incident this is; `single` is the only one of its incident")
+    rule: RuleName = Field(description="The rule that fired")
+    action: str = Field(description="The rule's `action`, or its id")
+    camera: str = Field(description="The camera's name in the graph")
+    people: list[Person] = Field(description="The people whom the event is about, as seen in `frame`")
     keypoints_format: str = Field(description="The order of the joints, such as coco-17")
     zones: list[str] = Field(description="Zones of the rule in which the feet of one of the people are")
     start_time: Time = Field(description="When the condition began to be true")
-    end_time: Time | None = Field(None, description="When it was true for the last time; with phase end")
-    duration_s: float = Field(description="From the beginning until end_time, or until this frame")
+    end_time: Time | None = Field(None, description="When it was true for the last time; in the phase `end`")
+    duration_s: float = Field(description="Seconds from start_time to end_time, or to this frame")
     reason: Literal["condition", "unseen", "end", "error", "removed", "stopped", "epoch", "lost"] | None = Field(
         None,
-        description="Why it ended: no longer true, nobody to be seen, how the camera ended, or (lost) because the "
-        "process that judged it died",
+        description="Why it ended. `condition`: no longer true. `unseen`: nobody was there to judge. `lost`: the "
+        "process that judged it died. The others: how the camera ended",
     )
     frame: FrameName
-    evidence: Evidence | None = None
-    model: ModelName | None = None
+    evidence: Evidence | None = Field(None, description="The measured values that made the rule fire")
+    model: ModelName | None = Field(None, description="The model that found the people")
 
 
 class CloudEvent(Part):
     """One line of events.jsonl."""
 
     specversion: Literal["1.0"] = "1.0"
-    id: Hex
+    id: Hex = Field(description="The name of this event, the same each time it is delivered: drop repetitions by it")
     source: str = Field(description="camgraph/ and the name of the graph")
-    type: str = Field(pattern=r"^camgraph\.incident\.(start|update|end|single)$")
+    type: str = Field(pattern=r"^camgraph\.incident\.(start|update|end|single)$", description="The phase, spelt out")
     subject: str = Field(description="The camera")
     time: Time = Field(description="The time of the frame")
     datacontenttype: Literal["application/json"] = "application/json"
     dataschema: Literal["urn:camgraph:event:1"] = "urn:camgraph:event:1"
-    data: IncidentData
+    data: IncidentData = Field(description="The incident")
 
 
 class LostData(Part):
-    """A live camera that was not away before is now."""
+    """A live camera is away, and was not before."""
 
     incident: Hex = Field(description="The same in the one event that ends it, `back` or `ended`")
     phase: Literal["start"]
-    camera: str
-    state: AwayState
-    why: str = Field(description="For people; empty where nothing is to be said")
+    camera: str = Field(description="The camera's name in the graph")
+    state: AwayState = Field(description="The state in the first moment of the loss")
+    why: str = Field(description="The reason in words, for people; may be empty")
 
 
 class BackData(Part):
@@ -151,29 +156,29 @@ class BackData(Part):
 
     incident: Hex = Field(description="The same as when it was lost")
     phase: Literal["end"]
-    camera: str
+    camera: str = Field(description="The camera's name in the graph")
     state: Literal["live"]
-    why: str
-    lost_s: float = Field(ge=0, description="For how long it was away")
+    why: str = Field(description="A remark in words, for people; may be empty")
+    lost_s: float = Field(ge=0, description="For how many seconds it was away")
 
 
 class EndedData(Part):
-    """Nobody waits any more for a camera that is away."""
+    """The run no longer waits for a camera that is away."""
 
     incident: Hex = Field(description="The same as when it was lost")
     phase: Literal["end"]
-    camera: str
+    camera: str = Field(description="The camera's name in the graph")
     reason: LossEnd = Field(
-        description="removed: it was taken out of the run; replaced: it begins anew with other settings, and what "
-        "becomes of that is told as of a new camera; stopped: the run is; end, error: it has ended by itself, or by a "
-        "mistake that the run tells of"
+        description="`removed`: it was taken out of the run. `replaced`: it begins anew with other settings, as a new "
+        "camera. `stopped`: the run was stopped. `end`, `error`: it ended by itself, or by an error that the run "
+        "reports"
     )
-    lost_s: float = Field(ge=0, description="For how long it had been away")
+    lost_s: float = Field(ge=0, description="For how many seconds it had been away")
 
 
 class _CameraEvent(Part):
     specversion: Literal["1.0"]
-    id: Hex
+    id: Hex = Field(description="The name of this event, the same each time it is delivered: drop repetitions by it")
     source: str = Field(description="camgraph/ and the name of the graph")
     subject: str = Field(description="The camera")
     time: Time = Field(description="When it was noticed, by the clock of this machine")

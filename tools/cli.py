@@ -33,27 +33,25 @@ class LazyCommand:
 
 
 COMMANDS: Mapping[str, LazyCommand] = {
-    "demo": LazyCommand(".commands.demo", "demo", "Watch four cameras for 20 s each, to see what this is.", True),
-    "run": LazyCommand(".commands.run_command", "run", "Run a graph until its cameras end or it is stopped.", True),
+    "demo": LazyCommand(".commands.demo", "demo", "Watch four recorded cameras for 20 s each: a first look.", True),
+    "run": LazyCommand(".commands.run_command", "run", "Run a graph until its cameras end or you stop it.", True),
     "watch": LazyCommand(".commands.watch", "watch", "Watch videos, cameras or pictures without a graph file.", True),
-    "check": LazyCommand(".commands.graph_commands", "check", "Say all that is wrong with a graph, and what it needs."),
+    "check": LazyCommand(".commands.graph_commands", "check", "Report every mistake in a graph, and its memory."),
     "graph": LazyCommand(".commands.graph_commands", "graph", "Draw a graph: processes, queues and policies."),
     "schema": LazyCommand(".commands.graph_commands", "schema", "Print the JSON Schema of graph files."),
     "stages": LazyCommand(
         ".commands.stage_commands", "stages", "List the stages, the settings of one, or write a new one."
     ),
-    "status": LazyCommand(".commands.run_command", "status", "Show what a running graph is doing."),
+    "status": LazyCommand(".commands.run_command", "status", "Show how a running graph is doing."),
     "stop": LazyCommand(".commands.run_command", "stop", "Stop a running graph in order."),
     "cameras": LazyCommand(
         ".commands.camera_commands", "cameras", "List, add, remove or pause cameras of a running graph."
     ),
-    "reload": LazyCommand(
-        ".commands.camera_commands", "reload", "Take a changed graph file over into its running graph."
-    ),
-    "model": LazyCommand(".models.command", "model", "Look into models: what they are, and what runs them."),
-    "farm": LazyCommand(".simulator.command", "simulator", "Serve clips as RTSP cameras, to try things without one."),
-    "doctor": LazyCommand(".commands.doctor.command", "doctor", "Is this machine fit, and what mends it?"),
-    "assets": LazyCommand(".commands.asset_commands", "assets", "Pull the default model and clip."),
+    "reload": LazyCommand(".commands.camera_commands", "reload", "Apply a changed graph file to its running graph."),
+    "model": LazyCommand(".models.command", "model", "Inspect, measure, compare and convert models."),
+    "farm": LazyCommand(".simulator.command", "simulator", "Simulate RTSP cameras from clips, with faults at will."),
+    "doctor": LazyCommand(".commands.doctor.command", "doctor", "Check this machine, and say how to mend it."),
+    "assets": LazyCommand(".commands.asset_commands", "assets", "Pull the default model and clip, and list them."),
     "help": LazyCommand(".commands.help_command", "help_command", "Show a page of the documentation."),
 }
 

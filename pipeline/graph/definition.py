@@ -54,8 +54,8 @@ class EdgeEntry(Entry):
         ge=1,
         le=1024,
         title="Depth",
-        description="How many messages of one camera may wait unread. Default: 4 on edges that block, 1 on edges that "
-        "drop, and as much as the longest parallel path needs on the ports of a join.",
+        description="How many messages of one camera may wait unread. Default: on edges that block 4, or more if "
+        "batches need it; on edges that drop 1; at the port of a join as many as the longest parallel path needs.",
     )
     policy: Policy | None = Field(
         None,
@@ -91,9 +91,11 @@ From = Annotated[
 
 
 class BatchEntry(Entry):
-    """How messages are gathered before the stage is called."""
+    """How messages are gathered into one call of the stage."""
 
-    max: int = Field(1, ge=1, le=1024, title="Largest batch", description="How many messages at most, of all cameras.")
+    max: int = Field(
+        1, ge=1, le=1024, title="Largest batch", description="The most messages of one batch, of all cameras together."
+    )
     wait_ms: float = Field(
         0.0,
         ge=0,
@@ -108,7 +110,7 @@ class StageEntry(Entry):
     """One stage of the graph."""
 
     use: str = Field(
-        min_length=1, max_length=100, title="Kind", description="Which stage this is; `camgraph stages` lists them."
+        min_length=1, max_length=100, title="Kind", description="The stage to run; `camgraph stages` lists them."
     )
     from_: From | None = Field(
         None,
@@ -119,38 +121,43 @@ class StageEntry(Entry):
         "`{stage: NAME, depth: N, policy: P}` stands in place of a name.",
     )
     with_: dict[str, Any] | None = Field(
-        None, alias="with", title="Settings", description="The stage's own settings; `camgraph stages NAME` lists them."
+        None,
+        alias="with",
+        title="Settings",
+        description="The settings of the stage itself; `camgraph stages NAME` lists them.",
     )
     each: Literal["cameras"] | None = Field(
-        None, title="Copies", description="`cameras`: one process per camera. Sources only, where it is the default."
+        None, title="Copies", description="`cameras`: one process per camera. For sources only, and their default."
     )
     cameras_per_process: int | None = Field(
         None,
         ge=1,
         le=256,
         title="Cameras per process",
-        description="Sources: how many cameras share a process at most. Default: 1. More save memory; what goes wrong "
-        "in native code then costs the neighbours a restart.",
+        description="Sources: the most cameras that share a process. Default: 1. A larger number saves memory; if "
+        "native code crashes, all cameras of the process restart.",
     )
     workers: int | None = Field(
         None,
         ge=1,
         le=64,
         title="Workers",
-        description="Among how many processes the cameras are dealt out. Default: 1; for sources, one per camera.",
+        description="The number of processes that share the cameras among them, never more than there are cameras. "
+        "Default: 1; for sources, one per camera.",
     )
     threads: int = Field(
         1,
         ge=1,
         le=64,
         title="Threads",
-        description="How many threads of each worker process messages at once, where the stage can.",
+        description="How many threads of each worker process messages at once, if the stage allows several. `infer` "
+        "takes one for each core if you say nothing.",
     )
     batch: BatchEntry | None = Field(None, title="Batch", description="Hand the stage several messages at once.")
     group: Name | None = Field(
         None,
         title="Group",
-        description="Stages of one group run in one process, as a chain without queues between them.",
+        description="Stages with the same group run in one process, as a chain without queues between them.",
     )
 
 
@@ -168,37 +175,45 @@ class GraphFile(Entry):
     name: Name | None = Field(
         None,
         title="Name",
-        description="The site's name: part of every event's id, and of the run's. Default: the file's name.",
+        description="The site's name: part of each event's id, and the name of the run. Default: the file's name.",
     )
     processes: Literal["separate", "compact", "one"] = Field(
         "separate",
         title="Placement",
-        description="separate: a process per stage. compact: chains share a process. one: everything runs in the "
-        "process that was started, for debugging. The results are the same.",
+        description="`separate`: a process per stage. `compact`: chains of stages share a process. `one`: everything "
+        "runs in the process that you started, for debugging. The results are the same.",
     )
     cameras: dict[CameraName, dict[str, Any] | None] = Field(
-        title="Cameras", description="Name -> settings, as the source stage takes them."
+        title="Cameras", description="The cameras: a name, and the settings that the source takes."
     )
     camera_defaults: dict[str, Any] | None = Field(
-        None, title="Camera defaults", description="Settings of every camera that does not say otherwise."
+        None, title="Camera defaults", description="Settings for all cameras; a camera's own settings win."
     )
-    stages: dict[Name, StageEntry] = Field(title="Stages", description="Name -> stage.")
+    stages: dict[Name, StageEntry] = Field(title="Stages", description="The stages: a name, and a stage.")
     pass_environment: list[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\*?$")]] = Field(
         default=[],
         title="Environment",
-        description="Names of variables of the environment that all processes of the run get, besides the usual ones; "
-        "`*` at the end stands for any letters.",
+        description="Environment variables that the processes of the run get besides the usual ones; `NAME*` stands "
+        "for all that begin so.",
     )
     hang_s: float = Field(
         10.0,
         ge=1,
         le=3600,
         title="Hang time",
-        description="A process that has taken work and finished none for so many seconds is started again.",
+        description="A process that has taken work and finished none for this many seconds is started again.",
     )
     open_s: float = Field(
-        120.0, ge=1, le=3600, title="Opening time", description="How many seconds opening a stage may take."
+        120.0,
+        ge=1,
+        le=3600,
+        title="Opening time",
+        description="How many seconds a stage may take to open, with a model's first picture.",
     )
     drain_s: float = Field(
-        20.0, ge=0, le=3600, title="Drain time", description="How many seconds a stop waits for what is on its way."
+        20.0,
+        ge=0,
+        le=3600,
+        title="Drain time",
+        description="How many seconds a stop waits for frames and events that are still on their way.",
     )

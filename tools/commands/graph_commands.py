@@ -100,7 +100,14 @@ def _summary(graph: Graph) -> str:
 @click.command("graph")
 @graph_argument
 @variables_option
-@click.option("--format", "form", type=click.Choice(["mermaid", "dot"]), default="mermaid", show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["mermaid", "dot"]),
+    default="mermaid",
+    show_default=True,
+    help="The language of the drawing.",
+)
 def graph(graph_file: Path, form: str, env_files: tuple[Path, ...]) -> None:
     """Draw GRAPH with its processes, and on each edge its type, policy and depth (dotted: a direct call)."""
     drawn = load_graph(graph_file, environ=Variables(env_files).anew()[0])

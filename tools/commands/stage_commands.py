@@ -47,14 +47,14 @@ def _describing(name: str) -> click.Command:
 
 
 def _list() -> Iterator[str]:
-    rows = [_row(use) for use in stage_names() if not _is_added_by_itself(use)]
+    rows = [_row(use) for use in stage_names() if not is_added_by_itself(use)]
     width = max(len(row[0]) for row in rows)
-    for use, flow, package, about in rows:
-        yield f"{use:<{width}}  {flow}  [{package}]"
-        yield f"{'':<{width}}  {about}"
+    for use, takes_and_makes, package, line in rows:
+        yield f"{use:<{width}}  {takes_and_makes}  [{package}]"
+        yield f"{'':<{width}}  {line}"
 
 
-def _is_added_by_itself(use: str) -> bool:
+def is_added_by_itself(use: str) -> bool:
     try:
         kind = find_stage(use)
     except EnvironmentProblem:
@@ -67,10 +67,11 @@ def _row(use: str) -> tuple[str, str, str, str]:
         kind = find_stage(use)
     except EnvironmentProblem as error:
         return use, "?", stage_distribution(use), f"cannot be used: {error}"
-    return use, _flow(kind), stage_distribution(use), _about(kind)
+    return use, flow(kind), stage_distribution(use), about(kind)
 
 
-def _flow(kind: AnyStage) -> str:
+def flow(kind: AnyStage) -> str:
+    """The types of messages that a stage takes and makes: `Frame -> Tensor`."""
     made = ", ".join(made.__name__ for made in kind.outputs) or "nothing"
     if issubclass(kind, Source):
         return f"cameras -> {made}"
@@ -80,8 +81,8 @@ def _flow(kind: AnyStage) -> str:
     return f"{{{', '.join(f'{port}: {taken.__name__}' for port, taken in inputs.items())}}} -> {made}"
 
 
-def _about(kind: type[Any]) -> str:
-    """What a stage is for, in one line: of its module, if that holds one stage, else of its class."""
+def about(kind: type[Any]) -> str:
+    """The purpose of a stage, in one line: of its module, if that holds one stage, else of its class."""
     module = sys.modules[kind.__module__]
     stages_of_module = [
         one
@@ -92,8 +93,8 @@ def _about(kind: type[Any]) -> str:
 
 
 def _description(name: str, kind: AnyStage) -> Iterator[str]:
-    yield f"{name}: {_flow(kind)}  [{stage_distribution(name)}]"
-    yield _about(kind)
+    yield f"{name}: {flow(kind)}  [{stage_distribution(name)}]"
+    yield about(kind)
     yield from _fields("with", kind.settings_type)
     if issubclass(kind, Source):
         yield from _fields("cameras", kind.camera_type)

@@ -38,9 +38,15 @@ _FAULTS = "\n".join(
 @click.option("--gop", type=int, help="Frames from keyframe to keyframe, where it is encoded; by default one second.")
 @click.option("--b-frames", type=int, help="B-frames between two others, where it is encoded; by default none.")
 @click.option("--seconds", type=float, help="Only so much of the clip, from its beginning.")
-@click.option("--auth", type=click.Choice(["none", "basic", "digest"]), default="none", show_default=True)
-@click.option("--user", default="farm", show_default=True)
-@click.option("--password", default="farm", show_default=True)
+@click.option(
+    "--auth",
+    type=click.Choice(["none", "basic", "digest"]),
+    default="none",
+    show_default=True,
+    help="How the cameras ask for a user and a password, if they do.",
+)
+@click.option("--user", default="farm", show_default=True, help="The user that they accept, with --auth.")
+@click.option("--password", default="farm", show_default=True, help="The password that they accept, with --auth.")
 @click.option(
     "--fault",
     "faults",
