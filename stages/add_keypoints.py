@@ -50,7 +50,7 @@ class AddKeypoints(BehindModel[OutputSettings]):
         }
 
     def open(self) -> None:
-        """Raises UserError where a setting is missing that no model says."""
+        """Raises UserError if a setting is missing that no model says."""
         s = self.known_settings()
         if s.format is not None and not s.keypoints:
             raise UserError(self._say("no model stands before this stage: say its `keypoints`"))

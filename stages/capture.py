@@ -145,7 +145,7 @@ class Capture(Source[Settings]):
         return Frame(shot.stamp, out, picture.width, picture.height, picture.format)
 
     def _require_room(self, picture: pixels.Picture) -> None:
-        """Raises Dropped, or BadItem for a file, where this camera may not have the memory."""
+        """Raises Dropped, or BadItem for a file, if this camera may not have the memory."""
         why = self._slot_memory.why_too_large(picture)
         if why and addresses.is_live(self.camera_settings.url):
             raise Dropped(f"too much memory: {why}")
@@ -170,7 +170,7 @@ def _of_pictures(camera: Camera, path: Path) -> str:
 
 
 def _examined(camera: Camera, base_folder: Path) -> Answer | None:
-    """What another process says of its file or folder; None where there is none."""
+    """What another process says of its file or folder; None if there is none."""
     path = camera.path(base_folder)
     if not path.is_file() and not path.is_dir():
         return None

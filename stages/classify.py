@@ -64,7 +64,7 @@ class Classify(BehindModel[ClassifySettings]):
         return Labels(item.stamp, probabilities(rows, self.settings.activation), names, item.owner)
 
     def _rows(self, item: Tensor) -> NDArray[np.float32]:
-        """(n, classes). Raises UserError where the model has no such output, BadItem where it is another shape."""
+        """(n, classes). Raises UserError if the model has no such output, BadItem if it is another shape."""
         name = self.settings.output or next(iter(item.arrays_by_name), "")
         rows = item.arrays_by_name.get(name)
         if rows is None:

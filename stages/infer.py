@@ -223,7 +223,7 @@ class Infer(Stage[InferSettings]):
             )
 
     def _say_limits(self) -> None:
-        """That limits of memory hold nothing where they add up to more than a GPU has."""
+        """That limits of memory hold nothing if they add up to more than a GPU has."""
         limits = (
             self._engine.memory_limits() if isinstance(self._engine, onnxruntime_engine.OnnxRuntimeEngine) else None
         )
@@ -271,7 +271,7 @@ class Infer(Stage[InferSettings]):
             raise BadItem("model_failed", beyond()) from None
 
     def _picture(self, item: Tensor) -> Array:
-        """uint8 RGB (n, H, W, 3). Raises UserError where the stage before makes something else."""
+        """uint8 RGB (n, H, W, 3). Raises UserError if the stage before makes something else."""
         picture = item.arrays_by_name.get(IMAGE)
         if picture is None or picture.ndim != 4 or picture.shape[3] != 3 or picture.dtype != np.uint8:
             raise UserError(
@@ -289,7 +289,7 @@ class Infer(Stage[InferSettings]):
         return picture
 
     def _result(self, item: Tensor, rows: Sequence[Row]) -> Tensor:
-        """One item's message. Raises BadItem where a value is not finite, WrongOutput where its rows differ."""
+        """One item's message. Raises BadItem if a value is not finite, WrongOutput if its rows differ."""
         outputs = rows[0] if len(rows) == 1 else self._runs.joined(rows) if rows else self._nothing
         check_numbers(outputs)
         if self._selection and rows:

@@ -162,7 +162,7 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
         return self.context.state_folder / "start.json"
 
     def _read_start(self) -> _Start | None:
-        """How the file was at the start of the run; None where the process died before."""
+        """How the file was at the start of the run; None if the process died before."""
         with contextlib.suppress(FileNotFoundError):
             return _Start(**json.loads(self._start_file.read_text()))
         return None

@@ -110,7 +110,7 @@ class BatchRuns:
     def rows(self, items: Sequence[Given]) -> list[list[Row]]:
         """What the model says of each picture of each item: those of one size share runs.
 
-        Raises BadItem where the model does not take them, WrongOutput where its outputs are not those that it promises.
+        Raises BadItem if the model does not take them, WrongOutput if its outputs are not those that it promises.
         """
         results: list[list[Row]] = [[] for _ in items]
         groups: dict[tuple[int, ...], list[int]] = {}
@@ -138,7 +138,7 @@ class BatchRuns:
             self._on_smaller(most, why)
 
     def joined(self, rows: Sequence[Row]) -> Row:
-        """One or more rows as arrays of so many. Raises WrongOutput where they differ in their shapes."""
+        """One or more rows as arrays of so many. Raises WrongOutput if they differ in their shapes."""
         return {name: self._stacked(name, [row[name] for row in rows]) for name in self._ports}
 
     def _stacked(self, name: str, parts: list[Array]) -> Array:

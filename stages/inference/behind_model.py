@@ -60,12 +60,12 @@ class BehindModel(Stage[S]):
 
     @classmethod
     def followed(cls, settings: S, found: ModelBefore) -> Mapping[str, Any]:
-        """The settings that follow from the model. Raises UserError where it is of another kind."""
+        """The settings that follow from the model. Raises UserError if it is of another kind."""
         raise NotImplementedError
 
     @classmethod
     def read(cls, signature: Signature, name: str, stated: Stated) -> Reading:
-        """What the model is; ``name`` is its in errors. Raises UserError where that cannot be said."""
+        """What the model is; ``name`` is its in errors. Raises UserError if that cannot be said."""
         return read_signature(signature, name, stated)
 
     @classmethod
@@ -95,7 +95,7 @@ class BehindModel(Stage[S]):
     def known_settings(self) -> S:
         """With all that is known of the model, when the stage opens.
 
-        Raises UserError where a server's model is of another kind, EnvironmentProblem where it cannot be asked.
+        Raises UserError if a server's model is of another kind, EnvironmentProblem if it cannot be asked.
         """
         s = self.settings
         if not s.server:
@@ -107,7 +107,7 @@ class BehindModel(Stage[S]):
     def shown_settings(self, item: Tensor) -> S:
         """With what the outputs in an item show of the model, for a stage that has none before it.
 
-        Raises UserError where they are not those of what is stated.
+        Raises UserError if they are not those of what is stated.
         """
         stated, name = self.stated(self.settings), self._say("the model before it")
         found = ModelBefore(name, self.read(signature_of_item(item, stated), name, stated))
@@ -133,7 +133,7 @@ class _InFile(NamedTuple):
     def read_by(
         self, read: Callable[[Signature, str, Stated], Reading], agreed: Stated, told: Stated, stage: str
     ) -> ModelBefore:
-        """What the model is. Raises UserError where that cannot be said, or ``stage`` takes it for something else."""
+        """What the model is. Raises UserError if that cannot be said, or ``stage`` takes it for something else."""
         reading = read(self.signature, self.name, agreed)
         if agreed.said() != told.said():
             there = reading_of(self.signature, told)
@@ -143,13 +143,13 @@ class _InFile(NamedTuple):
 
 
 def _in_file(said: Mapping[str, Any], base_folder: Path) -> _InFile:
-    """Raises UserError where it is no model."""
+    """Raises UserError if it is no model."""
     path = find_model(said["path"], base_folder)
     return _InFile(str(path), signature_of_file(path, find_libraries(said["custom_ops"], base_folder)))
 
 
 def _agreed(own: Stated, told: Stated, stage: str) -> Stated:
-    """What this stage and ``stage``, which runs the model, say of it together. Raises UserError where they differ."""
+    """What this stage and ``stage``, which runs the model, say of it together. Raises UserError if they differ."""
     for key, value in own.said().items():
         there = told.said().get(key, value)
         if there != value:
@@ -158,7 +158,7 @@ def _agreed(own: Stated, told: Stated, stage: str) -> Stated:
 
 
 def _same(found: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
-    """What follows from each of the models: stage -> settings. Raises UserError where that is not the same."""
+    """What follows from each of the models: stage -> settings. Raises UserError if that is not the same."""
     if not found:
         return {}
     (first, settings), *others = found.items()

@@ -106,7 +106,7 @@ class Decoder(BehindModel[D]):
         }
 
     def open(self) -> None:
-        """Raises UserError where a setting is missing that no model says, or names a class that there is not."""
+        """Raises UserError if a setting is missing that no model says, or names a class that there is not."""
         known = self.known_settings()
         if known.format is None:
             raise UserError(self._say("no model stands before this stage: say its `format`"))
@@ -194,7 +194,7 @@ class OneFormatDecoder(Decoder[D]):
 def numbers_kept(wanted: Classes, names: Sequence[str] | None) -> tuple[int, ...] | None:
     """The numbers of the classes that are kept; None for all of them, and where ``names`` are not known.
 
-    Raises SettingError where the model knows no class of a name that is wanted.
+    Raises SettingError if the model knows no class of a name that is wanted.
     """
     if names is None:
         return None

@@ -101,7 +101,7 @@ class Feeds:
     repeated: Mapping[str, Array] = field(default_factory=dict)
 
     def of_item(self, item: Tensor) -> dict[str, Array]:
-        """Rows for an item's pictures. Raises UserError where an array is missing or does not fit its input."""
+        """Rows for an item's pictures. Raises UserError if an array is missing or does not fit its input."""
         known = _Known(item.fit, item.frame_size, item.picture_size)
         return self._told(known) | {port.name: _array_of(item, port, name) for port, name in self.arrays.items()}
 
@@ -122,7 +122,7 @@ NO_FEEDS = Feeds()
 
 
 def picture_input(signature: Signature, model: str, feeds: Mapping[str, Feed]) -> Port:
-    """The input that takes the pictures. Raises UserError where that cannot be said, FeedError where one is not fed."""
+    """The input that takes the pictures. Raises UserError if that cannot be said, FeedError if one is not fed."""
     for name in feeds:
         if name not in {port.name for port in signature.inputs}:
             raise FeedError(name, f"{model} has no input `{name}`; it has: {_named(signature.inputs)}")

@@ -78,7 +78,7 @@ def why_no_pixels(contract: InputContract) -> str:
 def folded_model(path: Path, sha256: str, folds: Folds) -> FoldedModel:
     """The copy of a model with this folded into it, made or found. ``sha256``: of the model, verified.
 
-    Raises CannotFold, and UserError where it is no model.
+    Raises CannotFold, and UserError if it is no model.
     """
     if why := _why_as_it_is(path):
         raise CannotFold(why)

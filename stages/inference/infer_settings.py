@@ -201,7 +201,7 @@ class InferSettings(Settings):
 
     @property
     def runs_elsewhere(self) -> bool:
-        """True where something else than this machine's processor is to run the model, if it can be had."""
+        """True if something else than this machine's processor is to run the model, if it can be had."""
         return self.server is not None or self.providers[0] not in ("auto", "cpu", "openvino")
 
     @property

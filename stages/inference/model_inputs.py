@@ -111,5 +111,5 @@ def memory_problems(
 
 
 def signature_of(path: Path, settings: InferSettings, base_folder: Path) -> Signature:
-    """What the model says of itself. Raises UserError where it is none, or one that must not be opened."""
+    """What the model says of itself. Raises UserError if it is none, or one that must not be opened."""
     return signature_of_file(path, find_libraries(settings.custom_ops, base_folder))

@@ -49,7 +49,7 @@ class WrongShapes:
 def check_shape(port: Port, output: Array, pictures: int | None) -> None:
     """Hold an output to the number of axes and the sides that the model states of it, and to a row for each picture.
 
-    ``pictures``: None where the rows of all pictures stand in one array (n, C). Raises WrongOutput.
+    ``pictures``: None if the rows of all pictures stand in one array (n, C). Raises WrongOutput.
     """
     shape, stated = output.shape, port.shape
     told = f"output `{shown(port.name)}` is {shape}"
@@ -68,7 +68,7 @@ def _agrees(side: int, stated: object) -> bool:
 
 
 def check_numbers(outputs: Mapping[str, Array]) -> None:
-    """Raises BadItem where a value is not finite: nothing behind could judge it."""
+    """Raises BadItem if a value is not finite: nothing behind could judge it."""
     for name, output in outputs.items():
         if output.dtype.kind == "f" and not np.isfinite(output).all():
             raise BadItem("nonfinite", f"output `{shown(name)}` holds a value that is no number")

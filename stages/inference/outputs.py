@@ -65,7 +65,7 @@ class OutputReader:
     def detections(self, item: Tensor, row: int) -> Detections:
         """What the model found in one of an item's pictures, in its pixels; what has no place is left out and counted.
 
-        Raises BadItem where these are no outputs of the format, or hold values that are no numbers, and UserError where
+        Raises BadItem if these are no outputs of the format, or hold values that are no numbers, and UserError if
         the model has none of a name.
         """
         arrays = self.arrays(item)
@@ -90,7 +90,7 @@ class OutputReader:
     def arrays(self, item: Tensor) -> Mapping[str, Array]:
         """Those of the format, in its order, of all rows.
 
-        Raises UserError where one is missing, BadItem where one has no row for each picture.
+        Raises UserError if one is missing, BadItem if one has no row for each picture.
         """
         names = self._names or tuple(item.arrays_by_name)[:1]
         missing = [name for name in names if name not in item.arrays_by_name]

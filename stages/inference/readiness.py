@@ -79,7 +79,7 @@ class _Opened:
 def ready_model(settings: InferSettings, context: Context, memory: ModelMemory) -> ReadyModel:
     """Holds ``memory`` where this machine's processor runs the model.
 
-    Raises UserError where the model is not what the settings say, EnvironmentProblem where nothing here runs it.
+    Raises UserError if the model is not what the settings say, EnvironmentProblem if nothing here runs it.
     """
     if settings.server:
         return _ready(settings, context, memory)
@@ -118,7 +118,7 @@ def _usual_sizes(engine: Engine, settings: InferSettings, context: Context) -> S
 
 
 def shares_of_operations(ready: ReadyModel, settings: InferSettings, base_folder: Path) -> Mapping[str, float] | None:
-    """Of what the model calculates, each provider's share, 0 to 1; None where it is not known.
+    """Of what the model calculates, each provider's share, 0 to 1; None if it is not known.
 
     The file is read for it only where several share the nodes, and it is not very large.
     """

@@ -27,13 +27,13 @@ _TYPES = {"float32": "float", "float64": "double"}
 def signature_of_file(path: Path, libraries: tuple[Path, ...] = ()) -> Signature:
     """Of a model file, which is opened once as long as it does not change; ``libraries`` have its own operators.
 
-    Raises UserError where it is none, or one that must not be opened.
+    Raises UserError if it is none, or one that must not be opened.
     """
     return _looked_at(path, libraries)[0]
 
 
 def why_not_analysed(path: Path, libraries: tuple[Path, ...] = ()) -> str:
-    """Why the signature of a model file is only what it states, in words; "" where it was opened for it, or may be.
+    """Why the signature of a model file is only what it states, in words; "" if it was opened for it, or may be.
 
     Raises as `signature_of_file`.
     """
@@ -91,14 +91,14 @@ def signature_of_item(item: Tensor, stated: Stated) -> Signature:
 
 
 def read_model(path: Path, stated: Stated, libraries: tuple[Path, ...] = ()) -> Reading:
-    """What a model file is. Raises UserError where that cannot be said."""
+    """What a model file is. Raises UserError if that cannot be said."""
     return read_signature(signature_of_file(path, libraries), str(path), stated)
 
 
 def read_signature(signature: Signature, name: str, stated: Stated) -> Reading:
     """What the model of this signature is, for a graph; ``name`` is its in errors.
 
-    Raises UserError where that cannot be said.
+    Raises UserError if that cannot be said.
     """
     try:
         return recognise(signature, stated)

@@ -81,7 +81,7 @@ def why_no_protocol(url: str) -> str:
 
 
 def why_no_host(url: str) -> str:
-    """Why it is not known at which host and port a live camera is, "" where it is.
+    """Why it is not known at which host and port a live camera is, "" if it is.
 
     Nothing is quoted: a port may be a password before a host that was forgotten.
     """
@@ -104,7 +104,7 @@ def why_no_host(url: str) -> str:
 
 
 def why_no_path(text: str) -> str:
-    """Why this, which is no file, cannot be the path of one: it was meant as an address. "" where it may be a path.
+    """Why this, which is no file, cannot be the path of one: it was meant as an address. "" if it may be a path.
 
     It is not quoted: nobody knows which part of it is a password.
     """

@@ -97,7 +97,7 @@ def _iso(found: re.Match[str]) -> str:
 
 
 def _date(text: str, zone: tzinfo) -> datetime | None:
-    """This date and time, None where it is none or of no year in which it could have been recorded."""
+    """This date and time, None if it is none or of no year in which it could have been recorded."""
     try:
         at = datetime.fromisoformat(text.strip())
     except ValueError:

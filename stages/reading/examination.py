@@ -46,10 +46,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`refused`: why the file must not be read; `unreadable`: why it is no video; "" where it is not so.
+    """`refused`: why the file must not be read; `unreadable`: why it is no video; "" if it is not so.
 
     `frame_bytes`, `frame_size`: as `stages.reading.probe.LargestFrame`. `shapes`: of the frames that follow.
-    `length_s`, `fps`: of a video, by what it says of itself; None where it does not.
+    `length_s`, `fps`: of a video, by what it says of itself; None if it does not.
     `metadata`: of a video, of the keys that say when it began.
     `too_much_memory`: it could not be read, and came near its limit. `last`: this process ends now.
     `passing`: asked again, it may be another.
@@ -164,7 +164,7 @@ def _limit(memory_mb: int) -> int:
 
 
 def _peak() -> int:
-    """The most address space that this process ever had, in bytes; 0 where that is not to be known."""
+    """The most address space that this process ever had, in bytes; 0 if that is not to be known."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:

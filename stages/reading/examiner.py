@@ -83,7 +83,7 @@ class Examiner:
         return self._asked(question) if used else (Answer(refused=_broken(question), passing=True), [])
 
     def _told(self, process: subprocess.Popen[bytes], question: Question) -> tuple[Answer, list[U8]]:
-        """Raises TimeoutError, and EOFError where the process ended before it had answered."""
+        """Raises TimeoutError, and EOFError if the process ended before it had answered."""
         until = time.monotonic() + self._answer_s
         assert process.stdin is not None
         assert process.stdout is not None

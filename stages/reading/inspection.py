@@ -17,7 +17,7 @@ MEMORY_MB = 1024
 
 
 def what_is_wrong(url: str, base_folder: Path, *, playlist: bool = False, memory_mb: int = MEMORY_MB) -> str:
-    """Why a camera with this address cannot be read, "" where nothing shows. A live camera is not connected to.
+    """Why a camera with this address cannot be read, "" if nothing shows. A live camera is not connected to.
 
     FFmpeg looks at a file in another process; damage that it finds there is told when the file is read.
     """
@@ -48,7 +48,7 @@ def what_was_meant(url: str, base_folder: Path) -> str:
 
 
 def why_mistyped(url: str, base_folder: Path) -> str:
-    """Why the address of what should be a file, and is none, must not even be shown as a path; "" where it may be."""
+    """Why the address of what should be a file, and is none, must not even be shown as a path; "" if it may be."""
     if addresses.is_live(url):
         return ""
     problem = addresses.why_no_path(addresses.file_of(url).removeprefix(ASSET_PREFIX))

@@ -64,7 +64,7 @@ class MemoryGuard:
     def is_over(self, call_begun_s: float | None, now_s: float) -> bool:
         """Whether this connection or file has to end. To be asked a few times a second.
 
-        ``call_begun_s``: since when its thread is in FFmpeg, by the clock of ``now_s``; None where it is not.
+        ``call_begun_s``: since when its thread is in FFmpeg, by the clock of ``now_s``; None if it is not.
         """
         with _lock:
             allowed, only = sum(_limits.values()), len(_limits) == 1
@@ -84,7 +84,7 @@ def _bound_blocks() -> None:
 
 
 def own_bytes() -> int:
-    """Of this process, without what it shares with others; 0 where the system does not say."""
+    """Of this process, without what it shares with others; 0 if the system does not say."""
     try:
         _, resident, shared, *_ = map(int, _STATM.read_text().split())
         return (resident - shared) * os.sysconf("SC_PAGE_SIZE")

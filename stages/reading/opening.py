@@ -125,7 +125,7 @@ def open_video(
 
 
 def length_of(path: Path, *, playlist: bool = False) -> tuple[float, float] | None:
-    """Seconds and frames a second of a video, by what its container says; None where it does not. As `open_video`."""
+    """Seconds and frames a second of a video, by what its container says; None if it does not. As `open_video`."""
     with open_video(path, playlist=playlist) as (container, stream):
         if stream.duration and stream.time_base:
             seconds = float(stream.duration * stream.time_base)
@@ -175,7 +175,7 @@ def packets_of(container: InputContainer, stream: VideoStream, signs: Signs) -> 
 def decoded(path: Path, container: InputContainer, stream: VideoStream, signs: Signs) -> Iterator[VideoFrame]:
     """The frames as the decoder gives them; a packet that it refuses is reported and left out.
 
-    Raises BadItem where the file breaks, or after its last frame when packets are missing: it is cut off or damaged.
+    Raises BadItem if the file breaks, or after its last frame when packets are missing: it is cut off or damaged.
     """
     packets, last_ns = 0, 0
     try:

@@ -34,7 +34,7 @@ def is_picture(path: Path) -> bool:
 
 
 def is_album(path: Path) -> bool:
-    """Whether this is a folder or a picture, and no video. Raises UserError where even that may not be seen."""
+    """Whether this is a folder or a picture, and no video. Raises UserError if even that may not be seen."""
     try:
         return path.is_dir() or is_picture(path)
     except PermissionError:

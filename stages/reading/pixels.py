@@ -60,7 +60,7 @@ def planes_of(frame: VideoFrame, picture: Picture, reformatter: VideoReformatter
 
     The decoder may look at a picture again to make the next ones: the views are read-only.
 
-    Raises av.FFmpegError, MemoryError or ValueError where it cannot be.
+    Raises av.FFmpegError, MemoryError or ValueError if it cannot be.
     """
     turns = quarter_turns(frame)
     if picture.format == "yuv420p":

@@ -75,7 +75,7 @@ def _count(
 
 
 def clock_at(path: Path, place: Place, signs: Signs) -> MediaClock[VideoFrame] | None:
-    """The clock as it is after `place`; None where only decoding all that comes before would tell."""
+    """The clock as it is after `place`; None if only decoding all that comes before would tell."""
     with open_video(path, signs) as (container, stream):
         if place.pts is None or not is_seekable(container):
             return None
@@ -92,7 +92,7 @@ def clock_at(path: Path, place: Place, signs: Signs) -> MediaClock[VideoFrame] |
 def sought(
     path: Path, opened: tuple[InputContainer, VideoStream], place: Place, back_s: int, signs: Signs
 ) -> Iterator[VideoFrame] | None:
-    """The frames from `place` on, begun at a keyframe at least `back_s` before it; None where that is not certain."""
+    """The frames from `place` on, begun at a keyframe at least `back_s` before it; None if that is not certain."""
     container, stream = opened
     assert place.pts is not None
     assert stream.time_base is not None

@@ -50,7 +50,7 @@ def is_master(text: str) -> bool:
 def references(text: str) -> list[Reference]:
     """All that stands in it, whether FFmpeg opens it or not.
 
-    Raises ValueError where FFmpeg may read other names than these, and where it would open many playlists.
+    Raises ValueError if FFmpeg may read other names than these, and if it would open many playlists.
     """
     found = list(_references(text))
     if sum(one.is_playlist for one in found) > MOST_VARIANTS:

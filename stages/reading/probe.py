@@ -23,7 +23,7 @@ class LargestFrame(NamedTuple):
 def largest_frame(path: Path, *, playlist: bool = False) -> LargestFrame | None:
     """The largest frame, by the first one of a video, or all pictures of a folder.
 
-    None where nothing can be read; opening it will say why. Raises MemoryError or EnvironmentProblem where memory is
+    None if nothing can be read; opening it will say why. Raises MemoryError or EnvironmentProblem if memory is
     short: that says nothing of the source.
     """
     try:
@@ -46,7 +46,7 @@ def largest_frame(path: Path, *, playlist: bool = False) -> LargestFrame | None:
 
 
 def _picture_size(path: Path) -> tuple[int, int] | None:
-    """By the picture's header; None where it cannot be read: it is dropped when its turn comes."""
+    """By the picture's header; None if it cannot be read: it is dropped when its turn comes."""
     try:
         with open_file(path) as container:
             size = container.streams.video[0].codec_context

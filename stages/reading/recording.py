@@ -137,7 +137,7 @@ class Recording:
         return video.frames_after(path, place, self._signs, playlist=allowed)
 
     def _picture(self, path: Path) -> VideoFrame | None:
-        """The picture, or None where one of a folder cannot be read: counted, and the next one comes."""
+        """The picture, or None if one of a folder cannot be read: counted, and the next one comes."""
         try:
             with self._memory.in_ffmpeg:
                 return pictures.read_picture(path)

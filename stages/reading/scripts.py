@@ -33,7 +33,7 @@ def kind_of(path: Path) -> ScriptKind | None:
 
 
 def why_not_followed(path: Path, kind: ScriptKind) -> str:
-    """Why this script must not be followed although its user allows scripts; "" where it may be. Raises OSError.
+    """Why this script must not be followed although its user allows scripts; "" if it may be. Raises OSError.
 
     It may name files of its own folder and of folders below. A playlist may name playlists, these only segments.
     """
@@ -80,7 +80,7 @@ def _unquoted(word: str) -> str:
 
 
 def _why_not_here(name: str, folder: Path, root: Path) -> str:
-    """Why this name is not that of a file below `root`; "" where it is."""
+    """Why this name is not that of a file below `root`; "" if it is."""
     plain = PurePosixPath(name)
     if ":" in name or plain.is_absolute() or ".." in plain.parts:
         return f"{name[:200]!r}: expected a file in its own folder, or in one below"

@@ -12,9 +12,9 @@ from stages.reading.pixels import Picture
 
 
 class SlotMemory:
-    """For one camera. ``slots``: how many it has, 0 where its pictures stay in their process.
+    """For one camera. ``slots``: how many it has, 0 if its pictures stay in their process.
 
-    ``stated_bytes``: of its largest picture, as `check` has found it and counted it before the run; 0 where only
+    ``stated_bytes``: of its largest picture, as `check` has found it and counted it before the run; 0 if only
     opening would tell. It is asked only if a picture needs more than ``memory_mb``.
     """
 
@@ -26,7 +26,7 @@ class SlotMemory:
         self._fitting: Picture | None = None
 
     def why_too_large(self, picture: Picture) -> str:
-        """Empty where there is room for pictures like this one."""
+        """Empty if there is room for pictures like this one."""
         if picture == self._fitting:
             return ""
         wanted = self._slots * picture.nbytes

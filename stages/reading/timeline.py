@@ -96,7 +96,7 @@ class MediaClock(Generic[Picture]):
         return pts
 
     def _stated_ns(self, ticks: int | None) -> int | None:
-        """The time that this timestamp means; None where it is none, or not after the frame before."""
+        """The time that this timestamp means; None if it is none, or not after the frame before."""
         if ticks is None:
             return None
         if self._origin_ticks is not None:

@@ -21,7 +21,7 @@ def end_ns(packet: Packet[VideoStream], stream: VideoStream) -> int:
 
 
 def what_is_missing(path: Path, container: InputContainer, stream: VideoStream, last_ns: int) -> str:
-    """What the file promises and does not hold, "" where nothing shows. Called after its last packet."""
+    """What the file promises and does not hold, "" if nothing shows. Called after its last packet."""
     form = container.format.name
     if "mov" in form:
         end = max((entry.pos + entry.size for entry in stream.index_entries), default=0)
@@ -37,7 +37,7 @@ def what_is_missing(path: Path, container: InputContainer, stream: VideoStream, 
 
 
 def _stated_avi_bytes(path: Path) -> int:
-    """The end of the first RIFF chunk, 0 where its size was never filled in."""
+    """The end of the first RIFF chunk, 0 if its size was never filled in."""
     with path.open("rb") as file:
         size = int.from_bytes(file.read(8)[4:], "little")
     return size + 8 if size else 0

@@ -17,7 +17,7 @@ from stages.vision.rules.geometry import is_fraction, outside
 from stages.vision.rules.people import Point
 
 FrameSizes = Mapping[str, tuple[int, int] | None]
-"""Camera -> width and height of its frames in pixels, None where only opening it would tell."""
+"""Camera -> width and height of its frames in pixels, None if only opening it would tell."""
 Found = tuple[tuple[str | int, ...], str]
 """The path of a key in a file of rules, and what is wrong there."""
 Used = Mapping[int, tuple[Collection[str], Collection[str]]]

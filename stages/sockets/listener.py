@@ -46,7 +46,7 @@ class Listener:
         """Why clients are not taken at present; told once."""
 
     def open(self, deadline: float) -> None:
-        """Listen. Raises UserError or EnvironmentProblem where that cannot be."""
+        """Listen. Raises UserError or EnvironmentProblem if that cannot be."""
         if not self._address.is_local:
             self._log.warning("listening_beyond_this_machine", address=str(self._address))
         try:
@@ -119,7 +119,7 @@ class Listener:
         self._refused = refused
 
     def _next_client(self) -> socket.socket:
-        """Raises OSError, BlockingIOError where nobody waits."""
+        """Raises OSError, BlockingIOError if nobody waits."""
         assert self._server is not None
         client = self._server.accept()[0]
         client.setblocking(False)

@@ -109,7 +109,7 @@ def draw_people(
 
 
 def draw_box(picture: Picture, box_xyxy: F32, colour: Colour) -> None:
-    """The outline of one box (4,); nothing where a side is not finite."""
+    """The outline of one box (4,); nothing if a side is not finite."""
     if np.isfinite(box_xyxy).all():
         low, high = _fixed(box_xyxy[:2]), _fixed(box_xyxy[2:])
         cv2.rectangle(picture, low, high, colour, pen_for(picture).line, cv2.LINE_AA, FRACTION_BITS)

@@ -11,7 +11,7 @@ MOST_CHARACTERS = 256 * 1024
 
 
 def metadata_literal(metadata: Mapping[str, str], key: str) -> object:
-    """The value of this key; None where there is none, or no literal: it may be any text, of whoever made the model.
+    """The value of this key; None if there is none, or no literal: it may be any text, of whoever made the model.
 
     Nobody may change it: whoever asks again gets the same object.
     """

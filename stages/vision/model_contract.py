@@ -46,7 +46,7 @@ class LayoutError(ContractError):
 
 @dataclass(frozen=True)
 class Overrides:
-    """What a person states about the input; None where the model decides."""
+    """What a person states about the input; None if the model decides."""
 
     layout: Layout | None = None
     order: Order | None = None
@@ -55,7 +55,7 @@ class Overrides:
 
 @dataclass(frozen=True)
 class InputContract:
-    """What the model wants. `batch`, `width` and `height` are None where it takes any; model = pixel * `scale`."""
+    """What the model wants. `batch`, `width` and `height` are None if it takes any; model = pixel * `scale`."""
 
     name: str
     layout: Layout
@@ -118,7 +118,7 @@ def _layout(stated: str, sides: Sequence[int | None], wanted: Layout | None) -> 
 
 
 def stated_size(metadata: Mapping[str, str]) -> tuple[int, int] | None:
-    """(width, height) by the metadata that Ultralytics writes (`imgsz`, "[height, width]"); None where it is none."""
+    """(width, height) by the metadata that Ultralytics writes (`imgsz`, "[height, width]"); None if it is none."""
     value = metadata_literal(metadata, "imgsz")
     if isinstance(value, (list, tuple)) and len(value) == 2 and all(type(side) is int for side in value):
         return (value[1], value[0]) if all(side in _SENSIBLE for side in value) else None

@@ -31,7 +31,7 @@ _BEHIND_ID = (b'","source":"camgraph/', b'", "source": "camgraph/')
 
 
 def link_of(path: Path) -> str:
-    """Where a symbolic link points, as it says itself; "" where the path is none."""
+    """Where a symbolic link points, as it says itself; "" if the path is none."""
     try:
         return str(path.readlink())
     except OSError:
@@ -122,7 +122,7 @@ class LineFile:
         return self.size
 
     def follow(self) -> bool:
-        """Open what the path names now; True where that is another file or an emptied one.
+        """Open what the path names now; True if that is another file or an emptied one.
 
         Raises EnvironmentProblem.
         """
@@ -149,7 +149,7 @@ class LineFile:
         self._end = 0
 
     def tail(self, start: int, most: int) -> Iterator[bytes]:
-        """The lines from byte `start` on (0 where someone has shortened the file), the last `most` bytes at most.
+        """The lines from byte `start` on (0 if someone has shortened the file), the last `most` bytes at most.
 
         Read piece by piece: a process that has held them all at once stays as large as that for life.
         """

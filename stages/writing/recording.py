@@ -71,7 +71,7 @@ class Encoding:
 
 
 def choose_encoder(family: CodecFamily) -> str:
-    """The first encoder of this family that opens here. Raises EnvironmentProblem where none does."""
+    """The first encoder of this family that opens here. Raises EnvironmentProblem if none does."""
     for name in ENCODERS[family]:
         with contextlib.suppress(av.FFmpegError):
             context = av.CodecContext.create(name, "w")
@@ -103,7 +103,7 @@ def plays(path: Path) -> bool:
 
 
 def frames_in(path: Path) -> int:
-    """How many frames a file holds, without decoding them; 0 where it cannot be read."""
+    """How many frames a file holds, without decoding them; 0 if it cannot be read."""
     try:
         with av.open(str(path)) as container:
             return sum(packet.size > 0 for packet in container.demux(video=0))
@@ -120,7 +120,7 @@ class Recording:
     def __init__(self, target: Path, size: Size, encoding: Encoding, *, replace: bool = False) -> None:
         """Start the file with pictures of `size` (width, height).
 
-        Raises EnvironmentProblem where another writes it, and FileExistsError where somebody did and it is not to be
+        Raises EnvironmentProblem if another writes it, and FileExistsError if somebody did and it is not to be
         replaced.
         """
         self.target = target
@@ -171,7 +171,7 @@ class Recording:
             self._part.close()
 
     def abandon(self) -> Path | None:
-        """Let go after a failure, and raise nothing: the file with what could be kept, or None where there is none.
+        """Let go after a failure, and raise nothing: the file with what could be kept, or None if there is none.
 
         What plays gets its name, unless the disk refuses even that; what does not play is removed.
         """
@@ -223,7 +223,7 @@ class PartFile:
     def __init__(self, path: Path, *, replace: bool = False) -> None:
         """Make the file, or with `replace` take one that is there, emptied.
 
-        Raises FileExistsError where it is there, EnvironmentProblem where another process holds it, OSError for no
+        Raises FileExistsError if it is there, EnvironmentProblem if another process holds it, OSError for no
         file.
         """
         self.deaf = False
@@ -273,7 +273,7 @@ def named(target: Path, *, replace: bool = False) -> Path:
 def rescue(target: Path, *, replace: bool = False) -> Path | None:
     """Give what a dead writer left of `target` a name, as `named`, or remove it where it does not play.
 
-    None where there is nothing to keep, or the writer lives, or (without locks) may live. Raises OSError.
+    None if there is nothing to keep, or the writer lives, or (without locks) may live. Raises OSError.
     """
     part = part_of(target)
     if not HAS_LOCKS:
@@ -297,7 +297,7 @@ def rescue(target: Path, *, replace: bool = False) -> Path | None:
 
 
 def _held(descriptor: int, path: Path) -> bool:
-    """Lock the open file; False where another process has it, or the path is another file by now."""
+    """Lock the open file; False if another process has it, or the path is another file by now."""
     if not try_lock(descriptor):
         return False
     try:

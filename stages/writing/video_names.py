@@ -34,7 +34,7 @@ def safe_name(text: str) -> str:
 
 
 def what_is_wrong(template: str) -> str:
-    """Why this cannot be the path of videos, "" where it can."""
+    """Why this cannot be the path of videos, "" if it can."""
     names = _PLACEHOLDER.findall(template)
     example = f"expected a path such as videos/{{camera}}{SUFFIX}"
     for name in names:
@@ -61,7 +61,7 @@ class VideoNames:
         return self._resolved(self._fixed(), "video")
 
     def why_not_writable(self) -> str:
-        """Why no video can be made in that folder, "" where one can. Looks only. Raises UserError."""
+        """Why no video can be made in that folder, "" if one can. Looks only. Raises UserError."""
         return why_no_output(str(PurePath(*self._fixed(), f"video{SUFFIX}")), self.base_folder, grows=False)
 
     def first(self, camera: str, at: datetime) -> Path:

@@ -45,7 +45,7 @@ def _npm_from_wheel(folder: Path, progress: Progress) -> tuple[str, ...]:
 
 
 def _run(command: Command, folder: Path, what: str, expected: int, progress: Progress) -> None:
-    """Run `command` to its end. Raises EnvironmentProblem where it fails or stands still."""
+    """Run `command` to its end. Raises EnvironmentProblem if it fails or stands still."""
     report = folder / "report.txt"
     with report.open("wb") as output:
         environment = {**os.environ, **command.environment}
@@ -75,7 +75,7 @@ def _errors(report: str) -> str:
 
 
 def _watched(process: subprocess.Popen[bytes], folder: Path, grown: Callable[[int], None]) -> int | None:
-    """The exit status, or None where `folder` stops growing for STALL_S."""
+    """The exit status, or None if `folder` stops growing for STALL_S."""
     size, since = -1, time.monotonic()
     while time.monotonic() - since < STALL_S:
         now = _size(folder)
@@ -104,7 +104,7 @@ def _size(folder: Path) -> int:
 def read_members(archive: Path, members: Iterable[Member]) -> dict[str, bytes]:
     """The content of `members` by their names in the cache, each with the sha256 it must have.
 
-    Raises EnvironmentProblem where one is missing, too large or different, or the archive is damaged.
+    Raises EnvironmentProblem if one is missing, too large or different, or the archive is damaged.
     """
     wanted = {member.path: member for member in members}
     found: dict[str, bytes] = {}
@@ -130,7 +130,7 @@ def _checked(member: Member, data: bytes) -> bytes:
 
 
 def check_sha256(what: str, data: bytes, expected: str) -> None:
-    """Raises EnvironmentProblem where `data` is not what was pinned."""
+    """Raises EnvironmentProblem if `data` is not what was pinned."""
     got = hashlib.sha256(data).hexdigest()
     if got != expected:
         raise EnvironmentProblem(

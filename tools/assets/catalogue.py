@@ -154,7 +154,7 @@ CATALOGUE: tuple[Asset, ...] = (
 
 
 def find(name: str, catalogue: Sequence[Asset] = CATALOGUE) -> Asset:
-    """The asset of this name. Raises UserError where there is none."""
+    """The asset of this name. Raises UserError if there is none."""
     for asset in catalogue:
         if asset.name == name:
             return asset

@@ -44,7 +44,7 @@ def archive_command(package: Package, folder: Path, npm: Sequence[str] = ()) -> 
 
 
 def pip_command(folder: Path, *arguments: str) -> Command:
-    """pip of this Python, leaving nothing outside of `folder`. Raises EnvironmentProblem where there is no pip."""
+    """pip of this Python, leaving nothing outside of `folder`. Raises EnvironmentProblem if there is no pip."""
     if importlib.util.find_spec("pip") is None:
         raise EnvironmentProblem(
             f"{sys.executable} has no pip, which takes packages for assets; run {sys.executable} -m ensurepip"

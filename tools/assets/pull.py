@@ -33,7 +33,7 @@ def asset_path(name: str) -> Path:
 
 
 def state(name: str, sha256: str) -> State:
-    """What a file of the cache folder is, by its content. Raises EnvironmentProblem where it cannot be read."""
+    """What a file of the cache folder is, by its content. Raises EnvironmentProblem if it cannot be read."""
     try:
         with (asset_folder() / name).open("rb") as file:
             return "ready" if hashlib.file_digest(file, "sha256").hexdigest() == sha256 else "damaged"
@@ -46,9 +46,9 @@ def state(name: str, sha256: str) -> State:
 
 
 def pull(asset: Asset, progress: Progress, *, force: bool = False) -> bool:
-    """Make `asset` lie complete in the cache folder; False where it did already.
+    """Make `asset` lie complete in the cache folder; False if it did already.
 
-    Waits for another pull to end. Raises EnvironmentProblem where the registry, the package or the folder is at fault.
+    Waits for another pull to end. Raises EnvironmentProblem if the registry, the package or the folder is at fault.
     """
     folder = asset_folder()
     try:

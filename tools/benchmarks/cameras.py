@@ -52,7 +52,7 @@ _NOTHING = """
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """How the graph is placed and set. ``sharing``: cameras of one process, None where the graph says nothing."""
+    """How the graph is placed and set. ``sharing``: cameras of one process, None if the graph says nothing."""
 
     processes: str = "separate"
     sharing: int | None = None

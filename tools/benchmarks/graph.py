@@ -87,7 +87,7 @@ class Subject:
 def bare_fps(subject: Subject, shape: Sequence[int], frames: int, provider: str = "CPUExecutionProvider") -> float:
     """Frames a second of a bare loop, one thread a core on one session.
 
-    Raises EnvironmentProblem where ONNX Runtime leaves the model to another provider.
+    Raises EnvironmentProblem if ONNX Runtime leaves the model to another provider.
     """
     options = ort.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1

@@ -219,7 +219,7 @@ def capacity_of(subject: Subject, filmed: float, seconds: float) -> float:
 
 
 def next_guess(filmed: float, inferred: float) -> float | None:
-    """What to film next, so that it is somewhat too much (frames/s); None where it was."""
+    """What to film next, so that it is somewhat too much (frames/s); None if it was."""
     if filmed < _TOO_MUCH[0] * inferred:
         return 2 * filmed
     if filmed > _TOO_MUCH[1] * inferred:

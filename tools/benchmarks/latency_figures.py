@@ -94,7 +94,7 @@ def paths(
 
 
 def nearest(frames: Sequence[FrameSent], wall_ns: int) -> FrameSent | None:
-    """The frame (of those in order of time) that was caught then; None where there is none within `NEAR_NS`."""
+    """The frame (of those in order of time) that was caught then; None if there is none within `NEAR_NS`."""
     at = bisect.bisect_left(frames, wall_ns, key=_wall_ns)
     near = min(frames[max(0, at - 1) : at + 1], key=lambda frame: abs(frame.wall_ns - wall_ns), default=None)
     return near if near and abs(near.wall_ns - wall_ns) <= NEAR_NS else None

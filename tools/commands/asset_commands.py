@@ -51,7 +51,7 @@ def _amount(got: int, expected: int) -> str:
 
 
 def pull_shown(asset: Asset, *, force: bool = False) -> bool:
-    """Pull, and show how it goes; False where the asset was there already."""
+    """Pull, and show how it goes; False if the asset was there already."""
     reporter = Reporter()
     try:
         return pull(asset, reporter, force=force)

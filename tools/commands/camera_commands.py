@@ -177,7 +177,7 @@ def reload(file: Path | None, name: str | None, no_wait: bool, env_files: tuple[
 
 
 def _graph_of(run: str) -> Path:
-    """The file that the run was started from. Raises UserError where it was not."""
+    """The file that the run was started from. Raises UserError if it was not."""
     file = _cameras_of(run).graph_file
     if not file:
         raise UserError(f"the run {run} was not started from a file: name one, as in `camgraph reload FILE`")
@@ -251,7 +251,7 @@ def _cameras_of(run: str) -> CameraList:
 
 
 def _waited(run: str, over: Callable[[CameraList], bool], not_yet: str) -> CameraList:
-    """The cameras of a run once the condition is true of them. Raises EnvironmentProblem where that takes too long."""
+    """The cameras of a run once the condition is true of them. Raises EnvironmentProblem if that takes too long."""
     until = time.monotonic() + _CHANGE_S
     try:
         while not over(known := _cameras_of(run)):

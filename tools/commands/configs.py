@@ -11,7 +11,7 @@ _FOLDER = Path(__file__).resolve().parents[2] / "configs"
 
 
 def config_path(name: str) -> Path:
-    """The file, or folder, of this name. Raises EnvironmentProblem where the installation lacks it."""
+    """The file, or folder, of this name. Raises EnvironmentProblem if the installation lacks it."""
     path = _FOLDER / name
     if not path.exists():
         raise EnvironmentProblem(f"{path}: this file of camgraph is missing; install camgraph again")

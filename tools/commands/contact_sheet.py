@@ -33,7 +33,7 @@ LABEL = (40, 40, 40)
 def contact_sheet(videos: Sequence[Path], target: Path, columns: int = 4) -> None:
     """Write a PNG with `columns` pictures of each video, from moments that lie evenly over its length.
 
-    Raises UserError for what is no video, EnvironmentProblem where `target` cannot be written.
+    Raises UserError for what is no video, EnvironmentProblem if `target` cannot be written.
     """
     if not videos:
         raise UserError("contact sheet: no videos given; name at least one")

@@ -76,7 +76,7 @@ def _rules_alone(path: Path) -> int | None:
 
 
 def _require_outbox_folder(graph: Graph) -> None:
-    """Raises EnvironmentProblem where events could not be kept, with the place of the first sink that wants some."""
+    """Raises EnvironmentProblem if events could not be kept, with the place of the first sink that wants some."""
     folder = outbox_folder(plan_of(graph))
     why = why_unusable(folder) if folder else ""
     if why:

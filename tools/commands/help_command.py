@@ -48,7 +48,7 @@ def help_command(page: str | None) -> None:
 
 
 def _pages() -> dict[str, Path]:
-    """Name -> file. Raises EnvironmentProblem where the installation lacks them."""
+    """Name -> file. Raises EnvironmentProblem if the installation lacks them."""
     found = {path.stem: path for path in sorted(config_path("docs").glob("*.md"))}
     if not found:
         raise EnvironmentProblem("the pages of camgraph's documentation are missing; install camgraph again")

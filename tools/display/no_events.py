@@ -18,7 +18,7 @@ _OWN_EVENTS = (CAMERA_TYPES, "camgraph.")
 def why_no_events(status: Mapping[str, Any], plan: RunPlan) -> str:
     """One line that names the first thing that was missing (people, tracks, joints, time) and what to try.
 
-    "" where there were events, where no frame came, and of graphs that follow nobody. `status`: of the run at its end.
+    "" if there were events, where no frame came, and of graphs that follow nobody. `status`: of the run at its end.
     """
     frames = int(status["totals"]["frames"])
     track, rules = _stage(plan, "track"), _stage(plan, "rules")

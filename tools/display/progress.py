@@ -67,7 +67,7 @@ class Pace:
     def added_to(self, status: Mapping[str, Any]) -> dict[str, Any]:
         """A run's status with `done` (0 to 1) of each camera of which that is known, and `progress` of the run.
 
-        `progress` is None where a camera has no end; its `left_s` is None until the pace is known.
+        `progress` is None if a camera has no end; its `left_s` is None until the pace is known.
         """
         cameras = {
             name: {**camera, "done": self._done(name, camera) / self._expected[name]}

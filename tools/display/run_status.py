@@ -64,7 +64,7 @@ class TroubleStatus:
 
 @dataclass(frozen=True, slots=True)
 class HealthStatus:
-    """How a run is (`healthy`, `degraded`, `down`), and why; "" where it does not say, as one of an older camgraph."""
+    """How a run is (`healthy`, `degraded`, `down`), and why; "" if it does not say, as one of an older camgraph."""
 
     level: str = ""
     reason: str = ""
@@ -199,7 +199,7 @@ class Reloaded:
 
     @property
     def changes_something(self) -> bool:
-        """False where the file says what is there already."""
+        """False if the file says what is there already."""
         return bool(self.added or self.removed or self.changed or self.restarted)
 
 

@@ -108,7 +108,7 @@ def run_plan(
     `loader`: who loads the graph file anew, with the variables of this run.
 
     The display keeps away from the standard output, which belongs to a sink that writes there. Raises UserError or
-    EnvironmentProblem where the run cannot even begin.
+    EnvironmentProblem if the run cannot even begin.
     """
     loader = loader or GraphSource()
     console = console_of_errors()
@@ -251,7 +251,7 @@ def _camera_events(actions: Mapping[str, Mapping[str, int]]) -> int:
 
 
 def _departed(status: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What those have left together that are no cameras of the run any more; None where none of them left anything."""
+    """What those have left together that are no cameras of the run any more; None if none of them left anything."""
     here = {"", *status["cameras"]}
     left = [(name, n) for name, camera, n in status["counts"] if camera not in here]
     frames = sum(n for name, n in left if name == "frames")

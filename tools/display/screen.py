@@ -265,7 +265,7 @@ _pump_of_this_process: _Pump | None = None
 
 
 def writes_json() -> bool:
-    """True where each line on the standard error is to be a JSON object."""
+    """True if each line on the standard error is to be a JSON object."""
     return _pump_of_this_process is not None and _pump_of_this_process.as_json
 
 

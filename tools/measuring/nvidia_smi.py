@@ -37,13 +37,13 @@ def gpus_of(told: str) -> list[Gpu]:
 
 
 def cuda_of(told: str) -> Version | None:
-    """The newest CUDA that the driver runs, by the head; None where that does not say."""
+    """The newest CUDA that the driver runs, by the head; None if that does not say."""
     found = _CUDA.search(told)
     return (int(found[1]), int(found[2])) if found else None
 
 
 def version_of(text: str) -> Version | None:
-    """ "13.0" as numbers; None where it is no version."""
+    """ "13.0" as numbers; None if it is no version."""
     found = _VERSION.match(text)
     return (int(found[1]), int(found[2])) if found else None
 
@@ -51,7 +51,7 @@ def version_of(text: str) -> Version | None:
 def busy_of(line: str) -> tuple[int, float] | None:
     """Which GPU, and the share of the last moment (1/6 to 1 s) in which it was at work, 0 to 1; of a line of `BUSY`.
 
-    None where the line does not tell. Source: `utilization.gpu` in the manual of nvidia-smi.
+    None if the line does not tell. Source: `utilization.gpu` in the manual of nvidia-smi.
     """
     found = _BUSY.fullmatch(line)
     return (int(found[1]), int(found[2]) / 100) if found else None

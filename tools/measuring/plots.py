@@ -17,7 +17,7 @@ COLOURS = ("#3b6ea5", "#d1803b", "#5b9a68", "#b0495a", "#7c67a8", "#8a7a55", "#4
 
 
 def require_matplotlib() -> None:
-    """Raises EnvironmentProblem where there is none: to be called before anything is measured."""
+    """Raises EnvironmentProblem if there is none: to be called before anything is measured."""
     if not has_matplotlib():
         raise EnvironmentProblem("plots need matplotlib, which is not installed: pip install 'camgraph[plots]'")
 
@@ -30,7 +30,7 @@ def has_matplotlib() -> bool:
 def draw(path: Path, size: tuple[float, float], drawing: Callable[[Figure], None]) -> None:
     """Write what ``drawing`` puts on a figure of this size (inches, 120 pixels each).
 
-    Raises EnvironmentProblem without matplotlib, and UserError where the file cannot be written.
+    Raises EnvironmentProblem without matplotlib, and UserError if the file cannot be written.
     """
     require_matplotlib()
     from matplotlib.figure import Figure  # noqa: PLC0415 - an extra, and slow to import

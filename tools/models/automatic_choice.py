@@ -15,7 +15,7 @@ from tools.models.statement import StatedModel
 
 
 def chosen(model: StatedModel) -> Choice:
-    """As a graph chooses for a stage with one thread. Raises UserError where the model does not run on the CPU."""
+    """As a graph chooses for a stage with one thread. Raises UserError if the model does not run on the CPU."""
     settings = InferSettings.model_validate({"model": str(model.path), **model.statement.infer})
     contract, feeds = inputs_of(model.signature, settings)
     size = first_size(contract, model.signature, settings)

@@ -26,8 +26,8 @@ def frames_of(sources: Sequence[str], count: int) -> Iterator[Frame]:
     """``count`` frames of videos, folders of pictures or pictures, or all where there are fewer; always the same.
 
     Sources give equally many, spread over each from its beginning to its end; short ones are made up for by the
-    others. A live camera's frames are taken as they come. Raises UserError where a source cannot be read, and
-    EnvironmentProblem where a live camera sends no picture for `live_frames.MOST_WAIT_S`.
+    others. A live camera's frames are taken as they come. Raises UserError if a source cannot be read, and
+    EnvironmentProblem if a live camera sends no picture for `live_frames.MOST_WAIT_S`.
     """
     cameras = [_camera(source) for source in sources]
     there = [frames_in(camera, count) for camera in cameras]
@@ -39,7 +39,7 @@ def frames_of(sources: Sequence[str], count: int) -> Iterator[Frame]:
 
 
 def _camera(source: str) -> Camera:
-    """Raises UserError where it is none, as far as the address shows."""
+    """Raises UserError if it is none, as far as the address shows."""
     if not source:
         raise UserError(
             "--frames: expected a video, a folder of pictures, a picture or a camera's address, got nothing"
@@ -55,7 +55,7 @@ def source_name(source: str) -> str:
 
 
 def frames_in(camera: Camera, enough: int) -> int:
-    """How many frames a source has; a live one has ``enough``. Raises UserError where it cannot be read."""
+    """How many frames a source has; a live one has ``enough``. Raises UserError if it cannot be read."""
     if addresses.is_live(camera.url):
         return enough
     if mistyped := inspection.why_mistyped(camera.url, Path.cwd()):
@@ -68,7 +68,7 @@ def frames_in(camera: Camera, enough: int) -> int:
 
 
 def _packets(path: Path) -> int | None:
-    """As many packets as a video has, which takes milliseconds; None where they may not be as many as its frames."""
+    """As many packets as a video has, which takes milliseconds; None if they may not be as many as its frames."""
     with open_video(path) as (container, stream):
         if stream.codec_context.name not in ONE_FRAME_A_PACKET:
             return None

@@ -12,7 +12,7 @@ _STATUS = Path("/proc/self/status")
 
 
 def high_water_bytes() -> int | None:
-    """Of this process until now; None where the system does not tell (only Linux does)."""
+    """Of this process until now; None if the system does not tell (only Linux does)."""
     try:
         lines = _STATUS.read_text().splitlines()
     except OSError:

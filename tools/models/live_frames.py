@@ -42,7 +42,7 @@ class Patience:
 
 
 def live_frames(camera: Camera, count: int) -> Iterator[Frame]:
-    """``count`` frames. Raises EnvironmentProblem where none comes for `MOST_WAIT_S`."""
+    """``count`` frames. Raises EnvironmentProblem if none comes for `MOST_WAIT_S`."""
     patience = Patience(MOST_WAIT_S)
     with tempfile.TemporaryDirectory() as folder:
         context = HandContext(Path.cwd(), Path(folder))

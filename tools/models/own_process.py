@@ -23,7 +23,7 @@ _MOST_TOLD = 500
 def ask(module: str, model: Path, task: Mapping[str, Any], *, limit_s: float, advice: str) -> Any:
     """What the module's process says of the model. ``advice``: for whoever reads that it did not answer in time.
 
-    Raises UserError and EnvironmentProblem as the process did, EnvironmentProblem where it failed or did not end.
+    Raises UserError and EnvironmentProblem as the process did, EnvironmentProblem if it failed or did not end.
     """
     given = json.dumps({**task, "model": str(model), "limit_s": limit_s}, default=str)
     try:

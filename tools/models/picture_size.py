@@ -9,7 +9,7 @@ _SIDES = range(16, 8193)
 
 
 def sides(text: str) -> tuple[int, int]:
-    """(width, height) in pixels. Raises UserError where it is none."""
+    """(width, height) in pixels. Raises UserError if it is none."""
     width, _, height = text.partition("x")
     if not (width.isdecimal() and height.isdecimal() and int(width) in _SIDES and int(height) in _SIDES):
         raise UserError(

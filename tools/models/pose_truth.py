@@ -56,7 +56,7 @@ class Truth:
 
 
 def read_picture(path: Path) -> U8:
-    """(H, W, 3) BGR. Raises UserError where the file is no picture."""
+    """(H, W, 3) BGR. Raises UserError if the file is no picture."""
     picture = cv2.imread(str(path))
     if picture is None:
         raise UserError(f"{path}: expected a picture, got something that OpenCV cannot read")
@@ -73,7 +73,7 @@ def coco_truth(folder: Path) -> Truth:
 def yolo_truth(folder: Path) -> Truth:
     """Pictures with labels as YOLO keeps them: class, cx, cy, w, h, 17 x (x, y, visibility), in fractions.
 
-    On a picture without labels is nobody. Raises UserError where a file holds other labels, or no picture.
+    On a picture without labels is nobody. Raises UserError if a file holds other labels, or no picture.
     """
     paths = dict(enumerate(sorted(filter(is_picture, folder.glob("images/*/*"))), start=1))
     annotations: list[dict[str, Any]] = []
@@ -88,7 +88,7 @@ def yolo_truth(folder: Path) -> Truth:
 
 
 def _labels(file: Path) -> Iterator[NDArray[np.float64]]:
-    """The numbers of each line; none where there is no file. Raises UserError where one is none of a person."""
+    """The numbers of each line; none where there is no file. Raises UserError if one is none of a person."""
     try:
         lines = file.read_text().splitlines() if file.exists() else []
     except (OSError, UnicodeDecodeError) as error:
@@ -99,7 +99,7 @@ def _labels(file: Path) -> Iterator[NDArray[np.float64]]:
 
 
 def _label(line: str, place: str) -> NDArray[np.float64]:
-    """(56,). Raises UserError where the line holds something else."""
+    """(56,). Raises UserError if the line holds something else."""
     try:
         values = np.array(line.split(), float)
     except ValueError:

@@ -9,7 +9,7 @@ from stages.inference.engines.engine import ProviderName
 
 
 def provider_names(text: str) -> tuple[ProviderName, ...]:
-    """With commas between them. Raises UserError where there is no such provider."""
+    """With commas between them. Raises UserError if there is no such provider."""
     names = tuple(name.strip() for name in text.split(","))
     for name in names:
         if name not in get_args(ProviderName):

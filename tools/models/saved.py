@@ -12,14 +12,14 @@ from pipeline.system.disk import write_whole
 
 
 def check_places(paths: Iterable[Path | None]) -> None:
-    """Raises UserError where one of these cannot be written: minutes of measuring would be lost. None is nothing."""
+    """Raises UserError if one of these cannot be written: minutes of measuring would be lost. None is nothing."""
     for path in paths:
         if path is not None and not _is_stream(path):
             _check(path)
 
 
 def save(path: Path, text: str) -> None:
-    """Raises UserError where it cannot be written; what was there before stays as it was then."""
+    """Raises UserError if it cannot be written; what was there before stays as it was then."""
     if _is_stream(path):
         try:
             path.write_text(text)

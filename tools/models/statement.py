@@ -56,11 +56,11 @@ class StatedModel:
 
     @property
     def signature(self) -> Signature:
-        """What the file says. Raises UserError where it is no model."""
+        """What the file says. Raises UserError if it is no model."""
         return signature_of_file(self.path, self.statement.libraries)
 
     def contract(self) -> InputContract:
-        """How it wants its pictures. Raises UserError where that cannot be said, or a stated size does not fit."""
+        """How it wants its pictures. Raises UserError if that cannot be said, or a stated size does not fit."""
         said = self.statement
         if said.kind != _NO_KIND:
             self.reading()  # a format that it has not decides nothing
@@ -71,7 +71,7 @@ class StatedModel:
         return contract
 
     def reading(self) -> Reading:
-        """What it is. Raises UserError where that cannot be said."""
+        """What it is. Raises UserError if that cannot be said."""
         try:
             return recognise(self.signature, self.statement.kind)
         except Unrecognised as error:

@@ -150,7 +150,7 @@ def statement(options: Mapping[str, Any]) -> Statement:
 
 
 def stated_models(files: Sequence[str], options: Mapping[str, Any]) -> list[StatedModel]:
-    """The models and what is said of each. Raises UserError where there is no such model."""
+    """The models and what is said of each. Raises UserError if there is no such model."""
     from stages.inference.model.model_files import find_model  # noqa: PLC0415
     from tools.models.statement import StatedModel  # noqa: PLC0415
 
@@ -165,13 +165,13 @@ def stated_models(files: Sequence[str], options: Mapping[str, Any]) -> list[Stat
 
 
 def _check_files(name: str, values: Sequence[Said], files: Sequence[str]) -> None:
-    """Raises UserError where something is said of a model that is not there."""
+    """Raises UserError if something is said of a model that is not there."""
     for file, _ in values:
         if file is not None and file not in files:
             raise UserError(f"--{name} {file}=...: there is no such model here; expected one of {', '.join(files)}")
 
 
 def _of(file: str, values: Sequence[Said]) -> Any:
-    """What is said of this model, the last one where it is said twice; None where nothing is."""
+    """What is said of this model, the last one where it is said twice; None if nothing is."""
     own = [value for about, value in values if about == file]
     return next(reversed(own or [value for about, value in values if about is None]), None)

@@ -66,7 +66,7 @@ class Camera:
         return fault.number if fault else self.settings.declared_fps or float(self.clip.fps)
 
     def open(self) -> None:
-        """Begin to listen and to run. Raises EnvironmentProblem where the port is taken."""
+        """Begin to listen and to run. Raises EnvironmentProblem if the port is taken."""
         self._listener.open()
         self._run()
 

@@ -102,7 +102,7 @@ def _sent(codec: Codec, nals: Iterable[bytes], sets: tuple[bytes, ...], keyframe
 
 
 def _as_it_is(settings: ClipSettings) -> Clip | None:
-    """The clip without encoding; None where its codec, its keyframes or its time stamps do not allow that."""
+    """The clip without encoding; None if its codec, its keyframes or its time stamps do not allow that."""
     with av.open(cast(str, settings.path)) as container:
         stream = _video_of(container.streams.video, settings)
         codec = _CODECS.get(stream.codec_context.name)
@@ -201,7 +201,7 @@ def _size(settings: ClipSettings, width: int, height: int) -> tuple[int, int]:
 
 
 def clip_path(path: Path) -> str:
-    """A file as settings name it. Raises UserError where there is none."""
+    """A file as settings name it. Raises UserError if there is none."""
     try:
         there = path.is_file()
     except PermissionError:

@@ -135,7 +135,7 @@ _WRITTEN = re.compile(
 
 
 def parse_fault(text: str) -> ScheduledFault:
-    """`[CAMERA=]NAME[:ARG]@SECONDS[+DURATION]` as a value. Raises UserError where it is none."""
+    """`[CAMERA=]NAME[:ARG]@SECONDS[+DURATION]` as a value. Raises UserError if it is none."""
     match = _WRITTEN.fullmatch(text)
     if match is None:
         raise UserError(f"--fault {text}: expected [CAMERA=]NAME[:ARG]@SECONDS[+DURATION], such as drop:5@10+20")

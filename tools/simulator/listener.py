@@ -24,7 +24,7 @@ class Listener:
         self.port = settings.port
 
     def open(self) -> None:
-        """Take the port and accept. Raises EnvironmentProblem where it is taken."""
+        """Take the port and accept. Raises EnvironmentProblem if it is taken."""
         self._bind()
         self.accept()
 

@@ -37,7 +37,7 @@ def split_annexb(unit: bytes) -> list[bytes]:
 def split_sized(unit: bytes, size_bytes: int) -> list[bytes]:
     """The NAL units of a picture as MP4 and Matroska hold it: each behind its big-endian length.
 
-    Raises ValueError where a length goes beyond the end.
+    Raises ValueError if a length goes beyond the end.
     """
     nals, at = [], 0
     while at < len(unit):

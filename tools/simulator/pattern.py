@@ -32,7 +32,7 @@ def picture(number: int, width: int, height: int) -> U8:
 
 
 def number_of(grey: NDArray[Any]) -> int | None:
-    """The number that a picture of grey values, (height, width), holds; None where its two rows do not agree."""
+    """The number that a picture of grey values, (height, width), holds; None if its two rows do not agree."""
     height, width = grey.shape
     rows = (np.arange(2) * 2 + 1) * (height // _ROWS) // 2
     columns = (np.arange(BITS) * 2 + 1) * (width // BITS) // 2

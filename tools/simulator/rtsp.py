@@ -68,7 +68,7 @@ class RequestReader:
         self._bytes = bytearray()
 
     def feed(self, received: bytes) -> Iterator[Request]:
-        """The requests that are complete now. Raises ValueError where they are none."""
+        """The requests that are complete now. Raises ValueError if they are none."""
         self._bytes += received
         while self._skip_interleaved() and (request := self._next()) is not None:
             yield request

@@ -244,7 +244,7 @@ class CameraHandle:
         return self._simulator.ask(Order(do="sent", camera=self.name, newest=newest)).sent
 
     def wait_for(self, condition: Callable[[CameraCounts], bool], within_s: float = 10.0) -> CameraCounts:
-        """Wait until the counters are so. Raises TimeoutError where that takes longer."""
+        """Wait until the counters are so. Raises TimeoutError if that takes longer."""
         end = time.monotonic() + within_s
         while not condition(counts := self.counts()):
             if time.monotonic() > end:

@@ -95,7 +95,7 @@ class Server:
         return list(cameras.values()) if scheduled.camera is None else [cameras[scheduled.camera]]
 
     async def _clip_after(self, camera: Camera, fault: Fault) -> Clip | None:
-        """What the camera sends once the fault changed its stream; None where the fault does not."""
+        """What the camera sends once the fault changed its stream; None if the fault does not."""
         now = {"codec": camera.clip.codec, "width": camera.clip.width, "height": camera.clip.height}
         if fault.name == "resize":
             now["width"], now["height"] = map(int, fault.value.split("x"))

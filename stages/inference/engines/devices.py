@@ -17,7 +17,7 @@ _ID = "device_id"
 
 
 def device_of(devices: Sequence[int], worker: int) -> int | None:
-    """The GPU of this worker, counted from 0; None where nobody has said which."""
+    """The GPU of this worker, counted from 0; None if nobody has said which."""
     return devices[worker % len(devices)] if devices else None
 
 

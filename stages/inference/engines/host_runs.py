@@ -140,7 +140,7 @@ class _OneShape:
 
 
 def output_shapes(signature: Signature, inputs: Mapping[str, Sequence[int]]) -> list[tuple[int, ...]] | None:
-    """The shapes of all outputs for inputs of these shapes; None where one of them is only known after the run.
+    """The shapes of all outputs for inputs of these shapes; None if one of them is only known after the run.
 
     A side that has a name has the size of the input's side of that name.
     """

@@ -41,7 +41,7 @@ class Questions:
         self._settings = settings
 
     def model(self) -> ServedModel:
-        """What the model is. Raises EnvironmentProblem where the server is not there, or has no such model ready."""
+        """What the model is. Raises EnvironmentProblem if the server is not there, or has no such model ready."""
         if not self._ready():
             raise EnvironmentProblem(self._why_not_ready())
         metadata = self._about_model("get_model_metadata")
@@ -60,7 +60,7 @@ class Questions:
         return self._asked(method, self._settings.model, self._settings.version)
 
     def _asked(self, method: str, *args: str) -> Any:
-        """The answer; None where the server does not know the question, or what it is about."""
+        """The answer; None if the server does not know the question, or what it is about."""
         try:
             return self.client.call(method, *args, timeout_s=self._settings.timeout_s)
         except Away as error:
@@ -77,7 +77,7 @@ class Questions:
             return None
 
     def _signature(self, metadata: Any, config: Any) -> Signature:
-        """Raises EnvironmentProblem where the server does not say what goes in and out."""
+        """Raises EnvironmentProblem if the server does not say what goes in and out."""
         if not metadata.inputs or not metadata.outputs:
             raise EnvironmentProblem(
                 f"{self._settings}: the server does not say what its inputs and outputs are; "

@@ -28,7 +28,7 @@ class _Kind(NamedTuple):
     onnx: str
     dtype: str
     contents: str
-    """Where an answer holds values that are not raw; "" where the protocol has no place for them."""
+    """Where an answer holds values that are not raw; "" if the protocol has no place for them."""
 
 
 _KINDS: Mapping[str, _Kind] = {
@@ -82,8 +82,8 @@ def datatype_of(port: Port) -> str:
 def arrays_of(outputs: Sequence[Any], raw: Sequence[bytes], ports: Iterable[Port]) -> dict[str, Array]:
     """The arrays of an answer by name, in the order of ``ports``; they are read-only.
 
-    ``outputs`` are the answer's tensors, ``raw`` the bytes of each, or nothing where they hold their values themselves.
-    Raises NoTensor where one is missing, or is not what its port promises.
+    ``outputs`` are the answer's tensors, ``raw`` the bytes of each, or nothing if they hold their values themselves.
+    Raises NoTensor if one is missing, or is not what its port promises.
     """
     places = {output.name: place for place, output in enumerate(outputs)}
     if raw and len(raw) != len(outputs):

@@ -100,7 +100,7 @@ class CudaRuntime:
         return bool(self._library.cudaDeviceSynchronize())
 
     def memory(self) -> tuple[int, int] | None:
-        """Free and all bytes of the GPU; None where it does not say."""
+        """Free and all bytes of the GPU; None if it does not say."""
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         self._library.cudaSetDevice(self.device)
         if self._library.cudaMemGetInfo(ctypes.byref(free), ctypes.byref(total)):
@@ -110,7 +110,7 @@ class CudaRuntime:
 
 
 def cuda_runtime(device: int, limit: int | None = None) -> CudaRuntime | None:
-    """The CUDA runtime that ONNX Runtime has loaded, for this GPU; None where it cannot be found."""
+    """The CUDA runtime that ONNX Runtime has loaded, for this GPU; None if it cannot be found."""
     for name in _CUDARTS:
         try:
             return CudaRuntime(ctypes.CDLL(name), device, limit)

@@ -95,7 +95,7 @@ class OnnxRuntimeEngine:
         self._names = [port.name for port in self.signature.outputs]
 
     def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
-        """All outputs by name. Raises RunFailed, and NeedsNewProcess where the GPU is lost to this process."""
+        """All outputs by name. Raises RunFailed, and NeedsNewProcess if the GPU is lost to this process."""
         try:
             if self._runs:
                 return self._runs.run(inputs)
@@ -111,7 +111,7 @@ class OnnxRuntimeEngine:
     def _record_no_more(self, why: str) -> None:
         """Open the model anew: CUDA leaves a session behind that began a recording and did not end it.
 
-        Raises NeedsNewProcess where that does not work.
+        Raises NeedsNewProcess if that does not work.
         """
         with self._changing:
             if self._unrecorded is None:
@@ -130,7 +130,7 @@ class OnnxRuntimeEngine:
             self.not_recorded = _said(why)
 
     def memory_limits(self) -> MemoryLimits | None:
-        """How much of a GPU the sessions that are open now may take; None where no `gpu_mem_limit` holds them."""
+        """How much of a GPU the sessions that are open now may take; None if no `gpu_mem_limit` holds them."""
         memory = self._cuda.memory() if self._cuda and self._cuda.limit else None
         if not self._cuda or not self._cuda.limit or memory is None:
             return None
@@ -171,7 +171,7 @@ def open_with(
     Nodes that it does not know go to the others, and to no others; ``libraries`` have operators of the model's own.
     With ``profile``, the beginning of a file's name, ONNX Runtime notes what each run does, until `end_profile`.
     On the CPU it is held to a limit of memory (`model_memory`).
-    Raises NotToBeHad where that does not work.
+    Raises NotToBeHad if that does not work.
     """
     opens = partial(_open_with, wanted, model, threads=threads, libraries=libraries, profile=profile)
     return held(opens, next(iter(wanted)))
@@ -241,7 +241,7 @@ def _cuda_for(wanted: Mapping[ProviderName, Mapping[str, str]]) -> tuple[str, Cu
 def _run_convolution(options: Mapping[str, str]) -> None:
     """Have this GPU calculate a convolution: ONNX Runtime loads cuDNN for the first one, in the middle of a run.
 
-    Raises NotToBeHad, and NeedsNewProcess where the GPU is lost to this process.
+    Raises NotToBeHad, and NeedsNewProcess if the GPU is lost to this process.
     """
     device = number_of(options)
     settings = _options([PROVIDERS["cuda"]], threads=1)
@@ -265,7 +265,7 @@ _NO_MEMORY = re.compile(
 
 
 def _failure(error: Exception, cuda: CudaRuntime | None) -> RunFailed:
-    """What a run that failed means. Raises NeedsNewProcess where the GPU is lost to this process."""
+    """What a run that failed means. Raises NeedsNewProcess if the GPU is lost to this process."""
     text = str(error)
     told = _said(text)
     if why := _why_no_memory(error, cuda):
@@ -354,7 +354,7 @@ def _for_session(model: Source) -> str | bytes:
 
 
 def look_into(model: Source, libraries: Sequence[Path] = ()) -> Signature:
-    """What a model says of itself, opened as fast as can be. Raises UserError where it is none."""
+    """What a model says of itself, opened as fast as can be. Raises UserError if it is none."""
     ort.set_default_logger_severity(4)
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL

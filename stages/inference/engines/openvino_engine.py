@@ -66,7 +66,7 @@ def open_openvino(
 
     It is held to a limit of memory (`model_memory`).
 
-    Raises NotToBeHad where it is not installed or does not take the model.
+    Raises NotToBeHad if it is not installed or does not take the model.
     """
     if not is_installed():
         raise NotToBeHad("the package openvino is not installed; get it with `pip install camgraph[openvino]`")

@@ -23,7 +23,7 @@ def is_installed() -> bool:
 
 
 def open_served(settings: ServerSettings, base_folder: Path) -> KServeEngine:
-    """The model, ready to run. Raises EnvironmentProblem where it cannot be had now, and UserError for the settings."""
+    """The model, ready to run. Raises EnvironmentProblem if it cannot be had now, and UserError for the settings."""
     questions = _questions(settings, base_folder)
     from stages.inference.engines.kserve_engine import KServeEngine  # noqa: PLC0415 - an extra
 

@@ -104,7 +104,7 @@ class ServerSettings(Settings):
                 yield (key,), str(error)
 
     def headers(self) -> Mapping[str, str]:
-        """What is sent along with each request. Raises UserError where the token is not to be had; never shows it."""
+        """What is sent along with each request. Raises UserError if the token is not to be had; never shows it."""
         if self.token_env is None:
             return {}
         token = os.environ.get(self.token_env, "").strip()
@@ -117,7 +117,7 @@ class ServerSettings(Settings):
         return {self.token_header: f"Bearer {token}" if is_usual else token}
 
     def trusted(self, base_folder: Path) -> Path | None:
-        """The file of trusted certificates, if any. Raises UserError where there is none at its place."""
+        """The file of trusted certificates, if any. Raises UserError if there is none at its place."""
         if self.ca is None:
             return None
         path = resolve(self.ca, base_folder)

@@ -67,7 +67,7 @@ class Selection:
 
 
 def selection_of(signature: Signature, reading: Reading | None, most: int) -> Selection:
-    """What to select of a model's outputs. Raises CannotSelect where that cannot be done, or leaves none out."""
+    """What to select of a model's outputs. Raises CannotSelect if that cannot be done, or leaves none out."""
     if reading is None or reading.format not in _SELECTABLE:
         raise CannotSelect(f"its format is {reading.format if reading else 'not known'}, not one of {_SELECTABLE}")
     port = next(port for port in signature.outputs if port.name == reading.outputs[0])

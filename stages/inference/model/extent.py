@@ -36,7 +36,7 @@ class Extent:
     copied: int = 0
 
     def beyond(self, limits: Extent) -> str:
-        """What of it is more than these limits, in words; "" where nothing is."""
+        """What of it is more than these limits, in words; "" if nothing is."""
         for name in ("nodes", "weights", "parts", "copied"):
             found, most = getattr(self, name), getattr(limits, name)
             if found > most:

@@ -39,7 +39,7 @@ def has_too_many_entries(path: Path) -> bool:
 
 
 def _counted(data: mmap.mmap) -> int:
-    """Entries at any depth, at most one more than may be. Raises IndexError where the data end in the middle of one."""
+    """Entries at any depth, at most one more than may be. Raises IndexError if the data end in the middle of one."""
     at, end, messages = 0, len(data), _messages_in(ModelProto.DESCRIPTOR)
     outer = [(end, messages)]
     entries = 0

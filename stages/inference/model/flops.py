@@ -25,7 +25,7 @@ Shape = tuple[int, ...]
 
 
 class NodeWork(NamedTuple):
-    """A node that calculates; ``operations`` is None where it is not known how much."""
+    """A node that calculates; ``operations`` is None if it is not known how much."""
 
     name: str
     operator: str

@@ -16,7 +16,7 @@ _PIECE = 1 << 20
 
 
 def find_model(text: str, base_folder: Path) -> Path:
-    """The model's file. Raises UserError where there is none."""
+    """The model's file. Raises UserError if there is none."""
     path = resolve(text, base_folder)
     other = instead_of_file(path)
     if path.is_file() and not other:
@@ -27,7 +27,7 @@ def find_model(text: str, base_folder: Path) -> Path:
 
 
 def find_libraries(names: Iterable[str], base_folder: Path) -> tuple[Path, ...]:
-    """Shared libraries with operators. Raises UserError where one is missing."""
+    """Shared libraries with operators. Raises UserError if one is missing."""
     found = tuple(resolve(name, base_folder) for name in names)
     missing = [str(path) for path in found if not path.is_file() or instead_of_file(path)]
     if missing:
@@ -36,14 +36,14 @@ def find_libraries(names: Iterable[str], base_folder: Path) -> tuple[Path, ...]:
 
 
 def stored_bytes(path: Path) -> int:
-    """Of the file, and of the files beside it that hold its weights. Raises UserError where it is no model."""
+    """Of the file, and of the files beside it that hold its weights. Raises UserError if it is no model."""
     return sum(part.stat().st_size for part in (path, *weight_files(path)))
 
 
 def sha256_of(path: Path) -> str:
     """Of the file, and where its weights lie in files beside it, of these too, one after the other by name.
 
-    Raises UserError where one cannot be read.
+    Raises UserError if one cannot be read.
     """
     digest = hashlib.sha256()
     for part in (path, *weight_files(path)):

@@ -82,7 +82,7 @@ class _Limit:
 
     @property
     def models_bytes(self) -> int:
-        """For models; 0 where they are not limited."""
+        """For models; 0 if they are not limited."""
         with self._lock:
             return sum(each.most_bytes or 0 for each in self._stages or self._usual[:1])
 
@@ -132,7 +132,7 @@ _LIMIT = _Limit()
 def most_of(memory_mb: int | None, workers: int = 1) -> int | None:
     """Bytes for each of so many processes of a stage: what its settings say, else a share of the memory that there is.
 
-    None where nothing is said, and the system does not say how much memory there is.
+    None if nothing is said, and the system does not say how much memory there is.
     """
     if memory_mb is not None:
         return memory_mb << 20
@@ -141,7 +141,7 @@ def most_of(memory_mb: int | None, workers: int = 1) -> int | None:
 
 
 def models_bytes() -> int:
-    """What models may take of this process now; 0 where they are not limited."""
+    """What models may take of this process now; 0 if they are not limited."""
     return _LIMIT.models_bytes
 
 
@@ -195,5 +195,5 @@ def _watch(changed: threading.Event, most: int) -> None:
 
 
 def data_bytes() -> int:
-    """What RLIMIT_DATA counts of this process. Raises OSError or ValueError where the system does not say."""
+    """What RLIMIT_DATA counts of this process. Raises OSError or ValueError if the system does not say."""
     return int(_STATM.read_text().split()[5]) * os.sysconf("SC_PAGE_SIZE")

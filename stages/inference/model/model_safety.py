@@ -40,7 +40,7 @@ _KNOWN_DOMAINS = frozenset(
 def checked_model(path: Path, *, custom_ops: bool = False) -> ModelProto:
     """The model without the weights that lie in other files. ``custom_ops``: a library for unknown operators is named.
 
-    Raises UserError where it is no model, or one that must not be opened.
+    Raises UserError if it is no model, or one that must not be opened.
     """
     model = _loaded(path)
     contents = _bounded(path, model)
@@ -53,7 +53,7 @@ def checked_model(path: Path, *, custom_ops: bool = False) -> ModelProto:
 
 
 def too_large_to_analyse(model: ModelProto) -> str:
-    """Why no more is looked for in a checked model than what its file states, in words; "" where all is."""
+    """Why no more is looked for in a checked model than what its file states, in words; "" if all is."""
     beyond = contents_of(model).extent.beyond(ANALYSED)
     return f"too large to analyse: it has {beyond}" if beyond else ""
 
@@ -61,7 +61,7 @@ def too_large_to_analyse(model: ModelProto) -> str:
 def weight_files(path: Path) -> tuple[Path, ...]:
     """The files beside the model that hold its weights, each once, by name.
 
-    Raises UserError where one lies elsewhere, or is not there.
+    Raises UserError if one lies elsewhere, or is not there.
     """
     return _files_of(path, _bounded(path, _loaded(path)).tensors)
 

@@ -82,7 +82,7 @@ def candidates_here() -> tuple[ProviderName, ...]:
 
 
 def choose(path: Path, asked: Asked, inputs: Arrays, attempt: Try = try_in_process) -> Choice:
-    """The providers for this model, by trying. Raises UserError where not even the CPU runs it.
+    """The providers for this model, by trying. Raises UserError if not even the CPU runs it.
 
     Rates are those of ``asked.at_once`` runs at the same time.
     """
@@ -101,7 +101,7 @@ def choose(path: Path, asked: Asked, inputs: Arrays, attempt: Try = try_in_proce
 
 
 def example_of(path: Path, asked: Asked, inputs: Arrays, *, with_rate: bool = False) -> Example:
-    """What the CPU does with these inputs. Raises UserError where the CPU does not run the model."""
+    """What the CPU does with these inputs. Raises UserError if the CPU does not run the model."""
     engine = open_model(path, replace(asked, providers=("cpu",))).engine
     try:
         outputs = engine.run(inputs)
@@ -144,7 +144,7 @@ def choose_once(file: Path, path: Path, asked: Asked, inputs: Arrays) -> Choice:
 
 
 def why_not(trial: Trial, example: Example) -> str:
-    """Why a provider is not to be taken; "" where it works as the CPU does."""
+    """Why a provider is not to be taken; "" if it works as the CPU does."""
     if trial.failure:
         return trial.failure
     if not trial.share:
@@ -153,7 +153,7 @@ def why_not(trial: Trial, example: Example) -> str:
 
 
 def _wrong(name: str, got: Array | None, example: Example) -> str:
-    """What is wrong with one output; "" where nothing is."""
+    """What is wrong with one output; "" if nothing is."""
     expected = example.outputs[name]
     if got is None or not example.fits(name, got):
         said = "nothing" if got is None else f"{got.dtype.name} {list(got.shape)}"

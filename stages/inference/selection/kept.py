@@ -15,7 +15,7 @@ Key = Mapping[str, Any]
 
 
 def recall(file: Path, key: Key) -> Mapping[str, Any] | None:
-    """What was found for just this key; None where nothing was, or the file cannot be understood."""
+    """What was found for just this key; None if nothing was, or the file cannot be understood."""
     try:
         kept = json.loads(file.read_text())
         found = kept["found"] if kept["key"] == json.loads(json.dumps(key)) else None

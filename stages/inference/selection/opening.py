@@ -45,7 +45,7 @@ class Asked:
 def open_model(path: Path, asked: Asked, made: Made = AS_IT_IS) -> Opened:
     """The model, or what is ``made`` of it for a provider, on the first one that takes it.
 
-    Raises UserError where the file is no usable model, and NoProvider where none of the providers works.
+    Raises UserError if the file is no usable model, and NoProvider if none of the providers works.
     """
     passed_over: dict[str, str] = {}
     for place, name in enumerate(asked.providers):

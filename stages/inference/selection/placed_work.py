@@ -18,7 +18,7 @@ from stages.inference.model.flops import NodeWork, Work
 def work_shares(work: Work, placement: Placement) -> Mapping[str, float] | None:
     """Of the operations that are counted, each provider's share, 0 to 1, in the order of its nodes' shares.
 
-    None where nothing calculates, and where it is not known of all nodes that do how much it is, or where they run.
+    None if nothing calculates, and where it is not known of all nodes that do how much it is, or where they run.
     """
     if work.nodes and (only := _only(placement.nodes)):
         return {only: 1.0}

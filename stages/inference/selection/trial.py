@@ -38,7 +38,7 @@ Arrays = Mapping[str, Array]
 class Trial:
     """What came of it: a failure, or outputs.
 
-    ``begun``: False where the failure is of this machine, and says nothing of the provider. ``share``: of the model's
+    ``begun``: False if the failure is of this machine, and says nothing of the provider. ``share``: of the model's
     nodes, what was not left to the CPU; ``rate``: runs a second, of the CPU's rivals.
     """
 

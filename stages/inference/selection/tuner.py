@@ -136,7 +136,7 @@ def rates_of(task: Task, runs: Sequence[Run], limit_s: float) -> dict[Run, float
 
 
 class OtherWork:
-    """What other processes take of the cores from now on; 0 where the system does not say."""
+    """What other processes take of the cores from now on; 0 if the system does not say."""
 
     def __init__(self) -> None:
         self._began = self._now()

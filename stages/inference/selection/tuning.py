@@ -28,8 +28,8 @@ class Run(NamedTuple):
 
 
 class Tuned(NamedTuple):
-    """What is to be used. ``rows``: at most so many pictures in a run, None where nothing speaks against many;
-    ``at_once``: fewer runs than the stage has threads, None where each of them may run the model.
+    """What is to be used. ``rows``: at most so many pictures in a run, None if nothing speaks against many;
+    ``at_once``: fewer runs than the stage has threads, None if each of them may run the model.
     """
 
     threads: int = 1

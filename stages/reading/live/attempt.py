@@ -26,5 +26,5 @@ class Attempt:
         return (now_s if self.picture_s is None else self.picture_s) - self.begun_s
 
     def live_s(self, now_s: float) -> float:
-        """For how long it has been live, 0 where it never was."""
+        """For how long it has been live, 0 if it never was."""
         return 0.0 if self.picture_s is None else now_s - self.picture_s

@@ -55,7 +55,7 @@ class Connection:
 
     @property
     def stream(self) -> VideoStream:
-        """The first video of it that can be decoded. Raises Dropped where there is none."""
+        """The first video of it that can be decoded. Raises Dropped if there is none."""
         videos = self._container.streams.video
         if not videos:
             raise Dropped("it sends no video")
@@ -131,7 +131,7 @@ def why_no_packet(took_s: float, give_up_s: float) -> str:
 
 @contextmanager
 def connected(camera: Camera, lifeline: Lifeline, gate: Gate | None = None) -> Iterator[Connection]:
-    """A connection to this camera, through its gate. Raises av.FFmpegError, OSError or Dropped where there is none."""
+    """A connection to this camera, through its gate. Raises av.FFmpegError, OSError or Dropped if there is none."""
     # FFmpeg has the time to connect, and then as much again to find out what comes.
     with lifeline.lease(2 * camera.connect_s + _MARGIN_S):
         container = _open(camera, gate)

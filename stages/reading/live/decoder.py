@@ -62,7 +62,7 @@ class Decoder:
 
     It begins with the first keyframe: what lies before it refers to pictures that never came.
 
-    Raises EnvironmentProblem where `decode: cuda` is asked for and cannot be.
+    Raises EnvironmentProblem if `decode: cuda` is asked for and cannot be.
     """
 
     def __init__(self, stream: VideoStream, camera: Camera, reporter: CameraReporter, log: FfmpegLog) -> None:

@@ -27,7 +27,7 @@ def first_epoch(folder: Path, camera: str, incarnation: int) -> int:
 
 
 def _read(path: Path) -> int:
-    """The number of the last life, -1 where there was none."""
+    """The number of the last life, -1 if there was none."""
     try:
         return int(path.read_text())
     except (OSError, ValueError):

@@ -46,7 +46,7 @@ class LogLine(NamedTuple):
 
 
 def kind_of(line: LogLine) -> Kind | None:
-    """What a line says of the pictures: on the way something was lost, or one is damaged; None where nothing."""
+    """What a line says of the pictures: on the way something was lost, or one is damaged; None if nothing."""
     if line.source in _READERS:
         return "loss" if line.text.startswith(_LOSS) else None
     return "damage" if any(part in line.text for part in _DAMAGE) else None

@@ -29,7 +29,7 @@ _WAY_OUT = "install the NVIDIA driver and give the process its device, or write 
 
 @cache
 def why_no_cuda(device: int = 0) -> str:
-    """Why this process cannot decode on this CUDA device, "" where it can."""
+    """Why this process cannot decode on this CUDA device, "" if it can."""
     why = _why_not_begun(device)
     if not why:
         try:
@@ -69,9 +69,9 @@ def _accelerator(device: int, *, software: bool) -> HWAccel:
 
 
 def context_for(stream: VideoStream, decode: Decode, device: int = 0) -> tuple[VideoCodecContext, str]:
-    """A decoder for this stream, and why it is not the one that was wanted, "" where it is.
+    """A decoder for this stream, and why it is not the one that was wanted, "" if it is.
 
-    Raises EnvironmentProblem where it must be a CUDA device and there is none.
+    Raises EnvironmentProblem if it must be a CUDA device and there is none.
     """
     own = stream.codec_context
     reason = "" if decode == "cpu" else why_no_cuda(device)
@@ -86,6 +86,6 @@ def context_for(stream: VideoStream, decode: Decode, device: int = 0) -> tuple[V
 
 
 def why_not_on_device(frame: VideoFrame, codec: str) -> str:
-    """Why this picture, of a decoder with a device, is not from there; "" where it is."""
+    """Why this picture, of a decoder with a device, is not from there; "" if it is."""
     name = frame.format.name
     return "" if name in _FROM_DEVICE else f"the device does not decode this {codec}: pictures come as {name}"

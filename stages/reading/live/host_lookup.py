@@ -20,7 +20,7 @@ _NO_PEERS: frozenset[Peer] = frozenset()
 
 
 def host_of(url: str) -> tuple[str, int] | None:
-    """Host and port of an address, None where it has none that can be told."""
+    """Host and port of an address, None if it has none that can be told."""
     target = target_of(url)
     if target is not None:
         return target.origin.host, target.origin.port
@@ -46,7 +46,7 @@ class HostLookup:
         self._problem = ""
 
     def begin(self) -> None:
-        """Ask, where an earlier question is not still waiting for its answer. Raises Dropped where no thread starts."""
+        """Ask, where an earlier question is not still waiting for its answer. Raises Dropped if no thread starts."""
         if self._host is None or (self._thread and self._thread.is_alive()):
             return
         if _is_number(self._host[0]):
@@ -62,7 +62,7 @@ class HostLookup:
         return self._host is None or self._answered.wait(seconds)
 
     def peers(self) -> frozenset[Peer]:
-        """The answer; none for what has no host. Raises Dropped where there is none, or not yet."""
+        """The answer; none for what has no host. Raises Dropped if there is none, or not yet."""
         if self._host is None:
             return _NO_PEERS
         if not self._answered.is_set():

@@ -146,7 +146,7 @@ class LiveCamera:
                 raise Dropped(why)
 
     def _gate(self, peers: frozenset[Peer]) -> AbstractContextManager[Gate | None]:
-        """What FFmpeg is to speak to instead of the camera; None where it speaks to the camera itself."""
+        """What FFmpeg is to speak to instead of the camera; None if it speaks to the camera itself."""
         camera = self._camera
         if not addresses.is_gated(camera.url):
             return nullcontext()
@@ -170,7 +170,7 @@ class LiveCamera:
             raise
 
     def _peers(self, stop: Stop) -> frozenset[Peer]:
-        """Where the camera is. Raises Dropped where that is not found out in time."""
+        """Where the camera is. Raises Dropped if that is not found out in time."""
         self._lookup.begin()
         until = time.monotonic() + LOOK_UP_S
         while not self._lookup.wait(_LOOK_S) and time.monotonic() < until and not stop.is_set():

@@ -18,7 +18,7 @@ class Pacer:
         self._last_s = 0.0
 
     def wait_s(self, media_s: float, now_s: float) -> float:
-        """How long the packet with this time is to be kept back, 0 where it is due."""
+        """How long the packet with this time is to be kept back, 0 if it is due."""
         follows = 0 <= media_s - self._last_s <= LONGEST_GAP_S
         self._last_s = media_s
         if self._origin_s is None or not follows or self._origin_s + media_s < now_s:

@@ -8,7 +8,7 @@ from stages.reading.live.verdicts import Dropped
 
 
 def start(thread: threading.Thread) -> None:
-    """Start it. Raises Dropped where the machine has no more threads: it may have when the camera is tried again."""
+    """Start it. Raises Dropped if the machine has no more threads: it may have when the camera is tried again."""
     try:
         thread.start()
     except RuntimeError as error:

@@ -80,7 +80,7 @@ def decode_rtmo(dets: F32, keypoints: F32, *, min_score: float) -> Detections:
 def rows_by_image(rows: F32, images: int) -> list[F32]:
     """The rows of each image, where all stand in one array (n, C) with the image's number first: (1, n_i, C) each.
 
-    Raises ValueError where a row is of no image.
+    Raises ValueError if a row is of no image.
     """
     numbers = np.rint(rows[:, 0])
     if not ((numbers >= 0) & (numbers < images)).all():

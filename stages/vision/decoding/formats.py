@@ -40,8 +40,8 @@ class Asked:
 def detections_of(format_name: str, outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     """What a model of this format found in one picture of ``size`` (width, height), best first.
 
-    ``outputs`` are those of one picture, in the order that `recognition` names them. Raises WrongShape where they are
-    not what the format promises, NotFinite where one of its heads that matters holds no numbers.
+    ``outputs`` are those of one picture, in the order that `recognition` names them. Raises WrongShape if they are
+    not what the format promises, NotFinite if one of its heads that matters holds no numbers.
     """
     check_number(outputs, _NUMBER_OF_OUTPUTS.get(format_name, 1))
     with np.errstate(over="ignore", invalid="ignore"):

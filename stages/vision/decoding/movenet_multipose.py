@@ -65,7 +65,7 @@ class NotFinite(ValueError):
 
 
 def _check(heads: Mapping[str, NDArray[Any]]) -> None:
-    """Raises WrongShape where these are not the heads of MultiPose for one frame."""
+    """Raises WrongShape if these are not the heads of MultiPose for one frame."""
     missing = [name for name in HEAD_CHANNELS if name not in heads]
     if missing:
         raise WrongShape(0, f"expected the outputs {', '.join(HEAD_CHANNELS)}, got {', '.join(heads) or 'none'}")
@@ -84,8 +84,8 @@ def decode_multipose(
 
     Only keypoints of a confidence above ``min_keypoint`` count for a score; of two people whose boxes overlap by more
     than ``iou`` the better one stays. ``max_people`` bounds the work: the candidates with the highest centers. Equal
-    ones come in order of row, then column. Raises WrongShape where outputs are missing or of another shape,
-    NotFinite where values that matter are not finite.
+    ones come in order of row, then column. Raises WrongShape if outputs are missing or of another shape,
+    NotFinite if values that matter are not finite.
     """
     _check(heads)
     # A person's score is never above its center's value, so that nobody is lost here who would pass later.

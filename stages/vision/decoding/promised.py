@@ -24,7 +24,7 @@ class WrongShape(ValueError):
 
 
 def check_number(outputs: Sequence[NDArray[Any]], number: int) -> None:
-    """Raises WrongShape where there are more or fewer outputs."""
+    """Raises WrongShape if there are more or fewer outputs."""
     if len(outputs) != number:
         raise WrongShape(0, f"expected {number} outputs, got {len(outputs)}")
 

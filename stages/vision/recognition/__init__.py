@@ -68,7 +68,7 @@ class Unrecognised(ValueError):
 
 
 def recognise(signature: Signature, stated: Stated = _NOTHING_STATED) -> Reading:
-    """What the model is. Raises Unrecognised where nothing fits, where several readings do, or not the stated one."""
+    """What the model is. Raises Unrecognised if nothing fits, if several readings do, or not the stated one."""
     signature = _chosen(signature, stated)
     if stated.format is None:
         stated = stated._replace(format=prepared_format(signature))
@@ -80,7 +80,7 @@ def recognise(signature: Signature, stated: Stated = _NOTHING_STATED) -> Reading
 
 
 def _chosen(signature: Signature, stated: Stated) -> Signature:
-    """With the outputs that are stated. Raises Unrecognised where there is no such output."""
+    """With the outputs that are stated. Raises Unrecognised if there is no such output."""
     if stated.outputs is None:
         return signature
     ports = {port.name: port for port in signature.outputs}
@@ -154,7 +154,7 @@ def _said(reading: Reading) -> str:
 
 
 def _named(reading: Reading, stated: Stated) -> Reading:
-    """With the names that a person gave. Raises Unrecognised where these are too few or too many."""
+    """With the names that a person gave. Raises Unrecognised if these are too few or too many."""
     if stated.classes is None:
         return reading
     if len(stated.classes) != len(reading.classes):

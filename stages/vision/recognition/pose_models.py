@@ -117,7 +117,7 @@ def _is_count(port: Port) -> bool:
 
 
 def _points_of(joints: Port, signature: Signature, stated: Stated) -> int | None:
-    """How many points there are of each person; None where that is not what was stated."""
+    """How many points there are of each person; None if that is not what was stated."""
     said, side = point_shape(signature, stated), joints.shape[2]
     if stated.keypoints is not None and isinstance(side, int) and side != stated.keypoints:
         return None
@@ -127,7 +127,7 @@ def _points_of(joints: Port, signature: Signature, stated: Stated) -> int | None
 
 
 def _points_behind(first: int, columns: Side, signature: Signature, stated: Stated) -> int | None:
-    """How many points of 3 stand in a row behind its ``first`` columns; None where there are none, or none that fit."""
+    """How many points of 3 stand in a row behind its ``first`` columns; None if there are none, or none that fit."""
     said = point_shape(signature, stated)
     if not isinstance(columns, int):
         return said[0] if said else None

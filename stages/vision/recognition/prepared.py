@@ -22,7 +22,7 @@ _SCALES = (1e-6, 1e6)
 
 
 def prepared_format(signature: Signature) -> Format | None:
-    """The format that was written down; None where there is none that is known."""
+    """The format that was written down; None if there is none that is known."""
     return next((name for name in FORMATS if name == signature.metadata.get(FORMAT)), None)
 
 

@@ -95,13 +95,13 @@ def class_names(signature: Signature, count: int) -> tuple[str, ...]:
 
 
 def named_classes(signature: Signature) -> int | None:
-    """How many classes the metadata names; None where it names none."""
+    """How many classes the metadata names; None if it names none."""
     names = signature.literal("names")
     return len(names) if isinstance(names, dict) and names else None
 
 
 def known_classes(signature: Signature, stated: Stated) -> int | None:
-    """How many there are by the metadata, else by the names that a person gave; None where nobody says it."""
+    """How many there are by the metadata, else by the names that a person gave; None if nobody says it."""
     return named_classes(signature) or len(stated.classes or ()) or None
 
 
@@ -111,7 +111,7 @@ def unseen_classes(signature: Signature, stated: Stated, usual: int) -> tuple[st
 
 
 def point_shape(signature: Signature, stated: Stated) -> tuple[int, int] | None:
-    """(keypoints, values of each) as stated or by the metadata; None where nobody says it, or that there are none."""
+    """(keypoints, values of each) as stated or by the metadata; None if nobody says it, or that there are none."""
     points, values = _written_points(signature) or (0, 3)
     if stated.keypoints is not None:
         points = stated.keypoints

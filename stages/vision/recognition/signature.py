@@ -53,7 +53,7 @@ class Signature:
         return found[0] if len(found) == 1 else None
 
     def picture_size(self) -> tuple[int, int] | None:
-        """(width, height) of its pictures; None where it takes any."""
+        """(width, height) of its pictures; None if it takes any."""
         port = self.picture_port()
         if port is None:
             return None
@@ -70,5 +70,5 @@ class Signature:
         return any(side == each * cells_of(*size, strides=strides) for strides in (STRIDES, STRIDES_TO_64))
 
     def literal(self, key: str) -> object:
-        """A value of the metadata that was written as a Python literal; None where there is none."""
+        """A value of the metadata that was written as a Python literal; None if there is none."""
         return metadata_literal(self.metadata, key)

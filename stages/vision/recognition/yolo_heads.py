@@ -67,7 +67,7 @@ def _lies(signature: Signature, stated: Stated, port: Port) -> list[_Lie]:
 
 
 def _rows_by_words(signature: Signature, stated: Stated) -> int | None:
-    """How many rows the metadata speaks of; None where it does not."""
+    """How many rows the metadata speaks of; None if it does not."""
     points = point_shape(signature, stated)
     if points is None or signature.task not in (None, "pose") or stated.format == "yolo":
         return None

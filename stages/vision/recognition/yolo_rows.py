@@ -59,7 +59,7 @@ def read_objectness(signature: Signature, stated: Stated) -> Reading | None:
 
 
 def _scores(signature: Signature, stated: Stated, name: Format) -> int | None:
-    """How many scores stand behind box and objectness; None where the model says that it is something else."""
+    """How many scores stand behind box and objectness; None if the model says that it is something else."""
     port = signature.only_output(3)
     if port is None:
         return None

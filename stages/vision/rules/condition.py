@@ -77,7 +77,7 @@ _Value = Measure | Place | _Truth
 
 
 def compile_condition(text: str, scope: Scope, *, zones: Collection[str], lines: Collection[str]) -> Condition:
-    """Raises ExpressionError where the text means nothing; `zones` and `lines` are the names that it may use.
+    """Raises ExpressionError if the text means nothing; `zones` and `lines` are the names that it may use.
 
     The error has all the mistakes of a text that can be taken apart: of one that cannot, only the first.
     """

@@ -63,7 +63,7 @@ class KindError(ValueError):
 
 
 def compared(left: Kind, right: Kind) -> None:
-    """Raises KindError where the two cannot be compared."""
+    """Raises KindError if the two cannot be compared."""
     same = left == right and left in MEASURES
     if same or {left, right} <= _LENGTHS or right in _PLACES.get(left, ()) or left in _PLACES.get(right, ()):
         return

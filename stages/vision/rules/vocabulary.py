@@ -156,7 +156,7 @@ _WITHOUT_SIDE = {
 def meant(word: str) -> str:
     """The name of what people mean by a word that is none: `left_hand`, `handLeft` and `l_hand` mean left_wrist.
 
-    "" where that is not known.
+    "" if that is not known.
     """
     if word in _WITHOUT_SIDE:
         return _WITHOUT_SIDE[word]

@@ -28,7 +28,7 @@ def convert_part(
 ) -> Builder:
     """The same, to go on building with. ``size``: (rows, columns) of the pictures of a graph that takes no others.
 
-    Raises ConversionError where an output is missing or an operation is not known.
+    Raises ConversionError if an output is missing or an operation is not known.
     """
     builder = Builder(graph, input_name, {old: new for new, old in outputs.items()}, size)
     for node in in_order(graph, outputs.values()):

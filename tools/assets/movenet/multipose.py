@@ -42,7 +42,7 @@ METADATA = {
 def multipose_onnx(topology: bytes, weights: bytes) -> bytes:
     """The ONNX file of MultiPose made from its two TF.js files. The same input gives the same bytes everywhere.
 
-    Raises ConversionError where the files are not those of MultiPose.
+    Raises ConversionError if the files are not those of MultiPose.
     """
     graph = read_graph(topology, weights)
     model = convert(graph, name="movenet_multipose", input_name=INPUT, outputs=HEADS, metadata=METADATA)

@@ -48,7 +48,7 @@ _METADATA = {
 def single_onnx(topology: bytes, weights: bytes, *, name: str, side: int) -> bytes:
     """The ONNX file of Lightning (``side`` 192) or Thunder (256) made from its two TF.js files.
 
-    The same input gives the same bytes everywhere. Raises ConversionError where the files are not those.
+    The same input gives the same bytes everywhere. Raises ConversionError if the files are not those.
     """
     graph = read_graph(topology, weights)
     builder = convert_part(graph, input_name=INPUT, outputs=HEADS, size=(side, side))

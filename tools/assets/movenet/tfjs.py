@@ -73,7 +73,7 @@ class Graph:
 def read_graph(topology: bytes, weights: bytes) -> Graph:
     """The graph in the JSON text `topology`, with the constants in `weights` (all files of the manifest joined).
 
-    Raises ConversionError where the two do not fit together.
+    Raises ConversionError if the two do not fit together.
     """
     try:
         model = json.loads(topology)

@@ -69,7 +69,7 @@ class Task:
     cameras: Sequence[int] = (16, 64)
     device: int = 0
     free_mb: float | None = None
-    """Of the GPU's memory, before the other steps; None where nobody has looked."""
+    """Of the GPU's memory, before the other steps; None if nobody has looked."""
 
 
 @dataclass
@@ -81,7 +81,7 @@ class Bench:
     figures: dict[str, Any] = field(default_factory=dict)
 
     def command(self, *arguments: str) -> str:
-        """What `camgraph ...` prints. Raises Failed where it ends with another status than 0 or 1."""
+        """What `camgraph ...` prints. Raises Failed if it ends with another status than 0 or 1."""
         done = subprocess.run(  # noqa: S603 - our own program
             [sys.executable, "-P", "-m", "tools.cli", *arguments], capture_output=True, text=True, check=False
         )
@@ -354,7 +354,7 @@ def graphs(bench: Bench) -> str:
 
 
 def _check_same(bench: Bench, one: Mapping[str, Any], other: Mapping[str, Any]) -> float:
-    """How far outputs are apart at most. Raises Failed where that is more than rounding."""
+    """How far outputs are apart at most. Raises Failed if that is more than rounding."""
     worst = max(float(np.abs(other[name] - array).max()) for name, array in one.items() if array.size)
     largest = max(float(np.abs(array).max()) for array in one.values() if array.size)
     bench.figures["differ_by"] = worst

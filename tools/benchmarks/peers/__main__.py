@@ -184,7 +184,7 @@ def as_json(subject: Subject, findings: Findings, rows: Sequence[Row]) -> str:
 
 
 def _given_or_usual(given: str | None, usual: str) -> Path | None:
-    """What was asked for, else the test data's; None where nothing was asked for and that is not there."""
+    """What was asked for, else the test data's; None if nothing was asked for and that is not there."""
     if given is not None:
         path = resolve(given, Path.cwd())
         if not path.is_file():

@@ -21,7 +21,7 @@ ULTRALYTICS = "Ultralytics, .streams"
 class Run:
     """One run of a contestant. `cpu_s`: of its whole tree while it worked; `asked`: frames that it should have done;
     `people`: the fewest and the most of a camera (all play the same clip); `gpu`: the share of the time in which it was
-    at work. `cpu_s`, `peak_mb` and `gpu` are None where nobody looked: a run may be over too soon.
+    at work. `cpu_s`, `peak_mb` and `gpu` are None if nobody looked: a run may be over too soon.
     """
 
     name: str
@@ -122,7 +122,7 @@ def _median(values: Iterable[float | None]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What was aimed at, and what came. `got`: None where somebody who is needed did not take part."""
+    """What was aimed at, and what came. `got`: None if somebody who is needed did not take part."""
 
     what: str
     sign: Literal[">=", "<="]

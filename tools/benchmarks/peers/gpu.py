@@ -33,7 +33,7 @@ class Look(NamedTuple):
 def busy_between(looks: Sequence[Look], begin_s: float, end_s: float) -> float | None:
     """The share of the time between two moments in which the GPU was at work: of the busiest one.
 
-    None where there was no look in between.
+    None if there was no look in between.
     """
     of_each: dict[int, list[float]] = defaultdict(list)
     for look in looks:

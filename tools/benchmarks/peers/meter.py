@@ -39,7 +39,7 @@ class Watched:
     gpu: Sequence[Look] = ()
 
     def cpu_between(self, begin_s: float, end_s: float) -> float | None:
-        """Processor seconds that the tree used between two moments, in line between looks; None where nobody has looked
+        """Processor seconds that the tree used between two moments, in line between looks; None if nobody has looked
         since the first of them.
         """
         if not self.cpu_s or self.cpu_s[-1][0] < begin_s:
@@ -47,7 +47,7 @@ class Watched:
         return _at(self.cpu_s, end_s) - _at(self.cpu_s, begin_s)
 
     def peak_mb(self, begin_s: float) -> float | None:
-        """The most memory of the whole run; None where nobody has looked since it was at work: a program that is just
+        """The most memory of the whole run; None if nobody has looked since it was at work: a program that is just
         being loaded is no measure.
         """
         if not self.memory_mb or self.memory_mb[-1][0] < begin_s:

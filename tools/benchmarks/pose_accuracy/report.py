@@ -146,7 +146,7 @@ def drawn(picture: U8, estimate: Estimator, *, enlarge: int = 1) -> U8:
 
 
 def write_jpeg(path: Path, picture: U8, quality: int = 80) -> None:
-    """Raises EnvironmentProblem where it cannot be written."""
+    """Raises EnvironmentProblem if it cannot be written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if not cv2.imwrite(str(path), picture, [cv2.IMWRITE_JPEG_QUALITY, quality]):
         raise EnvironmentProblem(f"{path}: cannot write this picture")

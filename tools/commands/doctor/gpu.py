@@ -65,7 +65,7 @@ def look_at_gpu(nvidia: Nvidia) -> Iterator[Finding]:
 
 
 def look_at_cuda(nvidia: Nvidia, built_for: str) -> Iterator[Finding]:
-    """``built_for``: the CUDA of this ONNX Runtime, "13.0"; "" where it was built without.
+    """``built_for``: the CUDA of this ONNX Runtime, "13.0"; "" if it was built without.
 
     Within a major version a driver runs newer CUDA than its own as well. Source: "minor version compatibility" in
     NVIDIA's guide to CUDA's compatibility.

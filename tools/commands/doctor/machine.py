@@ -69,7 +69,7 @@ def _limits() -> tuple[int, int]:
 
 
 def look_at_memory(meminfo: str | None = None) -> Iterator[Finding]:
-    """What is free of it; nothing where the system does not tell."""
+    """What is free of it; nothing if the system does not tell."""
     text = _told_by("/proc/meminfo") if meminfo is None else meminfo
     if not text:
         return

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 Try = Callable[[Path], str]
-"""Why a GPU does not run a model; "" where it does."""
+"""Why a GPU does not run a model; "" if it does."""
 
 _DRIVER = "libcuda.so.1"
 _MOST_THREADS = 64

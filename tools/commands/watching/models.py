@@ -20,7 +20,7 @@ YOLO_SIDE = 640
 class PoseModel:
     """A model as a graph names it, and its picture.
 
-    `size` is (width, height), or None where the model takes frames of any size; then `max_side` is the longest side
+    `size` is (width, height), or None if the model takes frames of any size; then `max_side` is the longest side
     that they may have, and `why` says where that comes from.
     """
 
@@ -35,7 +35,7 @@ class PoseModel:
 def named_model(text: str | None, folder: Path) -> str:
     """How a graph names the model that a person names: a file (relative ones start at `folder`), or an asset.
 
-    Raises UserError where it is neither.
+    Raises UserError if it is neither.
     """
     if text is None:
         return ASSET_PREFIX + MULTIPOSE
@@ -58,7 +58,7 @@ def model_file(model: str) -> Path:
 def pose_model(model: str, side: int | None) -> PoseModel:
     """What the graph's `model` needs; `side` is the longest side of its picture, where a person chooses it.
 
-    Raises UserError where it is no pose model.
+    Raises UserError if it is no pose model.
     """
     if model == ASSET_PREFIX + MULTIPOSE:
         found = PoseModel(model)

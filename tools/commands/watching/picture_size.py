@@ -52,7 +52,7 @@ def _models_behind(stage: str, plan: RunPlan) -> tuple[str, ...]:
 
 
 def _side(folder: Path, models: Sequence[str], plan: RunPlan, say: Callable[[str], None]) -> int | None:
-    """None where nothing is known of the frames beforehand."""
+    """None if nothing is known of the frames beforehand."""
     urls = [str(settings.get("url", "")) for settings in plan.camera_settings.values()]
     if not all(urls):  # cameras of a source that reads no files
         return None

@@ -39,7 +39,7 @@ class Several:
 def one_each(sources: Sequence[str], folder: Path, devices: Path = _DEVICES) -> Several:
     """Fill in patterns and folders of videos; relative paths start at `folder`. Anything else stays as it is.
 
-    Raises UserError for a camera number without a camera, and where a folder holds neither videos nor pictures.
+    Raises UserError for a camera number without a camera, and if a folder holds neither videos nor pictures.
     """
     found: list[str] = []
     remarks: list[str] = []
@@ -70,7 +70,7 @@ def _of_one(source: str, folder: Path, devices: Path) -> Several:
 
 
 def _path(source: str, folder: Path) -> Path | None:
-    """None where it is no path at all; what is wrong with it is told by whoever looks at sources one by one."""
+    """None if it is no path at all; what is wrong with it is told by whoever looks at sources one by one."""
     try:
         return resolve(file_of(source), folder)
     except (UserError, OSError, ValueError, RuntimeError):

@@ -175,7 +175,7 @@ def _jobs(model: StatedModel, pictures: Pictures, options: dict[str, Any], folde
 
 
 def _providers(text: str | None) -> Sequence[ProviderName]:
-    """Those in a list with commas, or all. Raises UserError where there is no such provider."""
+    """Those in a list with commas, or all. Raises UserError if there is no such provider."""
     from stages.inference.engines.onnxruntime_engine import PROVIDERS  # noqa: PLC0415
     from tools.models.provider_names import provider_names  # noqa: PLC0415
 

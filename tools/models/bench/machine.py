@@ -79,7 +79,7 @@ def lines(machine: Machine) -> list[str]:
 
 
 def disturbance(machine: Machine) -> str:
-    """A warning where other processes took so much that the figures say little; "" where they did not."""
+    """A warning where other processes took so much that the figures say little; "" if they did not."""
     if machine.other_cores is None:
         return ""
     from tools.measuring.load import MOST_OTHER  # noqa: PLC0415 - as above

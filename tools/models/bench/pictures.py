@@ -38,7 +38,7 @@ class Pictures:
 def pictures_of(model: StatedModel, sources: Sequence[str]) -> Pictures:
     """Frames of these videos or pictures as `preprocess` makes them for the model, or random ones.
 
-    Raises UserError where the model takes no such pictures, or a source cannot be read.
+    Raises UserError if the model takes no such pictures, or a source cannot be read.
     """
     contract = model.contract()
     if sources:

@@ -22,7 +22,7 @@ class _Part(BaseModel):
 class Machine(_Part):
     """Where it was measured. ``load``: the load average of a minute before, and the highest one meanwhile.
 
-    ``other_cores``: what processes that are none of ours took of the cores; None where the system does not tell.
+    ``other_cores``: what processes that are none of ours took of the cores; None if the system does not tell.
     """
 
     cores: int = Field(gt=0)
@@ -91,12 +91,12 @@ class Record(_Part):
 
 
 def save(record: Record, path: Path) -> None:
-    """Raises UserError where it cannot be written."""
+    """Raises UserError if it cannot be written."""
     saved.save(path, record.model_dump_json(indent=1) + "\n")
 
 
 def read(path: Path) -> Record:
-    """Raises UserError where it is no saved run."""
+    """Raises UserError if it is no saved run."""
     try:
         return Record.model_validate_json(path.read_text())
     except OSError as error:

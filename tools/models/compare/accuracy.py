@@ -70,7 +70,7 @@ def first_pictures(truth: Truth, count: int) -> Truth:
 
 
 def precision_of(chain: Chain, truth: Truth) -> Precision | None:
-    """Of the people whom a graph with this model would report; None where the model has other keypoints than COCO's."""
+    """Of the people whom a graph with this model would report; None if the model has other keypoints than COCO's."""
     return precision(truth, _estimator(chain)) if chain.reading.keypoints == KEYPOINTS else None
 
 

@@ -125,7 +125,7 @@ class Agreement:
             self._compare(first, one, other, two)
 
     def add_labels(self, first: F32, other: F32 | None, kinds: NDArray[np.int64]) -> None:
-        """One frame more of classifiers: their scores (C,) and (D,), None where the other one dropped it.
+        """One frame more of classifiers: their scores (C,) and (D,), None if the other one dropped it.
 
         ``kinds`` (D,): of the other's classes, the first one's numbers (`counterparts`).
         """
@@ -166,12 +166,12 @@ class Agreement:
 
 
 def spread(distances: array[float]) -> Spread | None:
-    """None where there are none."""
+    """None if there are none."""
     return Spread(*np.percentile(distances, (50, 95)).tolist()) if distances else None
 
 
 def counterparts(first: Sequence[str], other: Sequence[str]) -> NDArray[np.int64]:
-    """Of each class of the other model, by its number: the number of the first model's class; -1 where it has none."""
+    """Of each class of the other model, by its number: the number of the first model's class; -1 if it has none."""
     if _unnamed(first) or _unnamed(other):
         return np.where(np.arange(len(other)) < len(first), np.arange(len(other)), -1)
     numbers = {name: number for number, name in reversed(list(enumerate(first)))}

@@ -80,7 +80,7 @@ class Compared:
 
     @property
     def median_ms(self) -> float | None:
-        """Of its runs; None where it had none besides the first ones, which do not count."""
+        """Of its runs; None if it had none besides the first ones, which do not count."""
         return median(self.run_ms) if self.run_ms else None
 
 
@@ -97,7 +97,7 @@ def compare(
     """At most ``count`` frames of ``sources``, or the pictures of ``truth`` where there are none, through all models.
 
     ``classes`` are looked for, ``activation`` is of `classify`, ``settings`` are of `infer`: each for all models.
-    Raises UserError where a model or a source cannot be read, and EnvironmentProblem where a model does not run in a
+    Raises UserError if a model or a source cannot be read, and EnvironmentProblem if a model does not run in a
     process of its own.
     """
     classify = [model.reading().format == "classes" for model in models]
@@ -124,7 +124,7 @@ def compare(
 
 
 def _check_kinds(models: Sequence[StatedModel], classify: Sequence[bool], *, labelled: bool, chosen: bool) -> None:
-    """Raises UserError where there is nothing that can be compared. ``chosen``: classes that are to be looked for."""
+    """Raises UserError if there is nothing that can be compared. ``chosen``: classes that are to be looked for."""
     if not any(classify):
         return
     classifier = models[classify.index(True)].path
@@ -142,7 +142,7 @@ def _check_kinds(models: Sequence[StatedModel], classify: Sequence[bool], *, lab
 
 
 def _agree(compared: Sequence[Compared], chains: Sequence[Chain], frames: Iterable[Frame]) -> Frame | None:
-    """The last frame that all models took, if any. Raises UserError where there was no frame."""
+    """The last frame that all models took, if any. Raises UserError if there was no frame."""
     number, last = -1, None
     kinds = [counterparts(compared[0].classes, one.classes) for one in compared]
     for number, frame in enumerate(frames):
@@ -176,7 +176,7 @@ def _add(
 
 
 def _answer(one: Compared, chain: Chain, frame: Frame, *, timed: bool) -> People | Labels | None:
-    """Whom a model finds, or what it calls the frame; None where it drops it."""
+    """Whom a model finds, or what it calls the frame; None if it drops it."""
     prepared = chain.prepared(frame)
     began = time.perf_counter()
     try:

@@ -28,8 +28,8 @@ LIMIT_S = 600.0
 def peak_bytes(model: Path, **settings: Any) -> int | None:
     """Of a process that opens the model and runs it, Python and its libraries included; a GPU's memory is not.
 
-    None where the system does not tell (only Linux does). Raises UserError where the model cannot be opened,
-    EnvironmentProblem where the process failed or did not end.
+    None if the system does not tell (only Linux does). Raises UserError if the model cannot be opened,
+    EnvironmentProblem if the process failed or did not end.
     """
     said = ask(_THIS, model, settings, limit_s=LIMIT_S, advice="does this model ever answer?")
     return None if said is None else int(said)

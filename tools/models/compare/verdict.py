@@ -42,7 +42,7 @@ def is_blessed(one: Compared, first: Compared, limits: Limits) -> bool:
 
 
 def objection(one: Compared, first: Compared, limits: Limits) -> str | None:
-    """The first of the things that speak against it; None where nothing does."""
+    """The first of the things that speak against it; None if nothing does."""
     return next(_objections(one, first, limits), None)
 
 
@@ -111,7 +111,7 @@ def compared_parts(one: Compared) -> tuple[str, ...]:
 
 
 def lost_ap(one: Compared, first: Compared) -> float:
-    """How much less average precision it has than the first; 0 where it has more, or neither has any.
+    """How much less average precision it has than the first; 0 if it has more, or neither has any.
 
     Infinite where one of them has none: it finds other keypoints than those that are known.
     """

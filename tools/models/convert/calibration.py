@@ -26,7 +26,7 @@ _MOST_NAMES = 5
 class CheckedFrames:
     """Frames as ONNX Runtime's calibration asks for them; each goes through the ``model`` as it is before that.
 
-    Raises UserError where the model does not open.
+    Raises UserError if the model does not open.
     """
 
     def __init__(self, model: Path, inputs: Iterator[dict[str, NDArray[Any]]]) -> None:
@@ -39,7 +39,7 @@ class CheckedFrames:
             raise UserError(f"{model}: does not open on the CPU, where it is calibrated: {error}") from None
 
     def get_next(self) -> dict[str, NDArray[Any]] | None:
-        """The next one; None at the end. Raises UserError where the model gives something else than numbers for it."""
+        """The next one; None at the end. Raises UserError if the model gives something else than numbers for it."""
         frame = next(self._inputs, None)
         if frame is not None:
             self._taken += 1
@@ -61,7 +61,7 @@ class CheckedFrames:
 
 
 def check_ranges(model: Path, made: onnx.GraphProto) -> None:
-    """Raises UserError where a scale of what was ``made`` of the model is none."""
+    """Raises UserError if a scale of what was ``made`` of the model is none."""
     scales = {node.input[1] for node in made.node if node.op_type.endswith("QuantizeLinear") and len(node.input) > 1}
     wrong = [
         entry.name.removesuffix("_scale")

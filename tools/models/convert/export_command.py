@@ -30,7 +30,7 @@ def export(model: str, size: str, *, half: bool, nms: bool) -> None:
 
 
 def _fitting(size: tuple[int, int], model: str) -> tuple[int, int]:
-    """The size. Raises UserError where the model takes none like it."""
+    """The size. Raises UserError if the model takes none like it."""
     stride = stride_of(model)
     fitting = fitting_sizes(size, stride)
     if size not in fitting:

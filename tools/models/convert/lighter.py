@@ -34,7 +34,7 @@ _CONVOLUTIONS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 def halve(model: Path, out: Path) -> None:
     """The model with weights and arithmetic in float16; its inputs and outputs stay as they are.
 
-    Raises UserError, as the others here, where it is no model, or cannot be written.
+    Raises UserError, as the others here, if it is no model, or cannot be written.
     """
     from onnxruntime.transformers.float16 import convert_float_to_float16  # noqa: PLC0415 - takes a while
 
@@ -50,7 +50,7 @@ def halve(model: Path, out: Path) -> None:
 def quantize(model: Path, out: Path, inputs: Iterator[dict[str, NDArray[Any]]], *, float_head: int) -> int:
     """The model in eight bits, calibrated on ``inputs``; how many nodes stayed in float by their position.
 
-    Raises UserError where nothing in it could be quantized, and where it gives no numbers for one of them.
+    Raises UserError if nothing in it could be quantized, and if it gives no numbers for one of them.
     """
     from onnxruntime import quantization  # noqa: PLC0415 - takes a while
 
@@ -103,7 +103,7 @@ def _quantizing(model: Path, out: Path, float_head: int) -> Iterator[tuple[Path,
 
 
 def _check_floats(model: Path, whole: onnx.ModelProto) -> None:
-    """Raises UserError where its weights are in eight bits or in half precision already."""
+    """Raises UserError if its weights are in eight bits or in half precision already."""
     read = {name for node in whole.graph.node if node.op_type in _CONVOLUTIONS for name in node.input}
     halves = [entry.name for entry in whole.graph.initializer if entry.data_type == onnx.TensorProto.FLOAT16]
     if quantized_nodes(whole.graph) or read.intersection(halves):
@@ -115,7 +115,7 @@ def _check_floats(model: Path, whole: onnx.ModelProto) -> None:
 
 
 def _modern(model: Path, whole: onnx.ModelProto) -> onnx.ModelProto:
-    """The model in an opset that knows scales by channel, if its own is older. Raises UserError where it cannot be."""
+    """The model in an opset that knows scales by channel, if its own is older. Raises UserError if it cannot be."""
     opset = next((entry.version for entry in whole.opset_import if entry.domain in ("", "ai.onnx")), _LEAST_OPSET)
     if opset >= _LEAST_OPSET:
         return whole
@@ -184,7 +184,7 @@ def head_nodes(graph: onnx.GraphProto, convolutions: int) -> list[str]:
 
 
 def whole_model(model: Path) -> onnx.ModelProto:
-    """The model with its weights, and a name for each node. Raises UserError where it is none."""
+    """The model with its weights, and a name for each node. Raises UserError if it is none."""
     checked_model(model)
     whole = onnx.load(str(model), format="protobuf")
     for number, node in enumerate(whole.graph.node):

@@ -25,7 +25,7 @@ _MOST_BYTES = (1 << 31) - 1
 def written(model: Path, out: Path) -> Iterator[Path]:
     """A file beside ``out`` to write to, which takes its place at the end if it loads, and is gone if anything fails.
 
-    Raises UserError where it cannot be written there, where ``out`` is the ``model`` itself or no model, and where what
+    Raises UserError if it cannot be written there, if ``out`` is the ``model`` itself or no model, and if what
     was made does not load; EnvironmentProblem where the disk is full.
     """
     part = out.with_name(f"{out.name}.{secrets.token_hex(8)}.part")
@@ -47,7 +47,7 @@ def written(model: Path, out: Path) -> Iterator[Path]:
 
 
 def save_model(whole: ModelProto, part: Path) -> None:
-    """Into one file. Raises UserError where it is too large for one."""
+    """Into one file. Raises UserError if it is too large for one."""
     size = whole.ByteSize()
     if size > _MOST_BYTES:
         raise UserError(
@@ -58,7 +58,7 @@ def save_model(whole: ModelProto, part: Path) -> None:
 
 
 def check_out(model: Path, out: Path, *, overwrite: bool) -> None:
-    """To be asked before anything is computed. Raises UserError where ``out`` must not be written.
+    """To be asked before anything is computed. Raises UserError if ``out`` must not be written.
 
     It must not where it is there already and ``overwrite`` was not said, is the ``model`` itself by whatever name, or
     is anything but a model: a pipe, a device, a video.

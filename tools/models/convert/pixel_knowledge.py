@@ -19,7 +19,7 @@ _OF_MANY_KINDS = ("efficient_nms", "yolo_end2end")
 
 
 def check_known(stated: StatedModel, contract: InputContract) -> None:
-    """Raises UserError where neither the model shows nor a person says how it wants its pixels."""
+    """Raises UserError if neither the model shows nor a person says how it wants its pixels."""
     if _is_said(stated, contract):
         return
     try:

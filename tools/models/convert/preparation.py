@@ -27,7 +27,7 @@ from tools.models.statement import NOTHING_STATED, StatedModel, Statement
 
 @dataclass(frozen=True)
 class Asked:
-    """What to fold, and what the model is. ``suppression`` is None where the outputs stay."""
+    """What to fold, and what the model is. ``suppression`` is None if the outputs stay."""
 
     suppression: Suppression | None = None
     normalisation: Normalisation = NOTHING_NORMALISED
@@ -37,7 +37,7 @@ class Asked:
 def prepare(model: Path, out: Path, asked: Asked) -> list[str]:
     """Writes the model with what was asked for in its graph; says what was folded, a line each.
 
-    Raises UserError where it is no model, or where something cannot be folded.
+    Raises UserError if it is no model, or if something cannot be folded.
     """
     stated = StatedModel(model, asked.statement)
     signature, contract, reading = stated.signature, stated.contract(), _reading(stated)
@@ -59,7 +59,7 @@ def prepare(model: Path, out: Path, asked: Asked) -> list[str]:
 
 
 def _reading(stated: StatedModel) -> Reading | None:
-    """What the model is; None where that does not show."""
+    """What the model is; None if that does not show."""
     return reading_of(stated.signature, stated.statement.kind)
 
 

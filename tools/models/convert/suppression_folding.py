@@ -85,7 +85,7 @@ def _from_cells(writer: NodeWriter, shifts: str, logarithms: str, cells: NDArray
 
 
 def _best_class(writer: NodeWriter, scores: str, classes: int) -> tuple[str, str | None]:
-    """(B, 1, A) each: the highest score of each anchor, and its class; None where there is only one."""
+    """(B, 1, A) each: the highest score of each anchor, and its class; None if there is only one."""
     if classes == 1:
         return scores, None
     kinds = writer.add("TopK", [scores, writer.constant([1])], outputs=2, axis=1)

@@ -52,7 +52,7 @@ class Inspection:
 def inspect(stated: StatedModel) -> Inspection:
     """A look into the file, by what is stated of it; operations are counted for a picture of the stated size.
 
-    Raises UserError where it is no model, or not what is stated.
+    Raises UserError if it is no model, or not what is stated.
     """
     path, signature = stated.path, stated.signature
     model = checked_model(path, custom_ops=bool(stated.statement.libraries))

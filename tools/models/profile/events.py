@@ -50,7 +50,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Of ``runs`` runs. ``run_ms``: of a whole run, the median; bytes at the peak of a run, 0 where it is not told."""
+    """Of ``runs`` runs. ``run_ms``: of a whole run, the median; bytes at the peak of a run, 0 if it is not told."""
 
     runs: int
     run_ms: float
@@ -95,7 +95,7 @@ class Profile:
 
 
 def read_profile(events: Sequence[Event], *, warm_up: int = 0) -> Profile:
-    """What the events say of all runs but the first ``warm_up``. Raises ValueError where there is no such run."""
+    """What the events say of all runs but the first ``warm_up``. Raises ValueError if there is no such run."""
     runs = sorted((event for event in events if event["name"] == "model_run"), key=lambda event: event["ts"])
     counted = runs[warm_up:]
     if not counted:

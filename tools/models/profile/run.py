@@ -56,8 +56,8 @@ class Profiled:
 def profile(model: Path, inputs: Mapping[str, Array], wanted: Wanted) -> Profiled:
     """Some runs on these inputs, and what they did.
 
-    Raises EnvironmentProblem where the first provider cannot be had, or the model does not answer in time, and
-    UserError where it does not run.
+    Raises EnvironmentProblem if the first provider cannot be had, or the model does not answer in time, and
+    UserError if it does not run.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -32,7 +32,7 @@ class Others:
 
     ``rate``: its frames that came out, of as many as before any fault. ``accounted``: with those that were counted as
     passed over for a newer one; what is missing there is lost, and nobody said so. ``not_judged``: why ``rate`` says
-    nothing, "" where it does.
+    nothing, "" if it does.
     """
 
     rate: float

@@ -113,7 +113,7 @@ class Record:
         return [told for told in self._since(camera, "log", after_s) if told.state in AWAY]
 
     def unpaired(self, camera: str) -> str:
-        """What differs between losses, the events of their begin and those of their end; "" where nothing does."""
+        """What differs between losses, the events of their begin and those of their end; "" if nothing does."""
         told = [one.state in ("live", "ended") for one in self.told if one.camera == camera and one.how == "event"]
         in_turn = all(back == bool(number % 2) for number, back in enumerate(told))
         losses = self.look(camera).losses

@@ -22,7 +22,7 @@ _LOOK_S = 0.02
 
 
 def wait_until(run: ObservedRun, condition: Callable[[], bool], within_s: float, what: str) -> None:
-    """CameraStatus at the run until it is so. Raises CamgraphError where that takes longer."""
+    """CameraStatus at the run until it is so. Raises CamgraphError if that takes longer."""
     late = time.monotonic() + within_s
     while not condition():
         if time.monotonic() > late:

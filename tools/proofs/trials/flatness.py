@@ -46,7 +46,7 @@ class Flatness:
 
 
 def judge(times_s: Sequence[float], values: Sequence[float], bound: Bound, *, warm_up_s: float) -> Flatness:
-    """Judge what comes after the first `warm_up_s`. Raises ValueError where fewer than three points do."""
+    """Judge what comes after the first `warm_up_s`. Raises ValueError if fewer than three points do."""
     t, v = np.asarray(times_s, np.float64), np.asarray(values, np.float64)
     kept = t >= (times_s[0] if len(times_s) else 0.0) + warm_up_s
     t, v = t[kept], v[kept]

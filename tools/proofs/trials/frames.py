@@ -52,7 +52,7 @@ class FrameLog:
                 self.frames[found[0]].append(found[1])
 
     def newest_epoch(self, camera: str) -> int:
-        """The highest that a frame had; -1 where none came."""
+        """The highest that a frame had; -1 if none came."""
         return max((seen.epoch for seen in self.frames[camera][-1:]), default=-1)
 
 

@@ -147,7 +147,7 @@ class LiveRun:
         return self._process.wait(within_s)
 
     def kill(self) -> None:
-        """SIGKILL, and forget it; nothing where it has ended."""
+        """SIGKILL, and forget it; nothing if it has ended."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

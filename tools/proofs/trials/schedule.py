@@ -66,7 +66,7 @@ class Kill:
     chance: float
 
     def victim(self, units: Sequence[str]) -> str | None:
-        """Which of these units it is; None where none is of the kind."""
+        """Which of these units it is; None if none is of the kind."""
         fitting = sorted(unit for unit in units if unit.partition(".")[0] == self.kind)
         return fitting[int(self.chance * len(fitting))] if fitting else None
 

@@ -35,7 +35,7 @@ _END_S = 5.0
 
 
 def what_is_missing() -> str | None:
-    """What to install before a `GStreamerServer` can start; None where all is there."""
+    """What to install before a `GStreamerServer` can start; None if all is there."""
     found = Path(_PYTHON).exists() and _runs(_IMPORTS)
     if found:
         return None
@@ -94,7 +94,7 @@ class GStreamerServer:
     def start(self) -> None:
         """Serve; the port is open afterwards, after the first time always the same.
 
-        Raises EnvironmentProblem where GStreamer is missing or does not listen.
+        Raises EnvironmentProblem if GStreamer is missing or does not listen.
         """
         missing = what_is_missing()
         if missing:

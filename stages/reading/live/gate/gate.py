@@ -56,7 +56,7 @@ class Gate(ABC):
     """One connection to one camera, from before FFmpeg opens it until it is closed.
 
     Used by the thread that reads and by the one that watches it; each connection of FFmpeg has a thread of its own.
-    Only who knows `url` gets through. Raises Dropped where the address has no host or no thread starts, OSError without
+    Only who knows `url` gets through. Raises Dropped if the address has no host or no thread starts, OSError without
     descriptors.
     """
 
@@ -190,7 +190,7 @@ class Gate(ABC):
 
     @contextmanager
     def _kept(self, one: socket.socket) -> Iterator[None]:
-        """Within it `close` ends this socket. Raises OSError where the gate is closed or full."""
+        """Within it `close` ends this socket. Raises OSError if the gate is closed or full."""
         self._keep(one)
         try:
             yield
@@ -215,7 +215,7 @@ class Gate(ABC):
     # ---- towards the camera
 
     def _target_after(self, location: str, leads: Target | None) -> Target:
-        """Where a redirect leads. Raises Dropped where that is not gone to."""
+        """Where a redirect leads. Raises Dropped if that is not gone to."""
         if leads is None or leads.origin.scheme not in self.schemes:
             raise Dropped(
                 f"it redirects to {fit_to_show(location)}, which is no address of {' or '.join(self.schemes)}"
@@ -224,7 +224,7 @@ class Gate(ABC):
         return leads
 
     def _require_allowed(self, leads: Target, does: str) -> None:
-        """Raises Dropped for another host or port, where such are not followed."""
+        """Raises Dropped for another host or port, if such are not followed."""
         if leads.origin != self._camera.origin and not self._road.follow:
             raise Dropped(
                 f"it {does} {fit_to_show(leads.url)}, which is another host or port: if that is right, write that "
@@ -266,7 +266,7 @@ class Gate(ABC):
         return Dropped(f"no usable answer within {self._road.connect_s:g} s (connect_s)")
 
     def _connected(self, address: str, port: int, until: float) -> socket.socket:
-        """Raises OSError, of these TimeoutError where there is no answer by then."""
+        """Raises OSError, of these TimeoutError if there is no answer by then."""
         family, kind, _, _, where = socket.getaddrinfo(
             address, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
         )[0]
@@ -303,7 +303,7 @@ class Gate(ABC):
         return made
 
     def _addresses(self, origin: Origin) -> list[str]:
-        """Where it may be reached. Raises Dropped where there is no such place, or nobody knows."""
+        """Where it may be reached. Raises Dropped if there is no such place, or nobody knows."""
         if origin.host == self._camera.origin.host:
             return sorted(self._road.addresses)
         lookup = HostLookup(f"{origin.scheme}://{origin.authority}")
@@ -321,7 +321,7 @@ class Gate(ABC):
 
 
 def _head(client: socket.socket, until: float) -> bytes:
-    """All up to the end of a head, and what came with it. Raises OSError where that does not come in time."""
+    """All up to the end of a head, and what came with it. Raises OSError if that does not come in time."""
     words = b""
     while _HEAD_END not in words:
         client.settimeout(max(until - time.monotonic(), 0.001))

@@ -51,7 +51,7 @@ class Target(NamedTuple):
 
 
 def target_of(url: str) -> Target | None:
-    """What an address says, None where it is none of RTSP or HTTP. The user part may hold anything but `/ ? #`."""
+    """What an address says, None if it is none of RTSP or HTTP. The user part may hold anything but `/ ? #`."""
     scheme, colon, rest = url.partition("://")
     scheme = scheme.lower()
     if not colon or scheme not in _DEFAULT_PORTS:
@@ -76,7 +76,7 @@ def target_from(base: Target, reference: str) -> Target | None:
 
 
 def login_of(url: str) -> Login | None:
-    """The credentials in an address; None where it has none."""
+    """The credentials in an address; None if it has none."""
     userinfo, at, _ = _split(url.partition("://")[2])[0].rpartition("@")
     user, _, password = userinfo.partition(":")
     return Login(unquote(user), unquote(password)) if at else None

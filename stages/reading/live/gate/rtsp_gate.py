@@ -60,7 +60,7 @@ class RtspGate(Gate):
         return uri
 
     def redirected(self, location: str) -> str:
-        """What FFmpeg is told of a redirect, which leads it back to the gate. Raises Dropped where it is refused."""
+        """What FFmpeg is told of a redirect, which leads it back to the gate. Raises Dropped if it is refused."""
         leads = self._target_after(location, target_of(location))
         with self._lock:
             self._redirects += 1

@@ -49,7 +49,7 @@ class _Asked(NamedTuple):
 class _Answer(NamedTuple):
     """The camera's answer: who has it hangs `server` up.
 
-    `begin`: the first of its bytes, as far as a playlist shows; `size`: of all of them, None where it does not say.
+    `begin`: the first of its bytes, as far as a playlist shows; `size`: of all of them, None if it does not say.
     """
 
     server: socket.socket
@@ -236,7 +236,7 @@ class WebGate(Gate):
         client.sendall(f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n".encode() + body)
 
     def _rewritten(self, text: str, kind: Kind, target: Target) -> str:
-        """Raises Dropped where a playlist stands in the place of something else, or leads to where none may."""
+        """Raises Dropped if a playlist stands in the place of something else, or leads to if none may."""
         if kind == "segment" or (kind == "list" and playlists.is_master(text)):
             raise Dropped("its playlist names playlists that name playlists again")
 
@@ -250,7 +250,7 @@ class WebGate(Gate):
         return playlists.rewritten(text, here)
 
     def _read(self, response: http.client.HTTPResponse, most: int) -> bytes:
-        """What comes next, as soon as it does; nothing at the end. Raises Dropped where nothing ever came."""
+        """What comes next, as soon as it does; nothing at the end. Raises Dropped if nothing ever came."""
         try:
             return response.read1(most)
         except TimeoutError:

@@ -95,7 +95,7 @@ class Results:
 
 
 def installed(package: str) -> str:
-    """Its version; "" where it is not there (OpenCV has several packages)."""
+    """Its version; "" if it is not there (OpenCV has several packages)."""
     try:
         return version(package)
     except PackageNotFoundError:
