@@ -1,4 +1,4 @@
-"""The assets that `camgraph assets pull` gets, by their names; `tools.assets.catalogue` says what they are."""
+"""The names of the assets that `camgraph assets pull` gets; `tools.assets.catalogue` describes them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CLIPS = ("vtest.avi",)
 
 
 def how_to_get(text: str, known: Sequence[str]) -> str:
-    """What to do about `asset:NAME` that is not on this machine: pull it, or name another one of these."""
+    """Advice for `asset:NAME` that is not on this machine: pull it, or name another one of these."""
     name = text.removeprefix(ASSET_PREFIX)
     if name in known:
         home = lost_home()

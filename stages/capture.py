@@ -128,7 +128,7 @@ class Capture(Source[Settings]):
         return Recording(self.camera, self.camera_settings, self.context)
 
     def _developed(self, shots: Shots) -> Iterator[Frame]:
-        # Closed here, in this thread: what reads a file must never be touched by two.
+        # Closed here, in this thread: a file's reader must never be touched by two.
         with closing(shots):
             for shot in shots:
                 yield self._frame(shot)
@@ -136,7 +136,7 @@ class Capture(Source[Settings]):
     def _frame(self, shot: Shot) -> Frame:
         picture = pixels.picture_of(shot.content)
         self._require_room(picture)
-        # What may fail comes first: memory that is taken for a frame goes with it, and is not given back before.
+        # Steps that may fail come first: if one fails, memory taken for a frame would not be given back.
         planes = pixels.planes_of(shot.content, picture, self._reformatter)
         if picture.format == "yuv420p" and not self.context.outputs_leave:
             return Frame.of_planes(shot.stamp, planes, picture.width, picture.height)
@@ -170,7 +170,7 @@ def _of_pictures(camera: Camera, path: Path) -> str:
 
 
 def _examined(camera: Camera, base_folder: Path) -> Answer | None:
-    """What another process says of its file or folder; None if there is none."""
+    """The findings of another process on its file or folder; None if there is none."""
     path = camera.path(base_folder)
     if not path.is_file() and not path.is_dir():
         return None

@@ -1,4 +1,4 @@
-"""What a classifier says of a frame or of each person: a score for each of its classes.
+"""Scores of a classifier for a frame or for each person: one for each of its classes.
 
 kinds: {use: classify, from: infer}          n rows, owner -1 (the frame) or 0 to N - 1 (the crop of person n)
 """

@@ -25,7 +25,7 @@ Side = Annotated[int, Field(ge=16, le=2048)]
 
 
 class CropSettings(Settings):
-    """How large the pictures are, and of whom they are made."""
+    """The size of the pictures, and the people to crop."""
 
     size: tuple[Side, Side] = Field(
         (192, 192), description="Width and height in pixels; by default what the model behind it wants"

@@ -1,4 +1,4 @@
-"""People, or things, out of what a model says: whichever of the known formats it has."""
+"""Makes people, or things, of a model's outputs, in any of the known formats."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from stages.inference.decoder import Decoder, DecoderSettings
 
 
 class DecodeSettings(DecoderSettings):
-    """Which of a model's candidates are people; what the model is shows in its file."""
+    """Which of a model's candidates are people; the model's file shows its format."""
 
 
 class Decode(Decoder[DecodeSettings]):

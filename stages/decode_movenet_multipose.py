@@ -17,7 +17,7 @@ from stages.vision.decoding.movenet_multipose import MIN_KEYPOINT
 
 
 class DecodeMovenetMultiposeSettings(DecoderSettings):
-    """Which of a model's candidates are people, and what their keypoints count for."""
+    """Which of a model's candidates are people, and the weight of their keypoints."""
 
     format: Literal["movenet_multipose"] = Field(
         "movenet_multipose", description="Of the model; `decode` takes others, too"

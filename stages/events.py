@@ -4,9 +4,9 @@
      "subject": "front", "time": "2026-01-01T12:00:00.000Z", "datacontenttype": "application/json",
      "dataschema": "urn:camgraph:event:1", "data": {"incident": ..., "phase": "start", "rule": {...}, ...}}
 
-The models below are the format: events are built through them, and `event_schema` is made of them. What is not known is
-left out. The order of the keys is theirs, floats are rounded, and nothing in an event depends on when or how
-fast it was made: the same frames give the same bytes.
+The models below are the format: events are built through them, and `event_schema` is made of them. Unknown values are
+left out. The order of the keys is theirs, floats are rounded, and nothing in an event depends on when or how fast it
+was made: the same frames give the same bytes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Hex = Annotated[str, Field(pattern="^[0-9a-f]+$")]
 
 
 class Part(BaseModel):
-    """Base of the parts of an event: nothing but what is written here."""
+    """Base of the parts of an event: only the fields that are written here."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -76,7 +76,7 @@ class FrameName(Part):
 
 
 class Comparison(Part):
-    """One part of the rule's condition and what was measured for it."""
+    """One part of the rule's condition and its measured value."""
 
     text: str = Field(description="The part as it stands in the rule, such as `lean > 60deg`")
     left: float | None = Field(None, description="The measured left side; left out if a joint was not seen well enough")
@@ -239,7 +239,7 @@ def digest(*parts: object) -> str:
 
 
 def incident_key(site: str, stamp: Stamp, rule: str, ids: Sequence[int], start_ns: int) -> tuple[object, ...]:
-    """What makes an incident that one and no other; `digest` of it is its name."""
+    """The values that identify an incident; their `digest` is its name."""
     return (site, stamp.camera, stamp.epoch, rule, list(ids), start_ns)
 
 

@@ -26,7 +26,7 @@ class ModelFact(TypedDict, total=False):
 
 
 class ModelFileFact(TypedDict):
-    """Where the model lies, for stages that read its names and shapes."""
+    """The path of the model, for stages that read its names and shapes."""
 
     path: str
     """As it stands in the graph."""
@@ -54,6 +54,6 @@ class Facts(TypedDict, total=False):
     model_server: Mapping[str, Any]
     """Of `infer` with a model on a server: the server's settings as a graph file has them."""
     model_stated: Mapping[str, Any]
-    """Of `infer`: all that the graph says of the model beside what the model says itself."""
+    """Stated by `infer`: everything that the graph says of the model in addition to the model's own metadata."""
     rules: RulesFact
-    """Of `rules`: read by `sink_video`, to show what is judged."""
+    """Stated by `rules`: read by `sink_video`, to show the zones and lines that count."""

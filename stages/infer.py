@@ -2,7 +2,7 @@
 
     items of one call  ──stages.inference.batches──>  rows of each  ──>  one Tensor each: its own rows, fit and owner
 
-What comes out for an item does not depend on what it shared a batch with.
+The outputs for an item do not depend on the other items of its batch.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ IMAGE = "image"
 # Below this a copy into the message is cheaper than a slot.
 LARGE_BYTES = 64 * 1024
 _MOST_THREADS = 16
-"""Each holds a batch, and what it makes of it: memory for what more cores than these hardly bring."""
+"""Each holds a batch and its outputs: memory for which more cores than these hardly bring anything."""
 _ON_THE_WAY = 2
 _BUILD_S = 1800.0
-"""What building one engine of TensorRT may take; usual are minutes."""
+"""The limit for building one engine of TensorRT, which usually takes minutes."""
 _ENGINES = 2
 """How many of them all sizes of batches need."""
 
@@ -112,8 +112,8 @@ class Infer(Stage[InferSettings]):
 
     @classmethod
     def usual_threads(cls, settings: InferSettings, workers: int) -> int:
-        """Together with the threads of each run, one for each core; with `tune: auto` it is measured how many of them
-        run the model at once. Where something else than this processor calculates, one travels while another is
+        """Together with the threads of each run, one for each core; with `tune: auto` it measures how many of them run
+        the model at once. If another device than this processor calculates, one batch travels while another is
         calculated.
         """
         if settings.runs_elsewhere:
@@ -189,7 +189,7 @@ class Infer(Stage[InferSettings]):
         size = first_size(self._contract, self._engine.signature, s)
         self._nothing = {name: row[:0] for name, row in self._warm_up(sizes, size).items()}
         for provider, why in ready.passed_over.items():
-            # What nobody named is merely not here.
+            # nobody named these: they are merely not here
             say = self.context.log.warning if provider in s.providers else self.context.log.info
             say("provider_unavailable", wanted=provider, runs_on=self._engine.provider, why=why)
         if isinstance(self._engine, onnxruntime_engine.OnnxRuntimeEngine) and self._engine.not_recorded:
@@ -223,7 +223,7 @@ class Infer(Stage[InferSettings]):
             )
 
     def _say_limits(self) -> None:
-        """That limits of memory hold nothing if they add up to more than a GPU has."""
+        """Warn if limits of memory add up to more than a GPU has, so that they limit nothing."""
         limits = (
             self._engine.memory_limits() if isinstance(self._engine, onnxruntime_engine.OnnxRuntimeEngine) else None
         )
@@ -316,7 +316,9 @@ class Infer(Stage[InferSettings]):
             )
 
     def _placed(self, outputs: Mapping[str, Array]) -> Mapping[str, Array]:
-        """Large outputs where the next process reads them; small ones, and those that stay in this one, as they are."""
+        """Large outputs lie in memory that the next process reads; small ones, and those that stay in this one, are
+        unchanged.
+        """
         if not self.context.outputs_leave or sum(output.nbytes for output in outputs.values()) < LARGE_BYTES:
             return outputs
         placed = self.context.new_arrays({name: (a.shape, a.dtype.name) for name, a in outputs.items()})
@@ -325,7 +327,7 @@ class Infer(Stage[InferSettings]):
         return placed
 
     def _warm_up(self, sizes: Sequence[int], size: Size) -> Row:
-        """First runs, so that no frame waits for what providers put off until then (TensorRT its engines)."""
+        """First runs, so that no frame waits for work that providers put off until then (TensorRT: its engines)."""
         width, height = size
         try:
             builds = self._builds(self._engine.provider)

@@ -119,7 +119,7 @@ class Frame(Message):
 
 @dataclass(frozen=True, eq=False)
 class Tensor(Message):
-    """What goes into or comes out of a model for one frame: n >= 0 rows (1: the whole frame; n: crops).
+    """Inputs or outputs of a model for one frame: n >= 0 rows (1: the whole frame; n: crops).
 
     `arrays_by_name`: the model's input or output names (before the model: `image`, uint8 RGB (n, H, W, 3)) -> array
     with a leading axis of n. `fit` (n, 4) float32: scale_x, scale_y, pad_x, pad_y, with model = frame * scale + pad.
@@ -241,7 +241,7 @@ class Tracks(People):
 
 @dataclass(frozen=True, eq=False)
 class Labels(Message):
-    """What a classifier says: `scores` (n, C) float32 over `names` (C), `owner` (n,) as in Tensor."""
+    """The result of a classifier: `scores` (n, C) float32 over `names` (C), `owner` (n,) as in Tensor."""
 
     TYPE: ClassVar[str] = "labels"
 

@@ -1,4 +1,4 @@
-"""Makes a model's picture out of a frame: resized, padded, RGB, and written straight where the next stage reads it."""
+"""Makes a model's picture of a frame: resized, padded, RGB, and written straight into the next stage's memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stages.vision.yuv import bgr_to_rgb, i420_to_rgb, planes_to_rgb
 Side = Annotated[int, Field(ge=16, le=8192)]
 
 USUAL_MAX_SIDE = 768
-"""Of `size: auto` where nobody has looked at the frames: time grows with the area."""
+"""For `size: auto` if nobody has looked at the frames: time grows with the area."""
 IMAGE = "image"
 """The name of the picture in `Tensor.arrays_by_name`: uint8 RGB (1, H, W, 3)."""
 

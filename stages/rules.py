@@ -1,4 +1,4 @@
-"""Judges what people do: Tracks in, the events of incidents out.
+"""Judges the actions of people: Tracks in, the events of incidents out.
 
     actions: {use: rules, from: tracks, with: {file: rules.yaml}}
 
@@ -53,7 +53,7 @@ JUDGED = "judged."
 
 
 class ModelSettings(Settings):
-    """What is said of the model in events; by default what the stage that runs it says of itself."""
+    """The model as events name it; by default as described by the stage that runs it."""
 
     name: str = Field(min_length=1, description="As events name it")
     sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$", description="Of the model's file")
@@ -89,7 +89,7 @@ class RulesSettings(Settings):
         return self
 
     def beside_file(self) -> Iterator[tuple[tuple[str], str]]:
-        """What belongs into the file of rules, which is judged by alone: (path of the key, text)."""
+        """Problems within the file of rules, which is checked by itself: (path of the key, text)."""
         for name in ("rules", "zones", "lines", "other_cameras", "min_confidence"):
             if self.file is not None and name in self.model_fields_set:
                 yield (name,), f"`{name}` stands in the file of rules, where there is one: remove it here, or `file`"
@@ -111,7 +111,7 @@ class _Camera:
 
 
 class Rules(Stage[RulesSettings]):
-    """Tracks -> Events: start, update and end of incidents, or `single` for rules that are told `once`.
+    """Tracks -> Events: start, update and end of incidents, or `single` for rules that are reported `once`.
 
     An incident that runs when a camera ends, or begins a new epoch, is ended then. A photograph (`Stamp.alone`) is
     judged without the frames before it, and each incident in it is a `single` one. Raises BadItem `nonfinite`.
@@ -128,7 +128,7 @@ class Rules(Stage[RulesSettings]):
         self._cameras: dict[str, _Camera] = {}
         self._rules: RuleSet | None = None
         self._told_of: set[tuple[str, str]] = set()
-        """(camera, what) of the warnings that have been given."""
+        """(camera, problem) of the warnings that have been given."""
 
     @classmethod
     def check(cls, settings: RulesSettings, base_folder: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:
@@ -181,7 +181,7 @@ class Rules(Stage[RulesSettings]):
 
     @classmethod
     def follow(cls, settings: RulesSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
-        """Which model found the people, where exactly one stands before; and what the file of rules says now."""
+        """The model that found the people, if exactly one stands before; and the present text of the file of rules."""
         models = [said["model"] for said in upstream.stages.values() if "model" in said]
         found: dict[str, Any] = {"model": models[0]} if settings.model is None and len(models) == 1 else {}
         if settings.file is not None and settings.text is None:
@@ -190,7 +190,7 @@ class Rules(Stage[RulesSettings]):
 
     @classmethod
     def describe(cls, settings: RulesSettings) -> Facts:
-        """What it judges by, as the text of a file, for those who show it."""
+        """The rules it judges by, as the text of a file, for stages that show them."""
         text = settings.text if settings.file is not None else settings.whole().model_dump_json(by_alias=True)
         return {"rules": {"file": settings.file, "text": text}} if text is not None else {}
 
@@ -251,7 +251,7 @@ class Rules(Stage[RulesSettings]):
         return rules.surroundings(camera, size)
 
     def _ended(self, camera: _Camera, at: Stamp, reason: str) -> Iterator[Event]:
-        """The ends of what was running; they travel with the stamp `at`."""
+        """The ends of the running incidents; they travel with the stamp `at`."""
         for rule in sorted(camera.judge.judged):
             self.context.count(JUDGED + rule, at.camera)
         for verdict in camera.judge.finish():
@@ -316,7 +316,7 @@ class Rules(Stage[RulesSettings]):
 
 
 def _file_of(settings: RulesSettings, base_folder: Path) -> tuple[Path, str]:
-    """Where the file of rules lies, and what it held when the run began, or now. Raises as `rules_text`."""
+    """The path of the file of rules, and its text when the run began, or now. Raises as `rules_text`."""
     assert settings.file is not None
     try:
         path = resolve(settings.file, base_folder)

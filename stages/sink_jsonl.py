@@ -2,9 +2,10 @@
 
     log: {use: sink_jsonl, from: actions, with: {path: events.jsonl}}
 
-Events are on the disk before the outbox forgets them. Delivery is at least once: a reader tells a repeated event by its
-`id`. What comes again because the outbox died is not written twice, nor what this process had written before it was
-killed, which is read back when it is started again; that cannot be done for standard output, and not across a rotation.
+Events are on the disk before the outbox forgets them. Delivery is at least once: a reader recognises a repeated event
+by its `id`. Events that come again because the outbox died are not written twice, nor are those that this process had
+written before it was killed: a restarted process reads them back. That is impossible for standard output, and across a
+rotation.
 
 Only a regular file is written. While the path names anything else, or a symbolic link that was not there when the run
 began, events wait as they do for a full disk. A torn last line that nobody of this program has begun is kept.
@@ -36,7 +37,7 @@ KNOWN = 20_000
 
 
 class SinkJsonlSettings(Settings):
-    """Where the events go."""
+    """The place to write the events to."""
 
     path: str = Field(min_length=1, description="The file, relative to the graph file; - is standard output")
     order: Literal["arrival", "time"] = Field(
@@ -86,7 +87,7 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
         path = resolve_output(self.settings.path, self.context.base_folder)
         try:
             return LineStream.device(path) if is_device(path) else self._open_file(path)
-        except OSError as error:  # of what is read back, or of the state: the file itself raises what people are told
+        except OSError as error:  # errors of reading back, or of the state: those of the file itself are for the user
             raise EnvironmentProblem(f"{path}: cannot be opened now: {error}") from error
 
     def process(self, items: Sequence[Any]) -> Iterable[Message]:
@@ -162,7 +163,7 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
         return self.context.state_folder / "start.json"
 
     def _read_start(self) -> _Start | None:
-        """How the file was at the start of the run; None if the process died before."""
+        """The state of the file at the start of the run; None if the process died before."""
         with contextlib.suppress(FileNotFoundError):
             return _Start(**json.loads(self._start_file.read_text()))
         return None

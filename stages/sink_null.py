@@ -1,4 +1,4 @@
-"""`sink_null`: takes anything and keeps nothing. For measuring a graph without what its sinks cost."""
+"""`sink_null`: takes any message and keeps none. For measuring a graph without the cost of its sinks."""
 
 from __future__ import annotations
 

@@ -3,13 +3,13 @@
     alarm: {use: sink_socket, from: actions, with: {address: "tcp://127.0.0.1:7000"}}              connects
     feed:  {use: sink_socket, from: actions, with: {address: "tcp://127.0.0.1:7000", listen: true}}  serves
 
-Connecting, no event is lost while there is no receiver: the outbox keeps them, and they come, in order, when one is
-there. Delivery is at least once (after a lost connection events may come again; a reader tells them by their `id`), up
-to what a socket can tell: on tcp, that the other machine's kernel has taken the bytes, not that a program has read
-them; on udp nothing. Serving is a feed as `tail -f` is: who is connected gets what happens from then on, and what
-happens while nobody is connected is counted and forgotten. It serves 64 clients and disconnects any more. Whoever can
-reach the address can read along, or take the place of the receiver: keep to loopback, a unix socket, or a network that
-is trusted.
+If it connects, no event is lost while there is no receiver: the outbox keeps them, and delivers them in order when one
+is there. Delivery is at least once: after a lost connection events may come again, and a reader recognises them by
+their `id`. A socket confirms little: on tcp, that the other machine's kernel has taken the bytes, not that a program
+has read them; on udp nothing. If it serves, it is a feed like `tail -f`: clients get the events from their connection
+on, and events while nobody is connected are counted and forgotten. It serves 64 clients and disconnects further ones.
+Anybody who can reach the address can read along, or take the place of the receiver: use loopback, a unix socket, or a
+network that you trust.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WAIT_S = 1.0
 
 
 class SinkSocketSettings(Settings):
-    """Where the events go."""
+    """The address to send the events to."""
 
     address: str = Field(description="tcp://HOST:PORT, udp://HOST:PORT or unix:///PATH")
     listen: bool = Field(False, description="Wait there for clients, instead of connecting to a receiver")
@@ -55,7 +55,7 @@ class SinkSocketSettings(Settings):
 
 
 class SinkSocket(Stage[SinkSocketSettings]):
-    """Hands lines to one of the senders, and counts what becomes of them."""
+    """Hands lines to one of the senders, and counts their fates."""
 
     settings_type = SinkSocketSettings
     inputs = Event

@@ -55,7 +55,7 @@ CALM_NS = 2_000_000_000
 
 
 class SinkVideoSettings(Settings):
-    """Where the videos go and how they look."""
+    """The place and look of the videos."""
 
     path: str = Field(
         "videos/{camera}.mp4",
@@ -116,7 +116,7 @@ class SinkVideo(Stage[SinkVideoSettings]):
 
     @classmethod
     def follow(cls, settings: SinkVideoSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
-        """The rules that judge what it shows: what is drawn is what is judged."""
+        """The rules that judge the same tracks: the video shows these judgements."""
         if settings.rules_text is not None:
             return {}
         if settings.rules is not None:
@@ -224,7 +224,7 @@ class SinkVideo(Stage[SinkVideoSettings]):
         return self._video_names.first(camera, datetime.now(UTC))
 
     def _reserved(self, camera: str) -> set[Path]:
-        """What this run itself has written, or is about to: not to be replaced."""
+        """Files that this run itself has written, or is about to: never replaced."""
         others = {self._first(other) for other in self.context.cameras if other != camera}
         return others.union(Path(name) for names in self._names.values() for name in names)
 
@@ -249,7 +249,7 @@ class SinkVideo(Stage[SinkVideoSettings]):
             self.context.trouble("", camera)
 
     def _give_up(self, camera: str, error: Exception) -> None:
-        """Keep what can be kept of the camera's file, and say what that is; the rest of its frames is counted."""
+        """Keep the usable part of the camera's file, and report it; the rest of its frames is counted."""
         recording = self._recordings.pop(camera, None)
         target = recording.target if recording else self.settings.path
         self._failing.add(camera)
@@ -276,7 +276,7 @@ class SinkVideo(Stage[SinkVideoSettings]):
         )
 
     def _rescue(self) -> None:
-        """Keep what a killed process or run had written."""
+        """Keep the file that a killed process or run had written."""
         for camera, target in self._video_names.unfinished(self.context.cameras):
             try:
                 kept = rescue(target, replace=self.settings.overwrite)

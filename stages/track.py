@@ -65,10 +65,10 @@ class _Camera:
 class Track(Stage[TrackSettings]):
     """People -> Tracks: those people of the frame whose track is confirmed, in the order in which they came.
 
-    Tracks that are not seen in a frame are not in its output: what comes out was measured, never guessed. The ids of a
-    camera count up from 1, through all epochs; a process that had to be started again begins a million higher, so
-    that no id comes twice in a run. A new epoch forgets the tracks. In a photograph (`Stamp.alone`) everybody who may
-    begin a track is confirmed at once, and forgotten behind it. Raises BadItem `nonfinite`.
+    Tracks that are not seen in a frame are not in its output: outputs are measured, never guessed. The ids of a camera
+    count up from 1, through all epochs; a restarted process begins a million higher, so that no id comes twice in a
+    run. A new epoch forgets the tracks. In a photograph (`Stamp.alone`) everybody who may begin a track is confirmed at
+    once, and forgotten afterwards. Raises BadItem `nonfinite`.
     """
 
     settings_type = TrackSettings

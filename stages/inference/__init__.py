@@ -1,4 +1,4 @@
-"""What the stage `infer` and those behind a model are made of. Each row imports only from rows below it:
+"""The parts of the stage `infer` and of those behind a model. Each row imports only from rows below it:
 
     (modules of this folder)    what the stages share: batches, settings, outputs, decoding
     selection                   which engine runs a model here, and how

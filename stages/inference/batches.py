@@ -4,7 +4,7 @@ items of one call        a@640x640  b@640x640  c@768x576  d@640x640
 one run for each size    [a b d]    [c]                                 a model of static batch: in steps of it
 rows of each item        a  b  c  d
 
-What comes out for a picture does not depend on what it shared a run with.
+The outputs for a picture do not depend on the other pictures of its run.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _TooManyRows(Exception):
 
 
 def _say_nothing(rows: int, why: str) -> None:
-    """Where nobody wants to know."""
+    """The default, which reports nothing."""
 
 
 def _given(port: Port, selection: Selection | None) -> Port:
@@ -77,9 +77,9 @@ class BatchRuns:
     If the device has too little memory for a run, later ones are smaller.
 
     ``sizes``: the only numbers of pictures that a run may have, ascending; empty for any up to ``most``. ``at_once``:
-    no more threads than that run the model at the same time, None for all. ``stated``: what is said of the model beside
-    what it says itself. ``selection``: of the candidates that it speaks of, if it gives no others. ``on_smaller``:
-    called with the most pictures that a run has from now on, and why.
+    no more threads than that run the model at the same time, None for all. ``stated``: facts about the model in
+    addition to its own metadata. ``selection``: of the model's candidates, if the engine gives no others.
+    ``on_smaller``: called with the new maximum of pictures in a run, and the reason.
     """
 
     def __init__(
@@ -108,9 +108,9 @@ class BatchRuns:
         self._turns = threading.Semaphore(at_once) if at_once else nullcontext()
 
     def rows(self, items: Sequence[Given]) -> list[list[Row]]:
-        """What the model says of each picture of each item: those of one size share runs.
+        """The model's outputs for each picture of each item: pictures of one size share runs.
 
-        Raises BadItem if the model does not take them, WrongOutput if its outputs are not those that it promises.
+        Raises BadItem if the model does not take them, WrongOutput if its outputs break its promises.
         """
         results: list[list[Row]] = [[] for _ in items]
         groups: dict[tuple[int, ...], list[int]] = {}
@@ -123,7 +123,7 @@ class BatchRuns:
         return results
 
     def _run_as_fits(self, items: Sequence[Given]) -> list[Row]:
-        """As `_run`, in smaller runs where the device's memory does not suffice."""
+        """As `_run`, in smaller runs if the device has too little memory."""
         while True:
             try:
                 return [*self._run(items)]
@@ -179,7 +179,7 @@ class BatchRuns:
         return [dict(zip(self._ports, parts, strict=True)) for parts in zip(*each, strict=True)]
 
     def _each(self, name: str, output: Array, count: int) -> Sequence[Array]:
-        """What an output says of each of ``count`` pictures, with a leading axis of 1."""
+        """The part of an output for each of ``count`` pictures, with a leading axis of 1."""
         check_shape(self._ports[name], output, None if name == self._mixed else count)
         if name == self._mixed:
             try:

@@ -1,4 +1,4 @@
-"""Stages behind a model: what their settings do not say is read from the model, in a file or on a server.
+"""Stages behind a model: settings that are left open are read from the model, in a file or on a server.
 
 what is stated here  ── wants, when the graph is checked ───> `infer`, which reads its model by it as well
 models in files      ── follow, when the graph is checked ──> the settings, as they stand in the plan
@@ -29,7 +29,7 @@ _MOST_SHOWN = 5
 
 
 class BehindModelSettings(Settings):
-    """What each stage behind a model is told of it."""
+    """Settings that every stage behind a model has."""
 
     server: ServerSettings | None = Field(
         None,
@@ -39,7 +39,7 @@ class BehindModelSettings(Settings):
 
 
 class ModelBefore(NamedTuple):
-    """A model before a stage, with none between them, and what it is."""
+    """A model before a stage, with none between them, and its facts."""
 
     name: str
     reading: Reading
@@ -49,13 +49,15 @@ S = TypeVar("S", bound=BehindModelSettings)
 
 
 class BehindModel(Stage[S]):
-    """Base of the stages behind a model, which say what they know of it, and which settings follow from it."""
+    """Base of the stages behind a model: they state the model's facts that they know, and take settings from the
+    model.
+    """
 
     settings_type: ClassVar[type[Settings]] = BehindModelSettings
 
     @classmethod
     def stated(cls, settings: S) -> Stated:
-        """What the settings say of the model."""
+        """The facts about the model in the settings."""
         raise NotImplementedError
 
     @classmethod
@@ -65,12 +67,12 @@ class BehindModel(Stage[S]):
 
     @classmethod
     def read(cls, signature: Signature, name: str, stated: Stated) -> Reading:
-        """What the model is; ``name`` is its in errors. Raises UserError if that cannot be said."""
+        """Read the model's facts; ``name`` is its in errors. Raises UserError if they cannot be read."""
         return read_signature(signature, name, stated)
 
     @classmethod
     def wants(cls, settings: S, base_folder: Path) -> Mapping[str, Any]:
-        """What the settings say of the model: `infer`, and what makes its pictures, are to read it in the same way."""
+        """Pass the model's facts from these settings to `infer`, and to the stage that makes its pictures."""
         return cls.stated(settings).said()
 
     @classmethod
@@ -81,7 +83,7 @@ class BehindModel(Stage[S]):
 
     @classmethod
     def _behind(cls, settings: S, base_folder: Path, stage: str, said: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What follows from the model that ``stage`` runs."""
+        """The settings that follow from the model that ``stage`` runs."""
         own, told = cls.stated(settings), Stated(**said.get("model_stated", {}))
         agreed = _agreed(own, told, stage)
         if "model_file" in said:
@@ -105,9 +107,9 @@ class BehindModel(Stage[S]):
         return self._followed(found)
 
     def shown_settings(self, item: Tensor) -> S:
-        """With what the outputs in an item show of the model, for a stage that has none before it.
+        """With the facts that an item's outputs show, for a stage that has no model before it.
 
-        Raises UserError if they are not those of what is stated.
+        Raises UserError if they contradict the stated facts.
         """
         stated, name = self.stated(self.settings), self._say("the model before it")
         found = ModelBefore(name, self.read(signature_of_item(item, stated), name, stated))
@@ -125,7 +127,7 @@ class BehindModel(Stage[S]):
 
 
 class _InFile(NamedTuple):
-    """A model in a file, by its name and by what it says of itself."""
+    """A model in a file, by its name and its metadata."""
 
     name: str
     signature: Signature
@@ -133,7 +135,7 @@ class _InFile(NamedTuple):
     def read_by(
         self, read: Callable[[Signature, str, Stated], Reading], agreed: Stated, told: Stated, stage: str
     ) -> ModelBefore:
-        """What the model is. Raises UserError if that cannot be said, or ``stage`` takes it for something else."""
+        """The model's facts. Raises UserError if they cannot be read, or if ``stage`` contradicts them."""
         reading = read(self.signature, self.name, agreed)
         if agreed.said() != told.said():
             there = reading_of(self.signature, told)
@@ -149,7 +151,9 @@ def _in_file(said: Mapping[str, Any], base_folder: Path) -> _InFile:
 
 
 def _agreed(own: Stated, told: Stated, stage: str) -> Stated:
-    """What this stage and ``stage``, which runs the model, say of it together. Raises UserError if they differ."""
+    """The facts that this stage and ``stage``, which runs the model, state together. Raises UserError if they
+    differ.
+    """
     for key, value in own.said().items():
         there = told.said().get(key, value)
         if there != value:
@@ -158,7 +162,7 @@ def _agreed(own: Stated, told: Stated, stage: str) -> Stated:
 
 
 def _same(found: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
-    """What follows from each of the models: stage -> settings. Raises UserError if that is not the same."""
+    """The settings from all models, if they agree: stage -> settings. Raises UserError if they differ."""
     if not found:
         return {}
     (first, settings), *others = found.items()

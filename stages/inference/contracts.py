@@ -1,4 +1,4 @@
-"""What a model wants for its pictures."""
+"""The picture that a model wants."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOTHING_STATED = Stated()
 
 
 class InputSettings(Settings):
-    """What the model's input is, where the model does not say it."""
+    """The properties of the model's input that the model itself leaves open."""
 
     layout: Layout | None = Field(default=None, description="nchw or nhwc; by default where the 3 channels are")
     order: Order | None = Field(default=None, description="rgb or bgr; rgb by default")
@@ -44,9 +44,9 @@ def read_contract(
     feeds: Mapping[str, Feed] = NOTHING_ELSE,
     kind: Stated = NOTHING_STATED,
 ) -> InputContract:
-    """What a model wants for its pictures: what the settings say, else what its kind wants. Raises UserError.
+    """The picture that a model wants: by the settings, or else as usual for its kind. Raises UserError.
 
-    ``kind``: what is stated of the model beside its input.
+    ``kind``: facts about the model other than its input.
     """
     port = picture_input(signature, model, feeds)
     usual = reading_of(signature, kind)
@@ -78,7 +78,7 @@ def mixed_output(signature: Signature, stated: Stated = NOTHING_STATED) -> str |
 
 
 def reading_of(signature: Signature, stated: Stated = NOTHING_STATED) -> Reading | None:
-    """What the model is, as far as that shows or is stated; inference itself needs no format."""
+    """The kind of the model, as far as it shows or is stated; inference itself needs no format."""
     try:
         return recognise(signature, stated)
     except Unrecognised:

@@ -1,4 +1,4 @@
-"""The stages that make people, or things, of what a model says: `decode`, and those for one format.
+"""The stages that make people, or things, of a model's outputs: `decode`, and those for one format.
 
 infer  describe -> its model's file ──> Decoder.follow reads it -> format, outputs, classes, keypoints
 """
@@ -37,7 +37,7 @@ _USUAL: Mapping[str, tuple[float, float]] = {"movenet_multipose": (0.2, 0.6)}
 
 
 class DecoderSettings(OutputSettings):
-    """Which of a model's candidates are people; what the model is shows in its file."""
+    """Which of a model's candidates are people; the model's file shows its format."""
 
     min_score: float | None = Field(
         None,
@@ -106,7 +106,7 @@ class Decoder(BehindModel[D]):
         }
 
     def open(self) -> None:
-        """Raises UserError if a setting is missing that no model says, or names a class that there is not."""
+        """Raises UserError if a setting is missing that no model supplies, or names a class that does not exist."""
         known = self.known_settings()
         if known.format is None:
             raise UserError(self._say("no model stands before this stage: say its `format`"))
@@ -116,7 +116,7 @@ class Decoder(BehindModel[D]):
         return OutputReader(known, self.context, self._asked(known))
 
     def _asked(self, known: D) -> Asked:
-        """What to read, and which of it to keep."""
+        """Which outputs to read, and which candidates to keep."""
         names = known.class_names or (PERSON,)
         min_score, iou = _USUAL.get(known.format or "", (_USUAL_SCORE, 0.5))
         return Asked(
@@ -147,7 +147,7 @@ class Decoder(BehindModel[D]):
         return People(item.stamp, boxes, scores, keypoints, item.frame_size, classes, skeleton)
 
     def _reader_for(self, item: Tensor) -> OutputReader:
-        """The one for all items: where no model says how it is to be read, the first item does."""
+        """The reader for all items: if no model shows the format, the first item does."""
         reader = self._reader
         if reader is None:
             # Several threads may do so at once, and come to the same.
@@ -155,7 +155,7 @@ class Decoder(BehindModel[D]):
         return reader
 
     def _row(self, reader: OutputReader, item: Tensor, row: int) -> Detections:
-        """What is in one of the frame's pictures, in frame pixels. A box in the padding alone is nothing."""
+        """The people in one of the frame's pictures, in frame pixels. A box in the padding alone is dropped."""
         found = reader.detections(item, row)
         if not len(found.scores):
             return found
@@ -192,9 +192,9 @@ class OneFormatDecoder(Decoder[D]):
 
 
 def numbers_kept(wanted: Classes, names: Sequence[str] | None) -> tuple[int, ...] | None:
-    """The numbers of the classes that are kept; None for all of them, and where ``names`` are not known.
+    """The numbers of the classes to keep; None for all of them, and if ``names`` are not known.
 
-    Raises SettingError if the model knows no class of a name that is wanted.
+    Raises SettingError if the model has no class of a wanted name.
     """
     if names is None:
         return None

@@ -1,4 +1,4 @@
-"""What fills a model's inputs beside the picture's, where a graph says it.
+"""Fills a model's inputs other than the picture, as the graph says.
 
 settings      feeds: {orig_target_sizes: frame_width_height, template: {array: template}, iou_threshold: 0.5}
 of each item  orig_target_sizes int64 (n, 2), template float32 (n, ...)      rows that go where its pictures go
@@ -33,14 +33,14 @@ Known = Literal[
     "scale_x_y",
     "scale_y_x",
 ]
-"""What is known of each picture, and the picture itself."""
+"""The facts about each picture, and the picture itself."""
 
 Number = bool | int | float
 Numbers = Number | tuple[Number, ...] | tuple[tuple[Number, ...], ...]
 
 
 class FeedError(SettingError):
-    """What stands in `feeds` does not fit, or nothing does; ``name``: of which input."""
+    """An entry of `feeds` does not fit, or is missing; ``name``: of which input."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(("feeds", name), text)
@@ -67,7 +67,7 @@ DTYPES: Mapping[str, str] = {
 
 
 class _Known(NamedTuple):
-    """What is known of some pictures; the fields are those of Tensor."""
+    """The facts about some pictures; the fields are those of Tensor."""
 
     fit: Array
     frame_size: tuple[int, int]
@@ -89,9 +89,9 @@ _FACTS: Mapping[str, Callable[[_Known], Array]] = {
 
 @dataclass(frozen=True)
 class Feeds:
-    """What goes into the inputs beside the picture's.
+    """The values for the inputs other than the picture.
 
-    ``facts`` and ``arrays``: a port -> where its rows come from; ``constants``: a port's name -> an array for each run,
+    ``facts`` and ``arrays``: a port -> the source of its rows; ``constants``: a port's name -> an array for each run,
     or its one row, which is repeated for each picture.
     """
 
@@ -111,7 +111,7 @@ class Feeds:
         return self._told(known) | {port.name: _nothing(port, rows) for port in self.arrays}
 
     def of_run(self, rows: int) -> dict[str, Array]:
-        """What a run of so many pictures is given beside the rows."""
+        """The arrays of a run of so many pictures, other than the rows."""
         return {**self.constants, **{name: np.repeat(row, rows, axis=0) for name, row in self.repeated.items()}}
 
     def _told(self, known: _Known) -> dict[str, Array]:
@@ -122,7 +122,7 @@ NO_FEEDS = Feeds()
 
 
 def picture_input(signature: Signature, model: str, feeds: Mapping[str, Feed]) -> Port:
-    """The input that takes the pictures. Raises UserError if that cannot be said, FeedError if one is not fed."""
+    """The input for the pictures. Raises UserError if it is ambiguous, FeedError if another input gets nothing."""
     for name in feeds:
         if name not in {port.name for port in signature.inputs}:
             raise FeedError(name, f"{model} has no input `{name}`; it has: {_named(signature.inputs)}")
@@ -154,7 +154,7 @@ def picture_input(signature: Signature, model: str, feeds: Mapping[str, Feed]) -
 def read_feeds(
     signature: Signature, contract: InputContract, model: str, stated: Mapping[str, Feed]
 ) -> tuple[InputContract, Feeds]:
-    """What fills the other inputs, and the contract with the batch that they leave. Raises FeedError."""
+    """The feeds of the other inputs, and the contract with the batch that they leave. Raises FeedError."""
     facts: dict[Port, str] = {}
     arrays: dict[Port, str] = {}
     constants: dict[str, Array] = {}
@@ -214,7 +214,7 @@ def _numbers(port: Port, stated: Any) -> Array:
 
 
 def _is_of_a_run(values: Array, port: Port) -> bool:
-    """Whether these are all that a run is given, and not what it is given for one picture."""
+    """Whether these are the arrays of a whole run, and not those for one picture."""
     for of_one, shape in ((False, port.shape), (True, port.shape[1:])):
         if len(port.shape) == values.ndim + of_one and _fits(values.shape, shape):
             return not of_one

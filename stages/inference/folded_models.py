@@ -46,7 +46,9 @@ class CannotFold(Exception):
 
 @dataclass(frozen=True)
 class Folds:
-    """What is folded into a model that wants ``contract`` for its pictures: ``pixels``, its preprocessing, or not."""
+    """The steps that are folded into a model that wants ``contract`` for its pictures: ``pixels``, its preprocessing,
+    or not.
+    """
 
     contract: InputContract
     pixels: bool = True
@@ -55,14 +57,14 @@ class Folds:
 
 @dataclass(frozen=True)
 class FoldedModel:
-    """``kept``: where the copy is, for people."""
+    """``kept``: the path of the copy, for people."""
 
     source: Source
     kept: str
 
 
 def folded_contract(contract: InputContract) -> InputContract:
-    """What the copy takes of a model that wants this."""
+    """The input of the copy of a model that wants this."""
     return replace(contract, layout="nhwc", dtype="uint8", order="rgb", scale=1.0)
 
 

@@ -1,4 +1,4 @@
-"""What a graph says of a model that is to run."""
+"""The settings of a model that is to run."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Candidates(Settings):
 
 
 class InferSettings(Settings):
-    """Which model, and where it runs."""
+    """The model, and the device that runs it."""
 
     model: str | None = Field(
         None, min_length=1, description="An ONNX file (relative to the graph file, or asset:NAME)"
@@ -179,7 +179,7 @@ class InferSettings(Settings):
         return sizes
 
     def problems(self) -> Iterable[tuple[tuple[str, ...], str]]:
-        """What does not go together: ((path of the key), text)."""
+        """Settings that contradict each other: ((path of the key), text)."""
         given = self.options.model_dump(exclude_none=True)
         yield from device_problems(self.devices, self.providers, given)
         if self.precision != "f32" and not {"openvino", "auto"}.intersection(self.providers):
@@ -201,17 +201,17 @@ class InferSettings(Settings):
 
     @property
     def runs_elsewhere(self) -> bool:
-        """True if something else than this machine's processor is to run the model, if it can be had."""
+        """True if something else than this machine's processor shall run the model, if possible."""
         return self.server is not None or self.providers[0] not in ("auto", "cpu", "openvino")
 
     @property
     def stated(self) -> Stated:
-        """What is said of the model beside what it says itself."""
+        """The facts about the model in addition to its own metadata."""
         return Stated(self.format, self.keypoints, outputs=self.outputs)
 
     @property
     def file(self) -> str:
-        """The model's file; only where it is none on a server."""
+        """The model's file; only if it is not on a server."""
         assert self.model is not None
         return self.model
 
@@ -221,7 +221,7 @@ class InferSettings(Settings):
         return str(self.server) if self.server else self.file
 
     def facts(self) -> Facts:
-        """What the stages behind learn of the model before it is opened."""
+        """The facts that stages behind get about the model before it is opened."""
         stated: Facts = {"model_stated": self.stated.said()}
         if self.server:
             return {
@@ -237,7 +237,7 @@ class InferSettings(Settings):
         return {**stated, "model": model, "model_file": {"path": self.file, "custom_ops": self.custom_ops}}
 
     def server_problems(self, server: ServerSettings, base_folder: Path) -> Iterator[tuple[tuple[str, ...], str]]:
-        """What is wrong with the settings for a server, which is not asked: ((path of the key), text)."""
+        """Mistakes in the settings for a server, which is not asked: ((path of the key), text)."""
         if not is_installed():
             yield ("server",), MISSING
         for path, text in server.problems(base_folder):

@@ -1,4 +1,4 @@
-"""What runs a model: ONNX Runtime, OpenVINO, a server that speaks KServe. One module a provider, one interface.
+"""Engines that run models: ONNX Runtime, OpenVINO, a server that speaks KServe. One module per provider, one interface.
 
-Start with `engine.py`, which says what an engine must be able to do.
+Start with `engine.py`, the interface of an engine.
 """

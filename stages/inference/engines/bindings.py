@@ -5,7 +5,7 @@
                                         of a known one:         copied in, replayed at the same addresses, copied out
 
 ONNX Runtime records for the thread that runs the session, and no other thread may use CUDA in certain ways while it
-records: so there is one such thread, and what is run when the model is opened is recorded then.
+records. So there is one such thread, and it records the runs when the model is opened.
 
 The CPU has buffers of this kind too; that is how this file is tested, beside the pretended CUDA of tests/gpu.
 """
@@ -30,12 +30,12 @@ _GRAPH_ID = "gpu_graph_id"
 
 
 class CannotRecord(Exception):
-    """A model does what must not be done while a run is recorded; the session is of no use any more."""
+    """The model does something that a recording forbids; the session is of no use any more."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where buffers lie, in ONNX Runtime's words (`cuda`, `cpu`), and on which of these devices."""
+    """The place of buffers in ONNX Runtime's words (`cuda`, `cpu`), and the number of the device."""
 
     kind: str
     number: int = 0
@@ -81,13 +81,13 @@ class BoundSet:
         return {name: _own(value) for name, value in zip(self._names, self._binding.get_outputs(), strict=True)}
 
     def _bind_anew(self) -> None:
-        """ONNX Runtime allocates: the shapes of outputs may depend on what is in a picture."""
+        """ONNX Runtime allocates: the shapes of outputs may depend on the content of a picture."""
         self._binding.clear_binding_outputs()
         for name in self._names:
             self._binding.bind_output(name, self._place.kind, self._place.number)
 
     def _fix(self, outputs: Mapping[str, Array]) -> None:
-        """From now on outputs of these shapes lie at the same addresses, for a recording holds addresses."""
+        """From now on outputs of these shapes lie at the same addresses, because a recording holds addresses."""
         self._binding.clear_binding_outputs()
         for name, array in outputs.items():
             self._binding.bind_ortvalue_output(name, _space(array.shape, array.dtype, self._place))
@@ -105,7 +105,7 @@ class RecordedRuns:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cuda graphs")
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """As `BoundSet.run`. Raises what ONNX Runtime raises, too."""
+        """As `BoundSet.run`. Raises the errors of ONNX Runtime, too."""
         return self._thread.submit(self._run, inputs).result()
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ class RecordedRuns:
 
     def _run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         key = tuple((name, array.shape, array.dtype.str) for name, array in inputs.items())
-        # Taken out meanwhile: what a run that failed leaves behind is not used again.
+        # Taken out meanwhile: buffers of a failed run are not used again.
         bound = self._sets.pop(key, None) or self._new(inputs)
         outputs = bound.run(inputs)
         self._sets[key] = bound

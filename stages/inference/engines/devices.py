@@ -17,25 +17,25 @@ _ID = "device_id"
 
 
 def device_of(devices: Sequence[int], worker: int) -> int | None:
-    """The GPU of this worker, counted from 0; None if nobody has said which."""
+    """The GPU of this worker, counted from 0; None if nobody has chosen one."""
     return devices[worker % len(devices)] if devices else None
 
 
 def on_device(options: Mapping[str, str], provider: ProviderName, device: int | None) -> dict[str, str]:
-    """What a provider is told, with its device."""
+    """The options of a provider, with its device."""
     said = {} if device is None or provider not in ON_DEVICES else {_ID: str(device)}
     return {**options, **said}
 
 
 def number_of(options: Mapping[str, str]) -> int:
-    """The GPU that a provider is told to take; the first where it is told nothing."""
+    """The GPU in the options of a provider; the first if they name none."""
     return int(options.get(_ID, "0"))
 
 
 def device_problems(
     devices: Sequence[int], providers: Sequence[str], given: Mapping[str, Mapping[str, object]]
 ) -> Iterable[tuple[tuple[str, ...], str]]:
-    """What is wrong with `devices`: ((path of the key), text). ``given``: the options written for each provider."""
+    """Mistakes in `devices`: ((path of the key), text). ``given``: the options written for each provider."""
     if not devices:
         return
     if not {*ON_DEVICES, "auto"}.intersection(providers):

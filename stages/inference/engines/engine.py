@@ -1,4 +1,4 @@
-"""What runs a model, whoever made it: ONNX Runtime with one of its providers, or OpenVINO.
+"""The interface of an engine that runs a model: ONNX Runtime with one of its providers, OpenVINO, or a server.
 
 names of providers in a graph ──opening──> the first that really works ──> Engine
 """
@@ -17,7 +17,7 @@ from stages.vision.recognition import Signature
 
 ProviderName = Literal["cpu", "cuda", "tensorrt", "openvino", "directml", "coreml"]
 Source = Path | bytes
-"""A model: its file, or what would be in it."""
+"""A model: its file, or the content of one."""
 
 
 class RunFailed(Exception):
@@ -29,7 +29,7 @@ class OutOfMemory(RunFailed):
 
 
 class WrongOutput(Exception):
-    """What a model gave has another shape or type than it promised. `output`: the name of what is wrong."""
+    """An output of a model has another shape or type than it promised. `output`: its name."""
 
     def __init__(self, output: str, text: str) -> None:
         self.output = output
@@ -47,7 +47,7 @@ class Placement:
     nodes: Mapping[str, Counter[str]]
     """Provider -> operator -> how many."""
     names: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Provider -> the names of its nodes, where they have any; those that were fused may have new ones."""
+    """Provider -> the names of its nodes, if they have any; fused nodes may have new names."""
 
     def share(self, provider: str) -> float:
         """Of the nodes that this provider runs, 0 to 1."""
@@ -67,7 +67,7 @@ class Engine(Protocol):
     """Who really runs it, in its own words."""
     placement: Placement
     most_rows: int | None
-    """The most pictures of one run, where that is bounded and does not show in the signature."""
+    """The most pictures of one run, if that is bounded and does not show in the signature."""
 
     def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         """All outputs by name, in the model's order; they are the caller's, to read.
@@ -78,7 +78,7 @@ class Engine(Protocol):
 
 
 class Opened(NamedTuple):
-    """A model that runs, and what was asked for and could not be had: provider -> why."""
+    """An open model, and the providers that were asked for in vain: provider -> why."""
 
     engine: Engine
     passed_over: Mapping[str, str]

@@ -6,9 +6,9 @@ All of it is one call of ONNX Runtime without Python's lock, so that one thread'
 calculation. The alternatives were slower on an H100: copies by `OrtValue.update_inplace` and `numpy` hold the lock,
 and a plain `run` puts its outputs into fresh ordinary memory.
 
-ONNX Runtime's convolutions on CUDA keep one plan of cuDNN's each, and plan anew whenever the shape of their input
-changes, also back to one that they had before (microsoft/onnxruntime#23006). On an H100, batches of changing sizes ran
-at 14 frames a second instead of 1,300. So a session sees inputs of one shape only.
+ONNX Runtime's convolutions on CUDA keep one plan of cuDNN's each, and plan again whenever the shape of their input
+changes, even back to an earlier one (microsoft/onnxruntime#23006). On an H100, batches of changing sizes ran at 14
+frames a second instead of 1,300. So a session sees inputs of one shape only.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class HostRuns:
         return len(self._sessions)
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """The outputs by name, which are the caller's. Raises what ONNX Runtime raises."""
+        """The outputs by name, which are the caller's. Raises the errors of ONNX Runtime."""
         key = tuple((name, array.shape) for name, array in inputs.items())
         # Two threads may look while nothing is changed; a shape that is new is looked up again in its turn.
         runs = self._by_shape.get(key) or self._of_new_shape(key)
@@ -91,7 +91,7 @@ class HostRuns:
             return self._by_shape[key]
 
     def _give_up(self, key: _Key, runs: _OneShape) -> None:
-        """What a session has taken of the device's memory for a run that did not fit, others need."""
+        """Others need the memory of the device that a session has taken for a run that did not fit."""
         with self._opening:
             if self._by_shape.get(key) is runs:
                 del self._by_shape[key]
@@ -131,7 +131,7 @@ class _OneShape:
         return dict(zip(self._names, outputs, strict=True))
 
     def _plain_run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """What a model states of its outputs is believed once a run has shown it."""
+        """A model's statement about its outputs is believed once a run has confirmed it."""
         outputs = self.session.run(self._names, dict(inputs))
         self.has_run = True
         if self._stated == [output.shape for output in outputs]:
@@ -140,7 +140,7 @@ class _OneShape:
 
 
 def output_shapes(signature: Signature, inputs: Mapping[str, Sequence[int]]) -> list[tuple[int, ...]] | None:
-    """The shapes of all outputs for inputs of these shapes; None if one of them is only known after the run.
+    """The shapes of all outputs for inputs of these shapes; None if one of them is known only after the run.
 
     A side that has a name has the size of the input's side of that name.
     """

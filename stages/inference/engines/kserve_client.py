@@ -1,11 +1,11 @@
-"""Calls to an inference server by `tritonclient`, which is an extra: import this only where a server is used.
+"""Calls to an inference server by `tritonclient`, which is an extra: import this only if a server is used.
 
     call --answer--> result
          --no connection, no answer in time, busy--> Away       the connection is thrown away, the next call makes one
          --an error in its answer--> Refused
 
 Each thread has a connection of its own: large requests do not share the window of one, and one thread's trouble is not
-another's. What is thrown away is made anew at once, where gRPC by itself would pause for up to two minutes.
+another's. A failed connection is replaced at once; gRPC itself would pause for up to two minutes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CHANNEL = [
     ("grpc.max_receive_message_length", MOST_ANSWER_BYTES),
     # A channel that shares its connection with those thrown away would be in their pause.
     ("grpc.use_local_subchannel_pool", 1),
-    # The server is where the graph says; a proxy of the environment is for other things.
+    # The graph names the server; a proxy of the environment is for other things.
     ("grpc.enable_http_proxy", 0),
 ]
 _AWAY = {"UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED", "RESOURCE_EXHAUSTED", "ABORTED"}
@@ -59,7 +59,7 @@ class ServerClient:
         self._threads = threading.local()
 
     def call(self, method: str, *args: Any, timeout_s: float, **named: Any) -> Any:
-        """What the method of tritonclient's client gives. Raises Away or Refused."""
+        """The result of a method of tritonclient's client. Raises Away or Refused."""
         try:
             client = self._client()
             return getattr(client, method)(*args, headers=self._headers, client_timeout=timeout_s, **named)
@@ -87,7 +87,7 @@ class ServerClient:
             client.close()
 
     def _without_secrets(self, text: str) -> str:
-        """A server may say back what it was sent."""
+        """A server may repeat the request in its answer."""
         for value in self._headers.values():
             text = text.replace(value.removeprefix("Bearer "), HIDDEN)
         return text

@@ -47,8 +47,8 @@ class KServeEngine:
     def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         """All outputs by name, read-only.
 
-        Raises Unavailable if the server does not answer now, RunFailed if it does not take this input, and
-        WrongOutput if its answer is not what it said the model gives.
+        Raises Unavailable if the server does not answer now, RunFailed if it does not take this input, and WrongOutput
+        if its answer differs from the outputs that it promised.
         """
         response = self._answer([self._tensor(name, array) for name, array in inputs.items()])
         arrays = {port.name: self._array(response, port) for port in self.signature.outputs}

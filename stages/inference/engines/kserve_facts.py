@@ -1,4 +1,4 @@
-"""What an inference server says of a model: what goes in and out, and how many pictures one request may hold.
+"""Facts of an inference server about a model: its inputs and outputs, and how many pictures one request may hold.
 
 ModelReady --> ModelMetadata    names, types, shapes; a side of -1 may be any, the batch is one of them
            --> ModelConfig      Triton's: max_batch_size (0: the shapes are all there is), parameters as metadata
@@ -28,20 +28,20 @@ class ServedModel(NamedTuple):
 
     signature: Signature
     most_rows: int | None
-    """The most pictures of one request, where the server says it."""
+    """The most pictures of one request, if the server gives a number."""
     server: str
-    """What the server calls itself, such as `triton 2.50.0`."""
+    """The server's own name, such as `triton 2.50.0`."""
 
 
 class Questions:
-    """What is asked of a server before anything is run there."""
+    """The questions to a server before the first run."""
 
     def __init__(self, client: ServerClient, settings: ServerSettings) -> None:
         self.client = client
         self._settings = settings
 
     def model(self) -> ServedModel:
-        """What the model is. Raises EnvironmentProblem if the server is not there, or has no such model ready."""
+        """The model's facts. Raises EnvironmentProblem if the server is not there, or has no such model ready."""
         if not self._ready():
             raise EnvironmentProblem(self._why_not_ready())
         metadata = self._about_model("get_model_metadata")
@@ -60,7 +60,7 @@ class Questions:
         return self._asked(method, self._settings.model, self._settings.version)
 
     def _asked(self, method: str, *args: str) -> Any:
-        """The answer; None if the server does not know the question, or what it is about."""
+        """The answer; None if the server does not know the question, or its subject."""
         try:
             return self.client.call(method, *args, timeout_s=self._settings.timeout_s)
         except Away as error:
@@ -77,7 +77,7 @@ class Questions:
             return None
 
     def _signature(self, metadata: Any, config: Any) -> Signature:
-        """Raises EnvironmentProblem if the server does not say what goes in and out."""
+        """Raises EnvironmentProblem if the server does not name its inputs and outputs."""
         if not metadata.inputs or not metadata.outputs:
             raise EnvironmentProblem(
                 f"{self._settings}: the server does not say what its inputs and outputs are; "
@@ -97,7 +97,7 @@ class Questions:
             raise EnvironmentProblem(f"{self._settings}: {error}; export the model with other types") from None
 
     def _why_not_ready(self) -> str:
-        """In the words of the server's list of models, where it has one."""
+        """In the words of the server's list of models, if it has one."""
         s = self._settings
         index = self._asked("get_model_repository_index")
         entries = list(index.models) if index else []

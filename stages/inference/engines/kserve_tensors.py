@@ -28,7 +28,7 @@ class _Kind(NamedTuple):
     onnx: str
     dtype: str
     contents: str
-    """Where an answer holds values that are not raw; "" if the protocol has no place for them."""
+    """The place of values in an answer that are not raw; "" if the protocol has none for them."""
 
 
 _KINDS: Mapping[str, _Kind] = {
@@ -57,7 +57,7 @@ class Described(Protocol):
 
 
 class NoTensor(ValueError):
-    """What a server says or sends is none of the protocol's tensors, or not the one that it promised."""
+    """A tensor of a server is none of the protocol's, or not the promised one."""
 
 
 def port_of(tensor: Described) -> Port:
@@ -83,7 +83,7 @@ def arrays_of(outputs: Sequence[Any], raw: Sequence[bytes], ports: Iterable[Port
     """The arrays of an answer by name, in the order of ``ports``; they are read-only.
 
     ``outputs`` are the answer's tensors, ``raw`` the bytes of each, or nothing if they hold their values themselves.
-    Raises NoTensor if one is missing, or is not what its port promises.
+    Raises NoTensor if one is missing, or breaks its port's promise.
     """
     places = {output.name: place for place, output in enumerate(outputs)}
     if raw and len(raw) != len(outputs):
@@ -132,7 +132,7 @@ def _array(output: Any, raw: bytes | None) -> Array:
 def _as_bytes(output: Any, kind: _Kind) -> bytes:
     values = getattr(output.contents, kind.contents) if kind.contents else ()
     try:
-        # As numbers of Python's: an array of protobuf's own would be cast, and what is too large wrapped.
+        # As Python's own numbers: an array of protobuf's would be cast, and numbers that are too large wrapped.
         return np.array(list(values), kind.dtype).tobytes()
     except OverflowError:
         raise NoTensor(f"output `{output.name}`: a value is too large for {output.datatype}") from None

@@ -21,7 +21,7 @@ class MemoryLimits(NamedTuple):
         return self.limit_bytes * self.sessions * workers
 
     def why_too_much(self, workers: int) -> str:
-        """What the limits allow beyond the GPU's memory, in words; "" if they do not.
+        """By how much the limits exceed the GPU's memory, in words; "" if they do not.
 
         Within the limits the memory may be used up all the same: inputs, outputs, the plans of cuDNN and a context of
         some hundred MB for each process come on top.

@@ -1,7 +1,7 @@
 """NVIDIA's libraries in this process: found before ONNX Runtime asks for them, and asked how a GPU is.
 
-pip's packages put them where the loader of the system does not look (site-packages/nvidia), so they are loaded by their
-paths first; whoever asks for one of them by its name later, as ONNX Runtime does, gets the one that is there.
+pip's packages put them into site-packages/nvidia, which the loader of the system does not search. So they are loaded by
+their paths first; if ONNX Runtime then asks for one by its name, it gets the loaded one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def why_no_cuda() -> str:
             f"{_DRIVER} of NVIDIA's driver is missing: install the driver, or give the container its GPU (--gpus all)"
         )
     printed = StringIO()
-    with redirect_stdout(printed):  # it says on standard output what it misses
+    with redirect_stdout(printed):  # it prints missing libraries to standard output
         ort.preload_dlls()
     missing = re.findall(r"Failed to load (\S+):", printed.getvalue())
     return f"{', '.join(Path(name).name for name in missing)} cannot be loaded: {INSTALL}" if missing else ""
@@ -66,7 +66,7 @@ class CudaRuntime:
         self.limit = limit
 
     def wait_without_spinning(self) -> None:
-        """Have threads sleep while they wait for this GPU; holds for what is begun on it later in this process.
+        """Let threads sleep while they wait for this GPU; holds for later work on it in this process.
 
         On an H100 that took 0.3 instead of 0.8 to 1.3 ms of CPU a frame, at the same rate.
         """
@@ -88,7 +88,7 @@ class CudaRuntime:
         return address.value
 
     def free_host_memory(self, address: int) -> None:
-        """Give back what `host_memory` gave; a GPU that is lost keeps it."""
+        """Give back the memory of `host_memory`; a lost GPU keeps it."""
         self._library.cudaSetDevice(self.device)
         if self._library.cudaFreeHost(ctypes.c_void_p(address)):
             self._library.cudaGetLastError()
@@ -100,7 +100,7 @@ class CudaRuntime:
         return bool(self._library.cudaDeviceSynchronize())
 
     def memory(self) -> tuple[int, int] | None:
-        """Free and all bytes of the GPU; None if it does not say."""
+        """Free and all bytes of the GPU; None if it does not report them."""
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         self._library.cudaSetDevice(self.device)
         if self._library.cudaMemGetInfo(ctypes.byref(free), ctypes.byref(total)):

@@ -1,7 +1,7 @@
 """Models on ONNX Runtime, with the one provider that was asked for, or not at all.
 
-ONNX Runtime falls back to the CPU in silence: when a library is missing, when creation fails, and inside `run`. So the
-provider that really got the session is looked at, and the CPU takes nodes only where the graph lists it.
+ONNX Runtime falls back to the CPU in silence: if a library is missing, if creation fails, and inside `run`. So the
+provider that really got the session is checked, and the CPU takes nodes only if the graph lists it.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ CPU = PROVIDERS["cpu"]
 _ON_CUDA: tuple[ProviderName, ...] = ("cuda", "tensorrt")
 
 _DEFAULTS: Mapping[ProviderName, Mapping[str, str]] = {"cuda": {"cudnn_conv_algo_search": "HEURISTIC"}}
-"""In place of ONNX Runtime's own defaults. EXHAUSTIVE took 2.1 to 3.7 s on an H100 for each new number of pictures,
-HEURISTIC 0.3 to 2.0 s, for the same rate afterwards."""
+"""Instead of ONNX Runtime's own defaults. EXHAUSTIVE took 2.1 to 3.7 s on an H100 for each new number of pictures,
+HEURISTIC 0.3 to 2.0 s, for the same rate afterwards.
+"""
 
 # ONNX Runtime's exceptions have no common base.
 ORT_ERRORS: tuple[type[Exception], ...] = tuple(
@@ -109,7 +110,7 @@ class OnnxRuntimeEngine:
         return self.run(inputs)
 
     def _record_no_more(self, why: str) -> None:
-        """Open the model anew: CUDA leaves a session behind that began a recording and did not end it.
+        """Open the model again: CUDA leaves a session behind that began a recording and did not end it.
 
         Raises NeedsNewProcess if that does not work.
         """
@@ -130,7 +131,7 @@ class OnnxRuntimeEngine:
             self.not_recorded = _said(why)
 
     def memory_limits(self) -> MemoryLimits | None:
-        """How much of a GPU the sessions that are open now may take; None if no `gpu_mem_limit` holds them."""
+        """How much of a GPU the open sessions may take; None if no `gpu_mem_limit` limits them."""
         memory = self._cuda.memory() if self._cuda and self._cuda.limit else None
         if not self._cuda or not self._cuda.limit or memory is None:
             return None
@@ -168,10 +169,9 @@ def open_with(
 ) -> OnnxRuntimeEngine:
     """The model on the first of these providers, each with its options.
 
-    Nodes that it does not know go to the others, and to no others; ``libraries`` have operators of the model's own.
-    With ``profile``, the beginning of a file's name, ONNX Runtime notes what each run does, until `end_profile`.
-    On the CPU it is held to a limit of memory (`model_memory`).
-    Raises NotToBeHad if that does not work.
+    Unknown nodes go to the other providers listed, and to no others; ``libraries`` hold operators of the model's own.
+    With ``profile``, the beginning of a file's name, ONNX Runtime profiles each run, until `end_profile`. On the CPU a
+    limit of memory holds (`model_memory`). Raises NotToBeHad if that does not work.
     """
     opens = partial(_open_with, wanted, model, threads=threads, libraries=libraries, profile=profile)
     return held(opens, next(iter(wanted)))
@@ -185,7 +185,7 @@ def _open_with(
     libraries: Sequence[Path],
     profile: Path | None,
 ) -> OnnxRuntimeEngine:
-    ort.set_default_logger_severity(4)  # what goes wrong is said once, and not in colours on stderr
+    ort.set_default_logger_severity(4)  # errors are reported once, and not in colours on stderr
     there = offered()
     first = next(iter(wanted))
     if first not in there:
@@ -225,7 +225,7 @@ def _open_with(
 
 
 def _cuda_for(wanted: Mapping[ProviderName, Mapping[str, str]]) -> tuple[str, CudaRuntime | None]:
-    """What CUDA lacks here, "" if nothing; and else CUDA on the GPU of the first provider, ready to be used."""
+    """Why CUDA cannot be used here, "" if it can; then CUDA on the GPU of the first provider is ready."""
     lacking = why_no_cuda()
     if next(iter(wanted)) == "tensorrt":
         load_tensorrt()  # which needs CUDA's own libraries
@@ -265,7 +265,7 @@ _NO_MEMORY = re.compile(
 
 
 def _failure(error: Exception, cuda: CudaRuntime | None) -> RunFailed:
-    """What a run that failed means. Raises NeedsNewProcess if the GPU is lost to this process."""
+    """The meaning of a failed run. Raises NeedsNewProcess if the GPU is lost to this process."""
     text = str(error)
     told = _said(text)
     if why := _why_no_memory(error, cuda):
@@ -304,7 +304,7 @@ def _short_of_memory(asked: str | None, cuda: CudaRuntime) -> str:
 
 
 def _reason(error: Exception, cuda: CudaRuntime | None) -> str:
-    """Why there is no session; what ONNX Runtime says of a missing library is about something else."""
+    """Why there is no session; ONNX Runtime's own text on a missing library is about something else."""
     text = str(error)
     if why := _why_no_memory(error, cuda):
         return why
@@ -354,7 +354,7 @@ def _for_session(model: Source) -> str | bytes:
 
 
 def look_into(model: Source, libraries: Sequence[Path] = ()) -> Signature:
-    """What a model says of itself, opened as fast as can be. Raises UserError if it is none."""
+    """A model's metadata, opened as fast as can be. Raises UserError if it is none."""
     ort.set_default_logger_severity(4)
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL

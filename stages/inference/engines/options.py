@@ -1,4 +1,4 @@
-"""What a graph may say to providers, checked before anything is opened; the names are ONNX Runtime's.
+"""The options that a graph may give to providers, checked before anything is opened; the names are ONNX Runtime's.
 
 options:
   cuda: {gpu_mem_limit: 2GB, cudnn_conv_algo_search: HEURISTIC}
@@ -127,7 +127,7 @@ class ProviderOptions(Settings):
     coreml: CoremlOptions = Field(default=CoremlOptions(), description="Of the CoreML provider")
 
     def of(self, provider: ProviderName, base_folder: Path) -> Mapping[str, str]:
-        """What ONNX Runtime is told, as it wants it: texts, paths absolute."""
+        """The options in ONNX Runtime's form: texts, paths absolute."""
         own: Settings | None = getattr(self, provider, None)
         if own is None:
             return {}
@@ -150,7 +150,7 @@ def without_recording(provider: ProviderName, options: Mapping[str, str]) -> dic
 
 
 def with_caches(options: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """What TensorRT is told, with what it builds kept in ``folder``, unless the graph says otherwise.
+    """The options for TensorRT, with its engines kept in ``folder``, unless the graph says otherwise.
 
     The folder must be the model's own: TensorRT names an engine after the shape of the graph, not after its weights.
     """
@@ -163,5 +163,5 @@ def with_caches(options: Mapping[str, str], folder: Path) -> dict[str, str]:
 
 
 def records(provider: ProviderName, options: Mapping[str, str]) -> bool:
-    """Whether a provider that is told this records its runs as CUDA graphs."""
+    """Whether a provider with these options records its runs as CUDA graphs."""
     return options.get(RECORDING.get(provider, "")) in ("1", "True")

@@ -32,7 +32,7 @@ _GRANULE = 4096
 
 @runtime_checkable
 class TakesFromHost(Protocol):
-    """An engine that has its own wish for where inputs lie."""
+    """An engine with a wish of its own for the place of inputs."""
 
     new_array: NewArray
 

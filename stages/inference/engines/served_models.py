@@ -1,4 +1,4 @@
-"""The way to models on inference servers; what speaks to them is an extra, and loaded only where there is one."""
+"""The way to models on inference servers; the client is an extra, and loaded only if there is a server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_installed() -> bool:
 
 
 def open_served(settings: ServerSettings, base_folder: Path) -> KServeEngine:
-    """The model, ready to run. Raises EnvironmentProblem if it cannot be had now, and UserError for the settings."""
+    """The model, ready to run. Raises EnvironmentProblem if it is not available now, and UserError for the settings."""
     questions = _questions(settings, base_folder)
     from stages.inference.engines.kserve_engine import KServeEngine  # noqa: PLC0415 - an extra
 
@@ -31,7 +31,7 @@ def open_served(settings: ServerSettings, base_folder: Path) -> KServeEngine:
 
 
 def signature_of_served(settings: ServerSettings, base_folder: Path) -> Signature:
-    """What the model says of itself. Raises as `open_served`."""
+    """The model's signature. Raises as `open_served`."""
     return _questions(settings, base_folder).model().signature
 
 

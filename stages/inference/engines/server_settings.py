@@ -22,7 +22,7 @@ _ENDPOINT = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Z
 _LOOPBACK = re.compile(r"localhost|127\.\d+\.\d+\.\d+|\[::1\]")
 # A login, a query, `token=...` in a path.
 _MAY_HOLD_SECRETS = re.compile(r"[@?#=]")
-# What HTTP/2 lets a header hold; anything else would be refused with the token in the error.
+# Characters that HTTP/2 allows in a header; others would be refused with the token in the error.
 _HEADER_VALUE = re.compile(r"[\x20-\x7e]+")
 
 
@@ -96,7 +96,7 @@ class ServerSettings(Settings):
         return f"model {self.shown_model} on {self.url}"
 
     def problems(self, base_folder: Path) -> Iterator[tuple[tuple[str, ...], str]]:
-        """What is wrong on this machine, without asking the server: ((path of the key), text)."""
+        """Mistakes that show on this machine, without asking the server: ((path of the key), text)."""
         for key, find in (("token_env", self.headers), ("ca", lambda: self.trusted(base_folder))):
             try:
                 find()
@@ -104,7 +104,7 @@ class ServerSettings(Settings):
                 yield (key,), str(error)
 
     def headers(self) -> Mapping[str, str]:
-        """What is sent along with each request. Raises UserError if the token is not to be had; never shows it."""
+        """The headers of each request. Raises UserError if the token is not available; never shows it."""
         if self.token_env is None:
             return {}
         token = os.environ.get(self.token_env, "").strip()
@@ -117,7 +117,7 @@ class ServerSettings(Settings):
         return {self.token_header: f"Bearer {token}" if is_usual else token}
 
     def trusted(self, base_folder: Path) -> Path | None:
-        """The file of trusted certificates, if any. Raises UserError if there is none at its place."""
+        """The file of trusted certificates, if any. Raises UserError if it does not exist."""
         if self.ca is None:
             return None
         path = resolve(self.ca, base_folder)

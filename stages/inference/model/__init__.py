@@ -1,4 +1,4 @@
-"""Model files, without running them: where they lie, whether they are safe to load, how much they calculate.
+"""Model files, without running them: their paths, whether they are safe to load, how much they calculate.
 
 Start with `model_safety.py`. Also how a model is changed into another one (`pixel_folding.py`).
 """

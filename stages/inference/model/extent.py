@@ -1,11 +1,11 @@
-"""How much there is to look at in a model, before anybody looks: a small file may stand for a graph without end.
+"""Bounds how much of a model is examined: a small file may stand for a graph without end.
 
     functions that call each other twice      30 of them are a billion nodes once they are put in
     a function with weights, called often     each call is a copy of them
     nodes, weights, attributes by the 100,000  what looks at a model takes longer than its square
 
-Within `ANALYSED` everything is looked at. Beyond, a model may still run, but what only opening or sorting it would tell
-is not looked for, and that is said. Beyond `OPENED` it is refused.
+Within `ANALYSED` everything is examined. Beyond, a model may still run, but checks that need opening or sorting it are
+left out, and that is reported. Beyond `OPENED` it is refused.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _GRAPH = ""
 class Extent:
     """How much there is of each kind.
 
-    ``nodes``, and ``copied``, the bytes of functions and of what is handed to them, are counted as often as the
-    functions that hold them are called.
+    ``nodes``, and ``copied``, the bytes of functions and their arguments, are counted as often as the functions that
+    hold them are called.
     """
 
     nodes: int
@@ -36,7 +36,7 @@ class Extent:
     copied: int = 0
 
     def beyond(self, limits: Extent) -> str:
-        """What of it is more than these limits, in words; "" if nothing is."""
+        """The parts that exceed these limits, in words; "" if there are none."""
         for name in ("nodes", "weights", "parts", "copied"):
             found, most = getattr(self, name), getattr(limits, name)
             if found > most:
@@ -58,7 +58,7 @@ _NOTHING = Extent(0, 0, 0)
 
 @dataclass(slots=True)
 class Contents:
-    """What a model file holds, wherever in it: in graphs within nodes and in functions as well."""
+    """The extent of a model file, including graphs within nodes and functions."""
 
     extent: Extent
     tensors: list[TensorProto] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Contents:
 
 
 def contents_of(model: ModelProto) -> Contents:
-    """Pure. Of what is beyond `OPENED` only so much is looked at; functions that call themselves have no end.
+    """Pure. Beyond `OPENED` it stops counting; functions that call themselves have no end.
 
     Functions of the same name count as one that has the nodes of all.
     """
@@ -143,7 +143,7 @@ def _gather(node: NodeProto, found: Contents) -> None:
 
 
 def _expanded(own: Counter[str], calls: dict[str, Counter[str]], most: int, *, replaced: int = 0) -> int:
-    """What the graph has with each function in the place of its calls; at most one more than may be.
+    """The extent of the graph with each function in the place of its calls; at most one more than the limit.
 
     ``replaced``: how much of it goes with each call.
     """

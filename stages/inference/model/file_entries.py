@@ -24,7 +24,7 @@ _FIXED_BYTES = {1: 8, 5: 4, 3: 0, 4: 0}
 
 
 def has_too_many_entries(path: Path) -> bool:
-    """Whether loading this file would cost more than any sensible model does. Damage is left to whoever loads it.
+    """Whether loading this file would cost more than any sensible model does. Damage is left to the loader.
 
     Raises OSError.
     """

@@ -1,8 +1,8 @@
 """How much a model calculates: the multiplications and additions of its convolutions and matrix products.
 
-Both count, so one multiply-accumulate is two operations, in whatever precision. Everything else a model does is left
-out: in networks of this kind it is a few percent. Where a node that counts has no known shape, or is of a kind whose
-operations nobody counts here (LSTM, attention, operators of the model's own), the sum is a lower bound, and says so.
+Both count, so one multiply-accumulate is two operations, in any precision. Everything else a model does is left out: in
+networks of this kind it is a few percent. If a node that counts has no known shape, or is of a kind that is not counted
+here (LSTM, attention, operators of the model's own), the sum is a lower bound and marked as such.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Shape = tuple[int, ...]
 
 
 class NodeWork(NamedTuple):
-    """A node that calculates; ``operations`` is None if it is not known how much."""
+    """A node that calculates; ``operations`` is None if their number is not known."""
 
     name: str
     operator: str
@@ -40,7 +40,7 @@ class Work:
 
     @property
     def by_operator(self) -> Counter[str]:
-        """Operations, where they are known."""
+        """Operations, if their number is known."""
         counted: Counter[str] = Counter()
         for node in self.nodes:
             if node.operations is not None:
@@ -49,17 +49,19 @@ class Work:
 
     @property
     def total(self) -> int:
-        """Of all nodes of which it is known; a lower bound where some are ``unknown``."""
+        """The sum over all nodes with a known number; a lower bound if some are ``unknown``."""
         return self.by_operator.total()
 
     @property
     def unknown(self) -> Counter[str]:
-        """How many nodes there are of which it is not known, by operator."""
+        """The number of nodes with an unknown number of operations, by operator."""
         return Counter(node.operator for node in self.nodes if node.operations is None)
 
 
 def work_of(model: onnx.ModelProto, sizes: Mapping[str, Shape]) -> Work:
-    """What the model calculates in one run, for inputs of these shapes; nothing is known of one that is too large."""
+    """The calculations of the model in one run, for inputs of these shapes; nothing is known of one that is too
+    large.
+    """
     if too_large_to_analyse(model):
         return Work()
     whole = _whole(model)
@@ -142,12 +144,12 @@ def _is_heavy_within(node: NodeProto) -> bool:
 
 
 def _plain(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy to find shapes in: in order, with standard operators where they give the shapes of ONNX Runtime's."""
+    """A copy to find shapes in: in order, with standard operators if they give the shapes of ONNX Runtime's."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     sort_nodes(copy.graph)
     imported = {entry.domain for entry in copy.opset_import}
-    # ONNX infers nothing at all where one of them is not imported.
+    # ONNX infers nothing at all if one of them is not imported.
     foreign = {node.domain for node in copy.graph.node} - imported - {"ai.onnx"}
     copy.opset_import.extend(onnx.helper.make_opsetid(domain, 1) for domain in sorted(foreign))
     for node in copy.graph.node:
@@ -162,7 +164,7 @@ def _plain(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _shapes(sized: onnx.ModelProto, sizes: Mapping[str, Shape]) -> dict[str, Shape]:
-    """The shape of each value that ONNX can infer; of others what the exporter wrote down, if for these sizes."""
+    """The shape of each value that ONNX can infer; for others the exporter's, if it holds for these sizes."""
     dims = ((value.name, value.type.tensor_type.shape.dim) for value in sized.graph.input)
     pairs = (pair for name, own in dims for pair in zip(own, sizes.get(name, ()), strict=False))
     written = _known(sized.graph.value_info) if all(dim.dim_value == side for dim, side in pairs) else {}
@@ -176,7 +178,7 @@ def _inferred(sized: onnx.ModelProto, sizes: Mapping[str, Shape]) -> GraphProto:
     for value in sized.graph.input:
         for dim, side in zip(value.type.tensor_type.shape.dim, sizes.get(value.name, ()), strict=False):
             dim.dim_value = side
-    # ONNX believes what is written more than what it infers.
+    # ONNX believes written shapes more than inferred ones.
     del sized.graph.value_info[:]
     return shape_inference.infer_shapes(sized, data_prop=True).graph
 
@@ -192,7 +194,7 @@ def _known(values: Iterable[onnx.ValueInfoProto]) -> dict[str, Shape]:
 
 
 class _Product(NamedTuple):
-    """Where a product has its first factor and its second one among its inputs."""
+    """The places of a product's two factors among its inputs."""
 
     kind: str
     first: int
@@ -239,7 +241,7 @@ _PRODUCTS: Mapping[str, _Product] = {
     "QGemm": _Product("matrix", 0, 3),
 }
 _SAME_SHAPE = {"FusedConv": "Conv", "FusedMatMul": "MatMul", "FusedGemm": "Gemm"}
-"""Operators of ONNX Runtime, which ONNX does not know, and what they are besides a factor and an activation."""
+"""Operators of ONNX Runtime, which ONNX does not know, and their work besides a factor and an activation."""
 _OF_FUSED = ("activation", "alpha")
 _TURNED = ("transA", "transB", "transBatchA", "transBatchB")
 _NOT_COUNTED = frozenset({"LSTM", "GRU", "RNN", "Einsum", "Attention", "DeformConv"})

@@ -1,4 +1,4 @@
-"""Model files: where one lies, and which one it is."""
+"""Model files: their paths and their identity."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def stored_bytes(path: Path) -> int:
 
 
 def sha256_of(path: Path) -> str:
-    """Of the file, and where its weights lie in files beside it, of these too, one after the other by name.
+    """Hash of the file and, if its weights lie in files beside it, of these too, one after the other by name.
 
     Raises UserError if one cannot be read.
     """
@@ -60,7 +60,7 @@ def sha256_of(path: Path) -> str:
 def unchanged(path: Path) -> Iterator[None]:
     """Refuse, with a UserError, a model whose files are replaced or written to meanwhile.
 
-    For as long as a model is verified and then opened, perhaps several times: what is opened is what was verified.
+    Holds while a model is verified and then opened, perhaps several times: the verified file is the opened one.
     """
     parts = (path, *weight_files(path))
     before = [_identity_of(part) for part in parts]

@@ -6,12 +6,12 @@
     openvino   watched ten times a second; beyond it the process is killed
     a GPU      not held: its libraries take address space by the gigabyte
 
-What counts is private memory that can be written to, from the moment that it is asked for. RLIMIT_DATA costs nothing
-while a model runs, and holds in whatever thread. A limit of ONNX Runtime's arena (`max_mem`) does not see what
-operators take beside it: at 1,000 MB, a NonZero took 2,000.
+Private writable memory counts, from the moment that it is asked for. RLIMIT_DATA costs nothing while a model runs, and
+holds in every thread. A limit of ONNX Runtime's arena (`max_mem`) does not see the memory that operators take beside
+it: at 1,000 MB, a NonZero took 2,000.
 
 OpenVINO (2026.4) must not be refused memory: a run that did not get it ended without an error, with the outputs of the
-run before. It is killed before it has filled what it asked for.
+run before. So its process is killed before it has filled the memory that it asked for.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ _SHARE = 2
 _LEAST = 1 << 30
 """On small machines, and with many processes: ordinary models fit in."""
 _ELSE = 256 << 20
-"""What else the process takes meanwhile: 8 MB for the stack of each thread, queues, the stages behind the model."""
+"""Other memory of the process meanwhile: 8 MB for the stack of each thread, queues, the stages behind the model."""
 _OF_A_CAMERA = 1 << 30
 """If its source is in the same process."""
 
 _TICK_S = 0.1
 KILLED = "killed: "
-"""So begins what a process says last."""
+"""The beginning of the last line that a process writes."""
 
 T = TypeVar("T")
 
 
 class ModelMemory:
-    """What the models of one stage may take; nothing is limited where ``most_bytes`` is None.
+    """The memory that the models of one stage may take; no limit if ``most_bytes`` is None.
 
     ``cameras``: how many have their source in the same process.
     """
@@ -69,10 +69,10 @@ class ModelMemory:
 
 
 class _Limit:
-    """Of this process: the sum of what its stages say; what is usual, only where none says anything."""
+    """For this process: the sum of its stages' limits; the default only if none of them gives one."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # what is collected as garbage meanwhile may release its own
+        self._lock = threading.RLock()  # garbage collection meanwhile may release its own
         self._stages: list[ModelMemory] = []
         self._usual: list[ModelMemory] = []
         self._began_with = 0
@@ -130,9 +130,9 @@ _LIMIT = _Limit()
 
 
 def most_of(memory_mb: int | None, workers: int = 1) -> int | None:
-    """Bytes for each of so many processes of a stage: what its settings say, else a share of the memory that there is.
+    """Bytes for each of so many processes of a stage: by its settings, else a share of the machine's memory.
 
-    None if nothing is said, and the system does not say how much memory there is.
+    None if the settings give none, and the system does not report its memory.
     """
     if memory_mb is not None:
         return memory_mb << 20
@@ -141,12 +141,12 @@ def most_of(memory_mb: int | None, workers: int = 1) -> int | None:
 
 
 def models_bytes() -> int:
-    """What models may take of this process now; 0 if they are not limited."""
+    """The memory that models of this process may take now; 0 if they are not limited."""
     return _LIMIT.models_bytes
 
 
 def held(opens: Callable[[], T], provider: str) -> T:
-    """What ``opens`` returns, an open model: held to what is usual as long as it lives, unless a stage says more."""
+    """The open model that ``opens`` returns, held to the default as long as it lives, unless a stage gives more."""
     if provider not in ("cpu", "openvino"):
         return opens()
     memory = ModelMemory(most_of(None))
@@ -188,12 +188,14 @@ def beyond(asked_bytes: int | None = None) -> str:
 def _watch(changed: threading.Event, most: int) -> None:
     while not changed.wait(_TICK_S):
         if data_bytes() > most:
-            # Whoever started this process counts its death against what it was doing.
+            # The parent of this process counts its death against the work at hand.
             sys.stderr.write(f"{KILLED}{beyond()}\n")
             sys.stderr.flush()
             os.kill(os.getpid(), signal.SIGKILL)
 
 
 def data_bytes() -> int:
-    """What RLIMIT_DATA counts of this process. Raises OSError or ValueError if the system does not say."""
+    """The memory of this process that RLIMIT_DATA counts. Raises OSError or ValueError if the system does not report
+    it.
+    """
     return int(_STATM.read_text().split()[5]) * os.sysconf("SC_PAGE_SIZE")

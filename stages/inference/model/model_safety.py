@@ -1,4 +1,4 @@
-"""What a model file must not do: be larger than anything sensible, read files elsewhere, or bring code of its own.
+"""Refuses model files that are larger than anything sensible, read files elsewhere, or bring code of their own.
 
 A model is data from somewhere; it is looked at before ONNX Runtime is.
 """
@@ -53,7 +53,7 @@ def checked_model(path: Path, *, custom_ops: bool = False) -> ModelProto:
 
 
 def too_large_to_analyse(model: ModelProto) -> str:
-    """Why no more is looked for in a checked model than what its file states, in words; "" if all is."""
+    """Why a checked model is known only by its file's statements, in words; "" if it was examined fully."""
     beyond = contents_of(model).extent.beyond(ANALYSED)
     return f"too large to analyse: it has {beyond}" if beyond else ""
 
@@ -89,7 +89,7 @@ def _loaded(path: Path) -> ModelProto:
             raise UserError(
                 f"{path}: it has more than {MOST_ENTRIES:,} entries: such a model is not opened; export it with fewer"
             )
-        # Without the format its suffix would decide it, whatever the file holds.
+        # Without the format the suffix would decide it, whatever the content.
         return onnx.load(str(path), format="protobuf", load_external_data=False)
     except (DecodeError, ValueError, OSError) as error:
         raise UserError(f"{path}: cannot be read as an ONNX model: {error}") from None
@@ -127,7 +127,7 @@ def _is_link_within(folder: Path, place: PurePosixPath) -> bool:
 
 
 def _check_sizes(path: Path, model: ModelProto, contents: Contents, stored_bytes: int) -> None:
-    """No input or output, and no weights, larger than what is sensible or stored."""
+    """Refuse an input or output, or weights, larger than sensible or than stored."""
     if stored_bytes > MAX_STORED_BYTES:
         raise UserError(
             f"{path}: {stored_bytes / 1024**3:.1f} GiB with the weights beside it; "

@@ -12,7 +12,7 @@ from stages.inference.model.extent import bodies_of, graphs_of
 
 
 def sort_nodes(graph: GraphProto) -> None:
-    """Put them into order; otherwise they stay where they are. A graph with a ring in it is left alone."""
+    """Put them into order; otherwise they stay as they are. A graph with a ring in it is left alone."""
     nodes = ordered(graph)
     if len(nodes) == len(graph.node):
         del graph.node[:]

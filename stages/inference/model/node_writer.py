@@ -11,7 +11,9 @@ from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper, num
 
 
 class NodeWriter:
-    """Keeps what is added, in its order; `nodes` and `constants` are put into the graph by whoever knows the place."""
+    """Keeps new nodes and constants, in their order; the caller puts `nodes` and `constants` into the graph at their
+    place.
+    """
 
     def __init__(self, graph: GraphProto) -> None:
         self.nodes: list[NodeProto] = []
@@ -56,7 +58,7 @@ def names_in(graph: GraphProto) -> set[str]:
 
 
 def rename_reads(graph: GraphProto, old: str, new: str) -> None:
-    """Whoever reads the value ``old`` reads ``new`` instead, also in the graphs within."""
+    """Let readers of the value ``old`` read ``new`` instead, also in the graphs within."""
     for node in graph.node:
         node.input[:] = [new if name == old else name for name in node.input]
     for inner in graphs_in(graph):

@@ -1,4 +1,4 @@
-"""Folds what makes a model's input out of pixels into the model: afterwards it takes uint8 RGB pictures as they are.
+"""Folds the preprocessing of pixels into a model: afterwards it takes uint8 RGB pictures as they are.
 
     uint8 (B, H, W, 3) RGB -> BGR where it wants that -> (B, 3, H, W) where it wants that -> float
         -> pixel * scale -> (value - mean) / std -> the type that it took -> the model as it was
@@ -28,7 +28,7 @@ _ELEMENTS = {
 
 @dataclass(frozen=True)
 class Normalisation:
-    """For each channel, in the model's order: (value - mean) / std, where value = pixel * scale."""
+    """For each channel, in the model's order: (value - mean) / std, with value = pixel * scale."""
 
     mean: tuple[float, float, float] = (0.0, 0.0, 0.0)
     std: tuple[float, float, float] = (1.0, 1.0, 1.0)
@@ -59,8 +59,8 @@ class Scaling:
 def exact_scaling(scale: float) -> Scaling:
     """The cheapest arithmetic that gives the bits of `Converter` for each of the 256 pixels, which are all tried.
 
-    pixel / 255 gives them, pixel * (1 / 255) in float32 does not: 126 of 256 differ in their last bit. What neither
-    gives is done as `Converter` does it, in double precision.
+    pixel / 255 gives them, pixel * (1 / 255) in float32 does not: 126 of 256 differ in their last bit. If neither gives
+    them, double precision is used, as in `Converter`.
     """
     if scale == 1.0:
         return Scaling(None, 1.0)
