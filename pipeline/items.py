@@ -15,7 +15,7 @@ _PART_BITS = 12
 MOST_PARTS = 1 << _PART_BITS
 """How many messages a stage may make of one item: a crowd's incidents that all end with their camera."""
 
-_LARGE = 1 << 63
+LARGE_PART = 1 << 63
 """From here on, a number does not fit into a signed number of msgpack."""
 
 _POSSIBLE_POISON_DEATHS = 3
@@ -42,7 +42,7 @@ class Key(NamedTuple):
 
     def plain(self) -> tuple[int, int, int | bytes]:
         """As msgpack holds it: a large part as bytes, behind one that says how many they are."""
-        if self.part < _LARGE:
+        if self.part < LARGE_PART:
             return self
         size = (self.part.bit_length() + 7) // 8
         return self.epoch, self.seq, bytes([size]) + self.part.to_bytes(size, "big")

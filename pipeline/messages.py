@@ -23,6 +23,7 @@ Clock = Literal["", "ntp", "wall", "start_at", "metadata", "name", "file"]
 """Whose a time of day is: unknown, the camera's, this machine's; of a file that began as the graph, its metadata or its
 name says; or of a file without a date, counted from 1970."""
 _CLOCKS: frozenset[object] = frozenset(get_args(Clock))
+_WHOLE: set[type] = {int}
 
 
 class Stamp(NamedTuple):
@@ -56,8 +57,8 @@ class Stamp(NamedTuple):
         """Make a stamp of the list that msgpack returns. Raises ValueError or TypeError if it is none."""
         camera, epoch, seq, time_ns, captured_ns, wall_ns, pts, (numerator, denominator), clock, alone = values
         numbers = (epoch, seq, time_ns, captured_ns, wall_ns, 0 if pts is None else pts, numerator, denominator)
-        named = isinstance(camera, str) and clock in _CLOCKS and isinstance(alone, bool)
-        if not named or not all(isinstance(number, int) for number in numbers):
+        named = type(camera) is str and clock in _CLOCKS and type(alone) is bool
+        if not named or set(map(type, numbers)) != _WHOLE:
             raise ValueError(f"no stamp: {values!r:.200}")
         return cls(camera, epoch, seq, time_ns, captured_ns, wall_ns, pts, (numerator, denominator), clock, alone)
 

@@ -5,7 +5,7 @@ Knows nothing of sockets: `Inlet` sends what has come together here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection
 
 from pipeline.items import Item
 from pipeline.transport.lane import Received
@@ -17,13 +17,15 @@ class Answers:
 
     def __init__(self) -> None:
         self._signals: dict[bytes, Signals] = {}
+        self._open: set[bytes] = set()
 
     def open(self, identity: bytes) -> None:
         """A connection has begun."""
-        self._signals[identity] = Signals([], [], [])
+        self._open.add(identity)
 
     def close(self, identity: bytes) -> None:
         """A connection is over: nobody hears on it any more."""
+        self._open.discard(identity)
         self._signals.pop(identity, None)
 
     def free(self, item: Item) -> None:
@@ -32,7 +34,7 @@ class Answers:
             if not received.freed:
                 received.freed = True
                 for identity, n in received.origins:
-                    self.say(identity, n, free=True)
+                    self._of(identity).freed.append(n)
 
     def done(self, item: Item) -> None:
         """All that was made of the item is done."""
@@ -43,35 +45,47 @@ class Answers:
         """Free and done in one: its senders forget it."""
         received.lane.unfinished.pop(received.key, None)
         for identity, n in received.origins:
-            self.say(identity, n, free=not received.freed, done=True)
+            signals = self._of(identity)
+            if not received.freed:
+                signals.freed.append(n)
+            signals.done.append(n)
         received.freed = True
 
     def trying(self, item: Item) -> None:
         """The item is processed alone: should this process die of it, its senders are to know."""
         for received in _received(item):
             for identity, n in received.origins:
-                self.say(identity, n, tried=True)
+                self._of(identity).tried.append(n)
 
     def survived(self, item: Item) -> None:
         """This process did not die of the item."""
         for received in _received(item):
             for identity, _ in received.origins:
-                self.say(identity, 0, tried=True)
+                self._of(identity).tried.append(0)
 
-    def say(self, identity: bytes, n: int, *, free: bool = False, done: bool = False, tried: bool = False) -> None:
-        """Of the message with this number on this connection."""
+    def freed(self, identity: bytes, n: int) -> None:
+        """The message with this number on this connection is not read."""
+        self._of(identity).freed.append(n)
+
+    def finished(self, identity: bytes, n: int) -> None:
+        """The message with this number on this connection is free and done."""
+        signals = self._of(identity)
+        signals.freed.append(n)
+        signals.done.append(n)
+
+    def _of(self, identity: bytes) -> Signals:
+        """What is said next on this connection."""
         signals = self._signals.get(identity)
-        if signals is not None:
-            for wanted, numbers in zip((free, done, tried), signals, strict=True):
-                if wanted:
-                    numbers.append(n)
+        if signals is None:
+            signals = Signals([], [], [])
+            if identity in self._open:
+                self._signals[identity] = signals
+        return signals
 
-    def take(self) -> Iterator[tuple[bytes, Signals]]:
+    def take(self) -> Collection[tuple[bytes, Signals]]:
         """What has come together, by connection; it is not given again."""
-        for identity, signals in self._signals.items():
-            if any(signals):
-                self._signals[identity] = Signals([], [], [])
-                yield identity, signals
+        signals, self._signals = self._signals, {}
+        return signals.items()
 
 
 def _received(item: Item) -> list[Received]:

@@ -16,6 +16,8 @@ from pipeline.transport.protocol import ATTACH, Sender
 from pipeline.transport.wire import MAX_PART
 
 _RETRY_MOST_MS = 2000
+# As plain numbers: an enumeration takes longer to combine than a message to send.
+_READABLE, _NOBLOCK = int(zmq.POLLIN), int(zmq.NOBLOCK)
 _NUMBERS = itertools.count(1)
 
 
@@ -41,22 +43,21 @@ class Connection:
         self.socket.connect(endpoint)
         self.send(ATTACH)
 
-    def send(self, *parts: bytes) -> None:
+    def send(self, kind: bytes, body: bytes = b"") -> None:
         """Hand a message to ZeroMQ, which has no bound here: the credits are the bound.
 
         Where ZeroMQ has given the connection up, it is gone; it was, or will be, `lost`.
         """
         try:
-            self.socket.send_multipart(parts, zmq.NOBLOCK)
+            self.socket.send(kind + body, _NOBLOCK)
         except zmq.Again:
             self._given_up = True
 
     def receive(self) -> list[bytes] | None:
-        """The parts of the next message, None where there is none now."""
-        try:
-            return self.socket.recv_multipart(zmq.NOBLOCK)
-        except zmq.Again:
+        """The parts of the next message, None where there is none now. Of ours each has one."""
+        if not int(self.socket.getsockopt(zmq.EVENTS)) & _READABLE:
             return None
+        return self.socket.recv_multipart(_NOBLOCK)
 
     def give_up(self) -> None:
         """The reader believes nothing more that comes on it: it counts as `lost`."""

@@ -73,12 +73,20 @@ class Queue:
     """Whatever has a key up to this one is done or in custody."""
     told: tuple[Key | None, Key | None] = (None, None)
     """`left_out` and `passed` as the reader has last been told of them, on whichever connection."""
+    name: str = field(init=False)
+    blocking: bool = field(init=False)
+    """Nothing that waits may be lost."""
+
+    def __post_init__(self) -> None:
+        self.name = self.edge.name
+        self.blocking = self.edge.policy == "block"
 
     def pass_by(self, key: Key, *, settled: bool = True) -> None:
         """All up to this key is done that is left out, and, where that is `settled`, the rest submitted."""
-        self.left_out = max(self.left_out or key, key)
-        if settled:
-            self.passed = max(self.passed or key, key)
+        if self.left_out is None or key > self.left_out:
+            self.left_out = key
+        if settled and (self.passed is None or key > self.passed):
+            self.passed = key
 
     def says(self, last: Key | None) -> list[Passed]:
         """What its reader is told now; `last`: of what is in custody."""
@@ -93,7 +101,7 @@ class Queue:
     @property
     def blocked(self) -> bool:
         """True while something waits that must not be lost."""
-        return bool(self.waiting) and self.edge.policy == "block"
+        return self.blocking and bool(self.waiting)
 
 
 Send = Callable[[int, Delivery], None]
@@ -200,7 +208,7 @@ class Custody:
         delivery.queue.waiting.append(delivery)
         delivery.queue.pass_by(delivery.key)
         self._pump(delivery.queue)
-        if delivery.queue.edge.policy != "block":
+        if not delivery.queue.blocking:
             self._thin(delivery.queue)
 
     def _thin(self, queue: Queue) -> None:
@@ -243,7 +251,7 @@ class Custody:
         delivery.freed = True
         queue = delivery.queue
         queue.credits += not delivery.is_mark
-        if queue.edge.policy != "block" and not delivery.is_mark:
+        if not queue.blocking and not delivery.is_mark:
             self._forget(self._sent.pop(n))
         return queue
 

@@ -11,7 +11,6 @@ taken.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -22,7 +21,7 @@ from pipeline.items import Item, Key
 from pipeline.messages import Message
 from pipeline.monitoring.metrics import Counters
 from pipeline.plan import UnitPlan
-from pipeline.shm.mappings import MappedSegment, Mappings, SegmentGone
+from pipeline.shm.mappings import Mappings, SegmentGone
 from pipeline.stage import Logger
 from pipeline.system.run_folder import unlink_socket
 from pipeline.transport.answers import Answers
@@ -40,12 +39,16 @@ from pipeline.transport.protocol import (
     Known,
     Sender,
     packed_hello,
+    read_data,
+    read_head,
     read_passed,
 )
 from pipeline.transport.refusals import Refusals
-from pipeline.transport.wire import MAX_PART, Header, read_header
+from pipeline.transport.wire import MAX_PART, read_header
 
 _RECEIVE_AT_ONCE = 256
+# As plain numbers: an enumeration takes longer to combine than a message to send.
+_READABLE, _NOBLOCK, _NOBLOCK_MORE = int(zmq.POLLIN), int(zmq.NOBLOCK), int(zmq.NOBLOCK | zmq.SNDMORE)
 
 
 @dataclass(slots=True)
@@ -58,6 +61,8 @@ class _Peer:
     sender: Sender
     gone: set[str] = field(default_factory=set)
     mappings: Mappings = field(default_factory=Mappings)
+    lanes: dict[tuple[str, str], Lane] = field(default_factory=dict)
+    """Those that it may send on, as far as it has: the plan is asked once for each."""
     heard: int = 0
     gap: bool = False
 
@@ -105,6 +110,8 @@ class Inlet:
         self._senders = {name: frozenset(units) for name, units in plan.senders.items()}
         self._cameras = frozenset(plan.cameras)
         units = {unit for units in self._senders.values() for unit in units}
+        for peer in self._peers.values():
+            peer.lanes.clear()
         for identity in [identity for identity, peer in self._peers.items() if peer.sender.unit not in units]:
             del self._peers[identity]
             self._answers.close(identity)
@@ -115,26 +122,23 @@ class Inlet:
     def receive(self) -> bool:
         """Take what has arrived into the mailboxes; True when there is more."""
         for _ in range(_RECEIVE_AT_ONCE):
-            try:
-                identity, *parts = self.socket.recv_multipart(zmq.NOBLOCK)
-            except zmq.Again:
+            if not int(self.socket.getsockopt(zmq.EVENTS)) & _READABLE:
                 return False
-            self._hear(identity, parts)
+            self._hear(*self.socket.recv_multipart(_NOBLOCK))
         return True
 
-    def _hear(self, identity: bytes, parts: list[bytes]) -> None:
-        if parts == [ATTACH]:
+    def _hear(self, identity: bytes, body: bytes, *more: bytes) -> None:
+        if body == ATTACH:
             try:
                 self._attach(identity)
             except WireError as error:
                 self._refusals.add(error, sender="", counted="refused.attach")
-        elif identity in self._peers:
-            peer = self._peers[identity]
+        elif peer := self._peers.get(identity):
             try:
-                if parts[:1] == [PASSED] and len(parts) == 2:
-                    self._pass_by(peer, parts[1])
+                if body[:1] == PASSED and not more:
+                    self._pass_by(peer, body)
                 else:
-                    self._data(identity, peer, parts)
+                    self._data(identity, peer, body, len(more))
             except WireError as error:
                 self._refusals.add(error, sender=peer.sender.unit, counted="dropped.wire")
 
@@ -163,27 +167,31 @@ class Inlet:
     def _known(self) -> str:
         return ", ".join(sorted({unit for units in self._senders.values() for unit in units}))
 
-    def _data(self, identity: bytes, peer: _Peer, parts: list[bytes]) -> None:
+    def _data(self, identity: bytes, peer: _Peer, body: bytes, more: int) -> None:
+        """Messages that came together. What cannot be read at all counts as one."""
         peer.heard += 1
         if peer.gap:
             return
-        if len(parts) != 3 or parts[0] != DATA:
-            raise WireError(f"a message of kind {parts[:1]} in {len(parts)} parts; expected {DATA!r} in 3")
-        head = Head.read(parts[1])
-        if head.n != peer.heard:
+        if body[:1] != DATA or more:
+            raise WireError(f"a message of kind {body[:1]!r} in {1 + more} parts; expected {DATA!r} in 1")
+        first, rows = read_data(memoryview(body)[1:])
+        if first != peer.heard:
             # ZeroMQ connected again by itself: what was lost must not be overtaken, or it would count as repeated.
             peer.gap = True
-            self._log.info("message_missing", sender=peer.sender.unit, expected=peer.heard, got=head.n)
+            self._log.info("message_missing", sender=peer.sender.unit, expected=peer.heard, got=first)
             return
-        try:
-            self._take_in(identity, peer, head, parts[2])
-        except WireError:
-            # Refused for good: sent again it would be no better.
-            self._answers.say(identity, head.n, free=True, done=True)
-            raise
+        peer.heard += len(rows) - 1
+        for n, row in enumerate(rows, first):
+            try:
+                if not self._take_in(identity, peer, n, read_head(row)):
+                    return
+            except WireError as error:
+                # Refused for good: sent again it would be no better.
+                self._answers.finished(identity, n)
+                self._refusals.add(error, sender=peer.sender.unit, counted="dropped.wire")
 
     def _pass_by(self, peer: _Peer, body: bytes) -> None:
-        for passed in read_passed(body):
+        for passed in read_passed(memoryview(body)[1:]):
             self._check_edge(peer, passed.edge)
             # What a sender says of one that it does not know to be gone must not hold for the next of that name.
             if passed.camera in self._cameras:
@@ -193,34 +201,42 @@ class Inlet:
         if peer.sender.unit not in self._senders.get(edge, ()):
             raise WireError(f"a message of {peer.sender.unit} on {edge!r}, which is no edge from there to here")
 
-    def _take_in(self, identity: bytes, peer: _Peer, head: Head, body: bytes) -> None:
-        """Put a message into its mailbox, unless it is not new, or its memory is gone."""
-        self._check_edge(peer, head.edge)
-        lane = self._mailboxes.lane(head.edge, head.camera)
+    def _lane(self, peer: _Peer, edge: str, camera: str) -> Lane:
+        lane = peer.lanes.get((edge, camera))
+        if lane is None:
+            self._check_edge(peer, edge)
+            lane = peer.lanes[edge, camera] = self._mailboxes.lane(edge, camera)
+        return lane
+
+    def _take_in(self, identity: bytes, peer: _Peer, n: int, head: Head) -> bool:
+        """Put a message into its mailbox, unless it is not new. False where nothing behind it is to be believed."""
+        lane = self._lane(peer, head.edge, head.camera)
         if lane.knows(head.key):
-            self._repeated(identity, lane, head)
-            return
-        header = read_header(body, lane.types)
-        try:
-            mapping = _mapping(header, peer.mappings)
-        except SegmentGone as error:
-            self._segment_gone(identity, peer, header, error)
-            return
-        received = Received(lane, head.key, header, mapping, [(identity, head.n)], head.deaths, head.tries)
-        if received.intact():
+            self._repeated(identity, lane, n, head.key)
+            return True
+        header = read_header(head.body, lane.types)
+        mapping = None
+        if header.descriptor:
+            try:
+                mapping = peer.mappings.get(header.descriptor.segment)
+            except SegmentGone as error:
+                self._segment_gone(identity, peer, header.descriptor.segment, error)
+                return False
+        origins = [(identity, n)]
+        received = Received(lane, head.key, header, mapping, origins, peer.sender.incarnation, head.deaths, head.tries)
+        if mapping is None or received.intact():
             self._mailboxes.put(received)
         else:
             self._counters.add("dropped.stale", lane.camera)
-            self._answers.say(identity, head.n, free=True, done=True)
+            self._answers.finished(identity, n)
+        return True
 
-    def _segment_gone(self, identity: bytes, peer: _Peer, header: Header, error: SegmentGone) -> None:
+    def _segment_gone(self, identity: bytes, peer: _Peer, name: str, error: SegmentGone) -> None:
         """Gone with its sender, as a rule, whose successor will say the message again: nothing may overtake it.
 
         A sender that lives attaches anew. If it tells of the same segment again, somebody has removed the file, and the
         message is lost: that raises WireError.
         """
-        assert header.descriptor
-        name = header.descriptor.segment
         if name in peer.gone:
             raise WireError(f"{error}, though its owner lives: do not remove files of /dev/shm while a run uses them")
         self._log.info("segment_gone", sender=peer.sender.unit, error=str(error))
@@ -228,15 +244,15 @@ class Inlet:
         peer.gap = True
         self._send(identity, AGAIN, b"")
 
-    def _repeated(self, identity: bytes, lane: Lane, head: Head) -> None:
+    def _repeated(self, identity: bytes, lane: Lane, n: int, key: Key) -> None:
         self._counters.add("repeated", lane.camera)
-        first = lane.unfinished.get(head.key)
+        first = lane.unfinished.get(key)
         if first is None:
-            self._answers.say(identity, head.n, free=True, done=True)
+            self._answers.finished(identity, n)
             return
-        first.origins.append((identity, head.n))
+        first.origins.append((identity, n))
         if first.freed:
-            self._answers.say(identity, head.n, free=True)
+            self._answers.freed(identity, n)
 
     # ---- taking
 
@@ -296,14 +312,13 @@ class Inlet:
 
     def _send(self, identity: bytes, kind: bytes, body: bytes) -> None:
         # A peer that is gone needs no signal: its successor attaches anew.
-        with contextlib.suppress(zmq.ZMQError):
-            self.socket.send_multipart([identity, kind, body], zmq.NOBLOCK)
+        try:
+            self.socket.send(identity, _NOBLOCK_MORE)
+            self.socket.send(kind + body, _NOBLOCK)
+        except zmq.ZMQError:
+            return
 
     def close(self) -> None:
         """Close the socket and remove its file."""
         self.socket.close(0)
         unlink_socket(self.endpoint)
-
-
-def _mapping(header: Header, mappings: Mappings) -> MappedSegment | None:
-    return mappings.get(header.descriptor.segment) if header.descriptor else None

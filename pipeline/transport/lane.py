@@ -10,7 +10,7 @@ from pipeline.items import Key
 from pipeline.messages import End, Message, Stamp, Tombstone
 from pipeline.plan import EdgePlan
 from pipeline.shm.mappings import MappedSegment
-from pipeline.transport.protocol import Passed, Sender
+from pipeline.transport.protocol import Passed
 from pipeline.transport.wire import Header, build, read_arrays
 
 
@@ -26,6 +26,8 @@ class Received:
     header: Header
     mapping: MappedSegment | None
     origins: list[tuple[bytes, int]]
+    incarnation: int = 1
+    """Of the process that sent it first."""
     deaths: int = 0
     tries: int = 0
     before: Stamp | None = None
@@ -36,11 +38,6 @@ class Received:
         """True when the memory that it points at still has its content."""
         place = self.header.descriptor
         return self.mapping is None or place is None or self.mapping.holds(place.slot, place.generation)
-
-    @property
-    def incarnation(self) -> int:
-        """Of the process that sent it first."""
-        return Sender.of(self.origins[0][0]).incarnation
 
     @property
     def is_end(self) -> bool:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from typing import Any
 
 import zmq
 
@@ -29,12 +29,13 @@ from pipeline.transport.protocol import (
     HELLO,
     PASSED,
     SIGNAL,
-    Head,
     Known,
     Passed,
     Sender,
     Signals,
+    packed_data,
     packed_passed,
+    plain_row,
     read_hello,
 )
 from pipeline.transport.refusals import Refusals
@@ -42,6 +43,9 @@ from pipeline.transport.wire import encode
 
 _RECEIVE_AT_ONCE = 256
 _AGAIN_S = 1.0
+_TOGETHER = 256
+_TOGETHER_BYTES = 256 << 10
+"""So many messages, and bytes of them, travel as one at most; a larger one goes by itself."""
 
 
 @dataclass(slots=True, eq=False)
@@ -55,6 +59,35 @@ class _Link:
     connection: Connection | None = None
     connections: int = 0
     attached_at: float = 0.0
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    """Data messages that go out with the next `Outlet.flush`."""
+    first: int = 1
+    """The number of the first of them."""
+    size: int = 0
+    """Bytes of them."""
+
+    def collect(self, n: int, delivery: Delivery) -> None:
+        """One more data message; those before go out first where it would be too much for one."""
+        body, queue = delivery.body, delivery.queue
+        if self.rows and (self.size + len(body) > _TOGETHER_BYTES or len(self.rows) >= _TOGETHER):
+            self.flush()
+        if not self.rows:
+            self.first = n
+        blamed = delivery.deaths, delivery.tries
+        self.rows.append(plain_row(queue.name, queue.camera, delivery.key, blamed, body))
+        self.size += len(body)
+
+    def flush(self) -> None:
+        """Send what has come together."""
+        rows, self.rows, self.size = self.rows, [], 0
+        if rows and self.connection is not None:
+            self.connection.send(DATA, packed_data(self.first, rows))
+
+    def tell(self, passed: Sequence[Passed]) -> None:
+        """Send what is passed, behind all that was to be sent before."""
+        if passed and self.connection is not None:
+            self.flush()
+            self.connection.send(PASSED, packed_passed(passed))
 
 
 class Outlet:
@@ -127,6 +160,7 @@ class Outlet:
 
     def _detach(self, link: _Link) -> None:
         link.custody.pause()
+        link.rows, link.size = [], 0
         if link.connection is not None:
             link.connection.close()
             link.connection = None
@@ -141,7 +175,7 @@ class Outlet:
         """True when every reader has said hello to this process."""
         return all(link.custody.attached for link in self._links.values())
 
-    def _hello(self, link: _Link, connection: Connection, body: bytes) -> None:
+    def _hello(self, link: _Link, body: memoryview) -> None:
         known = {(row.edge, row.camera): row for row in read_hello(body)}
         for place in [place for place, (other, _) in self._routes.items() if other is link]:
             self._known.pop(place, None)
@@ -150,8 +184,8 @@ class Outlet:
         same_reader = link.greeted == link.endpoint
         link.greeted = link.endpoint
         # First: what comes again has holes where something was done of which another sender may not have heard.
-        _tell(connection, link.custody.passed())
-        again = link.custody.begin(partial(_send, connection), same_reader=same_reader)
+        link.tell(link.custody.passed())
+        again = link.custody.begin(link.collect, same_reader=same_reader)
         if same_reader:
             self._log.warning("attached_again", reader=link.unit, messages=again)
 
@@ -205,7 +239,13 @@ class Outlet:
                 links[link.unit] = link
         for link in links.values():
             if link.connection is not None and link.custody.attached:
-                _tell(link.connection, link.custody.news())
+                link.tell(link.custody.news())
+
+    def flush(self) -> None:
+        """Send what has come together for each reader since the last call."""
+        for link in self._links.values():
+            if link.rows:
+                link.flush()
 
     # ---- hearing
 
@@ -238,16 +278,16 @@ class Outlet:
         return True
 
     def _hear(self, link: _Link, connection: Connection, parts: Sequence[bytes]) -> None:
-        kind = parts[0] if len(parts) == 2 else b""
-        if kind == HELLO and not link.custody.attached:
-            self._hello(link, connection, parts[1])
-        elif kind == SIGNAL and link.custody.attached:
-            link.custody.hear(Signals.read(parts[1]))
+        kind, attached = parts[0][:1] if len(parts) == 1 else b"", link.custody.attached
+        if kind == SIGNAL and attached:
+            link.custody.hear(Signals.read(memoryview(parts[0])[1:]))
+        elif kind == HELLO and not attached:
+            self._hello(link, memoryview(parts[0])[1:])
         elif kind == AGAIN:
             connection.give_up()
         else:
-            expected = SIGNAL if link.custody.attached else HELLO
-            raise WireError(f"a message of kind {parts[0][:8]!r} in {len(parts)} parts; expected {expected!r} in 2")
+            expected = SIGNAL if attached else HELLO
+            raise WireError(f"a message of kind {parts[0][:1]!r} in {len(parts)} parts; expected {expected!r} in 1")
 
     # ---- looking
 
@@ -265,14 +305,3 @@ class Outlet:
         """Close the connections; what is in custody stays unsaid."""
         for link in self._links.values():
             self._detach(link)
-
-
-def _tell(connection: Connection, passed: Sequence[Passed]) -> None:
-    if passed:
-        connection.send(PASSED, packed_passed(passed))
-
-
-def _send(connection: Connection, n: int, delivery: Delivery) -> None:
-    queue = delivery.queue
-    head = Head(n, queue.edge.name, queue.camera, delivery.key, delivery.deaths, delivery.tries)
-    connection.send(DATA, head.packed(), delivery.body)

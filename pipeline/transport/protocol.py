@@ -4,9 +4,12 @@
       |------ A  attach ------------------------->|    its first word on a connection
       |<----- H  hello: of each (edge, camera) the stamp up to which all is done, and that of the last one seen
       |------ P  passed: of each (edge, camera) the key up to which all is done that is left out of what follows
-      |------ D  n, edge, camera, key, deaths, tries | message
+      |------ D  n, rows of [edge, camera, key, deaths, tries, message]: numbered n, n + 1, ...
       |<----- S  [free n...], [done n...], [tried n | 0: survived...]
       |<----- G  again: attach anew, this connection is no longer believed
+
+Each is one ZeroMQ message of one part: a byte that says which, and msgpack behind it. What a sender has for a reader
+within a turn of its loop travels as one D, and all that a reader has to say to a sender as one S.
 
 A sender's routing id is `unit#incarnation#connection`: ZeroMQ puts it in front of whatever the sender says, so it is
 not said again. Every connection has its own id and counts its messages from 1. So what is still on the way on an
@@ -17,15 +20,16 @@ What is received is checked here; whatever breaks the format raises WireError.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pipeline.errors import WireError
-from pipeline.items import Key
+from pipeline.items import LARGE_PART, Key
 from pipeline.messages import Stamp
 from pipeline.transport.wire import pack, unpack
 
 ATTACH, HELLO, PASSED, DATA, SIGNAL, AGAIN = b"A", b"H", b"P", b"D", b"S", b"G"
+_NUMBER = {int}
 
 
 class Known(NamedTuple):
@@ -75,31 +79,46 @@ class Sender(NamedTuple):
 
 
 class Head(NamedTuple):
-    """Part 1 of a data message: who gets it, and its place in the camera's order."""
+    """Whose a data message is, its place in the camera's order, and its bytes (`pipeline.wire`)."""
 
-    n: int
     edge: str
     camera: str
     key: Key
     deaths: int
     tries: int
+    body: bytes
 
-    def packed(self) -> bytes:
-        """As it travels."""
-        return pack([self.n, self.edge, self.camera, *self.key.plain(), self.deaths, self.tries])
 
-    @classmethod
-    def read(cls, body: bytes) -> Head:
-        """The inverse of `packed`. Raises WireError."""
-        values = unpack(body)
-        try:
-            n, edge, camera, epoch, seq, part, deaths, tries = values
-            key = Key.of(epoch, seq, part)
-        except (ValueError, TypeError):
-            raise WireError(f"a data message headed {values!r:.100}; expected 8 values, three of them a key") from None
-        if not (_are(int, (n, deaths, tries)) and _are(str, (edge, camera))):
-            raise WireError(f"a data message headed {values!r:.100}; expected n, edge, camera, key, deaths, tries")
-        return cls(n, edge, camera, key, deaths, tries)
+def plain_row(edge: str, camera: str, key: Key, blamed: tuple[int, int], body: bytes) -> tuple[Any, ...]:
+    """A data message as `packed_data` takes it. `blamed`: deaths and tries."""
+    epoch, seq, part = key if key.part < LARGE_PART else key.plain()
+    return edge, camera, epoch, seq, part, *blamed, body
+
+
+def packed_data(first: int, rows: Sequence[tuple[Any, ...]]) -> bytes:
+    """Data messages as they travel, numbered from `first`."""
+    return pack((first, rows))
+
+
+def read_data(body: bytes | memoryview) -> tuple[int, list[Any]]:
+    """The inverse of `packed_data`; the rows are for `read_head`. Raises WireError."""
+    values = unpack(body)
+    if type(values) is not list or len(values) != 2 or type(values[0]) is not int or type(values[1]) is not list:
+        raise WireError(f"data messages {values!r:.100}; expected a number and a list of rows")
+    return values[0], values[1]
+
+
+def read_head(row: Any) -> Head:
+    """One data message of `read_data`. Raises WireError."""
+    try:
+        edge, camera, epoch, seq, part, deaths, tries, body = row
+        # A plain key, as nearly all are, is made without asking twice.
+        key = Key(epoch, seq, part) if type(part) is type(seq) is type(epoch) is int else Key.of(epoch, seq, part)
+    except (ValueError, TypeError):
+        raise WireError(f"a data message headed {row!r:.100}; expected 8 values, three of them a key") from None
+    if not (type(edge) is type(camera) is str and type(deaths) is type(tries) is int and type(body) is bytes):
+        raise WireError(f"a data message headed {row!r:.100}; expected edge, camera, key, deaths, tries, bytes")
+    return Head(edge, camera, key, deaths, tries, body)
 
 
 class Signals(NamedTuple):
@@ -114,17 +133,12 @@ class Signals(NamedTuple):
         return pack(self)
 
     @classmethod
-    def read(cls, body: bytes) -> Signals:
+    def read(cls, body: bytes | memoryview) -> Signals:
         """The inverse of `packed`. Raises WireError."""
         values = unpack(body)
-        try:
-            freed, done, tried = values
-            numbers = [*freed, *done, *tried]
-        except (ValueError, TypeError):
-            raise WireError(f"signals {values!r:.100}; expected three lists of numbers") from None
-        if not (_are(list, values) and _are(int, numbers)):
+        if type(values) is not list or len(values) != 3 or not all(_is_numbers(row) for row in values):
             raise WireError(f"signals {values!r:.100}; expected three lists of numbers")
-        return cls(freed, done, tried)
+        return cls(*values)
 
 
 def packed_hello(known: Iterable[Known]) -> bytes:
@@ -132,7 +146,7 @@ def packed_hello(known: Iterable[Known]) -> bytes:
     return pack(list(known))
 
 
-def read_hello(body: bytes) -> list[Known]:
+def read_hello(body: bytes | memoryview) -> list[Known]:
     """The inverse of `packed_hello`. Raises WireError."""
     rows = unpack(body)
     try:
@@ -149,7 +163,7 @@ def packed_passed(passed: Iterable[Passed]) -> bytes:
     return pack([[p.edge, p.camera, p.key.plain(), p.again and p.again.plain(), p.settled] for p in passed])
 
 
-def read_passed(body: bytes) -> list[Passed]:
+def read_passed(body: bytes | memoryview) -> list[Passed]:
     """The inverse of `packed_passed`. Raises WireError."""
     rows = unpack(body)
     try:
@@ -167,6 +181,10 @@ def read_passed(body: bytes) -> list[Passed]:
 
 def _stamp(values: Any) -> Stamp | None:
     return None if values is None else Stamp.from_wire(values)
+
+
+def _is_numbers(row: Any) -> bool:
+    return type(row) is list and set(map(type, row)) <= _NUMBER
 
 
 def _are(wanted: type[Any], values: Iterable[Any]) -> bool:

@@ -1,12 +1,10 @@
 """Messages as bytes. msgpack for the header, raw little-endian arrays beside it or in a slot; never pickle.
 
-A data message has two parts, so that the second is made once however many readers it goes to:
+    type, version, stamp, fields, descriptor | nil, [[name, dtype, shape, bytes | offset in the slot]...]
 
-    part 1   its head (`protocol.Head`)                             who gets it, and its place in the camera's order
-    part 2   type, version, stamp, fields, descriptor | nil,      what it is
-             [[name, dtype, shape, bytes | offset in the slot]...]
-
-Everything received is bounded and checked before it is believed; what breaks a bound raises WireError.
+These are made once, however many readers they go to: who gets them, and their place in the camera's order, travels
+before them (`protocol.Head`). Everything received is bounded and checked before it is believed; what breaks a
+bound raises WireError.
 """
 
 from __future__ import annotations
@@ -26,6 +24,8 @@ from pipeline.shm.segments import ALIGN, Descriptor
 from pipeline.shm.slots import Slot, SlotRing
 
 MAX_PART = 4 << 20
+MAX_BODY = MAX_PART - (64 << 10)
+"""Of one message; what is left is for its head."""
 INLINE_BYTES = 16 << 10
 MAX_ARRAYS = 64
 MAX_DIMS = 8
@@ -40,7 +40,7 @@ def pack(value: Any) -> bytes:
     return bytes(msgpack.packb(value, unicode_errors="surrogatepass"))
 
 
-def unpack(data: bytes) -> Any:
+def unpack(data: bytes | memoryview) -> Any:
     """Plain values from msgpack, bounded. Raises WireError."""
     if len(data) > MAX_PART:
         raise WireError(f"a message of {len(data)} bytes; at most {MAX_PART} are accepted")
@@ -59,30 +59,26 @@ class Encoded:
 
 
 def encode(message: Message, ring: SlotRing) -> Encoded:
-    """Part 2 of a message. Large arrays that do not lie in a slot of `ring` yet are copied into a new one.
+    """A message as bytes. Large arrays that do not lie in a slot of `ring` yet are copied into a new one.
 
     The caller owns one reference to the returned slot.
     """
-    arrays = {name: np.ascontiguousarray(array) for name, array in message.arrays().items()}
-    slot, offsets = _place(arrays, ring)
-    rows = [
-        [name, array.dtype.str, array.shape, offsets[name] if name in offsets else array.tobytes()]
-        for name, array in arrays.items()
-    ]
-    body = pack(
-        [
-            message.TYPE,
-            message.VERSION,
-            message.stamp,
-            dict(message.fields()),
-            slot.descriptor if slot and offsets else None,
-            rows,
+    slot: Slot | None = None
+    rows: list[tuple[Any, ...]] = []
+    found = message.arrays()
+    if found:
+        arrays = {name: np.ascontiguousarray(array) for name, array in found.items()}
+        slot, offsets = _place(arrays, ring)
+        rows = [
+            (name, array.dtype.str, array.shape, offsets[name] if name in offsets else array.tobytes())
+            for name, array in arrays.items()
         ]
-    )
-    if len(body) > MAX_PART:
+    place = slot.descriptor if slot else None
+    body = pack((message.TYPE, message.VERSION, message.stamp, dict(message.fields()), place, rows))
+    if len(body) > MAX_BODY:
         if slot:
             ring.release(slot)
-        raise BadItem("too_large", f"a {message.TYPE} of {len(body)} bytes; at most {MAX_PART} can be sent")
+        raise BadItem("too_large", f"a {message.TYPE} of {len(body)} bytes; at most {MAX_BODY} can be sent")
     return Encoded(body, slot)
 
 
@@ -130,7 +126,7 @@ def new_arrays(ring: SlotRing, specs: Specs) -> tuple[Slot, dict[str, Array]]:
 
 @dataclass(slots=True)
 class Header:
-    """Part 2, checked but for the arrays."""
+    """A message, checked but for the arrays."""
 
     type: str
     stamp: Stamp
@@ -140,7 +136,7 @@ class Header:
 
 
 def read_header(body: bytes, types: Mapping[str, type[Message]]) -> Header:
-    """Check part 2 up to the arrays. Raises WireError, also for a type or version that is not among `types`."""
+    """Check a message up to the arrays. Raises WireError, also for a type or version that is not among `types`."""
     try:
         type_name, version, stamp, fields, descriptor, rows = unpack(body)
         known = types.get(type_name) or types.get(Message.TYPE)
@@ -166,13 +162,14 @@ def _read_array(row: Any, memory: Array | None) -> tuple[str, Array]:
     try:
         name, dtype_name, shape, where = row
         dtype = _DTYPES[dtype_name]
-        if len(shape) > MAX_DIMS or any(not isinstance(n, int) or n < 0 for n in shape):
+        if len(shape) > MAX_DIMS or any(type(n) is not int or n < 0 for n in shape):
             raise WireError(f"array {name}: shape {shape}")
         nbytes = math.prod(shape) * dtype.itemsize
-        if isinstance(where, bytes):
+        if type(where) is bytes:
             if len(where) != nbytes:
                 raise WireError(f"array {name}: {len(where)} bytes for {dtype_name} {shape}")
-            return name, np.frombuffer(where, dtype).reshape(shape)
+            # Read-only, as the bytes are.
+            return name, np.ndarray(shape, dtype, where)
         if memory is None or where < 0 or where + nbytes > len(memory):
             raise WireError(f"array {name}: {nbytes} bytes at {where} are outside of the slot")
         return name, frozen(memory[where : where + nbytes].view(dtype).reshape(shape))

@@ -5,6 +5,7 @@ mailboxes --gatherer--> batch --[pool, or the loop]--> rows --unit--> outlet --a
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 
 from pipeline.execution.context import Collector
@@ -21,6 +22,8 @@ from pipeline.worker.submission import Submission
 
 _BATCHES_A_TURN = 16
 """Of files. Where an edge drops, what has come meanwhile is heard before each batch: it may be newer."""
+_TOGETHER_S = 0.001
+"""What is made within this time travels together; nobody waits longer for it because the turn goes on."""
 
 
 class Intake:
@@ -77,7 +80,11 @@ class Intake:
 
     def take(self) -> bool:
         """Take what there is and may be taken; True when there may be more."""
+        since_s = time.monotonic()
         for _ in range(self._batches_a_turn):
+            if time.monotonic() - since_s > _TOGETHER_S:
+                self._say()
+                since_s = time.monotonic()
             batch = self._gatherer.next()
             if batch is None:
                 return False
@@ -90,6 +97,11 @@ class Intake:
             if batch.mark:
                 self._wake()  # it is finished already
         return True
+
+    def _say(self) -> None:
+        """Let others have what has come together for them within this turn."""
+        self._outlet.flush()
+        self._inlet.flush()
 
     def finish(self) -> bool:
         """Send on what the pool has finished; True when there was something. Raises what a batch raised."""

@@ -227,6 +227,7 @@ class Worker:
         """Tell others what they wait for: events, signals, and that this process is alive."""
         if self._dispatch:
             self._dispatch.turn()
+        self._outlet.flush()
         if self._inlet:
             self._inlet.flush()
         if self._plan.sources and self._plan.live:  # a file keeps what it has been given: it would end for want of it

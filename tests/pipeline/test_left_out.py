@@ -97,6 +97,7 @@ class Sender:
 
     def turn(self) -> None:
         self.outlet.receive(dict(self.poller.poll(2)))
+        self.outlet.flush()
 
 
 class Mid:
@@ -127,6 +128,7 @@ class Mid:
         self.outlet.receive(dict(self.poller.poll(2)))
         self.inlet.receive()
         self.intake.turn()
+        self.outlet.flush()
         self.inlet.flush()
 
     def close(self) -> None:

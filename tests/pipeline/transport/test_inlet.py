@@ -26,10 +26,11 @@ from pipeline.transport.protocol import (
     HELLO,
     PASSED,
     SIGNAL,
-    Head,
     Passed,
     Signals,
+    packed_data,
     packed_passed,
+    plain_row,
     read_hello,
 )
 from pipeline.transport.wire import pack
@@ -63,22 +64,23 @@ class Reader:
         socket.connect(self.inlet.endpoint)
         socket.send_multipart([ATTACH])
         if attached:
-            assert self.hear(socket)[0] == HELLO
+            assert self.hear(socket)[:1] == HELLO
         return socket
 
-    def hear(self, socket: zmq.Socket[bytes]) -> list[bytes]:
+    def hear(self, socket: zmq.Socket[bytes]) -> bytes:
         """The next message to this sender."""
         until(lambda: self.turn() or socket.poll(5))
-        return socket.recv_multipart()
+        [body] = socket.recv_multipart()
+        return body
 
     def turn(self) -> None:
         self.inlet.receive()
         self.inlet.flush()
 
     def signals(self, socket: zmq.Socket[bytes]) -> Signals:
-        kind, body = self.hear(socket)
-        assert kind == SIGNAL
-        return Signals.read(body)
+        body = self.hear(socket)
+        assert body[:1] == SIGNAL
+        return Signals.read(body[1:])
 
     def take(self) -> list[Item]:
         return self.inlet.take(100, lambda _: 100)
@@ -96,9 +98,13 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
     reader.close()
 
 
-def note(n: int, seq: int, edge: EdgePlan = LEFT) -> list[bytes]:
-    head = Head(n, edge.name, "a", Key(0, seq, 0), 0, 0).packed()
-    return [DATA, head, pack(["note", 1, stamp(seq, "a"), {}, None, []])]
+def plain(seq: int, edge: EdgePlan = LEFT, body: bytes | None = None) -> tuple[Any, ...]:
+    body = pack(["note", 1, stamp(seq, "a"), {}, None, []]) if body is None else body
+    return plain_row(edge.name, "a", Key(0, seq, 0), (0, 0), body)
+
+
+def note(n: int, seq: int, edge: EdgePlan = LEFT, body: bytes | None = None) -> list[bytes]:
+    return [DATA + packed_data(n, [plain(seq, edge, body)])]
 
 
 def arrived(reader: Reader, count: int) -> bool:
@@ -133,7 +139,8 @@ def test_nobody_sends_on_anothers_edge(reader: Reader) -> None:
 def test_what_is_passed_of_a_camera_that_has_gone_does_not_hold_for_the_next_of_its_name(reader: Reader) -> None:
     left, right = reader.sender("left.0#1#1"), reader.sender("right.0#1#1")
     reader.inlet.revise(replace(PLAN, cameras=()))
-    right.send_multipart([PASSED, packed_passed([Passed(RIGHT.name, "a", Key(0, END_SEQ + 1, 0), None, settled=True)])])
+    passed = Passed(RIGHT.name, "a", Key(0, END_SEQ + 1, 0), None, settled=True)
+    right.send(PASSED + packed_passed([passed]))
     right.send_multipart([b"X"])
     until(lambda: reader.turn() or reader.counters.get("dropped.wire", "") == 1)
     reader.inlet.revise(PLAN)
@@ -193,28 +200,29 @@ def test_numbers_of_an_earlier_connection_are_not_mixed_up(reader: Reader) -> No
     assert reader.signals(first) == ([1], [1], [])
     reader.inlet.free(items[2])
     second = reader.sender("left.0#1#2", attached=False)
-    kind, body = reader.hear(second)
-    assert (kind, read_hello(body)) == (HELLO, [(LEFT.name, "a", stamp(0, "a"), stamp(2, "a"))])
+    body = reader.hear(second)
+    assert (body[:1], read_hello(body[1:])) == (HELLO, [(LEFT.name, "a", stamp(0, "a"), stamp(2, "a"))])
     second.send_multipart(note(1, 1))
     second.send_multipart(note(2, 2))
     assert reader.signals(second) == ([2], [], [])
     reader.inlet.done(items[1])
     reader.inlet.done(items[2])
     assert reader.signals(second) == ([1], [1, 2], [])
-    assert not first.poll(0) or Signals.read(first.recv_multipart()[1]) == ([3], [], [])
+    assert not first.poll(0) or Signals.read(first.recv()[1:]) == ([3], [], [])
 
 
 BROKEN: list[list[bytes]] = [
+    [b""],
     [b"X"],
     [DATA],
-    [DATA, b"\xc1", b""],
-    [DATA, pack([1, "left>sum"]), b""],
-    [DATA, pack([1, "none>sum", "a", 0, 0, 0, 0, 0]), pack(["note", 1, stamp(0, "a"), {}, None, []])],
-    [DATA, note(1, 0)[1], b"\xc1"],
-    [DATA, note(1, 0)[1], pack(["note", 1, stamp(0, "a"), {}, [5, "x", None], []])],
-    [DATA, note(1, 0)[1], pack(["note", 1, stamp(0, "a"), {}, ["/etc/passwd", 0, 0], []])],
-    [DATA, note(1, 0)[1], pack([["note"], 1, stamp(0, "a"), {}, None, []])],
-    [DATA, note(1, 0)[1], pack({"a": 1}), b"more"],
+    [DATA + b"\xc1"],
+    [DATA + pack([1, ["left>sum"]])],
+    [DATA + pack([1, [["none>sum", "a", 0, 0, 0, 0, 0, pack(["note", 1, stamp(0, "a"), {}, None, []])]]])],
+    note(1, 0, body=b"\xc1"),
+    note(1, 0, body=pack(["note", 1, stamp(0, "a"), {}, [5, "x", None], []])),
+    note(1, 0, body=pack(["note", 1, stamp(0, "a"), {}, ["/etc/passwd", 0, 0], []])),
+    note(1, 0, body=pack([["note"], 1, stamp(0, "a"), {}, None, []])),
+    [*note(1, 0), b"more"],
 ]
 
 
@@ -229,13 +237,24 @@ def test_a_broken_message_is_counted_and_costs_nothing_else(reader: Reader, part
     assert [line["event"] for line in logs] == ["message_refused"]
 
 
+def test_one_broken_message_among_others_costs_nothing_else(reader: Reader) -> None:
+    sender = reader.sender("left.0#1#1")
+    sender.send(DATA + packed_data(1, [plain(0), plain(1, body=b"\xc1"), plain(2)]))
+    assert reader.signals(sender) == ([2], [2], [])
+    sender.send(DATA + packed_data(4, [plain(3)]))
+    right = reader.sender("right.0#1#1")
+    right.send(DATA + packed_data(1, [plain(seq, RIGHT) for seq in (0, 2, 3)]))
+    until(lambda: arrived(reader, 6))
+    assert [item.stamp.seq for item in reader.take() if item.sender == "left"] == [0, 2, 3]
+
+
 def test_what_a_dead_sender_has_said_without_its_memory_is_not_overtaken(reader: Reader) -> None:
     """The successor says it again, and it must be new then, though smaller messages have come behind it."""
-    gone = [DATA, note(1, 0)[1], pack(["note", 1, stamp(0, "a"), {}, ["camgraph-gone-with-its-owner", 0, 1], []])]
+    gone = pack(["note", 1, stamp(0, "a"), {}, ["camgraph-gone-with-its-owner", 0, 1], []])
     first = reader.sender("left.0#1#1")
-    for parts in (gone, note(2, 1)):
-        first.send_multipart(parts)
-    assert reader.hear(first) == [AGAIN, b""]
+    first.send(DATA + packed_data(1, [plain(0, body=gone), plain(1)]))
+    first.send_multipart(note(3, 2))
+    assert reader.hear(first) == AGAIN
     successor = reader.sender("left.0#2#1")
     for n, seq in ((1, 0), (2, 1)):
         successor.send_multipart(note(n, seq))

@@ -37,6 +37,8 @@ from pipeline.transport.protocol import (
     Sender,
     Signals,
     packed_hello,
+    read_data,
+    read_head,
     read_passed,
 )
 from pipeline.transport.wire import INLINE_BYTES, MAX_PART, pack
@@ -103,6 +105,7 @@ class Pair:
             self.inlet.receive()
             self.taken += self.inlet.take(100, lambda _: 100)
             self.inlet.flush()
+        self.outlet.flush()
 
     def finish(self, item: Item) -> None:
         assert self.inlet
@@ -133,12 +136,12 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
 
 
 def break_from_the_sender(pair: Pair) -> None:
-    pair.socket.send_multipart([DATA, b"\0" * (MAX_PART + 1), b""])
+    pair.socket.send(DATA + b"\0" * (MAX_PART + 1))
 
 
 def break_from_the_reader(pair: Pair) -> None:
     assert pair.inlet
-    pair.inlet.socket.send_multipart([pair.socket.getsockopt(zmq.ROUTING_ID), SIGNAL, b"\0" * (MAX_PART + 1)])
+    pair.inlet.socket.send_multipart([pair.socket.getsockopt(zmq.ROUTING_ID), SIGNAL + b"\0" * (MAX_PART + 1)])
 
 
 @pytest.mark.parametrize("break_connection", [break_from_the_sender, break_from_the_reader])
@@ -238,34 +241,38 @@ class RawReader:
         self.endpoint = f"ipc://{pair.folder}/{name}"
         self.socket.bind(self.endpoint)
         pair.outlet.connect({"model.0": self.endpoint})
-        self.identity, kind = self.hear()
+        kind, _ = self.hear()
         assert kind == ATTACH
 
-    def hear(self) -> list[bytes]:
+    def hear(self) -> tuple[bytes, bytes]:
+        """Of the next message, the kind and what is behind it."""
         until(lambda: self.pair.turn() or self.socket.poll(2))
-        return self.socket.recv_multipart()
+        self.identity, body = self.socket.recv_multipart()
+        return body[:1], body[1:]
 
-    def hear_data(self) -> Head:
-        """The head of the next message, which is behind what its sender says of what is done."""
-        _, kind, body, *_ = self.hear()
+    def hear_data(self) -> tuple[int, list[Head]]:
+        """The next messages and the number of the first, which are behind what their sender says of what is done."""
+        kind, body = self.hear()
         if kind == PASSED:
-            _, kind, body, *_ = self.hear()
+            kind, body = self.hear()
         assert kind == DATA
-        return Head.read(body)
+        first, rows = read_data(body)
+        return first, [read_head(row) for row in rows]
 
     def say(self, *parts: bytes) -> None:
         self.socket.send_multipart([self.identity, *parts])
 
 
 BROKEN: list[list[bytes]] = [
+    [b""],
     [b"X"],
     [b"X", b""],
-    [HELLO, packed_hello([])],  # a second one
+    [HELLO + packed_hello([])],  # a second one
     [SIGNAL],
-    [SIGNAL, b"\xc1"],
-    [SIGNAL, pack([[1], [2]])],
-    [SIGNAL, pack([["1"], [], []])],
-    [SIGNAL, pack(7), b""],
+    [SIGNAL + b"\xc1"],
+    [SIGNAL + pack([[1], [2]])],
+    [SIGNAL + pack([["1"], [], []])],
+    [SIGNAL + pack([[1], [], []]), b""],
 ]
 
 
@@ -274,14 +281,14 @@ def test_a_reader_that_talks_nonsense_is_not_listened_to(pair: Pair, parts: list
     reader = RawReader(pair)
     try:
         with capture_logs() as logs:
-            reader.say(HELLO, pack(7))
+            reader.say(HELLO + pack(7))
             until(lambda: pair.turn() or pair.counters.get("refused.signal", "") == 1)
-            reader.say(HELLO, packed_hello([]))
+            reader.say(HELLO + packed_hello([]))
             pair.submit(0)
-            assert reader.hear_data().n == 1
+            assert reader.hear_data()[0] == 1
             reader.say(*parts)
             reader.say(*parts)
-            reader.say(SIGNAL, Signals([1, 5], [1, 99], []).packed())
+            reader.say(SIGNAL + Signals([1, 5], [1, 99], []).packed())
             until(lambda: pair.turn() or pair.done == [0])
         assert pair.counters.get("refused.signal", "") == 3
         assert [line["event"] for line in logs] == ["message_refused"] * 2, "each kind once"
@@ -291,7 +298,7 @@ def test_a_reader_that_talks_nonsense_is_not_listened_to(pair: Pair, parts: list
 
 def test_a_dead_reader_is_looked_for_quietly_and_its_successor_gets_all(pair: Pair) -> None:
     dead = RawReader(pair)
-    dead.say(HELLO, packed_hello([]))
+    dead.say(HELLO + packed_hello([]))
     pair.submit(0)
     dead.hear()
     dead.socket.close(0)
@@ -302,13 +309,13 @@ def test_a_dead_reader_is_looked_for_quietly_and_its_successor_gets_all(pair: Pa
     successor = RawReader(pair, "next")
     try:
         assert Sender.of(successor.identity).connection <= 3, "once more at the old address, then at the new one"
-        successor.say(HELLO, packed_hello([]))
-        _, kind, body = successor.hear()
+        successor.say(HELLO + packed_hello([]))
+        kind, body = successor.hear()
         assert kind == PASSED, "before what comes again, which may have holes"
         key = Key(0, 0, 0)
         assert read_passed(body) == [Passed(pair.edge.name, "a", key, key, settled=True)]
-        head = successor.hear_data()
-        assert (head.n, head.key.seq, head.deaths) == (1, 0, 1)
+        first, [head] = successor.hear_data()
+        assert (first, head.key.seq, head.deaths) == (1, 0, 1)
     finally:
         successor.socket.close(0)
 
@@ -318,15 +325,15 @@ def test_a_reader_is_told_what_is_passed_once_and_only_of_the_cameras_concerned(
     pair.outlet.revise({pair.edge.name: dict.fromkeys("abc", "model.0")})
     reader = RawReader(pair)
     try:
-        reader.say(HELLO, packed_hello([]))
+        reader.say(HELLO + packed_hello([]))
         until(lambda: pair.turn() or pair.outlet.attached)
 
         def told(camera: str, seq: int, *, settled: bool) -> list[Passed]:
             pair.outlet.pass_by([(camera, {pair.edge.name: Key(0, seq, 0)})], settled=settled)
             pair.submit(seq)  # behind it
-            _, kind, body, *_ = reader.hear()
+            kind, body = reader.hear()
             if kind == PASSED:
-                assert reader.hear_data().key.seq == seq
+                assert [head.key.seq for head in reader.hear_data()[1]] == [seq]
             return read_passed(body) if kind == PASSED else []
 
         def says(camera: str, seq: int, *, settled: bool) -> Passed:
@@ -347,7 +354,7 @@ def test_a_reader_that_breaks_every_connection_is_not_tried_without_end(pair: Pa
         begun = time.monotonic()
         over = begun + 2.5
         while time.monotonic() < over:
-            reader.say(SIGNAL, b"\0" * (MAX_PART + 1))
+            reader.say(SIGNAL + b"\0" * (MAX_PART + 1))
             until(lambda: pair.turn() or time.monotonic() > over or reader.socket.poll(2))
             if reader.socket.poll(0):
                 reader.identity, *_ = reader.socket.recv_multipart()

@@ -13,13 +13,16 @@ from pipeline.errors import WireError
 from pipeline.items import Key
 from pipeline.testing import stamp
 from pipeline.transport.protocol import (
-    Head,
     Known,
     Passed,
     Sender,
     Signals,
+    packed_data,
     packed_hello,
     packed_passed,
+    plain_row,
+    read_data,
+    read_head,
     read_hello,
     read_passed,
 )
@@ -28,7 +31,14 @@ from pipeline.transport.wire import pack
 numbers = st.integers(0, 1 << 62)
 keys = st.builds(Key, numbers, numbers, numbers | st.integers(0, 1 << 400))
 texts = st.text(max_size=20)
-READERS: list[Callable[[bytes], Any]] = [Head.read, Signals.read, read_hello, read_passed]
+
+
+def read_heads(body: bytes) -> list[Any]:
+    """All that a reader checks of data messages before it looks into each."""
+    return [read_head(row) for row in read_data(body)[1]]
+
+
+READERS: list[Callable[[bytes], Any]] = [read_heads, Signals.read, read_hello, read_passed]
 
 
 @given(st.text(max_size=20), st.integers(0, 999), st.integers(0, 999))
@@ -47,10 +57,16 @@ def test_a_later_connection_and_a_later_incarnation_compare_higher() -> None:
     assert Sender("a", 1, 2) < Sender("a", 1, 10) < Sender("a", 2, 1)
 
 
-@given(numbers, texts, texts, keys, numbers, numbers)
-def test_heads_come_back(n: int, edge: str, camera: str, key: Key, deaths: int, tries: int) -> None:
-    head = Head(n, edge, camera, key, deaths, tries)
-    assert Head.read(head.packed()) == head
+rows = st.tuples(texts, texts, keys, st.tuples(numbers, numbers), st.binary(max_size=20))
+
+
+@given(numbers, st.lists(rows, max_size=4))
+def test_data_messages_come_back(first: int, rows: list[tuple[str, str, Key, tuple[int, int], bytes]]) -> None:
+    n, plain = read_data(packed_data(first, [plain_row(*row) for row in rows]))
+    assert n == first
+    assert [read_head(row) for row in plain] == [
+        (edge, camera, key, *blamed, body) for edge, camera, key, blamed, body in rows
+    ]
 
 
 @given(st.lists(numbers), st.lists(numbers), st.lists(numbers))
@@ -91,19 +107,27 @@ def test_well_formed_nonsense_is_refused(read: Callable[[bytes], Any], value: An
         read(pack(value))
     except WireError:
         return
-    # Three lists of numbers are signals, whatever else they might be.
-    assert read == Signals.read
-    assert all(isinstance(number, int) for row in value for number in row)
+    # Three lists of numbers are signals, whatever else they might be; a number and no rows is nothing at all.
+    if read == read_heads:
+        assert value[1] == []
+    else:
+        assert read == Signals.read
+        assert all(isinstance(number, int) for row in value for number in row)
 
 
 @pytest.mark.parametrize(
     ("read", "value"),
     [
-        (Head.read, [1, "e", "c", 0, 0, 0, 0]),
-        (Head.read, ["1", "e", "c", 0, 0, 0, 0, 0]),
-        (Head.read, [1, "e", b"c", 0, 0, 0, 0, 0]),
-        (Head.read, [1, "e", "c", 0, 0, b"\x09\x01\x00", 0, 0]),
-        (Head.read, [1, "e", "c", 0, 0, b"\x00", 0, 0]),
+        (read_heads, [["e", "c", 0, 0, 0, 0, 0, b""]]),
+        (read_heads, ["1", [["e", "c", 0, 0, 0, 0, 0, b""]]]),
+        (read_heads, [1, {"e": "c"}]),
+        (read_heads, [1, ["e"]]),
+        (read_heads, [1, [["e", "c", 0, 0, 0, 0, b""]]]),
+        (read_heads, [1, [["e", b"c", 0, 0, 0, 0, 0, b""]]]),
+        (read_heads, [1, [["e", "c", 0, 0, 0, 0, "0", b""]]]),
+        (read_heads, [1, [["e", "c", 0, 0, 0, 0, 0, "body"]]]),
+        (read_heads, [1, [["e", "c", 0, 0, b"\x09\x01\x00", 0, 0, b""]]]),
+        (read_heads, [1, [["e", "c", 0, 0, b"\x00", 0, 0, b""]]]),
         (Signals.read, [[1], [2]]),
         (Signals.read, [[1], [2], 3]),
         (Signals.read, [[1], ["2"], [[]]]),

@@ -75,6 +75,7 @@ class Joined:
     def turn(self) -> None:
         self.outlet.receive(dict(self.poller.poll(2)))
         self.dispatch.turn()
+        self.outlet.flush()
         self.inlet.receive()
         for item in self.inlet.take(8, lambda _: 8):
             self.taken.append(item)

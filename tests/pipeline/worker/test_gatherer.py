@@ -93,7 +93,7 @@ class Device:
         for edge in edges or self.edges:
             lane = self.mailboxes.lane(edge.name, camera)
             header = Header("note", stamp(seq, camera), {}, None, [])
-            self.mailboxes.put(Received(lane, Key(0, seq, 0), header, None, [(b"src.0#1#1", seq)], deaths, tries))
+            self.mailboxes.put(Received(lane, Key(0, seq, 0), header, None, [(b"src.0#1#1", seq)], 1, deaths, tries))
 
     def wait(self) -> None:
         """As long as the gatherer says."""
