@@ -20,6 +20,24 @@ if TYPE_CHECKING:
     from pipeline.shm.slots import Slot
 
 
+class Collecting:
+    """What one thread collects within a `with`; around it goes on what collected before."""
+
+    __slots__ = ("_local", "_outer", "_slots")
+
+    def __init__(self, local: threading.local) -> None:
+        self._local = local
+        self._slots: list[Slot] = []
+
+    def __enter__(self) -> list[Slot]:
+        self._outer = getattr(self._local, "slots", None)
+        self._local.slots = self._slots
+        return self._slots
+
+    def __exit__(self, *error: object) -> None:
+        self._local.slots = self._outer
+
+
 class Collector:
     """The slots that a thread's stages take for their outputs; whoever collects lets go of them after sending.
 
@@ -36,16 +54,9 @@ class Collector:
         slots: list[Slot] | None = getattr(self._local, "slots", None)
         return slots
 
-    @contextmanager
-    def collecting(self) -> Iterator[list[Slot]]:
-        """Collect in this thread meanwhile."""
-        outer = self.slots
-        slots: list[Slot] = []
-        self._local.slots = slots
-        try:
-            yield slots
-        finally:
-            self._local.slots = outer
+    def collecting(self) -> Collecting:
+        """Collect in this thread meanwhile: `with collector.collecting() as slots`."""
+        return Collecting(self._local)
 
     def let_go(self, slots: Iterable[Slot]) -> None:
         """These are needed no longer."""

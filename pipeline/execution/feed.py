@@ -142,6 +142,8 @@ class SourceFeed:
 
     def attend(self) -> None:
         """To be called often: begins again what was paused, and is not to be any more."""
+        if not self._resting:
+            return
         with self._lock:
             if not self._resting or self._paused or self._ending:
                 return
@@ -155,6 +157,8 @@ class SourceFeed:
 
     def take(self) -> list[Handed]:
         """What has been handed over since the last call."""
+        if not self._handed:
+            return []
         with self._lock:
             taken = list(self._handed)
             self._handed.clear()

@@ -91,14 +91,14 @@ class Hold:
                 self._collector.back_to(taken)
                 if self._pause(self._note(stage, error)):
                     raise Closing(str(error)) from None
+                continue
             except BaseException:
                 self._over()
                 raise
-            else:
-                waited = self._over()
-                if waited and not waited.patient:
-                    self._log.info("taken_again", stage=stage)
-                return result
+            waited = self._over() if self._waiting else None
+            if waited and not waited.patient:
+                self._log.info("taken_again", stage=stage)
+            return result
 
     def _over(self) -> _Waiting | None:
         """This thread waits no longer; how it did, if it did."""

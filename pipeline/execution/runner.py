@@ -78,6 +78,8 @@ class StageRunner:
 
     def run(self, items: Sequence[Item]) -> list[list[Message]]:
         """See `Runner`."""
+        if len(items) == 1 and not items[0].is_mark:
+            return [self._run_alone(items[0])]
         content = [item for item in items if not item.is_mark]
         rows: list[list[Message]] = []
         while len(rows) < len(content):
@@ -89,6 +91,11 @@ class StageRunner:
             return rows
         left = iter(rows)
         return [[] if item.is_mark else next(left) for item in items]
+
+    def _run_alone(self, item: Item) -> list[Message]:
+        said = self._tick(item)
+        made = self._run_one(item)
+        return self._bounded(item.camera, [*said, *made] if said else made)
 
     def end(self, camera: str, end: End) -> list[Message]:
         """See `Runner`."""
@@ -154,9 +161,9 @@ class StageRunner:
 
     def _declared(self, outputs: Iterable[Message]) -> list[Message]:
         """The outputs; a type that no edge can be there for is a bug of the stage, and nothing to lose silently."""
-        made = list(outputs)
+        made, declared = list(outputs), self.stage.outputs
         for output in made:
-            if type(output) not in self.stage.outputs:
+            if type(output) not in declared:
                 known = ", ".join(kind.__name__ for kind in self.stage.outputs) or "none"
                 raise TypeError(f"made {type(output).__name__}, which is not among its declared outputs ({known})")
         return made

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pipeline.errors import CamgraphError
 from pipeline.execution.join import Join, merged_key
@@ -39,6 +40,31 @@ class _Flow:
     made: list[Made] = field(default_factory=list)
 
 
+class _Wanted(NamedTuple):
+    """Who wants a message: edges that leave the process, and those that stay in it."""
+
+    outer: Sequence[EdgePlan]
+    inner: Sequence[EdgePlan]
+
+    @classmethod
+    def of(cls, edges: Iterable[EdgePlan]) -> _Wanted:
+        every = list(edges)
+        return cls([edge for edge in every if not edge.inner], [edge for edge in every if edge.inner])
+
+
+class _Ways(NamedTuple):
+    """Where the messages of one stage go: who wants which type, and who must hear of frames that made nothing."""
+
+    by_type: Mapping[str, _Wanted]
+    tombstones: Sequence[EdgePlan]
+
+    @classmethod
+    def of(cls, edges: Sequence[EdgePlan]) -> _Ways:
+        types = {edge.type for edge in edges}
+        by_type = {kind: _Wanted.of(edge for edge in edges if edge.type == kind) for kind in types}
+        return cls(by_type, [edge for edge in edges if edge.tombstones])
+
+
 class Unit:
     """The stages of one process and the edges between them. Call it from one thread, but for `run_head`."""
 
@@ -54,6 +80,8 @@ class Unit:
             self._in[edge.reader].append(edge)
             if edge.sender not in handed_out:
                 self._out[edge.sender].append(edge)
+        self._ways = {name: _Ways.of(edges) for name, edges in self._out.items()}
+        self._behind = {name: self.order[n + 1 :] for n, name in enumerate(self.order)}
         self._inner_in = Counter(edge.reader for edge in plan.edges if edge.inner)
         self._joins: dict[tuple[str, str], Join[Message]] = {}
         self._ends: Counter[tuple[str, str]] = Counter()
@@ -121,8 +149,8 @@ class Unit:
 
     def _run_down(self, after: str, flow: _Flow) -> None:
         """Run the stages behind `after` in topological order."""
-        for name in self.order[self.order.index(after) + 1 :] if after in self.order else self.order:
-            pairs = flow.todo.pop(name, [])
+        for name in self._behind.get(after, self.order) if flow.todo else ():
+            pairs = flow.todo.pop(name, None)
             if pairs:
                 self._run_inner(name, pairs, flow)
 
@@ -137,28 +165,30 @@ class Unit:
 
     def _give(self, stage: str, pair: tuple[Item, Item], outputs: Sequence[Message], flow: _Flow) -> None:
         """Hand what `stage` made of an item to the edges that want it; a tombstone where nothing came."""
+        ways = self._ways.get(stage)
+        if ways is None:
+            return
         item, root = pair
-        spoken: set[str] = set()
         for part, message in enumerate(outputs):
-            wanted = [edge for edge in self._out[stage] if edge.type == message.TYPE]
-            spoken.update(edge.name for edge in wanted)
-            made = Item(item.camera, item.key.made(part), message, stage)
-            self._route(wanted, made, root, flow)
-        silent = [edge for edge in self._out[stage] if edge.tombstones and edge.name not in spoken]
-        if silent and not isinstance(item.payload, End):
-            reason = item.payload.reason if isinstance(item.payload, Tombstone) else ""
-            stone = Item(item.camera, item.key.made(0), Tombstone(item.stamp, reason), stage)
-            self._route(silent, stone, root, flow)
+            wanted = ways.by_type.get(message.TYPE)
+            if wanted:
+                self._route(wanted, Item(item.camera, item.key.made(part), message, stage), root, flow)
+        if ways.tombstones and not isinstance(item.payload, End):
+            spoken = {message.TYPE for message in outputs}
+            silent = [edge for edge in ways.tombstones if edge.type not in spoken]
+            if silent:
+                reason = item.payload.reason if isinstance(item.payload, Tombstone) else ""
+                stone = Item(item.camera, item.key.made(0), Tombstone(item.stamp, reason), stage)
+                self._route(_Wanted.of(silent), stone, root, flow)
 
-    def _route(self, edges: Sequence[EdgePlan], item: Item, root: Item, flow: _Flow) -> None:
+    def _route(self, wanted: _Wanted, item: Item, root: Item, flow: _Flow) -> None:
         assert isinstance(item.payload, Message)
-        outer = [edge for edge in edges if not edge.inner]
-        if outer:
-            flow.made.append(Made(outer, root, item.payload, item.key))
-        for edge in edges:
-            if edge.inner and edge.port:
+        if wanted.outer:
+            flow.made.append(Made(wanted.outer, root, item.payload, item.key))
+        for edge in wanted.inner:
+            if edge.port:
                 flow.todo[edge.reader] += [(joined, root) for joined in self._join(edge, item)]
-            elif edge.inner:
+            else:
                 flow.todo[edge.reader].append((self._merged(edge, item), root))
 
     def _merged(self, edge: EdgePlan, item: Item) -> Item:

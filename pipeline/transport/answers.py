@@ -1,6 +1,10 @@
 """What a reader is about to say to each of its senders of the messages that it got from them.
 
 Knows nothing of sockets: `Inlet` sends what has come together here.
+
+Each signal wakes its sender up, and most messages are done soon after they are free. So one credit of each lane that
+loses nothing is withheld until there is more to say of that lane: that another message is free, or that one is done.
+The sender does not wait for it: it has other credits (`Lane.may_withhold`), and these come back with it.
 """
 
 from __future__ import annotations
@@ -8,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from pipeline.items import Item
-from pipeline.transport.lane import Received
+from pipeline.transport.lane import Lane, Received
 from pipeline.transport.protocol import Signals
 
 
@@ -33,8 +37,12 @@ class Answers:
         for received in _received(item):
             if not received.freed:
                 received.freed = True
-                for identity, n in received.origins:
-                    self._of(identity).freed.append(n)
+                lane = received.lane
+                if lane.may_withhold and lane.withheld is None:
+                    lane.withheld = received
+                else:
+                    self._say_free(received)
+                    self._say_withheld(lane)
 
     def done(self, item: Item) -> None:
         """All that was made of the item is done."""
@@ -43,13 +51,24 @@ class Answers:
 
     def finish(self, received: Received) -> None:
         """Free and done in one: its senders forget it."""
-        received.lane.unfinished.pop(received.key, None)
+        lane = received.lane
+        lane.unfinished.pop(received.key, None)
+        if lane.withheld is not None:
+            self._say_withheld(lane)
+        if not received.freed:
+            received.freed = True
+            self._say_free(received)
         for identity, n in received.origins:
-            signals = self._of(identity)
-            if not received.freed:
-                signals.freed.append(n)
-            signals.done.append(n)
-        received.freed = True
+            self._of(identity).done.append(n)
+
+    def _say_free(self, received: Received) -> None:
+        for identity, n in received.origins:
+            self._of(identity).freed.append(n)
+
+    def _say_withheld(self, lane: Lane) -> None:
+        withheld, lane.withheld = lane.withheld, None
+        if withheld is not None:
+            self._say_free(withheld)
 
     def trying(self, item: Item) -> None:
         """The item is processed alone: should this process die of it, its senders are to know."""

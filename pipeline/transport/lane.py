@@ -13,6 +13,9 @@ from pipeline.shm.mappings import MappedSegment
 from pipeline.transport.protocol import Passed
 from pipeline.transport.wire import Header, build, read_arrays
 
+_SPARE_DEPTH = 4
+"""From here on one credit less is no matter."""
+
 
 @dataclass(slots=True, eq=False)
 class Received:
@@ -74,6 +77,16 @@ class Lane:
     again: Key | None = None
     """That one; it comes again or for the first time."""
     unfinished: dict[Key, Received] = field(default_factory=dict)
+    blocking: bool = field(init=False)
+    """Nothing that is unread may be lost."""
+    may_withhold: bool = field(init=False)
+    withheld: Received | None = None
+    """It is free, and its senders have not heard it yet."""
+
+    def __post_init__(self) -> None:
+        self.blocking = self.edge.policy == "block"
+        # A port of a join may need its last credit while another waits: it is as deep as the other's way is long.
+        self.may_withhold = self.blocking and self.edge.depth >= _SPARE_DEPTH and not self.edge.port
 
     def put(self, received: Received) -> None:
         """A new message: behind all others, in its camera's order."""
@@ -115,7 +128,7 @@ class Lane:
 
     def overflow(self) -> Received | None:
         """On an edge that drops: what has to give way, where more than `depth` are unread. It is unread no longer."""
-        if self.edge.policy == "block":
+        if self.blocking:
             return None
         unread = [received for received in self.unread if not received.is_mark]
         if len(unread) <= self.edge.depth:

@@ -122,7 +122,7 @@ class Mailbox:
     def _settle(self) -> None:
         """Make what is next `ready`, where nothing newer can take its place."""
         while not self._ready and (lane := self._next_lane()):
-            if not (lane.edge.policy == "block" or lane.unread[0].is_mark) or not self._merge_next():
+            if not (lane.blocking or lane.unread[0].is_mark) or not self._merge(lane):
                 return
 
     # ---- merging
@@ -147,20 +147,25 @@ class Mailbox:
     def _merge_next(self) -> bool:
         """Move the lowest message to `ready`, unless it cannot be believed; False where none can be moved yet."""
         lane = self._next_lane()
-        if lane is None:
-            return False
+        return lane is not None and self._merge(lane)
+
+    def _merge(self, lane: Lane) -> bool:
         if lane.unread[0].is_end:
             return self._merge_ends()
         received = lane.unread.popleft()
-        self._append([received], partial(self._merged, received))
+        try:
+            item = self._merged(received)
+        except WireError as error:
+            self._gone.refuse([received], error)
+        else:
+            self._ready.append(item)
         return True
 
     def _merged(self, received: Received) -> Item:
-        lane = received.lane
-        key = merged_key(received.key, lane.edge, self._edges)
-        message = received.message()
+        edge = received.lane.edge
+        key = merged_key(received.key, edge, self._edges) if self._in_order else received.key
         known = (received.deaths, received.tries, received.incarnation)
-        return Item(self._camera, key, message, lane.edge.sender, (received,), *known)
+        return Item(self._camera, key, received.message(), edge.sender, (received,), *known)
 
     def _merge_ends(self) -> bool:
         """A camera has ended when all of its lanes have."""

@@ -204,7 +204,10 @@ class Outlet:
 
     def blocked(self, camera: str) -> bool:
         """True while something of this camera waits on an edge that must not lose it."""
-        return any(queue.blocked for queue in self._by_camera.get(camera, ()))
+        for queue in self._by_camera.get(camera, ()):  # noqa: SIM110 - asked for each camera and item: no generator
+            if queue.waiting and queue.blocking:
+                return True
+        return False
 
     def submit(self, edges: Sequence[EdgePlan], camera: str, key: Key, message: Message, ticket: Ticket | None) -> None:
         """Send a message on these edges as soon as there is credit; `ticket` hears when it is done.
@@ -214,14 +217,15 @@ class Outlet:
         if not edges:
             return
         encoded = encode(message, self._ring)
+        is_end, is_mark = isinstance(message, End), isinstance(message, MARKS)
         for edge in edges:
             link, queue = self._routes[edge.name, camera]
-            counted = ticket if edge.policy == "block" or isinstance(message, End) else None
+            counted = ticket if queue.blocking or is_end else None
             if encoded.slot:
                 self._ring.keep(encoded.slot)
             if counted:
                 counted.opened()
-            link.custody.submit(Delivery(queue, key, encoded.body, encoded.slot, counted, isinstance(message, MARKS)))
+            link.custody.submit(Delivery(queue, key, encoded.body, encoded.slot, counted, is_mark))
         if encoded.slot:
             self._ring.release(encoded.slot)
 
@@ -251,20 +255,17 @@ class Outlet:
 
     def receive(self, ready: Collection[object]) -> bool:
         """Hear what the readers say whose sockets are `ready`; True when there is more to hear."""
-        more = [self._look_after(link, ready) for link in self._links.values()]
-        return any(more)
-
-    def _look_after(self, link: _Link, ready: Collection[object]) -> bool:
-        connection = link.connection
-        if connection is None:
-            self._attach_again(link)
-            return False
-        if connection.socket in ready and self._hear_all(link, connection):
-            return True
-        if connection.lost(ready):
-            self._detach(link)
-            self._attach_again(link)
-        return False
+        more = False
+        for link in self._links.values():
+            connection = link.connection
+            if connection is None:
+                self._attach_again(link)
+            elif connection.socket in ready and self._hear_all(link, connection):
+                more = True
+            elif connection.lost(ready):
+                self._detach(link)
+                self._attach_again(link)
+        return more
 
     def _hear_all(self, link: _Link, connection: Connection) -> bool:
         for _ in range(_RECEIVE_AT_ONCE):

@@ -21,6 +21,7 @@ from pipeline.transport.inlet import Inlet
 from pipeline.transport.outlet import Outlet
 
 _SAID_S = 0.05
+_BATCHES_TAKEN = 16
 
 
 class Gatherer:
@@ -52,26 +53,38 @@ class Gatherer:
         self._in_hand: Counter[str] = Counter()
         self._possible_poison: Item | None = None
         self._thread_safe = thread_safe
+        # In the loop, batches of what waits already: whose turn it is need not be asked before each.
+        self._most = head.batch_max * (_BATCHES_TAKEN if self._blocking and pool is None else 1)
+        self._taken: list[Item] = []
         self._ending = False
 
     def next(self) -> Batch | None:
         """The next batch, or None when there is none now."""
+        if self._taken:
+            return Batch(self._next_of_taken())
         if not self._may_begin():
             return None
         if self._possible_poison:
             return self._try_alone()
-        items = self._inlet.take(self._head.batch_max, self._room)
-        if not items:
+        self._taken = self._inlet.take(self._most, self._room)
+        if not self._taken:
             return None
-        for item in items:
+        for item in self._taken:
             self._unfinished[item.camera] += 1
             self._in_hand[item.camera] += 1
+        items = self._next_of_taken()
         if items[0].possible_poison:
             self._possible_poison = items[0]
             return self._try_alone()
         # A camera's end runs in the loop: nothing else of a stage that is not made for it may run beside it.
         self._ending = isinstance(items[0].payload, End) and not self._thread_safe
         return Batch(items, mark=items[0].is_mark)
+
+    def _next_of_taken(self) -> list[Item]:
+        """As much as goes into one batch."""
+        items = self._taken[: self._head.batch_max]
+        self._taken = self._taken[self._head.batch_max :]
+        return items
 
     def ended(self) -> None:
         """A camera's end has been dealt with."""

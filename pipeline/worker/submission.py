@@ -28,15 +28,20 @@ class Submission:
 
     def submit(self, items: Sequence[Item], made: Iterable[Made], on_done: Callable[[Item], None]) -> None:
         """Send what was made of these items; `on_done(item)` is called when all of an item is done."""
-        alone = len(items) == 1
+        if len(items) == 1:
+            self._submit(items[0], made, on_done)
+            return
         by_item: dict[int, list[Made]] = defaultdict(list)
         for one in made:
-            by_item[0 if alone else id(one.item)].append(one)
+            by_item[id(one.item)].append(one)
         for item in items:
-            ticket = Ticket(partial(on_done, item))
-            for one in by_item.get(0 if alone else id(item), ()):
-                self._send(one, item.camera, ticket)
-            ticket.closed()
+            self._submit(item, by_item.get(id(item), ()), on_done)
+
+    def _submit(self, item: Item, made: Iterable[Made], on_done: Callable[[Item], None]) -> None:
+        ticket = Ticket(partial(on_done, item))
+        for one in made:
+            self._send(one, item.camera, ticket)
+        ticket.closed()
 
     def _send(self, one: Made, camera: str, ticket: Ticket) -> None:
         try:

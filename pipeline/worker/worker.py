@@ -216,9 +216,10 @@ class Worker:
 
     def _turn(self) -> bool:
         """One round of everything; True when there is more to do without anything happening."""
-        if self._outlet.attached:
-            self._sources.start(self._resume_of, self._outlet.seen_by_any, self._boot.gave_up)
-        self._sources.take()
+        if self._plan.sources:
+            if self._outlet.attached:
+                self._sources.start(self._resume_of, self._outlet.seen_by_any, self._boot.gave_up)
+            self._sources.take()
         busy = self._intake.turn() if self._intake else False
         self._say()
         return busy

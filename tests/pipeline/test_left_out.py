@@ -247,7 +247,7 @@ def test_it_is_none_either_behind_a_process_that_began_anew_as_well(graph: Graph
         until(lambda: graph.src.turn() or graph.both.hear() or graph.both.inlet.waiting() == 4)
     graph.src.outlet.connect({"mid.0": graph.at("mid.2")})
     if not attached:
-        until(lambda: graph.src.turn() or graph.mid.turn() or graph.mid.inlet.waiting() == 2)  # it has taken one
+        until(lambda: graph.src.turn() or graph.mid.turn() or graph.mid.inlet.waiting() == 1)  # it has taken two
         graph.mid.outlet.connect({"both.0": graph.at("both.2")})
     until(lambda: graph.turn() or len(graph.both.rows) == 3)
     assert graph.both.joined == {1: True, 2: False, 3: True}
