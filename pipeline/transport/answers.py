@@ -2,25 +2,56 @@
 
 Knows nothing of sockets: `Inlet` sends what has come together here.
 
-Each signal wakes its sender up, and most messages are done soon after they are free. So one credit of each lane that
-loses nothing is withheld until there is more to say of that lane: that another message is free, or that one is done.
-The sender does not wait for it: it has other credits (`Lane.may_withhold`), and these come back with it.
+Each signal wakes its sender up, so what nobody waits for is withheld until there is more to say on the same connection:
+of each lane that loses nothing the first `Lane.may_withhold` credits, for the sender has others, and the first message
+that is done, for the window has room for others. What is withheld is said after 0.1 s in any case.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 from pipeline.items import Item
 from pipeline.transport.lane import Lane, Received
 from pipeline.transport.protocol import Signals
 
+_WITHHELD_S = 0.1
+
+
+@dataclass(slots=True)
+class _Unsaid:
+    """What is to be said on one connection. `frees`, `dones`: by lane, how many."""
+
+    since_s: float
+    signals: Signals = field(default_factory=lambda: Signals([], [], []))
+    frees: dict[Lane, int] = field(default_factory=dict)
+    dones: set[Lane] = field(default_factory=set)
+    urgent: bool = False
+
+    def free(self, lane: Lane, n: int) -> None:
+        self.signals.freed.append(n)
+        self.frees[lane] = frees = self.frees.get(lane, 0) + 1
+        if frees > lane.may_withhold:
+            self.urgent = True
+
+    def done(self, lane: Lane, n: int, *, at_once: bool) -> None:
+        self.signals.done.append(n)
+        if at_once or lane in self.dones or not lane.may_withhold:
+            self.urgent = True
+        self.dones.add(lane)
+
 
 class Answers:
-    """The signals of one process that are not sent yet, by connection. Nothing is said on one that is not open."""
+    """The signals of one process that are not sent yet, by connection. Nothing is said on one that is not open.
 
-    def __init__(self) -> None:
-        self._signals: dict[bytes, Signals] = {}
+    `clock`: in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._unsaid: dict[bytes, _Unsaid] = {}
         self._open: set[bytes] = set()
 
     def open(self, identity: bytes) -> None:
@@ -30,19 +61,15 @@ class Answers:
     def close(self, identity: bytes) -> None:
         """A connection is over: nobody hears on it any more."""
         self._open.discard(identity)
-        self._signals.pop(identity, None)
+        self._unsaid.pop(identity, None)
 
     def free(self, item: Item) -> None:
         """The item's memory is no longer read."""
         for received in _received(item):
             if not received.freed:
                 received.freed = True
-                lane = received.lane
-                if lane.may_withhold and lane.withheld is None:
-                    lane.withheld = received
-                else:
-                    self._say_free(received)
-                    self._say_withheld(lane)
+                for identity, n in received.origins:
+                    self._of(identity).free(received.lane, n)
 
     def done(self, item: Item) -> None:
         """All that was made of the item is done."""
@@ -51,60 +78,61 @@ class Answers:
 
     def finish(self, received: Received) -> None:
         """Free and done in one: its senders forget it."""
-        lane = received.lane
+        lane, at_once = received.lane, received.is_end
         lane.unfinished.pop(received.key, None)
-        if lane.withheld is not None:
-            self._say_withheld(lane)
-        if not received.freed:
-            received.freed = True
-            self._say_free(received)
         for identity, n in received.origins:
-            self._of(identity).done.append(n)
-
-    def _say_free(self, received: Received) -> None:
-        for identity, n in received.origins:
-            self._of(identity).freed.append(n)
-
-    def _say_withheld(self, lane: Lane) -> None:
-        withheld, lane.withheld = lane.withheld, None
-        if withheld is not None:
-            self._say_free(withheld)
+            unsaid = self._of(identity)
+            if not received.freed:
+                unsaid.free(lane, n)
+            unsaid.done(lane, n, at_once=at_once)
+        received.freed = True
 
     def trying(self, item: Item) -> None:
         """The item is processed alone: should this process die of it, its senders are to know."""
         for received in _received(item):
             for identity, n in received.origins:
-                self._of(identity).tried.append(n)
+                self._tried(identity, n)
 
     def survived(self, item: Item) -> None:
         """This process did not die of the item."""
         for received in _received(item):
             for identity, _ in received.origins:
-                self._of(identity).tried.append(0)
+                self._tried(identity, 0)
+
+    def _tried(self, identity: bytes, n: int) -> None:
+        unsaid = self._of(identity)
+        unsaid.signals.tried.append(n)
+        unsaid.urgent = True
 
     def freed(self, identity: bytes, n: int) -> None:
         """The message with this number on this connection is not read."""
-        self._of(identity).freed.append(n)
+        unsaid = self._of(identity)
+        unsaid.signals.freed.append(n)
+        unsaid.urgent = True
 
     def finished(self, identity: bytes, n: int) -> None:
         """The message with this number on this connection is free and done."""
-        signals = self._of(identity)
-        signals.freed.append(n)
-        signals.done.append(n)
+        self.freed(identity, n)
+        self._of(identity).signals.done.append(n)
 
-    def _of(self, identity: bytes) -> Signals:
+    def _of(self, identity: bytes) -> _Unsaid:
         """What is said next on this connection."""
-        signals = self._signals.get(identity)
-        if signals is None:
-            signals = Signals([], [], [])
+        unsaid = self._unsaid.get(identity)
+        if unsaid is None:
+            unsaid = _Unsaid(self._clock())
             if identity in self._open:
-                self._signals[identity] = signals
-        return signals
+                self._unsaid[identity] = unsaid
+        return unsaid
 
-    def take(self) -> Collection[tuple[bytes, Signals]]:
-        """What has come together, by connection; it is not given again."""
-        signals, self._signals = self._signals, {}
-        return signals.items()
+    def take(self) -> Iterator[tuple[bytes, Signals]]:
+        """What is to be said now, by connection; it is not given again."""
+        if not self._unsaid:
+            return
+        over_s = self._clock() - _WITHHELD_S
+        for identity, unsaid in list(self._unsaid.items()):
+            if unsaid.urgent or unsaid.since_s <= over_s:
+                del self._unsaid[identity]
+                yield identity, unsaid.signals
 
 
 def _received(item: Item) -> list[Received]:

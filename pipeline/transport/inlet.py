@@ -251,7 +251,7 @@ class Inlet:
             self._answers.finished(identity, n)
             return
         first.origins.append((identity, n))
-        if first.freed and lane.withheld is not first:
+        if first.freed:
             self._answers.freed(identity, n)
 
     # ---- taking

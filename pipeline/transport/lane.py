@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pipeline.items import Key
-from pipeline.messages import End, Message, Stamp, Tombstone
+from pipeline.messages import End, Event, Message, Stamp, Tombstone
 from pipeline.plan import EdgePlan
 from pipeline.shm.mappings import MappedSegment
 from pipeline.transport.protocol import Passed
 from pipeline.transport.wire import Header, build, read_arrays
 
-_SPARE_DEPTH = 4
-"""From here on one credit less is no matter."""
+_MOST_WITHHELD = 2
 
 
 @dataclass(slots=True, eq=False)
@@ -79,14 +78,15 @@ class Lane:
     unfinished: dict[Key, Received] = field(default_factory=dict)
     blocking: bool = field(init=False)
     """Nothing that is unread may be lost."""
-    may_withhold: bool = field(init=False)
-    withheld: Received | None = None
-    """It is free, and its senders have not heard it yet."""
+    may_withhold: int = field(init=False)
+    """So many of the sender's credits may be free without its hearing of it."""
 
     def __post_init__(self) -> None:
         self.blocking = self.edge.policy == "block"
-        # A port of a join may need its last credit while another waits: it is as deep as the other's way is long.
-        self.may_withhold = self.blocking and self.edge.depth >= _SPARE_DEPTH and not self.edge.port
+        # An event's sender wants to know at once. A port of a join may need the last credit while another port waits:
+        # it is as deep as the way of the other is long.
+        withholds = self.blocking and not self.edge.port and self.edge.type != Event.TYPE
+        self.may_withhold = min(_MOST_WITHHELD, self.edge.depth // 2) if withholds else 0
 
     def put(self, received: Received) -> None:
         """A new message: behind all others, in its camera's order."""

@@ -1,0 +1,107 @@
+"""What nobody waits for is said together with what somebody waits for, and never later than 0.1 s."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipeline.items import Item, Key
+from pipeline.messages import Message
+from pipeline.plan import EdgePlan
+from pipeline.testing import stamp
+from pipeline.transport.answers import Answers
+from pipeline.transport.lane import Lane, Received
+from pipeline.transport.protocol import Signals
+from pipeline.transport.wire import Header
+
+EDGE = EdgePlan("src", "model", "", "number", "block", 4)
+SENDER = b"src.0#1#1"
+
+
+class Talk:
+    """One sender, and a clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.answers = Answers(lambda: self.now)
+        self.answers.open(SENDER)
+
+    def said(self) -> list[Signals]:
+        return [signals for _, signals in self.answers.take()]
+
+
+def items(edge: EdgePlan = EDGE, camera: str = "a", *, of: str = "number", first: int = 1) -> list[Item]:
+    lane = Lane(edge, camera, {})
+    return [
+        Item(camera, Key(0, n, 0), Message(stamp(n, camera)), received=(received(lane, n, of),))
+        for n in range(first, first + 6)
+    ]
+
+
+def received(lane: Lane, n: int, of: str) -> Received:
+    return Received(lane, Key(0, n, 0), Header(of, stamp(n, lane.camera), {}, None, []), None, [(SENDER, n)])
+
+
+def test_a_sender_hears_of_its_third_credit_at_once_and_of_all_before_it() -> None:
+    talk = Talk()
+    a, b = items(), items(camera="b", first=7)
+    for item in (a[0], a[1], b[0], b[1]):
+        talk.answers.free(item)
+        assert talk.said() == []
+    talk.answers.free(a[2])
+    assert talk.said() == [([1, 2, 7, 8, 3], [], [])]
+
+
+def test_of_each_camera_one_message_that_is_done_is_withheld() -> None:
+    talk = Talk()
+    a, b = items(), items(camera="b", first=7)
+    for item in (a[0], b[0]):
+        talk.answers.done(item)
+        assert talk.said() == []
+    talk.answers.done(a[1])
+    assert talk.said() == [([1, 7, 2], [1, 7, 2], [])]
+    talk.answers.done(b[1])
+    assert talk.said() == [], "counted anew"
+
+
+def test_nothing_is_withheld_for_longer_than_a_tenth_of_a_second() -> None:
+    talk = Talk()
+    talk.answers.done(items()[0])
+    talk.now = 0.09
+    assert talk.said() == []
+    talk.now = 0.11
+    assert talk.said() == [([1], [1], [])]
+
+
+@pytest.mark.parametrize(
+    ("edge", "of"),
+    [
+        (replace(EDGE, policy="drop_oldest"), "number"),
+        (replace(EDGE, port="left"), "number"),
+        (replace(EDGE, type="event"), "number"),
+        (replace(EDGE, depth=1), "number"),
+        (EDGE, "end"),
+    ],
+)
+def test_nothing_is_withheld_where_somebody_waits(edge: EdgePlan, of: str) -> None:
+    talk = Talk()
+    talk.answers.done(items(edge, of=of)[0])
+    assert talk.said() == [([1], [1], [])]
+
+
+def test_what_is_tried_is_said_at_once() -> None:
+    talk = Talk()
+    one = items()[0]
+    talk.answers.trying(one)
+    assert talk.said() == [([], [], [1])]
+    talk.answers.survived(one)
+    assert talk.said() == [([], [], [0])]
+
+
+def test_nothing_is_said_on_a_connection_that_is_over() -> None:
+    talk = Talk()
+    talk.answers.close(SENDER)
+    for item in items():
+        talk.answers.done(item)
+    assert talk.said() == []
