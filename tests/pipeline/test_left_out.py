@@ -68,12 +68,14 @@ LEFT = EdgePlan("src", "both", "left", "note", "block", 8)
 RIGHT = EdgePlan("mid", "both", "right", "note", "block", 8, tombstones=True)
 
 
-def outlet_of(unit: str, poller: zmq.Poller, readers: Mapping[EdgePlan, str]) -> tuple[Outlet, SlotRing]:
+def outlet_of(
+    unit: str, poller: zmq.Poller, readers: Mapping[EdgePlan, str], incarnation: int = 1
+) -> tuple[Outlet, SlotRing]:
     ring = SlotRing(f"camgraph-{os.getuid()}-test{os.getpid()}-{unit}", 8)
     routes = {edge.name: {"a": reader} for edge, reader in readers.items()}
     outlet = Outlet(
         unit=unit,
-        incarnation=1,
+        incarnation=incarnation,
         edges=list(readers),
         routes=routes,
         ring=ring,
@@ -103,7 +105,7 @@ class Sender:
 class Mid:
     """The process between; one for each of its lives. It takes two frames at a time and no more until they are done."""
 
-    def __init__(self, folder: Path, endpoint: str, *, successor: bool, threads: int = 1) -> None:
+    def __init__(self, folder: Path, endpoint: str, *, successor: bool, threads: int = 1, incarnation: int = 1) -> None:
         log, counters, collector = structlog.get_logger(), Counters(), Collector()
         stage = StagePlan("mid", "pass_on", {}, threads=threads)
         plan = UnitPlan("mid.0", (stage,), ("a",), 2, (DOWN, RIGHT), {}, senders={DOWN.name: ("src.a",)})
@@ -111,7 +113,7 @@ class Mid:
         runner = pass_on(stage, folder, counters, hold)
         self.poller = zmq.Poller()
         self.inlet = Inlet(endpoint, plan, {DOWN.name: [Note]}, counters, log, successor=successor)
-        self.outlet, self.ring = outlet_of("mid.0", self.poller, {RIGHT: "both.0"})
+        self.outlet, self.ring = outlet_of("mid.0", self.poller, {RIGHT: "both.0"}, incarnation)
         self.intake = Intake(
             Unit(plan, {"mid": runner}, log),
             self.inlet,
@@ -126,6 +128,9 @@ class Mid:
 
     def turn(self) -> None:
         self.outlet.receive(dict(self.poller.poll(2)))
+        self.hear()
+
+    def hear(self) -> None:
         self.inlet.receive()
         self.intake.turn()
         self.outlet.flush()

@@ -1,0 +1,270 @@
+"""Whatever dies at whichever moment, and in whatever order frames are done: nothing is lost or stuck.
+
+    src ─> mid ─right─┐
+      └──────left─────┴> both        the smallest graph in which two senders of a reader know different things
+
+A state machine over the real senders, readers and joins. Only the sockets between them are played, so that the same
+steps always lead to the same end: a message arrives when its reader turns, and dies with either side. What it checks:
+
+    S1  what a sender has not heard to be done it still has, and sends again to whoever takes a dead reader's place
+    S2  a reader takes the frames of a camera in their order, and none twice in one life
+    S3  a partner is missing only of a frame that was joined and done in an earlier life: that is no drop
+    S4  once everybody is alive and turns, all that was submitted is joined, done, and forgotten by its sender
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zmq
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
+from pipeline.items import Key
+from pipeline.messages import Tombstone
+from pipeline.testing import stamp
+from pipeline.transport.custody import Ticket
+from pipeline.transport.inlet import Inlet
+from pipeline.transport.protocol import ATTACH
+from pipeline.transport.protocol import Sender as ProtocolSender
+from tests.pipeline.test_left_out import DOWN, LEFT, Both, Mid, Note, Sender
+
+_WINDOW = 6
+_LATE = st.lists(st.sampled_from(["src", "mid"]), max_size=2, unique=True)
+
+
+class Line:
+    """A sender's connection, in the place of `pipeline.transport.connection.Connection`."""
+
+    def __init__(self, endpoint: str, sender: ProtocolSender, poller: object) -> None:
+        self.socket = self
+        self.identity = sender.routing_id()
+        self.router = ROUTERS.get(endpoint)
+        self.received: deque[bytes] = deque()
+        if self.router:
+            self.router.lines[self.identity] = self
+        self.send(ATTACH)
+
+    def send(self, kind: bytes, body: bytes = b"") -> None:
+        if self.router:
+            self.router.received.append((self.identity, kind + body))
+
+    def receive(self) -> list[bytes] | None:
+        return [self.received.popleft()] if self.received else None
+
+    def lost(self, ready: object) -> bool:
+        return False
+
+    def close(self) -> None:
+        if self.router:
+            self.router.lines.pop(self.identity, None)
+
+
+class Router:
+    """A reader's socket. What has not been read when it is closed is gone."""
+
+    def __init__(self, inlet: Inlet, clock: Callable[[], float]) -> None:
+        self.received: deque[tuple[bytes, bytes]] = deque()
+        self.lines: dict[bytes, Line] = {}
+        self.to = b""
+        self.endpoint = inlet.endpoint
+        ROUTERS[self.endpoint] = self
+        inlet.socket.close(0)
+        inlet.socket = self  # type: ignore[assignment]
+        inlet._answers._clock = clock
+
+    def getsockopt(self, option: int) -> int:
+        return zmq.POLLIN if self.received else 0
+
+    def recv_multipart(self, flags: int) -> tuple[bytes, bytes]:
+        return self.received.popleft()
+
+    def send(self, body: bytes, flags: int) -> None:
+        if flags & zmq.SNDMORE:
+            self.to = body
+        elif self.to in self.lines:
+            self.lines[self.to].received.append(body)
+
+    def close(self, linger: int) -> None:
+        ROUTERS.pop(self.endpoint, None)
+        for line in self.lines.values():
+            line.router = None
+
+
+ROUTERS: dict[str, Router] = {}
+
+
+class All:
+    """All sockets are worth a look."""
+
+    def __contains__(self, socket: object) -> bool:
+        return True
+
+
+class Deaths(RuleBasedStateMachine):
+    """One camera. `untold`: (who, of whom) has not heard yet of a new life."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(prefix="cgm", dir="/tmp"))
+        self.lives = {"mid.0": 0, "both.0": 0}
+        self.now_s = 0.0
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr("pipeline.transport.outlet.Connection", Line)
+        self.submitted = 0
+        self.forgotten: set[int] = set()
+        """Frames that the source has heard to be done on both ways."""
+        self.joined: set[int] = set()
+        self.done: set[int] = set()
+        self.src = Sender()
+        self.begin_mid()
+        self.begin_both()
+        self.untold: list[tuple[str, str]] = []
+        for who, unit in (("src", "mid.0"), ("src", "both.0"), ("mid", "both.0")):
+            self.hears(who, unit)
+        self.submit(3)
+        self.settle()
+
+    def at(self, unit: str) -> str:
+        return f"ipc://{self.folder}/{unit}.{self.lives[unit]}"
+
+    def begin_mid(self) -> None:
+        self.lives["mid.0"] += 1
+        life = self.lives["mid.0"]
+        self.mid = Mid(self.folder, self.at("mid.0"), successor=life > 1, incarnation=life)
+        Router(self.mid.inlet, lambda: self.now_s)
+
+    def begin_both(self) -> None:
+        self.lives["both.0"] += 1
+        self.both = Both(self.at("both.0"), successor=self.lives["both.0"] > 1)
+        Router(self.both.inlet, lambda: self.now_s)
+        self.taken: list[int] = []
+        self.open: list[int] = []
+        """Taken in this life, and not finished."""
+
+    # ---- what happens
+
+    @precondition(lambda self: self.submitted - len(self.forgotten) < _WINDOW)
+    @rule(frames=st.integers(1, 3))
+    def submit(self, frames: int) -> None:
+        for _ in range(frames):
+            self.submit_one()
+
+    def submit_one(self) -> None:
+        seq = self.submitted
+        self.submitted += 1
+        ticket = Ticket(lambda: self.forgotten.add(seq))
+        self.src.outlet.submit([DOWN, LEFT], "a", Key(0, seq, 0), Note(stamp(seq, "a")), ticket)
+        ticket.closed()
+
+    @rule(who=st.lists(st.sampled_from(["src", "mid", "both"]), min_size=1, max_size=8))
+    def turn(self, who: list[str]) -> None:
+        for one in who:
+            getattr(self, f"turn_{one}")()
+
+    @rule()
+    def settle(self) -> None:
+        """All that is on its way arrives, as far as it can."""
+        for _ in range(4):
+            self.turn(["src", "mid", "both"])
+
+    def turn_src(self) -> None:
+        self.src.outlet.receive(All())
+        self.src.outlet.flush()
+
+    def turn_mid(self) -> None:
+        self.mid.outlet.receive(All())
+        self.mid.hear()
+
+    def turn_both(self) -> None:
+        before = set(self.both.rows)
+        self.both.turn()
+        for seq, item in self.both.rows.items():
+            if seq in before:
+                continue
+            assert not self.taken or seq > self.taken[-1], "S2"
+            self.taken.append(seq)
+            self.open.append(seq)
+            if isinstance(item.payload, Tombstone):
+                assert seq in self.done, f"S3: {seq} has lost its partner"
+            else:
+                self.joined.add(seq)
+
+    @precondition(lambda self: self.open)
+    @rule(which=st.integers(0, _WINDOW))
+    def finish(self, which: int) -> None:
+        seq = self.open.pop(which % len(self.open))
+        self.both.finish(seq)
+        self.done.add(seq)
+
+    @rule(late=_LATE)
+    def mid_dies(self, late: list[str]) -> None:
+        self.mid.close()
+        self.begin_mid()
+        self.untold = [(who, unit) for who, unit in self.untold if who != "mid" and unit != "mid.0"]
+        self.begun([("src", "mid.0"), ("mid", "both.0")], late)
+
+    @rule(done=st.lists(st.integers(0, _WINDOW), max_size=3), heard=st.sampled_from(["", "src", "mid"]), late=_LATE)
+    def both_dies(self, done: list[int], heard: str, late: list[str]) -> None:
+        """Its last words may reach one of its senders, and not the other."""
+        for which in done[: len(self.open)]:
+            self.finish(which)
+        self.both.inlet.flush()
+        for _ in range(3 if heard else 0):
+            self.turn([heard])
+        self.both.inlet.close()
+        self.begin_both()
+        self.untold = [(who, unit) for who, unit in self.untold if unit != "both.0"]
+        self.begun([("src", "both.0"), ("mid", "both.0")], late)
+
+    def begun(self, pairs: list[tuple[str, str]], late: list[str]) -> None:
+        """A new life has begun: who is not `late` hears of it at once."""
+        for who, unit in pairs:
+            if who in late:
+                self.untold.append((who, unit))
+            else:
+                self.hears(who, unit)
+
+    @precondition(lambda self: self.untold)
+    @rule(which=st.integers(0, 5))
+    def tell(self, which: int) -> None:
+        """The supervisor's word of a new life comes to each sender at its own time."""
+        self.hears(*self.untold.pop(which % len(self.untold)))
+
+    def hears(self, who: str, unit: str) -> None:
+        outlet = self.src.outlet if who == "src" else self.mid.outlet
+        outlet.connect({unit: self.at(unit)})
+
+    # ---- the end
+
+    def teardown(self) -> None:
+        try:
+            while self.untold:
+                self.tell(0)
+            turns = 0
+            while len(self.forgotten) < self.submitted or self.src.outlet.in_custody:
+                turns += 1
+                assert turns < 1000, f"S4: of {self.submitted} submitted, {sorted(self.forgotten)} are forgotten"
+                self.now_s += 1
+                self.turn(["src", "mid", "both"])
+                while self.open:
+                    self.finish(0)
+            assert self.joined == self.done == self.forgotten == set(range(self.submitted))
+            assert self.both.counters.get("dropped.unpaired", "a") == 0
+        finally:
+            self.patch.undo()
+            self.src.outlet.close()
+            self.src.ring.close()
+            self.mid.close()
+            self.both.inlet.close()
+            shutil.rmtree(self.folder)
+
+
+TestDeaths = Deaths.TestCase
+TestDeaths.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
