@@ -25,7 +25,7 @@ def people(*boxes: tuple[float, ...], seq: int = 0, size: tuple[int, int] = SIZE
     )
 
 
-def test_a_pose_model_without_keypoints_is_refused_when_the_stage_opens(tmp_path: Path) -> None:
+def test_unstated_keypoints_are_refused_on_opening(tmp_path: Path) -> None:
     settings = {"format": "movenet_single", "outputs": ["points"]}
     with pytest.raises(UserError, match="say its `keypoints`"), opened(AddKeypoints, settings, folder=tmp_path):
         pass

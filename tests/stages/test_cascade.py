@@ -96,7 +96,7 @@ def test_the_crops_of_all_frames_share_the_runs_of_a_classifier(tmp_path: Path, 
 
 
 @pytest.mark.slow
-def test_a_detector_and_a_pose_model_find_the_keypoints_of_labelled_people(test_data: Path) -> None:
+def test_cascade_finds_labelled_keypoints(test_data: Path) -> None:
     """YOLOX finds people, YOLO11-pose looks at each of them: most joints lie near where people have marked them."""
     detector, pose = "models/yolox_nano_bigisland.onnx", "models/yolo11n-pose_640.onnx"
     labels = json.loads((test_data / "images/coco/test_coco.json").read_text())

@@ -172,7 +172,7 @@ SHOWN: dict[str, tuple[tuple[int, ...], int]] = {
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_where_no_model_stands_before_it_the_first_item_shows_the_rest(tmp_path: Path, name: str) -> None:
+def test_first_item_gives_shape_if_no_model_precedes(tmp_path: Path, name: str) -> None:
     shape, points = SHOWN[name]
     item = Tensor(stamp(), {"o": np.zeros((1, *shape), np.float32)}, FIT, (1280, 720), (640, 640))
     with opened(Decode, {"format": name, "min_score": 0.5}, folder=tmp_path, stage="people") as stage:

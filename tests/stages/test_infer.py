@@ -256,9 +256,7 @@ def test_a_provider_that_cannot_be_had(tmp_path: Path) -> None:
         assert len(feed(stage, [pictures(0)])) == 1
 
 
-def test_a_provider_without_its_libraries_is_not_replaced_in_silence(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_missing_provider_falls_back_only_if_asked(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = mirror(tmp_path / "m.onnx")
     try:
         runs_on = open_model(path, Asked(("cuda",))).engine.provider

@@ -50,7 +50,7 @@ def test_a_long_tail_is_never_held_as_a_whole(tmp_path: Path) -> None:
     assert peak < 6_000_000, "the file has twelve million bytes"
 
 
-def test_a_full_pipe_is_waited_for_whatever_the_number_of_its_descriptor(many_descriptors: None) -> None:
+def test_full_pipe_with_high_descriptor_is_awaited(many_descriptors: None) -> None:
     source, target = os.pipe()
     assert target > 1023
     os.set_blocking(target, False)

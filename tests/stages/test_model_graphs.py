@@ -114,7 +114,7 @@ def test_who_decodes_says_how_many_candidates_it_reads(folder: Path) -> None:
     assert candidates(folder, decode=", with: {max_people: 250}") == (2500, 0.3)
 
 
-def test_all_candidates_are_there_for_whoever_says_nothing_of_them(folder: Path) -> None:
+def test_candidates_are_kept_for_undeclared_readers(folder: Path) -> None:
     reads_all = "  raw: {use: sink_null, from: infer}\n"
     assert candidates(folder, more=reads_all) is None
     of_each = "  other: {{use: {use}, from: infer{rest}}}\n  end: {{use: sink_null, from: other}}\n"
@@ -184,9 +184,7 @@ def test_a_size_that_the_model_takes_may_be_said_again(folder: Path) -> None:
         ("classes: [dog, persn], class_names: [dog, cat, person]", "dog, cat, person"),
     ],
 )
-def test_a_class_that_the_model_does_not_know_is_a_mistake_with_its_place(
-    folder: Path, written: str, known: str
-) -> None:
+def test_unknown_class_is_a_mistake_with_its_place(folder: Path, written: str, known: str) -> None:
     with pytest.raises(GraphError) as caught:
         load(folder, decode=f", with: {{{written}}}")
     [problem] = caught.value.problems

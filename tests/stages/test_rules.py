@@ -211,7 +211,7 @@ def test_model_and_clock_are_told_where_they_are_known(tmp_path: Path) -> None:
     ("said", "written", "expected"),
     [("ntp", {}, "ntp"), ("", {}, None), ("wall", {"cam": "ntp"}, "ntp"), ("wall", {"other": "ntp"}, "wall")],
 )
-def test_the_frame_says_what_its_times_are_and_who_wrote_otherwise_is_believed(
+def test_clocks_setting_overrides_frame_clock(
     tmp_path: Path, said: str, written: dict[str, str], expected: str | None
 ) -> None:
     item = tracks(0, [(7, 150.0, 200.0)])
@@ -220,7 +220,7 @@ def test_the_frame_says_what_its_times_are_and_who_wrote_otherwise_is_believed(
     assert start.frame.clock == expected
 
 
-def test_the_end_that_the_outbox_makes_for_a_dead_process_is_as_the_schema_says(tmp_path: Path) -> None:
+def test_outbox_end_of_lost_incident_matches_schema(tmp_path: Path) -> None:
     with opened(Rules, IN_DOOR, folder=tmp_path) as stage:
         [start] = feed(stage, [tracks(0, [(7, 150.0, 200.0)])])
     settings = {"path": str(tmp_path / "outbox.sqlite"), "sinks": {"log": []}}
@@ -301,7 +301,7 @@ def test_a_graph_tells_the_mistakes_of_its_rules_at_their_places(tmp_path: Path)
     assert any(line.startswith("graph.yaml:16:25: stages.other.with.rules[1].when: ") for line in told), told
 
 
-def test_a_graph_tells_of_rules_for_cameras_that_it_does_not_have(graph: str, tmp_path: Path) -> None:
+def test_rules_for_unknown_cameras_are_mistakes(graph: str, tmp_path: Path) -> None:
     rules = "rules:\n  - {id: a, when: score > 0.5, cameras: [frnt]}\n"
     (tmp_path / "rules.yaml").write_text(rules)
     with pytest.raises(GraphError, match=r"rules\.yaml:2:42: .* no camera .* `frnt`; did you mean `front`\?") as caught:
@@ -391,7 +391,7 @@ def test_what_events_say_of_the_model_follows_from_the_graph(graph: str, tmp_pat
     assert found.clocks == {}
 
 
-def test_a_process_that_starts_again_judges_by_the_rules_that_the_run_began_with(graph: str, tmp_path: Path) -> None:
+def test_restart_keeps_the_rules_of_the_run(graph: str, tmp_path: Path) -> None:
     found = filled(graph, tmp_path)
     (tmp_path / "rules.yaml").write_text("rules: [{id: other, when: in nowhere")
     with opened(Rules, found.model_dump(by_alias=True, exclude_unset=True), folder=tmp_path) as stage:
@@ -408,7 +408,7 @@ def test_of_several_providers_none_is_claimed_to_run(graph: str, tmp_path: Path)
     assert filled(several, tmp_path).model.provider is None
 
 
-def test_of_several_models_none_is_claimed_to_have_found_the_people(graph: str, tmp_path: Path) -> None:
+def test_model_is_unnamed_if_there_are_several(graph: str, tmp_path: Path) -> None:
     two = graph.replace("from: infer}", "from: [infer, second]}").replace(
         "  people:", "  second: {use: infer, from: prepare, with: {model: model.onnx}}\n  people:"
     )

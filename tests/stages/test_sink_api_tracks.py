@@ -56,7 +56,7 @@ def test_every_frame_of_files_comes_and_waits_for_room(tmp_path: Path) -> None:
     inbox.close()
 
 
-def test_the_newest_frame_of_each_live_camera_comes_when_it_is_asked_for(tmp_path: Path) -> None:
+def test_newest_frame_of_each_camera_on_request(tmp_path: Path) -> None:
     inbox = listening(tmp_path, "newest")
     with opened(SinkApiTracks, {"address": str(tmp_path / "s")}, folder=tmp_path) as stage:
         for seq in range(5):

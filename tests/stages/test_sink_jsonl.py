@@ -51,7 +51,7 @@ def write(folder: Path, what: Sequence[Event], *, incarnation: int = 1, batch: i
     return dict(sink.context.counts)
 
 
-def test_lines_stand_in_the_order_of_the_events_and_are_their_bytes(tmp_path) -> None:
+def test_lines_are_event_bytes_in_order(tmp_path) -> None:
     what = [event(2, "b"), event(0, "a"), event(1, "b")]
     counts = write(tmp_path, what)
     assert (tmp_path / "events.jsonl").read_bytes() == b"".join(e.body + b"\n" for e in what)
@@ -64,7 +64,7 @@ def test_a_run_appends_to_the_last_one_and_repeats_its_ids(tmp_path) -> None:
     assert ids(tmp_path / "events.jsonl") == ["e1", "e2", "e2", "e3"]
 
 
-def test_replace_starts_with_an_empty_file_but_not_after_a_restart(tmp_path) -> None:
+def test_replace_empties_the_file_only_at_first_start(tmp_path) -> None:
     write(tmp_path, events(1, 2))
     write(tmp_path, events(3), mode="replace")
     write(tmp_path, events(3, 4), mode="replace", incarnation=2)
@@ -78,7 +78,7 @@ def test_what_a_new_outbox_hands_over_again_is_not_written_twice(tmp_path, monke
     assert counts == {("written", "cam"): 4, ("repeated", "cam"): 2}
 
 
-def test_what_an_earlier_run_has_left_is_another_event_though_it_has_the_same_id_in_it(tmp_path) -> None:
+def test_same_id_from_earlier_run_is_another_event(tmp_path) -> None:
     left = Event(stamp(1), "before 7 e1", body=event(1).body)
     counts = write(tmp_path, [left, event(1), left, event(1)], batch=2)
     assert ids(tmp_path / "events.jsonl") == ["e1", "e1"]
@@ -156,7 +156,7 @@ def test_a_torn_line_of_a_killed_run_is_cut_off(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 5, 20, 27, 50, 70])
-def test_a_torn_line_of_a_killed_run_goes_also_where_it_does_not_come_again(tmp_path, cut) -> None:
+def test_torn_line_is_removed_even_if_not_resent(tmp_path, cut) -> None:
     file = tmp_path / "events.jsonl"
     file.write_bytes(event(1).body + b"\n" + event(2).body[:cut])
     write(tmp_path, events(3))
@@ -175,7 +175,7 @@ def test_a_torn_line_that_somebody_else_has_begun_is_kept(tmp_path) -> None:
     assert file.read_bytes().splitlines() == [event(1).body, FOREIGN, *(event(n).body for n in (2, 3, 4))]
 
 
-def test_a_torn_line_of_another_kind_of_event_goes_when_that_comes_again(tmp_path) -> None:
+def test_torn_line_of_other_event_is_replaced_on_resend(tmp_path) -> None:
     other = [replace(event(n), body=b'{"number": %d, "id": "e%d"}' % (n, n)) for n in range(4)]
     file = tmp_path / "events.jsonl"
     write(tmp_path, other[:2])
@@ -255,7 +255,7 @@ def test_a_file_that_was_emptied_in_place_grows_again(tmp_path) -> None:
     assert ids(file) == ["e3", "e4"]
 
 
-def test_a_folder_that_went_away_keeps_the_events_until_it_is_back(tmp_path) -> None:
+def test_events_wait_for_a_missing_folder(tmp_path) -> None:
     with opened(SinkJsonl, {"path": "out/events.jsonl"}, folder=tmp_path) as sink:
         (tmp_path / "out").rename(tmp_path / "away")
         with pytest.raises(EnvironmentProblem, match="no such folder"):
@@ -313,7 +313,7 @@ def test_a_process_that_is_started_again_waits_too(tmp_path, what) -> None:
 
 
 @pytest.mark.parametrize("step", ["read_start", "tail", "remember_start"])
-def test_a_process_that_is_started_again_waits_for_what_the_machine_refuses(tmp_path, monkeypatch, step) -> None:
+def test_restart_waits_for_refused_descriptors(tmp_path, monkeypatch, step) -> None:
     write(tmp_path, events(1, 2))
     if step == "remember_start":
         (tmp_path / "start.json").unlink()
@@ -333,7 +333,7 @@ def test_a_process_that_is_started_again_waits_for_what_the_machine_refuses(tmp_
     assert ids(tmp_path / "events.jsonl") == ["e1", "e2", "e3"]
 
 
-def test_a_link_that_was_there_at_the_start_is_followed_and_reported_and_no_other(tmp_path) -> None:
+def test_only_links_present_at_start_are_followed(tmp_path) -> None:
     file, target, other = (tmp_path / name for name in ("events.jsonl", "target", "other"))
     file.symlink_to("target")
     lines: list[tuple[str, dict[str, object]]] = []

@@ -129,7 +129,7 @@ def test_a_unix_receiver(tmp_path) -> None:
     receiver.hang_up()
 
 
-def test_without_a_receiver_events_are_kept_and_nothing_waits_long(tmp_path) -> None:
+def test_events_are_kept_without_a_receiver(tmp_path) -> None:
     port = free_port()
     with sink_to(f"tcp://127.0.0.1:{port}", tmp_path) as sink:
         start = time.monotonic()
@@ -192,7 +192,7 @@ def test_a_receiver_that_starts_anew_loses_no_event(tmp_path) -> None:
     assert list(dict.fromkeys(seen)) == [f"e{n}" for n in range(sent)]
 
 
-def test_a_receiver_that_reads_nothing_holds_no_one_up_and_gets_all_later(tmp_path) -> None:
+def test_slow_receiver_gets_all_and_blocks_no_one(tmp_path) -> None:
     with socket.socket() as server:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         server.bind(("127.0.0.1", 0))
@@ -310,7 +310,7 @@ def read_lines(client: socket.socket, count: int) -> list[str]:
     return [json.loads(line)["id"] for line in data.splitlines()]
 
 
-def test_clients_of_a_listening_sink_get_what_happens_from_then_on(tmp_path) -> None:
+def test_client_gets_events_from_its_connection_on(tmp_path) -> None:
     port = free_port()
     with sink_to(f"tcp://127.0.0.1:{port}", tmp_path, listen=True) as sink:
         sink.process(events(0))
@@ -323,7 +323,7 @@ def test_clients_of_a_listening_sink_get_what_happens_from_then_on(tmp_path) -> 
         assert sink.context.counts == {("unsent.no_client", "cam"): 1, ("written", "cam"): 3}
 
 
-def test_a_client_that_does_not_read_is_put_out_and_the_others_are_served(tmp_path) -> None:
+def test_client_that_does_not_read_is_disconnected(tmp_path) -> None:
     port = free_port()
     with sink_to(f"tcp://127.0.0.1:{port}", tmp_path, listen=True) as sink, socket.socket() as slow:
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -343,7 +343,7 @@ def test_a_client_that_does_not_read_is_put_out_and_the_others_are_served(tmp_pa
         assert sum(iter(lambda: len(slow.recv(1 << 20)), 0)) < 9_000_000, "it sees the end of the stream"
 
 
-def test_a_listening_unix_socket_is_private_and_goes_with_the_sink(tmp_path) -> None:
+def test_unix_socket_is_private_and_removed_at_end(tmp_path) -> None:
     path = tmp_path / "feed.sock"
     with sink_to(f"unix://{path}", tmp_path, listen=True) as sink:
         assert path.stat().st_mode & 0o777 == 0o600
@@ -421,7 +421,7 @@ def no_descriptors_left() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
-def test_clients_that_the_machine_has_nothing_left_for_cost_nobody_an_event(tmp_path) -> None:
+def test_refused_clients_cost_no_event(tmp_path) -> None:
     port = free_port()
     with sink_to(f"tcp://127.0.0.1:{port}", tmp_path, listen=True) as sink:
         with socket.create_connection(("127.0.0.1", port)) as first:

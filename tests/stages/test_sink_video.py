@@ -110,7 +110,7 @@ def test_a_video_lasts_as_long_as_its_clip(make_clip, tmp_path, name) -> None:
         assert container.duration == 4_000_000
 
 
-def test_cameras_have_files_of_their_own_and_finish_completes_one(tmp_path) -> None:
+def test_finish_completes_the_file_of_one_camera(tmp_path) -> None:
     both = [item for pair in zip(items(5, "a"), items(5, "b"), strict=True) for item in pair]
     with opened(SinkVideo, {}, folder=tmp_path, cameras=("a", "b")) as sink:
         list(sink.process(both))
@@ -153,7 +153,7 @@ def test_a_file_that_somebody_put_there_meanwhile_stays(tmp_path) -> None:
     assert len(times(tmp_path / "videos" / "cam.2.mp4")) == 5
 
 
-def test_told_to_overwrite_it_replaces_an_earlier_video_once_the_new_one_is_complete(tmp_path) -> None:
+def test_overwrite_replaces_once_new_video_is_complete(tmp_path) -> None:
     overwriting = {"overwrite": True}
     record(tmp_path, items(5))
     with opened(SinkVideo, overwriting, folder=tmp_path) as sink:
@@ -324,7 +324,7 @@ def test_what_two_killed_runs_left_stays_beside_what_was_there(tmp_path) -> None
     assert 75 <= third <= 100
 
 
-def test_what_another_run_is_writing_is_not_taken_for_a_dead_ones(tmp_path) -> None:
+def test_part_of_a_living_run_is_left_alone(tmp_path) -> None:
     with opened(SinkVideo, {}, folder=tmp_path) as living:
         list(living.process(items(30)))
         record(tmp_path, items(5))
@@ -362,7 +362,7 @@ def test_what_was_killed_under_a_date_is_found(tmp_path) -> None:
     assert 75 <= len(times(folder / "10-44-39.mp4")) <= 100
 
 
-def test_folders_behind_a_placeholder_are_made_and_missing_ones_before_it_are_not(tmp_path) -> None:
+def test_only_folders_after_a_placeholder_are_made(tmp_path) -> None:
     record(tmp_path, items(5), {"path": f"{tmp_path}/{{camera}}/{{run}}.mp4"})
     assert len(times(tmp_path / "cam" / "test.mp4")) == 5
     with pytest.raises(UserError, match="no such folder"):
@@ -380,7 +380,7 @@ def test_two_writers_of_one_file_are_refused(tmp_path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_link_in_the_place_of_a_part_is_neither_written_nor_removed(tmp_path) -> None:
+def test_link_in_place_of_part_is_left_alone(tmp_path) -> None:
     precious = tmp_path / "precious"
     precious.write_bytes(b"precious")
     part = tmp_path / "a.mp4.part"
@@ -417,7 +417,7 @@ def test_a_failing_disk_costs_the_video_and_not_the_run(tmp_path) -> None:
     assert [path.name for path in sorted((tmp_path / "videos").iterdir())] == ["cam.2.mp4", "cam.mp4"]
 
 
-def test_a_disk_that_fails_at_the_end_leaves_nothing_that_does_not_play(tmp_path) -> None:
+def test_disk_full_at_end_leaves_no_broken_file(tmp_path) -> None:
     child = subprocess.run(
         [sys.executable, "-c", FULL.replace("2_000_000", "4096").replace("380", "10"), str(tmp_path), str(HERE)],
         check=False,
@@ -507,7 +507,7 @@ def test_a_path_that_two_cameras_would_share_is_refused() -> None:
         SinkVideoSettings(path="videos/{date}.mp4")
 
 
-def test_the_clock_is_media_time_unless_the_wall_clock_means_something() -> None:
+def test_clock_shows_media_time_without_wall_clock() -> None:
     at = stamp()._replace(time_ns=3_723_450_000_000, wall_ns=3_723_450_000_000)
     assert clock_text(at) == "1:02:03.4"
     assert clock_text(at._replace(time_ns=83_990_000_000)) == "01:23.9"

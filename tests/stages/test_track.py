@@ -61,7 +61,7 @@ def photograph(seq: int, **settings: Any) -> People:
     return replace(item, stamp=item.stamp._replace(alone=True))
 
 
-def test_in_a_photograph_everybody_is_confirmed_at_once_and_nobody_is_known_again(tmp_path: Path) -> None:
+def test_photographs_confirm_at_once_without_identity(tmp_path: Path) -> None:
     with opened(Track, {"confirm_frames": 5}, folder=tmp_path) as stage:
         outputs = feed(stage, [photograph(0, lefts=(10.0, 200.0)), photograph(1), photograph(2, lefts=())], end=True)
         assert ids(outputs) == [[1, 2], [3], []]

@@ -56,7 +56,7 @@ def test_camera_names_become_file_names() -> None:
         assert not name.startswith(".")
 
 
-def test_the_name_of_a_camera_in_any_script_becomes_its_ascii_form(tmp_path: Path) -> None:
+def test_camera_names_become_ascii(tmp_path: Path) -> None:
     made = [names("{camera}.mp4", tmp_path).first(name, AT).name for name in ("Süd", "Su\u0308d", "Sud", "вход")]
     assert made == [f"{ascii_form('Süd')}.mp4", f"{ascii_form('Süd')}.mp4", "Sud.mp4", f"{ascii_form('вход')}.mp4"]
 
@@ -69,7 +69,7 @@ def test_free_names_stand_behind_all_that_are_taken(tmp_path: Path) -> None:
     assert next(free_names(first)) == tmp_path / "front.4.mp4"
 
 
-def test_unfinished_files_are_those_of_the_template_and_of_these_cameras(tmp_path: Path) -> None:
+def test_unfinished_matches_template_and_cameras(tmp_path: Path) -> None:
     folder = tmp_path / "v" / "front" / "2026-11-22"
     folder.mkdir(parents=True)
     for name in ("10-44-39.mp4.part", "10-44-39.2.mp4.part", "10-44-39.mp4", "at-noon.mp4.part"):

@@ -106,9 +106,7 @@ def test_damage_in_the_middle_is_counted_and_left_out(
     assert times == sorted(times)
 
 
-def test_what_is_damaged_is_told_once_for_all_rounds_and_not_of_a_whole_file(
-    make_clip: MakeClip, capture: MakeCapture, read: Read
-) -> None:
+def test_damage_is_logged_once_for_all_loops(make_clip: MakeClip, capture: MakeCapture, read: Read) -> None:
     path = make_clip("a.mp4", size=(320, 240), frames=40, options={"g": "10", "bf": "2"})
     with structlog.testing.capture_logs() as logs:
         read(path)
@@ -120,7 +118,7 @@ def test_what_is_damaged_is_told_once_for_all_rounds_and_not_of_a_whole_file(
     assert [log["event"] for log in logs] == ["pictures_damaged"]
 
 
-def test_a_file_that_ends_early_for_damage_is_not_called_cut_off_alone(
+def test_early_end_is_reported_as_cut_off_or_damaged(
     make_clip: MakeClip, capture: MakeCapture, read_until_error: ReadUntilError
 ) -> None:
     path = make_clip("a.mkv", size=(320, 240), frames=40, options={"g": "10"})
@@ -194,7 +192,7 @@ def coded(width: int, height: int) -> bytes:
     return found.tobytes()
 
 
-def test_a_file_whose_pictures_grow_beyond_its_shared_memory_ends_there(
+def test_file_ends_at_picture_too_large_for_memory_mb(
     tmp_path: Path, capture: MakeCapture, read_until_error: ReadUntilError
 ) -> None:
     path = tmp_path / "a.mjpeg"

@@ -49,7 +49,7 @@ def test_a_file_begins_as_its_name_says(make_clip: MakeClip, read: Read) -> None
     assert said(read, path, time_zone="Europe/Berlin") == (AT_NS - 3600 * 10**9, "name")
 
 
-def test_the_graph_is_believed_before_the_metadata_and_that_before_the_name(make_clip: MakeClip, read: Read) -> None:
+def test_start_at_precedes_metadata_precedes_name(make_clip: MakeClip, read: Read) -> None:
     path = make_clip("2020-01-02_03-04-05.mp4", frames=2, metadata=CREATED)
     assert said(read, path) == (AT_NS, "metadata")
     assert said(read, path, start_at="2024-05-01T12:00:00+00:00") == (1_714_564_800 * 10**9, "start_at")
@@ -62,7 +62,7 @@ def test_a_start_without_a_zone_is_in_that_of_the_camera(make_clip: MakeClip, re
     assert said(read, path, start_at=text) == (AT_NS + 3600 * 10**9, "start_at")
 
 
-def test_a_file_without_a_date_has_none_whatever_the_file_system_says(make_clip: MakeClip, read: Read) -> None:
+def test_modification_time_is_ignored(make_clip: MakeClip, read: Read) -> None:
     path = make_clip("a.mp4", frames=2)
     os.utime(path, (1_700_000_000, 1_700_000_000))
     assert said(read, path) == (0, "file")

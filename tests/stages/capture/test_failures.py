@@ -30,7 +30,7 @@ def camera(simulator: RtspSimulator) -> Iterator[CameraHandle]:
     simulator.camera("a").heal()
 
 
-def test_one_that_never_sends_a_keyframe_is_lost_and_connected_to_again(
+def test_camera_without_keyframes_is_lost_and_retried(
     keyless_camera: Any, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one does that changed its codec between DESCRIBE and PLAY, or refreshes its pictures bit by bit."""
@@ -42,9 +42,7 @@ def test_one_that_never_sends_a_keyframe_is_lost_and_connected_to_again(
     assert watching.states == ["connecting", "lost"]
 
 
-def test_one_whose_format_nobody_here_decodes_is_lost_and_says_so(
-    scripted_camera: Callable[..., Any], watch: Watch
-) -> None:
+def test_undecodable_format_is_lost_with_reason(scripted_camera: Callable[..., Any], watch: Watch) -> None:
     camera = scripted_camera(NO_DECODER)
     watching = watch(camera.url, connect_s=1)
     watching.until_state("lost")
@@ -54,7 +52,7 @@ def test_one_whose_format_nobody_here_decodes_is_lost_and_says_so(
     assert watching.states == ["connecting", "lost"]
 
 
-def test_pictures_that_are_too_large_are_refused_before_they_take_memory(
+def test_pictures_over_max_pixels_are_refused(
     camera: CameraHandle, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(options.DECODER_OPTIONS, "max_pixels", str(320 * 192))
@@ -113,7 +111,7 @@ def test_a_lack_of_memory_costs_a_while_and_not_the_camera(
     assert {stamp.epoch for stamp in watching.stamps} == {0, 1}
 
 
-def test_one_that_gives_a_picture_and_hangs_up_is_tried_less_and_less_often(camera: CameraHandle, watch: Watch) -> None:
+def test_backs_off_from_camera_that_hangs_up(camera: CameraHandle, watch: Watch) -> None:
     camera.cut("fin", after_frames=5)
     watching = watch(camera.url)
     watching.until(lambda: len(watching.states) >= 9)

@@ -195,7 +195,7 @@ def test_a_network_that_pauses_inside_a_packet_costs_nothing(camera: CameraHandl
 
 
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
-def test_one_that_has_forgotten_the_connection_is_connected_to_again(
+def test_reconnects_after_half_open_connection(
     camera: CameraHandle, watch: Watch, impatient: dict[str, float], transport: str
 ) -> None:
     watching = watch(camera.url, transport=transport, **impatient)

@@ -130,7 +130,7 @@ def why(watching: Any) -> str:
 # --- playlists
 
 
-def test_a_playlist_that_names_itself_is_lost_at_once_and_takes_no_memory(web_server: WebServers, watch: Watch) -> None:
+def test_self_naming_playlist_is_lost_within_memory_limit(web_server: WebServers, watch: Watch) -> None:
     text = "#EXTM3U\n" + "#EXT-X-STREAM-INF:BANDWIDTH=1\na.m3u8\n" * 50
     server = web_server(lambda request: answer(request, text.encode(), "application/vnd.apple.mpegurl"))
     before = own_bytes()
@@ -173,9 +173,7 @@ def test_a_playlist_names_nothing_but_http(web_server: WebServers, watch: Watch,
     assert "is no address of HTTP" in why(watching)
 
 
-def test_segments_on_another_host_are_refused_and_followed_where_asked_for(
-    web_server: WebServers, watch: Watch
-) -> None:
+def test_segments_on_another_host_need_redirects_follow(web_server: WebServers, watch: Watch) -> None:
     begun = time.monotonic()
     other = web_server(segments_of)
     server = web_server(
@@ -209,9 +207,7 @@ def test_a_playlist_is_known_by_what_comes_whatever_its_name(web_server: WebServ
 # --- redirects and credentials
 
 
-def test_a_redirect_to_another_host_is_refused_and_followed_without_credentials_where_asked_for(
-    web_server: WebServers, watch: Watch
-) -> None:
+def test_followed_redirect_carries_no_credentials(web_server: WebServers, watch: Watch) -> None:
     other = web_server(lambda request: mjpeg(request, lambda: other))
 
     def serve(request: BaseHTTPRequestHandler) -> None:
@@ -330,7 +326,7 @@ def test_nobody_but_ffmpeg_gets_through_a_gate(web_server: WebServers, scripted_
 # --- what comes
 
 
-def test_the_proxy_of_the_environment_is_not_told_of_the_way_through_this_machine(
+def test_environment_proxy_is_not_asked_for_loopback(
     web_server: WebServers, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proxy = web_server(lambda request: answer(request, b""))
@@ -363,9 +359,7 @@ def test_what_grows_without_an_end_is_lost_for_its_memory(web_server: WebServers
     assert "too much memory: FFmpeg took more than 64 MB (memory_mb)" in why(watching)
 
 
-def test_pictures_that_need_too_much_shared_memory_are_lost_and_smaller_ones_are_taken(
-    web_server: WebServers, watch: Watch
-) -> None:
+def test_pictures_over_memory_mb_lose_the_camera(web_server: WebServers, watch: Watch) -> None:
     """All slots of a camera become as large as its largest picture."""
     small, large = coded(96, 64), coded(1920, 1080)
 

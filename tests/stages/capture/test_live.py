@@ -134,7 +134,7 @@ def test_a_pause_is_a_new_epoch_of_the_same_life(camera: str) -> None:
     assert capture.context.camera_facts["front"]["connections"] == 2
 
 
-def test_a_camera_that_comes_back_after_its_removal_has_epochs_of_its_own(camera: str) -> None:
+def test_readded_camera_has_new_epochs(camera: str) -> None:
     """In the same process or in another one, whose readers know nothing of it any more."""
     epochs = [frame.stamp.epoch for _ in range(2) for frame in take(source(camera), 25)]
     assert sorted(set(epochs)) == [0, 1, EPOCHS_OF_A_LIFE, EPOCHS_OF_A_LIFE + 1]
@@ -187,7 +187,7 @@ def answer_and_stall(server: socket.socket, clip: bytes, stop: threading.Event) 
         stop.wait(20)
 
 
-def test_a_protocol_that_ffmpeg_does_not_open_is_not_tried_for_ever() -> None:
+def test_unknown_protocol_is_not_retried() -> None:
     with pytest.raises(UserError, match=r"^foo://\*\*\*@127\.0\.0\.1/x: .* does not open this protocol") as caught:
         take(source("foo://viewer:geheim@127.0.0.1/x"), 1)
     assert "geheim" not in str(caught.value)

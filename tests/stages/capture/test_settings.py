@@ -122,5 +122,5 @@ def test_what_makes_sense_passes(tmp_path: Path, setting: str) -> None:
 @pytest.mark.parametrize(
     ("own", "limit_s"), [({}, 5), ({"max_fps": 0.1}, 15), ({"stalled_s": 60}, 62), ({"url": "http://h/a.m3u8"}, 14)]
 )
-def test_a_camera_that_is_slow_by_its_settings_may_be_silent_for_longer(own: dict[str, object], limit_s: float) -> None:
+def test_slow_camera_may_be_silent_longer(own: dict[str, object], limit_s: float) -> None:
     assert Capture.still_s(Camera.model_validate({"url": "rtsp://h/x", **own})) == limit_s

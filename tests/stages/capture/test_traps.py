@@ -65,7 +65,7 @@ def test_after_a_read_that_timed_out_rtsp_goes_on(camera: CameraHandle) -> None:
 
 
 @pytest.mark.parametrize("fault", ["refused", "unauthorised", "not found"])
-def test_the_text_of_an_error_holds_the_password_and_its_reason_does_not(camera: CameraHandle, fault: str) -> None:
+def test_ffmpeg_error_text_has_password_but_not_strerror(camera: CameraHandle, fault: str) -> None:
     if fault == "refused":
         camera.refuse()
     else:

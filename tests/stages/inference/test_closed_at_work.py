@@ -67,7 +67,7 @@ def write_slow_model(path: Path) -> None:
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 
 
-def test_a_run_that_is_ended_at_once_does_not_crash_the_process_of_the_model(tmp_path: Path, make_clip: Any) -> None:
+def test_stop_during_inference_does_not_crash(tmp_path: Path, make_clip: Any) -> None:
     """Python's end tears libraries down while their threads are at work: the process died of SIGABRT."""
     write_slow_model(tmp_path / "m.onnx")
     make_clip("white.mp4", frames=5)

@@ -70,7 +70,7 @@ def test_openvino_gives_the_answers_of_onnxruntime(model: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "size"), [("yolo11n-pose_640", 640), ("yolov8n-pose_float", 640), ("yolox_nano_bigisland", 416)]
 )
-def test_openvino_gives_the_answers_of_onnxruntime_on_real_models(test_data: Path, name: str, size: int) -> None:
+def test_openvino_agrees_with_onnxruntime_on_real_models(test_data: Path, name: str, size: int) -> None:
     path = test_data / "models" / f"{name}.onnx"
     given = {"images": np.random.default_rng(0).random((1, 3, size, size), dtype=np.float32)}
     reference, engine = opened(path, "cpu"), opened(path, "openvino")
@@ -81,7 +81,7 @@ def test_openvino_gives_the_answers_of_onnxruntime_on_real_models(test_data: Pat
 
 
 @needs_openvino
-def test_what_openvino_gave_stays_and_threads_do_not_disturb_each_other(model: Path) -> None:
+def test_openvino_outputs_persist_across_threads(model: Path) -> None:
     engine = opened(model, "openvino")
     given = [{"images": picture(seed)} for seed in range(40)]
     alone = [{name: array.copy() for name, array in engine.run(each).items()} for each in given]

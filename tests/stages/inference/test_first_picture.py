@@ -76,7 +76,7 @@ def test_the_size_of_crops_and_of_pictures_for_a_server_is_known(tmp_path: Path)
     assert Infer.follow(settings, tmp_path, Upstream({"own": {}})) == {}
 
 
-def test_a_model_is_warmed_up_with_pictures_of_the_size_that_comes(model: Path) -> None:
+def test_warm_up_uses_the_expected_picture_size(model: Path) -> None:
     settings = completed(model.parent, "[96, 64]", ", batch_sizes: [1, 3]")
     with (
         capture_logs() as logs,
@@ -89,7 +89,7 @@ def test_a_model_is_warmed_up_with_pictures_of_the_size_that_comes(model: Path) 
         pass
 
 
-def test_a_size_that_is_not_known_before_the_pictures_come_is_said(tmp_path: Path) -> None:
+def test_unknown_picture_size_is_logged(tmp_path: Path) -> None:
     node = helper.make_node("ReduceMean", ["images"], ["mean"], axes=[1, 2, 3], keepdims=0)
     images = helper.make_tensor_value_info("images", TensorProto.FLOAT, ["n", 3, "h", 64])
     mean = helper.make_tensor_value_info("mean", TensorProto.FLOAT, ["n"])

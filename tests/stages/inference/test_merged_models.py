@@ -124,7 +124,7 @@ def test_models_on_servers_are_not_known_to_agree(tmp_path: Path) -> None:
     assert stated["people"].server.model == "pose"
 
 
-def test_each_stage_that_makes_the_pictures_of_a_model_is_looked_at(tmp_path: Path) -> None:
+def test_every_preprocess_stage_of_a_model_is_checked(tmp_path: Path) -> None:
     save(tmp_path / "one.onnx", ROWS)
     (tmp_path / "clip.mp4").touch()
     text = """version: 1

@@ -129,7 +129,7 @@ def test_a_stated_format_reaches_the_picture(tmp_path: Path, turned: Path) -> No
     assert found.boxes.tolist() == [[24, 16, 40, 48]]
 
 
-def test_a_format_stated_at_the_model_reaches_what_stands_behind_it(tmp_path: Path, turned: Path) -> None:
+def test_declared_format_reaches_neighbouring_stages(tmp_path: Path, turned: Path) -> None:
     made = graph(tmp_path, turned.name, infer="format: yolox")
     assert settings(made, "prepare").align == "corner"
     assert (settings(made, "people").format, len(settings(made, "people").class_names)) == ("yolox", 51)
@@ -168,7 +168,7 @@ def test_a_model_that_may_be_two_things_asks_for_the_format(tmp_path: Path, turn
     assert "say which: `format`" in said
 
 
-def test_a_format_that_the_model_has_not_is_a_mistake_of_who_wrote_it(tmp_path: Path, turned: Path) -> None:
+def test_wrong_format_is_reported_at_its_stage(tmp_path: Path, turned: Path) -> None:
     said = mistakes(tmp_path, turned.name, infer="format: rtmo")
     assert "g.yaml:6:75: stages.infer.with.format: turned.onnx: its outputs (rows ['n', 84, 56]) are not those" in said
     said = mistakes(tmp_path, turned.name, decode="format: rtmo")

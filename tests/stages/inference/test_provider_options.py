@@ -31,7 +31,7 @@ def test_options_are_texts_in_the_words_of_onnxruntime(tmp_path: Path) -> None:
     assert told("cuda", tmp_path) == dict(ProviderOptions().of("cpu", tmp_path)) == {}
 
 
-def test_engines_are_kept_for_each_model_unless_the_graph_says_otherwise(tmp_path: Path) -> None:
+def test_graph_overrides_tensorrt_cache_options(tmp_path: Path) -> None:
     kept = with_caches({"device_id": "1"}, tmp_path)
     assert kept == {
         "device_id": "1",

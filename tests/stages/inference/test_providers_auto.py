@@ -77,7 +77,7 @@ def test_a_provider_must_answer_as_the_cpu_does(said: Trial, why: str) -> None:
     assert why_not(said, EXAMPLE) == why
 
 
-def test_how_many_rows_are_chosen_may_differ_where_the_model_leaves_it_open() -> None:
+def test_row_count_may_differ_if_its_dimension_is_open() -> None:
     rows = {"rows": np.ones((20, 7), np.float32)}
     more = Trial("", {"rows": np.ones((22, 7), np.float32)}, 1.0)
     assert why_not(more, Example(rows, chosen=True, stated={"rows": ("n", 7)})) == ""
@@ -174,9 +174,7 @@ def convolution(path: Path, seed: int) -> Path:
     return path
 
 
-def test_a_provider_that_calculates_something_else_is_turned_down(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_provider_with_wrong_outputs_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs of the CPU stand for providers: one with other weights, one that gives NaN, one that is right."""
     model, other = convolution(tmp_path / "m.onnx", 1), convolution(tmp_path / "other.onnx", 2)
     given = {"images": sample_pictures(1, (32, 32)).transpose(0, 3, 1, 2).astype(np.float32)}

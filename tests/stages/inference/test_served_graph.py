@@ -89,7 +89,7 @@ class Restarting:
 
 
 @pytest.mark.usefixtures("clips")
-def test_a_graph_says_the_same_by_file_and_by_server_also_one_that_dies_in_between(
+def test_server_gives_same_events_as_file_despite_restart(
     tmp_path: Path, served: Callable[..., Any], models: Any
 ) -> None:
     path = models.pose("pose.onnx")

@@ -51,9 +51,7 @@ def placed(monkeypatch: pytest.MonkeyPatch, names: dict[str, frozenset[str]], op
     monkeypatch.setattr(onnxruntime_engine, "_placement_of", lambda _: there)
 
 
-def test_whoever_runs_all_nodes_runs_all_operations_and_no_file_is_read_for_it(
-    model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_nodes_means_all_work_without_reading_the_file(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unwanted(*_: Any) -> Any:
         raise AssertionError("nobody needs it")
 
@@ -67,9 +65,7 @@ def test_several_have_their_shares_of_nodes_and_of_operations(model: Path, monke
     assert said(model.parent) == (f"{CPU} 66.7%, {CUDA} 33.3%", f"{CPU} 33.3%, {CUDA} 66.7%")
 
 
-def test_where_nodes_are_not_found_again_nothing_is_said_of_operations(
-    model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_work_is_unknown_if_nodes_cannot_be_matched(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     placed(monkeypatch, {}, {CUDA: ["Conv"], CPU: ["Conv", "Concat"]})
     assert said(model.parent)[1] == "not known"
 

@@ -71,7 +71,7 @@ SWAPS = [replaced, written_over, truncated, removed]
 
 
 @pytest.mark.parametrize("swap", SWAPS)
-def test_a_model_that_changes_between_its_verification_and_its_opening_is_refused(
+def test_model_swapped_after_verification_is_refused(
     model: Path, monkeypatch: pytest.MonkeyPatch, swap: Callable[[Path], None]
 ) -> None:
     """Else events would name one model, and another would run."""
@@ -87,9 +87,7 @@ def test_a_model_that_changes_between_its_verification_and_its_opening_is_refuse
             pass
 
 
-def test_a_model_that_is_opened_again_to_be_tuned_is_the_one_that_was_verified(
-    model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_model_swapped_while_tuning_is_refused(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def swapped(*_: Any, **__: Any) -> Tuned:
         replaced(model)
         return Tuned(2)

@@ -94,7 +94,7 @@ def test_a_wrong_shape_costs_its_frames_and_is_told_once(tmp_path: Path, name: s
     assert (line["stage"], line["output"], line["log_level"]) == ("infer", "output0", "warning")
 
 
-def test_a_file_that_states_what_its_model_does_not_give_is_refused(tmp_path: Path) -> None:
+def test_file_declaring_wrong_output_shape_is_refused(tmp_path: Path) -> None:
     lying(tmp_path / "m.onnx", MORE_ROWS, ("n", 57, 21))
     with pytest.raises(UserError, match=r"stage infer: .* is \(1, 56, 21\), and the model says \(any, 57, 21\)"):
         with opened(Infer, {"model": "m.onnx"}, folder=tmp_path, stage="infer"):

@@ -40,7 +40,7 @@ def test_where_the_host_is_is_known(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["rtsp://u:ge/heim@h/x", "rtsp://u:ge#heim@h", "rtsp://u:geheim", "rtsp://h:x/y"])
-def test_an_address_whose_host_is_nowhere_is_refused_without_quoting_it(url: str) -> None:
+def test_address_without_host_is_refused_unquoted(url: str) -> None:
     assert "percent-encoded (%2F " in why_no_host(url)
     assert "geh" not in why_no_host(url)
 

@@ -52,9 +52,7 @@ def test_a_4k_hevc_file_fits_into_the_usual_limit(examiner: Examiner, make_clip:
     assert (found.refused, found.frame_bytes) == ("", 3840 * 2160 * 3 // 2)
 
 
-def test_what_wants_too_much_memory_is_refused_and_the_next_file_is_looked_at(
-    examiner: Examiner, make_clip: MakeClip
-) -> None:
+def test_file_over_memory_mb_is_refused_alone(examiner: Examiner, make_clip: MakeClip) -> None:
     large = make_clip("a.mp4", frames=3, size=(3840, 2160), options={"preset": "ultrafast"})
     refused = examiner.examine(large, playlist=False, memory_mb=16).refused
     assert "a.mp4: " in refused
@@ -124,7 +122,7 @@ def not_dead(within_s: float) -> int:
         *('{"shapes": [[1000000, 1000000, 3]]}', '{"shapes": [[3]]}', '{"shapes": [[-1, -1, 3]]}', "x" * (2 << 20)),
     ],
 )
-def test_a_process_that_answers_nonsense_has_been_broken_by_the_file(
+def test_nonsense_answer_is_blamed_on_the_file(
     examiner: Examiner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
     (tmp_path / "said").write_text(f"{said}\n")

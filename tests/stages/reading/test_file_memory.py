@@ -166,7 +166,7 @@ def block_of(size: int) -> bool:
     return given is not None
 
 
-def test_blocks_are_bounded_while_files_are_read_by_the_largest_of_their_limits() -> None:
+def test_largest_limit_of_open_files_bounds_blocks() -> None:
     with FileMemory("a.mp4", 64, alone=True):
         assert not block_of(65 * MB)
         with FileMemory("b.mp4", 128, alone=True):

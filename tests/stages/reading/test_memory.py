@@ -32,7 +32,7 @@ def test_what_grows_within_a_long_call_is_the_cameras() -> None:
         del block
 
 
-def test_what_grows_between_calls_is_the_cameras_only_where_nothing_else_is() -> None:
+def test_growth_between_calls_counts_only_if_alone() -> None:
     for alone in (False, True):
         with MemoryGuard(64, alone=alone) as guard:
             assert not guard.is_over(CALL_S, CALL_S)

@@ -29,7 +29,7 @@ def test_names_are_replaced_and_nothing_else() -> None:
     )
 
 
-def test_of_many_variants_the_first_are_handed_on_and_none_is_read_from_a_disk() -> None:
+def test_variants_are_capped_and_refused_from_disk() -> None:
     many = "#EXTM3U\n" + "#EXT-X-STREAM-INF:BANDWIDTH=1\nself.m3u8\n" * 50
     assert rewritten(many, lambda one: one.uri).count("self.m3u8") == MOST_VARIANTS
     with pytest.raises(ValueError, match="more than 8 playlists"):

@@ -19,7 +19,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def test_scripts_are_told_by_their_first_bytes_whatever_their_names(tmp_path: Path) -> None:
+def test_scripts_are_recognised_by_content(tmp_path: Path) -> None:
     assert kind_of(write(tmp_path / "a.mp4", MEDIA.format("1.ts"))) == "hls"
     assert kind_of(write(tmp_path / "b.mp4", "ffconcat version 1.0\nfile a.mp4\n")) == "ffconcat"
     assert kind_of(write(tmp_path / "c.m3u8", "no playlist")) is None

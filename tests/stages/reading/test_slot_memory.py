@@ -36,7 +36,7 @@ def test_each_picture_that_is_too_large_is_refused_again() -> None:
     assert found == [False, True, True, False, True]
 
 
-def test_what_was_stated_before_the_run_is_right_however_much_it_is() -> None:
+def test_declared_size_is_always_accepted() -> None:
     asked = []
 
     def stated() -> int:

@@ -51,7 +51,7 @@ def test_missing_times_share_what_room_there_is() -> None:
     assert times([0, None, None, None, 80]) == [0, 20, 40, 60, 80]
 
 
-def test_a_repeated_time_and_a_small_step_back_lie_between_their_neighbours() -> None:
+def test_repeated_and_backward_times_are_interpolated() -> None:
     assert times([0, 40, 40, 80]) == [0, 40, 60, 80]
     assert times([0, 40, 80, 60, 60, 120]) == pytest.approx([0, 40, 80, 93.333333, 106.666666, 120])
 

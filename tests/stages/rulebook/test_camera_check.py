@@ -101,12 +101,12 @@ def test_a_mistake_in_a_condition_hides_no_unknown_camera() -> None:
         ),
     ],
 )
-def test_a_zone_that_no_camera_has_or_no_frame_holds_is_a_mistake(shapes: str, expected: str) -> None:
+def test_zone_of_no_camera_or_outside_frame_is_mistake(shapes: str, expected: str) -> None:
     [line] = told(f"{shapes}\nrules:\n  - {{id: a, when: score > 0.5}}\n")
     assert line.startswith(expected), line
 
 
-def test_a_zone_may_be_as_large_as_the_frame_and_of_a_size_that_only_opening_the_camera_tells() -> None:
+def test_zone_may_fill_frame_or_be_of_unknown_size() -> None:
     shapes = "zones: {a: {room-3: [[0, 0], [640, 0], [640, 360]], gate-1: [[0, 0], [4000, 0], [4000, 3000]]}}"
     assert told(f"{shapes}\nrules:\n  - {{id: a, when: in a}}\n") == []
 

@@ -31,7 +31,7 @@ rules:
 """
 
 
-def test_a_camera_is_judged_by_rules_whose_zones_and_lines_it_has() -> None:
+def test_camera_gets_rules_of_its_zones_and_lines() -> None:
     rules = parse_rules(GOOD, "rules.yaml")
     of = {name: [ready.definition.id for ready in rules.of_camera(name)] for name in ("front", "back", "yard")}
     assert of == {"front": ["a", "b", "d", "e-f"], "back": ["a", "e-f"], "yard": ["a", "c", "e-f"]}

@@ -75,7 +75,7 @@ def test_uncertain_joints_and_their_bones_are_left_out() -> None:
     assert touched(picture)[120:160, 110:130].any()
 
 
-def test_another_skeleton_shows_points_in_the_colour_of_the_person() -> None:
+def test_unknown_skeleton_draws_points_only() -> None:
     joints = np.array([[50, 50, 1], [200, 200, 1]], np.float32)
     picture = blank()
     draw_skeleton(picture, joints, "hands-2", (1, 2, 3), min_confidence=0.3, line=2)
@@ -127,7 +127,7 @@ def test_letters_beyond_ascii_show_as_question_marks() -> None:
     assert np.array_equal(umlaut, question)
 
 
-def test_neighbouring_ids_look_different_and_an_id_always_looks_the_same() -> None:
+def test_id_colours_are_stable_and_distinct() -> None:
     assert id_colour(41) == id_colour(41)
     for track_id in range(200):
         a, b = np.array(id_colour(track_id)), np.array(id_colour(track_id + 1))
@@ -191,7 +191,7 @@ def test_a_zone_that_a_rule_fires_on_is_red() -> None:
     assert has(picture[98:103, 180], ALARM_COLOUR)
 
 
-def test_the_arrow_of_a_line_points_to_the_right_of_who_looks_along_it() -> None:
+def test_line_arrow_points_right() -> None:
     picture = blank()
     draw_lines(picture, {"door": ((160, 40), (160, 200))})  # downwards: the right hand is at smaller x
     marks = touched(picture)

@@ -63,9 +63,7 @@ def test_native_keeps_the_frame_and_rounds_the_size_up(frame: tuple[int, int]) -
 
 
 @given(sizes, st.integers(16, 5000))
-def test_native_with_a_longest_side_keeps_proportions_and_makes_nothing_larger(
-    frame: tuple[int, int], max_side: int
-) -> None:
+def test_native_with_max_side_never_enlarges(frame: tuple[int, int], max_side: int) -> None:
     fit, size = native(frame, max_side), native_size(frame, max_side)
     inner = inner_size(frame, fit)
     assert max(inner) == min(max(frame), max_side)

@@ -115,7 +115,7 @@ class Strict:
         self._value.update_inplace(array)
 
 
-def test_rows_that_lie_apart_are_put_together_before_they_are_copied(
+def test_noncontiguous_inputs_are_made_contiguous(
     session: ort.InferenceSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bound = BoundSet(session, batch(0), CPU)

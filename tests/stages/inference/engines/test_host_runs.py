@@ -135,7 +135,7 @@ class OneSession:
         self._session.run_with_ortvaluevector(options, names, feeds, *others)
 
 
-def test_each_shape_has_a_session_of_its_own_as_long_as_there_are_few(heads: ort.InferenceSession) -> None:
+def test_each_shape_has_a_session_up_to_a_limit(heads: ort.InferenceSession) -> None:
     opened_ones = [OneSession(heads)]
 
     def another() -> OneSession:
@@ -167,7 +167,7 @@ def test_threads_that_meet_a_new_shape_open_one_session(heads: ort.InferenceSess
     assert len(opened_ones) == 1
 
 
-def test_an_input_that_the_model_does_not_take_raises_what_onnx_runtime_raises(heads: ort.InferenceSession) -> None:
+def test_wrong_input_raises_onnx_runtime_error(heads: ort.InferenceSession) -> None:
     runs = HostRuns(heads, signature_of(heads), plain_array)
     runs.run(batch(0))
     with pytest.raises(Exception, match="INVALID_ARGUMENT"):

@@ -53,7 +53,7 @@ def test_every_type_and_shape_comes_back_as_it_went(dtype: str, shape: list[int]
     assert np.array_equal(got, array)
 
 
-def test_a_port_is_named_as_onnx_runtime_names_it_and_open_sides_are_open() -> None:
+def test_port_has_onnx_type_and_open_dimensions() -> None:
     said = Described(name="images", datatype="FP16", shape=[-1, 3, 640, -1])
     assert port_of(said) == Port("images", (None, 3, 640, None), "tensor(float16)")
 
@@ -79,7 +79,7 @@ def test_values_that_are_not_raw_are_read_as_well(dtype: str, typed: str) -> Non
     assert np.array_equal(read(sent(array, typed=typed), port(array, None, 3))["x"], array)
 
 
-def test_outputs_come_in_the_order_of_the_model_and_not_of_the_answer() -> None:
+def test_outputs_follow_the_model_order() -> None:
     first, second = np.float32([1, 2]), np.int32([[3], [4]])
     response = sent(second, name="b")
     response.MergeFrom(sent(first, name="a"))

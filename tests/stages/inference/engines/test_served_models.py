@@ -195,7 +195,7 @@ def test_no_server_is_said_at_once(tmp_path: Path) -> None:
     assert "start it, or correct `server: {url, tls}`" in str(error)
 
 
-def test_who_accepts_and_is_silent_is_waited_for_no_longer_than_asked(tmp_path: Path) -> None:
+def test_silent_server_is_given_up_after_timeout_s(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"127.0.0.1:{silent.getsockname()[1]}"
         error = problem({"server": {"url": url, "model": "pose", "timeout_s": 0.5}}, tmp_path)
@@ -241,7 +241,7 @@ def test_nonsense_is_not_believed(at_work: tuple[Any, Stage[Any]], answer: str, 
     assert feed(stage, [pictures(0)])
 
 
-def test_a_server_whose_answers_are_nonsense_from_the_start_is_refused(tmp_path: Path, pose_server: Any) -> None:
+def test_server_with_wrong_shapes_is_refused_on_opening(tmp_path: Path, pose_server: Any) -> None:
     pose_server.goes_wrong(answer="shape")
     error = problem(on(pose_server), tmp_path)
     assert isinstance(error, UserError)

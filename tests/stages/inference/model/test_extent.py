@@ -141,9 +141,7 @@ def test_weights_in_a_function_count_as_often_as_it_is_called(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("by_default", [True, False])
-def test_weights_that_are_handed_to_a_function_count_as_often_as_it_takes_them(
-    tmp_path: Path, by_default: bool
-) -> None:
+def test_weights_passed_to_functions_count_per_use(tmp_path: Path, by_default: bool) -> None:
     weights = helper.make_attribute(
         "w", helper.make_tensor("w", TensorProto.FLOAT, [100_000], bytes(400_000), raw=True)
     )

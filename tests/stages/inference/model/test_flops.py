@@ -78,14 +78,14 @@ def test_work_is_where_its_nodes_are() -> None:
     assert work_shares(WORK, Placement({CPU: Counter(Conv=2)})) == {CPU: 1.0}
 
 
-def test_work_whose_operator_has_another_name_is_found_where_all_of_it_is() -> None:
+def test_work_of_renamed_operators_is_attributed() -> None:
     openvino = Placement({"f32": Counter(Convolution=2, FullyConnected=1), "u8": Counter(Convert=3)})
     assert work_shares(WORK, openvino) == {"f32": 1.0, "u8": 0.0}
     int8 = placed(Counter(QLinearConv=2), Counter(DynamicQuantizeMatMul=1, ConvTranspose=4))
     assert work_shares(WORK, int8) == {CUDA: 0.9, CPU: 0.1}
 
 
-def test_nodes_that_became_others_are_not_taken_for_those_that_stayed() -> None:
+def test_fused_nodes_are_not_mistaken_for_kept_ones() -> None:
     products = Work((NodeWork("fc1", "MatMul", 90), NodeWork("fc2", "MatMul", 10)))
     fused = placed(Counter(Gemm=1), Counter(MatMul=1), on_cuda={"fc1/MatMulAddFusion"}, on_cpu={"fc2"})
     assert work_shares(products, fused) is None

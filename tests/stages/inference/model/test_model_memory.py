@@ -226,9 +226,7 @@ def test_a_trial_of_openvino_that_takes_more(tmp_path: Path) -> None:
     memory.release()
 
 
-def test_whoever_opens_a_model_without_a_stage_is_held_to_what_is_usual(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_default_memory_limit_without_a_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stages.inference.model.model_memory.usable_memory", lambda: 2 << 30)
     path = always(tmp_path / "m.onnx", 1500)
     before = limit()

@@ -248,7 +248,7 @@ def outputs_of(path: Path, value: onnx.ValueInfoProto, node: onnx.NodeProto) -> 
     return path
 
 
-def test_outputs_that_are_no_numbers_are_refused_when_the_graph_is_checked(tmp_path: Path) -> None:
+def test_check_refuses_nonnumeric_outputs(tmp_path: Path) -> None:
     parts = helper.make_tensor_sequence_value_info("parts", TensorProto.FLOAT, None)
     outputs_of(tmp_path / "parts.onnx", parts, helper.make_node("SplitToSequence", ["images"], ["parts"], axis=1))
     words = helper.make_tensor_value_info("words", TensorProto.STRING, ["n", 3, "h", "w"])
@@ -265,7 +265,7 @@ def test_looking_at_a_model_runs_none_of_its_libraries(tmp_path: Path) -> None:
     assert list(Infer.check(InferSettings(model="m.onnx", custom_ops=("ops.so",)), tmp_path)) == []
 
 
-def test_operators_that_nobody_knows_need_a_library_that_is_named(tmp_path: Path) -> None:
+def test_custom_operators_need_a_named_library(tmp_path: Path) -> None:
     model = save(tmp_path / "m.onnx", domain="evil.corp")
     with pytest.raises(
         UserError,

@@ -30,7 +30,7 @@ def test_rounding_is_near() -> None:
 
 @pytest.mark.parametrize("chosen", [False, True])
 @pytest.mark.parametrize("turned", [False, True])
-def test_one_channel_that_is_wrong_shows_beside_others_of_large_numbers(turned: bool, chosen: bool) -> None:
+def test_one_wrong_channel_shows_beside_large_ones(turned: bool, chosen: bool) -> None:
     values, broken = heads(), heads()
     broken[:] = values
     broken[:, 4] = 0

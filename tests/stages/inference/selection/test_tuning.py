@@ -232,7 +232,7 @@ def test_workers_that_start_together_measure_once(cache: Path) -> None:
     assert times == {1: 1, 2: 1}
 
 
-def test_a_lock_that_nobody_gives_back_is_not_waited_for_for_ever(cache: Path) -> None:
+def test_waiting_for_the_cache_lock_is_bounded(cache: Path) -> None:
     made, _ = task({1: 0.02, 2: 0.002}, rows=(1,))
     best, _ = found(made)
     [file] = cache.glob("*.json")

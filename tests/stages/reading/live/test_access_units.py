@@ -76,7 +76,7 @@ def nal_kinds(data: bytes) -> list[tuple[int, bytes]]:
     return [(part[0] & 31, b"\0\0\1" + part) for part in data.replace(b"\0\0\0\1", b"\0\0\1").split(b"\0\0\1")[1:]]
 
 
-def test_a_gap_is_seen_where_the_parameters_stand_in_the_description_alone(make_clip: MakeClip) -> None:
+def test_gap_is_seen_with_parameters_in_extradata_only(make_clip: MakeClip) -> None:
     packets = [nal_kinds(data) for data, _ in clip_of(make_clip, "h264")]
     described = b"".join(nal for kind, nal in packets[0] if kind in (7, 8))
     bare = [b"".join(nal for kind, nal in nals if kind not in (7, 8)) for nals in packets]

@@ -34,7 +34,7 @@ def test_pace_never_runs_backwards_and_stays_near_the_arrival(steps_ms: list[int
 
 
 @given(st.lists(st.integers(-30, 30), min_size=2, max_size=60))
-def test_pace_goes_as_the_stamps_do_where_only_the_arrival_jitters(jitter_ms: list[int]) -> None:
+def test_pace_follows_stamps_despite_arrival_jitter(jitter_ms: list[int]) -> None:
     pace = Pace(BASE)
     times = [pace.at(n * TICKS // 10, n * 100 * MS + jitter * MS) for n, jitter in enumerate(jitter_ms)]
     assert all(later - earlier == 100 * MS for earlier, later in pairwise(times))

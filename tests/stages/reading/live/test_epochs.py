@@ -7,7 +7,7 @@ from pathlib import Path
 from stages.reading.live.epochs import EPOCHS_OF_A_LIFE, first_epoch
 
 
-def test_each_life_has_epochs_of_its_own_whatever_process_it_is_in(tmp_path: Path) -> None:
+def test_each_life_has_its_own_epochs_in_any_process(tmp_path: Path) -> None:
     begun = [first_epoch(tmp_path, "front", incarnation) for incarnation in (1, 1, 3, 1)]
     assert begun == [0, EPOCHS_OF_A_LIFE, 2 * EPOCHS_OF_A_LIFE, 3 * EPOCHS_OF_A_LIFE]
 

@@ -80,7 +80,7 @@ def test_signs_of_life_come_within_a_lease_alone(line: Line) -> None:
     assert len(line.context.signs) <= said + 1
 
 
-def test_silence_after_the_connection_stands_is_a_stall_and_a_packet_ends_it(line: Line) -> None:
+def test_silence_after_a_packet_is_a_stall(line: Line) -> None:
     with line.lifeline.lease(WITHIN_S):
         until(lambda: len(line.context.signs) >= 7)
         assert line.context.camera_states == []

@@ -38,7 +38,7 @@ def test_a_picture_in_between_begins_anew() -> None:
 
 
 @pytest.mark.parametrize(("max_fps", "longest_s"), [(None, LONGEST_S), (5.0, LONGEST_S), (0.01, 300.0)])
-def test_packets_without_a_picture_or_a_refusal_are_given_up_late(max_fps: float | None, longest_s: float) -> None:
+def test_packets_without_pictures_time_out_late(max_fps: float | None, longest_s: float) -> None:
     timeout = NoPictureTimeout(max_fps, 0.0)
     timeout.picture(5.0)
     assert not timeout.why_over(0, 5.0 + longest_s)

@@ -78,7 +78,7 @@ def test_the_formats_that_are_allowed_hold_for_segments_too(page: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["log.txt", "a.m3u8"])
-def test_neither_a_text_nor_a_playlist_is_read_where_a_stream_is_expected(page: str, name: str) -> None:
+def test_text_and_playlists_are_refused_as_streams(page: str, name: str) -> None:
     camera = Camera(url=f"{page}/{name}")
     with pytest.raises(av.ArgumentError):
         av.open(camera.url, options=options_of(camera))

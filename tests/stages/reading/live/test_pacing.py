@@ -30,7 +30,7 @@ def test_a_jump_is_not_waited_for() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(-5, 5), st.floats(0, 3)), min_size=1))
-def test_no_wait_is_negative_or_longer_than_what_has_come_without_a_gap(steps: list[tuple[float, float]]) -> None:
+def test_wait_is_bounded_by_media_without_a_gap(steps: list[tuple[float, float]]) -> None:
     pacer, media_s, now_s, ahead_s = Pacer(), 0.0, 0.0, 0.0
     for media_step_s, step_s in steps:
         media_s, now_s = media_s + media_step_s, now_s + step_s

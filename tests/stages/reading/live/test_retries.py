@@ -19,7 +19,7 @@ def pauses(state: CameraState, count: int, spent_s: float = 0.0, chance: float =
     return [retries.pause_s(state, spent_s) for _ in range(count)]
 
 
-def test_a_lost_camera_is_tried_often_and_one_that_has_to_be_corrected_is_not() -> None:
+def test_retry_pauses_depend_on_the_state() -> None:
     assert pauses("lost", 5) == [0.5, 1, 2, 2, 2]
     assert pauses("gone", 8) == [2, 4, 8, 16, 32, 60, 60, 60]
     assert pauses("unauthorised", 6) == [5, 10, 20, 40, 60, 60]

@@ -44,7 +44,7 @@ def test_no_more_is_decoded_than_is_needed(max_fps: float | None, expected: str)
     assert decoded(skipping, GROUP * 3, begin=len(LEARNING)) == expected * 3
 
 
-def test_keyframes_that_come_less_often_are_noticed_at_the_next_one() -> None:
+def test_longer_gop_is_learnt_at_the_next_keyframe() -> None:
     skipping = Skipping(1.0)
     decoded(skipping, LEARNING)
     longer = "K" + "P" * 49

@@ -20,7 +20,7 @@ def test_a_healthy_stream_is_believed() -> None:
     assert shown(trust, 0, 1, 2, 3) == [True] * 4
 
 
-def test_from_a_loss_on_nothing_is_believed_until_the_next_keyframe() -> None:
+def test_loss_distrusts_until_next_keyframe() -> None:
     trust = Trust()
     trust.keyframe(0)
     trust.lost(3)
@@ -53,7 +53,7 @@ def test_a_corrupt_picture_is_not_believed_nor_what_follows_it() -> None:
     assert [trust.believes(2, corrupt=True), trust.believes(3, corrupt=False)] == [False, False]
 
 
-def test_pictures_from_before_the_damage_are_believed_when_they_come_out_later() -> None:
+def test_late_pictures_from_before_damage_are_trusted() -> None:
     trust = Trust()
     trust.damaged(4)
     assert shown(trust, 2, 4, 3, 5) == [True, False, True, False]
@@ -66,7 +66,7 @@ def test_what_leads_the_keyframe_is_not_believed() -> None:
     assert shown(trust, 7, 8, 6, 9) == [False, False, True, True]
 
 
-def test_damage_behind_a_keyframe_that_is_not_out_yet_is_another_one() -> None:
+def test_damage_after_pending_keyframe_counts_anew() -> None:
     trust = Trust()
     trust.lost(1)
     trust.keyframe(4)

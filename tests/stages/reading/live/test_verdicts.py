@@ -48,7 +48,7 @@ def test_what_the_machine_does_not_give_is_lost_with_a_way_out(error: Exception)
     assert "geheim" not in told.why
 
 
-def test_a_bug_of_ours_is_lost_too_and_does_not_show_what_it_holds() -> None:
+def test_bug_gives_lost_without_showing_its_text() -> None:
     error = AttributeError(f"no attribute of {URL}")
     assert is_bug(error)
     assert verdict(error) == Verdict(

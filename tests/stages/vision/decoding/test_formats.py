@@ -46,7 +46,7 @@ def test_poses_come_best_first_and_unused_rows_are_nobody(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SAID)
-def test_the_overlaps_of_a_model_that_suppresses_them_are_believed(name: str) -> None:
+def test_end_to_end_models_are_not_suppressed_again(name: str) -> None:
     given = outputs(name)
     for array in given:
         array[array == 200.0] = 9.0

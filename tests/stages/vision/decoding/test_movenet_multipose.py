@@ -152,7 +152,7 @@ def test_equal_people_come_in_order_of_row_then_column():
     assert poses.boxes_xyxy[:, :2].tolist() == [[4, 0], [68, 0], [4, 48]]
 
 
-def test_at_most_so_many_candidates_those_with_the_highest_centers():
+def test_max_people_keeps_highest_centers():
     heads = empty_heads()
     for i, x in enumerate((4, 12, 20, 28)):
         put_person(heads, 12, x, center=0.5 + 0.1 * i, size=(4, 4))

@@ -22,7 +22,7 @@ def test_what_was_written_down_holds() -> None:
     assert recognise(prepared()).picture == Picture("bgr", 0.5, "corner", 127)
 
 
-def test_where_the_frame_lies_is_that_of_the_kind_where_it_was_not_known() -> None:
+def test_unknown_alignment_is_that_of_the_format() -> None:
     signature = replace(prepared(), metadata={"camgraph.picture": "{'order': 'rgb', 'scale': 1.0}"})
     assert prepared_picture(signature, Picture("bgr", 255.0, "corner", 127)) == Picture("rgb", 1.0, "corner", 127)
 

@@ -171,7 +171,7 @@ def test_the_right_format_may_be_stated_and_a_wrong_one_may_not(name: str) -> No
         recognise(given, Stated(format=wrong))
 
 
-def test_how_a_picture_is_wanted_where_the_input_does_not_show_it() -> None:
+def test_picture_defaults_of_each_format() -> None:
     def of(name: str) -> tuple[Any, ...]:
         picture = recognise(KNOWN[name][0]).picture
         return picture.order, picture.scale, picture.align, picture.pad
@@ -247,7 +247,7 @@ def test_of_two_readings_none_is_guessed(name: str) -> None:
         (85, {}, Stated(), ("yolox", 0, 80)),
     ],
 )
-def test_what_is_known_beside_the_shape_tells_one_row_for_each_cell(
+def test_metadata_resolves_ambiguous_cell_rows(
     columns: int, metadata: dict[str, str], stated: Stated, expected: tuple[str, int, int]
 ) -> None:
     reading = recognise(signature(NCHW_640, {"output0": (1, 8400, columns)}, **metadata), stated)
@@ -379,9 +379,7 @@ COUNTED = {"num_dets": (1, 1), "boxes": (1, 100, 4), "scores": (1, 100), "classe
     ("outputs", "format_name"),
     [({"o": (1, 300, 6)}, "yolo_end2end"), ({"o": ("k", 7)}, "yolo_v7_rows"), (COUNTED, "efficient_nms")],
 )
-def test_classes_that_no_shape_counts_are_those_that_somebody_names(
-    outputs: dict[str, tuple[Any, ...]], format_name: str
-) -> None:
+def test_classes_come_from_names_if_shape_has_none(outputs: dict[str, tuple[Any, ...]], format_name: str) -> None:
     given = signature(NCHW_640, outputs)
     assert len(recognise(given).classes) == 80
     reading = recognise(given, Stated(classes=("a", "b", "c")))

@@ -90,7 +90,7 @@ def test_hold_bridges_and_without_it_one_frame_ends() -> None:
 
 
 @pytest.mark.parametrize("glitch", [".", "?", "-"])
-def test_at_a_frame_a_second_a_hold_bridges_one_frame_and_not_two(glitch: str) -> None:
+def test_hold_bridges_one_frame_at_one_fps(glitch: str) -> None:
     rule, gap_ns = timing(hold=500), 2500 * MS
     assert in_ms(told(story(f"TT{glitch}TT", 1000), rule, gap_ns)) == [("start", 0, 0, 0)]
     result = told(story(f"TT{glitch}{glitch}T", 1000), rule, gap_ns)

@@ -110,7 +110,7 @@ def test_crossing(when: str, frames: list[list[Person]], crossings: int) -> None
     assert len(starts) == crossings
 
 
-def test_speed_is_unknown_at_first_and_then_that_of_the_last_second() -> None:
+def test_speed_is_over_the_last_second() -> None:
     frames = [*walk(1, 100, 130, 11), *[[(1, 130.0, 200.0)]] * 20]
     moving = judged(rule("speed > 0.45h/s"), frames)
     assert short(moving)[0] == ("start", (1,), 400)
@@ -139,7 +139,7 @@ def test_nobody_is_a_scene_too() -> None:
     ]
 
 
-def test_what_runs_is_ended_with_the_people_of_its_last_true_frame() -> None:
+def test_end_has_people_of_last_true_frame() -> None:
     frames = [[(3, 500.0, 200.0), (7, 150.0, 200.0)], [(7, 151.0, 200.0)], [(3, 500.0, 200.0)]]
     verdicts = judged(rule("in door", hold=5), frames, end=True)
     assert short(verdicts) == [("start", (7,), 0), ("end", (7,), 100)]

@@ -57,7 +57,7 @@ def test_basic_as_in_rfc_7617() -> None:
     assert one.header("GET", "/") == "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="
 
 
-def test_the_password_itself_goes_only_where_nothing_better_is_offered() -> None:
+def test_digest_is_preferred_to_basic() -> None:
     for challenges in (
         ['Basic realm="r"', 'Digest realm="r", nonce="n"'],
         ['Basic realm="r", Digest realm="r", nonce="n"'],
@@ -67,7 +67,7 @@ def test_the_password_itself_goes_only_where_nothing_better_is_offered() -> None
         assert one.header("GET", "/").startswith("Digest ")
 
 
-def test_nothing_is_said_unasked_nor_where_the_question_is_not_understood() -> None:
+def test_no_header_without_a_known_challenge() -> None:
     one = mufasa()
     assert one.header("GET", "/") == ""
     for challenge in (
@@ -96,7 +96,7 @@ def count_of(header: str) -> str:
     return found[1]
 
 
-def test_the_same_nonce_is_counted_on_and_a_new_one_from_the_beginning() -> None:
+def test_nonce_count_restarts_with_a_new_nonce() -> None:
     one = mufasa()
     for nonce, counts in (("a", ["00000001", "00000002"]), ("a", ["00000003"]), ("b", ["00000001"])):
         assert one.take([f'Digest realm="r", nonce="{nonce}", qop="auth", stale=true'])

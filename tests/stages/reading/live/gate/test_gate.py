@@ -264,7 +264,7 @@ def test_all_addresses_of_a_camera_share_the_time_to_connect(listener: Listeners
     assert time.monotonic() - begun < connect_s * len(addresses) / 2
 
 
-def test_an_address_that_does_not_answer_leaves_time_for_the_next(listener: Listeners, call: Callers) -> None:
+def test_silent_address_leaves_time_for_the_next(listener: Listeners, call: Callers) -> None:
     port = full(listener, call)
     camera = listener("127.0.0.2", port)
     gate = WebGate(road("http", port, 2.0, frozenset({"127.0.0.1", "127.0.0.2"})))

@@ -36,7 +36,7 @@ def test_what_no_camera_may_lead_to(url: str) -> None:
     assert target_of(url) is None
 
 
-def test_the_port_and_the_scheme_are_part_of_where_a_password_belongs() -> None:
+def test_origin_includes_scheme_and_port() -> None:
     plain, secure, other = (target_of(url) for url in ("http://h/", "https://h/", "http://h:81/"))
     assert plain
     assert secure

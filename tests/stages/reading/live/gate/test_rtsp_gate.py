@@ -72,7 +72,7 @@ def test_a_redirect_leads_to_rtsp_alone(scripted_camera: ScriptedCameras, locati
         assert "which is no address of rtsp or rtsps" in str(gate.problem)
 
 
-def test_what_is_shown_of_a_redirect_moves_no_cursor_and_holds_no_password(scripted_camera: ScriptedCameras) -> None:
+def test_redirect_message_is_printable_and_redacted(scripted_camera: ScriptedCameras) -> None:
     location = "rtsp://me:geheim@other/\x1b[31mred\x9b"
     camera = scripted_camera(answers={"OPTIONS": f"RTSP/1.0 302 Moved\r\nLocation: {location}\r\n\r\n".encode})
     with gate_of(camera.port) as gate:
@@ -164,7 +164,7 @@ def test_an_answer_is_written_anew_of_what_ffmpeg_needs(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize("number", ["", "CSeq: 99\n", "CSeq: x\n"])
-def test_an_answer_without_its_number_belongs_to_the_request_that_waits(talk: Talk, number: str) -> None:
+def test_answer_without_cseq_matches_pending_request(talk: Talk, number: str) -> None:
     """So FFmpeg takes it; some cameras give none, or a wrong one."""
     talk.ask("PLAY")
     assert talk.answer(f"RTSP/1.0 200 OK\n{number}Session: 1") == "RTSP/1.0 200 -\r\nCSeq: 7\r\nSession: 1\r\n\r\n"

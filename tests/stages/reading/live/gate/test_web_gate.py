@@ -226,7 +226,7 @@ def cookies_at(gate: WebGate, call: Callers, camera: Listener, number: int) -> s
     return sent
 
 
-def test_cookies_of_the_hosts_that_were_asked_last_are_kept_and_no_others(listener: Listeners, call: Callers) -> None:
+def test_cookies_of_recent_hosts_are_kept(listener: Listeners, call: Callers) -> None:
     camera = listener("0.0.0.0")
     with gate_of(camera.port, follow=True) as gate:
         for number in range(1, MOST_WITH_COOKIES + 1):
