@@ -179,9 +179,7 @@ def no_keyframe(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [not_a_video, empty, only_a_header, no_keyframe])
-def test_a_camera_that_is_no_video_is_named_and_the_other_goes_on(
-    place: Place, whole: int, make: Callable[[Path], None]
-) -> None:
+def test_file_that_is_no_video_is_named_others_go_on(place: Place, whole: int, make: Callable[[Path], None]) -> None:
     make(place.folder / "odd.bin")
     place.write(url="odd.bin")
     status, said = place.camgraph("run", "graph.yaml")
@@ -270,7 +268,7 @@ def test_a_pipe_among_pictures_is_none_of_them(place: Place) -> None:
     assert "no pictures in this folder" in said
 
 
-def test_a_model_that_is_no_pose_model_is_refused_with_what_was_expected(place: Place) -> None:
+def test_model_without_keypoints_is_refused(place: Place) -> None:
     write_model(place.folder / "detector.onnx", 84)
     place.write(model="detector.onnx")
     status, said = place.camgraph("run", "graph.yaml")
@@ -303,7 +301,7 @@ def test_twelve_mistakes_are_told_at_once_with_their_places(place: Place) -> Non
     assert [int(line.split(":")[1]) for line in lines] == sorted(int(line.split(":")[1]) for line in lines)
 
 
-def test_names_that_no_file_can_have_and_numbers_beyond_all_bounds_are_mistakes_like_others(place: Place) -> None:
+def test_impossible_names_and_numbers_are_mistakes(place: Place) -> None:
     place.write(url="a" * 5000, model='"b\\0.onnx"')
     graph = place.folder / "graph.yaml"
     graph.write_text(
@@ -339,7 +337,7 @@ def test_a_file_of_rules_is_checked_alone(place: Place) -> None:
     )
 
 
-def test_an_output_that_cannot_be_written_ends_the_run_before_it_begins(place: Place) -> None:
+def test_unwritable_output_is_refused_at_start(place: Place) -> None:
     place.write(events="/no/such/folder/events.jsonl")
     status, said = place.camgraph("run", "graph.yaml")
     assert status in (2, 3)
@@ -411,7 +409,7 @@ def test_a_signal_lets_what_is_on_the_way_arrive(place: Place, number: int, stat
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_a_display_that_nobody_sees_any_more_does_not_end_the_run(place: Place, *, terminal: bool) -> None:
+def test_run_survives_a_closed_display(place: Place, *, terminal: bool) -> None:
     place.write()
     graph = place.folder / "graph.yaml"
     graph.write_text(graph.read_text().replace("{url: good.mp4}", "{url: good.mp4, loop: true, realtime: true}"))
@@ -455,7 +453,7 @@ def test_a_file_that_makes_ffmpeg_read_others_is_refused_unread(
     assert place.events() == {}
 
 
-def test_a_playlist_without_an_end_is_refused_also_when_playlists_are_allowed(place: Place) -> None:
+def test_self_naming_playlist_is_always_refused(place: Place) -> None:
     (place.folder / "odd.m3u8").write_text(SELF)
     place.write(url="odd.m3u8, playlist: true")
     for command in ("check", "run"):
@@ -511,9 +509,7 @@ stages:
 
 
 @pytest.mark.parametrize("processes", ["separate", "one"])
-def test_a_camera_whose_playlist_names_itself_is_lost_and_the_run_stops_when_asked(
-    place: Place, processes: str
-) -> None:
+def test_self_naming_live_playlist_is_lost(place: Place, processes: str) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), SelfNaming) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()

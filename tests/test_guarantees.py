@@ -27,7 +27,7 @@ def reference() -> Ran:
     return run_way(Way(processes="one"), SECONDS)
 
 
-def test_the_reference_has_people_in_it_and_every_frame_that_pyav_counts(reference: Ran) -> None:
+def test_reference_has_people_and_all_frames(reference: Ran) -> None:
     assert reference.status == 0
     assert reference.frames == file_runs.frames_by_pyav(SECONDS) == dict.fromkeys(file_runs.STARTS_S, 20)
     events = [json.loads(line) for line in reference.events.splitlines()]
@@ -98,7 +98,7 @@ def test_what_a_stage_with_a_memory_lost_is_said(unit: str, stage: str) -> None:
     assert left_over(run_name()) == []
 
 
-def test_nothing_is_left_of_a_run_whose_supervisor_dies_and_the_next_one_works() -> None:
+def test_death_of_supervisor_leaves_nothing() -> None:
     killed = file_runs.kill_supervisor(SECONDS + 2)
     assert killed.left == []
     assert killed.clean_s < 5

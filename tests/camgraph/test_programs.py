@@ -70,7 +70,7 @@ def test_ctrl_c_ends_a_script_and_its_run(counting: Graphs, script: Script, name
     assert not left_of(name)
 
 
-def test_a_killed_program_leaves_nothing_but_what_it_had_not_read(counting: Graphs, script: Script, name: str) -> None:
+def test_killed_program_leaves_only_unread_events(counting: Graphs, script: Script, name: str) -> None:
     path = counting(cameras=ENDLESS)
     text = READING.format(path=str(path)) + "    if event.json()['seq'] == 2:\n        signal.pause()\n"
     process = script("import signal" + text)
@@ -179,7 +179,7 @@ def _our_packages_come_last() -> bool:
     return subprocess.run([sys.executable, "-c", text], capture_output=True, check=True).stdout.strip() == b"True"
 
 
-def test_the_command_tells_of_a_hidden_package_without_a_traceback(tmp_path: Path) -> None:
+def test_command_reports_hidden_package_plainly(tmp_path: Path) -> None:
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools" / "__init__.py").write_text("")
     done = subprocess.run(

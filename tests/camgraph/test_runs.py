@@ -106,7 +106,7 @@ def test_a_kind_that_is_asked_for_too_late_is_refused(counting: Graphs) -> None:
 # ---- what is delivered
 
 
-def test_what_was_not_read_when_somebody_breaks_comes_first_in_the_next_run(counting: Graphs) -> None:
+def test_unread_events_come_first_in_next_run(counting: Graphs) -> None:
     path = counting(4)
     for event in camgraph.run(path):
         assert event.json()["seq"] == 0
@@ -289,7 +289,7 @@ def test_a_run_that_is_forgotten_ends(counting: Graphs) -> None:
     del run  # `nothing_stays` looks
 
 
-def test_what_fails_is_raised_at_the_end_with_the_text_of_the_command(counting: Graphs) -> None:
+def test_failure_is_raised_at_the_end(counting: Graphs) -> None:
     path = counting(cameras="a: {frames: 3}, b: {frames: 3, fail: its cable is gone}")
     run = camgraph.run(path)
     events = []

@@ -33,7 +33,7 @@ stages:
 
 @pytest.mark.usefixtures("clip")
 @pytest.mark.parametrize("device", [0, 1])
-def test_cameras_of_a_process_share_the_primary_context_of_their_device(cuda: Any, device: int) -> None:
+def test_cameras_share_the_primary_context(cuda: Any, device: int) -> None:
     cuda.parts = ("driver", "video")
     done = cuda.python(TWO_CAMERAS.replace("DEVICE", str(device)), gpus=2)
     assert done.out == "''\n"

@@ -136,7 +136,7 @@ def test_pictures_with_more_candidates_are_counted(cuda: Any, pose: Path) -> Non
     assert (other["counts"], said(other, "candidates_left_out")) == (0, [])
 
 
-def test_what_cannot_be_selected_is_said_and_the_pixels_are_folded(cuda: Any, pose: Path) -> None:
+def test_unfoldable_selection_is_logged_pixels_folded(cuda: Any, pose: Path) -> None:
     stage, _ = infer(cuda, pose, candidates={"most": 100})
     [line] = said(stage, "candidates_not_folded")
     assert line["why"] == "it has 84 candidates, no more than the 100 that are wanted"

@@ -68,7 +68,7 @@ def kernels(cuda: Any, device: int) -> int:
 
 
 @pytest.mark.usefixtures("pose", "clip")
-def test_a_lost_gpu_ends_its_process_which_comes_back_and_loses_no_frame(cuda: Any) -> None:
+def test_lost_gpu_restarts_process_without_loss(cuda: Any) -> None:
     run = Run(cuda)
     run.wait_for(lambda: kernels(cuda, 1) > 60)
     cuda.fail("*", 719, device=1)

@@ -45,7 +45,7 @@ def test_nothing_is_begun_on_another_gpu(cuda: Any, convolution: Path) -> None:
     assert len({call["thread"] for call in done.named("cudaMemcpyAsync")}) > 1
 
 
-def test_batches_and_outputs_are_copied_from_and_to_pinned_memory(cuda: Any, convolution: Path) -> None:
+def test_copies_use_pinned_memory(cuda: Any, convolution: Path) -> None:
     done = run(cuda, convolution, IN_THREADS)
     runs = done.named("cudaMemcpyAsync")[8:]  # the trial of a convolution, and first runs, which learn the shapes
     assert {call["way"] for call in runs} == {"to device", "to host"}

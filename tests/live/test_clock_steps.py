@@ -144,7 +144,7 @@ def write_clip(path: Path, count: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_the_events_of_files_are_the_same_bytes_while_the_clock_is_set(tmp_path: Path, time_of_day: TimeOfDay) -> None:
+def test_clock_steps_leave_file_events_unchanged(tmp_path: Path, time_of_day: TimeOfDay) -> None:
     with RtspSimulator(farm_cameras(1)) as simulator:
         subject = write_subject(tmp_path, f"files{os.getpid()}", simulator.cameras)  # for its model
     subject.graph.write_text(FILES.format(name=subject.name))

@@ -21,7 +21,7 @@ def test_any_process_may_die_under_live_cameras() -> None:
     assert "| capture | 1 |" in report(proof, GENEROUS)
 
 
-def test_a_frozen_process_is_noticed_and_a_frozen_supervisor_blames_nobody() -> None:
+def test_frozen_process_and_frozen_supervisor() -> None:
     with harmed_run(2, hang_s=4.0) as run:
         rounds = [run.freeze("capture.c1"), run.freeze("infer.0"), run.freeze_supervisor()]
         assert [fault for one in rounds for fault in one.faults] == []

@@ -55,7 +55,7 @@ def others_go_on(run: LiveRun, lost: str) -> None:
     subprocess.run([*OWN_NAMES, SMALL_SHM], capture_output=True, check=False).returncode != 0,
     reason="no /dev/shm of one's own can be mounted here",
 )
-def test_without_shared_memory_cameras_say_so_and_are_back_when_there_is_some(subject: Subject) -> None:
+def test_cameras_recover_from_full_shared_memory(subject: Subject) -> None:
     with LiveRun(subject, wrapper=FILLED) as run:
         run.until(lambda now: away(now) == ["c0", "c1", "c2"], WITHIN_S, "all are away")
         for camera in run.status()["cameras"].values():
@@ -75,7 +75,7 @@ def test_too_few_descriptors_at_the_start_are_one_line(subject: Subject) -> None
     assert left_over(subject.name) == []
 
 
-def test_descriptors_that_run_out_delay_one_camera_and_end_nothing(subject: Subject) -> None:
+def test_lack_of_descriptors_only_delays_one_camera(subject: Subject) -> None:
     with LiveRun(subject) as run:
         run.until_live(WITHIN_S)
         victim, before = run.units()["capture.c0"]["pid"], resource.prlimit(run.pid, resource.RLIMIT_NOFILE)

@@ -125,7 +125,7 @@ def camera_line(camera: Pictures) -> str:
 
 
 @pytest.mark.parametrize("then", [SMALL, None], ids=["small", "away"])
-def test_what_large_pictures_took_is_given_back_when_they_are_small_or_none(
+def test_memory_of_large_pictures_is_returned(
     tmp_path: Path, pictures: Callable[[Sizes], Pictures], then: tuple[int, int] | None
 ) -> None:
     camera = pictures(lambda number: LARGE)
@@ -145,9 +145,7 @@ def test_what_large_pictures_took_is_given_back_when_they_are_small_or_none(
     assert left_over(subject.name) == []
 
 
-def test_pictures_that_grow_without_an_end_are_lost_and_cost_no_other_camera_anything(
-    tmp_path: Path, pictures: Callable[[Sizes], Pictures]
-) -> None:
+def test_growing_pictures_harm_only_their_camera(tmp_path: Path, pictures: Callable[[Sizes], Pictures]) -> None:
     growing = pictures(lambda number: (256 + 64 * number, 256 + 64 * number))
     with RtspSimulator(farm_cameras(1)) as simulator:
         subject = subject_of(tmp_path, camera_line(growing), f'honest: {{url: "{simulator.camera("c0").url}"}}')

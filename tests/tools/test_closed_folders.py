@@ -78,9 +78,7 @@ def test_a_home_that_is_closed_to_this_user_is_told(
     ],
     ids=" ".join,
 )
-def test_what_lies_in_a_folder_that_is_closed_is_told_and_no_crash(
-    person: Callable[[], Person], words: tuple[str, ...]
-) -> None:
+def test_closed_folder_is_reported_without_a_crash(person: Callable[[], Person], words: tuple[str, ...]) -> None:
     owner, stranger = person(), person()
     done = camgraph(owner, *(word.format(closed=stranger.folder / "in") for word in words))
     assert "Traceback" not in done.stderr

@@ -165,7 +165,7 @@ def test_a_further_camera_brings_its_own_variables(place: Place) -> None:
     assert (wrong.returncode, "absent.env: cannot be read: No such file" in wrong.stderr) == (2, True)
 
 
-def test_a_changed_file_of_variables_counts_and_one_that_is_gone_is_remembered(place: Place) -> None:
+def test_reload_rereads_env_file_or_keeps_old_values(place: Place) -> None:
     place.variables("ONE=Zq9other\nTWO=Zq9two\n")
     assert place.said("reload") == "one begins anew with other settings\n"
     (place.folder / "vars.env").unlink()
@@ -248,7 +248,7 @@ def test_a_terminal_that_is_closed_ends_the_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [["check", "g.yaml"], ["graph", "g.yaml"]])
-def test_a_graph_is_checked_and_drawn_with_the_variables_of_a_file(tmp_path: Path, words: list[str]) -> None:
+def test_commands_take_variables_of_env_file(tmp_path: Path, words: list[str]) -> None:
     (tmp_path / "g.yaml").write_text(GRAPH.format(pid=os.getpid()))
     (tmp_path / "vars.env").write_text("ONE=Zq9one")
     command = [sys.executable, "-m", "tools.cli", *words]
@@ -290,7 +290,7 @@ def test_a_quote_that_is_not_closed_is_a_mistake(tmp_path: Path, value: str) -> 
     assert "geheim" not in str(error.value)
 
 
-def test_what_is_wrong_in_it_is_told_with_its_line_and_without_its_text(tmp_path: Path) -> None:
+def test_mistakes_have_their_line_without_its_text(tmp_path: Path) -> None:
     file = tmp_path / "x.env"
     file.write_text("A=1\ngeheim\n2B=geheim\n")
     with pytest.raises(GraphError) as error:
@@ -303,7 +303,7 @@ def test_what_is_wrong_in_it_is_told_with_its_line_and_without_its_text(tmp_path
             read_env_file(wrong)
 
 
-def test_files_come_before_the_environment_and_whoever_asks_comes_last(tmp_path: Path) -> None:
+def test_env_files_precede_environment_precede_client(tmp_path: Path) -> None:
     for name, text in (("1", "A=file 1\nB=file 1"), ("2", "B=file 2")):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o600)

@@ -92,7 +92,7 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
         yield Watched(tmp_path, runtime)
 
 
-def test_a_monitor_is_told_how_a_run_is_from_its_start_to_its_end(watched: Watched) -> None:
+def test_check_follows_a_run_from_start_to_end(watched: Watched) -> None:
     assert watched.checked() == (3, "unknown: nothing is running; `camgraph run GRAPH` starts a graph")
     watched.say(a="live", b="live")
     with watched.running():
@@ -128,7 +128,7 @@ def test_a_sink_that_is_away_is_named_with_since_when(watched: Watched) -> None:
         assert watched.status()["troubles"] == []
 
 
-def test_a_full_disk_is_said_by_the_name_of_the_sink_and_the_file(watched: Watched) -> None:
+def test_full_disk_names_sink_and_file(watched: Watched) -> None:
     watched.say(a="live", b="live")
     with watched.running():
         watched.until(0, "healthy")
@@ -151,7 +151,7 @@ stages:
 """
 
 
-def test_a_run_that_opens_its_model_for_long_is_starting_and_says_what_it_waits_for(watched: Watched) -> None:
+def test_slow_opening_is_reported_as_starting(watched: Watched) -> None:
     with watched.running(OPENING.replace("OPEN_S", "20")):
         told = watched.until(1, "slow.0: is being opened")
         assert told.startswith("degraded: watched: starting for ")
@@ -161,7 +161,7 @@ def test_a_run_that_opens_its_model_for_long_is_starting_and_says_what_it_waits_
         watched.until(0, "healthy")
 
 
-def test_a_stage_that_says_that_opening_takes_long_is_not_taken_for_hung(watched: Watched) -> None:
+def test_announced_slow_opening_is_not_a_hang(watched: Watched) -> None:
     text = OPENING.replace("open_s: OPEN_S", "open_s: 30, opens_within_s: 200")
     with watched.running(f"{text}open_s: 20\n"):
         watched.until(1, "slow.0: is being opened: building it, 1 of 2")
@@ -169,7 +169,7 @@ def test_a_stage_that_says_that_opening_takes_long_is_not_taken_for_hung(watched
         assert watched.status()["units"]["slow.0"]["restarts"] == 0
 
 
-def test_a_process_that_does_not_open_again_is_named_with_the_reason_and_the_next_try(watched: Watched) -> None:
+def test_failed_reopening_gives_reason_and_next_try(watched: Watched) -> None:
     with watched.running(OPENING.replace("OPEN_S", "0")):
         watched.until(0, "healthy")
         (watched.folder / "shut").touch()

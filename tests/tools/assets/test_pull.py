@@ -84,7 +84,7 @@ def test_another_content_is_refused_and_not_kept(cache, registry, converted_asse
     assert files(cache) == [".lock"]
 
 
-def test_another_result_of_the_conversion_is_refused_and_not_kept(cache, converted_asset, seen):
+def test_conversion_with_another_hash_is_refused(cache, converted_asset, seen):
     other = dataclasses.replace(converted_asset, make=lambda sources: sources[0])
     with pytest.raises(EnvironmentProblem, match=r"ab.model, as converted here: expected sha256"):
         pull(other, seen)

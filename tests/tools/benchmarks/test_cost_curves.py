@@ -46,7 +46,7 @@ def test_points_are_filled_in_round_by_round() -> None:
     assert all(point.whole_ms > 0 for point in points)
 
 
-def test_a_small_hop_is_half_of_two_and_a_large_one_is_what_is_left() -> None:
+def test_one_hop_cost_from_small_and_large_messages() -> None:
     measured = [Hop("small", 16, [80, 100, 90]), Hop("large", 10**6, [400]), Hop("odd", 10**5, [10])]
     assert one_hop_us(measured) == {"small": 45, "large": 355, "odd": 0}
 

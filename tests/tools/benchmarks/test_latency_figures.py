@@ -38,7 +38,7 @@ def test_a_way_is_split_at_its_stamps() -> None:
     assert (way.inference_ms, way.from_capture_ms, way.added_ms, way.keyframe) == (30, 159, 129, True)
 
 
-def test_events_of_frames_that_one_side_does_not_know_have_no_way() -> None:
+def test_unmatched_events_have_no_path() -> None:
     ran = [Inference(350 * MS, 380 * MS, "a", 0, 7, 301 * MS)]
     logs = {"a": [sent(100), sent(200)]}
     assert paths([told(7, 150)], ran, logs) == []
@@ -47,7 +47,7 @@ def test_events_of_frames_that_one_side_does_not_know_have_no_way() -> None:
     assert paths([told(7, 200)], ran, {}) == []
 
 
-def test_a_frame_is_found_by_its_time_of_day_within_two_milliseconds() -> None:
+def test_nearest_frame_is_within_two_milliseconds() -> None:
     frames = [sent(100), sent(200)]
     for off, found in ((0, 200), (2, 200), (-2, 200), (3, None), (-50, None), (-100, 100), (-103, None)):
         near = nearest(frames, DAY + (200 + off) * MS)
@@ -55,7 +55,7 @@ def test_a_frame_is_found_by_its_time_of_day_within_two_milliseconds() -> None:
     assert nearest([], DAY) is None
 
 
-def test_ages_and_the_bound_are_those_of_frames_that_began_in_the_window() -> None:
+def test_ages_and_bound_are_of_frames_in_window() -> None:
     lines = ["900000000 910000000 a 0 0 850000000", "1200000000 1230000000 a 0 1 1150000000"]
     status = {"stages": {"prepare": {"latency_ms_p99": 4.0}}}
     looks = [Snapshot(at, status, 0, 0, CpuTime(0, 0, 0), 0) for at in (1_000_000_000, 3_000_000_000)]
@@ -100,7 +100,7 @@ def test_the_number_of_cameras_makes_the_load() -> None:
     assert CameraSet(2, 5.0, (640, 360), None).clip_settings.gop == 5
 
 
-def test_the_capacity_is_looked_for_where_somewhat_too_much_is_filmed() -> None:
+def test_capacity_is_sought_just_above_saturation() -> None:
     guesses = {(50, 50): 100, (50, 45): 100, (50, 35): None, (50, 20): 31.5, (50, 0): 1.575}
     for (filmed, inferred), guess in guesses.items():
         assert bench_latency.next_guess(filmed, inferred) == (guess and pytest.approx(guess))

@@ -13,16 +13,14 @@ CAMERAS = st.dictionaries(
 )
 
 
-def test_who_needs_little_gets_it_and_the_rest_is_shared_by_priority() -> None:
+def test_fair_rates_share_the_rest_by_priority() -> None:
     cameras = {"slow": Camera(2), "a": Camera(30), "b": Camera(30, 3), "c": Camera(30)}
     assert fair_rates(cameras, 32, 50) == {"slow": 2, "a": 6, "b": 18, "c": 6}
     assert fair_rates(cameras, 32, 10) == {"slow": 2, "b": 10, "a": 10, "c": 10}
 
 
 @given(CAMERAS, st.floats(1, 300))
-def test_shares_add_up_and_nobody_could_have_more_without_somebody_poorer_having_less(
-    cameras: dict[str, Camera], rate: float
-) -> None:
+def test_fair_rates_are_max_min_fair(cameras: dict[str, Camera], rate: float) -> None:
     rates = fair_rates(cameras, rate, 1000)
     assert sum(rates.values()) == pytest.approx(min(rate, sum(camera.fps for camera in cameras.values())))
     level = max(rates[name] / camera.priority for name, camera in cameras.items())

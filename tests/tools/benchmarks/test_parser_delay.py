@@ -8,7 +8,7 @@ from tools.benchmarks.parser_delay import WAYS, ReadSettings, held_ms, report
 from tools.measuring.camera_run import CameraSet
 
 
-def test_a_picture_is_held_until_the_next_one_begins_or_the_reading_times_out() -> None:
+def test_picture_waits_for_next_one_or_timeout() -> None:
     """A fact of FFmpeg that docs/latency.md builds on: one that changes is worth knowing of."""
     with CameraSet(1, 5, (320, 240), None).simulator() as simulator:
         held, let_go = (held_ms(simulator.cameras[0], way, 2) for way in (WAYS[0], WAYS[3]))

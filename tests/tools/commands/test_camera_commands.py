@@ -171,7 +171,7 @@ def test_a_file_with_another_structure_is_refused_and_named(command: Command, tm
     assert command("reload", ".").stderr.startswith(".: ")
 
 
-def test_settings_that_are_refused_and_cameras_that_find_no_room_are_said(counting: Command, tmp_path: Path) -> None:
+def test_reload_reports_refusals_and_lack_of_room(counting: Command, tmp_path: Path) -> None:
     graph = tmp_path / "live.yaml"
     graph.write_text(COUNTING.replace("path: numbers", "path: no/such/folder"))
     refused = counting("reload")
@@ -266,9 +266,7 @@ def test_what_cannot_be_is_said(command: Command, words: str, why: str) -> None:
         ("url: rtsp://h/x\ndecode: off", "the standard input:2:9: `off` is a boolean"),
     ],
 )
-def test_what_is_wrong_with_settings_from_outside_is_said_with_its_place(
-    command: Command, given: str, why: str
-) -> None:
+def test_mistakes_in_given_settings_have_a_place(command: Command, given: str, why: str) -> None:
     done = command("cameras", "add", "bad", "-", given=given)
     assert (done.returncode, done.stdout) == (2, "")
     assert why in done.stderr

@@ -39,7 +39,7 @@ def test_a_row_per_video_and_a_column_per_moment(tmp_path) -> None:
     assert not list(tmp_path.glob("*.part"))
 
 
-def test_name_and_moment_stand_above_the_pictures_and_cover_nothing(tmp_path) -> None:
+def test_caption_stands_above_the_pictures(tmp_path) -> None:
     target = tmp_path / "sheet.png"
     contact_sheet([video(tmp_path / "front.mp4", seconds=2)], target, columns=2)
     sheet = cv2.imread(str(target))

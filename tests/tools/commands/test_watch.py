@@ -148,9 +148,7 @@ def test_photographs_are_judged_one_by_one(camgraph, short_clip, pulled_model, t
     assert "actions: the rule slow cannot be true of photos: it asks for `for: 1s`" in checked.stdout
 
 
-def test_events_come_behind_those_that_are_there_until_told_otherwise(
-    camgraph, short_clip, pulled_model, tmp_path: Path, name
-) -> None:
+def test_events_are_appended_unless_overwrite(camgraph, short_clip, pulled_model, tmp_path: Path, name) -> None:
     kept = '{"id": "kept"}\n'
     (tmp_path / "e.jsonl").write_text(kept)
     few = ("--size", 256, "--max-fps", 1, "--single-process")
@@ -216,9 +214,7 @@ def test_mistakes_are_told_before_anything_runs(
     assert not (tmp_path / "events.jsonl").exists()
 
 
-def test_a_pattern_in_quotes_is_filled_in_and_nothing_is_left_of_a_run(
-    camgraph, short_clip: Path, pulled_model, tmp_path: Path, name
-) -> None:
+def test_quoted_pattern_is_expanded(camgraph, short_clip: Path, pulled_model, tmp_path: Path, name) -> None:
     (tmp_path / "clips").mkdir()
     for file in ("a.mp4", "b.mp4"):
         shutil.copy(short_clip, tmp_path / "clips" / file)
@@ -340,9 +336,7 @@ def live() -> Iterator[str]:
         thread.join()
 
 
-def test_a_live_camera_is_watched_until_interrupted_and_its_password_is_shown_nowhere(
-    camgraph, live: str, pulled_model, tmp_path: Path, name
-) -> None:
+def test_live_camera_until_interrupt_hides_password(camgraph, live: str, pulled_model, tmp_path: Path, name) -> None:
     address = f"http://viewer:ge%23heim@{live}/"
     printed = camgraph("watch", address, "--print-graph", "--name", name)
     assert printed.returncode == 0, printed.stderr
@@ -383,9 +377,7 @@ def test_passwords_may_come_from_a_file(camgraph, pulled_model, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("processes", [(), ("--single-process",)])
-def test_a_camera_that_is_not_there_is_an_event_where_events_are_asked_for(
-    pulled_model, tmp_path: Path, name, processes: tuple[str, ...]
-) -> None:
+def test_unreachable_camera_is_an_event(pulled_model, tmp_path: Path, name, processes: tuple[str, ...]) -> None:
     command = [sys.executable, "-m", "tools.cli", "watch", "http://127.0.0.1:1/x", "--events", "w.jsonl", *processes]
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
     written = tmp_path / "w.jsonl"

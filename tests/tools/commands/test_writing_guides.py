@@ -145,7 +145,7 @@ def test_the_table_of_messages_names_all_that_make_them() -> None:
     }
 
 
-def test_the_page_names_all_that_a_stage_is_asked_while_a_graph_is_planned() -> None:
+def test_page_names_all_planning_hooks() -> None:
     page = (DOCS / "write_a_stage.md").read_text("utf-8")
     asked = {name for name, member in vars(Stage).items() if isinstance(member, classmethod)}
     assert {"check", "follow"} <= asked

@@ -113,7 +113,7 @@ def away() -> dict[str, object]:
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_a_camera_that_is_away_is_told_with_since_when_and_why_on_one_line(width: int) -> None:
+def test_lost_camera_shows_duration_and_reason(width: int) -> None:
     lines = shown(render(Status.from_json(away())), width).splitlines()
     assert max(map(len, lines)) <= width
     assert lines[2].split() == ["camera", "state", "fps", "frames", "drops", "age", "events", "losses"]
@@ -129,7 +129,7 @@ def test_a_camera_that_is_away_is_told_with_since_when_and_why_on_one_line(width
 
 
 @pytest.mark.parametrize("height", [24, 12, 8, 5])
-def test_where_all_are_away_some_reasons_are_told_and_the_screen_is_not_left(height: int) -> None:
+def test_reasons_are_cut_to_the_screen(height: int) -> None:
     data = answer(cameras=20)
     for camera in data["cameras"].values():  # type: ignore[attr-defined]
         camera |= {"state": "gone", "why": "404"}
@@ -152,7 +152,7 @@ def test_a_plain_line_stays_short_however_many_are_away() -> None:
     assert bad == "(cam0 lost, cam1 lost, cam2 lost, cam3 lost, cam4 lost, and 59 more)"
 
 
-def test_what_is_no_terminal_gets_all_cameras_and_all_that_is_said_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_without_terminal_is_complete(capsys: pytest.CaptureFixture[str]) -> None:
     data = answer(cameras=64)
     for camera in data["cameras"].values():  # type: ignore[attr-defined]
         camera |= {"state": "lost", "why": f"no answer {'x' * 280}"}
@@ -176,7 +176,7 @@ def test_totals_of_a_run_include_cameras_that_went() -> None:
     assert lines[0].split("  ")[3:6] == ["9000 frames", "77 drops", "26 events"]
 
 
-def test_names_that_others_wrote_move_no_cursor_and_set_no_colour() -> None:
+def test_control_characters_in_names_are_escaped() -> None:
     data = answer()
     data["cameras"] = {"\x1b[2Jevil\r\n": {"state": "run\x07ning"}, "[red]x[/red]": {"state": "[bold]"}}
     text = shown(render(Status.from_json(data)))
@@ -205,7 +205,7 @@ class Clock:
         return self.now_s
 
 
-def test_plain_lines_come_every_five_seconds_and_for_each_event_once() -> None:
+def test_plain_lines_every_five_seconds_and_per_event() -> None:
     clock_s, file = Clock(), io.StringIO()
     lines = PlainLines(Console(file=file), clock_s)
     for n in range(60):
@@ -286,14 +286,14 @@ def test_the_summary_names_frames_drops_events_and_files() -> None:
     assert "\x1b" not in text
 
 
-def test_the_summary_says_how_many_of_its_events_are_nowhere_to_be_read() -> None:
+def test_summary_counts_events_in_no_sink() -> None:
     data = {"graph": "demo", "cameras": {"front": {"events": {"camgraph.camera.lost": 2, "enter": 1}}}}
     assert shown(render_summary(Summary.from_json(data))).rstrip().endswith("3 events")
     text = shown(render_summary(Summary.from_json({**data, "untaken": 2})))
     assert "3 events, 2 of them in no sink: one with `from: events` takes all" in " ".join(text.split())
 
 
-def test_the_summary_counts_cameras_that_went_and_says_how_many_lines_its_events_make() -> None:
+def test_summary_counts_removed_cameras_and_updates() -> None:
     summary = Summary.from_json(
         {
             "graph": "demo",
@@ -342,7 +342,7 @@ def run_script(*, terminal: bool) -> bytes:
     return output
 
 
-def test_on_a_terminal_the_table_is_drawn_in_place_four_times_a_second() -> None:
+def test_table_is_redrawn_in_place_at_four_hertz() -> None:
     output = run_script(terminal=True)
     assert output.count(b"demo  0:01:23") == 6 + 1, "six quarters of a second, and once more on leaving"
     assert b"\x1b[1A" in output

@@ -54,7 +54,7 @@ def test_where_nothing_is_to_be_told_nothing_is() -> None:
         ({"size": [640, 640]}, "see whether people are large enough in the model's picture"),
     ],
 )
-def test_the_size_of_the_picture_is_named_in_the_words_of_the_graph(picture: dict[str, Any], told: str) -> None:
+def test_picture_size_is_in_terms_of_the_graph(picture: dict[str, Any], told: str) -> None:
     assert told in why_no_events(status(), plan(**picture))
 
 

@@ -37,7 +37,7 @@ def test_what_a_file_will_bring_follows_from_what_it_says(short_clip: Path, tmp_
     assert found == {"all": 25, "few": 10, "late": 10, "part": 10, "past": 1, "pictures": 7}
 
 
-def test_of_live_cameras_and_files_that_do_not_say_nothing_is_expected(tmp_path: Path) -> None:
+def test_no_expected_frames_if_length_unknown(tmp_path: Path) -> None:
     assert expected_frames(plan(tmp_path, '  a: {url: "rtsp://127.0.0.1:1/x"}')) == {}
     (tmp_path / "noise.mp4").write_bytes(b"\x01\x02" * 500)
     assert expected_frames(plan(tmp_path, '  a: {url: "noise.mp4"}')) == {}
@@ -78,12 +78,12 @@ def test_a_camera_that_is_over_is_not_waited_for(clock: list[float], state: str)
     assert told["cameras"]["a"]["done"] == 1.0
 
 
-def test_a_file_that_holds_more_than_it_says_is_not_beyond_its_end(clock: list[float]) -> None:
+def test_progress_is_capped_at_one(clock: list[float]) -> None:
     pace = Pace({"a": 100}, lambda: clock[0])
     assert pace.added_to(status(a=130))["progress"]["done"] == 1.0
 
 
-def test_a_run_with_a_camera_without_an_end_has_no_progress_and_its_files_have(clock: list[float]) -> None:
+def test_no_total_progress_with_an_endless_camera(clock: list[float]) -> None:
     told = Pace({"a": 100}, lambda: clock[0]).added_to(status(a=50, live=7))
     assert told["progress"] is None
     assert told["cameras"]["a"]["done"] == 0.5

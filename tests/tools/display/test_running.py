@@ -54,7 +54,7 @@ stages:
 
 
 @pytest.mark.parametrize(("wanted", "untaken"), [("emit", 2), ("events", 0)])
-def test_a_loss_that_only_the_log_has_is_not_passed_off_as_written(tmp_path: Path, wanted: str, untaken: int) -> None:
+def test_untaken_counts_camera_events_in_no_sink(tmp_path: Path, wanted: str, untaken: int) -> None:
     (tmp_path / "g.yaml").write_text(EVENTS.format(wanted=wanted))
     actions = {"a": {"camgraph.camera.lost": 2, "enter": 5, "camgraph.stage.restarted": 1}}
     status = {

@@ -291,7 +291,7 @@ def test_the_live_table(tmp_path: Path) -> None:
     assert "\x1b[31mm" not in said
 
 
-def test_a_table_escapes_what_stands_in_it_however_it_is_put_there() -> None:
+def test_tables_escape_all_their_text() -> None:
     class Terminal:
         said = ""
         encoding = "utf-8"

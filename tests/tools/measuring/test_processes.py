@@ -57,7 +57,7 @@ def test_a_tree_of_real_processes_is_counted(run: str) -> None:
         assert sample(os.getpid(), run).kinds()["infer"][0].pid == process.pid
 
 
-def test_segments_are_counted_and_those_that_nobody_owns_are_found(run: str) -> None:
+def test_segments_are_counted_and_orphans_found(run: str) -> None:
     path = segment(run, 5000)
     seen = sample(os.getpid(), run)
     assert (seen.shm_files, seen.shm_bytes) == (1, 5000)

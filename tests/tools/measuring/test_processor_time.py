@@ -47,7 +47,7 @@ def test_what_others_took_over_a_run_is_told_by_spans() -> None:
     assert others_line(times[:1]) == "What other processes took was not measured."
 
 
-def test_what_our_own_children_have_used_counts_as_ours_also_when_they_are_dead() -> None:
+def test_cpu_time_includes_dead_children() -> None:
     own_s, machine_s = tree_cpu_s(os.getpid()), machine_cpu_s()
     subprocess.run([sys.executable, "-c", BUSY], check=True)
     assert tree_cpu_s(os.getpid()) - own_s > 0.25

@@ -57,7 +57,7 @@ def test_the_command_has_all_its_options_but_the_page(tmp_path: Path) -> None:
     assert written_by("x", {"rounds": 20}).startswith("Written by `python -m tools.x --rounds 20` on 2")
 
 
-def test_a_page_without_marks_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+def test_page_without_marks_is_refused_first(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# X\n")
     ran = CliRunner().invoke(tool, ["--report", str(page)])

@@ -62,7 +62,7 @@ def test_a_link_and_a_pipe_stay_what_they_are(tmp_path: Path) -> None:
         ["compare", "tiny.onnx", "--frames", ".", "--json"],
     ],
 )
-def test_a_place_that_takes_no_file_is_named_before_anything_is_measured(
+def test_unwritable_place_is_refused_first(
     tiny_model: Path, monkeypatch: pytest.MonkeyPatch, command: list[object]
 ) -> None:
     monkeypatch.chdir(tiny_model.parent)

@@ -38,7 +38,7 @@ def options(**said: list[tuple[str | None, object]]) -> dict[str, list[tuple[str
     return {**{name: [] for name in ("format", "keypoints", "outputs", "layout", "order", "scale", "size")}, **said}
 
 
-def test_what_is_said_of_one_model_counts_before_what_is_said_of_all(turned_model: Path) -> None:
+def test_option_of_one_model_precedes_that_of_all(turned_model: Path) -> None:
     other = turned_model.with_name("other.onnx")
     other.write_bytes(turned_model.read_bytes())
     said = options(format=[(None, "yolo_pose"), (str(other), "yolox")], size=[(str(other), (64, 32))])

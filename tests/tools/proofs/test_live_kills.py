@@ -87,14 +87,14 @@ def test_each_thing_that_is_wrong_is_said(change: dict[str, Any], told: str) -> 
     assert "**Not all is proven:**" in report(proof, LIMITS)
 
 
-def test_while_a_shared_stage_is_away_all_stop_and_no_rate_of_what_came_out_is_judged() -> None:
+def test_output_rate_is_not_judged_for_shared_stages() -> None:
     proof = good()
     proof.killed = [CAPTURE, replace(LOG, processed={"a": 0.1}, rounds=[Round("log.0", 1, 0, 2.9)])]
     assert faults_of(proof, LIMITS) == []
 
 
 @pytest.mark.parametrize("busy", ["before", "meanwhile"])
-def test_on_a_machine_that_is_not_quiet_rates_are_neither_proven_nor_disproven(busy: str) -> None:
+def test_rates_on_a_busy_machine_are_not_judged(busy: str) -> None:
     proof = good()
     proof.killed = [replace(CAPTURE, processed={"a": 0.5}, load=BUSY if busy == "meanwhile" else QUIET), LOG]
     if busy == "before":

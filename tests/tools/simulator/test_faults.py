@@ -83,7 +83,7 @@ def test_cut_in_order_ends_the_connection(camera: CameraHandle, bare: Bare) -> N
     assert sum(packet.channel == 0 for packet in client.packets()) == 17
 
 
-def test_cut_with_a_reset_breaks_it_for_each_client_until_it_is_healed(camera: CameraHandle, bare: Bare) -> None:
+def test_reset_cuts_each_client_until_healed(camera: CameraHandle, bare: Bare) -> None:
     camera.cut("rst", after_packets=17)
     for _ in range(2):
         client = bare(camera)

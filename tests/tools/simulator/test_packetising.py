@@ -81,7 +81,7 @@ def test_start_codes_of_both_lengths_take_a_picture_apart() -> None:
     assert split_annexb(b"\x00\x00\x00\x01" + SPS + b"\x00\x00\x01" + PPS + b"\x00\x00") == [SPS, PPS]
 
 
-def test_the_record_of_mp4_says_how_to_split_and_holds_the_parameters() -> None:
+def test_mp4_record_gives_layout_and_parameters() -> None:
     record = b"\x01\x4d\x40\x1f\xff\xe1\x00\x05" + SPS + b"\x01\x00\x03" + PPS
     split, sets = layout_of("h264", record)
     assert sets == (SPS, PPS)

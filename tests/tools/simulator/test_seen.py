@@ -67,7 +67,7 @@ def test_a_cut_raises_nothing(camera: CameraHandle, view: View, how: str, transp
         assert transport == "udp"
 
 
-def test_after_a_reboot_a_new_client_gets_pictures_from_the_first_on(camera: CameraHandle, view: View) -> None:
+def test_reboot_restarts_the_pictures(camera: CameraHandle, view: View) -> None:
     boots = camera.counts().boots
     camera.reboot(0.3)
     camera.wait_for(lambda now: now.boots > boots)
@@ -115,7 +115,7 @@ def test_another_resolution_is_just_another_size(camera: CameraHandle, view: Vie
     assert {later.pts - earlier.pts for earlier, later in pairwise(seen[1:])} == {TICKS}
 
 
-def test_another_codec_cannot_be_decoded_until_it_is_opened_again(camera: CameraHandle, view: View) -> None:
+def test_codec_change_needs_a_new_connection(camera: CameraHandle, view: View) -> None:
     viewing = view(camera.url)
     camera.recode("h265")
     packets = viewing.packets()

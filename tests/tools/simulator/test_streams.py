@@ -53,9 +53,7 @@ def prft_us(packet: Any) -> int:
 
 
 @pytest.mark.parametrize("name", ["h264", "h265-b"])
-def test_each_packet_tells_when_the_camera_says_its_light_was_caught(
-    simulator: RtspSimulator, view: Callable[..., Any], name: str
-) -> None:
+def test_packets_carry_the_capture_time(simulator: RtspSimulator, view: Callable[..., Any], name: str) -> None:
     viewing = view(simulator.camera(name).url)
     told = [prft_us(packet) for packet in islice(viewing.packets(), 10)]
     sent = [frame.wall_ns // 1000 for frame in simulator.camera(name).sent()]

@@ -144,7 +144,7 @@ def test_time_stamps_go_on_from_round_to_round(codec: str, b_frames: int) -> Non
     assert clip.delay == (2 if b_frames else 0)
 
 
-def test_no_time_stamp_comes_twice_where_one_clip_follows_another() -> None:
+def test_timestamps_are_unique_across_clips() -> None:
     plain, with_b = load_clip(SMALL), load_clip(SMALL.model_copy(update={"b_frames": 2}))
     first = Timeline(plain, 0)
     dues = [first.take() for _ in range(7)]
@@ -170,7 +170,7 @@ def test_a_keyframe_carries_its_parameters() -> None:
     assert clip.frames[0].payloads[: len(clip.parameter_sets)] == clip.parameter_sets
 
 
-def test_an_address_holds_the_account_and_a_text_of_the_settings_does_not() -> None:
+def test_password_is_in_the_url_but_not_in_repr() -> None:
     settings = CameraSettings(name="a", auth="digest", user="me", password="p/#@")
     assert settings.url(8554) == "rtsp://me:p%2F%23%40@127.0.0.1:8554/a"
     assert "p/#@" not in repr(settings)

@@ -87,7 +87,7 @@ def normalised(draft):
     return (PICTURES - np.array([100, 110, 120], np.float32)) * np.array([0.5, 0.25, 0.125], np.float32) + 1
 
 
-def test_normalisation_goes_into_the_kernel_and_is_exact_at_the_border(draft):
+def test_folded_normalisation_is_exact_at_the_border(draft):
     kernel, expected = array(3, 3, 3, 4), normalised(draft)
     draft.conv("conv", "moved", kernel, array(4))
     operations = [node.op_type for node in converted(draft, out="conv").graph.node]

@@ -83,7 +83,7 @@ def test_a_picture_gives_the_same_bits_in_every_batch(model, pictures):
         assert alone[0].tobytes() == together[number].tobytes()
 
 
-def test_it_is_what_the_catalogue_promises_and_is_read_as_one_person(model, single_files):
+def test_matches_catalogue_and_is_recognised(model, single_files):
     name, side, _ = single_files
     check_sha256(name, model, find(f"movenet-{name}.onnx").sha256)
     ran = session(model)

@@ -66,7 +66,7 @@ def test_without_a_model_nothing_is_measured(tmp_path: Path, monkeypatch: pytest
     assert "no YOLO-pose model" in ran.output
 
 
-def test_clips_have_the_wanted_frames_whatever_the_length_of_the_video(clip: Path, tmp_path: Path) -> None:
+def test_clips_have_the_wanted_number_of_frames(clip: Path, tmp_path: Path) -> None:
     made = tmp_path / "made.mp4"
     write_clip(clip, made, 13, (320, 240))
     with av.open(str(made)) as container:

@@ -27,7 +27,7 @@ def test_a_run_is_what_was_said_and_what_was_seen() -> None:
     assert (one.peak_mb, one.p50_ms, one.p95_ms) == (321.0, 50.0, 95.0)
 
 
-def test_processor_time_outside_of_all_looks_is_that_of_the_nearest() -> None:
+def test_cpu_time_outside_samples_is_the_nearest() -> None:
     watched = Watched("", [(1.0, 3.0), (2.0, 4.0)], [])
     assert watched.cpu_between(0.0, 9.0) == 1.0
 
@@ -43,7 +43,7 @@ def test_ratios_are_taken_within_a_round_and_medians_over_rounds() -> None:
     assert (ours.fps, ours.busy, ours.cpu_ms) == (25.0, 1 / 4 / 2, 10.0)
 
 
-def test_marks_are_those_of_the_faster_placing_against_the_fastest_of_the_others() -> None:
+def test_marks_compare_faster_placement_with_best_peer() -> None:
     runs = [
         run(BARE, 2.0), run(SEPARATE, 4.0), run(COMPACT, 2.5, cpu_s=4.9), run(LIGHT, 1.25),
         run(LOOP, 5.0), run(ULTRALYTICS, 4.0),

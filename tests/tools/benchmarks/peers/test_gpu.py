@@ -54,7 +54,7 @@ def test_without_an_answer_nobody_takes_part(tmp_path: Path) -> None:
             watch([sys.executable, "-c", ""], limit_s=60, gpu=GpuMeter(command))
 
 
-def test_what_was_seen_of_the_gpu_stands_beside_the_processor_time() -> None:
+def test_gpu_use_is_sampled_beside_processor_time() -> None:
     seen = watch([sys.executable, "-c", "print(1)"], limit_s=60, gpu=GpuMeter([sys.executable, "-c", SAYS]))
     assert {(look.gpu, look.busy) for look in seen.gpu} == {(0, 0.4), (2, 0.0)}
     answer = Answer(10 * 10**9, 14 * 10**9, [50], [7])
@@ -85,7 +85,7 @@ def test_on_a_gpu_all_are_told_so() -> None:
     assert all(any("gpu" in one for one in peer.on_gpu) for peer in PEERS.values())
 
 
-def test_who_cannot_run_on_the_gpu_is_left_out_and_never_runs_on_the_processor(
+def test_peers_without_gpu_support_are_left_out(
     two_people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clip: Path
 ) -> None:
     """On a machine without a GPU, with a program that only looks like nvidia-smi."""

@@ -30,7 +30,7 @@ def test_processor_time_and_memory_are_those_of_the_whole_tree() -> None:
     assert 120 < (seen.peak_mb(0.0) or 0) < 400
 
 
-def test_whoever_was_not_looked_at_while_it_worked_has_no_figures() -> None:
+def test_no_figures_without_samples_at_work() -> None:
     seen = Watched("", [(1.0, 0.1), (2.0, 0.2)], [(1.0, 30.0), (1.5, 20.0)])
     assert (seen.peak_mb(1.2), seen.peak_mb(1.6)) == (30.0, None)
     assert (seen.cpu_between(1.6, 9.0), seen.cpu_between(2.1, 9.0)) == (pytest.approx(0.04), None)

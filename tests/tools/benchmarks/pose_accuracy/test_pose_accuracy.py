@@ -100,7 +100,7 @@ def test_a_file_that_is_no_picture_is_named(truth):
         list(truth.pictures())
 
 
-def test_pictures_are_scaled_and_padded_at_the_right_and_the_bottom():
+def test_padding_is_at_the_right_and_bottom():
     bgr = np.full((100, 200, 3), (1, 2, 3), np.uint8)
     frame_size, size, fit = scaled(bgr, 250)
     picture = placed(bgr, size, fit)

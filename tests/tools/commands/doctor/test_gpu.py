@@ -40,7 +40,7 @@ def driver(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_gpu_is_known_by_nvidia_smi_alone_where_the_driver_has_no_file(tmp_path: Path) -> None:
+def test_nvidia_smi_suffices_without_driver_file(tmp_path: Path) -> None:
     found = look_for_nvidia(tmp_path / "absent", answers)
     assert found == Nvidia(driver=False, gpus=[L4], cuda=(12, 4))
     assert found.is_here

@@ -74,7 +74,7 @@ def test_a_graph_that_is_none_is_said(folder: Path) -> None:
     assert finding.cure == f"camgraph check {folder / 'g.yaml'}"
 
 
-def test_models_that_share_a_gpu_add_up_and_a_silent_gpu_is_a_warning() -> None:
+def test_limits_add_up_and_unknown_gpu_warns() -> None:
     shares = [Share("day", 0, 10**10, 1), Share("night", 0, 5 * 10**9, 3)]
     [beyond] = limits_against(shares, [GPU])
     assert beyond.found == (

@@ -80,7 +80,7 @@ def test_nothing_is_replaced_unless_told() -> None:
 
 
 @pytest.mark.parametrize(("live", "wanted"), [(True, "events"), (False, "actions")])
-def test_the_loss_of_a_live_camera_is_written_and_files_have_what_the_rules_see_alone(live: bool, wanted: str) -> None:
+def test_log_reads_all_events_if_a_camera_is_live(live: bool, wanted: str) -> None:
     text = graph_text(watch(cameras=[replace(CAMERA, live=live)]))
     assert yaml.safe_load(text)["stages"]["log"]["from"] == wanted
 

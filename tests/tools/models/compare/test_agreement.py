@@ -69,7 +69,7 @@ def test_a_box_is_matched_once() -> None:
     assert pairs(same, same, alike) == [(0, 0), (1, 1)]
 
 
-def test_of_boxes_over_each_other_those_of_one_class_are_the_same() -> None:
+def test_overlapping_boxes_match_by_class() -> None:
     near = (2, 0, 102, 200)
     found = Agreement()
     found.add(things({LEFT: 3, near: 5}), things({near: 3, LEFT: 5}))
@@ -89,14 +89,14 @@ def test_scores_are_compared() -> None:
     assert found.scores == pytest.approx(1 - (0.1 + 0.6) / 2)
 
 
-def test_classes_are_the_same_by_their_names_or_by_their_numbers_where_there_are_no_names() -> None:
+def test_classes_match_by_name_else_by_number() -> None:
     assert counterparts(("person", "car"), ("car", "dog", "person")).tolist() == [1, -1, 0]
     assert counterparts(("helmet", "vest"), ("class0", "class1", "class2")).tolist() == [0, 1, -1]
     assert counterparts(("class0", "class1"), ("helmet",)).tolist() == [0]
     assert counterparts(("thing", "thing"), ("thing",)).tolist() == [0]
 
 
-def test_joints_apart_are_less_alike_and_unsure_ones_do_not_count() -> None:
+def test_oks_falls_with_distance_ignoring_unsure_joints() -> None:
     near, far, unsure = Agreement(), Agreement(), Agreement()
     near.add(people(LEFT), people(LEFT, shift=2))
     far.add(people(LEFT), people(LEFT, shift=20))

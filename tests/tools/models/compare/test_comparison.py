@@ -95,7 +95,7 @@ def test_a_first_model_that_says_nothing_blesses_nobody(tmp_path: Path) -> None:
     assert objection(compared(tmp_path, frames=0), first, Limits()) == "the first dropped all frames"
 
 
-def test_detectors_are_compared_by_their_boxes_scores_and_classes(tmp_path: Path) -> None:
+def test_detectors_compare_boxes_scores_and_classes(tmp_path: Path) -> None:
     first = compared(tmp_path, keypoints=0, oks=[])
     other = compared(tmp_path, keypoints=0, oks=[])
     assert is_blessed(other, first, Limits())

@@ -51,7 +51,7 @@ def camgraph(*arguments: object) -> Result:
     return CliRunner().invoke(main, ["model", *map(str, arguments)])
 
 
-def test_metadata_and_open_batches_are_kept_and_what_was_folded_is_written_down(tmp_path: Path) -> None:
+def test_keeps_metadata_and_records_folding(tmp_path: Path) -> None:
     told = camgraph("prepare", pose(tmp_path / "m.onnx"), tmp_path / "rows.onnx", "--nms", "--most", 20, "--iou", 0.4)
     assert told.exit_code == 0, told.output
     assert "in the graph pixels / 255, as float32 nchw" in told.output
@@ -151,7 +151,7 @@ def given(model: Path, floats: np.ndarray) -> np.ndarray:
     return np.asarray(ort.InferenceSession(str(model)).run(None, {"images": floats})[0])
 
 
-def test_nothing_is_folded_where_nobody_knows_how_pixels_are_wanted(tmp_path: Path, turned_model: Path) -> None:
+def test_unknown_pixel_format_is_not_folded(tmp_path: Path, turned_model: Path) -> None:
     for model, why in (
         (turned_model, "can be read as yolo_pose (56 rows: 4 of the box, 1 of scores, 17 points of 3) or as yolox"),
         (pose(tmp_path / "unknown.onnx", rows=30), "are of no known format; known are yolo_pose, yolo,"),
@@ -165,7 +165,7 @@ def test_nothing_is_folded_where_nobody_knows_how_pixels_are_wanted(tmp_path: Pa
     assert folded(turned_model, "--format", "yolo_pose")[0].exit_code == 0
 
 
-def test_what_is_stated_of_the_pixels_is_folded_and_not_done_again(tmp_path: Path) -> None:
+def test_declared_pixels_are_folded_only_once(tmp_path: Path) -> None:
     model = pose(tmp_path / "unknown.onnx", rows=30)
     told, found = folded(model, "--order", "bgr", "--scale", "1/255")
     assert "in the graph pixels / 255, as float32 nchw, bgr" in told.output

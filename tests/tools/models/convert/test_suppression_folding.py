@@ -101,7 +101,7 @@ def test_the_same_people_in_the_same_order(name: str, most: int) -> None:
         )
 
 
-def test_there_is_something_to_suppress_and_the_last_picture_is_empty() -> None:
+def test_reference_suppresses_some_boxes() -> None:
     counts = [len(found.scores) for _, found in both("yolo_pose", Suppression(0.2, 0.4, 100))]
     without = [len(found.scores) for _, found in both("yolo_pose", Suppression(0.2, 1.0, 100))]
     assert counts[-1] == without[-1] == 0

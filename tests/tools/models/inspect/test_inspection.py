@@ -160,7 +160,7 @@ def test_auto_is_tried_where_it_is_asked_for(tmp_path: Path) -> None:
     assert told.output.index("auto takes") < told.output.index("runs on ")
 
 
-def test_a_provider_that_there_is_not_is_refused_before_anything_is_said(tmp_path: Path) -> None:
+def test_unknown_provider_is_refused_first(tmp_path: Path) -> None:
     told = CliRunner().invoke(main, ["model", "inspect", str(layers(tmp_path / "m.onnx")), "--providers", "cudaa"])
     assert told.exit_code == 2
     assert told.output.startswith("--providers cudaa: there is no `cudaa`; expected ")

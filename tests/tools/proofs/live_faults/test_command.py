@@ -18,7 +18,7 @@ MARKS = "<!-- written by tools.proofs.live_faults: begin -->\n<!-- written by to
     ("grown", "status", "said"),
     [([], 0, "**All of this is proven.**"), (["infer.0: threads 4 -> 5"], 1, "- leak: infer.0: threads 4 -> 5")],
 )
-def test_the_page_is_written_and_the_status_says_whether_all_is_proven(
+def test_writes_the_page_and_exits_by_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proof: FaultProof, grown: list[str], status: int, said: str
 ) -> None:
     page = tmp_path / "page.md"

@@ -34,7 +34,7 @@ def test_one_that_breaks_off_says_so_and_what_it_had_found(proof: FaultProof) ->
     assert len(proof.problems) == 2
 
 
-def test_on_a_busy_machine_a_rate_is_no_problem_and_not_proven_either(proof: FaultProof) -> None:
+def test_rates_on_a_busy_machine_are_not_judged(proof: FaultProof) -> None:
     proof.others = [Others(80.0, 99.0, Load(0.9, 0.9, 2), "other processes took 0.90 of 2 cores")]
     assert proof.problems == []
     assert proof.not_judged == [

@@ -35,7 +35,7 @@ def test_a_gap_is_seen() -> None:
     assert percent(came, 20, 30, 10) == pytest.approx(90, abs=1)
 
 
-def test_a_clock_that_was_wrong_for_a_while_takes_nothing_from_later_windows() -> None:
+def test_wrong_clock_does_not_affect_later_windows() -> None:
     wrong = [replace(seen, filmed_s=seen.filmed_s + 3600) for seen in frames(10, 15)]
     assert percent([*frames(0, 10), *wrong, *frames(15, 100)], 40, 50, 10) == 100
 
@@ -82,7 +82,7 @@ def test_a_rate_is_held_against_the_cameras_own_rate_before(record: Record) -> N
     assert measured.load.other == pytest.approx(0.1)
 
 
-def test_where_other_processes_take_much_a_rate_says_nothing_and_that_is_said(record: Record) -> None:
+def test_rate_is_not_judged_under_foreign_load(record: Record) -> None:
     record.work = work(0.9)
     others = others_of(RESULTS[0], RESULTS, record, BASE, cameras="cd", fps=10)
     assert others.not_judged == f"other processes took 0.90 of {BASE.load.cores} cores"
@@ -98,7 +98,7 @@ def test_what_was_passed_over_is_what_was_counted_meanwhile() -> None:
     assert passed_over(looks, 3.5, 9.0) == 1
 
 
-def test_a_camera_that_is_lost_while_nothing_is_done_to_it_was_hurt() -> None:
+def test_untouched_camera_that_is_lost_was_hurt() -> None:
     record = Record(0.0)
     record.well_s = 5.0
     own = [(51.0, "a", "lost"), (51.5, "a", "live"), (52.5, "a", "stalled")]

@@ -23,7 +23,7 @@ def test_one_loss_is_one_event_and_one_more(states: list[str], losses: int, said
     assert record.unpaired("a") == said
 
 
-def test_one_is_spared_while_status_tells_and_shows_nothing_more_that_was_dropped() -> None:
+def test_spared_while_status_shows_no_new_drops() -> None:
     record = Record(0.0)
 
     def told(at_s: float, **drops: int) -> None:

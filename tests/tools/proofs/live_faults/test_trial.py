@@ -149,7 +149,7 @@ def test_frames_that_are_dropped_for_another_reason_are_found() -> None:
     assert story.result().problems == ["dropped for other reasons than none: {'damaged'}"]
 
 
-def test_what_was_dropped_before_is_not_for_this_fault_however_late_it_is_told() -> None:
+def test_late_reports_of_earlier_drops_do_not_count() -> None:
     story = Story(ODD)
     story.drops = {"damaged": 1}
     story.goes_on(1)

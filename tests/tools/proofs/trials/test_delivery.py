@@ -42,7 +42,7 @@ def write(path: Path, ids: list[str]) -> None:
         db.commit()
 
 
-def test_the_ledger_remembers_what_the_outbox_forgets_and_goes_on_in_a_new_file(tmp_path: Path) -> None:
+def test_ledger_outlives_deletions_and_new_outbox_file(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "outbox.sqlite")
     ledger.read()
     write(ledger.outbox, ["a", "b"])

@@ -36,7 +36,7 @@ def test_what_grows_while_it_warms_up_is_flat() -> None:
     assert not judge(TIMES[:90], warming[:90], BOUND, warm_up_s=0).flat
 
 
-def test_restarts_that_leave_holes_do_not_hide_a_leak_nor_look_like_one() -> None:
+def test_restarts_neither_hide_nor_mimic_a_leak() -> None:
     holes = np.where(np.arange(360) % 12 == 0, -60, 0)
     assert judge(TIMES, 700 + NOISE + holes, BOUND, warm_up_s=300).flat
     assert not judge(TIMES, 700 + NOISE + holes + np.array(TIMES) / 60, BOUND, warm_up_s=300).flat
@@ -47,7 +47,7 @@ def test_what_shrinks_has_not_leaked() -> None:
 
 
 @given(st.floats(-50, 50), st.integers(300, 3000))
-def test_the_slope_of_a_line_is_that_of_the_line_however_long_it_is(slope: float, count: int) -> None:
+def test_slope_of_a_line_is_exact(slope: float, count: int) -> None:
     times = np.arange(count) * 5.0
     found = judge(times.tolist(), (1000 + slope * times).tolist(), BOUND, warm_up_s=0)
     assert found.per_hour == pytest.approx(slope * 3600, rel=1e-6, abs=1e-3)

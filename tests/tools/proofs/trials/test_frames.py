@@ -19,7 +19,7 @@ def line(camera: str, epoch: int, seq: int, *, phase: str = "update", at: str = 
     return json.dumps({"type": f"camgraph.incident.{phase}", "time": DAY + at, "data": data}) + "\n"
 
 
-def test_each_frame_is_noted_once_with_the_time_at_which_it_came_and_at_which_it_was_filmed(tmp_path: Path) -> None:
+def test_frame_log_has_each_frame_once(tmp_path: Path) -> None:
     events = tmp_path / "events.jsonl"
     log = FrameLog(events, WALL_S)
     log.read(1.0)
@@ -36,7 +36,7 @@ def test_each_frame_is_noted_once_with_the_time_at_which_it_came_and_at_which_it
     assert log.newest_epoch("a") == 1
 
 
-def test_the_longest_time_without_a_frame_counts_from_the_first_moment_to_the_last() -> None:
+def test_longest_gap_includes_both_ends_of_the_window() -> None:
     frames = [Seen(at, 0, 0, n) for n, at in enumerate((0.5, 2.0, 2.5, 3.0, 9.0))]
     assert longest_gap_s(frames, 1.0, 3.5) == 1.0
     assert longest_gap_s(frames, 2.0, 4.5) == 1.5

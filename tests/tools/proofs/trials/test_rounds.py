@@ -9,7 +9,7 @@ import pytest
 from tools.proofs.trials.rounds import Count, is_back, lost, over, rates
 
 
-def test_a_camera_is_not_judged_by_the_rounds_in_which_its_own_capture_was_harmed() -> None:
+def test_rates_skip_rounds_that_harm_own_capture() -> None:
     marks = [
         {"a": Count(0, 0, 0), "b": Count(0, 0, 0)},
         {"a": Count(10, 20, 20), "b": Count(10, 100, 90)},
@@ -43,9 +43,7 @@ def status(pid: int, frames: int, *, state: str = "running", camera: str = "live
         (status(0, 11, items=6), False, False),
     ],
 )
-def test_a_process_is_back_when_another_one_has_brought_something(
-    now: dict[str, Any], capture: bool, people: bool
-) -> None:
+def test_process_is_back_once_successor_has_output(now: dict[str, Any], capture: bool, people: bool) -> None:
     before = status(1, 10)
     assert is_back("capture.a", before, now) == capture
     assert is_back("people.0", before, now) == people

@@ -59,7 +59,7 @@ def test_processes_that_become_more_are_found() -> None:
     assert "processes is not flat" in faults(more)
 
 
-def test_a_zombie_that_stays_is_found_and_one_that_is_just_dead_is_not() -> None:
+def test_only_lasting_zombies_are_faults() -> None:
     dead = member(7, "capture.0", dead=True)
     assert faults(samples(lambda n: [*family(n), *([dead] if n == 50 else [])])) == ""
     assert "stayed zombies: 7" in faults(samples(lambda n: [*family(n), *([dead] if n in (50, 51) else [])]))
