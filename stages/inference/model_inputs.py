@@ -1,4 +1,4 @@
-"""What the `infer` stage gives its model, by its settings and by what the model says of itself."""
+"""The inputs that the `infer` stage gives its model, by its settings and by the model's metadata."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def first_size(contract: InputContract, signature: Signature, settings: InferSet
 
 
 def told_size(contract: InputContract, size: tuple[int, int], settings: InferSettings) -> str:
-    """The size of a picture to begin with, for people, and that it is a guess where it is one."""
+    """The size of a picture to begin with, for people, marked if it is a guess."""
     text = f"{size[0]} x {size[1]}"
     if settings.picture_size is not None or None not in (contract.width, contract.height):
         return text
@@ -44,7 +44,7 @@ def told_size(contract: InputContract, size: tuple[int, int], settings: InferSet
 
 
 def wanted_picture(signature: Signature, settings: InferSettings) -> Mapping[str, Any]:
-    """What the model wants of the stage that makes its pictures, as far as that is known: size, align and pad."""
+    """The settings that the model wants of the stage that makes its pictures, as far as known: size, align and pad."""
     reading = reading_of(signature, settings.stated)
     size = signature.picture_size() or stated_size(signature.metadata)
     found: dict[str, Any] = {} if size is None else {"size": size}
@@ -62,13 +62,13 @@ def black(contract: InputContract, feeds: Feeds, rows: int, size: tuple[int, int
 
 
 def inputs_of(signature: Signature, settings: InferSettings) -> tuple[InputContract, Feeds]:
-    """What the model wants for its pictures, and what fills its other inputs. Raises UserError."""
+    """The picture that the model wants, and the feeds of its other inputs. Raises UserError."""
     contract = read_contract(signature, settings.shown_model, settings.input, settings.feeds, settings.stated)
     return read_feeds(signature, contract, settings.shown_model, settings.feeds)
 
 
 def reading_problems(signature: Signature, settings: InferSettings) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Where the model is not what the settings say: ((path of the key), text)."""
+    """Contradictions between the model and the settings: ((path of the key), text)."""
     said = settings.stated.said()
     try:
         if said:
@@ -78,7 +78,7 @@ def reading_problems(signature: Signature, settings: InferSettings) -> Iterator[
 
 
 def size_problems(contract: InputContract, settings: InferSettings) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Where a stated size of pictures is none that the model takes: ((path of the key), text)."""
+    """Stated sizes of pictures that the model does not take: ((path of the key), text)."""
     if settings.picture_size is not None and not contract.accepts(*settings.picture_size):
         wanted = f"{contract.width or 'any'} x {contract.height or 'any'}"
         width, height = settings.picture_size
@@ -92,7 +92,7 @@ def size_problems(contract: InputContract, settings: InferSettings) -> Iterator[
 def memory_problems(
     path: Path, contract: InputContract, settings: InferSettings
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Where a model wants more memory than it may take, as far as that shows: ((path of the key), text)."""
+    """Limits of memory that the model would exceed, as far as that shows: ((path of the key), text)."""
     most = most_of(settings.memory_mb)
     width, height = settings.picture_size or (contract.width, contract.height)
     if most is None or path.stat().st_size > _MOST_BYTES_LOOKED_AT:
@@ -111,5 +111,5 @@ def memory_problems(
 
 
 def signature_of(path: Path, settings: InferSettings, base_folder: Path) -> Signature:
-    """What the model says of itself. Raises UserError if it is none, or one that must not be opened."""
+    """The model's signature. Raises UserError if it is none, or one that must not be opened."""
     return signature_of_file(path, find_libraries(settings.custom_ops, base_folder))

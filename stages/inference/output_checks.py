@@ -1,4 +1,4 @@
-"""What the outputs of a model are held to in every run, and what becomes of items whose outputs are something else.
+"""Checks the outputs of a model in every run, and drops items whose outputs break its promises.
 
 a value that is no number        dropped, counted as `nonfinite`
 another shape than promised      while the stage opens the user's mistake; afterwards dropped, counted as `shape`
@@ -20,7 +20,7 @@ from stages.vision.recognition import Port
 
 
 class WrongShapes:
-    """Drops items of one stage for outputs of the wrong shape, and tells of each output once, not for every frame.
+    """Drops items of one stage for outputs of the wrong shape, and reports each output once, not for every frame.
 
     Several threads may use it at once.
     """
@@ -31,7 +31,7 @@ class WrongShapes:
         self._lock = threading.Lock()
 
     def dropped(self, output: str, text: str) -> BadItem:
-        """What to raise for an item in which this output is wrong."""
+        """The error for an item in which this output is wrong."""
         with self._lock:
             is_new = output not in self._told
             self._told.add(output)
@@ -57,7 +57,7 @@ def check_shape(port: Port, output: Array, pictures: int | None) -> None:
         raise WrongOutput(port.name, f"{told}; expected rows that begin with the number of their picture")
     if pictures is not None and (not shape or shape[0] != pictures):
         raise WrongOutput(port.name, f"{told} for {pictures} pictures: no axis for them")
-    # ONNX Runtime shows no axes also where the file does not say how many there are.
+    # ONNX Runtime shows no axes also if the file does not give their number.
     if stated and not (len(shape) == len(stated) and all(map(_agrees, shape[1:], stated[1:]))):
         sides = ", ".join(shown(str(side or "any")) for side in ("any", *stated[1:]))
         raise WrongOutput(port.name, f"{told}, and the model says ({sides}) of it: export it anew")

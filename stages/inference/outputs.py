@@ -1,4 +1,4 @@
-"""What the stages behind a model that finds people share: its outputs, row by row."""
+"""Reads the outputs of models that find people, row by row, for all stages behind a model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FARTHEST = 1e6
 
 
 class OutputSettings(BehindModelSettings):
-    """How a model says what it sees: all of it is read from the model, where one stands before the stage."""
+    """The model's way of reporting people: read from the model, if one stands before the stage."""
 
     skeleton: str = Field(
         "auto", min_length=1, description="The name of the keypoints' order; auto: coco-17 for 17, else kpts-K"
@@ -63,7 +63,8 @@ class OutputReader:
         self.asked = asked
 
     def detections(self, item: Tensor, row: int) -> Detections:
-        """What the model found in one of an item's pictures, in its pixels; what has no place is left out and counted.
+        """The people that the model found in one of an item's pictures, in its pixels; those without a place are
+        counted.
 
         Raises BadItem if these are no outputs of the format, or hold values that are no numbers, and UserError if
         the model has none of a name.

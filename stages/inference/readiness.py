@@ -1,7 +1,7 @@
 """The model of a stage, ready to run: opened by the provider that works, and as fast as this CPU runs it, if asked for.
 
-settings ── a file ──> what it is, its hash ──> the providers asked for, or those that `auto` finds by trying ──┐
-         ── a server ──> what the server says of it ────────────────────────────────────────────────────────────┤
+settings ── a file ──> its format, its hash ──> the providers asked for, or those that `auto` finds by trying ──┐
+         ── a server ──> the server's facts about it ───────────────────────────────────────────────────────────┤
                                                                        its inputs, and how to run it <──────────┘
 """
 
@@ -49,11 +49,11 @@ _MOST_BYTES_COUNTED = 512 * 1024**2
 
 @dataclass(frozen=True)
 class ReadyModel:
-    """``passed_over``: provider -> why it does not run the model; ``fastest``: how it is to be run.
+    """``passed_over``: provider -> why it does not run the model; ``fastest``: the fastest way to run it.
 
-    ``contract``: what the engine takes, ``contract_of_file``: what the model's file takes, whose preprocessing may be
-    folded. ``sizes``: pictures of one run, ascending; any number where there are none. ``selection``: of the model's
-    candidates, where the engine gives no others.
+    ``contract``: the input of the engine; ``contract_of_file``: that of the model's file, whose preprocessing may be
+    folded. ``sizes``: pictures of one run, ascending; any number if there are none. ``selection``: of the model's
+    candidates, if the engine gives no others.
     """
 
     engine: Engine
@@ -68,7 +68,7 @@ class ReadyModel:
 
 @dataclass(frozen=True)
 class _Opened:
-    """``by``: of a model in a file, by what it can be opened again; ``folds``: what the copy has that it runs."""
+    """``by``: the way to open a model's file again; ``folds``: the steps folded into the copy that it runs."""
 
     engine: Engine
     passed_over: Mapping[str, str]
@@ -77,9 +77,9 @@ class _Opened:
 
 
 def ready_model(settings: InferSettings, context: Context, memory: ModelMemory) -> ReadyModel:
-    """Holds ``memory`` where this machine's processor runs the model.
+    """Holds ``memory`` if this machine's processor runs the model.
 
-    Raises UserError if the model is not what the settings say, EnvironmentProblem if nothing here runs it.
+    Raises UserError if the model contradicts the settings, EnvironmentProblem if nothing here runs it.
     """
     if settings.server:
         return _ready(settings, context, memory)
@@ -111,16 +111,16 @@ def _ready(settings: InferSettings, context: Context, memory: ModelMemory) -> Re
 
 
 def _usual_sizes(engine: Engine, settings: InferSettings, context: Context) -> Sequence[int]:
-    """Where the graph says nothing: none on a CPU, which takes any number of pictures; on a GPU, buckets."""
+    """If the graph gives none: none on a CPU, which takes any number of pictures; on a GPU, buckets."""
     if engine.provider not in onnxruntime_engine.with_devices():
         return ()
     return buckets(min(context.batch_max, settings.max_rows))
 
 
 def shares_of_operations(ready: ReadyModel, settings: InferSettings, base_folder: Path) -> Mapping[str, float] | None:
-    """Of what the model calculates, each provider's share, 0 to 1; None if it is not known.
+    """Each provider's share of the model's calculations, 0 to 1; None if it is not known.
 
-    The file is read for it only where several share the nodes, and it is not very large.
+    The file is read for it only if several share the nodes, and it is not very large.
     """
     placement = ready.engine.placement
     if len(placement.nodes) < 2:
@@ -158,7 +158,7 @@ def _open_file(settings: InferSettings, context: Context, memory: ModelMemory) -
 
 
 class _Folding:
-    """Makes the copy of a model that runs on CUDA as soon as that is to open it, and says what was folded into it."""
+    """Makes the copy of a model for CUDA as soon as that is to open it, and reports the folded steps."""
 
     def __init__(self, path: Path, settings: InferSettings, context: Context) -> None:
         self._path = path
@@ -172,9 +172,9 @@ class _Folding:
         return {"cuda": self._source} if self._settings.fold == "auto" else AS_IT_IS
 
     def taken(self, engine: Engine) -> Folds | None:
-        """What is in the copy that this engine, which is on CUDA, runs; None if it runs the model as it is.
+        """The steps folded into the copy that this engine, which is on CUDA, runs; None if it runs the model as it is.
 
-        What the engine says of itself is what the model says then.
+        Then the engine's own statements stand for the model's.
         """
         if self._made is None:
             return None
@@ -230,7 +230,7 @@ class _Folding:
 
 
 def _asked(path: Path, settings: InferSettings, context: Context) -> tuple[Asked, Mapping[str, str]]:
-    """How the model is to be opened, and which providers have been tried in vain: provider -> why."""
+    """How to open the model, and the providers that were tried in vain: provider -> why."""
     folder = context.base_folder
     device = device_of(settings.devices, context.worker)
     options = {name: on_device(settings.options.of(name, folder), name, device) for name in get_args(ProviderName)}
@@ -253,7 +253,7 @@ def _asked(path: Path, settings: InferSettings, context: Context) -> tuple[Asked
 
 
 def _with_caches(options: Mapping[str, str], sha256: str) -> dict[str, str]:
-    """What TensorRT is told, with a folder of its own for what it builds of this model, if there can be one."""
+    """The options for TensorRT, with a folder of its own for the engines of this model, if possible."""
     folder = asset_folder().parent / "tensorrt" / sha256[:16]
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What a model is given when a provider is tried on it."""
+"""The input for trials of a provider."""
 
 from __future__ import annotations
 

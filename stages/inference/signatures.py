@@ -1,4 +1,4 @@
-"""What a model file says of itself, as `stages.vision.recognition` takes it."""
+"""Reads the signature of a model file, for `stages.vision.recognition`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def signature_of_file(path: Path, libraries: tuple[Path, ...] = ()) -> Signature
 
 
 def why_not_analysed(path: Path, libraries: tuple[Path, ...] = ()) -> str:
-    """Why the signature of a model file is only what it states, in words; "" if it was opened for it, or may be.
+    """Why the signature of a model file holds only its own statements, in words; "" if it was opened for it, or may be.
 
     Raises as `signature_of_file`.
     """
@@ -64,7 +64,7 @@ def _look(path: Path, _changed_ns: int, _size: int, libraries: tuple[Path, ...])
 
 
 def _declared(model: ModelProto) -> Signature:
-    """What the file itself states: sides that only running it would show are open."""
+    """The file's own statements: sides that only a run would show are open."""
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = tuple(_port(value) for value in model.graph.input if value.name not in weights)
     outputs = tuple(_port(value) for value in model.graph.output)
@@ -81,7 +81,7 @@ def _port(value: ValueInfoProto) -> Port:
 
 
 def signature_of_item(item: Tensor, stated: Stated) -> Signature:
-    """What a model's outputs in an item show of it; nothing is known of its input."""
+    """The signature as an item's outputs show it; nothing is known of the input."""
     skipped = 2 if stated.format in MIXING else 1
     ports = (
         Port(name, (None, *array.shape[skipped:]), f"tensor({_TYPES.get(array.dtype.name, array.dtype.name)})")
@@ -91,12 +91,12 @@ def signature_of_item(item: Tensor, stated: Stated) -> Signature:
 
 
 def read_model(path: Path, stated: Stated, libraries: tuple[Path, ...] = ()) -> Reading:
-    """What a model file is. Raises UserError if that cannot be said."""
+    """The format of a model file. Raises UserError if it is not recognised."""
     return read_signature(signature_of_file(path, libraries), str(path), stated)
 
 
 def read_signature(signature: Signature, name: str, stated: Stated) -> Reading:
-    """What the model of this signature is, for a graph; ``name`` is its in errors.
+    """The model of this signature, for a graph; ``name`` is its in errors.
 
     Raises UserError if that cannot be said.
     """

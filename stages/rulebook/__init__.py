@@ -1,1 +1,1 @@
-"""Rules files: their definition, and what becomes of it."""
+"""Rules files: their definition, their checks, and the rules made of them."""

@@ -19,7 +19,7 @@ from stages.vision.rules.people import Point
 FrameSizes = Mapping[str, tuple[int, int] | None]
 """Camera -> width and height of its frames in pixels, None if only opening it would tell."""
 Found = tuple[tuple[str | int, ...], str]
-"""The path of a key in a file of rules, and what is wrong there."""
+"""The path of a key in a file of rules, and the mistake there."""
 Used = Mapping[int, tuple[Collection[str], Collection[str]]]
 """Rule, by its place -> the zones and the lines that it uses."""
 _SHOWN = 6
@@ -27,7 +27,7 @@ _OF_MOTION = re.compile(r"\bspeed\b|\bage\s*>=?|\bcrosses\b|\benters\b|\bleaves\
 
 
 def camera_faults(file: RuleFile, used: Used, sizes: FrameSizes) -> Iterator[Found]:
-    """What is wrong with these rules for these cameras. `used`: of the rules whose conditions could be read."""
+    """Mistakes in these rules for these cameras. `used`: of the rules whose conditions could be read."""
     for index, rule in enumerate(file.rules):
         yield from _names_of_rule(file, rule, index, used, sizes)
     for path, per_camera in _shapes(file):
@@ -36,7 +36,7 @@ def camera_faults(file: RuleFile, used: Used, sizes: FrameSizes) -> Iterator[Fou
 
 
 def outside_frames(file: RuleFile, sizes: FrameSizes) -> Iterator[Found]:
-    """Pixels that no frame has: where they were measured in a picture of another size, nobody would ever be inside."""
+    """Pixels beyond the frame: if they were measured in a picture of another size, nobody would ever be inside."""
     for path, per_camera in _shapes(file):
         yield from _outside_frames(path, per_camera, sizes)
 
@@ -57,7 +57,7 @@ def unwatched(file: RuleFile, used: Used, sizes: FrameSizes) -> Iterator[str]:
 
 
 def impossible_alone(file: RuleFile, cameras: Sequence[str]) -> Iterator[str]:
-    """In words, what rules ask for that pictures do not have which are each a moment by itself."""
+    """In words, features that rules use but photographs, each a moment by itself, do not have."""
     for rule in file.rules:
         named = ", ".join(camera for camera in cameras if any(fnmatchcase(camera, name) for name in rule.cameras))
         word = _OF_MOTION.search(rule.when)
@@ -151,7 +151,7 @@ def _outside_frames(path: tuple[str, str], per_camera: Mapping[str, Any], sizes:
                 where, point = found
                 at = (*path, *(() if written == EVERY_CAMERA else (written,)), where)
                 yield at, _too_far(point, camera, size)
-                break  # of many cameras one is told
+                break  # of many cameras one is named
 
 
 def _too_far(point: Point, camera: str, size: tuple[int, int]) -> str:

@@ -31,7 +31,7 @@ def _part(part: Evidence) -> str:
 
 
 def _number(value: float) -> str:
-    """Three digits are enough for the eye; `?` for what was not known."""
+    """Three digits are enough for the eye; `?` for unknown values."""
     if value != value:  # noqa: PLR0124 - NaN
         return "?"
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

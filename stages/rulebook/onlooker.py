@@ -1,4 +1,4 @@
-"""Judges the same tracks by the same rules as the stage `rules`, for those who show what it sees.
+"""Judges the same tracks by the same rules as the stage `rules`, for stages that show the judgement.
 
 Tracks --judge--> incidents that run now, and why        rules -> zones and lines of the camera, in pixels
 """
@@ -19,11 +19,11 @@ from stages.vision.rules.judge import Judge, Picture, Verdict
 from stages.vision.rules.people import COCO_17, Point
 
 ONCE_NS = 2_000_000_000
-"""Stream time for which an incident is shown that is told once."""
+"""How long, in stream time, an incident is shown that is reported once."""
 
 
 def picture_of(item: Tracks) -> Picture:
-    """What a judge looks at. Own copies: a judge remembers, and the item's arrays may lie in shared memory."""
+    """The judge's view of the tracks. Own copies: a judge remembers, and the item's arrays may lie in shared memory."""
     known = item.skeleton == "coco-17" and item.keypoints.shape[1] == len(COCO_17)
     boxes, scores, keypoints = item.boxes.copy(), item.scores.copy(), item.keypoints.copy()
     return Picture(item.stamp, item.ids.copy(), boxes, scores, keypoints, item.frame_size, known)
@@ -31,7 +31,7 @@ def picture_of(item: Tracks) -> Picture:
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """A rule that fires now: what events call it, whose it is (nobody's of a scene), and why, in a few words."""
+    """A rule that fires now: its name in events, its person (nobody for a scene), and the reason, in a few words."""
 
     action: str
     ids: tuple[int, ...]
@@ -43,7 +43,7 @@ class Firing:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What there is to show of one frame, in its pixels. `lines`: from and to, `rightward` goes to their right."""
+    """The things to show of one frame, in its pixels. `lines`: from and to, `rightward` goes to their right."""
 
     zones: Mapping[str, Sequence[Point]] = field(default_factory=dict)
     lines: Mapping[str, tuple[Point, Point]] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Onlooker:
         return min(floors, default=self._rules.file.min_confidence)
 
     def look(self, item: Tracks) -> Seen:
-        """What its rules see in the camera's next frame; of one with a box that is no number they see nothing new."""
+        """The view of its rules of the camera's next frame; a frame with a box that is no number changes nothing."""
         camera = self._camera(item)
         now_ns = item.stamp.time_ns
         sound = np.isfinite(item.boxes).all() and np.isfinite(item.scores).all()

@@ -1,4 +1,4 @@
-"""What stands in a file of rules. `docs/rules.md` explains it to those who write one."""
+"""The keys of a file of rules. `docs/rules.md` explains it to authors of rules."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ RULE_STAND_INS: Mapping[tuple[str, ...], Any] = {
 
 
 class RuleDefinition(Settings):
-    """One rule: when what is true for how long is an incident."""
+    """One rule: a condition, and how long it must hold, to make an incident."""
 
     id: RuleId = Field(description="The rule's name, unique in the file")
     action: Action | None = Field(None, description="What events call it; the id by default")

@@ -38,7 +38,7 @@ KeyPath = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class ReadyRule:
-    """A rule with what its events need."""
+    """A rule with everything that its events need."""
 
     rule: Rule
     definition: RuleDefinition
@@ -101,7 +101,7 @@ def _line(definition: LineDefinition, size: tuple[int, int]) -> Line:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something wrong with a rule: the path of its key, what, and how far into the text of a condition."""
+    """A mistake in a rule: the path of its key, the text, and its offset in the text of a condition."""
 
     path: KeyPath
     text: str
@@ -109,7 +109,7 @@ class Fault:
 
 
 def compile_rules(file: RuleFile, cameras: FrameSizes | None = None) -> tuple[RuleSet, list[Fault]]:
-    """The rules that are right, and what is wrong with the others.
+    """The correct rules, and the mistakes in the others.
 
     `cameras`: those that the rules are for; without them it is not asked whether rules and zones are for any of them.
     """
@@ -139,7 +139,7 @@ def compile_rules(file: RuleFile, cameras: FrameSizes | None = None) -> tuple[Ru
 def _conditions(
     definition: RuleDefinition, index: int, zones: Collection[str], lines: Collection[str]
 ) -> tuple[Condition | None, Condition | None, list[Fault]]:
-    """`when` and `who` of a rule, compiled, and what is wrong with them."""
+    """`when` and `who` of a rule, compiled, and the mistakes in them."""
     faults: list[Fault] = []
 
     def compiled(key: str, text: str, scope: Scope) -> Condition | None:
@@ -187,7 +187,7 @@ def read_rules(path: Path) -> RuleSet:
 
 
 def rules_text(path: Path) -> str:
-    """What stands in a file of rules. Raises UserError or EnvironmentProblem."""
+    """The text of a file of rules. Raises UserError or EnvironmentProblem."""
     other = instead_of_file(path)
     if other:
         raise UserError(f"{path} is {other}: expected a file of rules in YAML; `camgraph help rules` describes them")
@@ -204,7 +204,7 @@ def rules_text(path: Path) -> str:
 
 
 def parse_rules(text: str, name: str) -> RuleSet:
-    """As `read_rules`, for a text that is called `name` in messages."""
+    """As `read_rules`, for a text that messages call `name`."""
     rules, problems = examined_rules(text, name)
     if problems or rules is None:
         raise GraphError(problems)

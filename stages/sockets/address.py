@@ -1,4 +1,4 @@
-"""Where a socket sink sends to: `tcp://host:port`, `udp://host:port`, `unix:///path`."""
+"""The address of a socket sink: `tcp://host:port`, `udp://host:port`, `unix:///path`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXPECTED = "expected tcp://HOST:PORT, udp://HOST:PORT or unix:///PATH"
 LONGEST_UNIX_PATH = 107
 
 Family = tuple[socket.AddressFamily, Any]
-"""A socket's family, and what its `connect` and `bind` take."""
+"""A socket's family, and the argument of its `connect` and `bind`."""
 
 
 class Address(NamedTuple):
@@ -109,7 +109,7 @@ class Lookup:
             self._answers.put(find(self._address))
         except OSError as error:
             self._answers.put(error)
-        except MemoryError:  # whoever waits must hear something
+        except MemoryError:  # the waiting side must get some answer
             self._answers.put(OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)))
 
 

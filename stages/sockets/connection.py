@@ -30,8 +30,8 @@ class Connection:
                               behind
 
     A line counts as delivered when the other side's kernel has confirmed it (tcp), or its program has read it (unix):
-    the queue of unconfirmed bytes is empty and the connection is whole. Nothing tells whether a program on tcp has read
-    what its kernel took; lines that lay there unread when it died are lost.
+    the queue of unconfirmed bytes is empty and the connection is whole. Nothing shows whether a program on tcp has read
+    the bytes that its kernel took; lines that lay there unread when it died are lost.
     """
 
     def __init__(self, address: Address, log: Logger) -> None:
@@ -51,12 +51,12 @@ class Connection:
             self._connect(deadline)
 
     def deliver(self, lines: Sequence[Line], deadline: float) -> list[str]:
-        """Write what this connection does not have yet, and wait for the other side to take it."""
+        """Write the lines that this connection does not have yet, and wait for the other side to take them."""
         connected_before = self._socket is not None
         try:
             self._write(lines, deadline)
         except ConnectionError:
-            # A receiver that was started anew since the last event: its old connection breaks only when written to.
+            # The receiver was restarted since the last event: its old connection breaks only when written to.
             if not connected_before:
                 raise self._unavailable("the receiver closed the connection") from None
             self._write_again(lines, deadline)
@@ -125,7 +125,7 @@ class Connection:
         self._log.warning("receiver_lost", address=str(self._address), error=error.strerror or "closed")
 
     def _tell(self, error: Exception) -> Unavailable:
-        """Log the first failure of a row, and make it what `deliver` raises."""
+        """Log the first failure of a row, and make it the error that `deliver` raises."""
         reason = (error.strerror or "it took too long") if isinstance(error, OSError) else str(error)
         if not self._told:
             self._told = True

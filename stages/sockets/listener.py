@@ -1,4 +1,4 @@
-"""Serves whoever connects (tcp, unix)."""
+"""Serves clients that connect (tcp, unix)."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _CLIENT_GONE = frozenset({errno.ECONNABORTED, errno.EPROTO, errno.EINTR})
 
 
 class Listener:
-    """Serves whoever connects. A client gets what happens from then on; without one, events are dropped: `no_client`.
+    """Serves clients that connect. A client gets events from then on; without one, events are dropped: `no_client`.
 
-    One beyond MOST_CLIENTS is disconnected at once. Where the machine has nothing left for another client, those that
-    are connected are served, and the others wait in the backlog.
+    One client beyond MOST_CLIENTS is disconnected at once. If the machine has nothing left for another client, the
+    connected ones are served, and the others wait in the backlog.
 
-    A client that does not take what it is sent before the deadline is disconnected: it sees the end of the stream and
-    can come back, instead of holding up the others or reading a feed with holes that it cannot see.
+    A client that does not take its data before the deadline is disconnected: it sees the end of the stream and can come
+    back, instead of holding up the others or reading a feed with holes that it cannot see.
     """
 
     def __init__(self, address: Address, log: Logger) -> None:
@@ -43,7 +43,7 @@ class Listener:
         self._clients: list[socket.socket] = []
         self._inode = 0
         self._refused = ""
-        """Why clients are not taken at present; told once."""
+        """Why clients are not accepted at present; reported once."""
 
     def open(self, deadline: float) -> None:
         """Listen. Raises UserError or EnvironmentProblem if that cannot be."""

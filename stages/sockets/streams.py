@@ -1,4 +1,4 @@
-"""What all senders share: what a line is, what a sender does, and small steps on a stream socket."""
+"""The base of all senders: their interface, lines, and small steps on a stream socket."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def unconfirmed(stream: socket.socket) -> int:
 
 
 def drop_input(stream: socket.socket) -> None:
-    """Throw away what the other side says; an end of it means nothing, as it may still read. Raises OSError."""
+    """Discard the other side's data; its end means nothing, as it may still read. Raises OSError."""
     with contextlib.suppress(BlockingIOError):
         while stream.recv(CHUNK):
             pass
@@ -59,7 +59,7 @@ def send_some(stream: socket.socket, data: bytearray | memoryview) -> int:
 
 
 def raise_pending(stream: socket.socket) -> None:
-    """Raise OSError where the connection is broken. A reset after the other side's end shows in no `recv`."""
+    """Raise OSError if the connection is broken. A reset after the other side's end shows in no `recv`."""
     number = stream.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
     poll = select.poll()
     poll.register(stream, 0)

@@ -1,4 +1,4 @@
-"""How many rows a model is run with, where each new number of rows is expensive. Pure.
+"""How many rows a model is run with, if each new number of rows is expensive. Pure.
 
 batch_sizes 1, 2, 4, 8      3 pictures -> a run of 4, one of them filled up
                            11 pictures -> a run of 8, and one of 4 with three of its own
@@ -25,7 +25,7 @@ def buckets(most: int) -> tuple[int, ...]:
 
 
 def engine_order(sizes: Sequence[int]) -> tuple[int, ...]:
-    """In which order sizes (ascending) are run for the first time where an engine serves a range of them.
+    """The order in which sizes (ascending) are run for the first time, if an engine serves a range of them.
 
     TensorRT builds one for the first size and another each time that a size lies outside of the range: with the largest
     and then the smallest first, there are two of them at most.
@@ -34,7 +34,7 @@ def engine_order(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 class Run(NamedTuple):
-    """One run: its own pictures are those from ``first`` on, ``own`` of them; ``rows`` is what the model sees."""
+    """One run: its own pictures are those from ``first`` on, ``own`` of them; the model gets ``rows`` rows."""
 
     first: int
     own: int
@@ -42,8 +42,8 @@ class Run(NamedTuple):
 
 
 def runs_of(pictures: int, *, most: int, sizes: Sequence[int] = ()) -> Iterator[Run]:
-    """The runs for so many pictures: at most ``most`` rows each, or, where there are ``sizes`` (ascending), as many as
-    one of these.
+    """The runs for so many pictures: at most ``most`` rows each or, if there are ``sizes`` (ascending), as many as one
+    of these.
     """
     largest = sizes[-1] if sizes else most
     for first in range(0, pictures, largest):

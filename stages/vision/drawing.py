@@ -4,7 +4,7 @@ Pictures are (H, W, 3) uint8 BGR and are drawn on in place. Coordinates are pixe
 y down; pixel i covers [i, i + 1). Lines and letters grow with the picture, and thin out for small people.
 
     orange: left side    blue: right side    grey: head and trunk    (left is the person's left)
-    green: zones and lines, with a small arrow to the right of a line    red: what a rule fires on
+    green: zones and lines, with a small arrow to the right of a line    red: a rule fires on this
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ COCO_17_BONES: tuple[tuple[int, int], ...] = (
 SHAPE_COLOUR: Colour = (120, 220, 90)
 """Of zones and lines."""
 ALARM_COLOUR: Colour = (50, 50, 240)
-"""Of whom and what a rule fires on."""
+"""The people on whom a rule fires, and the rule."""
 GOLDEN_RATIO = 0.6180339887498949
 FONT = cv2.FONT_HERSHEY_SIMPLEX
 FRACTION_BITS = 4
@@ -56,7 +56,7 @@ class Pen(NamedTuple):
 
 
 def pen_for(picture: Picture) -> Pen:
-    """The sizes for this picture: a line of 2 and letters of 10 pixels where the short side has 480."""
+    """The sizes for this picture: a line of 2 and letters of 10 pixels if the short side has 480."""
     unit = min(picture.shape[:2]) / 480
     return Pen(max(1, round(2 * unit)), max(0.35, 0.45 * unit), max(2, round(4 * unit)))
 
@@ -75,7 +75,7 @@ def side_of(joint: int) -> Side:
 
 
 def bone_side(start: int, end: int) -> Side:
-    """Left or right where both ends are on that side (the head's lines to the nose too), else the middle."""
+    """Left or right if both ends are on that side (the head's lines to the nose too), else the middle."""
     sides = {side_of(start), side_of(end)} - {"middle"}
     return sides.pop() if len(sides) == 1 else "middle"
 
@@ -93,9 +93,9 @@ def draw_people(
 ) -> None:
     """Draw N people: ``boxes_xyxy`` (N, 4), ``keypoints`` (N, K, 3) x, y, confidence, an id and a label each.
 
-    Joints below ``min_confidence``, and the bones they end, are left out; so is what is not finite. A skeleton other
-    than coco-17 shows its joints only. Labels come last, so that no line crosses one. Of the ids in ``alarmed`` box and
-    label are red.
+    Joints below ``min_confidence``, and the bones they end, are left out; so are values that are not finite. A skeleton
+    other than coco-17 shows its joints only. Labels come last, so that no line crosses one. Of the ids in ``alarmed``
+    box and label are red.
     """
     colours = [ALARM_COLOUR if track_id in alarmed else id_colour(int(track_id)) for track_id in ids]
     for box, colour in zip(boxes_xyxy, colours, strict=True):
@@ -185,7 +185,7 @@ def draw_reasons(picture: Picture, reasons: Sequence[str], most: int = 3) -> Non
 
 
 def draw_label(picture: Picture, text: str, corner: tuple[float, float], colour: Colour) -> None:
-    """Text on a plate of ``colour`` above the point ``corner``; pushed inwards where it would leave the picture."""
+    """Text on a plate of ``colour`` above the point ``corner``; pushed inwards if it would leave the picture."""
     pen = pen_for(picture)
     text = _printable(text)
     (text_width, text_height), below = cv2.getTextSize(text, FONT, pen.font_scale, 1)
@@ -220,7 +220,7 @@ def _tint(picture: Picture, outline_fixed: NDArray[np.int32], colour: Colour) ->
 
 
 def _cut_to(text: str, width: int, pen: Pen) -> str:
-    """As much of the text as fits into so many pixels, with `...` behind it where that is not all."""
+    """As much of the text as fits into so many pixels, followed by `...` if that is not all."""
     if cv2.getTextSize(text, FONT, pen.font_scale, 1)[0][0] <= width:
         return text
     while text and cv2.getTextSize(text + "...", FONT, pen.font_scale, 1)[0][0] > width:
@@ -242,7 +242,7 @@ def _fixed(point: F32) -> tuple[int, int]:
 
 
 def _inside(start: float, length: int, limit: int) -> int:
-    """Where a span of ``length`` may start to lie within [0, ``limit``), as near to ``start`` as can be."""
+    """The start of a span of ``length`` that lies within [0, ``limit``), as near to ``start`` as possible."""
     return round(max(0.0, min(start, float(limit - length))))
 
 

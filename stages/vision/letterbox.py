@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 F32 = NDArray[np.float32]
 Size = tuple[int, int]
 Align = Literal["centre", "corner"]
-"""Where a frame lies in its padding; the corner is the upper left."""
+"""The place of a frame in its padding; the corner is the upper left."""
 
 NATIVE_MULTIPLE = 32
 
@@ -57,7 +57,7 @@ def stretch_fit(frame_size: Size, size: Size) -> Fit:
 
 
 def native_size(frame_size: Size, max_side: int | None = None) -> Size:
-    """The frame's size, each side up to the next multiple of 32; made smaller first where it exceeds ``max_side``."""
+    """The frame's size, each side up to the next multiple of 32; made smaller first if it exceeds ``max_side``."""
     width, height = (-(-side // NATIVE_MULTIPLE) * NATIVE_MULTIPLE for side in _limited(frame_size, max_side))
     return width, height
 

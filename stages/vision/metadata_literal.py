@@ -11,9 +11,9 @@ MOST_CHARACTERS = 256 * 1024
 
 
 def metadata_literal(metadata: Mapping[str, str], key: str) -> object:
-    """The value of this key; None if there is none, or no literal: it may be any text, of whoever made the model.
+    """The value of this key; None if there is none, or no literal: the model's maker may have put any text there.
 
-    Nobody may change it: whoever asks again gets the same object.
+    Do not change it: later callers get the same object.
     """
     text = metadata.get(key, "")
     return _read(text) if len(text) <= MOST_CHARACTERS else None

@@ -1,4 +1,4 @@
-"""What picture a model wants, read from its input: shape, type, metadata. Pure; the model itself is opened elsewhere.
+"""The picture that a model wants, read from its input: shape, type, metadata. Pure; the model is opened elsewhere.
 
     float32 [batch, 3, 640, 640]   -> nchw, values in [0, 1], any batch, 640x640
     uint8   [batch, h, w, 3]       -> nhwc, values 0 to 255, any batch, any size
@@ -37,7 +37,7 @@ _SENSIBLE = range(16, 8193)
 
 
 class ContractError(ValueError):
-    """The input is none that a picture fits into, or cannot be understood from what the model says."""
+    """No picture fits the input, or the model's metadata do not explain it."""
 
 
 class LayoutError(ContractError):
@@ -46,7 +46,7 @@ class LayoutError(ContractError):
 
 @dataclass(frozen=True)
 class Overrides:
-    """What a person states about the input; None if the model decides."""
+    """The user's statements about the input; None if the model decides."""
 
     layout: Layout | None = None
     order: Order | None = None
@@ -55,7 +55,9 @@ class Overrides:
 
 @dataclass(frozen=True)
 class InputContract:
-    """What the model wants. `batch`, `width` and `height` are None if it takes any; model = pixel * `scale`."""
+    """The picture that the model wants. `batch`, `width` and `height` are None if it takes any; model = pixel *
+    `scale`.
+    """
 
     name: str
     layout: Layout
@@ -85,8 +87,8 @@ def derive_contract(
 ) -> InputContract:
     """The contract of an input as ONNX Runtime describes it: a dimension is a number, or a name or None for any.
 
-    Floats are taken to be in [0, 1] and the order to be RGB, where `overrides` does not say otherwise: that does not
-    show in a model. Raises ContractError.
+    Floats are assumed to be in [0, 1] and the order to be RGB, unless `overrides` says otherwise, because a model does
+    not show that. Raises ContractError.
     """
     stated = f"input `{shown(name)}` is {onnx_type} {list(shape)}"
     if onnx_type not in DTYPES:
@@ -102,7 +104,7 @@ def derive_contract(
 
 
 def _layout(stated: str, sides: Sequence[int | None], wanted: Layout | None) -> Layout:
-    """Where the three channels are."""
+    """The axis of the three channels."""
     fits: dict[Layout, bool] = {"nchw": sides[1] in (3, None), "nhwc": sides[3] in (3, None)}
     if wanted is not None:
         if not fits[wanted]:
@@ -126,7 +128,7 @@ def stated_size(metadata: Mapping[str, str]) -> tuple[int, int] | None:
 
 
 def pixel_values(scale: float) -> NDArray[np.float32]:
-    """(256,): what each pixel becomes: multiplied in double precision, then rounded once."""
+    """(256,): the new value of each pixel value: multiplied in double precision, then rounded once."""
     return (np.arange(256) * scale).astype(np.float32)
 
 

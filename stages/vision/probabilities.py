@@ -15,8 +15,8 @@ _TOLERANCE = 1e-2
 
 
 def probabilities(rows: F32, activation: Activation | Literal["auto"]) -> F32:
-    """(n, C) numbers of a model -> (n, C) in [0, 1]. ``auto`` looks at each row by itself: at no other, so that a
-    result does not depend on what shared its batch.
+    """(n, C) numbers of a model -> (n, C) in [0, 1]. ``auto`` looks at each row by itself, so that a result does not
+    depend on its batch.
     """
     if activation == "none":
         return np.clip(rows, 0, 1)

@@ -1,4 +1,4 @@
-"""Draws what is known of a frame into a copy of it: people, their skeletons and ids, zones, and which rules fire."""
+"""Draws onto a copy of a frame: people, their skeletons and ids, zones, and the rules that fire."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from stages.vision.drawing import Point, draw_caption, draw_lines, draw_people, 
 
 Size = tuple[int, int]
 USUAL_CONFIDENCE = 0.3
-"""Of joints that are drawn where no rules are known; that of rules that say nothing else."""
+"""The score of joints to draw if no rules are known, as in rules that give none."""
 YEAR_2000_NS = 946_684_800_000_000_000
 
 
 def annotated(
     frame: Frame, tracks: Tracks, size: Size, min_confidence: float, seen: Seen | None = None
 ) -> NDArray[np.uint8]:
-    """A new picture (H, W, 3) BGR of `size` (width, height) with everything drawn on it; `seen`: what the rules see."""
+    """A new picture (H, W, 3) BGR of `size` (width, height) with everything drawn on it; `seen`: as the rules see
+    it.
+    """
     picture = bgr(frame, size)
     scale = np.array([size[0] / frame.width, size[1] / frame.height], np.float32)
     seen = seen or Seen()
@@ -58,13 +60,13 @@ def _scaled(points: Iterable[Point], scale: NDArray[np.float32]) -> list[Point]:
 
 
 def _reason_of(firing: Firing) -> str:
-    """`lying #3: lean > 60deg (71, 60 deg)`: what is told of whom, and why."""
+    """`lying #3: lean > 60deg (71, 60 deg)`: the rule, the person, and the reason."""
     who = "".join(f" #{track_id}" for track_id in firing.ids)
     return f"{firing.action}{who}: {firing.why}"
 
 
 def clock_text(stamp: Stamp) -> str:
-    """UTC where the wall clock means something, else (a file without a start time) the media time as M:SS.d."""
+    """UTC if the wall clock means something, else (a file without a start time) the media time as M:SS.d."""
     if stamp.wall_ns >= YEAR_2000_NS:
         return datetime.fromtimestamp(stamp.wall_ns // 10**9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     tenths = stamp.time_ns // 100_000_000
@@ -75,7 +77,7 @@ def clock_text(stamp: Stamp) -> str:
 
 
 def bgr(frame: Frame, size: Size) -> NDArray[np.uint8]:
-    """A writable picture of `size`; INTER_AREA where it gets smaller."""
+    """A writable picture of `size`; INTER_AREA if it gets smaller."""
     if (frame.width, frame.height) == size:
         return frame.bgr(copy=True)
     return np.asarray(cv2.resize(frame.bgr(), size, interpolation=cv2.INTER_AREA), np.uint8)

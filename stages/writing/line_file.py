@@ -4,8 +4,8 @@ open      the file is locked against a second writer; a torn last line of a kill
 append    one write, then fdatasync; after a failure the file is as long as before
 rotated   the path names another file now (logrotate): the next append opens that one
 
-Only regular files are written. A symbolic link is followed if it was there when the run began, and only as long as it
-says the same: whoever may write in the folder could otherwise choose any file of this user.
+Only regular files are written. A symbolic link is followed if it was there when the run began, and only while its
+target stays the same: otherwise anybody who may write in the folder could choose any file of this user.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BEHIND_ID = (b'","source":"camgraph/', b'", "source": "camgraph/')
 
 
 def link_of(path: Path) -> str:
-    """Where a symbolic link points, as it says itself; "" if the path is none."""
+    """The target of a symbolic link, as it stands in it; "" if the path is none."""
     try:
         return str(path.readlink())
     except OSError:
@@ -39,12 +39,12 @@ def link_of(path: Path) -> str:
 
 
 class LineFile:
-    """The file at `path`, made where it is missing (its folder is not)."""
+    """The file at `path`, made if it is missing (its folder is not)."""
 
     def __init__(self, path: Path, *, sync: bool = True, link: str = "") -> None:
         """Open, lock and repair. `link`: follow the symbolic link at `path` as long as it says this (`link_of`).
 
-        Raises UserError for what is no file of JSON lines, or EnvironmentProblem.
+        Raises UserError if it is no file of JSON lines, or EnvironmentProblem.
         """
         self.path = path
         self.cut_bytes = 0
@@ -52,9 +52,9 @@ class LineFile:
         self.kept_bytes = 0
         """How long a torn last line was that somebody else had begun: it was ended and kept."""
         self._torn = b""
-        """A last line without its end of which nobody knows yet who has begun it."""
+        """A last line without its end, whose writer is not known yet."""
         self._cut_to: int | None = None
-        """How long the file is to be, where a failed write could not be taken back."""
+        """The length to cut the file to, if a failed write could not be taken back."""
         self._sync = sync
         self.link = link
         self._descriptor = -1
@@ -72,14 +72,14 @@ class LineFile:
 
     @property
     def inode(self) -> int:
-        """Which file this is, whatever it is called."""
+        """The identity of the file, independent of its name."""
         return os.fstat(self._descriptor).st_ino
 
     def append(self, data: bytes) -> None:
         """Add whole lines; they are on the disk when this returns.
 
-        Raises EnvironmentProblem when that fails; then nothing of `data` stays in the file. That holds for a failed
-        fdatasync too: the kernel has marked its pages clean, so only writing them anew gets them to the disk.
+        Raises EnvironmentProblem if that fails; then nothing of `data` stays in the file. That holds for a failed
+        fdatasync too: the kernel has marked its pages clean, so only writing them again gets them to the disk.
         """
         before: int | None = None
         try:
@@ -101,13 +101,14 @@ class LineFile:
             ) from error
 
     def _take_back(self) -> None:
-        """Cut off what a failed write has left. Raises OSError; then the next call does it."""
+        """Cut off the rest of a failed write. Raises OSError; then the next call does it."""
         if self._cut_to is not None:
             os.ftruncate(self._descriptor, self._cut_to)
             self._cut_to = None
 
     def _end_torn_line(self, data: bytes) -> int:
-        """What a killed writer had begun of one of these lines goes, for it comes whole now; anything else stays.
+        """Remove the beginning of one of these lines that a killed writer left, because it comes whole now; keep
+        anything else.
 
         Returns the size of the file then.
         """
@@ -122,7 +123,7 @@ class LineFile:
         return self.size
 
     def follow(self) -> bool:
-        """Open what the path names now; True if that is another file or an emptied one.
+        """Open the file that the path names now; True if that is another file or an emptied one.
 
         Raises EnvironmentProblem.
         """
@@ -192,7 +193,7 @@ class LineFile:
         self._cut_to = None
 
     def _followed(self) -> Path:
-        """The path to open: where the link of the start points, if it is there; any other link is refused there."""
+        """The path to open: the target of the link at the start, if it is there; any other link is refused."""
         link = link_of(self.path)
         return Path(os.path.realpath(self.path)) if link and link == self.link else self.path
 
@@ -218,7 +219,7 @@ def _agree(one: bytes, other: bytes) -> bool:
 
 
 class LineStream:
-    """Standard output or a device: what is written is gone, and cannot be taken back or read again."""
+    """Standard output or a device: lines are gone once written, and cannot be taken back or read again."""
 
     def __init__(self, descriptor: int, name: str) -> None:
         self._descriptor = descriptor
@@ -234,9 +235,9 @@ class LineStream:
             raise _cannot_open(path, error) from error
 
     def append(self, data: bytes) -> None:
-        """Write whole lines; waits where the reader is slow.
+        """Write whole lines; wait if the reader is slow.
 
-        Raises UserError when the reader is gone, for a pipe never gets another, and EnvironmentProblem otherwise.
+        Raises UserError if the reader is gone, because a pipe never gets another, and EnvironmentProblem otherwise.
         """
         try:
             _write_all(self._descriptor, b"\n" + data if self._torn else data)
@@ -267,7 +268,7 @@ def is_device(path: Path) -> bool:
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
-    """One write where the kernel takes all of it; it takes less when a disk is full, and the next one says so."""
+    """One write, if the kernel takes all of it; it takes less when a disk is full, and the next one says so."""
     rest = memoryview(data)
     while rest:
         try:
@@ -304,8 +305,8 @@ def _lock(descriptor: int, path: Path) -> None:
 def _mended(descriptor: int, path: Path) -> bytes:
     """Give whole JSON that only lacks its line's end that end; any other last line without one is returned.
 
-    That may be what a killed writer had begun. What is no JSON line, also before it, was not written by a sink, and is
-    left alone: UserError.
+    That may be the beginning that a killed writer left. Text that is no JSON line, also before it, was not written by a
+    sink, and is left alone: UserError.
     """
     size = os.fstat(descriptor).st_size
     start = _last_line_start(descriptor, size)
@@ -324,7 +325,7 @@ def _mended(descriptor: int, path: Path) -> bytes:
 
 
 def _last_line_start(descriptor: int, size: int) -> int:
-    """Where the line begins that has no end yet; `size` where every line has one."""
+    """The start of the line that has no end yet; `size` if every line has one."""
     at = size
     while at > 0 and size - at < LONGEST_LINE:
         first = max(0, at - CHUNK)
@@ -336,6 +337,6 @@ def _last_line_start(descriptor: int, size: int) -> int:
 
 
 def _read_at(descriptor: int, count: int, at: int) -> bytes:
-    """As os.pread, which Windows has not; where the file is read next is nobody's business, and writes append."""
+    """As os.pread, which Windows lacks; the read position does not matter, and writes append."""
     os.lseek(descriptor, at, os.SEEK_SET)
     return os.read(descriptor, count)

@@ -1,6 +1,6 @@
 """One MP4 file while it is written.
 
-    front.mp4.part   fragmented: wherever the writer was killed, what was written plays but for the last second or two
+    front.mp4.part   fragmented: if the writer is killed, all but the last second or two plays
          |           close(): FFmpeg puts an ordinary index behind it ("hybrid_fragmented"), then it is renamed
     front.mp4        an ordinary MP4
 
@@ -49,7 +49,7 @@ MOVFLAGS = {"movflags": "+hybrid_fragmented+frag_keyframe", "frag_duration": "10
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How pictures are pressed: an encoder's name, and its quality: `crf`, or a rate where one is given."""
+    """The compression of pictures: an encoder's name, and its quality: `crf`, or a rate if one is given."""
 
     encoder: str
     crf: int = 23
@@ -57,7 +57,7 @@ class Encoding:
     preset: str = "superfast"
 
     def options(self) -> dict[str, str]:
-        """What the encoder is opened with. One thread: there is one encoder a camera, and a model wants the rest."""
+        """The encoder's options. One thread: there is one encoder per camera, and a model wants the rest."""
         options = {"threads": "1", "flags": "+frame_duration"}
         if self.encoder == "libx264":
             options |= {"preset": self.preset, "bf": "0", "rc-lookahead": "10", "forced-idr": "1"}
@@ -114,7 +114,7 @@ def frames_in(path: Path) -> int:
 class Recording:
     """An MP4 that grows. All methods raise OSError or av.FFmpegError when the disk or the encoder fails.
 
-    `replace`: it may take the place of another file, and of what somebody killed has left of one.
+    `replace`: it may take the place of another file, and of the remains of a killed writer.
     """
 
     def __init__(self, target: Path, size: Size, encoding: Encoding, *, replace: bool = False) -> None:
@@ -171,9 +171,9 @@ class Recording:
             self._part.close()
 
     def abandon(self) -> Path | None:
-        """Let go after a failure, and raise nothing: the file with what could be kept, or None if there is none.
+        """Let go after a failure, and raise nothing: returns the file with the usable part, or None if there is none.
 
-        What plays gets its name, unless the disk refuses even that; what does not play is removed.
+        A playable part gets its name, unless the disk refuses even that; anything else is removed.
         """
         self._part.deaf = True
         with contextlib.suppress(OSError, av.FFmpegError):
@@ -193,7 +193,8 @@ class Recording:
         context = stream.codec_context
         context.time_base = Fraction(1, TICKS)
         context.gop_size = 600
-        # What `write` makes of BGR: limited range, BT.601. Players guess BT.709 for large pictures unless told.
+        # The picture that `write` makes of BGR: limited range, BT.601. Players guess BT.709 for large pictures unless
+        # told.
         context.color_range, context.colorspace, context.color_primaries, context.color_trc = 1, 6, 6, 6
         return stream
 
@@ -217,7 +218,7 @@ class Recording:
 class PartFile:
     """The file that FFmpeg writes into, held under a lock that ends with the process.
 
-    `deaf` after the first failure: what FFmpeg says on closing would spoil the fragments that are whole.
+    `deaf` after the first failure: FFmpeg's output on closing would spoil the whole fragments.
     """
 
     def __init__(self, path: Path, *, replace: bool = False) -> None:
@@ -230,7 +231,7 @@ class PartFile:
         self._descriptor = open_regular(path, os.O_RDWR | os.O_CREAT | (0 if replace else os.O_EXCL), 0o644)
         if not _held(self._descriptor, path):
             os.close(self._descriptor)
-            if not replace:  # whoever rescues files has met this one before it was locked
+            if not replace:  # another process that rescues files found this one before it was locked
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
             raise EnvironmentProblem(
                 f"{path}: another run is writing this video; stop it, or give this one another path"
@@ -264,14 +265,16 @@ class PartFile:
 
 
 def named(target: Path, *, replace: bool = False) -> Path:
-    """Give the part of `target` its name, or where that is taken (and not to be replaced) the next; the name it has."""
+    """Give the part of `target` its name or, if that is taken (and not to be replaced), the next free one; returns
+    it.
+    """
     name = target if replace or not target.exists() else next(free_names(target))
     part_of(target).replace(name)
     return name
 
 
 def rescue(target: Path, *, replace: bool = False) -> Path | None:
-    """Give what a dead writer left of `target` a name, as `named`, or remove it where it does not play.
+    """Give the part of `target` that a dead writer left a name, as `named`, or remove it if it does not play.
 
     None if there is nothing to keep, or the writer lives, or (without locks) may live. Raises OSError.
     """

@@ -2,7 +2,7 @@
 
     videos/{camera}/{date}_{time}.mp4  ->  videos/front/2026-11-22_10-44-39.mp4, if that is taken ..._10-44-39.2.mp4
 
-A name is taken by a file, and by the unfinished file (`.part`) of whoever writes it now or was killed.
+A name is taken by a file, and by the unfinished file (`.part`) of a present or killed writer.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class VideoNames:
     base_folder: Path
 
     def folder(self) -> Path:
-        """The folder in front of the first placeholder, made where `resolve_output` makes one. Raises as that does."""
+        """The folder in front of the first placeholder, made if `resolve_output` makes one. Raises as that does."""
         return self._resolved(self._fixed(), "video")
 
     def why_not_writable(self) -> str:
@@ -92,7 +92,7 @@ class VideoNames:
 
 
 def part_of(target: Path) -> Path:
-    """Where `target` is written to until it is complete."""
+    """The path of `target` until it is complete."""
     return target.with_name(target.name + PART)
 
 

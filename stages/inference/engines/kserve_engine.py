@@ -1,7 +1,7 @@
 """Models on another machine: an inference server that speaks KServe v2 (Triton and others), reached by gRPC.
 
-    run --answer--> checked against what the server promised --> arrays
-        --not what it promised--> WrongOutput             costs the pictures that were asked about
+    run --answer--> checked against the server's promises --> arrays
+        --breaks its promises--> WrongOutput              costs the pictures that were asked about
         --away, slow, busy, starting again--> Unavailable     the same batch is tried again, nothing is lost
         --refused--> RunFailed                                costs the pictures that the server does not take
 

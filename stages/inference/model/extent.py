@@ -2,7 +2,7 @@
 
     functions that call each other twice      30 of them are a billion nodes once they are put in
     a function with weights, called often     each call is a copy of them
-    nodes, weights, attributes by the 100,000  what looks at a model takes longer than its square
+    nodes, weights, attributes by the 100,000  examining a model takes longer than its square
 
 Within `ANALYSED` everything is examined. Beyond, a model may still run, but checks that need opening or sorting it are
 left out, and that is reported. Beyond `OPENED` it is refused.

@@ -1,8 +1,8 @@
 """Holds models to a limit of memory on this machine's processor.
 
-    has now + `memory_mb` of its models + what else lives there      the limit of a process, while a model is open
+    has now + `memory_mb` of its models + the rest of the process      the limit of a process, while a model is open
 
-    cpu        what is beyond, the kernel refuses (RLIMIT_DATA): the run fails, and the process goes on
+    cpu        the kernel refuses more (RLIMIT_DATA): the run fails, and the process goes on
     openvino   watched ten times a second; beyond it the process is killed
     a GPU      not held: its libraries take address space by the gigabyte
 

@@ -1,6 +1,6 @@
 """Folds the preprocessing of pixels into a model: afterwards it takes uint8 RGB pictures as they are.
 
-    uint8 (B, H, W, 3) RGB -> BGR where it wants that -> (B, 3, H, W) where it wants that -> float
+    uint8 (B, H, W, 3) RGB -> BGR if it wants that -> (B, 3, H, W) if it wants that -> float
         -> pixel * scale -> (value - mean) / std -> the type that it took -> the model as it was
 
 Everything that moves pixels comes before they become floats: a quarter of the bytes. The arithmetic is chosen so that

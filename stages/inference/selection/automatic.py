@@ -2,9 +2,9 @@
 
 tensorrt, cuda, directml, coreml, openvino     each tried in a process of its own, on a picture of patches
                  │ the first whose outputs have the CPU's shapes and are near the CPU's (`closeness`); openvino only
-                 │ where it is faster than that, too
+                 │ if it is faster than that, too
                  v
-           that one, and the CPU for nodes that it does not know; the CPU alone where there is none
+           that one, and the CPU for nodes that it does not know; the CPU alone if there is none
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Try = Callable[[Path, Asked, Arrays], Trial]
 class Choice(NamedTuple):
     """Providers, the best first, and those that were tried and are not taken: provider -> why.
 
-    ``found``: what the first one did; of the CPU nothing is asked.
+    ``found``: the outcome of the first provider; the CPU's is not asked for.
     """
 
     providers: tuple[ProviderName, ...]
@@ -52,7 +52,7 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class Example:
-    """What a provider is measured by: the CPU's outputs, how fast it was, and what the model says of its outputs.
+    """The measure of a provider: the CPU's outputs, its speed, and the model's statements about its outputs.
 
     ``chosen``: it picks its values, so that after rounding there may be others, or another number of them.
     """
@@ -72,12 +72,12 @@ class Example:
 
 
 def candidates(offered: Collection[ProviderName], *, has_openvino: bool) -> tuple[ProviderName, ...]:
-    """What is worth a try: ONNX Runtime was built with it, or its own package is there."""
+    """Candidates to try: ONNX Runtime was built with it, or its own package is there."""
     return tuple(name for name in BEST_FIRST if name in offered or (name == "openvino" and has_openvino))
 
 
 def candidates_here() -> tuple[ProviderName, ...]:
-    """What is worth a try on this machine."""
+    """Providers to try on this machine."""
     return candidates(onnxruntime_engine.offered(), has_openvino=openvino_engine.is_installed())
 
 
@@ -101,7 +101,7 @@ def choose(path: Path, asked: Asked, inputs: Arrays, attempt: Try = try_in_proce
 
 
 def example_of(path: Path, asked: Asked, inputs: Arrays, *, with_rate: bool = False) -> Example:
-    """What the CPU does with these inputs. Raises UserError if the CPU does not run the model."""
+    """The CPU's outputs for these inputs. Raises UserError if the CPU does not run the model."""
     engine = open_model(path, replace(asked, providers=("cpu",))).engine
     try:
         outputs = engine.run(inputs)
@@ -133,7 +133,7 @@ def _found(trial: Trial, example: Example) -> str:
 
 
 def choose_once(file: Path, path: Path, asked: Asked, inputs: Arrays) -> Choice:
-    """As `choose`, kept in ``file``: a process that is started again in the same run takes what the first has taken."""
+    """As `choose`, kept in ``file``: a restarted process of the same run takes the providers of the first."""
     given = {name: (array.dtype.name, array.shape) for name, array in inputs.items()}
     key = {"model": str(path), "asked": repr(asked), "inputs": repr(given)}
     if found := recall(file, key):
@@ -153,7 +153,7 @@ def why_not(trial: Trial, example: Example) -> str:
 
 
 def _wrong(name: str, got: Array | None, example: Example) -> str:
-    """What is wrong with one output; "" if nothing is."""
+    """The fault of one output; "" if there is none."""
     expected = example.outputs[name]
     if got is None or not example.fits(name, got):
         said = "nothing" if got is None else f"{got.dtype.name} {list(got.shape)}"

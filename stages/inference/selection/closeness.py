@@ -2,7 +2,7 @@
 
     difference of a channel = root mean square of (provider - CPU) / standard deviation of the CPU's values in it
     channel                 = a row of YOLO's heads, a joint's heat map: one place of axis 1 or of the last axis,
-                              whichever is shorter; all of an output where it would have fewer than 16 values
+                              whichever is shorter; all of an output if it would have fewer than 16 values
 
 Each provider rounds in its own way, and some calculate in 16 bits, so nothing is equal. Measured on pictures of patches
 with OpenVINO against ONNX Runtime's CPU, four pose and detection models:
@@ -13,8 +13,8 @@ with OpenVINO against ONNX Runtime's CPU, four pose and detection models:
     zeros, or the mean everywhere     1 or more
     values that have nothing to do with the CPU's    1.4
 
-Models that choose (NMS, top k, arg max) may choose otherwise after the smallest difference: of their outputs each
-channel's distribution is compared, and how many rows there are may differ where the model leaves that open.
+Models that choose (NMS, top k, arg max) may choose otherwise after the smallest difference. So each channel's
+distribution is compared, and the number of rows may differ if the model leaves it open.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _broken(values: Array) -> float:
 def closeness(got: Array, expected: Array, *, chosen: bool = False) -> Closeness:
     """Of two outputs of one shape; ``chosen``: the values are picked, and there may be another number of them.
 
-    Where the CPU's are no numbers, nothing is compared; where there are too few to have a distribution, they are near.
+    If the CPU's are no numbers, nothing is compared; if there are too few for a distribution, they are near.
     """
     mine, theirs = _channels(_numbers(expected)), _channels(_numbers(got))
     if chosen:
@@ -94,7 +94,7 @@ def _channels(values: F64) -> F64:
 
 
 def _spread(channels: F64) -> F64:
-    """Of each channel; of few values how large they are. Never less than what 16 bits resolve.
+    """The scale of each channel; for few values their size. Never less than the resolution of 16 bits.
 
     That is 1 % of a channel that is nearly constant (bf16: 0.4 %), and a ten millionth of the largest value of all:
     scores below 6e-5 beside boxes of 640 pixels are zero in float16.

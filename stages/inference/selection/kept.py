@@ -1,4 +1,4 @@
-"""Small findings of one machine that are kept in a file: what was asked, and what was found."""
+"""Small findings of one machine that are kept in a file: the question and the answer."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from pipeline.system.disk import write_whole
 
 Key = Mapping[str, Any]
-"""What was asked, as JSON values: another key, another finding."""
+"""The question as JSON values: another key, another finding."""
 
 
 def recall(file: Path, key: Key) -> Mapping[str, Any] | None:
-    """What was found for just this key; None if nothing was, or the file cannot be understood."""
+    """The finding for just this key; None if there is none, or if the file cannot be understood."""
     try:
         kept = json.loads(file.read_text())
         found = kept["found"] if kept["key"] == json.loads(json.dumps(key)) else None

@@ -13,14 +13,14 @@ from stages.inference.engines.engine import Engine, NotToBeHad, Opened, Provider
 from stages.inference.engines.openvino_engine import Precision
 
 Made = Mapping[ProviderName, Callable[[], Source]]
-"""Provider -> what makes of a model that which this provider runs."""
+"""Provider -> a function that makes the version of a model that this provider runs."""
 AS_IT_IS: Made = MappingProxyType({})
 
 _WAY_OUT = "install what is missing, or add cpu to `providers` as a fallback"
 
 
 class NoProvider(EnvironmentProblem):
-    """None of those asked for works; ``why``: provider -> what it said."""
+    """None of the requested ones works; ``why``: provider -> its error."""
 
     def __init__(self, path: Path, why: Mapping[str, str]) -> None:
         super().__init__(f"{path}: {_none_of(why)}; {_WAY_OUT}")
@@ -35,7 +35,7 @@ class Asked:
     threads: int = 1
     precision: Precision = "f32"
     options: Mapping[ProviderName, Mapping[str, str]] = field(default_factory=dict)
-    """What each provider of ONNX Runtime is told."""
+    """The options of each provider of ONNX Runtime."""
     libraries: tuple[Path, ...] = ()
     """With operators of the model's own, for ONNX Runtime."""
     at_once: int = 1
@@ -43,7 +43,7 @@ class Asked:
 
 
 def open_model(path: Path, asked: Asked, made: Made = AS_IT_IS) -> Opened:
-    """The model, or what is ``made`` of it for a provider, on the first one that takes it.
+    """The model, or the version ``made`` of it for a provider, on the first one that takes it.
 
     Raises UserError if the file is no usable model, and NoProvider if none of the providers works.
     """

@@ -1,9 +1,9 @@
-"""How much of what a model calculates runs on which provider, as far as its nodes are found again. Pure.
+"""How much of a model's calculations runs on which provider, as far as its nodes can be identified. Pure.
 
-ONNX Runtime tells the nodes of each provider by name and operator, after it has simplified the model; what is
-calculated is known of the nodes of the file. A node of the file is where its name is, or, where that is gone, where all
-nodes of its operator are, if there are as many as in the file: else some have become something else. Where neither says
-it, nothing is said of shares.
+ONNX Runtime lists the nodes of each provider by name and operator, after it has simplified the model; the number of
+operations is known for the nodes of the file. A node of the file runs where its name is listed. If the name is gone, it
+runs where all nodes of its operator are listed, if they are as many as in the file; otherwise some have become
+something else. If neither identifies it, no shares are reported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stages.inference.model.flops import NodeWork, Work
 def work_shares(work: Work, placement: Placement) -> Mapping[str, float] | None:
     """Of the operations that are counted, each provider's share, 0 to 1, in the order of its nodes' shares.
 
-    None if nothing calculates, and where it is not known of all nodes that do how much it is, or where they run.
+    None if nothing calculates, or if the operations or the place of any node that calculates are unknown.
     """
     if work.nodes and (only := _only(placement.nodes)):
         return {only: 1.0}
@@ -42,7 +42,7 @@ def _provider_of(node: NodeWork, placement: Placement, whole: Set[str]) -> str |
 
 
 def _still_whole(work: Work, placement: Placement) -> Set[str]:
-    """The operators of which as many nodes stand in the placement as in the file."""
+    """The operators with as many nodes in the placement as in the file."""
     in_file = Counter(node.operator for node in work.nodes)
     return {name for name, n in in_file.items() if n == sum(_count(name, own) for own in placement.nodes.values())}
 
@@ -65,4 +65,4 @@ _MAY_BECOME: Mapping[str, tuple[str, ...]] = {
     ),
     "Gemm": ("FusedGemm", "QGemm", "FullyConnected"),
 }
-"""What engines make of an operator: ONNX Runtime by fusing nodes or in int8, OpenVINO by other names."""
+"""The operators that engines make of one: ONNX Runtime by fusing nodes or in int8, OpenVINO by other names."""

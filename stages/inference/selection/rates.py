@@ -10,14 +10,14 @@ from pipeline.messages import Array
 from stages.inference.engines.engine import Engine, ProviderName
 
 RIVALS: tuple[ProviderName, ...] = ("openvino",)
-"""Providers that have no more than the CPU: worth taking only where they are faster than ONNX Runtime's own there."""
+"""Providers on the CPU itself: worth taking only if they are faster than ONNX Runtime's own there."""
 _LOOK_S = 0.4
 
 
 def look(engine: Engine, inputs: Mapping[str, Array], at_once: int) -> float:
     """Runs a second, by the better of two short looks. Raises RunFailed."""
     with ThreadPoolExecutor(at_once) as pool:
-        runs_per_s(engine, inputs, at_once, 0.0, pool)  # what is put off until a thread's first run
+        runs_per_s(engine, inputs, at_once, 0.0, pool)  # work that is put off until a thread's first run
         return max(runs_per_s(engine, inputs, at_once, _LOOK_S / 2, pool) for _ in range(2))
 
 

@@ -1,10 +1,10 @@
-"""One run of a model on one provider, in a process of its own: some crash where others say what is missing.
+"""One run of a model on one provider, in a process of its own: some providers crash instead of raising an error.
 
-    caller ──what to open, files for its inputs and outputs──> python -m stages.inference.selection.trial
-    caller <──what came of it──
+    caller ──the model, files for its inputs and outputs──> python -m stages.inference.selection.trial
+    caller <──the result──
 
-What CUDA once has, it keeps until its process ends; that is another reason for a process. The process may take as much
-memory as the models of the caller.
+CUDA keeps its memory until its process ends; that is another reason for a process. The process may take as much memory
+as the models of the caller.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ Arrays = Mapping[str, Array]
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of it: a failure, or outputs.
+    """The result: a failure, or outputs.
 
-    ``begun``: False if the failure is of this machine, and says nothing of the provider. ``share``: of the model's
-    nodes, what was not left to the CPU; ``rate``: runs a second, of the CPU's rivals.
+    ``begun``: False if the machine failed, which shows nothing about the provider. ``share``: the part of the model's
+    nodes that was not left to the CPU; ``rate``: runs a second, for rivals of the CPU.
     """
 
     failure: str = ""
@@ -54,7 +54,7 @@ def try_in_process(path: Path, asked: Asked, inputs: Arrays, limit_s: float = LI
 
     Without ``inputs`` it is only opened.
 
-    After ``limit_s`` it is ended; it ends itself where nobody waits for it any more.
+    After ``limit_s`` it is ended; it ends itself if nobody waits for it any more.
     """
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -123,7 +123,7 @@ def tried(path: Path, asked: Asked, inputs: Arrays) -> Trial:
 
 
 def main() -> None:
-    """What the process does."""
+    """The work of the process."""
     task = json.load(sys.stdin)
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, 2 * task["limit_s"])

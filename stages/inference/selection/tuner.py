@@ -1,7 +1,7 @@
 """Measures how the CPU of this machine runs a model fastest (`tune: auto`), once, within a few seconds.
 
 kept for this model, machine and ONNX Runtime?  yes ─> that
-  no, and the process was started again         ─────> what is usual: other stages have the cores now
+  no, and the process was started again         ─────> the default: other stages have the cores now
   no ─> measured, in turns, one process at a time ──> kept, unless others had the cores meanwhile
 """
 
@@ -44,10 +44,10 @@ Inputs = Callable[[int], Mapping[str, Array]]
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be tuned.
+    """A model to tune.
 
-    ``key``: what the finding depends on, beside the machine; ``open_s``: how long opening takes; ``at_once``: runs at
-    the same time; ``rows``: pictures of a run that are worth a try, ascending.
+    ``key``: the identity of the finding, besides the machine; ``open_s``: how long opening takes; ``at_once``: runs at
+    the same time; ``rows``: numbers of pictures in a run to try, ascending.
     """
 
     key: Key
@@ -59,7 +59,7 @@ class Task:
 
     @property
     def whole_key(self) -> dict[str, Any]:
-        """With the machine, by its name, and what of it is measured."""
+        """With the machine's name, and the properties that are measured."""
         return {
             **self.key,
             "at_once": self.at_once,
@@ -71,7 +71,7 @@ class Task:
 
 
 def tuned(task: Task, log: Logger, *, first_start: bool, limit_s: float = LIMIT_S) -> Tuned:
-    """What is known of this model on this machine, or what is measured now."""
+    """The kept finding for this model on this machine, or a new measurement."""
     file = _file_of(task.whole_key)
     with _alone(file, limit_s):
         if known := recall(file, task.whole_key):
@@ -124,7 +124,7 @@ def rates_of(task: Task, runs: Sequence[Run], limit_s: float) -> dict[Run, float
                 inputs = task.inputs(run.rows)
                 try:
                     if run not in rates:
-                        engine.run(inputs)  # what is put off until the first run
+                        engine.run(inputs)  # work that is put off until the first run
                     rate = run.rows * runs_per_s(engine, inputs, run.at_once, _SLICE_S, pool)
                 except RunFailed:
                     failed.add(run)
@@ -136,7 +136,7 @@ def rates_of(task: Task, runs: Sequence[Run], limit_s: float) -> dict[Run, float
 
 
 class OtherWork:
-    """What other processes take of the cores from now on; 0 if the system does not say."""
+    """The share of the cores that other processes take from now on; 0 if the system does not report it."""
 
     def __init__(self) -> None:
         self._began = self._now()

@@ -1,4 +1,4 @@
-"""How many runs at once, threads and pictures the CPU should have: what is worth measuring, and what follows. Pure.
+"""How many runs at once, threads and pictures the CPU should have: the combinations to measure, and the choice. Pure.
 
     threads of the stage: 2, cores: 8      runs at once       2               1
                                            threads of a run   1, 2, 4         8
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 _MARGIN = 1.05
-"""What is not faster by more than that is noise."""
+"""A smaller gain than that is noise."""
 
 
 class Run(NamedTuple):
@@ -28,7 +28,7 @@ class Run(NamedTuple):
 
 
 class Tuned(NamedTuple):
-    """What is to be used. ``rows``: at most so many pictures in a run, None if nothing speaks against many;
+    """The chosen combination. ``rows``: at most so many pictures in a run, None if nothing speaks against many;
     ``at_once``: fewer runs than the stage has threads, None if each of them may run the model.
     """
 
@@ -38,12 +38,12 @@ class Tuned(NamedTuple):
 
 
 def rows_worth_trying(sizes: Sequence[int], most: int) -> tuple[int, ...]:
-    """Pictures of a run; where only some ``sizes`` are allowed, that is no question."""
+    """Pictures of a run; not tried if only some ``sizes`` are allowed."""
     return (sizes[-1],) if sizes else tuple(rows for rows in (1, 2, 4, 8) if rows <= most)
 
 
 def candidates(cores: int, at_once: int, rows: Sequence[int]) -> tuple[Run, ...]:
-    """What is worth measuring, the likeliest first.
+    """The combinations to measure, the likeliest first.
 
     ``at_once``: at most so many runs, one for each thread of the stage; ``rows``: pictures of a run, ascending.
     """
@@ -63,7 +63,7 @@ def candidates(cores: int, at_once: int, rows: Sequence[int]) -> tuple[Run, ...]
 def best_of(rates: Mapping[Run, float]) -> Tuned:
     """The fastest by pictures per second.
 
-    Where it is hardly faster: all runs at once, one thread each, and as many pictures as there are.
+    If it is hardly faster: all runs at once, one thread each, and as many pictures as there are.
     """
     most = max((run.at_once for run in rates), default=1)
     usual = max((run for run in rates if run.threads == 1 and run.at_once == most), default=None)
@@ -78,6 +78,8 @@ def best_of(rates: Mapping[Run, float]) -> Tuned:
 
 
 def told(rates: Mapping[Run, float]) -> str:
-    """What was tried, as runs at once x threads x pictures, with its rate over that of the first: for people."""
+    """The tried combinations, as runs at once x threads x pictures, with their rates over the first one's: for
+    people.
+    """
     first = next(iter(rates.values()), 1.0)
     return ", ".join(f"{run} {rate / first:.2f}" for run, rate in rates.items())

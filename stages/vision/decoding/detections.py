@@ -1,4 +1,4 @@
-"""What a model found in one picture."""
+"""The findings of a model in one picture."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def best(detections: Detections, *, iou: float, most: int) -> Detections:
 
 
 def highest(detections: Detections, *, most: int) -> Detections:
-    """At most ``most``, best first, equal ones in their order: for models that have suppressed what overlaps."""
+    """At most ``most``, best first, equal ones in their order: for models that have suppressed overlaps."""
     return detections.take(np.argsort(-detections.scores, kind="stable")[:most])
 
 
@@ -63,7 +63,7 @@ def points_of(values: F32, each: int) -> F32:
 
 
 def _apart(boxes_xyxy: F32, classes: I64) -> F32:
-    """Boxes of each class where none of another class can overlap them."""
+    """Shift the boxes of each class so that none of another class can overlap them."""
     if not len(classes) or (classes == classes[0]).all():
         return boxes_xyxy
     # In double precision: shifted float32 boxes of class 79 would be rounded to an eighth of a pixel.

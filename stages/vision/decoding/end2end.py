@@ -78,7 +78,7 @@ def decode_rtmo(dets: F32, keypoints: F32, *, min_score: float) -> Detections:
 
 
 def rows_by_image(rows: F32, images: int) -> list[F32]:
-    """The rows of each image, where all stand in one array (n, C) with the image's number first: (1, n_i, C) each.
+    """The rows of each image, if all stand in one array (n, C) with the image's number first: (1, n_i, C) each.
 
     Raises ValueError if a row is of no image.
     """
@@ -89,7 +89,7 @@ def rows_by_image(rows: F32, images: int) -> list[F32]:
 
 
 def joined_rows(parts: list[F32]) -> F32:
-    """Parts (1, n_i, C) as one array (images, most n_i, C); what is filled in scores less than anything."""
+    """Parts (1, n_i, C) as one array (images, most n_i, C); filled rows score less than anything."""
     most = max(part.shape[1] for part in parts)
     out = np.full((len(parts), most, parts[0].shape[2]), -1, parts[0].dtype)
     for row, part in zip(out, parts, strict=True):

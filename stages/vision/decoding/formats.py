@@ -20,11 +20,11 @@ Outputs = Sequence[NDArray[Any]]
 
 @dataclass(frozen=True)
 class Asked:
-    """What to read, and which of it to keep.
+    """Which outputs to read, and which candidates to keep.
 
-    ``classes``: how many the model has; ``kept``: the numbers of those that are wanted, None for all; ``iou``: more of
-    it is an overlap; ``most``: at most so many of what is wanted; ``min_keypoint``: keypoints of MoveNet MultiPose
-    below this confidence do not count for a person's score.
+    ``classes``: how many the model has; ``kept``: the numbers of the wanted ones, None for all; ``iou``: more of it is
+    an overlap; ``most``: at most so many of the wanted; ``min_keypoint``: keypoints of MoveNet MultiPose below this
+    confidence do not count for a person's score.
     """
 
     classes: int = 1
@@ -38,10 +38,10 @@ class Asked:
 
 
 def detections_of(format_name: str, outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
-    """What a model of this format found in one picture of ``size`` (width, height), best first.
+    """The findings of a model of this format in one picture of ``size`` (width, height), best first.
 
-    ``outputs`` are those of one picture, in the order that `recognition` names them. Raises WrongShape if they are
-    not what the format promises, NotFinite if one of its heads that matters holds no numbers.
+    ``outputs`` are those of one picture, in the order that `recognition` names them. Raises WrongShape if they break
+    the format's promises, NotFinite if one of its heads that matters holds no numbers.
     """
     check_number(outputs, _NUMBER_OF_OUTPUTS.get(format_name, 1))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -152,4 +152,4 @@ _NUMBER_OF_OUTPUTS = {"efficient_nms": 4, "nas_pose_batch": 4, "rtmo": 2, "moven
 """Of those that have more than one."""
 
 _OVERLAPPING = frozenset({"yolo", "yolo_pose", "yolo_objectness", "yolox", "movenet_people"})
-"""Those whose models leave it to us to suppress what overlaps."""
+"""Formats whose models leave it to us to suppress overlaps."""

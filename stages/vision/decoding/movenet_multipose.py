@@ -8,9 +8,9 @@
     score = center * mean of the confidences that count;   then non-maximum suppression, which the graph lacks
 
 Heads count in cells of 4 x 4 pixels, y before x. Source: the graph of the TF.js model; the tests run the nodes of that
-graph and compare. One thing differs on purpose: where several people's keypoints fall into the same cell, the
-graph gives all of them the largest of their confidences, while here each keeps its own, so that nobody's
-keypoints depend on who else is there.
+graph and compare. One thing differs on purpose: if several people's keypoints fall into the same cell, the graph gives
+all of them the largest of their confidences, while here each keeps its own, so that nobody's keypoints depend on the
+others.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _finite(what: str, array: F32) -> F32:
 
 
 def _at(heads: Mapping[str, F32], name: str, rows: I64, columns: I64) -> F32:
-    """What a head says of these cells: (channels, N)."""
+    """The values of a head at these cells: (channels, N)."""
     return _finite(name, heads[name][:, rows, columns])
 
 
@@ -137,7 +137,7 @@ def _keypoints(heads: Mapping[str, F32], rows: I64, columns: I64, boxes_xyxy: F3
 
 
 def _likeliest_cells(heatmap: F32, places: F32, boxes_xyxy: F32) -> tuple[I64, I64, F32]:
-    """(rows, columns, confidences), each (N, 17): where in its box a keypoint is likeliest, near its place.
+    """(rows, columns, confidences), each (N, 17): the likeliest cell for a keypoint in its box, near its place.
 
     ``places`` is (N, 2, 17) y, x. The first of equal cells. A box without a cell has its keypoints in cell (0, 0), with
     no confidence.

@@ -30,7 +30,7 @@ def decode_movenet_people(rows: F32, *, size: tuple[int, int], min_score: float)
 def decode_movenet_single(points_yxc: F32, *, size: tuple[int, int], min_score: float) -> Detections:
     """``points_yxc`` is (1, 17, 3), ``size`` the picture's (width, height) in pixels.
 
-    The person's score is the mean of its keypoints', its box spans them; nobody where that is below ``min_score``.
+    The person's score is the mean of its keypoints', its box spans them; dropped if that is below ``min_score``.
     """
     points = _pixels(points_yxc.reshape(1, KEYPOINTS, 3).astype(np.float32), size)
     scores = points[:, :, 2].mean(axis=1)

@@ -1,4 +1,4 @@
-"""What a format promises of its outputs, and the one error where they are something else. Pure."""
+"""The promises of a format about its outputs, and the error if outputs break them. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NUMBERS = "fiub"
 
 
 class WrongShape(ValueError):
-    """An output has other axes, sides or values of another type than its format promises, or counts what is not there.
+    """An output has other axes, sides or types than its format promises, or counts rows that are not there.
 
     `output`: which one, by its place in the format's order.
     """
@@ -30,7 +30,7 @@ def check_number(outputs: Sequence[NDArray[Any]], number: int) -> None:
 
 
 def shaped(outputs: Sequence[NDArray[Any]], place: int, shape: tuple[int | None, ...]) -> NDArray[Any]:
-    """One of the outputs, where it holds numbers and has this shape; None stands for any side. Raises WrongShape."""
+    """One of the outputs, if it holds numbers and has this shape; None stands for any side. Raises WrongShape."""
     array = outputs[place]
     fits = array.ndim == len(shape) and all(
         wanted in (None, side) for wanted, side in zip(shape, array.shape, strict=True)
@@ -54,7 +54,7 @@ def counted(outputs: Sequence[NDArray[Any]], place: int, rows: int) -> int:
 
 
 def numbers_of(classes: NDArray[Any]) -> NDArray[np.int64]:
-    """Class numbers that a model may give as floats; -1 for what is none."""
+    """Class numbers that a model may give as floats; -1 for values that are none."""
     known = (classes > -0.5) & (classes < np.iinfo(np.int32).max)
     return np.where(known, np.rint(classes), -1).astype(np.int64)
 

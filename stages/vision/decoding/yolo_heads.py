@@ -37,7 +37,7 @@ def decode_yolo_heads(heads: F32, *, classes: int, point_values: int = 3, min_sc
     scores = heads[BOX_ROWS : BOX_ROWS + classes]
     highest = scores[0] if classes == 1 else scores.max(axis=0)
     passed = np.flatnonzero(highest >= min_score)
-    if not len(passed):  # most pictures of most cameras: what follows would take three times as long as this
+    if not len(passed):  # most pictures of most cameras: the rest would take three times as long as this
         return no_detections((len(heads) - BOX_ROWS - classes) // point_values)
     taken = np.ascontiguousarray(heads[:, passed].T, np.float32)
     kinds = taken[:, BOX_ROWS : BOX_ROWS + classes].argmax(axis=1)

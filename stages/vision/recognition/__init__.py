@@ -1,4 +1,4 @@
-"""What a model is, read from its inputs, outputs and metadata. Pure; the model itself is opened elsewhere.
+"""Recognises a model's format from its inputs, outputs and metadata. Pure; the model itself is opened elsewhere.
 
     metadata of Ultralytics' exporter (task, names, kpt_shape)       believed where the shapes agree
     else the shapes, for a picture of w x h with cells = w*h/64 + w*h/256 + w*h/1024
@@ -15,8 +15,8 @@
     (B, 6, 56)   (1, 1, 17, 3)                          movenet_people, movenet_single
     (B, C)                                              classes
 
-What `camgraph model prepare` wrote into the metadata counts before the shapes (`prepared`). Where two readings fit, or
-none, nobody guesses: the graph says `format`. What is stated is believed where no side of a shape contradicts it.
+The metadata that `camgraph model prepare` wrote counts before the shapes (`prepared`). If two readings fit, or none,
+nobody guesses: the graph must give `format`. A stated format is believed if no side of a shape contradicts it.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ _NOTHING_STATED = Stated()
 
 
 class Unrecognised(ValueError):
-    """It cannot be said what the model is; the text says what it has, and what to state.
+    """The format cannot be recognised; the text describes the model, and says which settings to state.
 
-    `outputs`: those that it has, for people; `others`: what it is read as where the stated format is not; `in_graph`:
-    what can be done in a graph alone, to be put behind the text.
+    `outputs`: those of the model, for people; `others`: the formats that fit instead of the stated one; `in_graph`:
+    advice for graphs alone, to be put behind the text.
     """
 
     def __init__(self, text: str, *, outputs: str = "", others: str = "", in_graph: str = "") -> None:
@@ -68,7 +68,7 @@ class Unrecognised(ValueError):
 
 
 def recognise(signature: Signature, stated: Stated = _NOTHING_STATED) -> Reading:
-    """What the model is. Raises Unrecognised if nothing fits, if several readings do, or not the stated one."""
+    """The model's reading. Raises Unrecognised if nothing fits, if several readings do, or not the stated one."""
     signature = _chosen(signature, stated)
     if stated.format is None:
         stated = stated._replace(format=prepared_format(signature))
@@ -92,7 +92,7 @@ def _chosen(signature: Signature, stated: Stated) -> Signature:
 
 
 def _readings(signature: Signature, stated: Stated) -> list[Reading]:
-    """All that the model may be, by what is stated."""
+    """All readings that fit the stated facts."""
     numbers = {port.name for port in signature.outputs if port.holds_numbers}
     found = [reading for read in _READERS if (reading := read(signature, stated)) is not None]
     return [
@@ -143,7 +143,7 @@ def _alone(signature: Signature, stated: Stated) -> str:
 
 
 def _expected(signature: Signature, name: Format) -> str:
-    """What the outputs of a format are that does not fit."""
+    """The outputs of a format that does not fit."""
     is_open = any(not isinstance(side, int) for port in signature.outputs for side in port.shape[1:])
     where_open = "; where they are open, `keypoints` and `class_names` say how many there are" if is_open else ""
     return f", which are {EXPECTED[name]}{where_open}"

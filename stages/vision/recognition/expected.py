@@ -1,4 +1,4 @@
-"""What the outputs of each format are, in words for those whose model has others. n: pictures."""
+"""The outputs of each format, in words for users whose model has others. n: pictures."""
 
 from __future__ import annotations
 

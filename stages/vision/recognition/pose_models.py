@@ -39,7 +39,7 @@ def read_nas_flat(signature: Signature, stated: Stated) -> Reading | None:
 
 
 def read_counted(signature: Signature, stated: Stated) -> Reading | None:
-    """nas_pose_batch or efficient_nms: four outputs, of which one counts the rows of the others."""
+    """nas_pose_batch or efficient_nms: four outputs, one of which counts the rows of the others."""
     may_be_open = stated.format in ("nas_pose_batch", "efficient_nms")
     boxes = _with(signature.outputs, axes=3, last=4, may_be_open=may_be_open)
     counts = [port for port in _with(signature.outputs, axes=2, last=1) if _is_count(port)]
@@ -105,7 +105,7 @@ def _with(ports: Sequence[Port], *, axes: int, last: int, may_be_open: bool = Fa
 
 
 def _is(shape: Sequence[Side], wanted: Sequence[int | None], *, may_be_open: bool) -> bool:
-    """Whether a shape is this one, where None stands for any side; an open side may be any where that is stated."""
+    """Whether a shape is this one; None stands for any side, and an open side may be any if that is stated."""
     return len(shape) == len(wanted) and all(
         number is None or side == number or (may_be_open and not isinstance(side, int))
         for side, number in zip(shape, wanted, strict=True)
@@ -117,7 +117,7 @@ def _is_count(port: Port) -> bool:
 
 
 def _points_of(joints: Port, signature: Signature, stated: Stated) -> int | None:
-    """How many points there are of each person; None if that is not what was stated."""
+    """The number of points of each person; None if that contradicts the stated one."""
     said, side = point_shape(signature, stated), joints.shape[2]
     if stated.keypoints is not None and isinstance(side, int) and side != stated.keypoints:
         return None

@@ -1,4 +1,4 @@
-"""What `camgraph model prepare` did to a model, as it wrote it into the metadata. Values are Python literals.
+"""The changes of `camgraph model prepare` to a model, as it wrote them into the metadata. Values are Python literals.
 
 camgraph.picture       {'order': 'rgb', 'scale': 1.0, 'align': 'corner', 'pad': 114}    how its picture is wanted now
                        {'order': 'rgb', 'scale': 1.0}                the same of a model that nobody could read then
@@ -27,7 +27,7 @@ def prepared_format(signature: Signature) -> Format | None:
 
 
 def prepared_picture(signature: Signature, usual: Picture) -> Picture:
-    """How the picture is wanted: as was written down; else, or where that is nonsense, as ``usual`` for its kind."""
+    """The picture that the model wants: as written; if there is nothing or nonsense, as ``usual`` for its kind."""
     said = signature.literal(PICTURE)
     if not isinstance(said, dict) or set(said) not in _WRITTEN:
         return usual

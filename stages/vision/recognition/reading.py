@@ -1,4 +1,4 @@
-"""What was read of a model, and what a person may state of it."""
+"""The reading of a model, and the statements that a user may make about it."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ COCO_CLASSES = (
 )  # fmt: skip
 PERSON = ("person",)
 MOST_POINTS = 1000
-"""Of a person: what would have more is no pose."""
+"""Of a person: a model with more has no poses."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """How a model of a kind wants its pictures, where that does not show in its input."""
+    """The pictures that a kind of model wants, as far as its input does not show it."""
 
     order: Literal["rgb", "bgr"] = "rgb"
     scale: float | None = None
     """Its value of a pixel is pixel * scale; None: 1/255 for floats, else 1."""
     align: Literal["centre", "corner"] = "centre"
-    """Where the frame lies in the padding: `corner` is the upper left."""
+    """The place of the frame in the padding: `corner` is the upper left."""
     pad: int = 114
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a model is. ``outputs`` are the names of its outputs in the order in which the format takes them."""
+    """The format of a model. ``outputs`` are the names of its outputs in the order in which the format takes them."""
 
     format: Format
     why: str
@@ -53,7 +53,7 @@ class Reading:
     keypoints: int = 0
     point_values: int = 3
     size: tuple[int, int] | None = None
-    """(width, height) of its pictures, where there is only one."""
+    """(width, height) of its pictures, if there is only one size."""
     picture: Picture = Picture()
 
     @property
@@ -63,7 +63,7 @@ class Reading:
 
 
 class Stated(NamedTuple):
-    """What a person says of a model, where it does not show or shows wrong."""
+    """The user's statements about a model, for facts that it shows wrongly or not at all."""
 
     format: Format | None = None
     keypoints: int | None = None
@@ -72,20 +72,20 @@ class Stated(NamedTuple):
     """The names of those that count; the model has others beside them."""
 
     def over(self, other: Stated) -> Stated:
-        """With what the other says, where this one says nothing."""
+        """With the other's statements, for facts that this one leaves open."""
         keypoints = other.keypoints if self.keypoints is None else self.keypoints
         classes, outputs = self.classes or other.classes, self.outputs or other.outputs
         return Stated(self.format or other.format, keypoints, classes, outputs)
 
     def said(self) -> dict[str, str | int | list[str]]:
-        """What is said of format, keypoints and outputs, as plain values."""
+        """The statements about format, keypoints and outputs, as plain values."""
         outputs = None if self.outputs is None else list(self.outputs)
         values = {"format": self.format, "keypoints": self.keypoints, "outputs": outputs}
         return {key: value for key, value in values.items() if value is not None}
 
 
 def class_names(signature: Signature, count: int) -> tuple[str, ...]:
-    """By the metadata where it names so many; else COCO's, where there are as many, or numbers."""
+    """By the metadata if it names so many; else COCO's if their number fits, or numbers."""
     names = signature.literal("names")
     if isinstance(names, dict) and sorted(names, key=str) == sorted(range(count), key=str):
         return tuple(str(names[number]) for number in range(count))
@@ -101,7 +101,7 @@ def named_classes(signature: Signature) -> int | None:
 
 
 def known_classes(signature: Signature, stated: Stated) -> int | None:
-    """How many there are by the metadata, else by the names that a person gave; None if nobody says it."""
+    """Their number by the metadata, else by the user's names; None if neither gives it."""
     return named_classes(signature) or len(stated.classes or ()) or None
 
 
@@ -111,7 +111,7 @@ def unseen_classes(signature: Signature, stated: Stated, usual: int) -> tuple[st
 
 
 def point_shape(signature: Signature, stated: Stated) -> tuple[int, int] | None:
-    """(keypoints, values of each) as stated or by the metadata; None if nobody says it, or that there are none."""
+    """(keypoints, values of each) as stated or by the metadata; None if neither gives it, or there are none."""
     points, values = _written_points(signature) or (0, 3)
     if stated.keypoints is not None:
         points = stated.keypoints

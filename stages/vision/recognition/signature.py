@@ -1,4 +1,4 @@
-"""What a model says of itself: its inputs, outputs and metadata."""
+"""A model's signature: its inputs, outputs and metadata."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Port(NamedTuple):
 
 @dataclass(frozen=True)
 class Signature:
-    """All that a model says of itself."""
+    """All statements of a model about itself."""
 
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
@@ -42,7 +42,7 @@ class Signature:
         return self.metadata.get("task")
 
     def only_output(self, axes: int) -> Port | None:
-        """Its output, where there is one alone, with so many axes."""
+        """Its output, if it is the only one with so many axes."""
         if len(self.outputs) != 1 or len(self.outputs[0].shape) != axes:
             return None
         return self.outputs[0]
@@ -63,7 +63,7 @@ class Signature:
         return None
 
     def may_be_cells(self, side: Side, each: int = 1) -> bool:
-        """Whether a side may count ``each`` anchors in every cell of the picture: not known where either is open."""
+        """Whether a side may count ``each`` anchors in every cell of the picture; unknown if either is open."""
         size = self.picture_size()
         if not isinstance(side, int) or size is None:
             return True

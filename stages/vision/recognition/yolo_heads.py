@@ -3,7 +3,7 @@
     (B, rows, anchors)    as Ultralytics exports them; rows: 4 of the box, C scores, points
     (B, anchors, rows)    turned, as others like them
 
-Turned, they look as YOLOX does with a class less: they are read only where more is known than the shape.
+Turned, they look like YOLOX with one class less: they are read only if more is known than the shape.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _lying(signature: Signature, stated: Stated, port: Port, lie: _Lie) -> Readi
 
 
 def _lies(signature: Signature, stated: Stated, port: Port) -> list[_Lie]:
-    """Where the rows may be. Of two axes it is the shorter: pictures have more anchors than rows.
+    """The axis of the rows. Of two axes it is the shorter: pictures have more anchors than rows.
 
     Who states the format may have a model with other strides or small pictures, and so with any number of anchors.
     """
@@ -75,26 +75,26 @@ def _rows_by_words(signature: Signature, stated: Stated) -> int | None:
 
 
 def _rows_if_open(signature: Signature, stated: Stated) -> int | None:
-    """How many there are of boxes alone, where the model leaves it open."""
+    """The number of rows without keypoints, if the model leaves it open."""
     classes = known_classes(signature, stated)
     is_boxes = stated.format == "yolo" or (stated.format is None and signature.task == "detect")
     return _BOX + classes if classes and is_boxes else None
 
 
 def _rows_of(side: Side, words: int | None, if_open: int | None) -> int | None:
-    """The rows that this side may be: it is open only where somebody says how many there are."""
+    """The rows that this side may be: an open side needs a stated number."""
     if not isinstance(side, int):
         return words or if_open
     return side if side > _BOX and words in (None, side) else None
 
 
 def _is_known_as_yolo(signature: Signature, stated: Stated) -> bool:
-    """Whether somebody says so: its exporter, the graph, or whoever tells of keypoints, which YOLOX has not."""
+    """Whether this is stated: by its exporter, by the graph, or by keypoints, which YOLOX has not."""
     return signature.task is not None or stated.format in _FORMATS or point_shape(signature, stated) is not None
 
 
 def _turned(signature: Signature, port: Port, rows: int) -> Reading | None:
-    """What YOLOX's rows may be as well: of an anchor each, the objectness could be a score more."""
+    """Rows that could be YOLOX's as well: one per anchor, whose objectness could be one more score."""
     size, anchors = signature.picture_size(), port.shape[1]
     if size is None or not isinstance(anchors, int):
         return None

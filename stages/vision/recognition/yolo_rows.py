@@ -1,4 +1,4 @@
-"""YOLO models of other kinds: rows with an objectness, and rows of what is left after suppression."""
+"""YOLO models of other kinds: rows with an objectness, and rows that are left after suppression."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stages.vision.recognition.signature import Port, Signature
 
 _BOX = 4
 _MOST_ROWS = 1000
-"""That are left after suppression, where nobody says that they are: more are anchors."""
+"""The most rows after suppression, if nothing states that they are: more are anchors."""
 _V7_POSE = 5 + 1 + 3 * 17
 _YOLOX_PICTURE = Picture("bgr", 1.0, "corner")
 
@@ -79,7 +79,7 @@ def _of_each(size: tuple[int, int], classes: int) -> str:
 
 
 def read_end2end(signature: Signature, stated: Stated) -> Reading | None:
-    """yolo_end2end: rows of x1, y1, x2, y2, score, class and points, of which there are fewer than anchors."""
+    """yolo_end2end: rows of x1, y1, x2, y2, score, class and points; fewer than there are anchors."""
     port = signature.only_output(3)
     if port is None or signature.task not in (None, "pose", "detect") or not _may_be_left(signature, stated, port):
         return None
@@ -93,7 +93,7 @@ def read_end2end(signature: Signature, stated: Stated) -> Reading | None:
 
 
 def _may_be_left(signature: Signature, stated: Stated, port: Port) -> bool:
-    """Whether these may be what suppression has left: no anchors, and no box with 80 scores, as transformers give."""
+    """Whether suppression may have left these: no anchors, and no box with 80 scores, as transformers give."""
     _, rows, columns = port.shape
     if stated.format == "yolo_end2end":
         return True
@@ -108,14 +108,14 @@ def _may_be_left(signature: Signature, stated: Stated, port: Port) -> bool:
 
 
 def _points_behind(signature: Signature, stated: Stated, columns: object) -> tuple[int, int]:
-    """(points, values of each); -1 points where nobody can say it."""
+    """(points, values of each); -1 points if nothing states them."""
     if signature.task == "detect" or stated.keypoints == 0:
         return 0, 3
     return point_shape(signature, stated) or ((columns - 6) // 3 if isinstance(columns, int) else -1, 3)
 
 
 def read_v7_rows(signature: Signature, stated: Stated) -> Reading | None:
-    """yolo_v7_rows: what YOLOv7's exporter makes with `--end2end`."""
+    """yolo_v7_rows: the output of YOLOv7's exporter with `--end2end`."""
     port, picture = signature.only_output(2), signature.picture_port()
     if port is None or picture is None:
         return None

@@ -104,13 +104,13 @@ def _function(source: str) -> Callable[..., Any]:
 
 
 class _Mistakes:
-    """Those of several parts of a condition, each of which is read whatever is wrong with the others."""
+    """The mistakes of several parts of a condition; each part is read even if others are wrong."""
 
     def __init__(self) -> None:
         self._found: list[ExpressionError] = []
 
     def of(self, read: Callable[[Part], Result], part: Part) -> Result | None:
-        """What is read of a part; None after a mistake, which is noted."""
+        """The tree of a part; None after a mistake, which is kept."""
         try:
             return read(part)
         except ExpressionError as error:
@@ -118,7 +118,7 @@ class _Mistakes:
             return None
 
     def complain(self) -> None:
-        """Raise what was found, if anything was."""
+        """Raise the mistakes, if there are any."""
         if self._found:
             first, *others = sorted(self._found, key=lambda error: error.at)
             first.others = others
@@ -126,7 +126,7 @@ class _Mistakes:
 
 
 def _each(read: Callable[[Part], Result], parts: Iterable[Part]) -> list[Result]:
-    """What is read of each part. Raises ExpressionError with the mistakes of all of them."""
+    """The tree of each part. Raises ExpressionError with the mistakes of all of them."""
     mistakes = _Mistakes()
     results = [mistakes.of(read, part) for part in parts]
     mistakes.complain()
@@ -134,7 +134,7 @@ def _each(read: Callable[[Part], Result], parts: Iterable[Part]) -> list[Result]
 
 
 class _Writer:
-    """Writes Python for a tree, and notes what it uses."""
+    """Writes Python for a tree, and records the names that it uses."""
 
     def __init__(self, text: str, scope: Scope, zones: Collection[str], lines: Collection[str]) -> None:
         self.parts: list[tuple[str, Kind]] = []

@@ -1,4 +1,4 @@
-"""The text of a condition as a tree. Nothing of it is ever run: the tree holds only what this grammar knows.
+"""Parses the text of a condition into a tree. Nothing of it is ever run: the tree holds only nodes of this grammar.
 
 or          = and {"or" and}
 and         = not {"and" not}
@@ -89,7 +89,7 @@ class Arithmetic(Node):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Node):
-    """`operands[i] operators[i] operands[i + 1]`, all of which must hold."""
+    """`operands[i] operators[i] operands[i + 1]`; all of these must hold."""
 
     operators: tuple[str, ...]
     operands: tuple[Node, ...]
@@ -163,7 +163,7 @@ _INSTEAD = {
     },
     **{"&&": "and", "&": "and", "||": "or", "|": "or", "!": "not", "=": "=="},
 }
-"""What other languages and keyboards write -> what is written here; a longer one stands before its beginning."""
+"""Spellings of other languages and keyboards -> ours; a longer one stands before its beginning."""
 
 
 def _no_token(rest: str, at: int, before: list[_Token]) -> ExpressionError:

@@ -32,7 +32,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What one camera's conditions see besides people: the frame's size in pixels, its zones and its lines."""
+    """The surroundings that one camera's conditions use: the frame's size in pixels, its zones and its lines."""
 
     width: int
     height: int
@@ -63,7 +63,7 @@ def zone_of(corners: Sequence[Point]) -> Zone:
 
 
 def in_pixels(points: Sequence[Point], size: tuple[int, int]) -> list[Point]:
-    """Points of a definition in pixels of a frame of (width, height): fractions where none is above 1, else as is."""
+    """Points of a definition in pixels of a frame of (width, height): fractions if none is above 1, else unchanged."""
     if is_fraction(points):
         return [(x * size[0], y * size[1]) for x, y in points]
     return [(float(x), float(y)) for x, y in points]
@@ -79,7 +79,7 @@ def outside(point: Point, size: tuple[int, int]) -> bool:
 
 
 def polygon_problem(corners: Sequence[Point]) -> str | None:
-    """What is wrong with a polygon, or None."""
+    """The mistake in a polygon, or None."""
     if _flat(corners):
         return "the corners lie on one line: a zone has an inside"
     sides = list(zip(corners, [*corners[1:], corners[0]], strict=True))

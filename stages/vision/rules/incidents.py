@@ -8,10 +8,10 @@
       ^                |
       +---- false -----+   or unknown for longer than `gap`; a shorter one neither counts nor begins anew
 
-Time counts between two judged frames of which both were true and which follow each other in the stream. A step that is
-longer than `gap` counts as unseen; the caller widens `gap` for cameras whose frames are farther apart than that. With a
-`hold`, one frame in which it is not true ends nothing by itself, however long ago the frame before was: at 1 frame a
-second, too, `hold` shall bridge a glitch.
+Time counts between two judged frames if both were true and they follow each other in the stream. A step that is longer
+than `gap` counts as unseen; the caller widens `gap` for cameras whose frames are farther apart. With a `hold`, one
+frame that is not true ends nothing by itself, however long ago the frame before was: `hold` shall bridge a glitch at 1
+frame a second, too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Why = Literal["condition", "unseen"]
 
 
 class Moment(Protocol):
-    """Whatever says at what stream time it is."""
+    """Any object with a stream time."""
 
     @property
     def time_ns(self) -> int: ...
@@ -45,7 +45,9 @@ class Timing:
 
 @dataclass(slots=True)
 class Incident(Generic[M]):
-    """From the first moment of truth to the last. `true_ns` is what counted for `for`; `visible` is judged / seen."""
+    """From the first moment of truth to the last. `true_ns` is the time counted for `for`; `visible` is judged /
+    seen.
+    """
 
     begun: M
     last: M
@@ -77,7 +79,7 @@ class Watch(Generic[M]):
         self.timing = timing
         self.incident: Incident[M] | None = None
         self._before: M | None = None
-        """The frame before, where it was judged true."""
+        """The frame before, if it was judged true."""
         self._frames_without = 0
         """Frames in a row in which it was not true."""
         self._rests_until_ns: int | None = None

@@ -1,4 +1,4 @@
-"""Judges the people of one camera, frame after frame. Depends on nothing but what it was handed before."""
+"""Judges the people of one camera, frame after frame. Depends only on the frames that it was given."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LINE_MARGIN = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule made ready. `who` only for scenes: whom they count."""
+    """A rule ready to use. `who` only for scenes: the people to count."""
 
     id: str
     scope: Scope
@@ -70,7 +70,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Something to tell about a rule: what happens to an incident, whose it is, and the people in `picture`."""
+    """A change to report about a rule: the incident, its person, and the people in `picture`."""
 
     rule: Rule
     ids: Ids
@@ -84,7 +84,7 @@ class Verdict:
 
 @dataclass(slots=True)
 class _Subject:
-    """What a rule judges in one frame: the arguments of its condition, and the rows of the people it is about."""
+    """The input of a rule in one frame: the arguments of its condition, and the rows of the people concerned."""
 
     ids: Ids
     rows: tuple[int, ...]
@@ -92,7 +92,7 @@ class _Subject:
 
 
 _Judged = tuple[Ids, _Subject | None, bool | None]
-"""Whose it is; what was judged (None: not in this frame); surely true, surely false or unknown."""
+"""Its person; the judgement (None: not in this frame): surely true, surely false or unknown."""
 
 
 @dataclass(slots=True)
@@ -116,7 +116,7 @@ class Judge:
     _around: Surroundings | None = None
 
     def judge(self, picture: Picture) -> Iterator[Verdict]:
-        """What the next frame changes, in the order of the rules and ids."""
+        """The changes of the next frame, in the order of the rules and ids."""
         self._note_time(picture.time_ns)
         around = self._surroundings(picture.size)
         people = self._people(picture, around)
@@ -184,7 +184,7 @@ class Judge:
         return self._around
 
     def _people(self, picture: Picture, around: Surroundings) -> list[Person]:
-        """In the order of their ids, each with what is known from before."""
+        """In the order of their ids, each with the facts known from before."""
         boxes, scores = picture.boxes.tolist(), picture.scores.tolist()
         confidences = (
             picture.keypoints[:, :, 2].tolist() if picture.joints_known else [[0.0] * len(COCO_17)] * len(boxes)
@@ -228,7 +228,7 @@ def _entered(past: Past, person: Person, name: str, around: Surroundings) -> int
 
 
 class _Cast:
-    """Whom a frame's rules are about. What several rules ask for in the same way is made once."""
+    """The people that a frame's rules are about. Values that several rules need are computed once."""
 
     def __init__(self, picture: Picture, people: Sequence[Person], around: Surroundings) -> None:
         self._picture = picture

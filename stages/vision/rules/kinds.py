@@ -1,4 +1,4 @@
-"""What the values of a condition are, and what may be done with them.
+"""The kinds of values in a condition, and the operations on them.
 
 A position is a place in the frame, a length is a distance, and the two never mix: `nose.y < 0.5` has no answer,
 `nose.y < 0.5fh` has. Units of the frame serve as both: `0.5fh` is half the frame's height, and the line half-way down.
@@ -59,7 +59,7 @@ _EXAMPLES = {
 
 
 class KindError(ValueError):
-    """Values that do not go together; says what would."""
+    """Values that cannot be combined; the text names those that can."""
 
 
 def compared(left: Kind, right: Kind) -> None:
@@ -87,7 +87,7 @@ def added(operator: str, left: Kind, right: Kind) -> Kind:
 
 
 def _sum_of_lengths(left: Kind, right: Kind) -> Kind:
-    """`0.5fh - 0.1h` is still a line in the frame: a unit of the frame stays one, whatever is added to it."""
+    """`0.5fh - 0.1h` is still a line in the frame: a unit of the frame stays one after any addition."""
     places = {left, right} - {Kind.LENGTH, Kind.PIXELS}
     if places:
         return places.pop() if len(places) == 1 else Kind.LENGTH

@@ -1,8 +1,8 @@
-"""What conditions look at: a person of the current frame, and what is known of them from before.
+"""The people that conditions look at: in the current frame, with the facts known of them from before.
 
-Joints are flat lists of numbers, x0, y0, x1, y1, ..., in which a joint below the confidence floor is NaN: every
-comparison with NaN is false, so "surely true" and "surely false" are two plain Python expressions, and what is neither
-is unknown.
+Joints are flat lists of numbers, x0, y0, x1, y1, ..., in which a joint below the confidence floor is NaN. Every
+comparison with NaN is false, so "surely true" and "surely false" are two plain Python expressions, and anything else is
+unknown.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ COCO_17 = (
     *("left_hip", "right_hip", "left_knee", "right_knee", "left_ankle", "right_ankle"),
 )
 UNSEEN: list[float] = [NAN] * (2 * len(COCO_17))
-"""The joints of someone of whom no joint is known."""
+"""The joints of someone without a known joint."""
 
 _SPEED_WINDOW_NS = 1_000_000_000
 _SPEED_LEAST_NS = 400_000_000
@@ -33,9 +33,9 @@ Point = tuple[float, float]
 class Person:
     """One person of one frame, in pixels; `h` is the box's height, `x` its middle, `row` the row in the frame's arrays.
 
-    `age`: seconds since the track was first seen; `speed`: pixels a second. Of the step from where the feet were when
-    they were seen before to here: `crossed` (line -> 1 rightward, -1 leftward, 0) and `entered` (zone -> 1 came in, -1
-    went out, 0).
+    `age`: seconds since the track was first seen; `speed`: pixels a second. For the step of the feet from their last
+    seen place to here: `crossed` (line -> 1 rightward, -1 leftward, 0) and `entered` (zone -> 1 came in, -1 went out,
+    0).
     """
 
     id: int
@@ -73,7 +73,7 @@ class Scene:
 
 @dataclass(slots=True)
 class Past:
-    """What is remembered of a track: when it came, where its feet were, on which side of lines, in which zones."""
+    """The memory of a track: when it came, the places of its feet, its sides of lines, its zones."""
 
     first_ns: int
     seen_ns: int
@@ -82,7 +82,7 @@ class Past:
     inside: dict[str, bool] = field(default_factory=dict)
 
     def moved(self, time_ns: int, feet: Point) -> float:
-        """Note where the feet are; returns their speed over the last second, NaN while that is too short to tell."""
+        """Record the place of the feet; returns their speed over the last second, NaN while that is too short."""
         steps = self.feet
         steps.append((time_ns, *feet))
         while len(steps) > 2 and time_ns - steps[1][0] >= _SPEED_WINDOW_NS:
@@ -93,7 +93,7 @@ class Past:
         return math.hypot(feet[0] - x, feet[1] - y) / ((time_ns - since_ns) / 1e9)
 
 
-# ---- what conditions call
+# ---- functions for conditions
 
 
 def torso(k: Joints) -> float:
@@ -108,7 +108,7 @@ def lean(k: Joints) -> float:
 
 
 def angle(a: Point, b: Point, c: Point) -> float:
-    """The angle in degrees at b between a and c, 0 to 180; NaN where b and another one are one point."""
+    """The angle in degrees at b between a and c, 0 to 180; NaN if b and another one are one point."""
     ux, uy, vx, vy = a[0] - b[0], a[1] - b[1], c[0] - b[0], c[1] - b[1]
     if not (ux or uy) or not (vx or vy):
         return NAN
@@ -116,15 +116,15 @@ def angle(a: Point, b: Point, c: Point) -> float:
 
 
 def ratio(left: float, right: float) -> float:
-    """left / right; NaN where right is 0."""
+    """left / right; NaN if right is 0."""
     return left / right if right else NAN
 
 
 def low(*values: float) -> float:
-    """The smallest; NaN where one of them is."""
+    """The smallest; NaN if one of them is."""
     return NAN if any(map(math.isnan, values)) else min(values)
 
 
 def high(*values: float) -> float:
-    """The largest; NaN where one of them is."""
+    """The largest; NaN if one of them is."""
     return NAN if any(map(math.isnan, values)) else max(values)

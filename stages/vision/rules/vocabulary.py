@@ -19,7 +19,7 @@ Scope = Literal["person", "pair", "scene"]
 
 
 class Measure(NamedTuple):
-    """Python text of a number, and what the number is."""
+    """Python text of a number, and its kind."""
 
     kind: Kind
     code: str
