@@ -117,7 +117,7 @@ class Stage:
         return [event for line in lines if (event := json.loads(line)).get("type", "").startswith("camgraph.camera.")]
 
 
-def test_what_a_camera_goes_through_is_told_once_and_in_order_whoever_dies(tmp_path: Path, logs: list[Any]) -> None:
+def test_state_changes_are_events_once_and_in_order(tmp_path: Path, logs: list[Any]) -> None:
     stage = Stage(tmp_path)
 
     def story() -> Story:
@@ -167,7 +167,7 @@ def test_what_a_camera_goes_through_is_told_once_and_in_order_whoever_dies(tmp_p
     assert SECRET not in str(logs) + str(status) + (tmp_path / "events.jsonl").read_text()
 
 
-def test_each_loss_has_one_end_also_of_cameras_that_go_or_begin_anew_whoever_dies(tmp_path: Path) -> None:
+def test_each_loss_has_one_end(tmp_path: Path) -> None:
     stage, path = Stage(tmp_path), write(tmp_path)
     changed = tmp_path / "other.yaml"
     changed.write_text(
@@ -215,7 +215,7 @@ def test_each_loss_has_one_end_also_of_cameras_that_go_or_begin_anew_whoever_die
     assert status["cameras"]["front"]["losses"] == 2
 
 
-def test_the_death_of_its_process_is_no_loss_for_a_camera_that_rests(tmp_path: Path) -> None:
+def test_death_is_no_loss_for_a_paused_camera(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
 
     def story() -> Story:
@@ -254,7 +254,7 @@ def _check_events(events: list[dict[str, Any]]) -> None:
     assert [event["time"] for event in events] == sorted(event["time"] for event in events)
 
 
-def test_a_source_that_says_nothing_is_lost_with_its_process_and_back_with_a_frame(tmp_path: Path) -> None:
+def test_silent_source_is_lost_by_death_and_back_by_frame(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
 
     def story() -> Story:
@@ -299,7 +299,7 @@ def test_in_one_process_it_is_the_same(tmp_path: Path, logs: list[Any]) -> None:
     assert run.status()["cameras"]["front"]["losses"] == 1
 
 
-def test_a_run_whose_cameras_are_all_away_goes_on_and_says_so_until_it_is_interrupted(tmp_path: Path) -> None:
+def test_run_goes_on_while_all_cameras_are_away(tmp_path: Path) -> None:
     for camera, told in (("front", "unauthorised wrong password"), ("yard", "gone no such stream")):
         (tmp_path / camera).write_text(told)
     path = write(tmp_path)
@@ -340,9 +340,7 @@ def _wait_for_states(run: subprocess.Popen[str], states: dict[str, str]) -> dict
 
 
 @pytest.mark.parametrize("placement", ["separate", "one"])
-def test_an_orderly_stop_of_a_run_whose_camera_was_never_there_is_reported_and_ends_with_0(
-    tmp_path: Path, placement: str
-) -> None:
+def test_stop_with_absent_camera_exits_0_with_problem(tmp_path: Path, placement: str) -> None:
     stage = Stage(tmp_path)
 
     def story() -> Story:
@@ -362,7 +360,7 @@ def test_an_orderly_stop_of_a_run_whose_camera_was_never_there_is_reported_and_e
     assert status["cameras"]["yard"]["state"] == "stopped"
 
 
-def test_what_a_process_says_of_cameras_that_are_not_its_own_is_not_believed(tmp_path: Path, logs: list[Any]) -> None:
+def test_reports_on_foreign_cameras_are_ignored(tmp_path: Path, logs: list[Any]) -> None:
     plan = load_plan(write(tmp_path))
     cameras = Cameras(plan, Notices("run", "graph"), structlog.get_logger())
     units = {unit.name: unit for unit in plan.units}
@@ -383,9 +381,7 @@ def test_what_a_process_says_of_cameras_that_are_not_its_own_is_not_believed(tmp
     assert (now["yard"].state, now["yard"].facts, now["mute"].state) == ("", {}, "")
 
 
-def test_the_failure_of_a_camera_is_a_line_of_the_log_with_its_reason_and_told_once(
-    tmp_path: Path, logs: list[Any]
-) -> None:
+def test_camera_failure_is_logged_once_with_reason(tmp_path: Path, logs: list[Any]) -> None:
     plan = load_plan(write(tmp_path))
     cameras = Cameras(plan, Notices("run", "graph"), structlog.get_logger())
     units = {unit.name: unit for unit in plan.units}

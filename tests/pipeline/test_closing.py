@@ -37,7 +37,7 @@ def test_a_stage_that_takes_long_to_close_is_given_the_time(tmp_path: Path) -> N
     assert (tmp_path / "closed").exists()
 
 
-def test_a_stage_that_does_not_close_in_time_is_killed_and_that_is_said(tmp_path: Path) -> None:
+def test_slow_close_is_killed_and_reported(tmp_path: Path) -> None:
     path = chain(tmp_path, {"how": "close_slowly", "close_s": 60.0})
     path.write_text(path.read_text() + "drain_s: 2\n")
     outcome, _ = run_graph(load_plan(path), limit_s=60)

@@ -63,7 +63,7 @@ stages:
 """
 
 
-def test_a_live_camera_on_edges_that_block_drops_at_the_source_alone(tmp_path: Path) -> None:
+def test_blocked_live_camera_drops_at_source_only(tmp_path: Path) -> None:
     status = run(tmp_path, "separate", LIVE)
     for camera, frames in (("quick", 300), ("slow", 30)):
         counted = status["cameras"][camera]
@@ -90,7 +90,7 @@ stages:
 
 
 @pytest.mark.parametrize("processes", ["one", "separate", "compact"])
-def test_several_messages_of_one_frame_keep_their_order_behind_a_batch(tmp_path: Path, processes: str) -> None:
+def test_batching_keeps_order_within_a_frame(tmp_path: Path, processes: str) -> None:
     status = run(tmp_path, processes, SEVERAL)
     assert sum(camera["drops"] for camera in status["cameras"].values()) == 0
     for camera, frames in (("a", 60), ("b", 60), ("c", 20)):
@@ -117,7 +117,7 @@ DEEP += """
 """
 
 
-def test_places_of_several_messages_hold_through_many_stages_and_a_death(tmp_path: Path) -> None:
+def test_deep_keys_survive_many_stages_and_a_death(tmp_path: Path) -> None:
     """Keys grow with each stage, beyond what msgpack and SQLite hold as a number."""
     run(tmp_path / "one", "one", DEEP)
     killed: list[int] = []

@@ -62,7 +62,7 @@ def test_a_chosen_folder_is_an_absolute_path(monkeypatch: pytest.MonkeyPatch, na
         folders()
 
 
-def test_a_folder_too_deep_for_sockets_is_refused_if_chosen_and_else_passed_over(
+def test_run_folder_too_deep_for_sockets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     deep = "/" + "d" * 60
@@ -83,9 +83,7 @@ def test_a_home_that_is_no_path_is_told_by_its_variable(monkeypatch: pytest.Monk
         asset_folder()
 
 
-def test_a_home_that_is_not_there_is_told_where_assets_are_missed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_missing_home_is_named_for_missing_assets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "gone"))
     assert lost_home() == (
         f"HOME is {tmp_path}/gone, and there is no such folder: set HOME, or CAMGRAPH_CACHE_DIR to the folder of "
@@ -117,9 +115,7 @@ def test_a_cache_below_a_file_is_told_and_no_crash(monkeypatch: pytest.MonkeyPat
     assert "cannot keep vtest.avi there: Not a directory; the folder follows from HOME (/dev/null)" in pulled.stderr
 
 
-def test_a_home_that_is_missing_is_named_also_to_root_and_nobody_makes_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_missing_home_is_named_and_not_created(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "gone"))
     for _ in range(2):
         told = CliRunner().invoke(main, ["model", "inspect", "asset:movenet-multipose.onnx"])

@@ -235,7 +235,7 @@ def test_what_only_one_sender_had_heard_to_be_done_is_no_loss(graph: Graph) -> N
 
 
 @pytest.mark.parametrize("attached", [False, True])
-def test_it_is_none_either_behind_a_process_that_began_anew_as_well(graph: Graph, attached: bool) -> None:
+def test_no_drop_after_upstream_restart_either(graph: Graph, attached: bool) -> None:
     """The second frame comes from `src` alone. `mid` does not make it again, and says so before it has taken all that
     comes: it waits for the join to be done with what it has taken. `attached`: it knew the join before it took any."""
     graph.src.submit(1, 2)
@@ -288,9 +288,7 @@ MERGE = [EdgePlan(side, "tail", "", "note", "block", 8, inner=True) for side in 
 
 
 @pytest.mark.parametrize("inner", [CHAIN[:1], [*SIDES, *JOIN], [*SIDES, *MERGE]])
-def test_readers_are_told_also_behind_what_is_joined_or_merged_in_the_same_process(
-    tmp_path: Path, inner: list[EdgePlan]
-) -> None:
+def test_watermark_passes_in_process_joins_and_merges(tmp_path: Path, inner: list[EdgePlan]) -> None:
     """What is told has every message of the frames up to there behind it, and none of those that follow."""
     names = list(dict.fromkeys(["head", *(edge.reader for edge in inner)]))
     stages = tuple(StagePlan(name, "pass_on", {}) for name in names)

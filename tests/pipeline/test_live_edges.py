@@ -90,7 +90,7 @@ stages:
 """
 
 
-def test_where_no_slot_is_left_that_message_is_dropped_and_counted_for_its_camera(tmp_path: Path) -> None:
+def test_no_slot_drops_and_counts_the_message(tmp_path: Path) -> None:
     (tmp_path / "g.yaml").write_text(GREEDY.format(pid=os.getpid()))
     with capture_logs() as logs:
         outcome, status = run_graph(load_plan(tmp_path / "g.yaml"))

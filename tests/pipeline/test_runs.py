@@ -89,7 +89,7 @@ def test_the_reference_is_what_the_stages_say(expected: Callable[[int], tuple[li
 
 @pytest.mark.parametrize("processes", ["separate", "compact"])
 @pytest.mark.parametrize(("workers", "threads", "batch"), [(1, 1, 1), (2, 2, 3), (1, 2, 8)])
-def test_results_do_not_depend_on_placement_workers_threads_or_batch(
+def test_results_are_independent_of_placement(
     tmp_path: Path, expected: Any, processes: str, workers: int, threads: int, batch: int
 ) -> None:
     graph = write(tmp_path, processes=processes, workers=workers, threads=threads, batch=batch)
@@ -162,9 +162,7 @@ class StopOnce:
     ],
     ids=str,
 )
-def test_nothing_is_lost_through_the_death_of_stateless_processes(
-    tmp_path: Path, expected: Any, victims: list[list[str]]
-) -> None:
+def test_death_of_stateless_process_loses_nothing(tmp_path: Path, expected: Any, victims: list[list[str]]) -> None:
     harm = Harm(*victims)
     outcome, status = run_graph(load_plan(write(tmp_path, frames=300, pace_ms=8)), harm)
     killed = {name for group in victims for name in group}
@@ -189,7 +187,7 @@ def test_nobody_waits_for_the_partners_of_what_was_done(tmp_path: Path, expected
     assert results(tmp_path) == expected(300)
 
 
-def test_a_stop_in_the_moment_of_a_death_cuts_between_frames_and_not_through_one(tmp_path: Path, expected: Any) -> None:
+def test_stop_during_death_cuts_between_frames(tmp_path: Path, expected: Any) -> None:
     harm, stop = Harm(["src.a"], unheard_s=0.1), StopOnce()
 
     def kill_and_stop(supervisor: Supervisor) -> None:
@@ -276,7 +274,7 @@ def test_an_item_that_kills_once_is_not_lost(tmp_path: Path, how: str) -> None:
     assert len(lines(tmp_path / "numbers")) == 80
 
 
-def test_an_item_that_kills_every_time_is_set_aside_and_costs_nothing_else(tmp_path: Path) -> None:
+def test_poison_item_is_quarantined_alone(tmp_path: Path) -> None:
     outcome, status = run_graph(load_plan(chain(tmp_path, {"at_seq": 5, "camera": "a", "how": "segfault"})))
     assert outcome.problems == ["frames dropped (1 of a): processes died of them"]
     assert outcome.status == 1
@@ -368,7 +366,7 @@ stages:
 """
 
 
-def test_a_merge_is_in_order_and_complete_whichever_branch_is_quicker(tmp_path: Path) -> None:
+def test_merge_is_ordered_and_complete(tmp_path: Path) -> None:
     seen = []
     for number, processes in enumerate(("one", "separate", "compact")):
         folder = tmp_path / str(number)
@@ -381,7 +379,7 @@ def test_a_merge_is_in_order_and_complete_whichever_branch_is_quicker(tmp_path: 
     assert len(seen[0]) == 40 + 14 + 30 + 10
 
 
-def test_frames_that_a_reader_had_not_finished_survive_its_death_after_that_of_the_source(tmp_path: Path) -> None:
+def test_unfinished_frames_survive_source_and_reader_death(tmp_path: Path) -> None:
     path = chain(tmp_path, {"at_seq": 999}, {"a": {"frames": 40, "pace_ms": 10}})
     path.write_text(
         path.read_text().replace(

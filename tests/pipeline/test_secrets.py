@@ -69,9 +69,7 @@ def test_a_secret_is_hidden_wherever_its_value_occurs(tmp_path: Path, processes:
 
 
 @pytest.mark.parametrize("confidential", [True, False])
-def test_processes_get_what_they_need_and_those_with_credentials_show_nothing(
-    tmp_path: Path, *, confidential: bool
-) -> None:
+def test_processes_get_only_needed_environment(tmp_path: Path, *, confidential: bool) -> None:
     note = "rtsp://u:literal@h/x" if confidential else "nothing"
     given = {"OTHER_PASSWORD": "a", "PASSED_ON": "b", "WHOLE_LOT": "c", "READ": "d", "TZ": "UTC", "ORT_X": "e"}
     run(tmp_path, "separate", {"how": "confess", "note": note, "reads": ["READ"]}, **given)
@@ -85,7 +83,7 @@ def test_processes_get_what_they_need_and_those_with_credentials_show_nothing(
     assert (told["core"] == [0, 0]) or not confidential
 
 
-def test_nobody_of_the_same_user_can_look_into_a_run_that_holds_credentials(tmp_path: Path) -> None:
+def test_same_user_cannot_inspect_run_with_credentials(tmp_path: Path) -> None:
     """Not into the process that was started, nor into those that it started; root's own power is taken away first."""
     setpriv = shutil.which("setpriv")
     if setpriv is None:
@@ -208,7 +206,7 @@ def test_what_is_no_secret_file_is_told(text: str, why: str) -> None:
     assert why in result.problems[0]
 
 
-def test_a_file_that_is_replaced_while_it_is_looked_at_is_no_remark(tmp_path: Path) -> None:
+def test_missing_file_is_no_remark(tmp_path: Path) -> None:
     assert open_to_others(tmp_path / "gone") == ""
 
 

@@ -30,7 +30,7 @@ class Echo(Stage[Settings]):
         return [Event(end.stamp, camera, camera, "single", b"{}")]
 
 
-def test_items_come_in_batches_and_each_camera_ends_after_its_last(tmp_path: Path) -> None:
+def test_feed_batches_items_and_ends_each_camera(tmp_path: Path) -> None:
     items = [Message(stamp(seq, camera)) for seq in range(2) for camera in ("left", "right")]
     with opened(Echo, {}, folder=tmp_path) as stage:
         outputs = feed(stage, items, batch=3, end=True)

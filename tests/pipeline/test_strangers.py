@@ -160,9 +160,7 @@ kind, path = sys.argv[1:]
 
 
 @pytest.mark.parametrize("kind", ["folder", "link", "file"])
-def test_a_run_goes_to_another_folder_where_somebody_has_taken_the_usual_one(
-    person: Callable[[], Person], kind: str
-) -> None:
+def test_taken_run_folder_is_replaced(person: Callable[[], Person], kind: str) -> None:
     owner, stranger = person(), person()
     usual = Path("/tmp") / f"camgraph-{owner.uid}"
     assert stranger.run("-c", TAKES, kind, usual).returncode == 0
@@ -182,7 +180,7 @@ def test_a_run_goes_to_another_folder_where_somebody_has_taken_the_usual_one(
     assert list(Path(told["instead"]).iterdir()) == []
 
 
-def test_a_run_is_found_and_stopped_from_another_login_and_has_its_name_alone(person: Callable[[], Person]) -> None:
+def test_run_is_found_from_another_login(person: Callable[[], Person]) -> None:
     owner = person()
     here, there = login(owner, "h"), login(owner, "t")
     name = f"n{owner.uid}"
@@ -219,7 +217,7 @@ def test_no_second_run_uses_an_outbox_wherever_it_is_started(person: Callable[[]
     assert not (outbox / "lock").exists()
 
 
-def test_a_run_of_another_user_is_named_and_not_asked_and_root_may_ask_it(person: Callable[[], Person]) -> None:
+def test_only_root_may_ask_run_of_another_user(person: Callable[[], Person]) -> None:
     owner, stranger = person(), person()
     name = f"n{owner.uid}"
     with running(owner, EVENTS.format(name=name), **login(owner, "h")) as (run, log):
@@ -308,9 +306,7 @@ def _link(folder: Path, stranger: Person) -> str:
 
 
 @pytest.mark.parametrize("make", [_foreign, _read_only, _foreign_parent, _foreign_file, _link])
-def test_a_state_folder_that_cannot_be_used_is_reported_with_a_way_out(
-    person: Callable[[], Person], make: Callable[[Path, Person], str]
-) -> None:
+def test_unusable_state_folder_is_reported(person: Callable[[], Person], make: Callable[[Path, Person], str]) -> None:
     owner, stranger = person(), person()
     name = f"n{owner.uid}"
     told = make(Path(owner.folder).parent / "state" / name, stranger)
@@ -378,9 +374,7 @@ def _pipe(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("make", [_unwritable, _missing, _read_only_file, _pipe])
-def test_check_tries_the_folder_of_an_output_and_leaves_nothing_behind(
-    person: Callable[[], Person], make: Callable[[Path], str]
-) -> None:
+def test_check_tries_output_folder_leaving_nothing(person: Callable[[], Person], make: Callable[[Path], str]) -> None:
     owner = person()
     out = owner.folder.parent / "out"
     out.mkdir(mode=0o777)

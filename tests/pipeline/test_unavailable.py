@@ -115,7 +115,7 @@ def test_a_sink_of_events_is_waited_for(tmp_path: Path, away: Away, processes: s
     assert sorted(line.rpartition(" ")[0] for line in lines) == expected()
 
 
-def test_in_one_process_it_is_said_what_is_waited_for_and_a_stop_gives_up_in_time(tmp_path: Path) -> None:
+def test_single_process_reports_wait_and_stops_in_time(tmp_path: Path) -> None:
     (tmp_path / "away").touch()
     path = write(tmp_path, EVENTS, processes="one")
     path.write_text(path.read_text() + "drain_s: 2\n")

@@ -172,7 +172,7 @@ def test_a_shortage_does_not_outlast_the_stop_and_ends_a_file(tmp_path: Path) ->
     assert (end.reason, end.error, end.status) == ("error", "no room", 3)
 
 
-def test_a_source_that_is_to_end_before_it_begins_says_so_behind_its_last_frame_and_is_never_asked(
+def test_source_stopped_before_begin_ends_unasked(
     tmp_path: Path,
 ) -> None:
     asked: list[Stamp | None] = []
@@ -194,7 +194,7 @@ def test_a_source_that_is_to_end_before_it_begins_says_so_behind_its_last_frame_
 
 @pytest.mark.parametrize("ask", [SourceFeed.stop, SourceFeed.pause])
 @pytest.mark.parametrize("begun", [False, True])
-def test_a_source_is_not_stopped_before_it_has_sent_what_a_reader_had_of_its_predecessor(
+def test_stop_waits_for_frames_a_reader_had_before(
     tmp_path: Path, ask: Callable[[SourceFeed], None], begun: bool
 ) -> None:
     gate = threading.Event()
@@ -257,7 +257,7 @@ class Interrupted:
             self._meanwhile = False
 
 
-def test_a_source_that_goes_on_while_its_pause_begins_has_not_ended(tmp_path: Path) -> None:
+def test_resuming_during_pause_is_no_end(tmp_path: Path) -> None:
     begun: list[int] = []
 
     def script(source: Scripted, stop: Stop) -> Iterator[Message]:

@@ -22,7 +22,7 @@ class Outside:
         return "taken"
 
 
-def test_somebody_who_takes_their_time_is_no_trouble_and_has_no_limit() -> None:
+def test_patient_wait_is_unlimited_and_no_trouble() -> None:
     seen: list[tuple[float, str, bool, list[tuple[str, str, str]], bool]] = []
     hold: Hold
 

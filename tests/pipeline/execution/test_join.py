@@ -70,7 +70,7 @@ def edge(sender: str, *, port: str = "", carries: str = "number") -> EdgePlan:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(0, 2)), unique=True))
-def test_merged_keys_are_unique_and_in_the_order_of_frame_part_and_edge(places: list[tuple[int, int, int]]) -> None:
+def test_merged_keys_are_unique_and_ordered(places: list[tuple[int, int, int]]) -> None:
     edges = [edge("left"), edge("middle"), edge("right")]
     keys = [merged_key(Key(0, seq, part), edges[lane], edges) for seq, part, lane in sorted(places)]
     assert keys == sorted(set(keys))

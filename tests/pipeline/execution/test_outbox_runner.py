@@ -64,7 +64,7 @@ def test_the_end_waits_until_it_is_noted_what_the_sinks_have(tmp_path: Path) -> 
     assert not list(tmp_path.glob("outbox*"))
 
 
-def test_it_counts_what_it_has_kept_so_that_one_which_works_between_its_deaths_is_started_again_soon(
+def test_kept_events_count_as_work_between_deaths(
     tmp_path: Path,
 ) -> None:
     values = {"path": str(tmp_path / "outbox.sqlite"), "sinks": {"log": []}}

@@ -113,7 +113,7 @@ class Undeclared(Diary):
     outputs = (Tombstone,)
 
 
-def test_an_output_of_a_type_that_was_not_declared_is_a_bug_and_is_not_lost_silently(tmp_path: Path) -> None:
+def test_output_of_undeclared_type_is_counted_as_error(tmp_path: Path) -> None:
     run, counters = runner(Undeclared(tmp_path))
     assert run.run(items(1, 2)) == [[], []]
     assert run.end("cam", End(stamp(2), "end")) == []
@@ -184,7 +184,7 @@ def test_events_wait_for_what_the_machine_refuses_a_sink(
     assert all(told in why and why.endswith("they wait") for why in seen)
 
 
-def test_a_bug_of_a_sink_costs_the_event_under_the_name_of_its_camera(tmp_path: Path) -> None:
+def test_bug_in_sink_drops_event_of_its_camera(tmp_path: Path) -> None:
     run, counters = runner(Diary(tmp_path, [ValueError("oh")]))
     assert run.run(of_all_cameras(1)) == [[]]
     assert counters.snapshot() == [("dropped.error", "cam", 1), ("failed.diary", "cam", 1)]
@@ -203,7 +203,7 @@ def test_frames_do_not_wait_for_what_the_machine_refuses(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("told", [False, True])
-def test_what_a_stage_has_told_itself_is_counted_and_not_told_again(tmp_path: Path, told: bool) -> None:
+def test_bad_item_logged_by_stage_is_only_counted(tmp_path: Path, told: bool) -> None:
     stage = Diary(tmp_path, [BadItem("odd", told=told), BadItem("odd", told=told)])
     with capture_logs() as logs:
         run, counters = runner(stage)

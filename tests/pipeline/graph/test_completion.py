@@ -99,7 +99,7 @@ def test_the_short_edge_of_a_join_is_as_deep_as_the_long_way(parse: Parse) -> No
     assert found["count>model"].depth == 4
 
 
-def test_where_edges_drop_the_short_edge_holds_what_is_at_work_on_the_long_way(parse: Parse) -> None:
+def test_short_edge_holds_frames_of_long_way_if_dropping(parse: Parse) -> None:
     found = edges(parse(DIAMOND.replace("{a: , b: }", "{a: {live: true}, b: {live: true}}")))
     model, thin = 4 + 2, 1 + 2
     assert found["count>both:left"].depth == 1 + model + thin
@@ -123,7 +123,7 @@ def test_a_sink_in_order_of_time_must_hear_of_every_frame(parse: Parse) -> None:
     assert graph.completed.ordered_sinks == ("log",)
 
 
-def test_one_outbox_stands_between_all_who_make_and_all_who_read_events(parse: Parse) -> None:
+def test_one_outbox_serves_all_sinks(parse: Parse) -> None:
     text = """\
         version: 1
         cameras: {a: }

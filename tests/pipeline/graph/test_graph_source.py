@@ -51,13 +51,13 @@ def test_the_text_is_that_of_the_file_unless_one_is_given(wanted: WantedGraph) -
     assert frames(source.plan(other)) == 5
 
 
-def test_variables_of_who_asks_stand_in_for_those_that_the_run_has_not(wanted: WantedGraph) -> None:
+def test_client_variables_fill_in_missing_ones(wanted: WantedGraph) -> None:
     asked = WantedGraph(wanted.file, wanted.name, besides={"FRAMES": "9"})
     assert frames(GraphSource(Variables(environ={})).plan(asked)) == 9
     assert frames(GraphSource(Variables(environ={"FRAMES": "3"})).plan(asked)) == 3
 
 
-def test_other_env_files_are_those_of_the_run_once_their_graph_is_accepted(wanted: WantedGraph, tmp_path: Path) -> None:
+def test_env_files_change_once_graph_is_accepted(wanted: WantedGraph, tmp_path: Path) -> None:
     old, new = env_file(tmp_path, "old.env", 1), env_file(tmp_path, "new.env", 2)
     source = GraphSource(Variables([old], {}))
     loaded = source.plan(with_files(wanted, new))
@@ -91,7 +91,7 @@ def test_a_further_camera_is_checked_like_those_of_the_file(wanted: WantedGraph)
         source.camera("b", {"frobs": "${DOOR_PASSWORD}"}, run, GivenVariables())
 
 
-def test_of_a_further_camera_variables_come_first_that_are_given_for_it(wanted: WantedGraph) -> None:
+def test_given_variables_precede_for_added_camera(wanted: WantedGraph) -> None:
     source = GraphSource(Variables(environ={"FRAMES": "3"}))
     run = load_plan(wanted.file, environ={"FRAMES": "3"})
     given = GivenVariables(first={"FRAMES": "7"}, besides={"FRAMES": "9"})

@@ -28,7 +28,7 @@ stages:
 """
 
 
-def test_every_camera_has_a_window_of_slots_one_being_replaced_and_one_being_written(parse: Parse) -> None:
+def test_slots_are_window_plus_two_per_camera(parse: Parse) -> None:
     graph = parse(GRAPH)
     need = memory_need(graph)
     assert graph.window == 6
@@ -66,7 +66,7 @@ BATCHES = "batch: {max: 8}, from: count"
     ],
     ids=["usual", "batches", "depth", "blocks"],
 )
-def test_a_live_camera_fills_its_window_only_where_an_edge_blocks(parse: Parse, reads: str, slots: int) -> None:
+def test_live_camera_needs_window_only_if_edge_blocks(parse: Parse, reads: str, slots: int) -> None:
     """However many frames the stages behind it work on: they have freed the slots of these."""
     text = GRAPH.replace("000000", "000000, live: true").replace("500000", "500000, live: true")
     graph = parse(text.replace("use: double, from: count", f"use: double, {reads}"))

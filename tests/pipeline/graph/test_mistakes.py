@@ -537,9 +537,7 @@ def calls_of(text: str, folder: Path) -> int:
 
 
 @pytest.mark.parametrize(("small", "big"), [((50, 5), (400, 5)), ((2, 25), (2, 200)), ((100, 20), (200, 40))])
-def test_a_graph_of_many_cameras_or_stages_takes_as_long_as_it_is_large(
-    tmp_path: Path, small: tuple[int, int], big: tuple[int, int]
-) -> None:
+def test_parsing_time_is_linear(tmp_path: Path, small: tuple[int, int], big: tuple[int, int]) -> None:
     calls_of(large(2, 5), tmp_path)
     growth = sum(big) / sum(small)
     assert calls_of(large(*big), tmp_path) < 1.5 * growth * calls_of(large(*small), tmp_path)
@@ -568,9 +566,7 @@ def test_a_graph_beyond_all_sizes_is_one_clear_mistake(
     ],
     ids=["keys", "cameras", "stages", "settings"],
 )
-def test_of_many_mistakes_the_first_are_told_and_the_others_counted(
-    parse: Callable[..., Any], text: str, more: int
-) -> None:
+def test_mistakes_beyond_fifty_are_counted(parse: Callable[..., Any], text: str, more: int) -> None:
     with pytest.raises(GraphError) as caught:
         parse(text if "version" in text else RIGHT + text)
     told = str(caught.value).splitlines()

@@ -77,7 +77,7 @@ def test_a_long_text_is_read_once() -> None:
     assert substitute("${X}" + "x" * 1_000_000, {"X": "y"}).text == "y" + "x" * 1_000_000
 
 
-def test_what_is_missing_in_many_places_is_told_once_with_its_lines() -> None:
+def test_missing_variable_is_reported_once_with_lines() -> None:
     text = "a: ${NO}\nb: ${NO}\nc: [x, '${NO}', '${NO}']\nd: ${WHY}\n"
     first, second = map(str, load(text, "f", {}).problems)
     assert first.startswith("f:1:4: the environment variable NO is not set: ")

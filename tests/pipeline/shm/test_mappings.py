@@ -38,7 +38,7 @@ def test_a_damaged_segment_is_refused() -> None:
         path.unlink()
 
 
-def test_a_reader_sees_what_was_written_until_the_slot_is_used_again(ring: SlotRing) -> None:
+def test_reader_sees_slot_until_it_is_reused(ring: SlotRing) -> None:
     slot = ring.allocate(5000)
     slot.bytes()[:4] = (1, 2, 3, 4)
     mapping = MappedSegment(slot.descriptor.segment)

@@ -25,7 +25,7 @@ def ring() -> Iterator[SlotRing]:
     ring.close()
 
 
-def test_what_a_killed_owner_leaves_is_swept_and_what_a_living_one_has_is_not(ring: SlotRing) -> None:
+def test_only_segments_of_dead_owners_are_swept(ring: SlotRing) -> None:
     mine = ring.allocate(1).descriptor.segment
     code = (
         "from os import *; from pipeline.shm.slots import *; "
@@ -46,7 +46,7 @@ def test_a_dead_owners_files_are_unlinked_by_prefix(ring: SlotRing) -> None:
     assert mapping.holds(0, 1)
 
 
-def test_the_next_name_of_a_segment_is_not_known_from_the_last_one(ring: SlotRing) -> None:
+def test_segment_names_are_unpredictable(ring: SlotRing) -> None:
     first = ring.allocate(1).descriptor.segment
     second = ring.allocate(1 << 20).descriptor.segment
     assert first.startswith(f"{PREFIX}.")
@@ -91,7 +91,7 @@ ring.close()
 """
 
 
-def test_files_of_another_user_are_stepped_over_and_reported_once(person: Callable[[], Person]) -> None:
+def test_files_of_another_user_are_skipped(person: Callable[[], Person]) -> None:
     """They stand where a run once looked: a pipe, a link and a file that everybody may write."""
     owner, stranger = person(), person()
     prefix = f"camgraph-{owner.uid}-run-cafe-a.1"

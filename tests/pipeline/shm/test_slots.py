@@ -46,7 +46,7 @@ def test_a_slot_is_free_when_the_last_one_lets_go(ring: SlotRing) -> None:
     assert ring.in_use == 0
 
 
-def test_larger_messages_get_a_larger_segment_and_the_old_one_goes_when_empty(ring: SlotRing) -> None:
+def test_larger_messages_get_a_larger_segment(ring: SlotRing) -> None:
     small = ring.allocate(100)
     large = ring.allocate(100_000)
     assert large.segment.stride >= 100_000
@@ -88,7 +88,7 @@ def after(ring: SlotRing, seconds: float) -> None:
         ring.tend(float(second))
 
 
-def test_memory_for_large_messages_is_given_back_when_they_are_small_again(ring: SlotRing) -> None:
+def test_memory_is_returned_when_messages_shrink(ring: SlotRing) -> None:
     """Also while a reader has it mapped: it may hear nothing for long by which it could see that it may let go."""
     large = ring.allocate(LARGE)
     large.bytes()[:] = 7
@@ -111,7 +111,7 @@ def test_memory_for_large_messages_is_given_back_when_they_are_small_again(ring:
     assert held() == HEADER + 3 * MB
 
 
-def test_memory_that_was_given_back_is_reserved_again_before_it_is_used(ring: SlotRing) -> None:
+def test_returned_memory_is_reserved_before_reuse(ring: SlotRing) -> None:
     ring.release(ring.allocate(LARGE))
     after(ring, 20)
     assert held() == HEADER
@@ -151,7 +151,7 @@ def test_a_few_megabytes_stay(ring: SlotRing) -> None:
     assert held() == HEADER + 3 * MB
 
 
-def test_smaller_slots_give_their_memory_back_one_by_one_when_larger_ones_take_over(ring: SlotRing) -> None:
+def test_smaller_slots_return_memory_one_by_one(ring: SlotRing) -> None:
     small = ring.allocate(LARGE)
     small.bytes()[:] = 3
     ring.allocate(2 * LARGE)
@@ -161,7 +161,7 @@ def test_smaller_slots_give_their_memory_back_one_by_one_when_larger_ones_take_o
     assert held() == HEADER + 3 * 2 * LARGE
 
 
-def test_messages_of_every_size_together_are_no_more_than_there_are_slots(ring: SlotRing) -> None:
+def test_slot_limit_spans_all_sizes(ring: SlotRing) -> None:
     """So a ring whose messages grow holds less than twice what it would hold for the largest alone."""
     alive = [ring.allocate(LARGE + step * MB) for step in range(3)]
     assert held() < 2 * 3 * (LARGE + 2 * MB)
@@ -174,9 +174,7 @@ def test_messages_of_every_size_together_are_no_more_than_there_are_slots(ring: 
     assert held() == HEADER + 3 * (LARGE + 2 * MB)
 
 
-def test_where_there_is_no_room_for_larger_slots_the_smaller_ones_are_kept(
-    ring: SlotRing, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shortage_keeps_the_smaller_slots(ring: SlotRing, monkeypatch: pytest.MonkeyPatch) -> None:
     small = ring.allocate(LARGE)
     with monkeypatch.context() as patch:
         patch.setattr(slots, "create_locked", lacking())

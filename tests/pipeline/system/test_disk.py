@@ -96,7 +96,7 @@ def test_only_a_regular_file_is_opened_and_nobody_is_waited_for(
         assert (tmp_path / "other").read_text() == "precious"
 
 
-def test_a_file_is_written_whole_in_the_place_of_whatever_is_there(tmp_path: Path) -> None:
+def test_write_whole_replaces_links_and_keeps_folders(tmp_path: Path) -> None:
     path = tmp_path / "file"
     _link(path)
     disk.write_whole(path, b"new")
@@ -116,7 +116,7 @@ KERNEL_FILE = Path("/proc/self/status")
 """One that ends, unlike /proc/kmsg, so that a test fails and does not hang."""
 
 
-def test_a_file_of_the_kernel_is_no_regular_one_and_an_empty_file_is(tmp_path: Path) -> None:
+def test_kernel_files_are_not_regular(tmp_path: Path) -> None:
     empty, link = tmp_path / "empty", tmp_path / "link"
     empty.touch()
     link.symlink_to(KERNEL_FILE)
@@ -158,9 +158,7 @@ def test_no_more_is_read_than_may_be(tmp_path: Path) -> None:
         disk.read_small(path)
 
 
-def test_a_pipe_is_read_where_it_may_be_one_and_nobody_waits_for_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pipes_are_read_only_if_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
     with pytest.raises(OSError, match="is a pipe, expected a regular file"):
@@ -177,7 +175,7 @@ def test_a_pipe_is_read_where_it_may_be_one_and_nobody_waits_for_another(
     os.close(writer)
 
 
-def test_graphs_variables_and_secrets_are_in_no_file_of_the_kernel() -> None:
+def test_kernel_files_are_refused_as_configuration() -> None:
     with pytest.raises(GraphError, match="is a file of the kernel: expected a graph file"):
         read_graph(KERNEL_FILE)
     with pytest.raises(GraphError, match="is a file of the kernel: expected a file of NAME=VALUE lines"):

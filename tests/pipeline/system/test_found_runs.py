@@ -78,7 +78,7 @@ def test_a_run_of_another_login_is_found_by_its_socket(folder: Path, monkeypatch
         f"x\r{LISTENS} /nowhere/r/{CONTROL}",
     ],
 )
-def test_a_socket_whose_path_looks_like_lines_of_the_table_breaks_nothing(folder: Path, invented: str) -> None:
+def test_socket_path_that_fakes_table_lines(folder: Path, invented: str) -> None:
     with listening(folder / invented.lstrip("/")):
         assert not [run for run in found_runs() if str(folder) in str(run.folder) or run.name == "r"]
 
@@ -88,9 +88,7 @@ def test_a_path_that_is_no_utf_8_breaks_nothing(folder: Path) -> None:
         assert here("r") == []
 
 
-def test_a_run_that_has_ended_does_not_go_on_because_somebody_says_so(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dead_run_is_not_revived_by_a_faked_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A killed run leaves its socket; a line of somebody's invention says that it listens."""
     name = f"f{os.getpid()}"
     left = folder / "other" / name
@@ -104,9 +102,7 @@ def test_a_run_that_has_ended_does_not_go_on_because_somebody_says_so(
     refuse_second_run(name, folder)
 
 
-def test_lines_that_are_none_are_skipped_and_those_behind_them_are_not(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_malformed_lines_are_skipped(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = f"f{os.getpid()}"
     with run_in_another_login(folder, monkeypatch, name) as path:
         table = folder / "table"

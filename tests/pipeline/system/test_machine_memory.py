@@ -22,7 +22,7 @@ from pipeline.system.machine_memory import given_memory, usable_memory
         ("5:cpu:/d", {"memory/memory.limit_in_bytes": "500"}, None),
     ],
 )
-def test_the_limit_is_the_lowest_of_all_groups_around_the_process(
+def test_lowest_limit_of_all_cgroups_counts(
     tmp_path: Path, membership: str, files: dict[str, str], given: int | None
 ) -> None:
     for name, text in files.items():

@@ -177,7 +177,7 @@ def test_no_log_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert SECRET not in said
 
 
-def test_neither_the_problems_of_a_run_nor_what_is_said_of_a_camera_show_it() -> None:
+def test_problems_and_reasons_are_redacted() -> None:
     outcome = Outcome()
     outcome.add(1, f"camera front: {URL}")
     assert outcome.problems == ["camera front: rtsp://***@h/p"]

@@ -115,7 +115,7 @@ def test_what_a_late_child_of_a_dead_run_put_back_is_swept() -> None:
     folder.close()
 
 
-def test_what_comes_back_between_the_sweep_and_the_lock_is_swept_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sweeps_again_under_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.system.run_folder.sweep_runs", lambda root: None)
     (runs_folder() / "lobby" / "state" / "outbox").mkdir(parents=True)
     (runs_folder() / "lobby" / "3.1").touch()
@@ -125,7 +125,7 @@ def test_what_comes_back_between_the_sweep_and_the_lock_is_swept_too(monkeypatch
     folder.close()
 
 
-def test_late_processes_of_a_killed_run_do_not_touch_the_next_one_of_its_name() -> None:
+def test_late_processes_do_not_touch_next_run() -> None:
     code = (
         "import os; from pipeline.system.run_folder import RunFolder; folder = RunFolder('lobby');"
         "print(folder.own, folder.endpoint(0, 1), flush=True); os.kill(os.getpid(), 9)"
@@ -176,7 +176,7 @@ def test_what_a_killed_run_left_is_swept_by_the_next() -> None:
     folder.close()
 
 
-def test_a_question_to_a_run_that_is_not_there_is_the_users_mistake() -> None:
+def test_asking_a_missing_run_is_a_user_error() -> None:
     with pytest.raises(UserError, match="nothing is running"):
         find_run(None)
     folder = RunFolder("lobby")

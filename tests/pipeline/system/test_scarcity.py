@@ -39,19 +39,19 @@ def test_other_errors_are_not_taken_for_a_shortage() -> None:
     assert shortage_of(PermissionError(errno.EACCES, "")) is None
 
 
-def test_a_shortage_whose_end_cannot_be_seen_is_over_after_a_while() -> None:
+def test_unobservable_shortage_ends_after_a_while() -> None:
     assert not after(60)()
     assert after(0)()
 
 
-def test_more_memory_than_there_is_is_a_shortage_that_is_not_over_and_leaves_no_file() -> None:
+def test_lasting_memory_shortage_leaves_no_file() -> None:
     with pytest.raises(Shortage, match=r"no room for .* MB in /dev/shm .*make it larger") as raised:
         create_locked(PREFIX, 1 << 50)
     assert not raised.value.is_over()
     assert not list(Path("/dev/shm").glob(f"{PREFIX}*"))
 
 
-def test_without_descriptors_a_segment_is_a_shortage_and_sizes_are_not_known() -> None:
+def test_lack_of_descriptors_is_a_shortage() -> None:
     _, hard = before = resource.getrlimit(resource.RLIMIT_NOFILE)
     lowest = os.dup(0)
     os.close(lowest)
@@ -71,7 +71,7 @@ def test_only_a_death_that_nobody_here_wanted_has_a_hint() -> None:
     assert hint_at(-11, "") == ""
 
 
-def test_too_little_address_space_is_one_line_before_any_library_crashes_of_it(tmp_path: Path) -> None:
+def test_too_little_address_space_is_one_line(tmp_path: Path) -> None:
     limited = "import resource as r; r.setrlimit(r.RLIMIT_AS, (600 << 20,) * 2); from tools.cli import main; main()"
     command = [sys.executable, "-c", limited, "run", str(tmp_path / "graph.yaml")]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
