@@ -20,7 +20,7 @@ def found(load: Load) -> Limit:
     return limit
 
 
-def test_a_stage_that_has_one_core_while_another_idles_wants_threads() -> None:
+def test_stage_on_one_core_wants_threads() -> None:
     limit = found(ALONE)
     assert (limit.stage, limit.setting) == ("infer", "threads: 2")
     assert limit.text == "infer is busy 99% of the time on 1 of 2 cores: `threads: 2` would help"
@@ -33,7 +33,7 @@ def test_as_many_threads_as_cores_are_free() -> None:
     assert found(two_workers).setting == "threads: 4"
 
 
-def test_a_stage_that_is_not_safe_in_threads_wants_workers_if_there_are_cameras_for_them() -> None:
+def test_thread_unsafe_stage_wants_workers() -> None:
     busy = replace(TRACKS, busy=0.97)
     assert found(replace(ALONE, stages=(busy,))).setting == "workers: 2"
     alone = found(replace(ALONE, stages=(replace(busy, more=""),)))
@@ -50,7 +50,7 @@ def test_where_the_processor_is_full_only_less_work_helps() -> None:
     assert limit.text == told
 
 
-def test_other_programs_are_named_and_not_the_graph_where_they_have_the_cores() -> None:
+def test_other_programs_are_blamed_for_full_processor() -> None:
     limit = found(replace(FULL, processes=(ProcessLoad("infer.0", 0.4),), others=1.6))
     assert limit.setting == ""
     assert limit.text.endswith(
@@ -58,7 +58,7 @@ def test_other_programs_are_named_and_not_the_graph_where_they_have_the_cores() 
     )
 
 
-def test_a_full_processor_without_a_busiest_stage_is_shown_with_its_shares() -> None:
+def test_full_processor_shows_shares() -> None:
     stages = (replace(INFER, busy=0.7), replace(TRACKS, busy=0.5))
     processes = (ProcessLoad("infer.0", 0.7), ProcessLoad("capture.a", 0.7, reads=True), ProcessLoad("tracks.0", 0.5))
     limit = found(replace(ALONE, stages=stages, processes=processes))
@@ -67,7 +67,7 @@ def test_a_full_processor_without_a_busiest_stage_is_shown_with_its_shares() -> 
     )
 
 
-def test_where_others_have_all_of_the_processor_no_share_of_ours_is_worth_telling() -> None:
+def test_tiny_own_shares_are_left_out() -> None:
     load = replace(ALONE, stages=(replace(TRACKS, busy=0.4),), processes=(ProcessLoad("infer.0", 0.01),), others=1.9)
     told = "the processor is full, other programs take 1.9 of 2 cores: ending those, or `max_fps` would help"
     assert found(load).text == told

@@ -36,7 +36,7 @@ def test_each_change_says_what_it_was_before_and_for_how_long() -> None:
     assert third == Change("front", "lost", "why 2", "live", 1.0, 3 * S, loss=1)
 
 
-def test_the_same_state_again_is_no_change_but_the_newest_reason_is_kept() -> None:
+def test_repeated_state_only_updates_the_reason() -> None:
     states = keeper()
     assert told(states, "lost", "lost", "lost")[1:] == [None, None]
     now = states.now(4 * S)["front"]
@@ -44,12 +44,12 @@ def test_the_same_state_again_is_no_change_but_the_newest_reason_is_kept() -> No
 
 
 @pytest.mark.parametrize("state", sorted(AWAY))
-def test_a_camera_is_lost_when_it_is_away_and_back_when_it_is_live(state: AwayState) -> None:
+def test_away_is_lost_and_live_is_back(state: AwayState) -> None:
     assert losses(told(keeper(), "live", state, "live")) == [(state, 1, None), ("live", 1, 1.0)]
 
 
 @pytest.mark.parametrize("state", sorted(AWAY))
-def test_one_that_cannot_be_reached_in_the_first_place_is_lost_as_well(state: AwayState) -> None:
+def test_unreachable_from_the_start_is_lost(state: AwayState) -> None:
     assert losses(told(keeper(), "connecting", state)) == [(state, 1, None)]
     assert losses(told(keeper(), state)) == [(state, 1, None)]
 
@@ -67,7 +67,7 @@ def test_each_loss_has_its_number() -> None:
     assert states.now(9 * S)["front"].losses == 2
 
 
-def test_the_death_of_its_process_is_a_loss_until_its_successor_says_otherwise() -> None:
+def test_death_is_a_loss_until_successor_is_live() -> None:
     states = keeper()
     told(states, "connecting", "live")
     died = states.died("front", "signal 9", 5 * S)
@@ -91,7 +91,7 @@ def test_a_process_that_keeps_dying_is_one_loss() -> None:
     assert states.now(20 * S)["front"].why == "death 4"
 
 
-def test_a_process_that_dies_while_its_camera_is_away_changes_only_how_it_is_lost() -> None:
+def test_death_while_away_is_no_second_loss() -> None:
     states = keeper()
     told(states, "live", "unauthorised")
     died = states.died("front", "signal 9", 5 * S)
@@ -103,7 +103,7 @@ def test_the_death_of_a_file_s_process_is_no_loss() -> None:
     assert keeper().died("file", "signal 9", S) is None
 
 
-def test_a_source_that_says_nothing_is_live_with_a_frame_and_lost_with_its_process() -> None:
+def test_silent_source_lives_by_frames_and_dies_by_process() -> None:
     states = keeper()
     assert states.now(S)["yard"].state == ""
     first, again = states.brought("yard", 1, S), states.brought("yard", 2, 2 * S)
@@ -154,7 +154,7 @@ def test_one_that_was_taken_out_of_the_run_is_not_among_them() -> None:
     assert states.absent() == {}
 
 
-def test_nor_one_that_was_live_before_it_was_given_other_settings() -> None:
+def test_absent_excludes_camera_live_before_new_settings() -> None:
     states = keeper()
     told(states, "live")
     states.follow(["yard"], ["yard"], 5 * S, wanted=["front", "yard"])
@@ -171,7 +171,7 @@ def begun_anew() -> CameraStates:
     return states
 
 
-def test_what_was_said_before_a_camera_came_is_about_its_namesake_that_went() -> None:
+def test_reports_from_before_readding_are_ignored() -> None:
     states = begun_anew()
     assert states.told("front", "live", "", 6 * S - 1) is None
     assert states.told("front", "lost", "cable", 5 * S) is None
@@ -206,7 +206,7 @@ def test_facts_are_the_newest_and_outlive_a_death() -> None:
     assert states.now(S)["front"].facts == {"codec": "hevc"}
 
 
-def test_a_camera_that_is_taken_away_and_put_back_counts_its_losses_on() -> None:
+def test_readded_camera_keeps_its_loss_count() -> None:
     states = keeper()
     told(states, "live", "lost")
     states.follow(["yard", "new"], ["yard", "new"], 5 * S)
@@ -230,7 +230,7 @@ def test_a_loss_is_over_when_its_camera_goes_or_begins_anew() -> None:
         assert losses([states.told("front", "live", "", 7 * S)]) == []
 
 
-def test_a_loss_is_over_when_its_camera_ends_and_when_the_run_is_stopped() -> None:
+def test_loss_ends_with_its_camera_or_the_run() -> None:
     states = keeper()
     states.told("front", "lost", "", 1 * S)
     states.told("yard", "stalled", "", 2 * S)
@@ -244,7 +244,7 @@ def test_a_loss_is_over_when_its_camera_ends_and_when_the_run_is_stopped() -> No
     assert states.follow([], [], 9 * S) == []
 
 
-def test_cameras_that_come_and_go_under_ever_new_names_leave_nothing_that_grows() -> None:
+def test_memory_of_departed_cameras_is_bounded() -> None:
     states, numbers = keeper(), set[int]()
     for n in range(MOST_DEPARTED + 50):
         states.follow(["front", f"new{n}"], ["front", f"new{n}"], n * S)

@@ -44,9 +44,7 @@ IN_ITS_SOURCE = """
 @pytest.mark.parametrize(
     "stages", [EVENTS, VIDEO_BESIDE, IN_ITS_SOURCE], ids=["events", "video beside", "in its source"]
 )
-def test_it_is_that_behind_the_slowest_last_stage_wherever_the_stages_are(
-    tmp_path: Path, processes: str, stages: str
-) -> None:
+def test_age_is_that_of_the_slowest_last_stage(tmp_path: Path, processes: str, stages: str) -> None:
     path = tmp_path / "g.yaml"
     path.write_text(CHAIN.format(name=f"f{os.getpid()}", processes=processes) + stages)
     outcome, status = run_graph(load_plan(path))
@@ -67,9 +65,7 @@ def test_it_is_that_behind_the_slowest_last_stage_wherever_the_stages_are(
         ("compact", VIDEO_BESIDE, {"out"}),
     ],
 )
-def test_it_ends_before_the_outbox_and_not_in_the_sinks_of_events(
-    tmp_path: Path, processes: str, stages: str, ends: set[str]
-) -> None:
+def test_age_ends_before_the_outbox(tmp_path: Path, processes: str, stages: str, ends: set[str]) -> None:
     """Few frames make an event: what only events reach says nothing of the frames."""
     path = tmp_path / "g.yaml"
     path.write_text(CHAIN.format(name="ends", processes=processes) + stages)

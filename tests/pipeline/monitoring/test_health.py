@@ -19,7 +19,7 @@ def judged(cameras: dict[str, CameraSight], *troubles: Trouble, phase: str = "ru
     return f"{health.level}: {health.reason}"
 
 
-def test_healthy_is_a_run_of_which_all_cameras_have_frames_that_go_through() -> None:
+def test_healthy_if_frames_of_all_cameras_go_through() -> None:
     assert judged({"a": LIVE, "b": CameraSight("running")}) == "healthy: 2 cameras, 39.8 frames/s"
     assert judged({"a": LIVE}, flow=Flow(40.0, 0.81)) == "healthy: 1 camera, 40.0 frames/s, 81% of them dropped"
 
@@ -33,7 +33,7 @@ def test_one_camera_away_is_degraded_and_all_of_them_are_down() -> None:
     assert many.endswith("c lost for 26 s (no answer) and 3 more")
 
 
-def test_a_camera_that_has_just_gone_is_away_although_a_frame_of_it_went_through() -> None:
+def test_lost_camera_is_down_despite_recent_frame() -> None:
     assert judged({"a": replace(LOST, stuck_s=None)}).startswith("down: ")
 
 
@@ -52,7 +52,7 @@ def test_a_trouble_is_named_with_how_long_it_lasts() -> None:
 
 
 @pytest.mark.parametrize("phase", ["starting", "stopping"])
-def test_a_run_that_begins_or_ends_is_not_healthy_yet_or_any_more(phase: str) -> None:
+def test_starting_or_stopping_run_is_degraded(phase: str) -> None:
     opening = Trouble("infer.0", "is being opened", 40.0)
     assert judged({"a": CameraSight("starting")}, opening, phase=phase) == (
         f"degraded: {phase} for 12 s; infer.0: is being opened (for 40 s)"

@@ -45,7 +45,7 @@ def counts(frames: int, drops: int = 0) -> Counter[tuple[str, str]]:
     return Counter({("frames", "a"): frames, ("dropped.queue_full", "a"): drops, ("skipped.rate", "a"): 99})
 
 
-def test_the_time_before_the_first_frame_and_behind_the_last_one_says_nothing(tmp_path: Path) -> None:
+def test_load_spans_first_to_last_frame(tmp_path: Path) -> None:
     plan = planned(tmp_path)
     model = Measured(next(unit for unit in plan.units if unit.name == "model.0"))
     recent, meter = Recent(), LoadMeter()

@@ -50,7 +50,7 @@ def test_what_is_said_of_cameras_travels_and_is_said_once() -> None:
     assert counters.camera_changes() == []
 
 
-def test_what_could_not_be_told_comes_again_before_what_came_since() -> None:
+def test_unsent_changes_precede_newer_ones() -> None:
     counters = Counters()
     counters.camera_is("a", "lost", "1")
     counters.camera_is("b", "gone", "2")
@@ -62,7 +62,7 @@ def test_what_could_not_be_told_comes_again_before_what_came_since() -> None:
     assert [change[2] for change in changes if change[0] == "b"] == ["2"]
 
 
-def test_a_camera_that_changes_for_ever_costs_no_memory_and_no_other_camera_its_word() -> None:
+def test_flapping_camera_is_bounded_and_displaces_none() -> None:
     counters = Counters()
     counters.camera_is("quiet", "lost", "cable")
     for n in range(10_000):

@@ -71,7 +71,7 @@ def test_the_time_is_that_of_the_change_and_not_of_its_telling() -> None:
     assert abs(time.time() - 3600 - datetime.fromisoformat(event["time"]).timestamp()) < 60
 
 
-def test_of_one_camera_an_event_goes_only_when_the_one_before_it_is_safe() -> None:
+def test_next_event_of_camera_waits_for_commit() -> None:
     notices = Notices("run", "graph")
     outbox = Told(notices)
     both(notices, 1)
@@ -88,7 +88,7 @@ def test_of_one_camera_an_event_goes_only_when_the_one_before_it_is_safe() -> No
     assert [(b["subject"], b["data"]["phase"]) for b in outbox.bodies[2:]] == [("front", "end"), ("yard", "start")]
 
 
-def test_an_outbox_that_began_anew_is_told_what_is_not_committed_again() -> None:
+def test_new_outbox_gets_uncommitted_events_again() -> None:
     notices = Notices("run", "graph")
     outbox = Told(notices)
     notices.camera("capture", lost(1))
@@ -109,7 +109,7 @@ def test_other_losses_cameras_and_runs_have_other_ids() -> None:
     assert len(ids) == 14
 
 
-def test_of_what_nobody_takes_for_long_the_newest_losses_are_kept_whole() -> None:
+def test_newest_losses_are_kept_whole() -> None:
     notices = Notices("run", "graph")
     outbox = Told(notices)
     forgotten = notices.camera("capture", lost(1))
@@ -129,7 +129,7 @@ def test_of_what_nobody_takes_for_long_the_newest_losses_are_kept_whole() -> Non
     assert events[-1]["id"] == newest
 
 
-def test_what_is_kept_begins_with_what_was_handed_over_and_ends_with_the_newest() -> None:
+def test_kept_events_span_handed_over_to_newest() -> None:
     notices = Notices("run", "graph")
     outbox = Told(notices)
     notices.camera("capture", lost(1))

@@ -41,7 +41,7 @@ def test_what_went_wrong_first_keeps_the_status() -> None:
 
 
 @pytest.mark.parametrize("reason", ["model_failed", "unpaired", "told", "stale", "quarantined", "error", "late"])
-def test_a_frame_that_was_dropped_for_whatever_reason_is_no_success(reason: str) -> None:
+def test_dropped_frame_is_a_problem(reason: str) -> None:
     outcome = Outcome()
     outcome.add_losses({(f"dropped.{reason}", "b"): 2, (f"dropped.{reason}", "a"): 1, ("frames", "a"): 9})
     assert outcome.status == 1
@@ -55,7 +55,7 @@ def test_a_reason_that_only_its_stage_knows_is_said_in_its_words() -> None:
     assert outcome.problems == ["frames dropped (12 of a): `model_failed`; the log has the details"]
 
 
-def test_what_the_graph_or_a_live_camera_drops_is_as_it_should_be() -> None:
+def test_intended_drops_are_no_problem() -> None:
     outcome = Outcome()
     intended = ["dropped.queue_full", "dropped.reader_lost", "dropped.damaged", "skipped.unpaired", "unsent.no_client"]
     outcome.add_losses({(name, "a"): 3 for name in intended} | {("dropped.quarantined", "a"): 0})
@@ -63,14 +63,14 @@ def test_what_the_graph_or_a_live_camera_drops_is_as_it_should_be() -> None:
     assert (outcome.status, outcome.problems) == (0, [])
 
 
-def test_a_camera_that_was_taken_out_of_the_run_is_missed_by_nobody() -> None:
+def test_removed_camera_is_not_missed() -> None:
     outcome = Outcome()
     outcome.add_absent({"typo": "lost: no such host"}, {"typo": ("removed", "")})
     assert outcome.problems == []
     assert outcome.status == 0
 
 
-def test_a_live_camera_that_was_away_for_the_whole_run_was_given_up() -> None:
+def test_camera_absent_for_whole_run_is_a_problem() -> None:
     outcome = Outcome()
     absent = {"front": "unauthorised: wrong password", "yard": "lost"}
     outcome.add_absent(absent, {"front": ("end", ""), "yard": ("error", "broken")})
@@ -78,7 +78,7 @@ def test_a_live_camera_that_was_away_for_the_whole_run_was_given_up() -> None:
     assert outcome.problems == ["camera front: not a frame in the whole run (unauthorised: wrong password)"]
 
 
-def test_a_run_that_is_stopped_in_order_has_not_failed_for_a_camera_that_was_never_there() -> None:
+def test_stopped_run_succeeds_despite_absent_camera() -> None:
     outcome = Outcome()
     outcome.add_absent({"front": "lost: no route to host"}, {"front": ("stopped", "")}, stopped=True)
     assert outcome.status == 0

@@ -25,7 +25,7 @@ def test_it_is_as_long_as_what_is_known() -> None:
     assert recent.rates(2.0) == {"frames": pytest.approx(10.0)}
 
 
-def test_what_was_not_there_before_has_not_grown_and_what_fell_began_anew() -> None:
+def test_new_counters_have_not_grown_and_fallen_restarted() -> None:
     recent = Recent()
     recent.note(0.0, {"cpu": 50.0})
     recent.note(1.0, {"cpu": 0.5, "frames of a camera that came back": 1000.0})

@@ -109,7 +109,7 @@ def test_totals_are_those_of_the_last_words_of_all_lives(lives: list[list[tuple[
     assert counters.counts["frames", "a"] == sum(life[-1][1] for life in lives)
 
 
-def test_of_the_files_that_were_written_the_newest_are_remembered_over_all_lives() -> None:
+def test_newest_files_are_kept_over_all_lives() -> None:
     counters = CumulativeCounters()
     for life in range(3):
         counters.note(heartbeat(1, 1, *(f"{life}/{n}" for n in range(MOST_FILES // 2))))

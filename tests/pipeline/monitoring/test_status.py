@@ -120,9 +120,7 @@ def test_a_camera_that_has_just_come_or_rests_is_not_stalled(scene: Scene) -> No
     assert scene.camera("live", since_s=60)["state"] == "live"
 
 
-def test_what_its_source_says_of_its_settings_decides_how_long_it_may_be_silent(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_still_s_of_source_bounds_silence(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """`live` in log and events, and `stalled` in status, would be a lie of one of the two."""
     monkeypatch.setattr(find_stage("count_source"), "still_s", lambda camera: 10.0 * camera.frames)
     scene.meter.follow(replace(scene.meter.plan, camera_settings={"a": {"frames": 2}}))
@@ -132,7 +130,7 @@ def test_what_its_source_says_of_its_settings_decides_how_long_it_may_be_silent(
     assert scene.camera("live", since_s=60)["state"] == "stalled"
 
 
-def test_of_cameras_that_come_and_go_under_ever_new_names_nothing_grows(scene: Scene) -> None:
+def test_memory_of_departed_cameras_is_bounded(scene: Scene) -> None:
     plan = scene.meter.plan
     for n in range(MOST_DEPARTED + 50):
         name = f"c{n}"
@@ -153,7 +151,7 @@ def test_without_a_word_of_the_source_it_is_as_its_process_is(scene: Scene) -> N
     assert scene.camera()["state"] == "waiting"
 
 
-def test_a_camera_of_which_no_frame_comes_is_not_live_whatever_is_said(scene: Scene) -> None:
+def test_camera_without_frames_is_stalled(scene: Scene) -> None:
     scene.frame(1)
     assert scene.camera("live", since_s=60)["state"] == "live"
     scene.now += 5.5
@@ -164,7 +162,7 @@ def test_a_camera_of_which_no_frame_comes_is_not_live_whatever_is_said(scene: Sc
     assert scene.camera("live", since_s=66)["state"] == "live"
 
 
-def test_frames_that_were_noted_when_nobody_asked_are_not_new_when_somebody_does(scene: Scene) -> None:
+def test_frames_before_a_query_are_not_new(scene: Scene) -> None:
     for _ in range(10):
         scene.frame(1)
     scene.now += 60
@@ -195,7 +193,7 @@ def test_the_totals_of_a_run_never_fall_when_a_camera_goes(scene: Scene) -> None
     assert scene.meter.status([], [], departed=scene.capture.counts())["totals"] == before
 
 
-def test_a_camera_that_comes_back_brings_no_rate_of_its_earlier_frames(scene: Scene) -> None:
+def test_readded_camera_starts_its_rate_anew(scene: Scene) -> None:
     scene.capture.frames = 10_000
     plan = scene.meter.plan
     scene.meter.follow(replace(plan, camera_settings={}))
@@ -208,7 +206,7 @@ def test_a_camera_that_comes_back_brings_no_rate_of_its_earlier_frames(scene: Sc
         assert scene.meter.status([scene.capture], [])["cameras"]["a"]["fps"] < 10
 
 
-def test_a_camera_whose_source_may_not_begin_yet_is_starting_however_long_the_rest_takes_to_open(scene: Scene) -> None:
+def test_waiting_camera_is_starting(scene: Scene) -> None:
     scene.meter.rest((), waiting=["a"])
     scene.now += 60
     assert scene.camera()["state"] == "starting"
@@ -294,7 +292,7 @@ def test_healthy_means_that_a_frame_went_through_lately(scene: Scene) -> None:
     assert "a live, but no frame has gone through for " in status["health"]["reason"]
 
 
-def test_frames_that_a_graph_leaves_out_on_purpose_are_not_missed(scene: Scene) -> None:
+def test_frames_filtered_by_graph_are_not_missed(scene: Scene) -> None:
     """Behind a stage that passes on few of them nothing arrives for long, and nothing is dropped."""
     scene.meter.enter("running")
     for _ in range(300):

@@ -79,7 +79,7 @@ class Log:
     info = warning = exception = error
 
 
-def test_the_outbox_refuses_these_counts_them_tells_each_kind_once_and_goes_on(tmp_path: Path) -> None:
+def test_outbox_counts_invalid_events_and_logs_once(tmp_path: Path) -> None:
     log = Log()
     context = HandContext(tmp_path, tmp_path, log=log)
     values = {"path": str(tmp_path / "outbox.sqlite"), "sinks": {"log": []}}

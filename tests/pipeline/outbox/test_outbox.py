@@ -94,7 +94,7 @@ def test_what_was_not_acknowledged_comes_again_after_a_restart(tmp_path: Path) -
     again.close()
 
 
-def test_the_next_run_delivers_what_an_earlier_one_left_and_ids_may_come_again(tmp_path: Path) -> None:
+def test_next_run_delivers_leftovers_despite_same_ids(tmp_path: Path) -> None:
     first = make(tmp_path)
     first.accept([event(1)])
     first.acknowledge("alarm", [row for row, _ in first.pull("alarm", 9)])
@@ -163,7 +163,7 @@ def test_what_comes_late_of_a_dead_process_leaves_nothing_open(tmp_path: Path) -
     outbox.db.close()
 
 
-def test_what_the_next_process_has_begun_goes_on_however_late_the_death_is_told(tmp_path: Path) -> None:
+def test_late_death_spares_incidents_of_successor(tmp_path: Path) -> None:
     outbox = make(tmp_path, sinks={"log": []})
     outbox.accept([outbox_item("a", 1, "start", 1), outbox_item("b", 2, "start", 2)])
     for _ in range(2):
@@ -199,9 +199,7 @@ def test_events_that_an_older_version_has_left_are_delivered(tmp_path: Path) -> 
 
 
 @given(st.data())
-def test_every_incident_of_dead_processes_ends_once_whatever_the_order(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_incidents_of_dead_processes_end_once(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """Each incarnation's events come in order; the news of its death comes anywhere, and may come again."""
     outbox = make(tmp_path_factory.mktemp("o"), sinks={"log": []})
     seq = 0
@@ -243,7 +241,7 @@ def test_the_file_stays_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     again.close()
 
 
-def test_what_was_delivered_is_noted_when_the_disk_takes_it_again_though_nothing_more_is(tmp_path: Path) -> None:
+def test_acknowledgement_is_retried_until_disk_takes_it(tmp_path: Path) -> None:
     outbox = make(tmp_path, sinks={"log": []})
     outbox.accept([event(1), event(2)])
     outbox.db.execute("PRAGMA query_only = 1")
@@ -339,9 +337,7 @@ def test_an_end_is_kept_while_the_start_before_it_is(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize("phases", [("start", "end"), ("start",)])
-def test_what_an_earlier_run_left_neither_ends_nor_opens_an_incident_of_this_run(
-    tmp_path: Path, phases: tuple[str, ...]
-) -> None:
+def test_earlier_run_does_not_affect_incidents(tmp_path: Path, phases: tuple[str, ...]) -> None:
     first = make(tmp_path, sinks={"log": []})
     first.accept([outbox_item("a", n, phase, 1) for n, phase in enumerate(phases)])
     first.close()
@@ -392,7 +388,7 @@ def test_an_unwritable_place_is_said(tmp_path: Path) -> None:
         make(tmp_path, path="/proc/none/outbox.sqlite")
 
 
-def test_ends_and_ids_of_an_earlier_run_do_not_count_though_the_first_process_of_this_one_died(tmp_path: Path) -> None:
+def test_earlier_run_does_not_count_after_a_death(tmp_path: Path) -> None:
     first = make(tmp_path)
     first.accept([event(1)])
     first.end("cam")
@@ -413,7 +409,7 @@ def test_a_slow_producer_holds_the_order_of_time_back(tmp_path: Path) -> None:
     outbox.db.close()
 
 
-def test_events_of_one_frame_come_in_their_order_however_large_its_numbers_are(tmp_path: Path) -> None:
+def test_huge_part_numbers_keep_their_order(tmp_path: Path) -> None:
     """Each stage that an event comes through makes them larger."""
     outbox = make(tmp_path, sinks={"log": []}, ordered=["log"], producers=["rules"])
     parts = [0, 1, 1 << 62, 1 << 70, (1 << 70) + 1, 1 << 90]
@@ -426,9 +422,7 @@ def test_events_of_one_frame_come_in_their_order_however_large_its_numbers_are(t
 
 
 @given(st.data())
-def test_a_sink_ordered_by_time_gets_one_sequence_whatever_the_arrival(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_ordered_sink_gets_one_sequence(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     cameras = ("a", "b", "c")
     judged = {c: data.draw(st.lists(st.booleans(), max_size=8), label=c) for c in cameras}
     todo = {c: [event(n, c) if is_event else stone(n, c) for n, is_event in enumerate(judged[c])] for c in cameras}
@@ -461,7 +455,7 @@ def test_what_cannot_be_opened_says_why_and_closes_in_silence(tmp_path: Path) ->
     assert not outbox.is_open
 
 
-def test_a_folder_that_holds_nothing_any_more_goes_and_one_that_holds_events_stays(tmp_path: Path) -> None:
+def test_only_empty_folder_is_removed(tmp_path: Path) -> None:
     folder = tmp_path / "watch-1"
     values = {"path": str(folder / "outbox.sqlite"), "sinks": {"log": []}}
     outbox = make(tmp_path, run=1, **values)
@@ -536,7 +530,7 @@ def test_what_was_delivered_makes_room_for_what_comes(small_disk: Path) -> None:
     assert list(small_disk.glob("outbox*")) == []
 
 
-def test_a_disk_full_of_events_takes_the_note_that_they_are_delivered_and_then_others(small_disk: Path) -> None:
+def test_full_disk_takes_acknowledgements_then_events(small_disk: Path) -> None:
     outbox = make(small_disk, sinks={"log": []})
     taken, delivered, n = [], [], 0
     for _ in range(3):

@@ -40,7 +40,7 @@ def plan(tmp_path: Path) -> RunPlan:
     return load_plan(path)
 
 
-def test_an_outbox_is_held_by_one_run_and_its_folder_is_private_and_goes_when_it_is_empty(plan: RunPlan) -> None:
+def test_outbox_folder_is_private_and_locked(plan: RunPlan) -> None:
     folder = outbox_folder(plan)
     assert folder is not None
     assert why_unusable(folder) == ""
@@ -56,7 +56,7 @@ def test_an_outbox_is_held_by_one_run_and_its_folder_is_private_and_goes_when_it
     assert [path.name for path in folder.iterdir()] == ["outbox.sqlite"]
 
 
-def test_runs_that_take_one_outbox_in_turn_do_not_stumble_over_each_other(plan: RunPlan, tmp_path: Path) -> None:
+def test_runs_take_turns_on_one_outbox(plan: RunPlan, tmp_path: Path) -> None:
     """Each removes the lock and the folder, while others are about to take them."""
     code = (
         "import sys; from pipeline.graph import load_plan; from pipeline.errors import UserError;"
@@ -89,7 +89,7 @@ def test_a_killed_run_lets_go_of_its_outbox(plan: RunPlan, tmp_path: Path) -> No
     assert not folder.exists()
 
 
-def test_a_disk_that_is_full_at_the_start_keeps_no_run_from_its_outbox(plan: RunPlan, tmp_path: Path) -> None:
+def test_full_disk_does_not_prevent_locking(plan: RunPlan, tmp_path: Path) -> None:
     """What the lock says of its holder is a courtesy. A limit on the size of files stands in for the disk."""
     code = (
         "import resource, signal, sys; from pipeline.graph import load_plan;"
@@ -104,9 +104,7 @@ def test_a_disk_that_is_full_at_the_start_keeps_no_run_from_its_outbox(plan: Run
     assert (done.stdout, done.returncode) == ("held\n", 0), done.stderr
 
 
-def test_a_file_system_without_locks_is_told_and_costs_no_descriptor(
-    plan: RunPlan, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lack_of_locks_is_reported_without_a_leak(plan: RunPlan, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_locks(_: int) -> bool:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
@@ -146,7 +144,7 @@ def start_and_end(plan: RunPlan) -> None:
         pass
 
 
-def test_what_a_killed_run_has_left_goes_with_the_next_run_of_any_name(plan: RunPlan, left: Path) -> None:
+def test_next_run_sweeps_folder_of_killed_run(plan: RunPlan, left: Path) -> None:
     start_and_end(plan)
     assert not left.exists()
     left.mkdir()

@@ -45,7 +45,7 @@ def test_messages_arrive_whole_and_in_order(pair: Ends) -> None:
     assert not theirs.closed
 
 
-def test_a_side_that_does_not_read_holds_nobody_up_and_costs_bounded_memory(pair: Ends) -> None:
+def test_unread_channel_neither_blocks_nor_grows(pair: Ends) -> None:
     ours, theirs = pair
     for _ in range(40):
         ours.send("x", data=b"\0" * (1 << 20))
@@ -76,7 +76,7 @@ def test_the_other_sides_death_is_seen(pair: Ends) -> None:
         (framed(msgpack.packb({"n": 1})), "without an `op`"),
     ],
 )
-def test_what_is_no_message_ends_the_hearing_after_what_came_before_it(nonsense: bytes, why: str, pair: Ends) -> None:
+def test_invalid_message_closes_after_earlier_ones(nonsense: bytes, why: str, pair: Ends) -> None:
     ours, theirs = pair
     ours.send("good", n=1)
     ours._socket.send(nonsense)
@@ -87,7 +87,7 @@ def test_what_is_no_message_ends_the_hearing_after_what_came_before_it(nonsense:
     assert theirs.receive() == []
 
 
-def test_what_is_too_large_is_not_sent_and_the_other_side_hears_of_it(pair: Ends) -> None:
+def test_oversized_message_is_replaced_by_a_note(pair: Ends) -> None:
     ours, theirs = pair
     assert not ours.send("heartbeat", files=["x" * MAX_PART])
     assert ours.send("heartbeat", files=[])

@@ -136,7 +136,7 @@ def test_nobody_sends_on_anothers_edge(reader: Reader) -> None:
     assert reader.counters.get("dropped.wire", "") == 1
 
 
-def test_what_is_passed_of_a_camera_that_has_gone_does_not_hold_for_the_next_of_its_name(reader: Reader) -> None:
+def test_watermark_of_removed_camera_does_not_outlive_it(reader: Reader) -> None:
     left, right = reader.sender("left.0#1#1"), reader.sender("right.0#1#1")
     reader.inlet.revise(replace(PLAN, cameras=()))
     passed = Passed(RIGHT.name, "a", Key(0, END_SEQ + 1, 0), None, settled=True)
@@ -152,7 +152,7 @@ def test_what_is_passed_of_a_camera_that_has_gone_does_not_hold_for_the_next_of_
     assert [item.sender for item in reader.take()] == ["left"]
 
 
-def test_an_attach_that_is_still_on_the_way_from_before_is_ignored(reader: Reader) -> None:
+def test_late_attach_is_ignored(reader: Reader) -> None:
     now = reader.sender("left.0#2#1")
     late = reader.sender("left.0#1#7", attached=False)
     late.send_multipart(note(1, 5))
@@ -248,7 +248,7 @@ def test_one_broken_message_among_others_costs_nothing_else(reader: Reader) -> N
     assert [item.stamp.seq for item in reader.take() if item.sender == "left"] == [0, 2, 3]
 
 
-def test_what_a_dead_sender_has_said_without_its_memory_is_not_overtaken(reader: Reader) -> None:
+def test_unreadable_message_is_not_overtaken(reader: Reader) -> None:
     """The successor says it again, and it must be new then, though smaller messages have come behind it."""
     gone = pack(["note", 1, stamp(0, "a"), {}, ["camgraph-gone-with-its-owner", 0, 1], []])
     first = reader.sender("left.0#1#1")

@@ -94,7 +94,7 @@ def test_a_row_of_which_a_part_is_missing_is_a_loss() -> None:
 
 
 @pytest.mark.parametrize(("late", "early"), [(LEFT, RIGHT), (RIGHT, LEFT)])
-def test_a_successor_knows_what_only_one_of_its_senders_had_heard_to_be_done(late: EdgePlan, early: EdgePlan) -> None:
+def test_successor_skips_frames_acked_to_one_sender(late: EdgePlan, early: EdgePlan) -> None:
     joined = Reader(LEFT, RIGHT, successor=True)
     joined.put(late, [1, 2, 3])
     joined.put(early, [2, 3])
@@ -104,9 +104,7 @@ def test_a_successor_knows_what_only_one_of_its_senders_had_heard_to_be_done(lat
 
 @pytest.mark.parametrize("settled", [True, False])
 @pytest.mark.parametrize(("late", "early"), [(LEFT, RIGHT), (RIGHT, LEFT)])
-def test_what_is_left_out_between_others_was_done_as_far_as_its_sender_has_said(
-    late: EdgePlan, early: EdgePlan, settled: bool
-) -> None:
+def test_gaps_up_to_reported_key_were_done(late: EdgePlan, early: EdgePlan, settled: bool) -> None:
     joined = Reader(LEFT, RIGHT, successor=True)
     joined.passes(early, 3, again=3, settled=settled)
     joined.put(early, [1, 3, 5])
@@ -115,7 +113,7 @@ def test_what_is_left_out_between_others_was_done_as_far_as_its_sender_has_said(
     assert (joined.counters.get("repeated", "a"), joined.counters.get("dropped.unpaired", "a")) == (1, 1)
 
 
-def test_nobody_is_silent_of_whom_it_is_not_known_what_comes_again() -> None:
+def test_waits_for_sender_until_its_watermark_is_final() -> None:
     joined = Reader(LEFT, RIGHT, successor=True)
     joined.put(LEFT, [1, 2])
     joined.passes(RIGHT, 2, settled=False)
@@ -124,7 +122,7 @@ def test_nobody_is_silent_of_whom_it_is_not_known_what_comes_again() -> None:
     assert joined.rows() == [(1, "nothing "), (2, "nothing ")]
 
 
-def test_what_is_missing_behind_that_is_a_loss_for_a_successor_too() -> None:
+def test_gap_above_watermark_is_a_loss() -> None:
     joined = Reader(LEFT, RIGHT, successor=True)
     joined.put(LEFT, [1, 2, 3])
     joined.put(RIGHT, [1, 3])
@@ -133,7 +131,7 @@ def test_what_is_missing_behind_that_is_a_loss_for_a_successor_too() -> None:
 
 
 @pytest.mark.parametrize(("late", "early"), [(LEFT, RIGHT), (RIGHT, LEFT)])
-def test_a_successor_does_not_wait_for_what_was_done_where_nothing_else_comes(late: EdgePlan, early: EdgePlan) -> None:
+def test_successor_does_not_wait_below_the_watermark(late: EdgePlan, early: EdgePlan) -> None:
     joined = Reader(LEFT, RIGHT, successor=True)
     joined.put(late, [1, 2, 3])
     assert joined.rows() == []
@@ -153,7 +151,7 @@ def test_a_successor_waits_for_what_is_said_to_come_again() -> None:
     assert joined.rows() == [(1, "nothing "), (2, "both"), (3, "nothing ")]
 
 
-def test_a_camera_ends_for_a_successor_where_its_end_was_done_on_the_other_edge() -> None:
+def test_end_below_watermark_of_other_edge_is_taken() -> None:
     joined = Reader(LEFT, RIGHT, successor=True)
     joined.put(LEFT, [END], kind="end")
     joined.passes(RIGHT, END)
@@ -174,7 +172,7 @@ def test_a_merge_does_not_wait_for_what_was_done(late: EdgePlan, early: EdgePlan
     assert isinstance(item.payload, End)
 
 
-def test_what_was_passed_is_told_once_all_is_taken_that_comes_again() -> None:
+def test_watermark_is_final_once_resent_items_are_taken() -> None:
     joined = Reader(LEFT, RIGHT, successor=True)
     joined.passes(LEFT, 5)
     joined.passes(RIGHT, 4, again=3)
@@ -186,7 +184,7 @@ def test_what_was_passed_is_told_once_all_is_taken_that_comes_again() -> None:
     assert joined.mailboxes.take_passed(lambda _: False) == []
 
 
-def test_what_is_left_out_is_told_once_all_senders_have_said_it_and_before_anything_is_taken() -> None:
+def test_watermark_is_the_lowest_of_all_senders() -> None:
     joined = Reader(LEFT, RIGHT, successor=True)
     joined.passes(LEFT, 5)
     assert joined.mailboxes.take_left_out() == []
@@ -232,7 +230,7 @@ def test_rows_of_files_all_wait_and_keep_their_order() -> None:
     assert joined.rows() == [(seq, "both") for seq in range(6)]
 
 
-def test_a_mark_keeps_its_place_in_front_of_a_frame_that_is_replaced_behind_it() -> None:
+def test_tombstone_precedes_a_replaced_frame() -> None:
     live = Reader(LIVE)
     live.put(LIVE, [1], kind="tombstone")
     live.put(LIVE, [2, 3])
@@ -261,7 +259,7 @@ def test_what_comes_behind_a_mark_waits_for_the_next_batch() -> None:
     assert [sorted(batch) for batch in taken] == [[("a", 1), ("b", 1), ("b", 2)], [("a", 2)], [("a", 3)]]
 
 
-def test_a_batch_takes_from_different_cameras_first_and_no_more_than_there_is_room_for() -> None:
+def test_batch_spreads_over_cameras_within_room() -> None:
     files = Reader(FILE)
     for camera in "abc":
         files.put(FILE, [1, 2, 3, 4], camera)
@@ -270,7 +268,7 @@ def test_a_batch_takes_from_different_cameras_first_and_no_more_than_there_is_ro
     assert len(files.batch(12, room=1)) == 3
 
 
-def test_priorities_decide_who_gets_in_and_never_leave_a_batch_smaller() -> None:
+def test_priorities_share_places_of_full_batches() -> None:
     live = Reader(LIVE, priorities={"a": 3})
     got: Counter[str] = Counter()
     for seq in range(80):
@@ -295,7 +293,7 @@ def test_where_all_get_in_priorities_make_no_difference() -> None:
 # ---- how long a batch waits
 
 
-def test_the_wait_begins_with_the_first_and_not_anew_with_what_replaces_it() -> None:
+def test_replacing_a_frame_does_not_restart_the_wait() -> None:
     live = Reader(LIVE)
     for live.now, seq in ((10.0, 1), (10.2, 2), (10.3, 3)):
         live.put(LIVE, [seq])

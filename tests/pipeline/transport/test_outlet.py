@@ -182,7 +182,7 @@ def test_credits_come_back_after_a_loss(pair: Pair) -> None:
     assert pair.outlet.room(pair.edge.name, "a") == 4
 
 
-def test_a_reader_that_binds_again_at_its_endpoint_gets_what_is_not_done(pair: Pair) -> None:
+def test_rebound_reader_gets_unacked_messages(pair: Pair) -> None:
     old = pair.open_inlet()
     for seq in range(3):
         pair.submit(seq)
@@ -196,7 +196,7 @@ def test_a_reader_that_binds_again_at_its_endpoint_gets_what_is_not_done(pair: P
 
 
 @pytest.mark.parametrize("policy", ["drop_oldest", "drop_newest"])
-def test_a_frame_that_may_be_dropped_is_not_lost_with_the_connection(tmp_path: Path, policy: Policy) -> None:
+def test_droppable_frame_survives_lost_connection(tmp_path: Path, policy: Policy) -> None:
     pair = Pair(tmp_path, policy)
     try:
         pair.open_inlet()
@@ -215,7 +215,7 @@ def test_a_frame_that_may_be_dropped_is_not_lost_with_the_connection(tmp_path: P
         pair.close()
 
 
-def test_an_item_is_to_blame_for_deaths_and_not_for_lost_connections(pair: Pair) -> None:
+def test_lost_connections_do_not_count_as_deaths(pair: Pair) -> None:
     first = pair.open_inlet()
     pair.submit(0)
     until(lambda: pair.turn() or pair.taken)
@@ -296,7 +296,7 @@ def test_a_reader_that_talks_nonsense_is_not_listened_to(pair: Pair, parts: list
         reader.socket.close(0)
 
 
-def test_a_dead_reader_is_looked_for_quietly_and_its_successor_gets_all(pair: Pair) -> None:
+def test_successor_of_dead_reader_gets_all(pair: Pair) -> None:
     dead = RawReader(pair)
     dead.say(HELLO + packed_hello([]))
     pair.submit(0)
@@ -320,7 +320,7 @@ def test_a_dead_reader_is_looked_for_quietly_and_its_successor_gets_all(pair: Pa
         successor.socket.close(0)
 
 
-def test_a_reader_is_told_what_is_passed_once_and_only_of_the_cameras_concerned(pair: Pair) -> None:
+def test_watermarks_are_sent_once_per_camera(pair: Pair) -> None:
     """Else each process behind one that began anew would tell of all cameras for each of them."""
     pair.outlet.revise({pair.edge.name: dict.fromkeys("abc", "model.0")})
     reader = RawReader(pair)
@@ -347,7 +347,7 @@ def test_a_reader_is_told_what_is_passed_once_and_only_of_the_cameras_concerned(
         reader.socket.close(0)
 
 
-def test_a_reader_that_breaks_every_connection_is_not_tried_without_end(pair: Pair) -> None:
+def test_reconnecting_is_limited_to_once_a_second(pair: Pair) -> None:
     reader = RawReader(pair)
     try:
         attaches = [reader.identity]
@@ -366,7 +366,7 @@ def test_a_reader_that_breaks_every_connection_is_not_tried_without_end(pair: Pa
         reader.socket.close(0)
 
 
-def test_a_sender_that_lives_loses_only_what_lay_in_memory_that_somebody_removed(pair: Pair) -> None:
+def test_removed_segment_loses_only_its_message(pair: Pair) -> None:
     """It attaches anew, for nobody else says it again; what cannot be read then is refused, and the rest goes on."""
     pair.open_inlet()
     until(lambda: pair.turn() or pair.outlet.attached)

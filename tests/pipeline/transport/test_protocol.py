@@ -53,7 +53,7 @@ def test_another_routing_id_is_nobodys(identity: bytes) -> None:
         Sender.of(identity)
 
 
-def test_a_later_connection_and_a_later_incarnation_compare_higher() -> None:
+def test_later_connections_and_incarnations_compare_higher() -> None:
     assert Sender("a", 1, 2) < Sender("a", 1, 10) < Sender("a", 2, 1)
 
 

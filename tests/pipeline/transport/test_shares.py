@@ -34,9 +34,7 @@ def comings_and_goings(draw: st.DrawFn) -> tuple[dict[str, int], Turns]:
 
 
 @given(PRIORITIES, st.integers(1, 400))
-def test_of_those_that_always_have_something_each_has_its_share_at_any_time(
-    priorities: dict[str, int], turns: int
-) -> None:
+def test_busy_cameras_always_have_their_share(priorities: dict[str, int], turns: int) -> None:
     shares, got = Shares(priorities), Counter[str]()
     for _ in range(turns):
         got[serve(shares, sorted(priorities))] += 1
@@ -51,7 +49,7 @@ def test_three_to_one_is_three_to_one() -> None:
 
 
 @given(comings_and_goings())
-def test_while_two_have_something_neither_gets_ahead_by_what_was_before(case: tuple[dict[str, int], Turns]) -> None:
+def test_idle_time_gives_no_advantage(case: tuple[dict[str, int], Turns]) -> None:
     priorities, turns = case
     shares = Shares(priorities)
     since: dict[tuple[str, str], Counter[str]] = {}

@@ -113,9 +113,7 @@ def event(seq: int) -> Item:
     return Item("cam", Key(0, seq, 0), made, "rules")
 
 
-def test_the_last_acknowledgement_is_noted_again_until_the_disk_takes_it_and_the_end_waits_for_it(
-    joined: Joined, tmp_path: Path
-) -> None:
+def test_end_waits_for_last_acknowledgement_on_disk(joined: Joined, tmp_path: Path) -> None:
     joined.outbox.accept([event(0)])
     joined.outbox.end("cam")
     other = sqlite3.connect(tmp_path / "outbox.sqlite", isolation_level=None)
@@ -148,7 +146,7 @@ def test_what_many_acknowledge_at_once_costs_few_transactions(joined: Joined) ->
     until(lambda: joined.turn() or joined.has_ended)
 
 
-def test_an_event_that_comes_again_before_it_was_told_is_told_as_new_first(joined: Joined) -> None:
+def test_repeated_event_is_reported_as_new_first(joined: Joined) -> None:
     """The supervisor counts what is new, and of what was committed before only what it has not heard of."""
     told = {"sender": "capture", "camera": "cam", "id": "x", "incident": "i", "phase": "single", "incarnation": 0}
     for _ in range(2):
@@ -157,7 +155,7 @@ def test_an_event_that_comes_again_before_it_was_told_is_told_as_new_first(joine
     assert joined.reports() == [(b"{}", False), (b"{}", True)]
 
 
-def test_what_is_told_again_while_the_disk_is_full_is_logged_once(joined: Joined) -> None:
+def test_event_refused_by_full_disk_is_logged_once(joined: Joined) -> None:
     told = {"sender": "capture", "camera": "cam", "id": "x", "incident": "i", "phase": "single", "incarnation": 0}
     with capture_logs() as logs:
         for _ in range(2):

@@ -195,9 +195,7 @@ def test_what_begins_is_the_newest_that_had_come(
 
 @example(arrivals=[("a", 0.0), ("a", 1.5), ("a", 48.5)], most=2)
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.floats(0, 90)), min_size=1, max_size=30), st.integers(2, 6))
-def test_a_free_device_begins_when_the_batch_is_full_or_the_first_of_it_has_waited(
-    arrivals: list[tuple[str, float]], most: int
-) -> None:
+def test_idle_device_begins_when_full_or_waited(arrivals: list[tuple[str, float]], most: int) -> None:
     device = Device(LIVE, most=most, wait_ms=50)
     first_ms: dict[str, float] = {}
     for seq, (camera, after_ms) in enumerate(arrivals):
@@ -236,7 +234,7 @@ def test_what_came_while_the_device_was_busy_has_waited_already() -> None:
     assert device.begin() == [("b", 1)]
 
 
-def test_what_waits_to_be_tried_alone_is_in_hand_until_it_was_sent_on() -> None:
+def test_item_to_be_tried_alone_is_in_hand_until_sent() -> None:
     device = Device(FILE, most=4)
     device.empty = False
     device.arrive("a", 0, deaths=5, tries=2)
@@ -250,7 +248,7 @@ def test_what_waits_to_be_tried_alone_is_in_hand_until_it_was_sent_on() -> None:
     assert not device.gatherer.has_in_hand("a")
 
 
-def test_a_frame_that_a_camera_may_not_have_worked_on_yet_keeps_nobody_waiting() -> None:
+def test_blocked_camera_keeps_no_one_waiting() -> None:
     device = Device(LIVE, most=2, wait_ms=50)
     device.cannot_send = "a"
     device.arrive("a", 0)

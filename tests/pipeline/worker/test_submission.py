@@ -32,7 +32,7 @@ class ShortOfMemory:
         self.sent.append(key)
 
 
-def test_what_finds_no_shared_memory_is_tried_again_and_sent_once() -> None:
+def test_lack_of_shared_memory_is_retried_and_sent_once() -> None:
     waits: list[float] = []
     log, counters, outlet = structlog.get_logger(), Counters(), ShortOfMemory()
     hold = Hold(lambda seconds: bool(waits.append(seconds)), Collector(), log)
