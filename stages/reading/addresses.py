@@ -10,8 +10,9 @@ from pipeline.system.spelling import did_you_mean
 FILE_SCHEME = "file://"
 _EXPECTED = "host:port/path behind its slashes, and where the camera asks for them user:password@ before that"
 
-# What some build of FFmpeg opens over a network; what the one at hand lacks, it says when it connects. Left out is what
-# leads on to other files or hosts without a bound of ours: data, concat, subfile, pipe, unix, httpproxy, mmsh, ipfs.
+# Protocols that some build of FFmpeg opens over a network; if this one lacks a protocol, it says so when it connects.
+# Protocols that lead on to other files or hosts without a bound of ours are left out: data, concat, subfile, pipe,
+# unix, httpproxy, mmsh, ipfs.
 PROTOCOLS = (
     *("rtsp", "rtsps", "rtmp", "rtmps", "rtmpt", "rtmpts", "rtmpe", "rtmpte", "http", "https"),
     *("udp", "udplite", "tcp", "tls", "dtls", "rtp", "srtp", "srt", "rist", "sctp", "sap", "satip", "mmst"),
@@ -22,7 +23,7 @@ _CALLED = frozenset({"rtsp", "rtsps", "http", "https", "rtmp", "rtmps", "ftp", "
 """Here camgraph calls the camera; by others, such as udp and srt, it may call us, and its host is left out."""
 _MOST_PORT = 65_535
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-# Somebody meant an address: `rtsp:/...`, `http;\\...`, or a protocol where a folder would stand, as in `rtsp//...`;
+# The user meant an address: `rtsp:/...`, `http;\\...`, or a protocol in the place of a folder, as in `rtsp//...`;
 _BEGINS_AS_ADDRESS = re.compile(
     rf"\s*([A-Za-z][A-Za-z0-9+.-]+[:;][/\\]|({'|'.join(PROTOCOLS)})\W*[/\\]{{2}})", re.IGNORECASE
 )
@@ -57,18 +58,18 @@ def is_gated(url: str) -> bool:
 
 
 def is_playlist(url: str) -> bool:
-    """Whether it is a playlist (HLS), by its name: what it is, only its server knows."""
+    """Whether its name is that of a playlist (HLS); only its server knows for certain."""
     protocol, _, path = url.partition("://")
     return protocol.lower().startswith("hls") or re.split(r"[?#]", path)[0].lower().endswith((".m3u8", ".m3u"))
 
 
 def file_of(url: str) -> str:
-    """The path in the address of a file: without `file://`, where it has that."""
+    """The path in the address of a file: without `file://`, if it has that."""
     return url[len(FILE_SCHEME) :] if url.lower().startswith(FILE_SCHEME) else url
 
 
 def why_no_protocol(url: str) -> str:
-    """Why nothing can be opened by this protocol, "" where FFmpeg may know it, and for a video device."""
+    """Why nothing can be opened by this protocol, "" if FFmpeg may know it, and for a video device."""
     match = _SCHEME.match(url)
     if match is None:
         return ""

@@ -145,7 +145,7 @@ class Camera(CameraSettings):
             yield "transport", "rtsps carries pictures in its encrypted connection alone: expected tcp, got udp"
 
     def path(self, base_folder: Path) -> Path:
-        """Where the file or folder lies. Raises UserError."""
+        """The path of the file or folder. Raises UserError."""
         return inspection.path_of(self.url, base_folder)
 
     def selection(self, resume: Stamp | None) -> Selection:

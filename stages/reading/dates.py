@@ -35,7 +35,7 @@ _IN_NAME = re.compile(
 
 
 class Beginning(NamedTuple):
-    """The time of day at a file's first frame, in nanoseconds since 1970, and who says so."""
+    """The time of day at a file's first frame, in nanoseconds since 1970, and its source."""
 
     wall_ns: int
     clock: FileClock
@@ -46,7 +46,7 @@ class Beginning(NamedTuple):
         return (EPOCH + timedelta(microseconds=self.wall_ns // 1000)).isoformat().replace("+00:00", "Z")
 
     def sentence(self, time_zone: str) -> str:
-        """For people. `time_zone`: where a date without a zone was taken to be."""
+        """For people. `time_zone`: the assumed zone of a date without one."""
         if self.clock == "file":
             return "neither metadata nor name say when it was recorded: times count from 1970; set start_at"
         who = {"start_at": "as start_at says", "metadata": "by its metadata", "name": f"by its name, in {time_zone}"}
@@ -80,7 +80,7 @@ def zone_of(text: str) -> tzinfo:
 def date_in_metadata(metadata: Mapping[str, str], zone: tzinfo) -> datetime | None:
     """When the recording began, by the metadata of its container; when a photograph was taken, by its EXIF."""
     said = dict(metadata)
-    if _EXIF in said:  # 2026:11:22 10:44:39, and its zone where the camera knew one
+    if _EXIF in said:  # 2026:11:22 10:44:39, and its zone if the camera knew one
         said[_EXIF] = said[_EXIF].replace(":", "-", 2) + said.get(_EXIF_ZONE, "")
     found = (_date(said.get(key, ""), zone) for key in DATES)
     return next((at for at in found if at and (at.year, at.month, at.day) not in _NEVER_SET), None)

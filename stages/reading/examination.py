@@ -31,7 +31,7 @@ from stages.reading.samples import U8, some_frames
 IDLE_S = 10.0
 MOST_DESCRIPTORS = 64
 CPU_S = 60
-"""Of one question: where nobody is left who would end this process, the kernel does."""
+"""For one question: if nobody is left to end this process, the kernel does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,13 @@ class Question:
 class Answer:
     """`refused`: why the file must not be read; `unreadable`: why it is no video; "" if it is not so.
 
-    `frame_bytes`, `frame_size`: as `stages.reading.probe.LargestFrame`. `shapes`: of the frames that follow.
-    `length_s`, `fps`: of a video, by what it says of itself; None if it does not.
-    `metadata`: of a video, of the keys that say when it began.
-    `too_much_memory`: it could not be read, and came near its limit. `last`: this process ends now.
-    `passing`: asked again, it may be another.
+    `frame_bytes`, `frame_size`: as `stages.reading.probe.LargestFrame`.
+    `shapes`: of the frames that follow.
+    `length_s`, `fps`: of a video, by its container; None if that gives none.
+    `metadata`: of a video, the keys that may give its beginning.
+    `too_much_memory`: it could not be read, and came near its limit.
+    `last`: this process ends now.
+    `passing`: the answer may differ when asked again.
     """
 
     refused: str = ""
@@ -89,7 +91,7 @@ def _examined(path: Path, *, playlist: bool) -> Answer:
         if path.is_dir():
             return found
         if is_album(path):
-            with suppress(av.FFmpegError, OSError), open_file(path):  # a picture that is damaged says so in its turn
+            with suppress(av.FFmpegError, OSError), open_file(path):  # reading a damaged picture reports it later
                 pass
         else:
             said = metadata_of(path, playlist=playlist)
@@ -115,7 +117,7 @@ def main() -> None:
         much = _limit(question.memory_mb)
         given, frames = answer(question)
         if _peak() > much:
-            # FFmpeg takes a refusal for damage as often as not. And the next file is to have a peak of its own.
+            # FFmpeg often takes a refusal for damage. And the next file shall have a peak of its own.
             short = given.frame_bytes is None and not given.shapes
             given = replace(given, too_much_memory=short or given.too_much_memory, last=True)
         target.write(json.dumps(asdict(given)).encode() + b"\n")
@@ -123,7 +125,7 @@ def main() -> None:
             target.write(frame.data)
         target.flush()
         if given.last or given.too_much_memory:
-            return  # whatever did not get its memory may have left things half done
+            return  # code that did not get its memory may have left things half done
 
 
 def _is_asked(source: BinaryIO) -> bool:

@@ -39,8 +39,8 @@ _ANSWER = TypeAdapter(Answer)
 class Examiner:
     """One process at a time; used by any thread.
 
-    Where the machine gives none, nothing is known of a file: whoever needs more of the machine says what it lacks.
-    Where processes have no such limits (Windows), this one looks at the file.
+    If the machine has no memory for a process, nothing is known of a file: reading it will report the shortage. If
+    processes have no such limits (Windows), this one looks at the file.
     """
 
     def __init__(self, answer_s: float = ANSWER_S) -> None:
@@ -50,11 +50,11 @@ class Examiner:
         self._lock = threading.Lock()
 
     def examine(self, path: Path, *, playlist: bool, memory_mb: int) -> Answer:
-        """What is wrong with a file, and how large its frames are."""
+        """The problem with a file, and the size of its frames."""
         return self._asked(Question(_absolute(path), playlist, memory_mb))[0]
 
     def frames(self, path: Path, count: int, memory_mb: int) -> list[U8]:
-        """As `stages.reading.samples.some_frames`; none where the file cannot be read within the limits."""
+        """As `stages.reading.samples.some_frames`; none if the file cannot be read within the limits."""
         return self._asked(Question(_absolute(path), False, memory_mb, count))[1]
 
     def close(self) -> None:
@@ -97,7 +97,7 @@ class Examiner:
         return (Answer(refused=_too_large(question), passing=True), []) if given.too_much_memory else (given, frames)
 
     def _running(self) -> subprocess.Popen[bytes]:
-        """The process, or another where it has ended: it does so by itself when it is asked nothing."""
+        """The process, or another if it has ended: it ends by itself if it is asked nothing."""
         if self._process is not None and not _is_ready(self._process):
             self._end()
         if self._process is None:
@@ -110,7 +110,7 @@ class Examiner:
             return
         process.kill()
         for pipe in (process.stdin, process.stdout):
-            with contextlib.suppress(OSError):  # what it did not take any more
+            with contextlib.suppress(OSError):  # input that it did not take any more
                 assert pipe is not None
                 pipe.close()
         self._dying.append(process)
@@ -120,7 +120,7 @@ class Examiner:
 
 
 class _Received:
-    """What comes from a descriptor, until a time of the monotonic clock. Raises TimeoutError, EOFError."""
+    """Read from a descriptor, until a time of the monotonic clock. Raises TimeoutError, EOFError."""
 
     def __init__(self, descriptor: int, until: float) -> None:
         self._descriptor = descriptor
@@ -158,7 +158,7 @@ class _Received:
 def _executed() -> subprocess.Popen[bytes]:
     """Raises OSError."""
     return subprocess.Popen(
-        # -P: what lies in the working directory is no module, whatever its name.
+        # -P: files in the working directory are no modules, whatever their names.
         [sys.executable, "-P", "-m", "stages.reading.examination"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -176,7 +176,7 @@ def _is_ready(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _checked(given: Answer, question: Question) -> Answer:
-    """Whoever has broken out of FFmpeg may answer anything. Raises ValueError."""
+    """An attacker who has broken out of FFmpeg may answer anything. Raises ValueError."""
     sides = [side for shape in (*given.shapes, given.frame_size or ()) for side in shape]
     if (
         len(given.shapes) > question.frames
@@ -211,9 +211,9 @@ def _broken(question: Question) -> str:
 class Remembered:
     """Answers of an examiner, so that a file that stays as it is is not looked at again. Used by any thread.
 
-    A file that was read, and one that is refused for what it is, are remembered. What may be otherwise the next time is
-    believed for `PASSING_S`: that reading failed, took too long or ended the process, what was said without a process,
-    and whatever is said of a playlist or a folder, for files in it may change.
+    Files that were read, and files of a refused kind, are remembered. An answer that may change is believed for
+    `PASSING_S`: that reading failed, took too long or ended the process, an answer without a process, and any answer
+    about a playlist or a folder, because files in it may change.
     """
 
     def __init__(self, examiner: Examiner, clock: Callable[[], float] = time.monotonic) -> None:
@@ -256,7 +256,7 @@ def frames(path: Path, count: int, memory_mb: int) -> list[U8]:
 
 
 def _version(path: Path) -> tuple[int, ...]:
-    """By which another file of the same name, or the same after a change, is told apart."""
+    """The identity of a file: another one of the same name, or the same after a change, differs in it."""
     try:
         found = path.stat()
     except OSError:

@@ -3,8 +3,8 @@
     reading thread   | in FFmpeg |  its frame goes on  | in FFmpeg | ...    a call that took too much ends the file
     beside it          looks five times a second
 
-A file has no connection that could be cut: what does not return from FFmpeg gives no more signs of life, and the
-supervisor ends its process (`hang_s`).
+A file has no connection that could be cut: a thread that does not return from FFmpeg gives no more signs of life, and
+the supervisor ends its process (`hang_s`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ TICK_S = 0.2
 class FileMemory:
     """For one file, while one thread reads it: ``in_ffmpeg`` stands around each call of FFmpeg.
 
-    A call is long by the processor time that it takes: one that waits for a disk takes no memory, whatever else in the
-    process does meanwhile.
+    A call is long by the processor time that it takes: one that waits for a disk takes no memory, whatever the rest of
+    the process does meanwhile.
     """
 
     def __init__(self, name: str, memory_mb: int, *, alone: bool) -> None:
@@ -40,7 +40,7 @@ class FileMemory:
     def __enter__(self) -> Self:
         """In the reading thread. Raises EnvironmentProblem."""
         self._guard.__enter__()
-        if not hasattr(time, "pthread_getcpuclockid"):  # where there is none, nothing is known of memory either
+        if not hasattr(time, "pthread_getcpuclockid"):  # if there is none, the memory is not known either
             return self
         self._clock = time.pthread_getcpuclockid(threading.get_ident())
         try:
@@ -71,7 +71,7 @@ class FileMemory:
 
 
 class Calls:
-    """The calls of FFmpeg for one file, one after the other. Each raises BadItem at its end where it took too much."""
+    """The calls of FFmpeg for one file, one after the other. Each raises BadItem at its end if it took too much."""
 
     def __init__(self, memory: FileMemory) -> None:
         self._memory = memory

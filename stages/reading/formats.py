@@ -21,7 +21,8 @@ _SOUND = ("wav", "mp3", "aac", "flac")
 """Opened to say that there is no video in it."""
 TEXT = "tty"
 """The format as which FFmpeg opens files such as notes.txt: it makes pictures of their letters. It is on the list of
-files to be told apart, and refused."""
+files to be told apart, and refused.
+"""
 
 _SCRIPT_FORMATS: dict[ScriptKind, str] = {"hls": "hls", "ffconcat": "concat"}
 
@@ -42,4 +43,4 @@ def file_options(script: ScriptKind | None) -> dict[str, str]:
 
 
 LIVE_FORMATS = ",".join((*_SHARED, *_PICTURES))
-"""What may come over a network, by any protocol that carries a file or a stream as it is."""
+"""Formats that may come over a network, by any protocol that carries a file or a stream as it is."""

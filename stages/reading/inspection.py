@@ -1,4 +1,4 @@
-"""What a look at a camera's address, and at the disk, shows is wrong, before anything is opened for good."""
+"""Finds mistakes in a camera's address by looking at it and at the disk, before anything is opened for good."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from stages.assets import CLIPS, how_to_get
 from stages.reading import addresses, examiner, pictures
 
 MEMORY_MB = 1024
-"""What FFmpeg may take for one file or camera, where nobody says otherwise: 8K in 8 bits takes 0.9 GB, 4K 0.2."""
+"""The memory that FFmpeg may take for one file or camera by default: 8K in 8 bits takes 0.9 GB, 4K 0.2."""
 
 
 def what_is_wrong(url: str, base_folder: Path, *, playlist: bool = False, memory_mb: int = MEMORY_MB) -> str:
     """Why a camera with this address cannot be read, "" if nothing shows. A live camera is not connected to.
 
-    FFmpeg looks at a file in another process; damage that it finds there is told when the file is read.
+    FFmpeg looks at a file in another process; damage that it finds there is reported when the file is read.
     """
     if addresses.is_live(url):
         return addresses.why_no_protocol(url) or addresses.why_no_host(url)
@@ -37,7 +37,7 @@ def what_is_wrong(url: str, base_folder: Path, *, playlist: bool = False, memory
 
 
 def what_was_meant(url: str, base_folder: Path) -> str:
-    """The way out for what `camgraph watch` takes and a graph does not: a number, a pattern; "" for all else."""
+    """Advice for addresses that `camgraph watch` takes and a graph does not: a number, a pattern; "" for all others."""
     if _exists(url, base_folder):
         return ""
     if url.isascii() and url.isdigit():
@@ -48,7 +48,7 @@ def what_was_meant(url: str, base_folder: Path) -> str:
 
 
 def why_mistyped(url: str, base_folder: Path) -> str:
-    """Why the address of what should be a file, and is none, must not even be shown as a path; "" if it may be."""
+    """Why an address in the place of a file's must not even be shown as a path; "" if it may be."""
     if addresses.is_live(url):
         return ""
     problem = addresses.why_no_path(addresses.file_of(url).removeprefix(ASSET_PREFIX))
@@ -56,7 +56,7 @@ def why_mistyped(url: str, base_folder: Path) -> str:
 
 
 def path_of(url: str, base_folder: Path) -> Path:
-    """Where the file or folder of this address lies. Raises UserError as `resolve`."""
+    """The path of the file or folder of this address. Raises UserError as `resolve`."""
     return resolve(addresses.file_of(url), base_folder)
 
 
@@ -69,7 +69,7 @@ def _exists(url: str, base_folder: Path) -> bool:
 
 
 def _why_not_readable(path: Path, *, playlist: bool, memory_mb: int) -> str:
-    """What the disk says of a file or folder."""
+    """The disk's answer about a file or folder."""
     try:
         mode = path.stat().st_mode
     except OSError:

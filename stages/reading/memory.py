@@ -1,11 +1,11 @@
-"""How much memory FFmpeg takes for a camera, seen from outside: it grows by what is sent to it, or stands in a file.
+"""Watches from outside how much memory FFmpeg takes for a camera: data sent to it, or a file, makes it grow.
 
-What the process grows by is all that can be seen, and a model may live in it as well, which takes gigabytes when it
-first runs. So what counts is growth within one call of FFmpeg; where nothing but cameras is in the process, growth from
-the begin of the connection or file on counts too.
+Only the growth of the process is visible, and a model may live in it as well, which takes gigabytes when it first runs.
+So growth within one call of FFmpeg counts; if only cameras are in the process, growth since the beginning of the
+connection or file counts too.
 
-What is taken at once, nobody sees before it is taken: a file may claim a length for a list, and 100 bytes of an MP4
-stand for gigabytes. So for files FFmpeg itself is told how large one block may be; what it is refused, it reports.
+Memory that is taken at once is not seen before it is taken: a file may claim a length for a list, and 100 bytes of an
+MP4 stand for gigabytes. So for files FFmpeg gets a limit for one block; it reports refusals.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LONG_S = 0.5
 """A call of a camera that is well is shorter, unless it is connecting or silent."""
 
 _MOST_BLOCK = (1 << 31) - 1
-"""Of FFmpeg, where nobody says otherwise."""
+"""Of FFmpeg, by default."""
 
 _lock = threading.Lock()
 _limits: dict[int, int] = {}
@@ -84,7 +84,7 @@ def _bound_blocks() -> None:
 
 
 def own_bytes() -> int:
-    """Of this process, without what it shares with others; 0 if the system does not say."""
+    """Of this process, without memory that it shares with others; 0 if the system does not report it."""
     try:
         _, resident, shared, *_ = map(int, _STATM.read_text().split())
         return (resident - shared) * os.sysconf("SC_PAGE_SIZE")

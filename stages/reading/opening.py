@@ -1,4 +1,4 @@
-"""Opens video files and decodes them packet by packet, with clear words for what is wrong with them."""
+"""Opens video files and decodes them packet by packet, with clear words for their faults."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from stages.reading.truncation import end_ns, what_is_missing
 
 
 def _nobody() -> None:
-    """Hears nothing."""
+    """Ignores everything."""
 
 
 class Signs(NamedTuple):
-    """Who hears, while a file is read, of each packet that is refused (`damaged`), and of each (`alive`).
+    """Is called while a file is read: for each refused packet (`damaged`), and for each packet (`alive`).
 
     `in_ffmpeg` stands around each call of FFmpeg, and may raise at its end.
     """
@@ -43,7 +43,7 @@ _SILENT = Signs()
 
 
 class Refused(UserError):
-    """A file that must not be read, however well FFmpeg could: a text, a playlist, what is no file."""
+    """A file that must not be read even if FFmpeg could: a text, a playlist, or no file at all."""
 
 
 def open_file(path: Path, *, playlist: bool = False) -> InputContainer:
@@ -57,7 +57,7 @@ def open_file(path: Path, *, playlist: bool = False) -> InputContainer:
     script = scripts.kind_of(path)
     if script:
         _require_followed(path, script, playlist=playlist)
-    # With its protocol, for a name may look as if it began with one (`concat:a.mp4`).
+    # With its protocol, because a name may look as if it began with one (`concat:a.mp4`).
     container = av.open(f"file:{path}", options=formats.file_options(script))
     if container.format.name == formats.TEXT:
         container.close()
@@ -73,10 +73,10 @@ def open_file(path: Path, *, playlist: bool = False) -> InputContainer:
 def _bound_pictures(path: Path, container: InputContainer) -> None:
     """Raises Refused for pictures that claim to be larger than any; later ones of the file the decoder refuses.
 
-    What is said on opening does not reach the decoders of PyAV.
+    Options of opening do not reach the decoders of PyAV.
     """
     for stream in container.streams.video:
-        # PyAV gives no context where its FFmpeg has no decoder.
+        # PyAV gives no context if its FFmpeg has no decoder.
         context = cast("VideoCodecContext | None", stream.codec_context)
         if context is None:
             continue
@@ -119,13 +119,13 @@ def open_video(
         # PyAV has FFmpeg invent the presentation times that a file lacks. Those that it invents for H.264 in AVI know
         # nothing of B-frames: they run backwards.
         container.flags &= ~cast("int", Flags.gen_pts.value)
-        # One thread for each camera: more cost memory and bring nothing where cameras outnumber cores.
+        # One thread for each camera: more cost memory and bring nothing if cameras outnumber cores.
         stream.thread_type = "NONE"
         yield container, stream
 
 
 def length_of(path: Path, *, playlist: bool = False) -> tuple[float, float] | None:
-    """Seconds and frames a second of a video, by what its container says; None if it does not. As `open_video`."""
+    """Seconds and frames a second of a video, by its container; None if that gives none. As `open_video`."""
     with open_video(path, playlist=playlist) as (container, stream):
         if stream.duration and stream.time_base:
             seconds = float(stream.duration * stream.time_base)

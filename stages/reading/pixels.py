@@ -44,7 +44,7 @@ class Picture(NamedTuple):
 
 
 def quarter_turns(frame: VideoFrame) -> int:
-    """Quarter turns counter-clockwise that set the picture upright: what a phone held sideways notes."""
+    """Quarter turns counter-clockwise that set the picture upright: a phone held sideways records them."""
     return round(frame.rotation / 90) % 4
 
 
@@ -56,7 +56,7 @@ def picture_of(frame: VideoFrame) -> Picture:
 
 
 def planes_of(frame: VideoFrame, picture: Picture, reformatter: VideoReformatter) -> tuple[U8, ...]:
-    """The planes of the frame, upright, in this form: views of it, or of a copy where it has to be converted.
+    """The planes of the frame, upright, in this form: views of it, or of a copy if it must be converted.
 
     The decoder may look at a picture again to make the next ones: the views are read-only.
 

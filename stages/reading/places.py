@@ -1,7 +1,7 @@
 """Finds a frame in the middle of a file, and begins there, without a doubt about which frame it is.
 
-A seek is trusted only where the container states every frame's time (MP4, Matroska), and only when the frame that was
-looked for comes by with its exact timestamp, after a keyframe and a frame before it.
+A seek is trusted only if the container states every frame's time (MP4, Matroska), and only if the wanted frame comes by
+with its exact timestamp, after a keyframe and a frame before it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ONE_FRAME_A_PACKET = frozenset({"h264", "hevc", "av1", "vp9", "mjpeg"})
 
 
 class Place(NamedTuple):
-    """A frame that is known without decoding what lies before it."""
+    """A frame that is known without decoding those before it."""
 
     pts: int | None
     seq: int
@@ -40,7 +40,7 @@ def is_seekable(container: InputContainer) -> bool:
 
 
 def find_place(path: Path, start_ns: int, signs: Signs) -> Place | None:
-    """The first frame at or after `start_ns`, found by counting packets; None where counting would not be exact."""
+    """The first frame at or after `start_ns`, found by counting packets; None if counting would not be exact."""
     with open_video(path, signs) as (container, stream):
         if stream.codec_context.name not in ONE_FRAME_A_PACKET or stream.time_base is None:
             return None
@@ -105,7 +105,7 @@ def sought(
 
 
 def _begun_at(frames: Iterator[VideoFrame], pts: int) -> Iterator[VideoFrame] | None:
-    """The frames from the one with this pts on, where they begin at a keyframe before it and no other has its pts."""
+    """The frames from the one with this pts on, if they begin at a keyframe before it and no other has its pts."""
     before: int | None = None
     for frame in frames:
         if frame.pts is None or frame.pts > pts or (before is None and not frame.key_frame):

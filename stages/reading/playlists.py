@@ -1,10 +1,10 @@
-"""HLS playlists as text: what they name, and the same text with other names. Pure.
+"""HLS playlists as text: the names in them, and the same text with other names. Pure.
 
     rewritten     for FFmpeg in place of the playlist: it holds known tags alone, line by line
     references    of a playlist that FFmpeg reads as it stands, on a disk: every name, and no text that can be misread
 
 So FFmpeg reads no name that was not seen here. Source: RFC 8216; libavformat/hls.c, which ends a line at a line feed, a
-carriage return or a zero byte, takes 4095 bytes of it, and unescapes what stands in quotes.
+carriage return or a zero byte, takes 4095 bytes of it, and unescapes text in quotes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAMING = ("#EXT-X-KEY:", "#EXT-X-MAP:")
 _URI = re.compile(r'URI=(?:"([^"]*)"|([^,\s"]*))')
 _ATTRIBUTE = r'[A-Za-z0-9_-]+=(?:"[^"\\]*"|[^",\s\\]*)'
 _ATTRIBUTES = re.compile(rf"\s*{_ATTRIBUTE}(?:\s*,\s*{_ATTRIBUTE})*[\s,]*")
-# Left out: other renditions (sound, subtitles), parts of segments, session data, and whatever is not known.
+# Left out: other renditions (sound, subtitles), parts of segments, session data, and unknown tags.
 _PLAIN = (
     *("#EXT-X-VERSION:", "#EXT-X-TARGETDURATION:", "#EXT-X-MEDIA-SEQUENCE:", "#EXT-X-PLAYLIST-TYPE:", "#EXTINF:"),
     *("#EXT-X-BYTERANGE:", "#EXT-X-DISCONTINUITY", "#EXT-X-ENDLIST", "#EXT-X-START:", "#EXT-X-PROGRAM-DATE-TIME:"),
@@ -36,7 +36,7 @@ _PLAIN = (
 
 
 class Reference(NamedTuple):
-    """What a playlist names. `is_playlist`: it should be a playlist too, else a segment, its header or its key."""
+    """A name in a playlist. `is_playlist`: it should be a playlist too, else a segment, its header or its key."""
 
     uri: str
     is_playlist: bool
@@ -73,7 +73,7 @@ def _references(text: str) -> Iterator[Reference]:
 
 
 def _named_by_tag(line: str) -> Iterator[Reference]:
-    """Whatever its tag: which of them name files is not the same in all versions of FFmpeg."""
+    """Of any tag: versions of FFmpeg differ in which of them name files."""
     tag, _, attributes = line.partition(":")
     if "URI=" not in attributes:
         return

@@ -14,7 +14,7 @@ from stages.reading.pixels import picture_of
 
 
 class LargestFrame(NamedTuple):
-    """Its bytes in `Frame.pixels`; width and height, None where frames are of several sizes."""
+    """Its bytes in `Frame.pixels`; width and height, None if frames are of several sizes."""
 
     frame_bytes: int
     size: tuple[int, int] | None

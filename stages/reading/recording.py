@@ -1,7 +1,7 @@
 """Follows a recording: a video file, a folder of pictures or a picture, once or in a loop, fast or as it was.
 
-`max_fps`, `start_s` and `duration_s` choose by the time in the file (`stages.reading.timeline.Selection`); what they
-leave out is not a drop.
+`max_fps`, `start_s` and `duration_s` choose by the time in the file (`stages.reading.timeline.Selection`); frames that
+they leave out are no drops.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Recording:
         self._context = context
         self._memory = FileMemory(file_of(camera.url), camera.memory_mb, alone=context.outputs_leave)
         self._signs = Signs(self._packet_damaged, context.alive, self._memory.in_ffmpeg)
-        # Of one round through the file: what the decoder refused, and what it gave.
+        # For one round through the file: the packets that the decoder refused, and the frames that it gave.
         self._bad_packets, self._decoded, self._told = 0, 0, False
         self._beginning = Beginning(0, "file")
         self._alone = False
@@ -61,7 +61,7 @@ class Recording:
             epoch, resume = epoch + 1, None
 
     def _round(self, epoch: int, stop: Stop, resume: Stamp | None) -> Shots:
-        """One round; what could not be decoded in it is told at its end."""
+        """One round; undecodable packets are reported at its end."""
         self._bad_packets, self._decoded = 0, 0
         try:
             yield from self._chosen(epoch, stop, resume)
@@ -103,7 +103,7 @@ class Recording:
         return Stamp(self._name, epoch, timed.seq, *moments, timed.pts, base, at.clock, self._alone)
 
     def _taken(self, photograph: Path | None, timed: video.Timed, decoded: VideoFrame) -> Beginning:
-        """The time of day at this frame, and who says so: of a photograph that has a date, its own."""
+        """The time of day at this frame, and its source: a photograph with a date has its own."""
         if photograph is not None:
             own = self._camera.beginning(photograph.name, decoded.metadata)
             if own.clock in ("metadata", "name"):
@@ -125,7 +125,7 @@ class Recording:
         return found
 
     def _timed(self, resume: Stamp | None) -> Iterator[video.Timed]:
-        """All of the file, or a part of it that begins no later than what is wanted."""
+        """All of the file, or a part of it that begins no later than the wanted one."""
         path = self._camera.path(self._context.base_folder)
         if pictures.is_album(path):
             album = pictures.timed_pictures(path, self._camera.film_fps(path))

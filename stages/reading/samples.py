@@ -1,4 +1,4 @@
-"""A few frames of a file, from moments spread over it: for a look at what it shows."""
+"""A few frames of a file, from moments spread over it, as samples of its content."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ U8 = NDArray[np.uint8]
 
 
 def some_frames(file: Path, count: int) -> Iterator[U8]:
-    """Frames (H, W, 3) BGR from `count` moments; fewer where the file has fewer, or is damaged."""
+    """Frames (H, W, 3) BGR from `count` moments; fewer if the file has fewer, or is damaged."""
     try:
         if is_album(file):
             pictures = list_pictures(file)
@@ -38,7 +38,7 @@ def middles(length: int, count: int) -> list[int]:
 def _video_frames(file: Path, count: int) -> Iterator[U8]:
     with open_video(file) as (container, stream):
         for moment in middles(container.duration or 0, count):
-            # Wherever a keyframe lies before the moment: what is wanted is variety.
+            # At any keyframe before the moment: variety is all that is wanted.
             container.seek(moment)
             frame = next(container.decode(stream), None)
             if frame is None:

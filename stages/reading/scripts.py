@@ -1,6 +1,6 @@
-"""Files that are lists of other files: HLS playlists and ffconcat scripts. What they are, and where they may lead.
+"""Files that are lists of other files: HLS playlists and ffconcat scripts. Finds them, and the files they may name.
 
-FFmpeg opens whatever they name, and a playlist that names itself without an end.
+FFmpeg opens every file that they name, and a playlist that names itself without an end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What reading gives, whatever is read: decoded pictures with their stamps."""
+"""The result of reading any camera: decoded pictures with their stamps."""
 
 from __future__ import annotations
 

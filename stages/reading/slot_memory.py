@@ -1,7 +1,7 @@
 """How much shared memory the pictures of a camera may take: `memory_mb`, as FFmpeg may for itself.
 
-All slots of a camera become as large as its largest picture, and it is the camera, or whoever wrote the file, who says
-how large that is.
+All slots of a camera become as large as its largest picture, and the camera, or the author of the file, decides how
+large that is.
 """
 
 from __future__ import annotations

@@ -44,13 +44,13 @@ class MediaClock(Generic[Picture]):
     """Turns timestamps, in the order in which frames are shown, into nanoseconds since the first frame.
 
     Times only go forward: no two frames share one. A frame whose timestamp is missing, repeated or a little earlier
-    than the one before waits for the next good timestamp, and takes its place between the two: one frame interval
-    after the frame before, or closer where several share a shorter gap. After a step back of more than a second time
-    goes on one interval after the frame before.
+    than the one before waits for the next good timestamp, and takes its place between the two: one frame interval after
+    the frame before, or closer if several share a shorter gap. After a step back of more than a second time goes on one
+    interval after the frame before.
 
     Each frame has up to two timestamps: its presentation time (pts), and the decoding time (dts) of the packet with
-    which the decoder gave it out. The pts counts. The dts takes its place where there is none (AVI), and in files whose
-    presentation times run backwards, as FFmpeg's `best_effort_timestamp` does it.
+    which the decoder gave it out. The pts counts. The dts takes its place if there is none (AVI), and in files whose
+    presentation times run backwards, as in FFmpeg's `best_effort_timestamp`.
     """
 
     def __init__(self, time_base: Fraction, interval_ns: int) -> None:

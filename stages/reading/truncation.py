@@ -1,4 +1,4 @@
-"""Whether a file ends where it says it does. FFmpeg ends a cut-off file as if nothing were wrong."""
+"""Finds out whether a file ends where it should. FFmpeg ends a cut-off file as if nothing were wrong."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def end_ns(packet: Packet[VideoStream], stream: VideoStream) -> int:
 
 
 def what_is_missing(path: Path, container: InputContainer, stream: VideoStream, last_ns: int) -> str:
-    """What the file promises and does not hold, "" if nothing shows. Called after its last packet."""
+    """The part that the file promises and does not hold, "" if nothing shows. Call it after the last packet."""
     form = container.format.name
     if "mov" in form:
         end = max((entry.pos + entry.size for entry in stream.index_entries), default=0)

@@ -4,9 +4,9 @@
     frames_from(path, start_ns)     the same, begun late: at a keyframe at or before start_ns
     frames_after(path, place)       the same, begun at a keyframe at or before a frame that is known
 
-All three give a frame the same index, time and pixels. What that costs: a late start seeks only where the container
-states every frame's time (MP4, Matroska) and the frame that was looked for is found by its exact timestamp; anywhere
-else the file is decoded from its beginning, and the frames before are dropped.
+All three give a frame the same index, time and pixels. The price: a late start seeks only if the container states every
+frame's time (MP4, Matroska) and the wanted frame is found by its exact timestamp; any other file is decoded from its
+beginning, and the frames before are dropped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from stages.reading.timeline import MediaClock
 # decoded is counted as a frame. So near starts are decoded.
 NEAR_PACKETS = 3000
 # How far before the wanted frame a seek may begin, one try after the other: the first may land on pictures that refer
-# to what lies before their keyframe.
+# to packets before their keyframe.
 SEEK_BACK_S = (0, 10)
 
 
@@ -42,7 +42,7 @@ class Timed(NamedTuple):
 
 
 def frames_of(path: Path, signs: Signs, *, playlist: bool = False) -> Iterator[Timed]:
-    """Every frame that can be decoded, counted from 0; `signs` hears of each packet that cannot.
+    """Every frame that can be decoded, counted from 0; `signs` is called for each packet that cannot.
 
     Raises UserError when the file cannot be opened, and BadItem after the last good frame when it is cut off, breaks,
     or had none.
@@ -77,7 +77,7 @@ def frames_after(path: Path, place: Place, signs: Signs, *, playlist: bool = Fal
 
 
 def _frames_at(path: Path, place: Place, signs: Signs) -> Iterator[Timed]:
-    """From `place` on where seeking there can be verified, from the beginning elsewhere."""
+    """From `place` on if seeking there can be verified, from the beginning otherwise."""
     clock = clock_at(path, place, signs)
     for back_s in SEEK_BACK_S if clock is not None else ():
         assert clock is not None

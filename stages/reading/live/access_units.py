@@ -1,4 +1,4 @@
-"""What a packet of H.264 or H.265 says of itself, without decoding it: is it referred to, is one missing before it?
+"""Reads from a packet of H.264 or H.265, without decoding it, whether it is referred to, and whether one is missing.
 
 FFmpeg marks neither for RTSP. A camera (or a server) that cannot get rid of its packets leaves whole pictures out:
 no packet is lost then, and FFmpeg's H.264 decoder conceals the gap without a word, but `frame_num` has a hole.
@@ -17,7 +17,7 @@ _HEAD_BYTES = 64
 _H264_SLICES = frozenset({1, 2, 5})
 _H264_IDR, _H264_SPS = 5, 7
 _REFERRED = 0x60
-"""The bits of nal_ref_idc: none of them is set where no other picture refers to this one."""
+"""The bits of nal_ref_idc: none of them is set if no other picture refers to this one."""
 _WITH_CHROMA = frozenset({100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135})
 _H265_SLICES = range(32)
 _H265_SUB_LAYER_NON_REFERENCE = frozenset(range(0, 16, 2))
@@ -37,14 +37,14 @@ class Reader(Protocol):
     """Looks at the packets of one stream, in order."""
 
     def look(self, data: bytes) -> AccessUnit:
-        """At the next one, in Annex B; what cannot be read is ordinary."""
+        """At the next one, in Annex B; an unreadable one counts as ordinary."""
         ...
 
 
 def reader_for(codec: str, extradata: bytes | None) -> Reader:
     """By FFmpeg's name of the codec. Of others than h264 and hevc nothing is known, nor of NAL units with lengths.
 
-    `extradata`: what stands in the description of the stream; many a camera sends its parameters there alone.
+    `extradata`: the parameters in the description of the stream; many cameras send them there alone.
     """
     if extradata and extradata[0]:
         return Opaque()
@@ -55,7 +55,7 @@ def reader_for(codec: str, extradata: bytes | None) -> Reader:
 
 
 class Opaque:
-    """A stream of which nothing is known."""
+    """A stream without known parameters."""
 
     def look(self, data: bytes) -> AccessUnit:
         return ORDINARY
@@ -94,7 +94,7 @@ class H264:
         return not idr and last is not None and (number - last) % (1 << self._bits) > 1
 
     def _read_parameters(self, head: bytes) -> None:
-        """The number of bits of `frame_num`; None where gaps are allowed (temporal layers that a camera leaves out)."""
+        """The number of bits of `frame_num`; None if gaps are allowed (temporal layers that a camera leaves out)."""
         bits = _Bits(head, 8)
         profile = bits.take(8)
         bits.take(16), bits.golomb()
@@ -119,7 +119,9 @@ class H264:
 
 
 class H265:
-    """Knows pictures of the highest temporal layer that none of the same layer refers to. Gaps the decoder tells."""
+    """Recognises pictures of the highest temporal layer that none of the same layer refers to. The decoder reports
+    gaps.
+    """
 
     def __init__(self) -> None:
         self._highest = 0
@@ -137,7 +139,7 @@ class H265:
 def _heads(data: bytes) -> Iterator[bytes]:
     """The beginning of each NAL unit, without the bytes that keep start codes out of it.
 
-    Lazy: the first slice tells what is needed, and slices are long.
+    Lazy: the first slice has the needed fields, and slices are long.
     """
     at = data.find(_START)
     while at >= 0:

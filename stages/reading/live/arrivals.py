@@ -1,4 +1,4 @@
-"""What a connection hands out."""
+"""The pictures that a connection hands out."""
 
 from __future__ import annotations
 

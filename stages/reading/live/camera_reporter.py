@@ -1,4 +1,4 @@
-"""What is said of one live camera, in the words of `pipeline.stage.Context`."""
+"""Reports on one live camera, in the words of `pipeline.stage.Context`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stages.reading.live.turns import Turns
 
 
 class CameraReporter:
-    """The context, for one camera. A change of its state is told once. May be used from any thread."""
+    """The context, for one camera. A change of its state is reported once. May be used from any thread."""
 
     def __init__(self, camera: str, context: Context) -> None:
         self._camera = camera
@@ -52,7 +52,7 @@ class CameraReporter:
             self._context.log.exception("source_failed", camera=self._camera, exc_info=error)
 
     def is_now(self, state: CameraState, why: str = "") -> None:
-        """As `Context.camera_is`; the same state again is not told, whatever the reason is now."""
+        """As `Context.camera_is`; the same state again is not reported, even for another reason."""
         with self._lock:
             if state != self._state:
                 self._state = state

@@ -20,19 +20,19 @@ Clock = Literal["ntp", "wall"]
 MOST_AHEAD_NS = 10 * SECOND_NS
 """A segment of HLS comes at once, and as much may have been held up on the way."""
 CREDIBLE_NS = 24 * 3600 * SECOND_NS
-"""A camera may have the wrong time zone, but one whose clock was never set tells nothing."""
+"""A camera may have the wrong time zone, but a clock that was never set is useless."""
 STEADY_NS = SECOND_NS
-"""What the camera's clock says may differ so much, from one picture to the next, from how much later it came."""
+"""From one picture to the next, the step of the camera's clock may differ so much from the step of their arrival."""
 SETTLE_NS = 5 * SECOND_NS
 """So long a clock that jumped must be steady."""
 
 
 class Pace:
-    """A time for each picture, since the first, by which pictures can be chosen: whatever the time stamps do.
+    """A time for each picture, since the first, to choose pictures by, even if the time stamps are wrong.
 
-    It never runs backwards, goes on as the stamps do while they are plausible (steps forward, not much larger than the
-    time that passed), as the arrival does where they are not or are missing, and stays within `MOST_AHEAD_NS` of the
-    arrival. So stamps that jump, wrap, stand still or come twice cost no picture, and give few too many.
+    It never runs backwards. It follows the stamps while they are plausible (steps forward, not much larger than the
+    time that passed), and the arrival if they are not or are missing, and stays within `MOST_AHEAD_NS` of the arrival.
+    So stamps that jump, wrap, stand still or come twice cost no picture, and give few too many.
     """
 
     def __init__(self, time_base: Fraction) -> None:
@@ -68,7 +68,7 @@ class Reading(NamedTuple):
 
 
 class WallClock:
-    """Decides, picture by picture, whether the camera's clock is believed. It may run backwards where a clock is set.
+    """Decides, picture by picture, whether the camera's clock is believed. It may run backwards if a clock is set.
 
     A report is believed when it is within a day of this machine's clock and went on since the last one as the time
     that passed; after a jump it must be steady for `SETTLE_NS` again. Meanwhile, and without reports, it is this
@@ -100,7 +100,7 @@ class Rate:
         self._told_ns: int | None = None
 
     def came(self, arrived_ns: int) -> float | None:
-        """A picture came; the rate where it is time to tell it: once in half a window, when there is one to tell."""
+        """A picture came; returns the rate when it is time to report it: once in half a window."""
         self._times.append(arrived_ns)
         while arrived_ns - self._times[0] > self._window_ns:
             self._times.popleft()

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 CLOSE_S = 1.0
 _MARGIN_S = 1.0
-"""What FFmpeg may take beyond its own time-outs."""
+"""The time that FFmpeg may take beyond its own time-outs."""
 
 _PORTIONS = "hls"
-"""The format of what comes in portions of some seconds."""
+"""The format of streams that come in portions of some seconds."""
 
 
 class Connection:
@@ -60,7 +60,7 @@ class Connection:
         if not videos:
             raise Dropped("it sends no video")
         for stream in videos:
-            # PyAV gives no context where its FFmpeg has no decoder.
+            # PyAV gives no context if its FFmpeg has no decoder.
             if cast("VideoCodecContext | None", stream.codec_context) is not None:
                 return stream
         raise Dropped("its video is in a format that the FFmpeg of this installation cannot decode")
@@ -111,7 +111,7 @@ class Connection:
         return packet
 
     def _paced(self, packet: Packet[VideoStream], stop: Stop) -> bool:
-        """Keep back what came before its time; True when the stop came meanwhile."""
+        """Keep packets back until their time; True if the stop came meanwhile."""
         if self._pacer is None or packet.dts is None or self.stream.time_base is None:
             return False
         wait_s = self._pacer.wait_s(float(packet.dts * self.stream.time_base), time.monotonic())
@@ -119,10 +119,10 @@ class Connection:
 
 
 def why_no_packet(took_s: float, give_up_s: float) -> str:
-    """What a read says of its camera that timed out after ``took_s``.
+    """The verdict on a camera whose read timed out after ``took_s``.
 
-    The time-out of connecting is kept by FFmpeg: where it has passed in the middle of a packet, the first read ends at
-    once, whatever comes.
+    FFmpeg keeps the time-out of connecting: if it passes in the middle of a packet, the first read ends at once, even
+    if data comes.
     """
     if took_s >= give_up_s / 2:
         return f"nothing came for {give_up_s:g} s"
@@ -132,7 +132,7 @@ def why_no_packet(took_s: float, give_up_s: float) -> str:
 @contextmanager
 def connected(camera: Camera, lifeline: Lifeline, gate: Gate | None = None) -> Iterator[Connection]:
     """A connection to this camera, through its gate. Raises av.FFmpegError, OSError or Dropped if there is none."""
-    # FFmpeg has the time to connect, and then as much again to find out what comes.
+    # FFmpeg has this time to connect, and then as much again to identify the stream.
     with lifeline.lease(2 * camera.connect_s + _MARGIN_S):
         container = _open(camera, gate)
     connection = Connection(container, timeouts_of(camera), lifeline)

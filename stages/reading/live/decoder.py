@@ -7,7 +7,7 @@
            -> Pace, Selection                      skipped.rate
            -> LivePicture
 
-Packets are numbered, and FFmpeg hands each number on to its picture (`opaque`), whatever the order of display.
+Packets are numbered, and FFmpeg hands each number on to its picture (`opaque`), in any order of display.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ from stages.reading.timeline import Selection
 
 
 class Ticket(NamedTuple):
-    """What a packet hands on to its picture. A new one for each: PyAV (18.1) keeps them by their address in memory."""
+    """The data that a packet hands on to its picture. A new one for each: PyAV (18.1) keeps them by their address in
+    memory.
+    """
 
     number: int
 
@@ -60,7 +62,7 @@ class LivePicture(NamedTuple):
 class Decoder:
     """Decodes one connection, which it never outlives; used by the thread that reads it alone.
 
-    It begins with the first keyframe: what lies before it refers to pictures that never came.
+    It begins with the first keyframe: packets before it refer to pictures that never came.
 
     Raises EnvironmentProblem if `decode: cuda` is asked for and cannot be.
     """
@@ -72,7 +74,7 @@ class Decoder:
         self._turns = reporter.turns
         with nullcontext() if camera.decode == "cpu" else self._turns.one():
             self._context, fallback = hardware.context_for(stream, camera.decode, camera.decode_device)
-        # One thread for each camera: more cost memory and bring nothing where cameras outnumber cores.
+        # One thread for each camera: more cost memory and bring nothing if cameras outnumber cores.
         self._context.thread_type = "NONE"
         self._context.copy_opaque = True
         self._context.options = DECODER_OPTIONS
@@ -91,7 +93,7 @@ class Decoder:
         self._readings: OrderedDict[int, Reading] = OrderedDict()
         self._told: Clock | None = None
         self.refused = 0
-        """Packets that the decoder refused since it last gave a picture: where they add up, the codec has changed."""
+        """Packets that the decoder refused since its last picture: if they add up, the codec has changed."""
 
     @property
     def level(self) -> Level:
@@ -99,7 +101,7 @@ class Decoder:
         return self._skipping.level
 
     def pictures(self, arrival: Arrival) -> Iterator[LivePicture]:
-        """Those that are done with this packet, believed and wanted; what is left out is counted."""
+        """Those that are finished with this packet, trusted and wanted; the others are counted."""
         packet = arrival.packet
         self._number += 1
         disposable = self._look(packet)

@@ -1,4 +1,4 @@
-"""Where the epochs of a live camera begin: no frame of a run may be called as an earlier one was."""
+"""Numbers the epochs of a live camera: no two frames of a run may have the same name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def first_epoch(folder: Path, camera: str, incarnation: int) -> int:
 
     A life begins with its process, and again when the camera comes back after it was removed, maybe in another process.
     They are counted in a file of ``folder``, which all processes of the stage share and which lasts as long as the run.
-    Where that is not to be had, ``incarnation`` (of the process) tells lives apart as far as it can.
+    If that fails, ``incarnation`` (of the process) tells lives apart as far as it can.
     """
     path = folder / f"{ascii_form(camera)}.life"
     life = max(_read(path) + 1, incarnation - 1)

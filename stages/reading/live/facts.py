@@ -1,4 +1,4 @@
-"""What has been found out about a live camera, for its status."""
+"""Facts found out about a live camera, for its status."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CODECS = {"hevc": "h265"}
 
 
 class Facts:
-    """Tells what is found out about one camera, where it is new. It outlives the connections, and counts them."""
+    """Reports new facts about one camera. It outlives the connections, and counts them."""
 
     def __init__(self, reporter: CameraReporter) -> None:
         self._reporter = reporter

@@ -1,4 +1,4 @@
-"""What FFmpeg complains about while one thread reads: the only sign of lost RTP packets that it gives.
+"""Collects FFmpeg's complaints while one thread reads: its only sign of lost RTP packets.
 
 PyAV hands lines of the log to Python, by default none. Here those up to warnings are taken, and kept apart by thread:
 cameras in other threads have their own. Measured: a healthy camera causes no line; taking one costs 2 microseconds
@@ -22,8 +22,8 @@ Kind = Literal["loss", "damage"]
 # FFmpeg 8: libavformat/rtpdec.c, rtsp.c, mpegts.c, http.c.
 _LOSS = ("RTP: missed", "max delay reached", "RTP timestamps don't match", "Packet corrupt", "Continuity check failed")
 # libavcodec/h264_*.c, error_resilience.c, hevc/*.c, mjpegdec.c. Warnings that healthy cameras cause ("EOI missing",
-# "deprecated pixel format", a truncated SEI) are not among them, and what is not known here is no damage: a camera that
-# says something new with each picture would never be believed. Where a picture suffers, the decoder flags it as well.
+# "deprecated pixel format", a truncated SEI) are not among them, and unknown lines are no damage: otherwise a camera
+# that causes a new one with each picture would never be believed. If a picture suffers, the decoder flags it as well.
 _DAMAGE = (
     *("error while decoding", "concealing", "block unavailable", "cabac decode of", "no frame!", "Invalid NAL unit"),
     *("illegal short term", "illegal memory management", "co located POCs unavailable", "non-existing", "overflow"),
@@ -38,7 +38,7 @@ _READERS = frozenset({"rtsp", "rtp", "sdp", "mpegts", "udp", "http", "hls"})
 
 
 class LogLine(NamedTuple):
-    """One line: who said it, such as `rtsp` or `hevc`, and what."""
+    """One line: its component, such as `rtsp` or `hevc`, and its text."""
 
     level: int
     source: str
@@ -46,14 +46,14 @@ class LogLine(NamedTuple):
 
 
 def kind_of(line: LogLine) -> Kind | None:
-    """What a line says of the pictures: on the way something was lost, or one is damaged; None if nothing."""
+    """The meaning of a line for the pictures: something was lost on the way, or one is damaged; None if nothing."""
     if line.source in _READERS:
         return "loss" if line.text.startswith(_LOSS) else None
     return "damage" if any(part in line.text for part in _DAMAGE) else None
 
 
 class FfmpegLog:
-    """What FFmpeg has said in one thread since `listening`, or since it was last taken."""
+    """FFmpeg's lines in one thread since `listening`, or since the last call."""
 
     def __init__(self, lines: list[tuple[int, str, str]]) -> None:
         self._lines = lines
@@ -66,7 +66,7 @@ class FfmpegLog:
         return len(self._lines)
 
     def take(self) -> set[Kind]:
-        """What was complained of since the last call."""
+        """The complaints since the last call."""
         if not self._lines and not self._kinds:
             return set()
         self.shorten()
@@ -75,7 +75,7 @@ class FfmpegLog:
         return kinds
 
     def shorten(self) -> None:
-        """Forget the lines, but not what they mean: to be called, by any thread, while one packet takes long to come.
+        """Forget the lines, but not their meaning. Any thread may call it, while one packet takes long to come.
 
         Measured: a hostile camera makes FFmpeg write 15 MB of lines a second.
         """
@@ -95,9 +95,9 @@ def listening() -> Iterator[FfmpegLog]:
 
 def _prepare() -> None:
     """Once for the process; again does no harm."""
-    # What is said twice is said for two packets.
+    # A line that comes twice is about two packets.
     av.logging.set_skip_repeated(False)
-    # Lines of threads that do not listen go to Python's logging, where nobody may see them.
+    # Lines of threads that do not listen go to Python's logging, which nobody may see.
     silent = logging.getLogger("libav")
     silent.propagate = False
     silent.setLevel(logging.CRITICAL + 1)

@@ -1,8 +1,8 @@
-"""Where pictures are decoded: on this processor, or on a CUDA device where there is one.
+"""Chooses the device that decodes pictures: this processor, or a CUDA device if there is one.
 
-`hwdevices_available()` says for what FFmpeg was built, and creating a device without a driver fails even where software
-may stand in: so it is tried, once for a process. Whether the device really decodes this stream only its pictures say:
-they come back as nv12 or p010, from software as planes.
+`hwdevices_available()` names the devices that FFmpeg was built for, and creating a device without a driver fails even
+if software may stand in: so it is tried, once for a process. Only the pictures show whether the device really decodes
+this stream: they come back as nv12 or p010, from software as planes.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def why_no_cuda(device: int = 0) -> str:
 
 
 def _why_not_begun(device: int) -> str:
-    """Load what decodes, and begin with the device's primary context, which all decoders of this process share.
+    """Load the decoding library, and create the device's primary context, which all decoders of this process share.
 
-    The driver takes up to seconds for it while other processes begin, too. FFmpeg would do it under Python's lock,
-    where this process could not say that it lives.
+    The driver takes up to seconds for it while other processes begin, too. FFmpeg would do it under Python's lock, and
+    this process could not give signs of life meanwhile.
     """
     try:
         driver = ctypes.CDLL(_DRIVER)

@@ -1,4 +1,4 @@
-"""Where a camera is: its host as addresses, looked up in bounded time."""
+"""Looks up a camera's host in bounded time."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from stages.reading.live.verdicts import Dropped
 
 DEFAULT_PORTS = {"rtsp": 554, "rtsps": 322, "http": 80, "https": 443, "rtmp": 1935, "rtmps": 443}
 LOOK_UP_S = 2.0
-"""Whoever asks waits no longer."""
+"""Callers wait no longer."""
 _NO_PEERS: frozenset[Peer] = frozenset()
 
 
 def host_of(url: str) -> tuple[str, int] | None:
-    """Host and port of an address, None if it has none that can be told."""
+    """Host and port of an address, None if it has none that can be read."""
     target = target_of(url)
     if target is not None:
         return target.origin.host, target.origin.port
@@ -46,7 +46,7 @@ class HostLookup:
         self._problem = ""
 
     def begin(self) -> None:
-        """Ask, where an earlier question is not still waiting for its answer. Raises Dropped if no thread starts."""
+        """Ask, unless an earlier question still waits for its answer. Raises Dropped if no thread starts."""
         if self._host is None or (self._thread and self._thread.is_alive()):
             return
         if _is_number(self._host[0]):
@@ -62,7 +62,7 @@ class HostLookup:
         return self._host is None or self._answered.wait(seconds)
 
     def peers(self) -> frozenset[Peer]:
-        """The answer; none for what has no host. Raises Dropped if there is none, or not yet."""
+        """The answer; none for an address without a host. Raises Dropped if there is none, or not yet."""
         if self._host is None:
             return _NO_PEERS
         if not self._answered.is_set():

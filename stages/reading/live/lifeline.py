@@ -1,10 +1,10 @@
-"""Watches the thread that reads a camera from outside, and pulls it out where FFmpeg does not let go of it.
+"""Watches the thread that reads a camera from outside, and pulls it out if FFmpeg does not let go of it.
 
     reading thread      | lease: in FFmpeg, back within so long |  no lease: at work  | lease ...
     lifeline              signs of life, `stalled` when due        looks on
                           lease over, or a stop not heard: shuts the connection's sockets down, so that FFmpeg returns
 
-What stays in FFmpeg even then gives no more signs of life, and the supervisor ends its process (`hang_s`).
+A thread that stays in FFmpeg even then gives no more signs of life, and the supervisor ends its process (`hang_s`).
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Lifeline:
             last = now
 
     def _is_over(self, now: float, slept_s: float) -> bool:
-        """Whether the reading thread has to be pulled out; else what is to be said is said."""
+        """Whether the reading thread must be pulled out; if not, reports are made that are due."""
         with self._lock:
             if self._until is None:
                 return False
@@ -124,7 +124,7 @@ class Lifeline:
             return False
 
     def _is_too_large(self, now: float) -> bool:
-        """Also where it does not come back: memory that goes on growing is worse than a camera that is lost."""
+        """Even if it does not come back: memory that goes on growing is worse than a lost camera."""
         if self._memory is None:
             return False
         with self._lock:

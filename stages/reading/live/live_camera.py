@@ -1,7 +1,7 @@
 """Reads a live camera: one connection after the other, for ever; each that brought a picture is an epoch.
 
-Whatever goes wrong with a connection, the camera is `lost` and tried again. Only what a person wrote wrong, or what the
-runtime waits for itself (`pipeline.errors.Shortage`), is passed on.
+After any error of a connection, the camera is `lost` and tried again. Only a user's mistake, or a problem that the
+runtime waits out itself (`pipeline.errors.Shortage`), is passed on.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ Frames = Generator[Frame, None, None]
 
 
 class LiveCamera:
-    """One live camera, for as long as its process reads it: what it has learnt outlives a pause.
+    """One live camera, for as long as its process reads it: its findings outlive a pause.
 
-    ``develop`` turns pictures into frames; what it raises is treated as what the connection raises.
+    ``develop`` turns pictures into frames; its errors are treated like those of the connection.
     """
 
     def __init__(self, name: str, camera: Camera, context: Context, develop: Callable[[Shot], Frame]) -> None:
@@ -60,16 +60,16 @@ class LiveCamera:
         self._reporter = CameraReporter(name, context)
         self._facts = Facts(self._reporter)
         self._lookup = HostLookup(camera.url)
-        # Frames that leave the process go to whoever needs more memory.
+        # For frames that leave the process, somebody needs more memory.
         self._alone = context.outputs_leave
         # So that cameras do not come back as one: nothing that has to be hard to guess.
         self._retries = Retries(random.Random().random)  # noqa: S311
         self._epoch = first_epoch(context.state_folder, name, context.incarnation)
 
     def frames(self, stop: Stop, resume: Stamp | None) -> Frames:
-        """Frames stamped by their arrival, for `duration_s` where that is set.
+        """Frames stamped by their arrival, for `duration_s` if that is set.
 
-        Raises UserError for a protocol that FFmpeg does not have, and what else `CamgraphError` stands for.
+        Raises UserError for a protocol that FFmpeg does not have, and other kinds of `CamgraphError`.
         """
         first_ns: int | None = None
         with closing(self._connections(stop, resume)) as frames:
@@ -102,7 +102,7 @@ class LiveCamera:
             self._epoch += attempt.succeeded
 
     def _lost(self, error: Exception, attempt: Attempt, stop: Stop) -> None:
-        """Say so where it is news, and wait until the camera is to be tried again. A stop is not the camera's fault."""
+        """Report it if it is new, and wait until the camera is to be tried again. A stop is not the camera's fault."""
         if is_bug(error):
             self._reporter.failed(error)
         if stop.is_set():
@@ -114,7 +114,7 @@ class LiveCamera:
         wait(self._retries.pause_s(verdict.state, opening_s, live_s), stop, self._reporter.alive)
 
     def _connection(self, attempt: Attempt, stop: Stop) -> Frames:
-        """Ends when the stop comes. Raises whatever a connection fails by, or ends."""
+        """Ends when the stop comes. Raises the error by which a connection fails or ends."""
         peers, stalled_s = self._peers(stop), timeouts_of(self._camera).stalled_s
         with (
             ffmpeg_log.listening() as log,
@@ -146,7 +146,7 @@ class LiveCamera:
                 raise Dropped(why)
 
     def _gate(self, peers: frozenset[Peer]) -> AbstractContextManager[Gate | None]:
-        """What FFmpeg is to speak to instead of the camera; None if it speaks to the camera itself."""
+        """The gate that FFmpeg speaks to instead of the camera; None if it speaks to the camera itself."""
         camera = self._camera
         if not addresses.is_gated(camera.url):
             return nullcontext()
@@ -156,7 +156,7 @@ class LiveCamera:
 
     @contextmanager
     def _true_causes(self, gate: Gate | None, lifeline: Lifeline) -> Iterator[None]:
-        """In place of what FFmpeg says of a connection that was ended here. Raises Dropped, OSError."""
+        """Instead of FFmpeg's own error for a connection that was ended here. Raises Dropped, OSError."""
         try:
             yield
         except CamgraphError:
@@ -170,7 +170,7 @@ class LiveCamera:
             raise
 
     def _peers(self, stop: Stop) -> frozenset[Peer]:
-        """Where the camera is. Raises Dropped if that is not found out in time."""
+        """The addresses of the camera. Raises Dropped if they are not found in time."""
         self._lookup.begin()
         until = time.monotonic() + LOOK_UP_S
         while not self._lookup.wait(_LOOK_S) and time.monotonic() < until and not stop.is_set():

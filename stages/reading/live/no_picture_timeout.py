@@ -1,7 +1,7 @@
 """When a connection that brings packets, and no pictures, is given up. Pure: time is an argument.
 
-A camera that changes its codec does not say so on the open connection: from there on every packet is refused, or none
-is a keyframe any more. One damaged packet is neither: a picture soon comes again.
+A camera that changes its codec does not announce it on the open connection: from there on every packet is refused, or
+none is a keyframe any more. One damaged packet is neither: a picture soon comes again.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 MOST_REFUSED = 15
 LONGEST_REFUSED_S = 8.0
 LONGEST_S = 30.0
-"""Without a picture, where none need have been refused: cameras exist that send a keyframe in 20 s."""
+"""Without a picture, although none need have been refused: cameras exist that send a keyframe in 20 s."""
 
 _AGAIN = "opened again, in case its codec has changed"
 _NEVER = "opened again; not one picture has come since it was opened"

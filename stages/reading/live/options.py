@@ -1,4 +1,4 @@
-"""What FFmpeg is told about a camera. It ignores options that it does not know, so each is tested by what it does."""
+"""FFmpeg's options for a camera. It ignores unknown options, so each is tested by its effect."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from stages.reading import addresses
 from stages.reading.camera import Camera
 from stages.reading.formats import LIVE_FORMATS
 
-# Finding out what comes takes 3.4 s by default where a client joins in the middle of a group of pictures.
+# Identifying a stream takes 3.4 s by default if a client joins in the middle of a group of pictures.
 _PROBING = {"probesize": "200000", "analyzeduration": "500000"}
 MOST_TRACKS = 16
-"""Of one camera over RTSP; each costs a request and memory, and a thousand of them is what FFmpeg would take."""
+"""Of one camera over RTSP; each costs a request and memory, and FFmpeg would take a thousand."""
 DECODER_OPTIONS = {"max_pixels": str(8192 * 4352)}
 """No level of H.264 or H.265 has larger pictures. A camera that claims one is refused before any memory is taken."""
 
@@ -25,9 +25,9 @@ _PLAYLIST = {
     # A segment must not be a playlist of its own: the list above holds for segments as well.
     "seg_format_options": f"format_whitelist={LIVE_FORMATS}",
     "http_persistent": "0",
-    # The newest segment: by default three are between a camera and what is seen of it.
+    # The newest segment: by default three lie between a camera and the viewer.
     "live_start_index": "-1",
-    # Cameras name segments as they like; what they are, their content says.
+    # Cameras name segments as they like; their content shows their kind.
     "extension_picky": "0",
     "allowed_extensions": "ALL",
     "allowed_segment_extensions": "ALL",
@@ -35,7 +35,7 @@ _PLAYLIST = {
 
 
 def format_of(camera: Camera, *, playlist: bool = False) -> str | None:
-    """The demuxer's name where the address does not tell it; `playlist`: the camera has answered with one."""
+    """The demuxer's name if the address does not show it; `playlist`: the camera has answered with one."""
     return "video4linux2" if addresses.is_device(camera.url) else "hls" if playlist else None
 
 
@@ -49,6 +49,6 @@ def options_of(camera: Camera, *, playlist: bool = False) -> dict[str, str]:
         return {**_PROBING, **DECODER_OPTIONS, **wanted}
     if addresses.is_gated(camera.url):
         return {**_PROBING, **DECODER_OPTIONS, **_THROUGH_GATE, **(_PLAYLIST if playlist else _ALONE)}
-    # A description of RTP is made by FFmpeg itself from what comes.
+    # FFmpeg itself makes a description of RTP from the packets.
     formats = f"rtp,sdp,{LIVE_FORMATS}" if addresses.scheme_of(camera.url) == "rtp" else LIVE_FORMATS
     return {**_PROBING, **DECODER_OPTIONS, "format_whitelist": formats}

@@ -1,4 +1,4 @@
-"""Spreads what comes in portions over the time that it shows. Pure: times are arguments, in seconds.
+"""Spreads packets that come in portions over the time that they show. Pure: times are arguments, in seconds.
 
 A segment of HLS holds some seconds, and is there at once. Without pacing the newest frame would be one that has been
 waiting for its segment, and the time of arrival would say nothing.
@@ -11,14 +11,14 @@ LONGEST_GAP_S = 1.0
 
 
 class Pacer:
-    """Delays the packets of one connection. Who runs dry starts anew: what came late is not hurried after."""
+    """Delays the packets of one connection. If it runs dry, it starts again: late packets are not hurried."""
 
     def __init__(self) -> None:
         self._origin_s: float | None = None
         self._last_s = 0.0
 
     def wait_s(self, media_s: float, now_s: float) -> float:
-        """How long the packet with this time is to be kept back, 0 if it is due."""
+        """How long to keep back the packet with this time, 0 if it is due."""
         follows = 0 <= media_s - self._last_s <= LONGEST_GAP_S
         self._last_s = media_s
         if self._origin_s is None or not follows or self._origin_s + media_s < now_s:

@@ -1,11 +1,11 @@
-"""Which packets need not be decoded, where fewer pictures are wanted than come. Pure.
+"""Chooses packets that need not be decoded, if fewer pictures are wanted than come. Pure.
 
-    key    keyframes alone, where enough of them come and in time: by far the cheapest (docs/decoding.md)
-    base   pictures that others refer to, where leaving out the rest is enough
+    key    keyframes alone, if enough of them come and in time: by far the cheapest (docs/decoding.md)
+    base   pictures that others refer to, if leaving out the rest is enough
     all    everything is decoded, and pictures are chosen
 
-What the stream is like is learnt from it: the first keyframes, and again whenever it changes. A packet is left out only
-when no wanted picture needs it. From `key` or `base` to `all` is a change at a keyframe.
+The structure of the stream is learnt from its first keyframes, and again whenever it changes. A packet is left out only
+if no wanted picture needs it. The change from `key` or `base` to `all` is at a keyframe.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Skipping:
         self.level: Level = "all"
 
     def decodes(self, keyframe_ns: int | None, *, disposable: bool) -> bool:
-        """Whether the next packet, in order of decoding, is to be decoded.
+        """Whether to decode the next packet, in order of decoding.
 
         `keyframe_ns`: the time of a keyframe in ns, from any origin; None for other packets. `disposable`: no
         other packet needs it.

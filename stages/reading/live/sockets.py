@@ -1,7 +1,7 @@
 """The sockets of this process by who is at their other end, also of those that are still connecting.
 
-Whose socket it is, only the kernel knows: FFmpeg gives none out. `shutdown` ends what waits for it within a millisecond
-and leaves it to its owner to close: a socket that was closed under it could be another one's by then.
+Only the kernel knows the owner of a socket, because FFmpeg hands none out. `shutdown` ends a wait for it within a
+millisecond and leaves closing to its owner: a socket that was closed under it could be another one's by then.
 """
 
 from __future__ import annotations

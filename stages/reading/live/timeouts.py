@@ -22,6 +22,6 @@ class Timeouts(NamedTuple):
 
 
 def timeouts_of(camera: Camera) -> Timeouts:
-    """What the camera's settings say, else what is usual with its kind."""
+    """By the camera's settings, else as usual for its kind."""
     stalled_s = camera.stalled_s or (_STALLED_HLS_S if addresses.is_playlist(camera.url) else _STALLED_S)
     return Timeouts(stalled_s, stalled_s + AFTER_STALLED_S)

@@ -1,14 +1,14 @@
-"""Which decoded pictures may be believed. Pure: packets are numbered in the order of decoding by whoever reads.
+"""Decides which decoded pictures may be trusted. Pure: the reader numbers packets in the order of decoding.
 
              damage: a loss, a gap, a refusal, a complaint, a corrupt picture
     believed ------------------------------------------------------------------> in doubt
              <------------------------------------------------------------------
              the picture of a keyframe comes out, and nothing was wrong with its packet or the one before
 
-A picture belongs to doubt by the number of its packet, not by when it comes out: pictures from before the damage that
-are shown later stay believed, and those that come out before the keyframe's own (they lead it, and may refer to what
-lies before it) do not. A loss that is noticed with one packet may have hit the next one as well: FFmpeg's parser holds
-one back.
+The number of its packet, not its order, decides whether a picture is in doubt: pictures from before the damage that are
+shown later stay trusted, and those that come out before the keyframe's own (they lead it, and may refer to packets
+before it) do not. A loss that is noticed with one packet may have hit the next one as well: FFmpeg's parser holds one
+back.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class Trust:
         self.damaged(number)
 
     def damaged(self, number: int) -> None:
-        """This packet is not what the camera sent, or could not be decoded."""
+        """This packet is damaged, or could not be decoded."""
         for doubt in self._doubts:
             doubt.exits = {key for key in doubt.exits if key < number}
         if not any(doubt.since <= number and not doubt.exits for doubt in self._doubts):
             self._doubts.append(_Doubt(number))
 
     def keyframe(self, number: int) -> None:
-        """This packet is a keyframe; called behind what is wrong with it."""
+        """This packet is a keyframe; call it after reporting its damage."""
         self._forget(number)
         if number - self._lost_at > 1:
             for doubt in self._doubts:

@@ -1,4 +1,4 @@
-"""What a connection that failed or ended says about its camera, in words for people. Pure.
+"""The meaning of a failed or ended connection for its camera, in words for people. Pure.
 
 FFmpeg's own texts hold the address with its password, so nothing but its bare reason (`strerror`) is quoted.
 """
@@ -29,7 +29,7 @@ class Verdict(NamedTuple):
 
 
 def is_bug(error: Exception) -> bool:
-    """Whether neither camera nor machine is to blame for it, but this program."""
+    """Whether this program is to blame for it, rather than camera or machine."""
     return not isinstance(error, (av.FFmpegError, OSError, MemoryError, Dropped))
 
 

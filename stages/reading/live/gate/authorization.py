@@ -23,7 +23,7 @@ _HASHES: Mapping[str, Callable[[bytes], str]] = {
 
 
 class Authorization:
-    """What is sent to one origin, by any thread: nothing before it has asked.
+    """The credentials sent to one origin, by any thread: none before it has asked.
 
     ``new_cnonce`` gives a text nobody can guess. No count comes twice with the same nonce: servers call that a replay.
     """

@@ -1,4 +1,4 @@
-"""What the gates for RTSP and HTTP share: the door for FFmpeg, the way to the camera, and the end of both.
+"""The base of the gates for RTSP and HTTP: the door for FFmpeg, the way to the camera, and the end of both.
 
 somebody connects --> stranger: heard, for a while --> asks for an address of this gate --> client: served
                                                    \\-> does not, or gives way to more of them: closed
@@ -105,7 +105,7 @@ class Gate(ABC):
     @property
     @abstractmethod
     def url(self) -> str:
-        """What FFmpeg opens instead of the camera's address."""
+        """The address that FFmpeg opens instead of the camera's."""
 
     @property
     def problem(self) -> Exception | None:
@@ -114,7 +114,7 @@ class Gate(ABC):
             return self._problem
 
     def close(self) -> None:
-        """End whatever is open, in both directions; nothing more is opened. May be called again, and by any thread."""
+        """End all connections, in both directions, and open no more. May be called again, and by any thread."""
         with self._lock:
             self._closed = True
             left = [*self._strangers, *self._open]
@@ -124,9 +124,9 @@ class Gate(ABC):
 
     @abstractmethod
     def _serve(self, client: socket.socket, begun: bytes) -> None:
-        """One connection of FFmpeg, which has begun with this: a whole head, and what came with it.
+        """One connection of FFmpeg, which has begun with this: a whole head, and the data that came with it.
 
-        Raises Dropped for what the camera does wrong, OSError when either side is gone or the client does wrong.
+        Raises Dropped for faults of the camera, OSError if either side is gone or the client is at fault.
         """
 
     # ---- at the door
@@ -161,13 +161,13 @@ class Gate(ABC):
                 with self._kept(client):
                     self._serve(client, begun)
             except (OSError, EOFError):
-                pass  # FFmpeg finds its connection ended, and says so
+                pass  # FFmpeg finds its connection ended, and reports it
             except Exception as problem:  # noqa: BLE001 - who reads the camera tells of a bug as well
                 self._refused(problem)
                 self.close()  # or FFmpeg would go on trying
 
     def _first_words(self, client: socket.socket) -> bytes | None:
-        """A whole head, and what came with it; None of one who does not know an address of this gate."""
+        """A whole head, and the data that came with it; None of a client that does not know an address of this gate."""
         with self._lock:
             if self._closed:
                 return None
@@ -215,7 +215,7 @@ class Gate(ABC):
     # ---- towards the camera
 
     def _target_after(self, location: str, leads: Target | None) -> Target:
-        """Where a redirect leads. Raises Dropped if that is not gone to."""
+        """The target of a redirect. Raises Dropped if that is forbidden."""
         if leads is None or leads.origin.scheme not in self.schemes:
             raise Dropped(
                 f"it redirects to {fit_to_show(location)}, which is no address of {' or '.join(self.schemes)}"
@@ -303,7 +303,7 @@ class Gate(ABC):
         return made
 
     def _addresses(self, origin: Origin) -> list[str]:
-        """Where it may be reached. Raises Dropped if there is no such place, or nobody knows."""
+        """Addresses at which it may be reached. Raises Dropped if there are none, or if nobody knows."""
         if origin.host == self._camera.origin.host:
             return sorted(self._road.addresses)
         lookup = HostLookup(f"{origin.scheme}://{origin.authority}")
@@ -321,7 +321,9 @@ class Gate(ABC):
 
 
 def _head(client: socket.socket, until: float) -> bytes:
-    """All up to the end of a head, and what came with it. Raises OSError if that does not come in time."""
+    """Everything up to the end of a head, and the data that came with it. Raises OSError if that does not come in
+    time.
+    """
     words = b""
     while _HEAD_END not in words:
         client.settimeout(max(until - time.monotonic(), 0.001))
@@ -348,13 +350,15 @@ def _require(error: int) -> None:
 
 
 def _end(one: socket.socket) -> None:
-    """Wakes the thread that waits in it, which closes it. TLS is left out: it would read what is left as plain text."""
+    """Wakes the thread that waits in it, which closes it. TLS is left out: it would read the remaining data as plain
+    text.
+    """
     with contextlib.suppress(OSError):
         socket.socket.shutdown(one, socket.SHUT_RDWR)
 
 
 def fit_to_show(text: str) -> str:
-    """What a camera has written, without credentials and without what a terminal would obey."""
+    """A camera's text, without credentials and without characters that a terminal would obey."""
     return shown(redact_urls(text), _MOST_SHOWN)
 
 

@@ -1,4 +1,4 @@
-"""Where a camera is, where it may lead, and which address of that may be connected to. Pure."""
+"""The place of a camera, the places it may lead to, and the addresses that may be connected to. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SECURE = frozenset({"rtsps", "https"})
 
 
 class Origin(NamedTuple):
-    """What credentials are written for. `host` is in lower case, without brackets."""
+    """The origin that credentials are for. `host` is in lower case, without brackets."""
 
     scheme: str
     host: str
@@ -39,7 +39,7 @@ class Login(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What is asked for: `path` is empty or begins with a slash, and has the query."""
+    """The target of a request: `path` is empty or begins with a slash, and has the query."""
 
     origin: Origin
     path: str
@@ -51,7 +51,7 @@ class Target(NamedTuple):
 
 
 def target_of(url: str) -> Target | None:
-    """What an address says, None if it is none of RTSP or HTTP. The user part may hold anything but `/ ? #`."""
+    """The target of an address, None if it is none of RTSP or HTTP. The user part may hold anything but `/ ? #`."""
     scheme, colon, rest = url.partition("://")
     scheme = scheme.lower()
     if not colon or scheme not in _DEFAULT_PORTS:
@@ -68,7 +68,7 @@ def target_of(url: str) -> Target | None:
 
 
 def target_from(base: Target, reference: str) -> Target | None:
-    """As `target_of`, for an address that may be relative to another; None also where it is none at all."""
+    """As `target_of`, for an address that may be relative to another; None also if it is no address at all."""
     try:
         return target_of(urljoin(base.url, reference))
     except ValueError:  # brackets that do not match, or letters that turn into others
@@ -83,7 +83,7 @@ def login_of(url: str) -> Login | None:
 
 
 def _split(rest: str) -> tuple[str, str]:
-    """What stands behind the `://`: up to, and from, the first `/ ? #`."""
+    """The parts behind the `://`: up to, and from, the first `/ ? #`."""
     end = next((at for at, letter in enumerate(rest) if letter in "/?#"), len(rest))
     return rest[:end], rest[end:]
 
@@ -105,6 +105,6 @@ def may_be_reached(address: str, own: frozenset[str]) -> bool:
 
 
 def _number(address: str) -> IPv4Address | IPv6Address:
-    """Without a zone; of IPv4 also where it is written as IPv6."""
+    """Without a zone; as IPv4 even if it is written as IPv6."""
     number = ip_address(address.partition("%")[0])
     return (number.ipv4_mapped or number) if isinstance(number, IPv6Address) else number

@@ -1,6 +1,6 @@
 """The gate for RTSP: FFmpeg speaks to it without a password; it signs requests, and looks at each answer.
 
-Media over UDP does not pass through: FFmpeg's sockets get it from the camera itself, whose address it is told.
+Media over UDP does not pass through: FFmpeg's sockets get it from the camera itself, and FFmpeg is given its address.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ class RtspGate(Gate):
         return self._authorization_for(target.origin)
 
     def foreign(self, uri: str, target: Target) -> str:
-        """A request's address as the camera is to see it: this gate's becomes the camera's, the camera's own stays."""
+        """A request's address for the camera: this gate's becomes the camera's, the camera's own stays."""
         own = f"rtsp://{self._own}"
         if uri.startswith(own):
             return f"{target.origin.scheme}://{target.origin.authority}{uri[len(own) :]}"
         return uri
 
     def redirected(self, location: str) -> str:
-        """What FFmpeg is told of a redirect, which leads it back to the gate. Raises Dropped if it is refused."""
+        """The redirect as FFmpeg gets it, leading back to the gate. Raises Dropped if it is refused."""
         leads = self._target_after(location, target_of(location))
         with self._lock:
             self._redirects += 1
@@ -110,7 +110,7 @@ class _Talk:
                         return
 
     def _received(self) -> bytes:
-        """All that is there: what TLS has decoded already wakes no selector."""
+        """Read everything that is there: data that TLS has decoded already wakes no selector."""
         data = self._server.recv(_CHUNK)
         if isinstance(self._server, ssl.SSLSocket):
             while data and (more := self._server.pending()):
@@ -118,7 +118,7 @@ class _Talk:
         return data
 
     def _heard(self, data: bytes) -> None:
-        """From FFmpeg. What it does wrong ends its own connection, and is not the camera's fault: raises OSError."""
+        """From FFmpeg. Its mistakes end its own connection, and are not the camera's fault: raises OSError."""
         try:
             for piece in self._from_client.feed(data):
                 self._to_server(piece)
@@ -134,7 +134,7 @@ class _Talk:
     def _to_server(self, piece: bytes | Message) -> None:
         if isinstance(piece, bytes):
             self._server.sendall(piece)
-        elif piece.is_answer:  # to what the camera has asked
+        elif piece.is_answer:  # as the camera has asked for it
             self._server.sendall(piece.to_bytes())
         else:
             method, _, rest = piece.first.partition(" ")
@@ -154,7 +154,7 @@ class _Talk:
         self._server.sendall(request.to_bytes())
 
     def _to_client(self, piece: bytes | Message) -> bytes:
-        """What FFmpeg gets of it."""
+        """The part of it for FFmpeg."""
         if isinstance(piece, bytes):
             return piece
         if piece.is_answer:
@@ -164,7 +164,7 @@ class _Talk:
         return Message(f"{method} {rest.split()[0]} RTSP/1.0", headers).to_bytes()
 
     def _answer(self, answer: Message) -> bytes:
-        """Written anew, of what FFmpeg needs: so it reads nothing that was not read here."""
+        """Written anew from the fields that FFmpeg needs, so that it reads nothing that was not read here."""
         status, asked = answer.status, self._asked_for(answer)
         if status is None:
             raise Dropped(f"it answers {asked.request.first.split()[0]} with a status that cannot be read")
@@ -198,7 +198,7 @@ class _Talk:
 
 
 def _transport(wanted: str, stated: str, camera: str) -> str:
-    """Of an answer to SETUP, the first of what it offers; media over UDP comes from the camera, and not from here."""
+    """The first transport in an answer to SETUP; media over UDP comes from the camera, and not from here."""
     if not stated:
         return ""
     protocol, _, parameters = stated.partition(",")[0].partition(";")

@@ -1,4 +1,4 @@
-"""Splits what travels over an RTSP connection into media and messages; there is nothing else. Pure.
+"""Splits the data of an RTSP connection into media and messages; there is nothing else. Pure.
 
 $ channel size size data ...        media: as it comes, whole or not
 RTSP/1.0 200 OK ... | body          messages: whole
@@ -17,7 +17,7 @@ MOST_HEAD = 1 << 16
 MOST_BODY = 1 << 20
 """A description of a camera has a few kilobytes."""
 LEAST_MEDIA = 8
-"""Bytes of the shortest packet of RTP or RTCP. What FFmpeg finds in a shorter frame, it reads as text."""
+"""Bytes of the shortest packet of RTP or RTCP. FFmpeg reads the content of a shorter frame as text."""
 
 _DOLLAR = 0x24
 _FRAME_HEAD = 4
@@ -30,7 +30,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 
 
 class Malformed(Exception):
-    """Neither media nor a message, or a message that is longer than any should be; its text says what came."""
+    """Neither media nor a message, or a message that is too long; its text shows the data."""
 
 
 @dataclass(slots=True)
@@ -48,7 +48,9 @@ class Message:
 
     @property
     def status(self) -> int | None:
-        """Of an answer; None for a request, and where none can be read. What stands right behind it does not count."""
+        """The status of an answer; None for a request, and if it cannot be read. Text right behind it does not
+        count.
+        """
         found = _STATUS.match(self.first)
         return int(found[1]) if found else None
 
@@ -104,7 +106,7 @@ class Splitter:
         return bool(self._lines) or self._begun is not None
 
     def _media(self) -> Iterator[bytes]:
-        """All up to the next message, or to the beginning of a frame of which not even the size is there."""
+        """Everything up to the next message, or to the beginning of a frame whose size has not come yet."""
         begin = at = 0
         while (extent := self._extent(at)) is not None:
             size, is_wanted = extent
@@ -118,7 +120,7 @@ class Splitter:
         del self._held[:at]
 
     def _extent(self, at: int) -> tuple[int, bool] | None:
-        """So many bytes from there on are media, or nothing that anybody wants; None where neither can be told."""
+        """So many bytes from there on are media, or useless; None if it is neither."""
         there = len(self._held) - at
         if not there:
             return None

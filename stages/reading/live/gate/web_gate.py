@@ -1,9 +1,9 @@
 """The gate for HTTP: pictures, streams and playlists (HLS).
 
-    http://127.0.0.1:port/<token>/<kind>/<scheme>/<host:port>/<path?query>     what FFmpeg asks for
+    http://127.0.0.1:port/<token>/<kind>/<scheme>/<host:port>/<path?query>     FFmpeg's request
     kind: camera    the address of the camera: a stream, or a playlist
-          list      what a playlist of playlists names: one of segments
-          segment   what a playlist of segments names: media, its header, its key
+          list      a name in a playlist of playlists: one of segments
+          segment   a name in a playlist of segments: media, its header, its key
 
 Playlists pass with all names in them replaced by such addresses (`stages.reading.playlists`), so FFmpeg asks nobody
 else, and no playlist leads on without an end.
@@ -39,7 +39,7 @@ _SAFE = "/?&=%:;,@+$!*'()~-._[]"
 
 
 class _Asked(NamedTuple):
-    """What FFmpeg asks for."""
+    """A request of FFmpeg."""
 
     kind: Kind
     target: Target
@@ -78,7 +78,7 @@ class WebGate(Gate):
         return self._here("camera", self._camera)
 
     def ask(self) -> bool:
-        """Ask the camera, before FFmpeg, which has to be told what to expect: whether it is a playlist that comes.
+        """Ask the camera before FFmpeg starts, because FFmpeg must be told whether to expect a playlist.
 
         FFmpeg's first request gets this answer: some cameras do not answer twice. Raises Dropped, OSError.
         """
@@ -113,7 +113,7 @@ class WebGate(Gate):
         if asked is None:
             client.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
             return
-        # How long the camera may take for what it is asked later is bounded by whoever reads.
+        # The reader bounds how long the camera may take for later requests.
         answer = (self._taken_first() if asked.kind == "camera" else None) or self._answered(asked, None)
         try:
             self._pass_on(client, asked.kind, answer)
@@ -121,7 +121,7 @@ class WebGate(Gate):
             self._drop(answer)
 
     def _asked_by(self, head: bytes) -> _Asked | None:
-        """What FFmpeg asks for; None for an address that is none of this gate's."""
+        """The request of FFmpeg; None for an address that is none of this gate's."""
         first, *lines = head.decode("latin-1").split("\r\n")
         method, _, rest = first.partition(" ")
         token, kind, scheme, authority, path = (rest.rpartition(" ")[0].lstrip("/").split("/", 4) + [""] * 5)[:5]
@@ -155,7 +155,7 @@ class WebGate(Gate):
                 elif response.status in _REDIRECTS and location:
                     target = self._target_after(location, target_from(target, location))
                     continue
-                size = response.length  # of what is still to be read
+                size = response.length  # of the rest that is still to be read
                 kept = _Answer(server, response, target, self._begin_of(server, response), size)
                 return kept
             finally:
@@ -250,7 +250,7 @@ class WebGate(Gate):
         return playlists.rewritten(text, here)
 
     def _read(self, response: http.client.HTTPResponse, most: int) -> bytes:
-        """What comes next, as soon as it does; nothing at the end. Raises Dropped if nothing ever came."""
+        """The next data, as soon as there is some; nothing at the end. Raises Dropped if nothing ever came."""
         try:
             return response.read1(most)
         except TimeoutError:
