@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, Generic, Self, TypeVar, cast, overload
 
 from camgraph.background import Background
 from camgraph.events import Event, event_of
@@ -225,6 +225,12 @@ class Run:
         """Let the cameras end; what is on its way still comes, and then the loops end. Returns at once."""
         if self._background is not None:
             self._background.stop()
+
+    @overload
+    def wait(self) -> Result: ...
+
+    @overload
+    def wait(self, timeout_s: float) -> Result | None: ...
 
     def wait(self, timeout_s: float | None = None) -> Result | None:
         """Wait for the end, and for the last callback. None if it goes on after `timeout_s`. Raises as a loop does.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import Popen
@@ -10,10 +13,11 @@ from subprocess import Popen
 import pytest
 
 from tools.assets import asset_path
-from tools.simulator import CameraSettings, ClipSettings, Farm
+from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 Script = Callable[..., "Popen[str]"]
-PAGE = (Path(__file__).parents[2] / "docs" / "python.md").read_text("utf-8")
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "python.md").read_text("utf-8")
 FILES = dict(re.findall(r"```yaml\n# (\w+\.yaml)\n(.*?)```", PAGE, re.DOTALL))
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 FARM = "rtsp://127.0.0.1:8601/"
@@ -44,11 +48,26 @@ def test_an_example_runs(example: str, script: Script, tmp_path: Path) -> None:
         assert any("somebody" in line or "person" in line for line in lines), lines
 
 
+def test_the_examples_have_the_types_that_they_say(tmp_path: Path) -> None:
+    names = [f"example_{number}.py" for number in range(len(EXAMPLES))]
+    for name, text in zip(names, EXAMPLES, strict=True):
+        (tmp_path / name).write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), *names],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+        env={**os.environ, "MYPYPATH": str(ROOT), "MYPY_CACHE_DIR": str(ROOT / ".mypy_cache")},
+    )
+    assert done.stdout == f"Success: no issues found in {len(names)} source files\n"
+
+
 @pytest.mark.usefixtures("files")
 def test_the_example_of_live_cameras_runs(script: Script) -> None:
     [example] = [text for text in EXAMPLES if FARM in text]
     clip = ClipSettings(path=str(asset_path("vtest.avi")), width=384, height=288, fps=5, seconds=10)
-    with Farm([CameraSettings(name=name, clip=clip) for name in ("cam1", "cam2")]) as farm:
+    with RtspSimulator([CameraSettings(name=name, clip=clip) for name in ("cam1", "cam2")]) as farm:
         for camera in farm.cameras:
             example = example.replace(f"{FARM}{camera.name}", camera.url)
         lines = ran(script(example))

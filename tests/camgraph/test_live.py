@@ -8,7 +8,7 @@ from pathlib import Path
 from camgraph_test_stages.waiting import until
 
 import camgraph
-from tools.simulator import CameraSettings, ClipSettings, Farm
+from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 Graphs = Callable[..., Path]
 
@@ -17,7 +17,7 @@ def test_a_slow_reader_of_live_cameras_gets_the_newest(seeing: Graphs) -> None:
     settings = [
         CameraSettings(name=f"cam{n}", clip=ClipSettings(width=160, height=96, fps=20, seconds=4)) for n in (1, 2)
     ]
-    with Farm(settings) as farm:
+    with RtspSimulator(settings) as farm:
         cameras = ", ".join(f"{camera.name}: {{url: {camera.url!r}}}" for camera in farm.cameras)
         with camgraph.run(seeing(cameras)) as run:
             frames = run.frames(annotated=False)
@@ -40,7 +40,7 @@ def test_a_slow_reader_of_live_cameras_gets_the_newest(seeing: Graphs) -> None:
 
 def test_the_loss_of_a_camera_is_an_event(seeing: Graphs) -> None:
     settings = [CameraSettings(name="cam1", clip=ClipSettings(width=160, height=96, fps=10, seconds=4))]
-    with Farm(settings) as farm:
+    with RtspSimulator(settings) as farm:
         with camgraph.run(seeing(f"cam1: {{url: {farm.cameras[0].url!r}}}")) as run:
             events = run.events()
             run.start()
