@@ -59,7 +59,8 @@ class Background:
         self._over = threading.Event()
         self._run: Supervisor | LocalRun | None = None
         self._asked: list[threading.Event] = []
-        self._status: dict[str, Any] = {}
+        cameras = {camera: dict[str, Any]() for camera in plan.camera_settings}
+        self._status: dict[str, Any] = {"graph": plan.graph, "phase": "starting", "cameras": cameras}
         self._stopped = self._hurried = False
         self._abandoned_at = 0.0
         self.addresses: Mapping[str, Path] = {}

@@ -28,7 +28,7 @@ from pipeline.errors import (
     UserError,
 )
 from pipeline.system.found_runs import found_runs
-from tools.display.run_status import Status
+from tools.display.run_status import CameraStatus, Status
 
 T = TypeVar("T")
 Item = Event | TrackedFrame
@@ -205,7 +205,8 @@ class Run:
     def status(self) -> Status:
         """How it is: cameras, stages, troubles, the last events."""
         if self._background is None:
-            return Status(graph=self.name, phase="starting")
+            cameras = {camera: CameraStatus() for camera in self.graph.cameras}
+            return Status(graph=self.name, phase="starting", cameras=cameras)
         return Status.from_json(self._background.status())
 
     @property
