@@ -72,7 +72,11 @@ class Background:
                 other.wait(_EXIT_S)
         threading.Thread(target=self._main, name=f"camgraph-{self.plan.graph}", daemon=True).start()
         _running.add(self)
-        self._ready.wait()
+        try:
+            self._ready.wait()
+        except BaseException:  # Ctrl-C: nobody will have a run that has begun
+            self.abandon()
+            raise
         if self.error is not None and self._run is None:
             raise self.error
 

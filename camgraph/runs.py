@@ -93,7 +93,7 @@ class Run:
         self._caller: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._lock = threading.Lock()
-        self._closed = False
+        self._closed = self._stop_wanted = False
 
     def __repr__(self) -> str:
         state = "not started" if self._background is None else "over" if self._background.wait(0) else "running"
@@ -172,6 +172,8 @@ class Run:
             background.start()
         self._inboxes, self._background = inboxes, background
         weakref.finalize(self, background.abandon).atexit = False
+        if self._stop_wanted:
+            background.stop()
         if self._callbacks:
             self._caller = threading.Thread(target=self._call_back, name=f"camgraph-{self.name}-calls", daemon=True)
             self._caller.start()
@@ -224,6 +226,7 @@ class Run:
 
     def stop(self) -> None:
         """Let the cameras end; what is on its way still comes, and then the loops end. Returns at once."""
+        self._stop_wanted = True
         if self._background is not None:
             self._background.stop()
 

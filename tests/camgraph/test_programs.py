@@ -70,6 +70,34 @@ def test_ctrl_c_ends_a_script_and_its_run(counting: Graphs, script: Script, name
     assert not left_of(name)
 
 
+def test_an_interrupt_at_any_moment_leaves_nothing_that_runs(counting: Graphs, script: Script, name: str) -> None:
+    program = f"""
+import gc, signal, threading
+import camgraph
+graph = camgraph.load({str(counting(cameras=ENDLESS))!r})
+def interrupt(*_):
+    raise KeyboardInterrupt
+signal.signal(signal.SIGALRM, interrupt)
+interrupted = 0
+for delay_ms in (1, 5, 20, 60, 150, 400, 900, 1500):
+    signal.setitimer(signal.ITIMER_REAL, delay_ms / 1e3)
+    try:
+        for event in camgraph.run(graph):
+            pass
+    except KeyboardInterrupt:
+        interrupted += 1
+gc.collect()
+mine = [one for one in threading.enumerate() if one.name.startswith("camgraph-")]
+for one in mine:
+    one.join({BOUND_S})
+print(interrupted, len(mine) <= 3, any(one.is_alive() for one in mine))
+"""
+    process = script(program)
+    out, err = process.communicate(timeout=4 * BOUND_S)
+    assert (process.returncode, out) == (0, "8 True False\n"), err
+    assert not left_of(name)
+
+
 def test_killed_program_leaves_only_unread_events(counting: Graphs, script: Script, name: str) -> None:
     path = counting(cameras=ENDLESS)
     text = READING.format(path=str(path)) + "    if event.json()['seq'] == 2:\n        signal.pause()\n"

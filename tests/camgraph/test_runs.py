@@ -276,6 +276,14 @@ def test_close_is_bounded_while_nobody_reads(counting: Graphs) -> None:
     run.close()
 
 
+def test_a_stop_before_the_beginning_is_not_forgotten(counting: Graphs) -> None:
+    run = camgraph.run(counting(cameras="a: {frames: 100000, pace_ms: 20}"))
+    run.stop()
+    assert len(list(run)) < 50
+    assert run.result is not None
+    assert run.result.status == 0
+
+
 def test_a_run_that_is_closed_does_not_begin(counting: Graphs) -> None:
     run = camgraph.run(counting(1))
     run.close()
