@@ -24,7 +24,7 @@ def tracked() -> list[str]:
 def members() -> set[str]:
     """`Class.method` and `Class.field` of all our packages."""
     found = set()
-    for path in (path for top in ("pipeline", "stages", "tools") for path in (ROOT / top).rglob("*.py")):
+    for path in (path for top in ("camgraph", "pipeline", "stages", "tools") for path in (ROOT / top).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.ClassDef):
                 names = {one.name for one in node.body if isinstance(one, ast.FunctionDef)}

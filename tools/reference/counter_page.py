@@ -39,6 +39,7 @@ SKIPS: Mapping[str, str] = {
     "candidates": "A model gave more candidates than are kept of one frame. This counts rows, not frames.",
     "crops": "There were more people in a frame than `max_people` of `crop`. This counts people, not frames.",
     "nonfinite": "A person lay nowhere: the numbers were not finite. This counts people, not frames.",
+    "not_read": "A program that reads live cameras from Python had not asked yet: a newer frame took its place.",
 }
 """Reason -> meaning, of `skipped.<reason>`."""
 
