@@ -24,7 +24,7 @@ from tools.display.screen import JSON_LOGS, guarded, tell, writes_json
 
 @dataclass(frozen=True, slots=True)
 class LazyCommand:
-    """Where a command is (its module, within `tools`), and what the list of commands says about it."""
+    """A command's module, within `tools`, and its line in the list of commands."""
 
     module: str
     attribute: str
@@ -104,7 +104,7 @@ def main() -> None:
 
 
 def _let_go_of_errors() -> None:
-    """Where nobody reads the standard error any more, Python's own last flush would make 120 the exit status."""
+    """If nobody reads the standard error any more, Python's own last flush would make 120 the exit status."""
     try:
         sys.stderr.flush()
     except OSError:

@@ -17,7 +17,7 @@ from tools.assets.catalogue import Member, Package
 from tools.assets.clients import NPM_WHEEL, Command, archive_command, npm_here, npm_of_wheel, pip_command
 
 Progress = Callable[[str, int, int], None]
-"""Called now and then with what is being taken, its bytes so far, and how many there will be (0: unknown)."""
+"""Called now and then with the name of the download, its bytes so far, and how many there will be (0: unknown)."""
 
 STALL_S = 300.0
 _POLL_S = 0.25
@@ -66,7 +66,7 @@ def _run(command: Command, folder: Path, what: str, expected: int, progress: Pro
 
 
 def _errors(report: str) -> str:
-    """The lines of an npm's or pip's report that say what went wrong, without passwords."""
+    """The lines of an npm's or pip's report that name the error, without passwords."""
     lines = [line.strip() for line in redact_urls(report).splitlines()]
     errors = [line for line in lines if line.lower().startswith(("npm error", "npm err!", "error"))]
     # npm's whole log goes with the work folder.
@@ -130,7 +130,7 @@ def _checked(member: Member, data: bytes) -> bytes:
 
 
 def check_sha256(what: str, data: bytes, expected: str) -> None:
-    """Raises EnvironmentProblem if `data` is not what was pinned."""
+    """Raises EnvironmentProblem if `data` does not have the pinned hash."""
     got = hashlib.sha256(data).hexdigest()
     if got != expected:
         raise EnvironmentProblem(

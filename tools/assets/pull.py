@@ -28,12 +28,12 @@ _WORK = ".pull-"
 
 
 def asset_path(name: str) -> Path:
-    """Where the asset of this name lies once it is pulled. Raises UserError for an unknown name."""
+    """The path of the asset of this name once it is pulled. Raises UserError for an unknown name."""
     return asset_folder() / find(name).name
 
 
 def state(name: str, sha256: str) -> State:
-    """What a file of the cache folder is, by its content. Raises EnvironmentProblem if it cannot be read."""
+    """The kind of a file of the cache folder, by its content. Raises EnvironmentProblem if it cannot be read."""
     try:
         with (asset_folder() / name).open("rb") as file:
             return "ready" if hashlib.file_digest(file, "sha256").hexdigest() == sha256 else "damaged"

@@ -43,7 +43,7 @@ class Reporter:
 
 
 def _amount(got: int, expected: int) -> str:
-    if expected and got >= expected:  # pip looks into what it has downloaded, for half a minute on a slow machine
+    if expected and got >= expected:  # pip looks into its downloads, for half a minute on a slow machine
         return f": all {expected / 1e6:.0f} MB are here, and are being unpacked"
     if expected:
         return f": {got / 1e6:.0f} of {expected / 1e6:.0f} MB"
@@ -68,7 +68,7 @@ def assets() -> None:
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--force", is_flag=True, help="Pull again what is there already.")
 def pull_command(names: tuple[str, ...], force: bool) -> None:
-    """Pull the named assets, or the usual ones; what is there and unharmed is left alone."""
+    """Pull the named assets, or the usual ones; undamaged ones that are there already are left alone."""
     for asset in [find(name) for name in names] or [asset for asset in CATALOGUE if not asset.on_request]:
         new = pull_shown(asset, force=force)
         click.echo(f"{asset.name}: {'pulled' if new else 'already there'}, {asset_path(asset.name)}")
@@ -76,7 +76,7 @@ def pull_command(names: tuple[str, ...], force: bool) -> None:
 
 @assets.command("list")
 def list_command() -> None:
-    """Show what there is, and whether it is pulled."""
+    """List the assets, and whether each is pulled."""
     width = max(len(asset.name) for asset in CATALOGUE)
     for asset in CATALOGUE:
         now = state(asset.name, asset.sha256)

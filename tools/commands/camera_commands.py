@@ -1,4 +1,4 @@
-"""`camgraph cameras` and `camgraph reload`: what changes in a graph while it runs."""
+"""`camgraph cameras` and `camgraph reload`: changes to a running graph."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tools.display.console import console_of_output
 from tools.display.run_status import CameraList, Reloaded
 
 _CHANGE_S = 60.0
-"""A stage that opens a model meanwhile hears of a camera only when it is open."""
+"""A stage that is opening a model takes note of a camera only afterwards."""
 _LOAD_S = 120.0
 """A run that loads a graph looks at models and files, and maybe at pictures."""
 _LOOK_S = 0.1
@@ -40,7 +40,7 @@ camera_argument = click.argument("camera", callback=lambda _context, _parameter,
 
 @click.group()
 def cameras() -> None:
-    """List, add, remove or pause cameras of a running graph. What is changed so lasts as long as the run."""
+    """List, add, remove or pause cameras of a running graph. The changes last as long as the run."""
 
 
 @cameras.command("list")
@@ -56,7 +56,7 @@ def list_cameras(name: str | None, as_json: bool) -> None:
 
 
 def _listed(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """The cameras, and what is on its way; not the settings for further ones, which may hold passwords."""
+    """The cameras, and pending changes; not the settings for further ones, which may hold passwords."""
     kept = ("cameras", "coming", "leaving", "paused", "by_command", "problems", "refused")
     return {key: answer[key] for key in kept if key in answer}
 
@@ -108,7 +108,7 @@ def add(
 @name_option
 @no_wait
 def remove(camera: str, name: str | None, no_wait: bool) -> None:
-    """Let a CAMERA of a run end; what is on the way of it still arrives."""
+    """End a CAMERA of a run; its frames on the way still arrive."""
     run = find_run(name)
     ask(run, "remove", camera=camera)
     if not no_wait:
@@ -140,10 +140,10 @@ def resume(camera: str, name: str | None) -> None:
 @no_wait
 @env_file_option("Use this file from now on instead of the env files that the run has.")
 def reload(file: Path | None, name: str | None, no_wait: bool, env_files: tuple[Path, ...]) -> None:
-    """Take a changed graph file over into its running graph; only what has changed is started again.
+    """Apply a changed graph file to its running graph; only the changed parts are restarted.
 
-    GRAPH is the file that the run was started from, if nothing is said. Cameras that were added by command stay.
-    The run itself loads the file, with its own variables: env files are read anew, and none has to be set here.
+    GRAPH is by default the file that the run was started from. Cameras that were added by command stay. The run itself
+    loads the file, with its own variables: it reads env files again, and you need not set any variable here.
     """
     run = find_run(name)
     path = file or _graph_of(run)
@@ -185,7 +185,7 @@ def _graph_of(run: str) -> Path:
 
 
 def _told(answer: Reloaded, but: Collection[str] = ()) -> list[str]:
-    """What a reload does, a line each, but for what came to nothing."""
+    """The effects of a reload, a line each."""
     rows = (
         (answer.added, "comes"),
         (answer.removed, "goes"),
@@ -202,7 +202,7 @@ def _not_taken_in(camera: str, why: str) -> str:
 
 
 def _named_in(text: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Those of these variables that a text names: no others are told to a run."""
+    """Those of these variables that a text names: no others are sent to a run."""
     return {name: environ[name] for name in _VARIABLE.findall(text) if name in environ}
 
 
@@ -229,7 +229,7 @@ def _given() -> dict[str, Any]:
 
 
 def _read(text: str, where: str, *, place: bool = False) -> Any:
-    """What a graph file would understand by this text; variables stay.
+    """The value that a graph file would make of this text; variables stay.
 
     Raises UserError, on request with line and column. The text is not quoted: it may hold a password.
     """

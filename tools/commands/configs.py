@@ -1,5 +1,6 @@
-"""Where the graphs, rules and pages of documentation lie that camgraph comes with: the folder `configs`, beside the
-package in the repository as well as where it is installed. `configs/docs` is the repository's `docs`."""
+"""The folder of the graphs, rules and pages of documentation that come with camgraph: `configs`, beside the package in
+the repository as well as after installation. `configs/docs` is the repository's `docs`.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from pipeline.system.disk import try_lock
 from tools.commands.configs import config_path
 
 PORT = 7007
-"""Where the graph sends its events."""
+"""The address that the graph sends its events to."""
 SECONDS = 20
 """How much of each camera the graph takes."""
 
@@ -28,7 +28,7 @@ CAMERAS, FPS = 4, 10
 START_S, CORE_SECONDS_OF_A_FRAME = 10.0, 0.23
 ASSETS = ("movenet-multipose.onnx", "vtest.avi")
 NAME = "demo"
-"""What the graph calls its run."""
+"""The name of the run in the graph."""
 GRAPH = "demo.yaml"
 RULES = "demo_rules.yaml"
 EVENTS = "events.jsonl"
@@ -52,7 +52,7 @@ SHEET = "contact-sheet.png"
     help="How much of each camera to watch.",
 )
 def demo(out: Path, seconds: int) -> None:
-    """Watch four cameras for 20 s each: pull the model and the clip, find people, follow them, judge what they do.
+    """Watch four cameras for 20 s each: pull the model and the clip, find people, follow them, judge their actions.
 
     It takes about two minutes on two cores, less on more.
 
@@ -97,7 +97,7 @@ def _make_folder(out: Path) -> None:
 
 
 def _free_name() -> str:
-    """What to call the run, so that none of this user's is called the same; that is said if it is not NAME."""
+    """A name that no other run of this user has; reported if it is not NAME."""
     from pipeline.system.found_runs import found_runs  # noqa: PLC0415 - not needed for --help
 
     taken = {run.name for run in found_runs() if run.own}
@@ -117,7 +117,7 @@ def _pull_assets() -> None:
 
 
 def _how_long(seconds: int, cores: int) -> str:
-    """What will happen, and about how long it takes: measured on two cores, on which nothing else was done."""
+    """The steps to come, and about how long they take: measured on two idle cores."""
     frames = CAMERAS * seconds * FPS
     about_s = START_S + frames * CORE_SECONDS_OF_A_FRAME / cores
     took = f"{about_s / 60:.0f} min" if about_s >= 90 else f"{about_s:.0f} s"
@@ -147,13 +147,13 @@ def _run(out: Path, seconds: int, name: str) -> _Done:
 
 
 def kept_graph(text: str, address: str, seconds: int) -> str:
-    """The graph that the demo leaves: events for whoever connects to `address`, so many seconds of each camera."""
+    """The graph that the demo leaves: events for clients of `address`, so many seconds of each camera."""
     text = text.replace(f"tcp://127.0.0.1:{PORT}", address)
     return re.sub(r"(?<=duration_s: )\d+", str(seconds), text)
 
 
 def gpu_graph(kept: str) -> str:
-    """The same graph with its model on the GPU, and on the CPU where the GPU is gone."""
+    """The same graph with its model on the GPU, and on the CPU if the GPU is gone."""
     return kept.replace(f'"asset:{ASSETS[0]}"}}', f'"asset:{ASSETS[0]}", providers: [cuda, cpu]}}')
 
 
@@ -188,7 +188,7 @@ def _ids(events: Path) -> set[str]:
 
 
 def _report(out: Path, received: int, *, same: bool) -> str:
-    """What there is to look at, and what to do next."""
+    """Things to look at, and next steps."""
     command = _this_command()
     verdict = "the same as" if same else "NOT the same as"
     looks = {

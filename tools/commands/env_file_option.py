@@ -24,6 +24,6 @@ def env_file_option(help_text: str) -> Callable[[C], C]:
 
 
 def say_remarks(remarks: Sequence[str]) -> None:
-    """What is no mistake, once each, on the standard error."""
+    """Print remarks, once each, on the standard error."""
     for remark in dict.fromkeys(remarks):
         click.echo(remark, err=True)

@@ -34,7 +34,7 @@ variables_option = env_file_option("NAME=VALUE lines for `${NAME}` in GRAPH.")
 @graph_argument
 @variables_option
 def check(graph_file: Path, env_files: tuple[Path, ...]) -> None:
-    """Say all that is wrong with GRAPH, and what it needs to run.
+    """Report all mistakes in GRAPH, and the resources that it needs to run.
 
     Files that it names are looked at, cameras are not opened. GRAPH may also be a file of rules by itself.
     """
@@ -48,7 +48,7 @@ def check(graph_file: Path, env_files: tuple[Path, ...]) -> None:
 
 
 def checked_lines(graph: Graph, remarks: Iterable[str]) -> Iterator[str]:
-    """What is to be said of a graph without mistakes. Raises EnvironmentProblem where the machine is not fit for it."""
+    """The report on a correct graph. Raises EnvironmentProblem if the machine is not fit for it."""
     yield _summary(graph)
     yield from (*remarks, *graph.source.remarks, *remarks_on(graph), *_not_known(graph))
     if not graph.in_process:
@@ -85,7 +85,7 @@ def _require_outbox_folder(graph: Graph) -> None:
 
 
 def _not_known(graph: Graph) -> Iterator[str]:
-    """What shows only when the graph runs, as its stages say it."""
+    """Facts that show only when the graph runs, as its stages name them."""
     for node in graph.completed.nodes:
         if node.stage and (unknown := node.stage.unknown_before_run(node.settings)):
             yield f"{node.name}: not known before the run: {unknown}"

@@ -17,7 +17,7 @@ EXIT_OF: Mapping[str, int] = {"healthy": 0, "degraded": 1, "down": 2, "unknown":
 
 
 def checked(name: str | None) -> HealthStatus:
-    """The verdict on the named run, or the only one. Never raises: whatever goes wrong is a verdict.
+    """The verdict on the named run, or the only one. Never raises: any error is a verdict.
 
     `unknown`: there is no such run, or it cannot be said which one is meant, or it does not say how it is. `down`: it
     is there and does not answer.

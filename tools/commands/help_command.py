@@ -56,7 +56,7 @@ def _pages() -> dict[str, Path]:
 
 
 def _list(pages: Mapping[str, Path]) -> list[str]:
-    """A line a page: how to use camgraph first, then how it is made and what it was measured to do."""
+    """A line per page: first how to use camgraph, then how it is made, then the measurements."""
     using = [name for name in FOR_USERS if name in pages]
     others = [name for name in pages if name not in using]
     width = max(map(len, pages))
@@ -71,7 +71,7 @@ def _title(path: Path) -> str:
 
 
 def _found(page: str, pages: Mapping[str, Path]) -> Path:
-    """The page of this name, also where it is written as its file is: `docs/rules.md`, `no-events`."""
+    """The page of this name, also by the name of its file: `docs/rules.md`, `no-events`."""
     name = Path(page).name.removesuffix(".md").lower().replace("-", "_")
     if name in pages:
         return pages[name]

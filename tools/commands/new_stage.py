@@ -42,7 +42,7 @@ def new(name: str, sink: bool, into: Path) -> None:
 
 
 def folder_of(name: str) -> str:
-    """The folder of the package, which is called as what pip installs."""
+    """The folder of the package, named as in pip."""
     return f"camgraph-{name.replace('_', '-')}"
 
 

@@ -32,7 +32,7 @@ from tools.display.screen import JSON_LOGS
 @click.option("--quiet", is_flag=True, help="No live table and no summary; problems are still said.")
 @env_file_option("NAME=VALUE lines for `${NAME}` in GRAPH; the run remembers the file for later changes.")
 def run(graph: Path, name: str | None, json_logs: bool, quiet: bool, env_files: tuple[Path, ...]) -> None:
-    """Run GRAPH until its cameras end or it is stopped (Ctrl-C: what is on the way still arrives).
+    """Run GRAPH until its cameras end or you stop it (Ctrl-C: frames on the way still arrive).
 
     SIGHUP takes the changed graph file over, as `camgraph reload` does.
     """
@@ -49,7 +49,7 @@ def run(graph: Path, name: str | None, json_logs: bool, quiet: bool, env_files: 
 
 
 def require_room(graph: Graph) -> None:
-    """Raises EnvironmentProblem where this machine cannot run the graph."""
+    """Raises EnvironmentProblem if this machine cannot run the graph."""
     if not graph.in_process:
         require_processes()
     need = memory_need(graph)
@@ -67,7 +67,7 @@ def _say(text: str, *, quiet: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="All that is known, as JSON.")
 @click.option("--check", "as_check", is_flag=True, help="One line and an exit status for monitors; see below.")
 def status(name: str | None, as_json: bool, as_check: bool) -> None:
-    """Show what a running graph is doing.
+    """Show the state of a running graph.
 
     With --check: exit status 0 if the run is healthy, 1 if it is degraded, 2 if it is down, 3 if there is no such run;
     one line says why. Healthy means that frames of every camera went through lately, and that nothing is in trouble.
@@ -86,7 +86,7 @@ def status(name: str | None, as_json: bool, as_check: bool) -> None:
 @click.command()
 @click.option("--name", help="Which run, where there are several.")
 def stop(name: str | None) -> None:
-    """Stop a running graph in order: its cameras end, and what is on the way still arrives."""
+    """Stop a running graph in order: its cameras end, and frames on the way still arrive."""
     run_name = find_run(name, of_others=True)
     ask(run_name, "stop")
     click.echo(f"{run_name} is stopping")

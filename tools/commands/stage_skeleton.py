@@ -1,4 +1,4 @@
-"""The files that `camgraph stages new` writes, with `$name` and the like where the stage's own name stands.
+"""The files that `camgraph stages new` writes, with `$name` and the like for the stage's own name.
 
 docs/write_a_stage.md and docs/write_a_sink.md begin with the same files, and a test holds that they are.
 """

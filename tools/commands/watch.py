@@ -73,7 +73,7 @@ def _a_name(_: click.Context, __: click.Parameter, text: str) -> str:
 @click.option("--quiet", is_flag=True, help="No live table and no summary; problems are still said.")
 @env_file_option("NAME=VALUE lines for `${NAME}` in a SOURCE.")
 def watch(**options: Any) -> None:
-    """Watch videos, cameras, or folders of pictures, and write down what people do in them.
+    """Watch videos, cameras, or folders of pictures, and write down the actions of people in them.
 
     A SOURCE is a video file, a folder of videos (a camera each) or of pictures, a pattern such as 'clips/*.mkv', an
     address such as rtsp://user:password@host/path, or a camera of this machine: /dev/video0, or just 0. Files are
@@ -81,7 +81,7 @@ def watch(**options: Any) -> None:
     see the addresses of a command: with 'rtsp://user:${PASSWORD}@host/path' the password comes from an env file or the
     environment, and nobody does.
     """
-    # What this imports takes longer than --help may.
+    # These imports take longer than --help may.
     from tools.commands.watching.starting import Asked, start  # noqa: PLC0415
 
     sys.exit(start(Asked(**options)))

@@ -11,7 +11,7 @@ from tools.display.run_status import CameraList, CameraStatus
 
 
 def render_cameras(known: CameraList) -> RenderableType:
-    """A row for each camera, also those that come and go; below it why one is as it is, and what came to nothing.
+    """A row for each camera, also those that come and go; below it the reasons for their states, and failed changes.
 
     The rows are as wide as names and numbers are: texts of any length have lines of their own.
     """

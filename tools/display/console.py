@@ -26,7 +26,7 @@ class SafeConsole(Console):
             yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
     def on_broken_pipe(self) -> None:
-        """Whoever closes the stream has seen enough, and that is all: Rich would end the program."""
+        """A reader that closes the stream has seen enough; Rich would end the program."""
         self.quiet = True
 
 
@@ -36,6 +36,6 @@ def console_of_errors() -> Console:
 
 
 def console_of_output() -> Console:
-    """The standard output: a terminal as large as it is, and without limits what somebody else reads."""
+    """The standard output: as large as the terminal, or without limits for other readers."""
     console = SafeConsole(sys.stdout)
     return console if console.is_terminal else SafeConsole(sys.stdout, width=_UNLIMITED, height=_UNLIMITED)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def write_some(descriptor: int, data: bytes | memoryview) -> int:
-    """As os.write, but waits also where the descriptor is set not to: somebody else may have set it so."""
+    """As os.write, but waits even if the descriptor is set not to: another process may have set it so."""
     while True:
         try:
             return os.write(descriptor, data)
@@ -35,10 +35,10 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 class LossyWriter:
-    """Leaves out the lines that cannot be written, and says so as soon as something can be written again.
+    """Leaves out lines that cannot be written, and reports them as soon as something can be written again.
 
-    `told`: the line that says how many were left out, and why. A line that was written in part is ended first, so that
-    no line is ever torn.
+    `told`: makes the line that reports how many were left out, and why. A line that was written in part is ended first,
+    so that no line is ever torn.
     """
 
     def __init__(self, descriptor: int, told: Callable[[int, str], str]) -> None:
@@ -50,7 +50,7 @@ class LossyWriter:
 
     @property
     def owes(self) -> bool:
-        """Whether something is to be written, or said, when there is room again: `write` of nothing does it."""
+        """Whether something waits to be written or reported: `write` of nothing does it."""
         return bool(self._rest or self._left_out)
 
     def write(self, data: bytes) -> None:
@@ -69,7 +69,7 @@ class LossyWriter:
             self._rest, self._left_out = b"", 0
 
     def _leave_out(self, whole: bytes, at: int, rest: int, notice: bool) -> None:
-        """Keep the end of a line of which a part is written, and count the lines behind it."""
+        """Keep the end of a half-written line, and count the lines behind it."""
         left = whole[at:]
         torn = whole[:at].endswith(b"\n") is False if at else rest > 0
         self._rest = b""

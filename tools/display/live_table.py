@@ -38,7 +38,7 @@ LONGEST_BETWEEN_LINES_S = 60.0
 
 
 class Display(Protocol):
-    """Takes what is known, and shows it when it is time."""
+    """Takes the latest status, and shows it when it is due."""
 
     def show(self, status: Status) -> None: ...
 
@@ -49,7 +49,7 @@ def open_display(console: Console, now_s: Callable[[], float] = time.monotonic) 
     if not console.is_terminal or console.is_dumb_terminal:
         yield PlainLines(console, now_s)
         return
-    # Rich would obey the sequences in what others write meanwhile.
+    # Rich would obey the sequences in the output of others meanwhile.
     live = Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False)
     live.start()
     try:
@@ -77,7 +77,7 @@ class LiveTable:
 class PlainLines:
     """A line every five seconds, later every minute, and one for each event that begins. No control characters.
 
-    What is written in a day is to stay small: a run in the background goes on for months.
+    A day's output must stay small: a run in the background goes on for months.
     """
 
     def __init__(self, console: Console, now_s: Callable[[], float]) -> None:
@@ -87,7 +87,7 @@ class PlainLines:
         self._seen: Sequence[EventStatus] = ()
 
     def show(self, status: Status) -> None:
-        """Write what is new."""
+        """Write the new lines."""
         for event in new_events(self._seen, status.events):
             if event.phase in ("start", "single"):
                 self._write(f"event  {event_text(event)}")
@@ -106,7 +106,7 @@ def line_every_s(uptime_s: float) -> float:
 
 
 def new_events(before: Sequence[EventStatus], now: Sequence[EventStatus]) -> Sequence[EventStatus]:
-    """Those of `now` that were not in `before`, where both are the last few of one growing list."""
+    """Those of `now` that were not in `before`; both are the last few of one growing list."""
     for common in range(min(len(before), len(now)), 0, -1):
         if tuple(before[-common:]) == tuple(now[:common]):
             return now[common:]

@@ -1,4 +1,4 @@
-"""Why a run told no event of what people do, as far as its counters show it; docs/no_events.md is the long answer."""
+"""Why a run made no event of people, as far as its counters show it; docs/no_events.md is the long answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OWN_EVENTS = (CAMERA_TYPES, "camgraph.")
 def why_no_events(status: Mapping[str, Any], plan: RunPlan) -> str:
     """One line that names the first thing that was missing (people, tracks, joints, time) and what to try.
 
-    "" if there were events, where no frame came, and of graphs that follow nobody. `status`: of the run at its end.
+    "" if there were events, if no frame came, and for graphs that follow nobody. `status`: of the run at its end.
     """
     frames = int(status["totals"]["frames"])
     track, rules = _stage(plan, "track"), _stage(plan, "rules")
@@ -62,7 +62,7 @@ def _count(status: Mapping[str, Any], wanted: str) -> int:
 
 
 def _try_size(plan: RunPlan) -> str:
-    """The size of the model's picture is the usual reason: what it was, and what else it can be."""
+    """The size of the model's picture is the usual reason: the present one, and others to try."""
     if not plan.file:
         return "try another `--size` (256 for people who fill the picture, 768 for those far away)"
     stage = _stage(plan, "preprocess")

@@ -19,9 +19,9 @@ LEAST_S = 3.0
 
 
 def expected_frames(plan: RunPlan) -> dict[str, int]:
-    """Camera -> about how many frames it will bring; without those of which nobody knows (live, `loop`, bare streams).
+    """Camera -> about how many frames it will bring; without cameras of unknown length (live, `loop`, bare streams).
 
-    By what the files say of their length and rate, which need not be exact.
+    By the length and rate in the files, which need not be exact.
     """
     if plan.source != "capture":
         return {}
@@ -32,7 +32,7 @@ def expected_frames(plan: RunPlan) -> dict[str, int]:
 def _expected(values: Mapping[str, Any], folder: Path) -> int | None:
     try:
         return _expected_of(Camera.model_validate(values), folder)
-    except CamgraphError:  # whoever reads the file tells of it
+    except CamgraphError:  # reading the file will report it
         return None
 
 
@@ -65,7 +65,7 @@ class Pace:
         self._begun: tuple[float, int] | None = None
 
     def added_to(self, status: Mapping[str, Any]) -> dict[str, Any]:
-        """A run's status with `done` (0 to 1) of each camera of which that is known, and `progress` of the run.
+        """A run's status with `done` (0 to 1) of each camera with a known length, and `progress` of the run.
 
         `progress` is None if a camera has no end; its `left_s` is None until the pace is known.
         """
@@ -78,7 +78,7 @@ class Pace:
         return {**status, "cameras": cameras, "progress": self._progress(status["cameras"])}
 
     def _done(self, name: str, camera: Mapping[str, Any]) -> int:
-        """Frames of a camera, no more than expected: all of them where it is over, however many these were."""
+        """Frames of a camera, no more than expected; if it is over, all of the expected."""
         expected = self._expected[name]
         return expected if camera["state"] in OVER else min(int(camera["frames"]), expected)
 

@@ -1,4 +1,4 @@
-"""What a running graph says of itself, and what is left to say at its end: plain values for those who show them."""
+"""The status of a running graph, and the summary at its end: plain values for display."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ T = TypeVar("T")
 class CameraStatus:
     """One camera now. `age_ms`: of its newest frame, None before the first; `events`: how many incidents it had.
 
-    `why` and `since_s`: of its state, where that is known; `losses`: how often it was away; `error`: why it ended
-    early. `done`: the share of a file that has been read, 0 to 1, where that is known.
+    `why` and `since_s`: of its state, if known; `losses`: how often it was away; `error`: why it ended early. `done`:
+    the share of a file that has been read, 0 to 1, if known.
     """
 
     state: str = "starting"
@@ -55,7 +55,7 @@ class StageStatus:
 
 @dataclass(frozen=True, slots=True)
 class TroubleStatus:
-    """What does not work, by the name of a stage or process, and for how long."""
+    """A trouble, by the name of a stage or process, and for how long."""
 
     where: str = ""
     why: str = ""
@@ -112,7 +112,7 @@ class ProgressStatus:
 class Status:
     """A running graph now. `events`: the last ones, oldest first. `phase`: starting, running, stopping or over.
 
-    `limit`: what limits the run and what would help, "" if it keeps up. `progress`: None of a run without an end.
+    `limit`: the stage that limits the run and a remedy, "" if it keeps up. `progress`: None for a run without an end.
     """
 
     graph: str = ""
@@ -155,11 +155,11 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class CameraList:
-    """The cameras of a run, and what a further one has to be like (`pipeline.supervision.requests`).
+    """The cameras of a run, and the requirements for a further one (`pipeline.supervision.requests`).
 
-    `source`: the kind of the graph's source; `defaults`: what a further camera has by itself; `graph_file`: "" where
-    there is none. `busy`: a change has not come to its end. `problems`: camera -> why it was not taken in;
-    `refused`: process -> why it does not open with its new settings.
+    `source`: the kind of the graph's source; `defaults`: the settings that a further camera starts with; `graph_file`:
+    "" if there is none. `busy`: a change has not come to its end. `problems`: camera -> why it was refused; `refused`:
+    process -> why it does not open with its new settings.
     """
 
     source: str = ""
@@ -184,7 +184,7 @@ class CameraList:
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """What a changed graph file changes in a run: names of cameras, and of processes that are `restarted`."""
+    """The changes that a changed graph file makes to a run: names of cameras, and of processes that are `restarted`."""
 
     added: Sequence[str] = ()
     removed: Sequence[str] = ()
@@ -199,7 +199,7 @@ class Reloaded:
 
     @property
     def changes_something(self) -> bool:
-        """False if the file says what is there already."""
+        """False if the file matches the run already."""
         return bool(self.added or self.removed or self.changed or self.restarted)
 
 
@@ -219,10 +219,10 @@ class CameraSummary:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A run at its end. `files`: what it wrote; `untaken`: so many of the events no sink of the graph takes.
+    """A run at its end. `files`: its outputs; `untaken`: the number of events that no sink of the graph takes.
 
-    `departed`: cameras that went before the end, taken together. `limit`: what limited the run and what would help, ""
-    if it kept up.
+    `departed`: cameras that went before the end, taken together. `limit`: the stage that limited the run and a remedy,
+    "" if it kept up.
     """
 
     graph: str = ""

@@ -59,7 +59,7 @@ class Run(Protocol):
 class _Signals:
     """SIGINT and SIGTERM let the run drain; a second one ends it at once. SIGHUP reloads the graph file.
 
-    Where there is nothing to reload, or the terminal is gone, SIGHUP lets it drain as well.
+    If there is nothing to reload, or the terminal is gone, SIGHUP drains the run as well.
     """
 
     def __init__(self, run: Run) -> None:
@@ -76,7 +76,7 @@ class _Signals:
 
     @contextmanager
     def handled(self) -> Iterator[None]:
-        """Hear them meanwhile."""
+        """Listen to them meanwhile."""
         heard = [number for number in _HEARD if signal.getsignal(number) != signal.SIG_IGN]  # as nohup wants it
         before = {number: signal.signal(number, self) for number in heard}
         try:
@@ -103,9 +103,10 @@ def run_plan(
     calm: bool = False,
     loader: Loader | None = None,
 ) -> int:
-    """Run a plan to its end and show it on the standard error; the exit status. `calm`: what goes well is not logged.
+    """Run a plan to its end and show it on the standard error; returns the exit status. `calm`: successes are not
+    logged.
 
-    `loader`: who loads the graph file anew, with the variables of this run.
+    `loader`: loads the graph file again, with the variables of this run.
 
     The display keeps away from the standard output, which belongs to a sink that writes there. Raises UserError or
     EnvironmentProblem if the run cannot even begin.
@@ -188,7 +189,7 @@ def _print(console: Console, line: str) -> None:
 
 @contextmanager
 def said_for_people() -> Iterator[None]:
-    """What the machine refuses is no bug of the program."""
+    """A refusal by the machine is no bug of the program."""
     try:
         yield
     except Exception as error:
@@ -200,7 +201,7 @@ def said_for_people() -> Iterator[None]:
 
 @contextmanager
 def _prepared(plan: RunPlan, show: Callable[[Run], None], loader: Loader | None) -> Iterator[Run]:
-    # These import what a graph in one process does without.
+    # These import modules that a graph in one process does without.
     if plan.in_process:
         from pipeline.local import LocalRun  # noqa: PLC0415
 
@@ -218,7 +219,7 @@ def _prepared(plan: RunPlan, show: Callable[[Run], None], loader: Loader | None)
 def only_run(plan: RunPlan) -> Iterator[RunFolder]:
     """The name and the outbox of this plan are this run's, wherever others are started, and so is its folder.
 
-    Where a system has no locks, the user has to see to that.
+    If a system has no locks, the user must see to that.
     """
     from pipeline.system.found_runs import refuse_second_run  # noqa: PLC0415
     from pipeline.system.run_folder import RunFolder  # noqa: PLC0415
@@ -251,7 +252,7 @@ def _camera_events(actions: Mapping[str, Mapping[str, int]]) -> int:
 
 
 def _departed(status: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What those have left together that are no cameras of the run any more; None if none of them left anything."""
+    """The totals of cameras that have left the run; None if none of them left anything."""
     here = {"", *status["cameras"]}
     left = [(name, n) for name, camera, n in status["counts"] if camera not in here]
     frames = sum(n for name, n in left if name == "frames")

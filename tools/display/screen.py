@@ -1,12 +1,12 @@
-"""The one way out to a person: what is written to the standard output or error passes here first, and is escaped.
+"""The one way out to a person: all text for the standard output or error passes here first, and is escaped.
 
     print, click, warnings, tracebacks --> EscapedStream --------------------------------> terminal, file, pipe
     tables and the live display ---------> SafeConsole: its own colours, escaped texts ---^
     native libraries, on descriptor 2 ---> a pipe --> a small process of its own ---------^
 
 That process outlives a crash, so that the last words of a library arrive. With `as_json` it writes all of the standard
-error, so that no line is torn, and each is a JSON object: those of the log as they are, and whatever else is written
-there as {"event": "stderr", "text": ...}. Where there is no fork (Windows), descriptor 2 stays as it is.
+error, so that no line is torn, and each is a JSON object: lines of the log as they are, and all others as {"event":
+"stderr", "text": ...}. If there is no fork (Windows), descriptor 2 stays as it is.
 
 A full disk behind the standard error ends nothing: the lines that do not fit are counted, and how many they were is
 said when there is room again.
@@ -44,11 +44,11 @@ _PIECE = 1 << 16
 _LAST_WORDS_S = 5.0
 _LOOK_S = 0.01
 _AGAIN_S = 1.0
-"""So often it is tried again to write what is owed."""
+"""Seconds between attempts to write waiting lines."""
 
 
 class EscapedStream(io.TextIOWrapper):
-    """A standard stream on which no text moves a terminal's cursor. `edit`: what else becomes of each text."""
+    """A standard stream on which no text moves a terminal's cursor. `edit`: a further change to each text."""
 
     def __init__(self, raw: io.FileIO, like: TextIO, edit: Callable[[str], str], *, at_once: bool) -> None:
         # click goes round a stream whose encoding is ASCII, to the bytes below it.
@@ -57,7 +57,7 @@ class EscapedStream(io.TextIOWrapper):
         self._edit = edit
 
     def write(self, text: str, /) -> int:
-        if not isinstance(text, str):  # click tells a stream of bytes from one of texts by this
+        if not isinstance(text, str):  # click recognises a stream of texts by this
             raise TypeError(f"expected str, got {type(text).__name__}")
         super().write(printable(self._edit(text)))
         return len(text)
@@ -68,7 +68,7 @@ class EscapedStream(io.TextIOWrapper):
 
 
 def _at_once(stream: TextIO) -> bool:
-    """Whether each line is to be seen when it is written: on a terminal, and with PYTHONUNBUFFERED."""
+    """Whether to show each line as soon as it is written: on a terminal, and with PYTHONUNBUFFERED."""
     return stream.isatty() or any(getattr(stream, name, False) for name in ("line_buffering", "write_through"))
 
 
@@ -109,8 +109,8 @@ def rewrite_line(text: str) -> None:
 class _Pump:
     """The small process that writes to the real standard error; it ends when nobody can write to it any more.
 
-    `stray` takes what anybody writes, `lines` only finished JSON lines of the log, `secrets` what is to be hidden in
-    the stray lines, each value as JSON.
+    `stray` takes all other output, `lines` only finished JSON lines of the log; `secrets` are hidden in the stray
+    lines, each value as JSON.
     """
 
     def __init__(self, real: int, *, as_json: bool) -> None:
@@ -139,7 +139,7 @@ class _Pump:
             write_all(self.secrets, "".join(map(_as_it_is, map(json.dumps, secrets))).encode())
 
     def close(self) -> None:
-        """Let it write what is on its way."""
+        """Let it write its pending lines."""
         for descriptor in (self.secrets, self.stray, self.lines):
             os.close(descriptor)
         until = time.monotonic() + _LAST_WORDS_S
@@ -149,7 +149,7 @@ class _Pump:
 
 
 class _Source(NamedTuple):
-    """What comes out of one pipe, and what is written for each of its lines."""
+    """The output of one pipe, and the text written for each of its lines."""
 
     lines: Lines
     edit: Callable[[str], str]
@@ -170,7 +170,7 @@ def _be_the_pump(sources: dict[int, _Source], out: LossyWriter, real: int) -> No
 
 
 def _keep_only(wanted: set[int]) -> None:
-    """Nobody is to wait for an end of file because of this process."""
+    """Nobody shall wait for an end of file because of this process."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in {0, 1, 2} - wanted:
         os.dup2(nothing, standard)
@@ -202,7 +202,7 @@ def tell(problem: str, status: int) -> None:
     else:
         sys.stderr.write(
             f"{problem}\n"
-        )  # click would take out what it knows of terminals, and not show that it was there
+        )  # click would remove sequences that it knows, and not show that they were there
 
 
 def _log() -> Any:
@@ -309,7 +309,7 @@ def guarded(*, as_json: bool = False) -> Iterator[None]:
 
 @contextmanager
 def _descriptor_2_guarded(*, as_json: bool) -> Iterator[int]:
-    """Where our own standard error goes meanwhile."""
+    """The place of our own standard error meanwhile."""
     global _pump_of_this_process  # noqa: PLW0603 - a process has one standard error
     pump = real = None
     with suppress(OSError, AttributeError):  # no fork here, or no descriptors: as it is, then

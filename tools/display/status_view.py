@@ -41,7 +41,9 @@ def render(status: Status) -> RenderableType:
 
 
 def render_summary(summary: Summary) -> RenderableType:
-    """What a run leaves: frames, drops and events by action of each camera (those that went together); files; time."""
+    """The summary of a run: frames, drops and events by action of each camera (those that left together); files;
+    time.
+    """
     table = _table(("camera", "left"), ("frames", "right"), ("drops", "right"), ("events", "left"))
     gone = {"(removed)": summary.departed} if summary.departed else {}
     for name, camera in {**summary.cameras, **gone}.items():
@@ -113,7 +115,7 @@ def event_text(event: EventStatus) -> str:
 
 
 def shares(needs: Sequence[int], total: int) -> list[int]:
-    """Give each as much of `total` as it needs, or an equal share where that is too much; the first get the rest."""
+    """Give each as much of `total` as it needs, or an equal share if that is too much; the first get the rest."""
     given = [0] * len(needs)
     while total > 0 and given != list(needs):
         for index, need in enumerate(needs):
@@ -124,10 +126,10 @@ def shares(needs: Sequence[int], total: int) -> list[int]:
 
 
 def section_lines(cameras: int, stages: int, events: int, total: int) -> list[int]:
-    """The lines of each section (an empty line, a head, its rows) where so many rows would be wanted.
+    """The lines of each section (an empty line, a head, its rows) that would like so many rows.
 
-    A few events have a place like all others, more of them take what is over. On a small screen the cameras come first,
-    then the events, then the stages.
+    A few events have a place like all others; more of them take the space that is left. On a small screen the cameras
+    come first, then the events, then the stages.
     """
     needs = [rows + 2 if rows else 0 for rows in (cameras, stages, events)]
     if total < SMALL:
@@ -192,7 +194,7 @@ def _is_ill(status: Status) -> bool:
 
 
 def _notes(status: Status) -> list[Text]:
-    """Below the headline, a line each, cut to the width: what is in trouble, since when, and what limits the run."""
+    """Below the headline, a line each, cut to the width: troubles, since when, and the stage that limits the run."""
     troubles = [
         Text(f"{shown(one.where)}: {shown(one.why)}, for {clock(one.since_s)}", _note_style(status))
         for one in status.troubles[:MOST_IN_TROUBLE]
@@ -216,7 +218,7 @@ def _note_style(status: Status) -> str:
 
 
 def _camera_section(cameras: Mapping[str, CameraStatus], rows: int) -> RenderableType:
-    """The table, and below it a line for each camera in trouble that says why; these give way where not all fit."""
+    """The table, and below it a line for each camera in trouble with the reason; these give way if not all fit."""
     reasons = _reasons(cameras)[: max(rows - len(cameras), rows // 3)]
     return Group(_camera_table(cameras, rows - len(reasons)), *reasons)
 
@@ -231,7 +233,7 @@ def _reasons(cameras: Mapping[str, CameraStatus]) -> list[Text]:
 
 
 def _camera_table(cameras: Mapping[str, CameraStatus], rows: int) -> Table:
-    """Where not all fit, those in trouble come first. How often one was away is shown where one was."""
+    """If not all fit, those in trouble come first. The number of losses is shown if there were any."""
     losses = any(camera.losses for camera in cameras.values())
     files = any(camera.done is not None for camera in cameras.values())
     heads = ["fps", "frames", *(["read"] if files else []), "drops", "age", "events", *(["losses"] if losses else [])]

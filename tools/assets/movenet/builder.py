@@ -39,8 +39,8 @@ class Affine:
 class Builder:
     """The model so far. Keys of `values` and `channels` are names of TensorFlow nodes.
 
-    `new_names`: TensorFlow node -> the name that its value has in the model, where it is not its own. `size`: (rows,
-    columns) of the pictures, where the graph takes no others.
+    `new_names`: TensorFlow node -> the name of its value in the model, if it is another. `size`: (rows, columns) of the
+    pictures, if the graph takes no others.
     """
 
     graph: Graph
@@ -83,7 +83,7 @@ class Builder:
         self.channels[node.name] = channels
 
     def picture(self, name: str) -> str:
-        """The picture that stands for a TensorFlow node, computed where it was a factor and a sum until now."""
+        """The picture that stands for a TensorFlow node, computed if it was a factor and a sum until now."""
         value = self.values[name]
         if isinstance(value, Affine):
             scale = self.constant(f"{name}/scale", value.scale.astype(np.float32))
@@ -94,7 +94,7 @@ class Builder:
         return value
 
     def affine(self, name: str) -> Affine:
-        """What stands for a TensorFlow node, as a factor and a sum."""
+        """The factor and sum that stand for a TensorFlow node."""
         value = self.values[name]
         return value if isinstance(value, Affine) else Affine(value, np.ones((1, 1, 1, 1)), np.zeros((1, 1, 1, 1)))
 

@@ -1,4 +1,4 @@
-"""What each TensorFlow operation becomes in ONNX: one function each, in `OPERATIONS`.
+"""The ONNX form of each TensorFlow operation: one function each, in `OPERATIONS`.
 
 These are the operations that MoveNet has. Sources: the definitions of the TensorFlow operations and of ONNX opset 17.
 """

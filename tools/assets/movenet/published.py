@@ -1,4 +1,4 @@
-"""The decoder that a MoveNet was published with, run node by node in numpy: slow, and what ours is compared with.
+"""The decoder that a MoveNet was published with, run node by node in numpy: slow, and a reference for ours.
 
 It takes the heads of one picture and gives what the TF.js model itself would. Each operation has
 one entry in `_OPERATIONS`, written after TensorFlow's definition of it.
@@ -25,7 +25,7 @@ _CASTS = {"DT_FLOAT": np.float32, "DT_INT32": np.int32}
 
 
 def published_decoder(graph: Graph, heads: Mapping[str, Array], names: Mapping[str, str] = HEADS) -> Array:
-    """What the graph makes of one picture's heads, each (channels, rows, columns), ``names`` being their nodes.
+    """The graph's result for one picture's heads, each (channels, rows, columns), ``names`` being their nodes.
 
     MultiPose: (6, 56) float32, a row is 17 x (y, x, confidence), then ymin, xmin, ymax, xmax as fractions of the
     picture, then the score. Lightning and Thunder: (1, 17, 3), y, x, confidence.

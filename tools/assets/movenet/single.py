@@ -1,4 +1,4 @@
-"""What MoveNet Lightning and Thunder are: one person, with a decoder behind the heads that takes any batch.
+"""MoveNet Lightning and Thunder: one person, with a decoder behind the heads that takes any batch.
 
     images [batch, side, side, 3] uint8 RGB
       -> MobileNetV2 and a feature pyramid

@@ -1,1 +1,1 @@
-"""What `camgraph doctor` does: looks at the machine, and says for each thing whether it is well and how to mend it."""
+"""`camgraph doctor`: checks the machine, and says for each part whether it is well and how to mend it."""

@@ -1,4 +1,4 @@
-"""What decodes and encodes video here."""
+"""Checks the codecs that decode and encode video here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CURE = "pip install --force-reinstall av (the packages of PyPI have all of them
 
 
 def look_at_codecs() -> Iterator[Finding]:
-    """Decoders of what cameras send, and an encoder for videos of a run."""
+    """Decoders for cameras, and an encoder for videos of a run."""
     missing = [name for name in _NEEDED if not _has(name, "r")]
     if missing:
         yield Finding("wrong", "decoders", f"this FFmpeg lacks {', '.join(missing)}", _CURE)

@@ -1,4 +1,4 @@
-"""`camgraph doctor`: is this machine fit, and what mends it?"""
+"""`camgraph doctor`: is this machine fit, and if not, how do you mend it?"""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _DEMO = "another program would get the events of the demo's graph: `camgraph dem
 @env_file_option("NAME=VALUE lines for `${NAME}` in GRAPH.")
 @click.pass_context
 def doctor(ctx: click.Context, graph_file: Path | None, as_json: bool, env_files: tuple[Path, ...]) -> None:
-    """Look at Python, packages, providers, GPU, memory, limits, codecs and ports; say what is wrong and what mends it.
+    """Check Python, packages, providers, GPU, memory, limits, codecs and ports; report problems and how to mend them.
 
-    With GRAPH also whether what its models may take of a GPU's memory fits into it.
+    With GRAPH, also check that the memory its models may take of a GPU fits into it.
 
-    Exit status 3 where something is wrong; warnings do not change it.
+    Exits with status 3 if something is wrong; warnings do not change it.
     """
     found: list[Finding] = []
     for finding in _looks(graph_file, env_files):
@@ -65,7 +65,7 @@ def _looks(graph_file: Path | None, env_files: Sequence[Path]) -> Iterator[Findi
 
 
 def _if_it_can_be(what: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
-    """What needs packages that may be broken, which `look_at_imports` has told."""
+    """Checks that need packages which may be broken; `look_at_imports` has reported those."""
     try:
         yield from look()
     except (ImportError, AttributeError) as error:

@@ -1,4 +1,4 @@
-"""One line of what the doctor says."""
+"""One line of the doctor's report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ State = Literal["ok", "warning", "wrong"]
 
 
 class Finding(NamedTuple):
-    """`what` was looked at, what was `found`, and the `cure`, a command or a sentence, where one is needed."""
+    """The part that was checked (`what`), the result (`found`), and the `cure`, a command or a sentence, if one is
+    needed.
+    """
 
     state: State
     what: str

@@ -1,4 +1,4 @@
-"""NVIDIA's GPUs: the driver, what it sees, and whether it runs the CUDA that ONNX Runtime was built for."""
+"""NVIDIA's GPUs: the driver, the devices it finds, and whether it runs the CUDA that ONNX Runtime was built for."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _RUNTIMES = {12: "onnxruntime-gpu[cuda,cudnn]>=1.24,<1.27"}
 _NO_GPU = "nvidia-smi -L shows what the driver sees; in a container: docker run --gpus all"
 
 Ask = Callable[[Sequence[str]], str]
-"""What nvidia-smi says to these options. Raises OSError or SubprocessError."""
+"""The answer of nvidia-smi to these options. Raises OSError or SubprocessError."""
 
 
 class Nvidia(NamedTuple):
-    """`driver`: one is loaded; `cuda`: the newest that it runs, where that is known; `silent`: why nothing was said."""
+    """`driver`: one is loaded; `cuda`: the newest that it runs, if that is known; `silent`: why there was no answer."""
 
     driver: bool = False
     gpus: Sequence[Gpu] = ()

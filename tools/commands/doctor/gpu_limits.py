@@ -29,7 +29,7 @@ _CURE = "set a smaller `gpu_mem_limit`, a smaller `batch: {max}`, fewer `batch_s
 
 
 class Share(NamedTuple):
-    """What one process may take of GPU `device` for one stage; `limit_bytes` 0 if nothing limits it."""
+    """The memory that one process may take of GPU `device` for one stage; `limit_bytes` 0 if nothing limits it."""
 
     stage: str
     device: int

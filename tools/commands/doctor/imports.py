@@ -1,4 +1,4 @@
-"""Whether the packages that are installed can be imported: what is half removed, or lacks a library, shows here."""
+"""Checks that the installed packages can be imported: half-removed ones, and missing libraries, show here."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def _limits() -> tuple[int, int]:
 
 
 def look_at_memory(meminfo: str | None = None) -> Iterator[Finding]:
-    """What is free of it; nothing if the system does not tell."""
+    """Its free bytes; nothing if the system does not report them."""
     text = _told_by("/proc/meminfo") if meminfo is None else meminfo
     if not text:
         return
@@ -83,7 +83,7 @@ def look_at_memory(meminfo: str | None = None) -> Iterator[Finding]:
 
 
 def look_at_processors(cpuinfo: str | None = None) -> Iterator[Finding]:
-    """How many there are for this process, and what makes models fast on them."""
+    """The number of cores for this process, and their instructions that make models fast."""
     text = _told_by("/proc/cpuinfo") if cpuinfo is None else cpuinfo
     flags = next((set(line.split()) for line in text.splitlines() if line.startswith(("flags", "Features"))), set())
     fast = sorted({name for flag, name in _FAST.items() if flag in flags})
@@ -100,7 +100,7 @@ def _told_by(path: str) -> str:
 
 
 def look_at_port(port: int, used_by: str, cure: str = "") -> Iterator[Finding]:
-    """Whether somebody listens there already, where `used_by` does by default."""
+    """Whether the port that `used_by` takes by default is in use already."""
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -34,7 +34,7 @@ def look_at_python() -> Iterator[Finding]:
 
 
 def look_at_requirements(package: str = "camgraph") -> Iterator[Finding]:
-    """Whether what the package needs is there, in versions that it takes."""
+    """Whether the package's requirements are installed, in versions that it accepts."""
     try:
         wanted = [Requirement(text) for text in requires(package) or ()]
     except PackageNotFoundError:
@@ -83,7 +83,7 @@ def _runtime_of(system: str, machine: str) -> str:
 
 
 def look_at_plugins(owners: Owners | None = None) -> Iterator[Finding]:
-    """What can be added to ONNX Runtime or stands beside it: OpenVINO, and packages with providers (`onnxruntime-ep-`).
+    """Additions to ONNX Runtime, or neighbours of it: OpenVINO, and packages with providers (`onnxruntime-ep-`).
 
     Two that bring the same overwrite one another (openvino and openvino-nightly), or were built for two versions of
     CUDA, and the one that is loaded is not the one that was meant.

@@ -1,4 +1,4 @@
-"""What can run models: providers that really work, and those that only claim to."""
+"""Checks the providers that can run models: some really work, others only claim to."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _ON_NVIDIA: dict[ProviderName, State] = {"cuda": "wrong", "tensorrt": "warning"}
 """How bad it is that it does not work, on a machine with NVIDIA's driver."""
 
 Try = Callable[[ProviderName], Trial]
-"""What came of running a convolution on a provider."""
+"""The result of running a convolution on a provider."""
 
 
 def look_at_providers(attempt: Try | None = None, *, nvidia: bool, openvino: bool) -> Iterator[Finding]:
-    """Each is tried with a convolution, in a process of its own: what CUDA once has, it keeps.
+    """Each is tried with a convolution, in a process of its own, because CUDA keeps its memory.
 
     ``nvidia``: the machine has NVIDIA's driver; ``openvino``: that package is installed.
     """

@@ -1,4 +1,4 @@
-"""What `camgraph watch` makes out of a few words: cameras, a model, a device, and of these a graph.
+"""Makes a graph out of the few words of `camgraph watch`: cameras, a model, a device.
 
 sources.py      files, folders and addresses -> cameras with names; passwords become variables
 models.py       a model -> how its picture is made and how its numbers are read

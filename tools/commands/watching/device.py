@@ -1,4 +1,4 @@
-"""Where the model runs on this machine, and how many frames at once."""
+"""Chooses the device for the model on this machine, and the number of frames at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Device:
 
 
 def find_device(model: Path, attempt: Try | None = None) -> Device:
-    """The GPU where one opens this model (tried in another process), else all cores of the CPU.
+    """The GPU if one opens this model (tried in another process), else all cores of the CPU.
 
     On a CPU a thread for each core with single frames was faster than batches; on a GPU two threads keep it busy while
     batches are gathered.

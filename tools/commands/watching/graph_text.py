@@ -1,4 +1,4 @@
-"""The standard graph as YAML text: what `--print-graph` prints is what runs."""
+"""The standard graph as YAML text: `--print-graph` prints exactly the graph that runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PLAIN_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 class Watch:
     """All that the graph says. Paths as the graph writes them: inputs absolute, outputs as the person named them.
 
-    `events`: None where no file of events is wanted.
+    `events`: None if no file of events is wanted.
     """
 
     name: str
@@ -90,7 +90,7 @@ def _stages(watch: Watch) -> Iterator[str]:
 def _log(watch: Watch, path: str) -> str:
     replaces = watch.overwrite and path != STANDARD_OUTPUT
     log = f"path: {_quoted(_escaped(path))}" + (", mode: replace" if replaces else "")
-    # A live camera's loss and return are events too; those of files are the same bytes whatever befalls the run.
+    # A live camera's loss and return are events too; those of files are the same bytes in every run.
     events = "events" if any(camera.live for camera in watch.cameras) else "actions"
     return f"  log:     {{use: sink_jsonl, from: {events}, with: {{{log}}}}}"
 
@@ -113,5 +113,5 @@ def _quoted(text: str) -> str:
 
 
 def _key(name: str) -> str:
-    """The name as a key: as it stands where YAML reads it as text."""
+    """The name as a key: unquoted if YAML reads it as text."""
     return name if _PLAIN_KEY.fullmatch(name) and yaml.safe_load(name) == name else _quoted(name)

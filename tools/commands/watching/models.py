@@ -1,4 +1,4 @@
-"""Which stages a model needs, read from the model: its inputs, its outputs, and what its metadata says."""
+"""Finds the stages that a model needs by reading its inputs, outputs and metadata."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.assets.catalogue import CATALOGUE
 
 MULTIPOSE = "movenet-multipose.onnx"
 MULTIPOSE_SIDE = 768
-"""The most for the longer side of MultiPose's picture, where nobody asks for more: time grows with its area."""
+"""The longer side of MultiPose's picture at most, unless the user asks for more: time grows with its area."""
 YOLO_SIDE = 640
 
 
@@ -20,8 +20,8 @@ YOLO_SIDE = 640
 class PoseModel:
     """A model as a graph names it, and its picture.
 
-    `size` is (width, height), or None if the model takes frames of any size; then `max_side` is the longest side
-    that they may have, and `why` says where that comes from.
+    `size` is (width, height), or None if the model takes frames of any size; then `max_side` is their longest side, and
+    `why` gives the reason for it.
     """
 
     model: str
@@ -51,12 +51,12 @@ def named_model(text: str | None, folder: Path) -> str:
 
 
 def model_file(model: str) -> Path:
-    """Where the model lies that a graph names so."""
+    """The path of the model that a graph names so."""
     return resolve(model.replace("$${", "${"), asset_folder())
 
 
 def pose_model(model: str, side: int | None) -> PoseModel:
-    """What the graph's `model` needs; `side` is the longest side of its picture, where a person chooses it.
+    """The stages for the graph's `model`; `side` is the longest side of its picture, if the user chooses it.
 
     Raises UserError if it is no pose model.
     """

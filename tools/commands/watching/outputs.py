@@ -1,4 +1,4 @@
-"""Where events and videos go, looked at before anything starts: a run of hours must not end in a missing folder."""
+"""Checks the places for events and videos before anything starts: a run of hours must not end in a missing folder."""
 
 from __future__ import annotations
 

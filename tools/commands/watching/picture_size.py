@@ -22,7 +22,7 @@ LOOKING = "looking at how large people are in these pictures"
 def with_picture_sizes(plan: RunPlan, say: Callable[[str], None]) -> RunPlan:
     """The plan with a `max_side` for each stage that makes pictures of `size: auto` and has none.
 
-    `say` is told before anything that takes a while. A plan that leaves nothing open stays as it is.
+    `say` is called before anything that takes a while. A plan that leaves nothing open stays as it is.
     """
     sides: dict[tuple[str, ...], int | None] = {}
 

@@ -30,7 +30,7 @@ _DEVICES = Path("/dev")
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """A source for each camera, and what a person should hear of how they were found."""
+    """A source for each camera, and remarks for the user on how they were found."""
 
     sources: tuple[str, ...]
     remarks: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ def _of_one(source: str, folder: Path, devices: Path) -> Several:
 
 
 def _path(source: str, folder: Path) -> Path | None:
-    """None if it is no path at all; what is wrong with it is told by whoever looks at sources one by one."""
+    """None if it is no path at all; the check of each source reports the mistake."""
     try:
         return resolve(file_of(source), folder)
     except (UserError, OSError, ValueError, RuntimeError):
@@ -101,7 +101,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _of_folder(source: str, path: Path) -> Several:
-    """Each video of the folder; the folder itself where it holds none, but pictures."""
+    """Each video of the folder; the folder itself if it holds none, but pictures."""
     try:
         entries = sorted((e for e in path.iterdir() if not e.name.startswith(".")), key=lambda e: natural_key(e.name))
     except OSError:
@@ -134,7 +134,7 @@ def _why_unreadable(video: Path) -> str:
 
 
 def _told(rest: Sequence[Path]) -> Iterator[str]:
-    """Names of the first of what is left out, folders with a slash."""
+    """Names of the first files that are left out, folders with a slash."""
     for entry in rest[:_SHOWN]:
         yield entry.name + ("/" if entry.is_dir() else "")
     if len(rest) > _SHOWN:

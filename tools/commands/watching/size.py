@@ -25,7 +25,7 @@ LOOKS = 8
 """Frames over all cameras: at most a second and a half on two cores."""
 MIN_SCORE = 0.2
 NEARLY = 0.95
-"""A smaller size is as good where it reaches this share of the best."""
+"""A smaller size is as good if it reaches this share of the best."""
 
 
 def best_side(model: Path, files: Sequence[Path]) -> int:
@@ -47,6 +47,6 @@ def best_side(model: Path, files: Sequence[Path]) -> int:
 
 
 def choose(seen: Mapping[int, float]) -> int:
-    """The smallest side that is nearly as good as the best; the largest where nobody was seen."""
+    """The smallest side that is nearly as good as the best; the largest if nobody was seen."""
     best = max(seen.values())
     return min(side for side, sum_of_scores in seen.items() if sum_of_scores >= NEARLY * best) if best else max(seen)

@@ -1,6 +1,6 @@
-"""Cameras out of what a person names: video files, folders of pictures, devices, addresses.
+"""Makes cameras of the user's arguments: video files, folders of pictures, devices, addresses.
 
-An address is shown with its password as a variable; where it is not certain which part of it is secret, all of it is:
+An address is shown with its password as a variable; if it is uncertain which part is secret, all of it is:
 
     rtsp://viewer:secret@10.0.0.11/main  ->  rtsp://viewer:${CAMERA_1_PASSWORD}@10.0.0.11/main
     http://10.0.0.11/cam?token=secret    ->  ${CAMERA_1_URL}
@@ -31,7 +31,7 @@ _PORT = re.compile(r":[0-9]*$")
 
 @dataclass(frozen=True, slots=True)
 class WatchedCamera:
-    """`url` as a graph file says it: without secrets. These are in `variables`, by the names that `url` uses."""
+    """`url` as in a graph file: without secrets. These are in `variables`, by the names that `url` uses."""
 
     name: str
     url: str
@@ -83,7 +83,7 @@ def unique_names(names: Iterable[str]) -> list[str]:
 
 
 def hide_secrets(address: str, number: int, environ: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """The address as it may be shown, and the variables that stand in it for what may not.
+    """The address as it may be shown, and the variables that replace its secrets.
 
     A password that is a variable already, `rtsp://viewer:${PASSWORD}@host`, stays one.
     """
@@ -114,7 +114,7 @@ def _file_url(source: str, folder: Path) -> str:
 
 
 def _wrong(source: str, number: int, folder: Path) -> list[str]:
-    """What keeps the source with this number from being watched. Live cameras are not connected to."""
+    """Why the source with this number cannot be watched. Live cameras are not connected to."""
     if not source.strip():
         return ["an empty SOURCE; expected a video file, a folder of pictures or an address"]
     mistyped = why_mistyped(source, folder)

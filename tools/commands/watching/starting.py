@@ -1,4 +1,4 @@
-"""From what a person asked for to a run."""
+"""From the user's request to a run."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ RULES = "watch_rules.yaml"
 PHOTO_RULES = "photo_rules.yaml"
 """For photographs alone: no rule that needs time to pass."""
 GRAPH_FILE = "camgraph watch --print-graph"
-"""What messages call the graph: it is no file, but this shows the lines that they count."""
+"""The name of the graph in messages: it is no file, but this shows the lines that they count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The command line of `camgraph watch`; `camgraph watch --help` says what each means. `events`: None for none."""
+    """The command line of `camgraph watch`; see `camgraph watch --help`. `events`: None for none."""
 
     sources: tuple[str, ...]
     model: str | None = None
@@ -87,7 +87,7 @@ class WatchGraph:
 
 
 def start(asked: Asked) -> int:
-    """Run what was asked for, or print it; the exit status. Raises UserError or EnvironmentProblem."""
+    """Run the graph, or print it; returns the exit status. Raises UserError or EnvironmentProblem."""
     made = watch_graph(asked, _say)
     if asked.print_graph:
         if model_file(named_model(asked.model, made.folder)).is_file():
@@ -106,9 +106,9 @@ def _say(line: str) -> None:
 
 
 def watch_graph(asked: Asked, say: Callable[[str], None]) -> WatchGraph:
-    """The graph of what was asked for; `say` is told what a person should hear. Raises UserError or EnvironmentProblem.
+    """The graph of the request; `say` gets remarks for the user. Raises UserError or EnvironmentProblem.
 
-    What can be wrong is looked at first, what takes long last.
+    Checks come first, slow steps last.
     """
     folder = Path.cwd()
     variables = Variables(asked.env_files)
@@ -131,7 +131,7 @@ def watch_graph(asked: Asked, say: Callable[[str], None]) -> WatchGraph:
 
 
 def _pull_model(model: str) -> None:
-    """On a terminal a missing model is pulled; a script must not be kept waiting for what it did not ask for."""
+    """On a terminal a missing model is pulled; a script must not wait for something that it did not ask for."""
     if model_file(model).is_file():
         return
     name = model.removeprefix(ASSET_PREFIX)
@@ -162,7 +162,7 @@ def _watch(asked: Asked, cameras: Sequence[WatchedCamera], model: PoseModel, rul
 
 
 def _sized(model: PoseModel, cameras: Sequence[WatchedCamera], folder: Path, say: Callable[[str], None]) -> PoseModel:
-    """The size of the model's picture, where it is open: by a look at the files, or by the kind of camera."""
+    """The size of the model's picture, if it is open: by a look at the files, or by the kind of camera."""
     if model.size is not None or model.why:
         return model
     if any(camera.live for camera in cameras):
@@ -204,7 +204,7 @@ def _hidden(cameras: Sequence[WatchedCamera]) -> dict[str, str]:
 
 
 def _outbox(asked: Asked, folder: Path) -> str:
-    """One for each events file: what waits for one must not be handed to another, of another day and other videos."""
+    """One for each events file: events that wait for one must not go to another, of another day and other videos."""
     if asked.events is None:
         return asked.name
     target = asked.events if asked.events == STANDARD_OUTPUT else str((folder / asked.events).absolute())
@@ -212,5 +212,5 @@ def _outbox(asked: Asked, folder: Path) -> str:
 
 
 def _terminal_takes_events(asked: Asked) -> bool:
-    """Events and a live table on one terminal would write over each other; then the events are what is shown."""
+    """Events and a live table on one terminal would overwrite each other; then only the events are shown."""
     return asked.events == STANDARD_OUTPUT and sys.stdout.isatty()
