@@ -1,15 +1,41 @@
-"""The lines of a run, for a program that logs with `logging`."""
+"""The lines of a run, for a program that logs with `logging` or with structlog."""
 
 from __future__ import annotations
 
 import logging
+import sys
+from collections.abc import MutableMapping
+from typing import Any
 
 import structlog
 
-from pipeline.system.logs import log_to_logging
+from pipeline.system.logs import log_to_logging, redacted
+
+_OURS = frozenset({"camgraph", "pipeline", "stages", "tools"})
 
 
 def log_lines() -> None:
-    """Send them to the logger `camgraph`; not where the program has configured structlog itself."""
+    """Send them to the logger `camgraph`, or where the program has configured structlog to send lines.
+
+    The program's own lines go through its processors as before; ours lose their credentials first.
+    """
     if not structlog.is_configured():
         log_to_logging(logging.getLogger("camgraph"))
+        return
+    processors = structlog.get_config()["processors"]
+    if _redact_ours not in processors:
+        structlog.configure(processors=[_redact_ours, *processors])
+
+
+def _redact_ours(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    if not _is_ours():
+        return event
+    return redacted(logger, method, structlog.processors.format_exc_info(logger, method, event))
+
+
+def _is_ours() -> bool:
+    """Whether the line that is being processed was logged by a module of camgraph."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("structlog."):
+        frame = frame.f_back
+    return frame.f_globals.get("__name__", "").partition(".")[0] in _OURS

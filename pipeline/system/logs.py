@@ -28,7 +28,7 @@ def _plain(value: Any) -> Any:
     return str(value)[:_LONGEST].encode(errors="replace").decode()
 
 
-def _redacted(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def redacted(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """No password of an address reaches a log, also not through the text of an exception, or from within a list."""
     for key, value in event.items():
         if not isinstance(value, bool | int | float | None):
@@ -56,7 +56,7 @@ def log_to(send: Callable[[str, dict[str, Any]], object], **keys: str) -> None:
         raise structlog.DropEvent
 
     structlog.configure(
-        processors=[structlog.processors.format_exc_info, _redacted, hand_over], cache_logger_on_first_use=False
+        processors=[structlog.processors.format_exc_info, redacted, hand_over], cache_logger_on_first_use=False
     )
 
 
@@ -78,7 +78,7 @@ def log_to_stderr(
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso" if as_json else "%H:%M:%S", utc=as_json),
             structlog.processors.format_exc_info,
-            _redacted,
+            redacted,
             hand_over,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(least),
@@ -95,7 +95,7 @@ def log_to_logging(logger: logging.Logger) -> None:
         raise structlog.DropEvent
 
     structlog.configure(
-        processors=[structlog.processors.format_exc_info, _redacted, hand_over], cache_logger_on_first_use=False
+        processors=[structlog.processors.format_exc_info, redacted, hand_over], cache_logger_on_first_use=False
     )
 
 
