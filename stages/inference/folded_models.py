@@ -34,7 +34,9 @@ from stages.vision.model_contract import InputContract
 from stages.vision.recognition import Port
 
 _FOLDING = 1
-"""Raise it when `fold_pixels` makes another graph of the same model: older copies are not taken then."""
+"""Raise it when `fold_pixels` or `fold_selection` makes another graph of the same model: older copies are not taken
+then.
+"""
 _MOST_BYTES = 512 * 1024**2
 """Folding holds a model several times in memory, and the pixels are little beside the work of a larger one."""
 _DIGITS = 16
@@ -111,8 +113,15 @@ def _why_as_it_is(path: Path) -> str:
 
 
 def _kept(folder: Path, begin: str) -> Path | None:
-    """A copy that is as it was written; a disk that was full, or lost its power, may have left another."""
-    for file in sorted(folder.glob(f"{begin}*.onnx")):
+    """A copy that is as it was written; a disk that was full, or lost its power, may have left another.
+
+    None also if the folder cannot be read.
+    """
+    try:
+        files = sorted(folder.glob(f"{begin}*.onnx"))
+    except OSError:
+        return None
+    for file in files:
         with suppress(OSError), file.open("rb") as opened:
             if file.stem == begin + hashlib.file_digest(opened, "sha256").hexdigest():
                 return file

@@ -36,7 +36,8 @@ SKIPS: Mapping[str, str] = {
     "rate": "The camera brings more frames than its `max_fps`.",
     "queue_full": "A join of live cameras did without the frame: a newer one took its place at one port.",
     "unpaired": "A join of live cameras did without the frame, because its partner was dropped.",
-    "candidates": "A model gave more candidates than are kept of one frame. This counts rows, not frames.",
+    "candidates": "More candidates of a picture scored enough than leave the GPU: people may be missing. This counts "
+    "pictures; they go on.",
     "crops": "There were more people in a frame than `max_people` of `crop`. This counts people, not frames.",
     "nonfinite": "A person lay nowhere: the numbers were not finite. This counts people, not frames.",
     "not_read": "A program that reads live cameras from Python had not asked yet: a newer frame took its place.",

@@ -83,6 +83,8 @@ def selection_of(signature: Signature, reading: Reading | None, most: int) -> Se
         raise CannotSelect(f"its candidates are {list(port.shape)}: their number is only known when it runs")
     if anchors <= most:
         raise CannotSelect(f"it has {anchors} candidates, no more than the {most} that are wanted")
+    if most == rows and axis == 1 and not has_objectness:  # `decode` tells the two layouts apart by this side alone
+        raise CannotSelect(f"{most} are wanted, as many as each has values: set another `candidates: {{most}}`")
     return Selection(port.name, most, anchors, rows, axis, first, end, _BOX if has_objectness else None)
 
 

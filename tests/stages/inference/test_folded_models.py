@@ -18,6 +18,7 @@ from stages.inference.contracts import InputSettings, read_contract
 from stages.inference.engines.engine import Source
 from stages.inference.engines.onnxruntime_engine import open_with
 from stages.inference.folded_models import CannotFold, Folds, folded_contract, folded_model, why_no_pixels
+from stages.inference.model.candidate_selection import Selection
 from stages.inference.model.model_files import sha256_of
 from stages.inference.signatures import signature_of_file
 from stages.vision.model_contract import Converter, InputContract
@@ -110,6 +111,23 @@ def test_another_model_or_another_preprocessing_is_another_copy(tmp_path: Path) 
     assert len({copied(one).source, copied(other).source, copied(one, order="bgr").source}) == 3
 
 
+def test_another_selection_is_another_copy(tmp_path: Path) -> None:
+    """Four classes of 144 candidates, which are the picture itself."""
+    path = small(tmp_path / "heads.onnx")
+    model = onnx.load(path)
+    model.graph.initializer.append(helper.make_tensor("shape", TensorProto.INT64, [3], [0, 8, 144]))
+    model.graph.node.append(helper.make_node("Reshape", ["out", "shape"], ["heads"]))
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("heads", TensorProto.FLOAT, ["n", 8, 144]))
+    onnx.save(model, path)
+    contract, sha256 = contract_of(path), sha256_of(path)
+    ten = Selection("heads", 10, 144, 8, 2, 4, 8, None)
+    copies = [folded_model(path, sha256, Folds(contract, selection=one)) for one in (ten, replace(ten, most=20), None)]
+    expected = {"heads": [2, 8, 10]}, {"heads": [2, 8, 20]}, {"heads": [2, 8, 144]}
+    for copy, shapes in zip(copies, expected, strict=True):
+        got = outputs(copy.source, folded_contract(contract), 2)
+        assert {name: list(array.shape) for name, array in got.items()} == shapes
+
+
 @pytest.mark.parametrize("damage", [b"", b"short", None])
 def test_a_damaged_copy_is_made_anew(tmp_path: Path, cache: Path, damage: bytes | None) -> None:
     path = small(tmp_path / "small.onnx")
@@ -132,6 +150,16 @@ def test_without_a_cache_the_copy_is_in_memory(tmp_path: Path, cache: Path) -> N
     contract = contract_of(path)
     got = outputs(copy.source, folded_contract(contract), 1)
     np.testing.assert_array_equal(got["out"], outputs(path, contract, 1)["out"])
+
+
+def test_a_cache_that_cannot_be_looked_into_keeps_the_copy_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name is too long, for root as well, who may search a folder that others must not."""
+    monkeypatch.setenv("CAMGRAPH_CACHE_DIR", str(tmp_path / ("n" * 300)))
+    copy = copied(small(tmp_path / "small.onnx"))
+    assert isinstance(copy.source, bytes)
+    assert copy.kept.endswith("cannot be written: File name too long")
 
 
 def test_without_a_home_the_copy_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

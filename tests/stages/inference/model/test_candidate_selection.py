@@ -83,6 +83,8 @@ def assert_same(got: Detections, expected: Detections) -> None:
         np.testing.assert_array_equal(one, other)
 
 
+KINDS_OF_1000 = reading("yolo", 996, 0)
+"""Each candidate has as many values as candidates are asked for."""
 KINDS = [
     (reading("yolo_pose", 1, 17), False),
     (reading("yolo_pose", 1, 17), True),
@@ -122,6 +124,21 @@ def test_if_there_are_too_many_it_is_said_and_the_best_stay(seed: int, likely: i
         assert_same(found, expected.take(np.arange(len(found.scores))))
 
 
+def test_a_picture_is_full_if_the_last_candidate_scores_just_enough() -> None:
+    chosen = selection(KINDS[0][0])
+    last = np.zeros((3, 56, MOST), np.float32)
+    last[:, 4, -1] = 0.3, np.nextafter(np.float32(0.3), np.float32(0)), 0.9
+    assert chosen.full(last, 0.3) == 2
+
+
+def test_an_objectness_counts_for_what_is_full() -> None:
+    chosen = selection(KINDS[5][0], turned=True)
+    last = np.zeros((3, MOST, 9), np.float32)
+    last[:, -1, 4] = 0.5, 1, 0.5
+    last[:, -1, 6] = 0.5, 0.5, 0.6
+    assert chosen.full(last, 0.3) == 2
+
+
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
 def test_a_value_that_is_no_number_is_not_hidden(wrong: float) -> None:
     """Wherever it is: the candidate may not be among the selected ones."""
@@ -144,7 +161,19 @@ def test_what_cannot_be_selected_says_why() -> None:
     assert why(("n", 3549, 85), replace(pose, format="yolox")).startswith("its format is yolox")
     assert why(("n", 56, 8400), kind="tensor(float16)") == "its candidates are tensor(float16), expected tensor(float)"
     assert why(("n", 56, "cells")).endswith("their number is only known when it runs")
+    assert why(("n", 8400, 1000), KINDS_OF_1000).startswith("1000 are wanted, as many as each has values: set another")
+    assert selection_of(Signature((), (Port("output0", ("n", 1000, 8400), "tensor(float)"),)), KINDS_OF_1000, 1000)
     assert why(("n", 56, 1000)) == "it has 1000 candidates, no more than the 1000 that are wanted"
+
+
+def test_an_output_that_no_node_makes_cannot_be_selected() -> None:
+    """It is a constant of the model."""
+    stored = helper.make_tensor("output0", TensorProto.FLOAT, [1, 56, ANCHORS], np.zeros(56 * ANCHORS, np.float32))
+    port = helper.make_tensor_value_info("output0", TensorProto.FLOAT, [1, 56, ANCHORS])
+    graph = helper.make_graph([], "g", [], [port], [stored])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    with pytest.raises(CannotSelect, match="are made by no node of its graph"):
+        fold_selection(model, selection(KINDS[0][0]))
 
 
 def test_an_old_opset_is_refused() -> None:
