@@ -86,7 +86,7 @@ def _counted(call: ast.Call) -> Iterator[str]:
     reasons = [text for text in texts if isinstance(text, str) and re.fullmatch("[a-z_]+", text)]
     if name == "BadItem":
         yield from (f"dropped.{reason}" for reason in reasons if reason not in _OF_FILES)
-    elif (name == "count" and owner.endswith(("context", "tally"))) or (name == "add" and owner.endswith("counters")):
+    elif name in ("add", "count") and owner.endswith(("context", "counters")):
         yield from reasons
 
 
