@@ -1,4 +1,4 @@
-"""The first graph of the README, as somebody copies it: on an ordinary small clip it finds people."""
+"""The first graph of docs/graph.md, as somebody copies it: on an ordinary small clip it finds people."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import av
 import numpy as np
 import pytest
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "graph.md"
 
 
 @pytest.fixture
 def first_graph(tmp_path: Path, pulled_model: Path) -> Path:
     """`shop.yaml` and `rules.yaml` in `tmp_path`."""
-    blocks = re.findall(r"```yaml\n# (\w+\.yaml)\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+    blocks = re.findall(r"```yaml\n# (\w+\.yaml)\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     for name, text in blocks:
         (tmp_path / name).write_text(text, "utf-8")
     return tmp_path / "shop.yaml"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,21 +13,10 @@ from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.system.spelling import did_you_mean
 from tools.commands.configs import config_path
 
-FOR_USERS = (
-    "graph",
-    "rules",
-    "models",
-    "gpu",
-    "cameras",
-    "files",
-    "operations",
-    "no_events",
-    "farm",
-    "python",
-    "write_a_stage",
-    "write_a_sink",
-)
-"""The pages that explain how to use camgraph, in the order in which one reads them; the others are evidence."""
+INDEX = "index"
+"""The page that groups all others; the list of pages is read from it."""
+_HEADING = re.compile(r"## (.+)")
+_ENTRY = re.compile(r"- \[([^]]+)\]\((?:[\w/]+/)?(\w+)\.md\)(?:: (.+))?")
 
 
 @click.command("help")
@@ -49,20 +39,26 @@ def help_command(page: str | None) -> None:
 
 def _pages() -> dict[str, Path]:
     """Name -> file. Raises EnvironmentProblem if the installation lacks them."""
-    found = {path.stem: path for path in sorted(config_path("docs").glob("*.md"))}
-    if not found:
+    folder = config_path("docs")
+    found = {path.stem: path for path in sorted([*folder.glob("*.md"), *folder.glob("*/*.md")])}
+    if INDEX not in found:
         raise EnvironmentProblem("the pages of camgraph's documentation are missing; install camgraph again")
     return found
 
 
 def _list(pages: Mapping[str, Path]) -> list[str]:
-    """A line per page: first how to use camgraph, then how it is made, then the measurements."""
-    using = [name for name in FOR_USERS if name in pages]
-    others = [name for name in pages if name not in using]
+    """A line a page, in the groups of the index; pages that it does not name come last."""
     width = max(map(len, pages))
-    lines = ["How to use camgraph:", *(f"  {name:<{width}}  {_title(pages[name])}" for name in using), ""]
-    lines += ["How it is made, and what was measured:", *(f"  {n:<{width}}  {_title(pages[n])}" for n in others), ""]
-    return [*lines, "Show one with `camgraph help PAGE`; `camgraph COMMAND --help` explains a command."]
+    lines, listed = [], {INDEX}
+    for line in pages[INDEX].read_text("utf-8").splitlines():
+        if heading := _HEADING.fullmatch(line):
+            lines += ["", f"{heading[1]}:"]
+        elif (entry := _ENTRY.fullmatch(line)) and entry[2] in pages:
+            lines.append(f"  {entry[2]:<{width}}  {entry[1]}")
+            listed.add(entry[2])
+    if others := [name for name in pages if name not in listed]:
+        lines += ["", "More:", *(f"  {name:<{width}}  {_title(pages[name])}" for name in others)]
+    return [*lines[1:], "", "Show one with `camgraph help PAGE`; `camgraph COMMAND --help` explains a command."]
 
 
 def _title(path: Path) -> str:

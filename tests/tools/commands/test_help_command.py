@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from tools.cli import main
+from tools.commands import help_command
 
 ROOT = Path(__file__).parents[3]
 _A_PAGE = re.compile(r"docs/\w+\.md")
@@ -30,14 +31,36 @@ def test_a_page_may_be_named_as_its_file(page: str) -> None:
     assert run(page)[1].startswith("# No events: why?\n")
 
 
-def test_all_pages_are_listed_those_for_users_first() -> None:
+def test_all_pages_are_listed_in_the_groups_of_the_index() -> None:
     status, out, _ = run()
     assert status == 0
     listed = [line.split()[0] for line in out.splitlines() if line.startswith("  ")]
-    assert sorted(listed) == sorted(path.stem for path in (ROOT / "docs").glob("*.md"))
-    assert listed.index("no_events") < listed.index("architecture")
-    assert {"graph", "cameras", "files", "rules"} < set(listed[: listed.index("architecture")])
-    assert "\n  files " in out.partition("How it is made")[0]
+    assert sorted(listed) == sorted(path.stem for path in (ROOT / "docs").rglob("*.md") if path.stem != "index")
+    assert listed.index("first_five_minutes") < listed.index("rules") < listed.index("commands") < listed.index("proof")
+    assert "\n  files " in out.partition("\nReference:\n")[0]
+
+
+def test_a_page_that_the_index_does_not_name_is_listed_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "index.md").write_text("# All\n\n## Start\n\n- [Rules](rules.md): how\n- [Gone](gone.md)\n")
+    (tmp_path / "rules.md").write_text("# Rules\n")
+    (tmp_path / "new.md").write_text("# A new page\n")
+    monkeypatch.setattr(help_command, "config_path", lambda name: tmp_path)
+    status, out, _ = run()
+    assert (status, out.splitlines()[:5]) == (0, ["Start:", "  rules  Rules", "", "More:", "  new    A new page"])
+
+
+def test_each_page_is_named_by_the_index_and_each_link_of_it_leads_to_a_page() -> None:
+    index = (ROOT / "docs" / "index.md").read_text("utf-8")
+    links = re.findall(r"^- \[[^]]+\]\(([\w/]+\.md)\)", index, re.MULTILINE)
+    pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")} - {"index.md"}
+    assert set(links) == pages
+    assert len(links) == len(set(links))
+
+
+def test_a_reference_page_is_shown_by_its_name() -> None:
+    assert run("graph_keys")[1].startswith("# Reference: graph keys\n")
 
 
 def test_what_is_no_page_says_what_it_is() -> None:
@@ -58,7 +81,7 @@ def test_every_page_that_a_message_names_is_there() -> None:
     texts = [path.read_text("utf-8") for path in [*sources, *(ROOT / "configs").glob("*.yaml"), ROOT / "README.md"]]
     named = {name for text in texts for name in re.findall(r"camgraph help ([a-z_]+)", text)}
     assert named >= {"rules", "no_events", "graph"}
-    assert all((ROOT / "docs" / f"{name}.md").is_file() for name in named)
+    assert named <= {path.stem for path in (ROOT / "docs").rglob("*.md")}
 
 
 def _texts(path: Path) -> Iterator[str]:
