@@ -39,7 +39,6 @@ SKIPS: Mapping[str, str] = {
     "candidates": "More candidates of a picture scored enough than leave the GPU: people may be missing. This counts "
     "pictures; they go on.",
     "crops": "There were more people in a frame than `max_people` of `crop`. This counts people, not frames.",
-    "not_read": "A program that runs the graph from Python was not ready for this frame or these tracks.",
     "nonfinite": "A person lay nowhere: the numbers were not finite. This counts people, not frames.",
     "not_read": "A program that reads live cameras from Python had not asked yet: a newer frame took its place.",
 }
