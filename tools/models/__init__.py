@@ -1,5 +1,5 @@
-"""What `camgraph model` does: looks into models, and makes others of them.
+"""The commands of `camgraph model`: they inspect models, and make others of them.
 
-Start with `command.py`. A folder for each command with much to it (bench/, compare/, convert/, inspect/, profile/);
-what they share lies here: `chain.py` runs frames through a model, `statement.py` is what the user says of one.
+Start with `command.py`. Each large command has a folder (bench/, compare/, convert/, inspect/, profile/); shared code
+lies here: `chain.py` runs frames through a model, `statement.py` holds the user's statements about one.
 """

@@ -1,4 +1,4 @@
-"""What `providers: auto` takes for a model on this machine, and what each of the others did."""
+"""The providers that `providers: auto` takes for a model on this machine, and the results of all others."""
 
 from __future__ import annotations
 

@@ -34,10 +34,10 @@ Meaning = Literal["said", "logits", "distribution", "unclear"]
 class Chain:
     """Preprocess, infer, and decode or classify for one model; `with` opens and closes them. ``settings``: of `infer`.
 
-    ``classes``: what `decode` keeps, by names or all; by default people, where the model knows them. ``activation``:
+    ``classes``: those that `decode` keeps, by names or all; by default people, if the model knows them. ``activation``:
     how `classify` reads a classifier's numbers.
 
-    ``reading``: what the model is. `with` raises UserError where that cannot be said, or the model takes no pictures.
+    ``reading``: the model's format. `with` raises UserError if it is not recognised, or the model takes no pictures.
     """
 
     reading: Reading
@@ -89,7 +89,7 @@ class Chain:
         return tensor
 
     def inferred(self, prepared: Tensor) -> Tensor:
-        """What the model says of its picture."""
+        """The model's contract for its picture."""
         [tensor] = self._infer.process([prepared])
         assert isinstance(tensor, Tensor)
         return tensor
@@ -101,13 +101,13 @@ class Chain:
         return found
 
     def found(self, inferred: Tensor) -> People | Labels:
-        """Who is in the frame, or what a classifier calls it."""
+        """The people in the frame, or a classifier's name for it."""
         [found] = self._behind.process([inferred])
         assert isinstance(found, People | Labels)
         return found
 
     def meaning(self, inferred: Tensor) -> Meaning:
-        """What a classifier's numbers are; unclear: perhaps scores of classes that do not exclude each other."""
+        """The meaning of a classifier's numbers; unclear: perhaps scores of classes that do not exclude each other."""
         rows = inferred.arrays_by_name[self.reading.outputs[0]]
         if self._activation != "auto":
             return "said"
@@ -117,13 +117,13 @@ class Chain:
 
 
 def _picture(infer: InferSettings, folder: Path) -> dict[str, Any]:
-    """Settings of `preprocess` for a model: its size where it has one, else the stated one, else the frame's own."""
+    """Settings of `preprocess` for a model: its size if it has one, else the stated one, else the frame's own."""
     stated = {} if infer.picture_size is None else {"size": infer.picture_size}
     return {"size": "native", **Infer.wants(infer, folder), **stated}
 
 
 def model_inputs(model: StatedModel, sources: Sequence[str], count: int) -> Iterator[dict[str, NDArray[Any]]]:
-    """What the model is given for so many frames: by its input's name, batches of one."""
+    """The model's inputs for so many frames: by name, batches of one."""
     folder = model.path.parent
     infer = InferSettings.model_validate({"model": str(model.path), **model.statement.infer})
     contract = model.contract()

@@ -45,7 +45,7 @@ def model() -> None:
 )
 @click.option("--json", "saved", type=click.Path(path_type=Path, dir_okay=False), help="Save it here as well.")
 def inspect(file: str, providers: str, saved: Path | None, **options: Any) -> None:
-    """Say what the model FILE (or asset:NAME) is: inputs, outputs, operators, work, and what camgraph takes it for."""
+    """Describe the model FILE (or asset:NAME): inputs, outputs, operators, work, and how camgraph reads it."""
     # With them comes ONNX Runtime.
     from stages.inference.selection.automatic import Choice  # noqa: PLC0415
     from tools.models.inspect import inspection  # noqa: PLC0415
@@ -70,7 +70,7 @@ def inspect(file: str, providers: str, saved: Path | None, **options: Any) -> No
 
 
 def _automatic(model: StatedModel) -> Choice:
-    """What `auto` takes; says why."""
+    """The providers of `auto`; logs the reasons."""
     from tools.models import automatic_choice  # noqa: PLC0415
 
     choice = automatic_choice.chosen(model)
@@ -128,7 +128,7 @@ def quantize(
 ) -> None:
     """Write the model FILE to OUT in eight bits: a third of the size, faster on CPUs with VNNI, less exact.
 
-    Look with `camgraph model compare` at what was lost.
+    Use `camgraph model compare` to see the losses.
     """
     from tools.models import chain  # noqa: PLC0415 - with them comes ONNX Runtime
     from tools.models.convert import lighter, model_output  # noqa: PLC0415

@@ -23,7 +23,7 @@ from tools.models.sampling import places, shares
 
 
 def frames_of(sources: Sequence[str], count: int) -> Iterator[Frame]:
-    """``count`` frames of videos, folders of pictures or pictures, or all where there are fewer; always the same.
+    """``count`` frames of videos, folders of pictures or pictures, or all if there are fewer; always the same.
 
     Sources give equally many, spread over each from its beginning to its end; short ones are made up for by the
     others. A live camera's frames are taken as they come. Raises UserError if a source cannot be read, and
@@ -50,7 +50,7 @@ def _camera(source: str) -> Camera:
 
 
 def source_name(source: str) -> str:
-    """What a source is called where people read it: the name of a file, an address without its credentials."""
+    """A source's name for people: the name of a file, an address without its credentials."""
     return redact_url(source) if addresses.is_live(source) else Path(addresses.file_of(source)).name
 
 
@@ -86,7 +86,7 @@ def _packets(path: Path) -> int | None:
 def _pictures(path: Path) -> int:
     """Counted by decoding all of them; of a file that is cut off, those before that place."""
     count = 0
-    with open_video(path) as (container, stream), suppress(BadItem):  # what is there is as good as any
+    with open_video(path) as (container, stream), suppress(BadItem):  # the present ones are as good as any
         for _ in decoded(path, container, stream, Signs()):
             count += 1
     return count

@@ -1,7 +1,7 @@
 """The most memory that this process has held.
 
-The kernel's own high-water mark is read (VmHWM), which begins anew with the program; that of `getrusage` would begin
-with the memory of whoever started it.
+The kernel's own high-water mark is read (VmHWM), which starts with the program; that of `getrusage` would start with
+the memory of its parent.
 """
 
 from __future__ import annotations

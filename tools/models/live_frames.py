@@ -1,4 +1,4 @@
-"""Frames of a live camera as they come, where nobody waits for ever: without a picture for so long it is given up."""
+"""Frames of a live camera as they come, with a time-out: without a picture for so long it is given up."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Patience:
         self.renew()
 
     def renew(self) -> None:
-        """The time begins anew."""
+        """Start the time again."""
         self._until_s = time.monotonic() + self._seconds
 
     def is_set(self) -> bool:

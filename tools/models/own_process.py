@@ -1,4 +1,4 @@
-"""What is asked of a model in a process of its own: one that never answers can be ended, and its death costs nothing.
+"""Asks a process of its own about a model: one that never answers can be ended, and its death costs nothing.
 
 ask(module, task)  --task as JSON on the input-->  python -P -m module: `answer(run)`
                    <--JSON, or an error's words and exit status--
@@ -17,11 +17,11 @@ from typing import Any
 from pipeline.errors import EXIT_ENVIRONMENT, EXIT_USER, CamgraphError, EnvironmentProblem, UserError
 
 _MOST_TOLD = 500
-"""Letters of what a process says that failed."""
+"""Letters of a failed process's output."""
 
 
 def ask(module: str, model: Path, task: Mapping[str, Any], *, limit_s: float, advice: str) -> Any:
-    """What the module's process says of the model. ``advice``: for whoever reads that it did not answer in time.
+    """The answer of the module's process about the model. ``advice``: for users, if it did not answer in time.
 
     Raises UserError and EnvironmentProblem as the process did, EnvironmentProblem if it failed or did not end.
     """
@@ -50,7 +50,7 @@ def ask(module: str, model: Path, task: Mapping[str, Any], *, limit_s: float, ad
 
 
 def answer(run: Callable[[dict[str, Any]], Any]) -> None:
-    """The other side: hand the task to ``run``, and say what it returns. Ends by itself where nobody waits any more."""
+    """The other side: pass the task to ``run``, and send its result. Ends by itself if nobody waits any more."""
     task = json.load(sys.stdin)
     limit_s = task.pop("limit_s")
     if hasattr(signal, "setitimer"):  # there is none on Windows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.errors import UserError
 
 _SIDES = range(16, 8193)
-"""What `preprocess` makes."""
+"""The pictures of `preprocess`."""
 
 
 def sides(text: str) -> tuple[int, int]:

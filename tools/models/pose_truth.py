@@ -1,4 +1,4 @@
-"""Pictures whose people are known, and the average precision of what is found in them, as COCO counts it."""
+"""Pictures with known people, and the average precision of the people found in them, as COCO counts it."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def yolo_truth(folder: Path) -> Truth:
 
 
 def _labels(file: Path) -> Iterator[NDArray[np.float64]]:
-    """The numbers of each line; none where there is no file. Raises UserError if one is none of a person."""
+    """The numbers of each line; none if there is no file. Raises UserError if one is none of a person."""
     try:
         lines = file.read_text().splitlines() if file.exists() else []
     except (OSError, UnicodeDecodeError) as error:
@@ -126,7 +126,9 @@ def _person(values: NDArray[np.float64], width: int, height: int) -> dict[str, A
 
 
 def precision(truth: Truth, estimate: Estimator) -> Precision:
-    """What pycocotools says of the people that `estimate` finds. Raises EnvironmentProblem without pycocotools."""
+    """The figures of pycocotools for the people that `estimate` finds. Raises EnvironmentProblem without
+    pycocotools.
+    """
     try:
         from pycocotools.coco import COCO  # noqa: PLC0415
         from pycocotools.cocoeval import COCOeval  # noqa: PLC0415

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 def shares(there: Sequence[int], count: int) -> list[int]:
     """How many frames of each source: as even as can be, none more than it has, ``count`` together or all there are.
 
-    Where that does not come out even, sources that stand first give one more.
+    If that does not come out even, the first sources give one more.
     """
     found = [0] * len(there)
     left = min(count, sum(there))

@@ -1,4 +1,4 @@
-"""Files with what was found: looked at before anything is measured, and written whole or not at all."""
+"""Files of results: checked before anything is measured, and written whole or not at all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def check_places(paths: Iterable[Path | None]) -> None:
 
 
 def save(path: Path, text: str) -> None:
-    """Raises UserError if it cannot be written; what was there before stays as it was then."""
+    """Raises UserError if it cannot be written; then an existing file stays unchanged."""
     if _is_stream(path):
         try:
             path.write_text(text)

@@ -1,7 +1,7 @@
-"""What a person says of a model on the command line, and the model as it is read by that.
+"""The user's statements about a model on the command line, and the model as it is read with them.
 
-The commands have no graph to ask. What a graph says in `decode` (format, keypoints), `infer` (input) and `preprocess`
-(size) is said here by options of the same names, which all commands read in the same way.
+The commands have no graph to ask. Statements of a graph in `decode` (format, keypoints), `infer` (input) and
+`preprocess` (size) are made here by options of the same names, which all commands read in the same way.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _NO_KIND = Stated()
 
 @dataclass(frozen=True)
 class Statement:
-    """``kind``: what the model is; ``input``: what its pictures are; ``size``: (width, height) of those made for it;
-    ``libraries``: with operators of its own, whose code is run where the model is opened.
+    """``kind``: the model's format; ``input``: its pictures; ``size``: (width, height) of the pictures made for it;
+    ``libraries``: with operators of its own, whose code runs when the model is opened.
 
-    What is not said is read from the model.
+    Facts without a statement are read from the model.
     """
 
     kind: Stated = _NO_KIND
@@ -49,14 +49,14 @@ NOTHING_STATED = Statement()
 
 @dataclass(frozen=True)
 class StatedModel:
-    """A model's file, and what is said of it."""
+    """A model's file, and the statements about it."""
 
     path: Path
     statement: Statement = NOTHING_STATED
 
     @property
     def signature(self) -> Signature:
-        """What the file says. Raises UserError if it is no model."""
+        """The file's own facts. Raises UserError if it is no model."""
         return signature_of_file(self.path, self.statement.libraries)
 
     def contract(self) -> InputContract:
@@ -71,7 +71,7 @@ class StatedModel:
         return contract
 
     def reading(self) -> Reading:
-        """What it is. Raises UserError if that cannot be said."""
+        """Its reading. Raises UserError if it is not recognised."""
         try:
             return recognise(self.signature, self.statement.kind)
         except Unrecognised as error:

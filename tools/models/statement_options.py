@@ -1,4 +1,4 @@
-"""The options by which a person says what a model is, the same for all commands of `camgraph model`.
+"""The options for statements about a model, the same for all commands of `camgraph model`.
 
 one model        --format yolo_pose --size 640x384
 several models   --format yolo_pose                                     of all of them
@@ -137,7 +137,7 @@ def says_what_they_are(command: Command) -> Command:
 
 
 def statement(options: Mapping[str, Any]) -> Statement:
-    """What the options of one model say; others are left alone."""
+    """The statements in the options of one model; others are left alone."""
     from stages.inference.contracts import InputSettings  # noqa: PLC0415
     from stages.inference.model.model_files import find_libraries  # noqa: PLC0415
     from stages.vision.recognition import Stated  # noqa: PLC0415
@@ -150,7 +150,7 @@ def statement(options: Mapping[str, Any]) -> Statement:
 
 
 def stated_models(files: Sequence[str], options: Mapping[str, Any]) -> list[StatedModel]:
-    """The models and what is said of each. Raises UserError if there is no such model."""
+    """The models and the statements about each. Raises UserError if there is no such model."""
     from stages.inference.model.model_files import find_model  # noqa: PLC0415
     from tools.models.statement import StatedModel  # noqa: PLC0415
 
@@ -172,6 +172,6 @@ def _check_files(name: str, values: Sequence[Said], files: Sequence[str]) -> Non
 
 
 def _of(file: str, values: Sequence[Said]) -> Any:
-    """What is said of this model, the last one where it is said twice; None if nothing is."""
+    """The statement about this model, the last one if there are two; None if there is none."""
     own = [value for about, value in values if about == file]
     return next(reversed(own or [value for about, value in values if about is None]), None)

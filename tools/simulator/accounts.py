@@ -1,4 +1,4 @@
-"""What a camera did, as numbers that a test can hold against what a client saw."""
+"""A camera's actions as numbers, for tests to compare with a client's."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ _PARAMETER = re.compile(r'(\w+)=(?:"([^"]*)"|([^\s,]+))')
 
 
 def challenge(scheme: Scheme, realm: str, nonce: str) -> str:
-    """The value of WWW-Authenticate; digest is what most cameras send: MD5, without `qop`."""
+    """The value of WWW-Authenticate; most cameras send digest: MD5, without `qop`."""
     if scheme == "basic":
         return f'Basic realm="{realm}"'
     return f'Digest realm="{realm}", nonce="{nonce}", stale="FALSE"'
@@ -44,7 +44,7 @@ def _digest(parameters: str, method: str, nonce: str, account: tuple[str, str]) 
 
 
 def digest_response(given: dict[str, str], method: str, password: str) -> str:
-    """What a client that knows the password answers to its own parameters, in 32 hexadecimal digits."""
+    """The answer of a client that knows the password to its own parameters, in 32 hexadecimal digits."""
     secret = _md5(f"{given.get('username', '')}:{given.get('realm', '')}:{password}")
     asked = _md5(f"{method}:{given.get('uri', '')}")
     middle = [given.get("nonce", "")]

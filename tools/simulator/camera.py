@@ -30,7 +30,7 @@ class _Change:
 
 
 class Camera:
-    """Sends its clip to whoever asks, until it is closed. All of it runs in the thread of one event loop."""
+    """Sends its clip to every client, until it is closed. All of it runs in the thread of one event loop."""
 
     def __init__(self, settings: CameraSettings, clip: Clip) -> None:
         self.settings = settings
@@ -56,12 +56,12 @@ class Camera:
 
     @property
     def clip(self) -> Clip:
-        """What it sends now."""
+        """The clip that it sends now."""
         return self._timeline.clip
 
     @property
     def declared_fps(self) -> float:
-        """What the SDP says."""
+        """The clip that the SDP describes."""
         fault = self.faults.get("fps")
         return fault.number if fault else self.settings.declared_fps or float(self.clip.fps)
 
@@ -77,7 +77,7 @@ class Camera:
         self._cut_all("rst")
 
     def apply(self, fault: Fault, clip: Clip | None = None) -> None:
-        """Let a fault begin; ``clip`` is what a changed stream sends from then on."""
+        """Begin a fault; from then on a changed stream sends ``clip``."""
         if fault.name in ("resize", "codec") and clip is not None:
             self._change = _Change(fault, clip)
         elif fault.name == "reboot":
@@ -89,7 +89,7 @@ class Camera:
             self._listen_or_refuse()
 
     def heal(self, name: FaultName) -> None:
-        """Let a fault end; what it did to connections stays done, and a reboot takes its time."""
+        """End a fault; its effects on connections stay, and a reboot takes its time."""
         self.faults.pop(name, None)
         self._listen_or_refuse()
         if name in ("resize", "codec"):
@@ -121,7 +121,9 @@ class Camera:
         return self.counts
 
     def new_identity(self) -> Identity:
-        """Where the numbers of the next client begin: a function of the camera's seed and of how many came before."""
+        """The first numbers of the next client: a function of the camera's seed and of the number of earlier
+        clients.
+        """
         stamp = self._random.getrandbits(32)
         if wrap := self.faults.get("wrap"):
             stamp = (1 << 32) - round(wrap.number * 90_000)
@@ -132,7 +134,7 @@ class Camera:
         # A seed that anybody may know is the point here.
         self._random = random.Random(f"{self.settings.seed}/{self.settings.name}/{self.counts.boots}")  # noqa: S311
         self.nonce = f"{self._random.getrandbits(128):032x}"
-        # Cameras do not tick together, even where they were switched on together.
+        # Cameras do not tick together, even if they were switched on together.
         phase_ns = int(self._random.random() * SECOND_NS / self._own_clip.fps)
         self._timeline = Timeline(self._own_clip, time.monotonic_ns() + phase_ns)
         self._change = None
@@ -191,7 +193,7 @@ class Camera:
         return True
 
     def _strike(self, fault: Fault) -> None:
-        """What happens once, to those who are there now."""
+        """A fault that happens once, to the present clients."""
         if fault.name == "cut":
             self._cut_all(fault.value)
         elif fault.name == "half_open":

@@ -17,14 +17,14 @@ _PAIR_TRIES = 50
 
 
 class Carrier(Protocol):
-    """What a viewer needs of its way to the client."""
+    """The interface of a viewer's way to the client."""
 
     loses: bool
     """Whether packets can get lost or change places on the way."""
 
     @property
     def congested(self) -> bool:
-        """Whether the client does not take what it was sent."""
+        """Whether the client does not take its data."""
         ...
 
     def send(self, packets: Sequence[bytes]) -> None:
@@ -36,7 +36,7 @@ class Carrier(Protocol):
         ...
 
     def close(self) -> None:
-        """Free what belongs to this way alone."""
+        """Free the resources of this way alone."""
         ...
 
 

@@ -54,7 +54,7 @@ class Clip:
 
 
 def load_clip(settings: ClipSettings) -> Clip:
-    """Read a clip, and encode it where that is asked for or needed. Raises UserError for what is no video."""
+    """Read a clip, and encode it if that is asked for or needed. Raises UserError if it is no video."""
     with _reading(settings):
         return (None if settings.asks_for_encoding else _as_it_is(settings)) or _of_annexb(*encode_clip(settings))
 
@@ -94,7 +94,7 @@ def _clip(
 
 
 def _sent(codec: Codec, nals: Iterable[bytes], sets: tuple[bytes, ...], keyframe: bool) -> list[bytes]:
-    """What of a picture goes out: each keyframe with the parameter sets, as cameras do, and no padding."""
+    """The part of a picture that is sent: each keyframe with the parameter sets, as cameras do, and no padding."""
     kept = [nal for nal in nals if not is_padding(codec, nal)]
     if keyframe and not any(is_parameter_set(codec, nal) for nal in kept):
         return [*sets, *kept]
@@ -167,7 +167,7 @@ def _encoded(
 
 
 def _of_annexb(encoding: Encoding, coded: Sequence[CodedPicture]) -> Clip:
-    """A clip out of coded pictures in Annex B, the first of which holds the parameter sets."""
+    """A clip of coded pictures in Annex B, the first of which holds the parameter sets."""
     units = [split_annexb(one.data) for one in coded]
     sets = tuple(nal for nal in units[0] if is_parameter_set(encoding.codec, nal))
     size = (encoding.width, encoding.height)

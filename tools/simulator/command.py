@@ -1,4 +1,4 @@
-"""`camgraph farm`: cameras to try camgraph with, where there are none."""
+"""`camgraph farm`: cameras to try camgraph with, if you have none."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def simulator(**options: Any) -> None:
 
 
 def _cameras(options: dict[str, Any]) -> list[CameraSettings]:
-    """The cameras that a command line asks for. Raises UserError for what no camera can be."""
+    """The cameras that a command line asks for. Raises UserError for an impossible camera."""
     paths: list[str | None] = [clip_path(Path(clip)) for clip in options["clips"]] or [None]
     width, height = _sides(options["size"])
     shared = {name: options[name] for name in ("codec", "fps", "gop", "b_frames", "seconds")}

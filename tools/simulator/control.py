@@ -1,4 +1,4 @@
-"""What a simulator and its server process say to each other: lines of JSON over a pair of sockets.
+"""The messages between a simulator and its server process: lines of JSON over a pair of sockets.
 
 farm                                server
   |------ Plan ----------------------->|   reads and encodes the clips, opens the ports
@@ -36,7 +36,7 @@ class Order(Frozen):
 
 
 class Reply(Frozen):
-    """What became of a plan or an order. ``error`` is a message; ``exit_status`` tells whose mistake it was."""
+    """The result of a plan or an order. ``error`` is a message; ``exit_status`` shows whose mistake it was."""
 
     error: str = ""
     exit_status: int = 0

@@ -1,7 +1,7 @@
-"""What a bad network does to packets: a function of the packets and of a seed.
+"""The effects of a bad network on packets: a function of the packets and of a seed.
 
-A disturbance is called with the packets of one picture after another, in order, and returns what goes out instead.
-Each connection begins with the seed anew, so that it meets the same losses at the same packets.
+A disturbance is called with the packets of one picture after another, in order, and returns the packets to send
+instead. Each connection starts with the same seed, so that it meets the same losses at the same packets.
 """
 
 from __future__ import annotations

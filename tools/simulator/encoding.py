@@ -54,7 +54,7 @@ def _numbered(pictures: Iterable[VideoFrame], encoding: Encoding) -> Iterator[Vi
     number, frame = 0, None
     for picture in pictures:
         frame = picture.reformat(encoding.width, encoding.height, _PIXELS)
-        # What the clip coded as a keyframe must not become one here.
+        # Keyframes of the clip must not become keyframes here.
         frame.pict_type = 0
         frame.pts, frame.time_base = number, 1 / encoding.fps
         yield frame

@@ -17,8 +17,8 @@ _POLL_S = 0.2
 class EventReceiver:
     """Listens on this machine from `with` on; every new event becomes a line of `target`.
 
-    Listens on `port`, or on a free one where that is taken; `address` says which. When the block ends, what has arrived
-    is still read. Delivery is at least once, so an id that was seen before is passed over.
+    Listens on `port`, or on a free one if that is taken; `address` gives it. When the block ends, arrived events are
+    still read. Delivery is at least once, so an id that was seen before is passed over.
     """
 
     def __init__(self, target: Path, port: int) -> None:

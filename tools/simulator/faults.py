@@ -24,7 +24,7 @@ FaultName = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What may stand behind the colon of a fault, and what the fault is."""
+    """The argument behind the colon of a fault, and the description of the fault."""
 
     argument: str
     fits: Callable[[str], bool]
@@ -33,7 +33,7 @@ class Kind:
 
     @property
     def expected(self) -> str:
-        """What has to stand there, in words."""
+        """The expected argument, in words."""
         bounds = f" from {self.fits.low:g} to {self.fits.high:g}" if isinstance(self.fits, _Number) else ""
         return f"{self.argument or 'no argument'}{bounds}"
 
@@ -121,7 +121,7 @@ class Fault(Frozen):
 
 
 class ScheduledFault(Frozen):
-    """A fault ``at_s`` seconds after the start, healed ``for_s`` later; of all cameras where none is named."""
+    """A fault ``at_s`` seconds after the start, healed ``for_s`` later; of all cameras if none is named."""
 
     fault: Fault
     camera: str | None = None

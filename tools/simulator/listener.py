@@ -29,7 +29,7 @@ class Listener:
         self.accept()
 
     def accept(self) -> None:
-        """Accept connections from now on, where it does not already."""
+        """Accept connections from now on, unless it does already."""
         if self._bound is None or self._accepting is not None:
             return
         self._bound.listen(_BACKLOG)

@@ -1,4 +1,4 @@
-"""NAL units: taking coded pictures apart, and knowing what a part is (ITU-T H.264 and H.265)."""
+"""NAL units: splits coded pictures, and identifies the parts (ITU-T H.264 and H.265)."""
 
 from __future__ import annotations
 

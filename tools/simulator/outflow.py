@@ -1,4 +1,4 @@
-"""What a server sends on one connection, and how the way of it is held up.
+"""The data that a server sends on one connection, and ways to hold it up.
 
 A network that loses packets for a moment loses nothing of a TCP stream: all of it comes late, and the pause may fall
 anywhere, also into the middle of a packet of RTP.
@@ -19,7 +19,7 @@ class Outflow:
 
     @property
     def waiting_bytes(self) -> int:
-        """What the client has not taken yet."""
+        """The data that the client has not taken yet."""
         return self._transport.get_write_buffer_size() + len(self._held or b"")
 
     def write(self, data: bytes) -> None:
@@ -33,7 +33,7 @@ class Outflow:
         self._held += data[at:]
 
     def hold(self, seconds: float) -> None:
-        """Send half of what comes next, then nothing for so long, then all of it at once."""
+        """Send half of the next data, then nothing for so long, then all of it at once."""
         if self._held is None:
             self._held, self._splits = bytearray(), True
             asyncio.get_running_loop().call_later(seconds, self._let_go)

@@ -1,11 +1,11 @@
-"""NAL units as RTP payloads: whole where they fit, else in fragments.
+"""NAL units as RTP payloads: whole if they fit, else in fragments.
 
     H.264, RFC 6184 5.8 (FU-A)                        H.265, RFC 7798 4.4.3 (FU)
     +----------+----------+---------------+           +----------+----------+----------+---------------+
     | F NRI 28 | S E R typ| part of a NAL |           | F 49 layer, tid     | S E type | part of a NAL |
     +----------+----------+---------------+           +----------+----------+----------+---------------+
 
-S marks the first and E the last fragment. The header of the NAL unit is in these bytes and is not sent besides.
+S marks the first and E the last fragment. The header of the NAL unit is in these bytes and is not sent again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from tools.simulator.nal import Codec
 
 MAX_PAYLOAD = 1400
-"""Bytes: with the headers of RTP, UDP and IP less than what Ethernet carries."""
+"""Bytes: with the headers of RTP, UDP and IP less than Ethernet carries."""
 
 _FU_A = 28
 _FU = 49

@@ -1,8 +1,8 @@
 """A test picture that says which it is, and can be read after it was coded, sent and decoded.
 
 Sixteen blocks across the top hold the number in binary, white for one, the highest bit first; the blocks below them
-hold the opposite, so that a damaged picture is known as such. The rest is patches that are others in each picture, so
-that none can be told from the one before, and each is several packets.
+hold the opposite, so that a damaged picture is recognised. The rest is patches that change with each picture, so that
+none can be guessed from the one before, and each is several packets.
 """
 
 from __future__ import annotations

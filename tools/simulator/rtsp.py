@@ -31,13 +31,13 @@ class Request:
 
     @property
     def path(self) -> str:
-        """What stands behind host and port, without slashes at its ends: `cam1/track0`."""
+        """The path behind host and port, without slashes at its ends: `cam1/track0`."""
         return re.sub(r"^rtsp://[^/]*", "", self.url, flags=re.IGNORECASE).partition("?")[0].strip("/")
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One response; `encode` adds what each of them carries."""
+    """One response; `encode` adds the headers that all of them carry."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Transport:
 
 
 class RequestReader:
-    """Requests out of a stream of bytes; what clients send in between (receiver reports) is read over."""
+    """Splits a stream of bytes into requests; other data of clients (receiver reports) is skipped."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
@@ -105,7 +105,7 @@ def _request_of(head: str) -> Request:
 
 
 def transport_of(header: str) -> Transport | None:
-    """The first of the offered transports that the simulator has; None where it has none of them.
+    """The first of the offered transports that the simulator has; None if it has none of them.
 
     Raises ValueError for channels and ports that there cannot be.
     """

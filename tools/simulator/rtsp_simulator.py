@@ -149,7 +149,7 @@ class CameraHandle:
 
     @property
     def url(self) -> str:
-        """With user and password, where the camera asks for them."""
+        """With user and password, if the camera asks for them."""
         return self.settings.url(self.port)
 
     def apply(self, fault: Fault) -> None:
@@ -230,11 +230,11 @@ class CameraHandle:
         self.apply(Fault(name="clock", value=f"{offset_s:f}"))
 
     def declare(self, fps: float) -> None:
-        """Give this rate in the SDP, whatever is sent."""
+        """Give this rate in the SDP, at any real rate."""
         self.apply(Fault(name="fps", value=f"{fps:f}"))
 
     def counts(self) -> CameraCounts:
-        """What the camera did up to now."""
+        """The camera's actions up to now."""
         counts = self._simulator.ask(Order(do="count", camera=self.name)).counts
         assert counts is not None
         return counts

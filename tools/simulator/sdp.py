@@ -1,4 +1,6 @@
-"""What a camera says of its stream (RFC 4566; parameters of H.264 in RFC 6184 8.2.1, of H.265 in RFC 7798 7.2.1)."""
+"""A camera's description of its stream (RFC 4566; parameters of H.264 in RFC 6184 8.2.1, of H.265 in RFC 7798
+7.2.1).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ TRACK = "track0"
 
 
 def session_description(clip: Clip, name: str, fps: float) -> str:
-    """The SDP of one video track that says ``fps``, whatever the clip has."""
+    """The SDP of one video track with the rate ``fps``, whatever the clip has."""
     lines = [
         "v=0",
         "o=- 1 1 IN IP4 127.0.0.1",

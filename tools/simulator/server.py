@@ -47,7 +47,7 @@ class Server:
         return Reply(ports=tuple(camera.port for camera in cameras.values()))
 
     async def obey(self, order: Order) -> Reply:
-        """Do what is ordered, and tell of it."""
+        """Carry out orders, and report the results."""
         camera = self._cameras[order.camera]
         if order.do == "fault" and order.fault is not None:
             await self._apply(camera, order.fault)
@@ -95,7 +95,7 @@ class Server:
         return list(cameras.values()) if scheduled.camera is None else [cameras[scheduled.camera]]
 
     async def _clip_after(self, camera: Camera, fault: Fault) -> Clip | None:
-        """What the camera sends once the fault changed its stream; None if the fault does not."""
+        """The camera's clip after the fault changed its stream; None if the fault does not."""
         now = {"codec": camera.clip.codec, "width": camera.clip.width, "height": camera.clip.height}
         if fault.name == "resize":
             now["width"], now["height"] = map(int, fault.value.split("x"))
@@ -128,7 +128,7 @@ async def serve(control: socket.socket) -> None:
 
 
 async def _answered(writer: asyncio.StreamWriter, work: Awaitable[Reply]) -> bool:
-    """Send what comes of it, and whether that was no error."""
+    """Send the result, and whether that was no error."""
     try:
         reply = await work
     except CamgraphError as error:

@@ -1,4 +1,4 @@
-"""What a camera of the simulator is, as values that can be checked, sent and compared."""
+"""The settings of a simulated camera, as values that can be checked, sent and compared."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Frozen(BaseModel):
 class ClipSettings(Frozen):
     """The pictures that a camera sends again and again.
 
-    A clip of H.264 or H.265 is sent as it is where nothing else is asked for and its keyframes are close enough to
-    each other to start clients at; else it is encoded once, at the start. What is None stays as in the clip.
+    A clip of H.264 or H.265 is sent unchanged if no other setting is given and its keyframes are close enough to each
+    other to start clients at; else it is encoded once, at the start. A setting of None stays as in the clip.
     """
 
     path: str | None = Field(default=None, description="A video; None is a test picture that holds its number.")
@@ -46,7 +46,7 @@ class ClipSettings(Frozen):
 
 
 class CameraSettings(Frozen):
-    """One camera: what it sends, and how it answers."""
+    """One camera: its clip, and its answers."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_.-]+$")
     clip: ClipSettings = ClipSettings()
@@ -60,6 +60,6 @@ class CameraSettings(Frozen):
     seed: int = Field(default=0, description="Of session ids, SSRCs, sequence numbers and time stamps.")
 
     def url(self, port: int) -> str:
-        """Where the camera is, with user and password where it asks for them."""
+        """The address of the camera, with user and password if it asks for them."""
         account = "" if self.auth == "none" else f"{quote(self.user, safe='')}:{quote(self.password, safe='')}@"
         return f"rtsp://{account}127.0.0.1:{port}/{self.name}"

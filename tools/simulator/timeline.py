@@ -12,7 +12,7 @@ SECOND_NS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """One picture that is to be sent: its place in the clip, when it is due, and when its light was caught."""
+    """One picture to send: its place in the clip, when it is due, and when its light was caught."""
 
     place: int
     frame: ClipFrame

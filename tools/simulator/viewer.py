@@ -1,4 +1,4 @@
-"""One client that plays: its sequence numbers and time stamps, and what the faults of its camera do to it."""
+"""One client that plays: its sequence numbers and time stamps, and the effects of its camera's faults on them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Line(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Where a viewer's numbers begin."""
+    """The first numbers of a viewer."""
 
     ssrc: int
     sequence: int
@@ -62,7 +62,7 @@ class Viewer:
     def send(self, due: Due, faults: Faults, wall_ns: int) -> bool:
         """Send a picture as far as the faults let it pass; whether any of it was sent.
 
-        ``wall_ns`` is what the camera takes for the time of day at the moment when the picture is due.
+        ``wall_ns`` is the time of day on the camera's clock when the picture is due.
         """
         if not self._takes(due):
             return False
@@ -117,7 +117,7 @@ class Viewer:
         self.frames += len(sent) == len(packets)
 
     def _struck(self, name: FaultName, faults: Faults) -> Fault | None:
-        """The fault of that name, where there is one and it waits for nothing more."""
+        """The fault of that name, if there is one and it waits for nothing more."""
         fault = faults.get(name)
         return None if fault is None or fault.packets_left(self.packets, self.frames) else fault
 
@@ -127,7 +127,7 @@ class Viewer:
             self.jump(fault.number)
 
     def _report(self, due: Due, wall_ns: int) -> None:
-        """Say what the media clock and the clock on the wall show at the same time, when that is due."""
+        """Report that the media clock and the clock on the wall show these times together, when that is due."""
         if not self._report_ns or due.due_ns < self._next_report_ns:
             return
         self._next_report_ns = max((self._next_report_ns or due.due_ns) + self._report_ns, due.due_ns)

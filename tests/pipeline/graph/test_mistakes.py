@@ -174,7 +174,7 @@ def test_a_right_graph_has_no_mistakes(mistakes: Mistakes) -> None:
             "use: count_source",
             "uses: count_source",
             [
-                "7:3: stages.count: `use` is missing: Which stage this is; `camgraph stages` lists them.",
+                "7:3: stages.count: `use` is missing: The stage to run; `camgraph stages` lists them.",
                 "7:11: stages.count: unknown key `uses`; did you mean `use`?",
             ],
         ),

@@ -72,8 +72,8 @@ _count = click.IntRange(1, 4096)
 def bench(ctx: click.Context, /, *, file: str, **options: Any) -> None:
     """Measure how fast the model FILE (or asset:NAME) runs here: providers x batches x splits of the cores.
 
-    All configurations take turns, round after round. Ctrl-C shows what was measured until then. With a saved run
-    (.json) as FILE nothing is measured: it is shown, drawn, or compared with another one.
+    All configurations take turns, round after round. Ctrl-C shows the measurements so far. With a saved run (.json) as
+    FILE nothing is measured: it is shown, drawn, or compared with another one.
     """
     from tools.models.bench import record as bench_record  # noqa: PLC0415 - with them comes ONNX Runtime
     from tools.models.bench import table as bench_table  # noqa: PLC0415 - with them comes ONNX Runtime

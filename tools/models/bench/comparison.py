@@ -1,4 +1,4 @@
-"""Two saved runs, side by side: what became faster or slower, and whether that is more than noise. Pure."""
+"""Compares two saved runs: which configurations became faster or slower, and whether that is more than noise. Pure."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _lines(before: Record, after: Record) -> Iterator[str]:
 
 
 def differences(before: Record, after: Record) -> Iterator[str]:
-    """What else is not the same."""
+    """Other differences between the runs."""
     if before.sha256 != after.sha256:
         yield "the model's file is another one"
     if before.size != after.size:

@@ -38,7 +38,7 @@ class CrewShot:
 
 
 class Crew:
-    """Workers that wait for shots. Closed with `close`, whatever happened."""
+    """Workers that wait for shots. Closed with `close`, after any error too."""
 
     def __init__(self, job: Job, *, open_limit_s: float) -> None:
         """Start them and wait until all have opened the model. Raises CrewFailed."""

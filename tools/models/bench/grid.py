@@ -1,4 +1,4 @@
-"""What is measured of a model: a provider, a batch, and how the cores are split. Pure."""
+"""The configurations to measure a model in: a provider, a batch, and a split of the cores. Pure."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ def usual_splits(cores: int) -> list[Split]:
 
 
 def stated_splits(workers: Sequence[int], threads: Sequence[int], intra_op: Sequence[int]) -> list[Split]:
-    """All combinations of what was asked for; 1 where nothing was."""
+    """All combinations of the requested values; 1 for each that was not requested."""
     return [Split(*each) for each in product(workers or [1], threads or [1], intra_op or [1])]
 
 
 def fitting_batches(batches: Sequence[int], fixed: int | None) -> list[int]:
-    """These; or ``fixed`` alone where the model takes only so many pictures in a run."""
+    """These; or ``fixed`` alone if the model takes only so many pictures in a run."""
     return list(batches) if fixed is None else [fixed]
 
 
 def cost_per_1000(frames_per_s: float, price_per_hour: float) -> float:
-    """What 1,000 frames cost on a machine of this price that does nothing else; in the price's currency."""
+    """The cost of 1,000 frames on a machine of this price that does nothing else; in the price's currency."""
     return price_per_hour / 3600 / frames_per_s * 1000

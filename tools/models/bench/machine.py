@@ -1,4 +1,4 @@
-"""The machine on which a model is measured, and what else it does meanwhile; also on systems without /proc."""
+"""The machine on which a model is measured, and its other load meanwhile; also on systems without /proc."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Watch:
             self._times.append(cpu_time())
 
     def machine(self) -> Machine:
-        """What it is, and how busy it was."""
+        """The machine, and how busy it was."""
         import onnxruntime as ort  # noqa: PLC0415 - slow to import
 
         return Machine(
@@ -68,7 +68,7 @@ def _others(times: Sequence[CpuTime]) -> float | None:
 
 
 def lines(machine: Machine) -> list[str]:
-    """What stands above a table."""
+    """The lines above a table."""
     found = [
         f"{machine.cores} cores of {machine.processor}, {machine.system}, Python {machine.python}, "
         f"ONNX Runtime {machine.onnxruntime} with {', '.join(machine.offered)}",
@@ -79,7 +79,7 @@ def lines(machine: Machine) -> list[str]:
 
 
 def disturbance(machine: Machine) -> str:
-    """A warning where other processes took so much that the figures say little; "" if they did not."""
+    """A warning if other processes took so much that the figures mean little; "" if they did not."""
     if machine.other_cores is None:
         return ""
     from tools.measuring.load import MOST_OTHER  # noqa: PLC0415 - as above

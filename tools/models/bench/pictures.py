@@ -1,4 +1,4 @@
-"""What a model is run on when it is measured: frames of one's own, or pictures that look a little like frames."""
+"""The input for measuring a model: the user's frames, or pictures that look a little like frames."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COUNT = 16
 
 @dataclass(frozen=True)
 class Pictures:
-    """``rows``: the model's input for each of some pictures of one size, ready to run; ``source``: what they show."""
+    """``rows``: the model's input for each of some pictures of one size, ready to run; ``source``: their origin."""
 
     contract: InputContract
     rows: NDArray[Any]

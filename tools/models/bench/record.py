@@ -20,9 +20,9 @@ class _Part(BaseModel):
 
 
 class Machine(_Part):
-    """Where it was measured. ``load``: the load average of a minute before, and the highest one meanwhile.
+    """The machine of a measurement. ``load``: the load average of a minute before, and the highest one meanwhile.
 
-    ``other_cores``: what processes that are none of ours took of the cores; None if the system does not tell.
+    ``other_cores``: the cores that foreign processes took; None if the system does not report it.
     """
 
     cores: int = Field(gt=0)
@@ -62,14 +62,14 @@ class Measured(_Part):
 
 
 class LeftOut(_Part):
-    """What was asked for and could not be measured."""
+    """A requested configuration that could not be measured."""
 
     what: str
     why: str
 
 
 class Record(_Part):
-    """A whole run. ``size``: (width, height) of the pictures; ``pictures``: what they were."""
+    """A whole run. ``size``: (width, height) of the pictures; ``pictures``: their origin."""
 
     kind: Literal["camgraph model bench"] = "camgraph model bench"
     version: Literal[1] = 1

@@ -1,4 +1,4 @@
-"""The measuring itself: all configurations in turn, round after round, so that what else the machine does hits all."""
+"""The measuring itself: all configurations in turn, round after round, so that other load of the machine hits all."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Entry:
 
 
 class Rounds:
-    """Measures a plan; what was measured by then can be had at any time. Closed with `close`, whatever happened."""
+    """Measures a plan; the results so far are available at any time. Closed with `close`, after any error too."""
 
     def __init__(self, plan: Plan, tell: Callable[[str], None]) -> None:
         self.left_out: list[LeftOut] = []

@@ -12,7 +12,7 @@ from tools.models.bench.record import Measured, Record
 
 
 def lines(record: Record, price_per_hour: float | None = None) -> Iterator[str]:
-    """The whole run; with a price, what 1,000 frames cost. A saved run may hold anybody's words."""
+    """The whole run; with a price, the cost of 1,000 frames. A saved run may hold anybody's words."""
     return map(shown, _lines(record, price_per_hour))
 
 
@@ -64,6 +64,6 @@ def _as_settings(one: Measured) -> str:
 
 
 def ratio(one: Measured, best: Measured) -> float:
-    """Of frames a second, taken within each round: what the machine did besides hit both."""
+    """Ratios of frames a second, taken within each round: other load of the machine hit both."""
     pairs = zip(one.frames_per_s, best.frames_per_s, strict=False)
     return median(mine / theirs for mine, theirs in pairs)

@@ -1,4 +1,4 @@
-"""A process of `camgraph model bench`: opens the model on one provider and runs it whenever it is told to.
+"""A process of `camgraph model bench`: opens the model on one provider and runs it on command.
 
 parent                      worker
   │  ── start ──────────────▶ opens the model, runs it once in each thread
@@ -54,7 +54,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """``provider``: it is the provider that cannot be had, whatever the configuration."""
+    """``provider``: the provider itself is missing, in any configuration."""
 
     why: str
     provider: bool = False
@@ -78,7 +78,7 @@ class Taken:
 
 
 def work(job: Job, line: Connection) -> None:
-    """The process, until it is told to end or the parent is gone."""
+    """The process, until it gets the order to end or the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's: it ends the workers
     try:
         began_s = time.monotonic()
@@ -90,14 +90,14 @@ def work(job: Job, line: Connection) -> None:
             line.send(bench.taken(shot))
     except (CamgraphError, RunFailed) as error:
         provider = isinstance(error, EnvironmentProblem)
-        with suppress(OSError):  # the parent is gone, or has heard of it from another worker
+        with suppress(OSError):  # the parent is gone, or knows it from another worker
             line.send(Failed(_reason(str(error), job.configuration.provider), provider=provider))
     except (EOFError, OSError):
         return
 
 
 def _reason(text: str, provider: str) -> str:
-    """Why this provider cannot be had: of the message what stands in brackets, for nobody asked for other ones."""
+    """Why this provider is missing: the text in brackets of the message, because nobody asked for other ones."""
     told = text.partition(f"({provider}: ")[2].rpartition("); ")[0]
     return told or text
 
@@ -163,7 +163,7 @@ class _Runs(threading.Thread):
 
 
 def batches(pictures: NDArray[Any], rows: int) -> list[NDArray[Any]]:
-    """Up to four different inputs of so many rows, made of these pictures in turn; fewer where they are large."""
+    """Up to four different inputs of so many rows, made of these pictures in turn; fewer if they are large."""
     size = pictures[0].nbytes * rows
     count = max(1, min(_MOST_BATCHES, _MOST_INPUT_BYTES // size))
     return [pictures[np.arange(first, first + rows) % len(pictures)] for first in range(0, count * rows, rows)]

@@ -1,4 +1,4 @@
-"""How right models are, where people's keypoints are known: average precision by OKS, as COCO counts it.
+"""How right models are on pictures with known keypoints: average precision by OKS, as COCO counts it.
 
 FILE of COCO     images (id, file_name) and annotations with 17 keypoints; the pictures lie beside it, or in a folder
                  that is named
@@ -60,7 +60,7 @@ def _coco(labels: Path, pictures: Path) -> Truth:
 
 
 def first_pictures(truth: Truth, count: int) -> Truth:
-    """The truth of ``count`` pictures at most: who is on others is nobody whom a model missed."""
+    """The truth of ``count`` pictures at most: a model does not miss people on others."""
     paths = dict(list(truth.paths.items())[:count])
     of_these: dict[str, Any] = {
         "images": [image for image in truth.coco["images"] if image["id"] in paths],
@@ -70,7 +70,7 @@ def first_pictures(truth: Truth, count: int) -> Truth:
 
 
 def precision_of(chain: Chain, truth: Truth) -> Precision | None:
-    """Of the people whom a graph with this model would report; None if the model has other keypoints than COCO's."""
+    """For the people that a graph with this model would report; None if the model has other keypoints than COCO's."""
     return precision(truth, _estimator(chain)) if chain.reading.keypoints == KEYPOINTS else None
 
 

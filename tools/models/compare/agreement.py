@@ -1,18 +1,18 @@
-"""How far two models agree on what they find in the same frames. Pure.
+"""How far two models agree on their findings in the same frames. Pure.
 
-Somebody whom the first model finds is found again where the other one has a box over it (intersection over union of at
+A person that the first model finds is found again if the other one has a box over it (intersection over union of at
 least 0.5); each box is matched once, the best of the first model first. Keypoints of matched people are compared by
 OKS, the measure of COCO: for each joint exp(-d**2 / (2 * area * k**2)), here over joints that the first model is sure
-of. Their confidences agree where both models are sure of the same joints: F1, as of people.
+of. Their confidences agree if both models are sure of the same joints: F1, as for people.
 
 Scores agree as far as those of people in both are the same (1 - the mean of their differences), classes as far as both
-call them the same. Classes are the same by their names; where a model names none, by their numbers.
+give the same. Classes are the same by their names; if a model names none, by their numbers.
 
-What a classifier calls a frame counts as one thing in it. Its scores are compared of all classes, of which the largest
-difference counts. As most frames may show the same, classes are also counted alike: of each class that the first model
-saw often enough, how many of its frames the other calls the same, and of this the mean.
+A classifier's class for a frame counts as one thing in it. Its scores are compared over all classes, of which the
+largest difference counts. As most frames may show the same, classes also count alike: for each class that the first
+model saw often enough, the share of its frames for which the other gives the same, and of this the mean.
 
-What was never there to be compared has no figure: it is None, not 1.
+A comparison without anything to compare has no figure: it is None, not 1.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SAME_BOX = 0.5
 SURE = 0.5
 """A model is sure of joints of this confidence. Of the first model's, others are not compared by their places."""
 COCO_SPREADS = np.array([0.026, *np.repeat([0.025, 0.035, 0.079, 0.072, 0.062, 0.107, 0.087, 0.089], 2)])
-"""COCO's sigmas, of which k is the double. Source: its evaluation code."""
+"""COCO's sigmas; k is twice as large. Source: its evaluation code."""
 _USUAL_SPREAD = 0.06
 OFTEN = 5
 """A class of fewer frames says nothing of how well it is known."""
@@ -51,9 +51,9 @@ class Spread(NamedTuple):
 class Agreement:
     """Counted over frames: people of the first model, of the other, in both; of these the OKS and the joints.
 
-    ``same_class``: of people in both, whom both call the same; ``scores_apart``: the sum of their scores' differences;
-    ``kinds``: of each class, by its number, how many there are by the first model, ``same_kinds``: by both.
-    ``sure_*``: joints of people in both that the first model is sure of, the other one, and both of them.
+    ``same_class``: of people in both, those with the same class; ``scores_apart``: the sum of their scores'
+    differences; ``kinds``: for each class, by its number, how many there are by the first model, ``same_kinds``: by
+    both. ``sure_*``: joints of people in both that the first model is sure of, the other one, and both of them.
     """
 
     frames: int = 0
@@ -100,7 +100,7 @@ class Agreement:
 
     @property
     def classes_alike(self) -> float | None:
-        """The same for each class by itself, and the mean over classes; None where fewer than two were seen often."""
+        """The same for each class by itself, and the mean over classes; None if fewer than two were seen often."""
         often = [kind for kind, seen in self.kinds.items() if seen >= OFTEN]
         return float(np.mean([self.same_kinds[kind] / self.kinds[kind] for kind in often])) if len(often) > 1 else None
 
@@ -179,7 +179,7 @@ def counterparts(first: Sequence[str], other: Sequence[str]) -> NDArray[np.int64
 
 
 def _unnamed(names: Sequence[str]) -> bool:
-    """Whether a model has only numbers for its classes, which then stand where names would."""
+    """Whether a model has only numbers for its classes, which then stand for names."""
     return all(name == f"class{number}" for number, name in enumerate(names))
 
 

@@ -113,13 +113,14 @@ def compare(
     saved: Path | None,
     **options: Any,
 ) -> None:
-    """Run the models FILES on the same frames: how far they agree with the first, how right they are, what they take.
+    """Run the models FILES on the same frames, and show how far they agree with the first, how right they are, and
+    their cost.
 
     They find people or things, or all of them are classifiers, which call each frame something.
 
-    What is said of a model (--format and the like) holds for all of them, or as FILE=... for one.
+    A statement about a model (--format and the like) holds for all of them, or as FILE=... for one.
 
-    Exit status 1 where one lost more than is allowed, or where too little was seen to say that it did not.
+    Exits with status 1 if one lost more than is allowed, or if too little was seen to judge.
     """
     # With them comes ONNX Runtime.
     from tools.models.compare import accuracy, comparison, verdict  # noqa: PLC0415
@@ -146,7 +147,7 @@ def compare(
 
 
 def _automatic(first: StatedModel) -> tuple[ProviderName, ...]:
-    """What `auto` takes for the first model; says why, beside the table."""
+    """The providers of `auto` for the first model; prints the reasons beside the table."""
     from tools.models import automatic_choice  # noqa: PLC0415
 
     choice = automatic_choice.chosen(first)

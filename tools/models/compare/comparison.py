@@ -1,4 +1,4 @@
-"""Two models or more on the same frames, side by side: what they find, how right they are, what they take.
+"""Compares two models or more on the same frames: their findings, their precision, their cost.
 
 memory        of a process of its own for each, before the models are opened here: one that hangs is noticed there
 agreement     each frame through all models, one after the other: who is found again, and how well scores, classes and
@@ -47,12 +47,12 @@ NOTHING_LABELLED = Labelled(0, 0)
 
 @dataclass
 class Compared:
-    """One model: its agreement with the first, its precision where labels exist, and what it takes.
+    """One model: its agreement with the first, its precision if there are labels, and its cost.
 
-    ``classes``: their names; ``classifies``: it says of a frame which of them it is, and finds nobody in it;
-    ``keypoints``: of a person; None before a frame was looked at. ``dropped``: frames that a graph would have dropped,
-    for the model gave values that are no numbers, or did not take them; a model finds nobody in them. ``meanings``:
-    what a classifier's numbers looked like, frame by frame.
+    ``classes``: their names; ``classifies``: it gives a class for a frame, and finds nobody in it; ``keypoints``: of a
+    person; None before a frame was looked at. ``dropped``: frames that a graph would have dropped, because the model
+    gave values that are no numbers, or did not take them; a model finds nobody in them. ``meanings``: the apparent
+    meaning of a classifier's numbers, frame by frame.
     """
 
     model: Path
@@ -94,7 +94,7 @@ def compare(
     activation: Activations = "auto",
     **settings: Any,
 ) -> list[Compared]:
-    """At most ``count`` frames of ``sources``, or the pictures of ``truth`` where there are none, through all models.
+    """At most ``count`` frames of ``sources``, or the pictures of ``truth`` if there are none, through all models.
 
     ``classes`` are looked for, ``activation`` is of `classify`, ``settings`` are of `infer`: each for all models.
     Raises UserError if a model or a source cannot be read, and EnvironmentProblem if a model does not run in a
@@ -124,7 +124,7 @@ def compare(
 
 
 def _check_kinds(models: Sequence[StatedModel], classify: Sequence[bool], *, labelled: bool, chosen: bool) -> None:
-    """Raises UserError if there is nothing that can be compared. ``chosen``: classes that are to be looked for."""
+    """Raises UserError if there is nothing to compare. ``chosen``: the classes to look for."""
     if not any(classify):
         return
     classifier = models[classify.index(True)].path
@@ -167,7 +167,7 @@ def _add(
     found: People | Labels | None,
     kinds: NDArray[np.int64],
 ) -> None:
-    """What the first model says of a frame, and what the other one does."""
+    """The first model's findings in a frame, and the other one's."""
     if isinstance(first, Labels):
         agreement.add_labels(first.scores[0], found.scores[0] if isinstance(found, Labels) else None, kinds)
     else:
@@ -176,7 +176,7 @@ def _add(
 
 
 def _answer(one: Compared, chain: Chain, frame: Frame, *, timed: bool) -> People | Labels | None:
-    """Whom a model finds, or what it calls the frame; None if it drops it."""
+    """The people that a model finds, or its class for the frame; None if it drops it."""
     prepared = chain.prepared(frame)
     began = time.perf_counter()
     try:
@@ -203,7 +203,7 @@ def _renamed(people: People, kinds: NDArray[np.int64]) -> People:
 
 
 def _nobody_in(people: People) -> People:
-    """What a model says that finds none of these."""
+    """The result of a model that finds none of these."""
     none = slice(0)
     return replace(
         people,

@@ -1,7 +1,7 @@
 """How much memory a model takes: the peak of a process of its own, which opens it and runs it a few times.
 
-As a program it reads from its input the model and settings of `infer`, and prints the peak in bytes, or null where the
-system does not tell.
+As a program it reads from its input the model and settings of `infer`, and prints the peak in bytes, or null if the
+system does not report it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _run(settings: dict[str, Any]) -> int | None:
     with Chain(model, **settings) as chain:
         prepared = chain.prepared(Frame(stamp(), np.zeros((480, 640, 3), np.uint8), 640, 480))
         for _ in range(_RUNS):
-            with suppress(BadItem):  # what it answered took its memory all the same
+            with suppress(BadItem):  # its answer took memory all the same
                 chain.found(chain.inferred(prepared))
     return high_water_bytes()
 

@@ -15,7 +15,7 @@ from tools.models.compare.verdict import Limits, compared_parts, objection
 
 
 def as_json(compared: Sequence[Compared], limits: Limits) -> str:
-    """The figures of the table; null is what could not be measured, and the verdict on the first model."""
+    """The figures of the table; null for those that could not be measured, and for the verdict on the first model."""
     first = compared[0]
     record = {
         "kind": "camgraph model compare",

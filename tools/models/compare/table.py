@@ -27,9 +27,9 @@ _PIXELS = (
 
 
 def table(compared: Sequence[Compared], limits: Limits) -> Iterator[str]:
-    """Markdown: ratios are to the first model; AP stands there where labels were given, dropped frames where any were.
+    """Markdown: ratios are to the first model; there is AP if labels were given, and dropped frames if there were any.
 
-    What could not be measured is `-`.
+    `-` stands for figures that could not be measured.
     """
     first = compared[0]
     labelled = any(one.precision is not None for one in compared)
@@ -110,7 +110,7 @@ def _legend(first: Compared, labelled: bool, dropped: bool) -> str:
 
 
 def _kinds(first: Compared) -> str:
-    """Of which classes there was somebody: of the others nothing is said."""
+    """The classes with people: nothing is stated about the others."""
     names = first.classes_seen
     shown_names = ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
     return f"Classes that were seen: {shown_names or 'none'}."

@@ -1,8 +1,8 @@
 """Which of the compared models are blessed: those that showed that they lose no more than is allowed. Pure.
 
-What was never measured is no proof: models of other keypoints, frames without anybody, too few frames. What is good is
-said with what was compared: a detector has no keypoints, and is good by its boxes, scores and classes alone, and a
-classifier by its classes and their scores.
+Without a measurement there is no proof: models of other keypoints, frames without anybody, too few frames. A verdict
+names its comparisons: a detector has no keypoints, and is good by its boxes, scores and classes alone, and a classifier
+by its classes and their scores.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from tools.models.compare.comparison import Compared
 ENOUGH_FRAMES = 500
 ENOUGH_PICTURES = 100
 ENOUGH_PEOPLE = 200
-"""One whom only one of two models finds moves AP by about 1 / 200 then, and the 0.02 that may be lost are four."""
+"""A person that only one of two models finds moves AP by about 1 / 200 then; the allowed loss of 0.02 is four."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a model may lose, and how much must have been seen of it.
+    """The allowed losses of a model, and how much must have been seen of it.
 
     ``least``: of people (F1), their scores and classes, joints (OKS) and their confidences (F1); ``most_lost``: of AP,
-    absolute; ``least_frames``: where no AP is known, or too few labels: of fewer than ``least_pictures`` with
+    absolute; ``least_frames``: if no AP is known, or too few labels: fewer than ``least_pictures`` with
     ``least_people``.
     """
 
@@ -64,7 +64,7 @@ def _objections(one: Compared, first: Compared, limits: Limits) -> Iterator[str]
 
 
 def _too_little(one: Compared, limits: Limits) -> Iterator[str]:
-    """Where there are labels, they say more than many frames, if they are not too few themselves."""
+    """If there are labels, they prove more than many frames, unless they are too few themselves."""
     pictures, people = one.labelled
     if one.precision is None:
         yield f"too few frames to say: {one.agreement.frames} of {limits.least_frames}"
@@ -101,7 +101,7 @@ def _disagreements(one: Compared, limits: Limits) -> Iterator[str]:
 
 
 def compared_parts(one: Compared) -> tuple[str, ...]:
-    """What of a model was held against the first one's."""
+    """The comparisons of a model with the first one."""
     parts = ["classes", "scores"] if one.classifies else ["boxes", "scores", "classes"]
     if not one.agreement.both:
         parts = []
@@ -113,7 +113,7 @@ def compared_parts(one: Compared) -> tuple[str, ...]:
 def lost_ap(one: Compared, first: Compared) -> float:
     """How much less average precision it has than the first; 0 if it has more, or neither has any.
 
-    Infinite where one of them has none: it finds other keypoints than those that are known.
+    Infinite if one of them has none: it finds other keypoints than the known ones.
     """
     if one.precision is None or first.precision is None:
         return 0.0 if one.precision is first.precision else inf

@@ -1,4 +1,4 @@
-"""What a model's ranges are calibrated on: frames on which all that it gives is a number, and ranges that are finite.
+"""Calibrates a model's ranges: on frames with finite outputs, and with finite ranges.
 
 A range with an infinity or NaN in it makes nothing but NaN of a model, or fails within ONNX Runtime, which names none.
 """
@@ -61,7 +61,7 @@ class CheckedFrames:
 
 
 def check_ranges(model: Path, made: onnx.GraphProto) -> None:
-    """Raises UserError if a scale of what was ``made`` of the model is none."""
+    """Raises UserError if a scale of the ``made`` model is no number."""
     scales = {node.input[1] for node in made.node if node.op_type.endswith("QuantizeLinear") and len(node.input) > 1}
     wrong = [
         entry.name.removesuffix("_scale")

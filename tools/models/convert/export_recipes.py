@@ -1,7 +1,7 @@
 """How trained models become ONNX files that camgraph reads best: recipes around the exporters of others. Pure.
 
-Nothing here is installed, imported or run: these are steps of the user, in an environment of its own. Sources: the
-documentation of Ultralytics, super-gradients and mmdeploy; what was not run here is said so.
+Nothing here is installed, imported or run: these are steps for the user, in an environment of its own. Sources: the
+documentation of Ultralytics, super-gradients and mmdeploy; steps that were not run here are marked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Size = tuple[int, int]
 
 @dataclass(frozen=True)
 class Wanted:
-    """A model by its name or its file of weights, and how it is to be. ``half``: for GPUs; ``nms``: rows of people."""
+    """A model by its name or its file of weights, and the wanted form. ``half``: for GPUs; ``nms``: rows of people."""
 
     model: str
     size: Size = (640, 640)
@@ -33,7 +33,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Family:
-    """Models that one exporter makes. ``names``: what their names match."""
+    """Models of one exporter. ``names``: a pattern of their names."""
 
     name: str
     names: str
@@ -54,13 +54,13 @@ def stride_of(model: str) -> int:
 
 
 def fitting_sizes(size: Size, stride: int) -> list[Size]:
-    """The nearest sizes whose sides are multiples of ``stride``, the smallest first; itself where it fits."""
+    """The nearest sizes whose sides are multiples of ``stride``, the smallest first; itself if it fits."""
     widths, heights = (sorted({max(side // stride, 1) * stride, -(-side // stride) * stride}) for side in size)
     return [(width, height) for width in widths for height in heights]
 
 
 def recipe(wanted: Wanted, family: Family) -> Iterator[str]:
-    """What to type, line by line; lines that begin with # explain."""
+    """The lines to type; lines that begin with # explain."""
     yield f"# {wanted.stem}: {family.name}"
     yield f"# {family.licence}"
     yield ""
@@ -116,7 +116,7 @@ def _movenet(wanted: Wanted) -> Iterator[str]:
 
 
 def _behind(out: str, wanted: Wanted) -> Iterator[str]:
-    """What follows every export."""
+    """The steps after every export."""
     yield ""
     yield f"camgraph model inspect {out}"
     made = out

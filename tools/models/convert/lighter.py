@@ -132,7 +132,7 @@ def _modern(model: Path, whole: onnx.ModelProto) -> onnx.ModelProto:
 
 @contextmanager
 def _named_failures(model: Path) -> Iterator[None]:
-    """ONNX Runtime asserts that a scale is a number, where a value between the nodes was none on all frames."""
+    """ONNX Runtime asserts that a scale is a number, if a value between the nodes was none on all frames."""
     try:
         yield
     except AssertionError as error:
@@ -193,7 +193,7 @@ def whole_model(model: Path) -> onnx.ModelProto:
 
 
 def _keep_metadata(whole: onnx.ModelProto, part: Path) -> None:
-    """What the model says of itself (classes, keypoints) stays true, and is kept."""
+    """The model's own metadata (classes, keypoints) stay true, and are kept."""
     made = onnx.load(str(part), format="protobuf")
     said = {entry.key: entry.value for entry in (*made.metadata_props, *whole.metadata_props)}
     onnx.helper.set_model_props(made, said)

@@ -25,11 +25,11 @@ _MOST_BYTES = (1 << 31) - 1
 def written(model: Path, out: Path) -> Iterator[Path]:
     """A file beside ``out`` to write to, which takes its place at the end if it loads, and is gone if anything fails.
 
-    Raises UserError if it cannot be written there, if ``out`` is the ``model`` itself or no model, and if what
-    was made does not load; EnvironmentProblem where the disk is full.
+    Raises UserError if it cannot be written there, if ``out`` is the ``model`` itself or no model, and if the new model
+    does not load; EnvironmentProblem if the disk is full.
     """
     part = out.with_name(f"{out.name}.{secrets.token_hex(8)}.part")
-    check_out(model, out, overwrite=True)  # whoever may not overwrite has asked before
+    check_out(model, out, overwrite=True)  # a caller that may not overwrite has asked before
     try:
         part.touch(exist_ok=False)  # not through a link that somebody has put there
     except OSError as error:
@@ -60,8 +60,8 @@ def save_model(whole: ModelProto, part: Path) -> None:
 def check_out(model: Path, out: Path, *, overwrite: bool) -> None:
     """To be asked before anything is computed. Raises UserError if ``out`` must not be written.
 
-    It must not where it is there already and ``overwrite`` was not said, is the ``model`` itself by whatever name, or
-    is anything but a model: a pipe, a device, a video.
+    It must not if it exists already without ``overwrite``, if it is the ``model`` itself by any name, or if it is
+    anything but a model: a pipe, a device, a video.
     """
     if not out.parent.is_dir():
         raise UserError(f"{out}: {out.parent} is no folder")

@@ -1,4 +1,4 @@
-"""What is known of how a model wants its pixels, before that is folded into its graph, where nobody sees it again.
+"""The facts about a model's pixels, kept before they are folded into its graph, where nobody sees them again.
 
 what it is shows, and with it order and scale    folded
 outputs that many kinds of models have           folded as a graph would give the pixels, with a note
@@ -42,7 +42,9 @@ def _is_scaled(contract: InputContract) -> bool:
 
 
 def doubts(stated: StatedModel, contract: InputContract, normalisation: Normalisation) -> Iterator[str]:
-    """What does not show in a model of this kind, and was taken to be as usual; its exporter may have said it."""
+    """A fact that does not show in a model of this kind, and was taken to be as usual; its exporter may have noted
+    it.
+    """
     reading, said = reading_of(stated.signature, stated.statement.kind), stated.statement.input
     if reading is None or stated.signature.task or said.order or said.scale or not _is_scaled(contract):
         return

@@ -27,7 +27,7 @@ from tools.models.statement import NOTHING_STATED, StatedModel, Statement
 
 @dataclass(frozen=True)
 class Asked:
-    """What to fold, and what the model is. ``suppression`` is None if the outputs stay."""
+    """The steps to fold, and the model's reading. ``suppression`` is None if the outputs stay."""
 
     suppression: Suppression | None = None
     normalisation: Normalisation = NOTHING_NORMALISED
@@ -35,7 +35,7 @@ class Asked:
 
 
 def prepare(model: Path, out: Path, asked: Asked) -> list[str]:
-    """Writes the model with what was asked for in its graph; says what was folded, a line each.
+    """Writes the model with the requested steps in its graph; reports the folded ones, a line each.
 
     Raises UserError if it is no model, or if something cannot be folded.
     """
@@ -59,12 +59,12 @@ def prepare(model: Path, out: Path, asked: Asked) -> list[str]:
 
 
 def _reading(stated: StatedModel) -> Reading | None:
-    """What the model is; None if that does not show."""
+    """The model's reading; None if it is not recognised."""
     return reading_of(stated.signature, stated.statement.kind)
 
 
 def _foldable(stated: StatedModel) -> Reading:
-    """The model's reading, where its overlaps can be suppressed in the graph. Raises UserError."""
+    """The model's reading, if its overlaps can be suppressed in the graph. Raises UserError."""
     reading = stated.reading()
     if reading.format not in FOLDABLE:
         raise UserError(
@@ -119,7 +119,7 @@ def _told(contract: InputContract, scaling: Scaling, normalisation: Normalisatio
 def _metadata(
     made: ModelProto, signature: Signature, reading: Reading | None, suppression: Suppression | None
 ) -> dict[str, str]:
-    """What the model said of itself, and what holds now."""
+    """The model's own metadata, and the new facts."""
     said = {entry.key: entry.value for entry in made.metadata_props}
     if reading is None:
         return {**said, PICTURE: str({"order": "rgb", "scale": 1.0})}
@@ -135,7 +135,7 @@ def _metadata(
 
 
 def prepared_lines(out: Path, told: list[str]) -> Iterator[str]:
-    """What was made, as camgraph reads it: opened, so that nothing is said of a file that does not load."""
+    """The new model as camgraph reads it: opened, so that nothing is claimed of a file that does not load."""
     signature = signature_of_file(out)
     reading = reading_of(signature)
     yield from told

@@ -44,7 +44,7 @@ def prepare(file: str, out: Path, *, overwrite: bool, **options: Any) -> None:
 
 
 def _asked(options: dict[str, Any]) -> Asked:
-    """What the options ask for. Raises UserError if one is none."""
+    """The steps that the options request. Raises UserError if an option is wrong."""
     from stages.inference.model.pixel_folding import Normalisation  # noqa: PLC0415
     from tools.models.convert.preparation import Asked  # noqa: PLC0415
     from tools.models.convert.suppression_folding import Suppression  # noqa: PLC0415

@@ -4,7 +4,7 @@
         -> NonMaxSuppression in each class -> scores of those kept, 0 for others (B, A) -> TopK
         -> rows (B, k, 6 + V * K): x1, y1, x2, y2, score, class, points;      unused rows are zeros
 
-What `decode` does, in the same order and the same precision. Standard operators only, of opset 11.
+The steps of `decode`, in the same order and the same precision. Standard operators only, of opset 11.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""`camgraph model inspect`: what a model is, and which provider runs how much of it. Start with `inspection.py`."""
+"""`camgraph model inspect`: a model's facts, and which provider runs how much of it. Start with `inspection.py`."""

@@ -1,4 +1,4 @@
-"""What a model is, as far as its file tells."""
+"""The facts about a model, as far as its file shows them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHOWN_METADATA = 200
 
 @dataclass(frozen=True)
 class Inspection:
-    """All that is shown of a model; where something cannot be said, the text says why.
+    """All facts to show about a model; if one cannot be determined, the text gives the reason.
 
     ``file_bytes``: of all its files.
     """
@@ -50,9 +50,9 @@ class Inspection:
 
 
 def inspect(stated: StatedModel) -> Inspection:
-    """A look into the file, by what is stated of it; operations are counted for a picture of the stated size.
+    """A look into the file, with the user's statements; operations are counted for a picture of the stated size.
 
-    Raises UserError if it is no model, or not what is stated.
+    Raises UserError if it is no model, or contradicts the statements.
     """
     path, signature = stated.path, stated.signature
     model = checked_model(path, custom_ops=bool(stated.statement.libraries))
@@ -99,7 +99,7 @@ def _reading(stated: StatedModel) -> Reading | str:
 
 
 def lines(found: Inspection) -> Iterator[str]:
-    """The inspection as people read it; most of it are words of whoever made the model."""
+    """The inspection as people read it; most of it is in the words of the model's maker."""
     return map(shown, _lines(found))
 
 
@@ -173,7 +173,7 @@ def _few(texts: Iterable[str]) -> str:
 
 
 def _amount(work: Work, size: tuple[int, int]) -> str:
-    """How much it calculates; where that is not known of all nodes, it says so."""
+    """How much it calculates; if that is not known of all nodes, the text says so."""
     total = f"{work.total / 1e9:.2f} GFLOP"
     if work.unknown:
         total = f"at least {total}" if work.total else "it is not known how many GFLOP"

@@ -15,14 +15,14 @@ from tools.models.inspect.inspection import Inspection
 
 
 def as_json(found: Inspection, opened: Opened | None, tried: Mapping[str, str]) -> str:
-    """What is shown of it; ``tried``: providers that `auto` has tried and not taken, and why.
+    """The facts that are shown; ``tried``: providers that `auto` has tried and not taken, and why.
 
-    A model that is too large to analyse was not ``opened``: what only that shows is empty, or null.
+    A model that is too large to analyse was not ``opened``: facts that need it are empty, or null.
 
-    ``shares`` are of nodes; ``shares_of_operations`` is null where they are not known, and the total of ``flops`` is a
-    lower bound where some nodes' operations are not known.
+    ``shares`` are of nodes; ``shares_of_operations`` is null if they are not known, and the total of ``flops`` is a
+    lower bound if some nodes' operations are not known.
 
-    In the record ``reading`` and ``picture`` are null where they cannot be said; then ``why_not`` says why.
+    In the record ``reading`` and ``picture`` are null if they are not recognised; then ``why_not`` gives the reason.
     """
     placement = opened.engine.placement if opened else None
     record = {

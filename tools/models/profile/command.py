@@ -1,4 +1,4 @@
-"""`camgraph model profile`: where the time of a run goes, as ONNX Runtime itself tells it."""
+"""`camgraph model profile`: shows which nodes take the time of a run, by ONNX Runtime's own profile."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ _file = click.Path(path_type=Path, dir_okay=False)
 @click.option("--plot", "picture", type=_file, help="Draw them into this PNG file.")
 @click.option("--trace", type=_file, help="Keep ONNX Runtime's own file here: Perfetto (ui.perfetto.dev) shows it.")
 def profile_model(file: str, **options: Any) -> None:
-    """Say where the time of the model FILE (or asset:NAME) goes: by provider, by operator, by node, with its memory."""
+    """Show which parts of the model FILE (or asset:NAME) take its time: by provider, by operator, by node, with its
+    memory.
+    """
     from stages.inference.model.model_files import find_model  # noqa: PLC0415 - with it comes ONNX Runtime
     from stages.vision.foreign_text import shown  # noqa: PLC0415
     from tools.models.bench import machine as bench_machine  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""ONNX Runtime's profile of some runs, read: which node takes how long, and what it holds. Pure.
+"""Reads ONNX Runtime's profile of some runs: the time and memory of each node. Pure.
 
 The profile is a list of events in the format of Chrome's tracing, times in microseconds:
 
@@ -6,8 +6,8 @@ The profile is a list of events in the format of Chrome's tracing, times in micr
     Session  model_run      ts ├──────────────────────┤     each run
     Node     NAME_kernel_time  ├──┤├────┤├─┤   ├──────┤     each node of each run: op_name, provider, sizes
 
-Sizes are in bytes: what a node wrote (`output_size`), its weights (`parameter_size`), and in newer versions what the
-arena held meanwhile (`mem_in_use_peak`, `mem_arena_held`). Source: profiles of ONNX Runtime 1.31 on the CPU.
+Sizes are in bytes: a node's outputs (`output_size`), its weights (`parameter_size`), and in newer versions the contents
+of the arena meanwhile (`mem_in_use_peak`, `mem_arena_held`). Source: profiles of ONNX Runtime 1.31 on the CPU.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Of ``runs`` runs. ``run_ms``: of a whole run, the median; bytes at the peak of a run, 0 if it is not told."""
+    """Of ``runs`` runs. ``run_ms``: of a whole run, the median; bytes at the peak of a run, 0 if unknown."""
 
     runs: int
     run_ms: float
@@ -95,7 +95,7 @@ class Profile:
 
 
 def read_profile(events: Sequence[Event], *, warm_up: int = 0) -> Profile:
-    """What the events say of all runs but the first ``warm_up``. Raises ValueError if there is no such run."""
+    """Sum up the events of all runs but the first ``warm_up``. Raises ValueError if there is no such run."""
     runs = sorted((event for event in events if event["name"] == "model_run"), key=lambda event: event["ts"])
     counted = runs[warm_up:]
     if not counted:

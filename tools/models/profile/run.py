@@ -1,7 +1,7 @@
 """Runs a model with ONNX Runtime's own profiling, in a process of its own: one that never answers can be ended.
 
-As a program it reads from its input what is wanted, and writes ONNX Runtime's profile beside the pictures (inputs.npz);
-it prints the provider that ran the model.
+As a program it reads its task from its input, and writes ONNX Runtime's profile beside the pictures (inputs.npz); it
+prints the provider that ran the model.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Profiled:
 
 
 def profile(model: Path, inputs: Mapping[str, Array], wanted: Wanted) -> Profiled:
-    """Some runs on these inputs, and what they did.
+    """Some runs on these inputs, and their profile.
 
     Raises EnvironmentProblem if the first provider cannot be had, or the model does not answer in time, and
     UserError if it does not run.
@@ -70,7 +70,7 @@ def profile(model: Path, inputs: Mapping[str, Array], wanted: Wanted) -> Profile
 
 
 def _run(task: dict[str, Any]) -> str:
-    """What the process does: opens the model, runs it, and leaves the trace. The provider's name."""
+    """The work of the process: opens the model, runs it, and leaves the trace. Returns the provider's name."""
     model, folder, wanted = Path(task["model"]), Path(task["folder"]), Wanted(**task["wanted"])
     with np.load(folder / "inputs.npz") as arrays:
         inputs = {name: arrays[f"arr_{number}"] for number, name in enumerate(task["inputs"])}

@@ -115,7 +115,7 @@ def serve(plan: dict[str, Any], pictures: list[bytes]) -> int:
 
 
 def main() -> int:
-    """Read what is asked for, and serve it."""
+    """Read the request, and serve it."""
     Gst.init(None)
     plan = json.loads(sys.stdin.buffer.readline())
     return serve(plan, [sys.stdin.buffer.read(size) for size in plan["sizes"]])

@@ -19,7 +19,7 @@ from tools.simulator.clip import encode_clip
 from tools.simulator.settings import CameraSettings, ClipSettings
 
 PACKAGES = ("gir1.2-gst-rtsp-server-1.0", "python3-gi")
-"""What must be installed; the rest comes with these."""
+"""The packages to install; the rest comes with these."""
 
 _PYTHON = "/usr/bin/python3"
 """Debian's gi is built for this one and can be had for no virtual environment."""
@@ -35,7 +35,7 @@ _END_S = 5.0
 
 
 def what_is_missing() -> str | None:
-    """What to install before a `GStreamerServer` can start; None if all is there."""
+    """The packages to install before a `GStreamerServer` can start; None if all are there."""
     found = Path(_PYTHON).exists() and _runs(_IMPORTS)
     if found:
         return None
@@ -78,7 +78,7 @@ class GStreamerServer:
 
     @property
     def url(self) -> str:
-        """With user and password, where it asks for them. The same after `close` and `start`."""
+        """With user and password, if it asks for them. The same after `close` and `start`."""
         return self._settings.url(self._port)
 
     @property
