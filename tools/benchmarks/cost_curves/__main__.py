@@ -42,6 +42,8 @@ def main(target: Path | None, **options: Any) -> None:
     estimate(_about_s(options), f"{', '.join(name for name in _CURVES if name in wanted)}, one after the other")
     times = [cpu_time()]
     hopped = [hops.Hop(name, size) for name, size in hops.SIZES.items() if "hops" in wanted]
+    if hopped:
+        hopped.insert(1, hops.Hop(f"16 bytes, {hops.MANY} cameras", 16, cameras=hops.MANY))
     hops.measure(hopped, options["rounds"], options["frames"])
     copied = [hops.copied(name, shape, _TIMES) for name, shape in _COPIES.items() if "hops" in wanted]
     times.append(cpu_time())
@@ -56,7 +58,7 @@ def main(target: Path | None, **options: Any) -> None:
 
 def _about_s(options: dict[str, Any]) -> float:
     points = {name: len(options[name]) for name in ("cameras", "people", "rules")}
-    points["hops"] = len(hops.SIZES) * options["rounds"]
+    points["hops"] = (len(hops.SIZES) + 1) * options["rounds"]
     return sum(_ABOUT_S[name] * points[name] for name in options["curves"])
 
 

@@ -6,6 +6,7 @@
     processor time apart - together = two hops: make -> look, with the payload, and look -> end, with next to none
 
 With a payload of 16 bytes both are small ones, and cost half of the difference each; a large one costs what is left.
+With one camera each message finds its reader asleep; with `MANY` cameras messages and signals travel several at once.
 `look` reads all bytes of the payload in both placements, but apart they have to come from another core's cache.
 """
 
@@ -32,11 +33,12 @@ from stages.messages import Tensor
 
 SIZES = {"16 bytes": 16, "5 kB": 5000, "640 x 640 x 3": 640 * 640 * 3, "1280 x 720 x 3": 1280 * 720 * 3}
 _SMALL = 16
+MANY = 16
 _GRAPH = """
 version: 1
 name: hops{pid}
 processes: {processes}
-cameras: {{c: {{frames: {frames}, bytes: 16}}}}
+cameras: {{{cameras}}}
 stages:
   src: {{use: count_source}}
   make: {{use: double, from: src, with: {{bytes: {size}}}}}
@@ -52,6 +54,7 @@ class Hop:
     name: str
     size: int
     two_us: list[float] = field(default_factory=list)
+    cameras: int = 1
 
     @property
     def both_us(self) -> float:
@@ -78,24 +81,27 @@ def measure(hops: Sequence[Hop], rounds: int, frames: int) -> None:
     """Fill in the hops: real runs, in turns."""
     for _ in range(rounds):
         for hop in hops:
-            hop.two_us.append(cpu_us("separate", hop.size, frames) - cpu_us("compact", hop.size, frames))
+            apart, together = (cpu_us(way, hop.size, frames, hop.cameras) for way in ("separate", "compact"))
+            hop.two_us.append(apart - together)
 
 
-def cpu_us(processes: str, size: int, frames: int) -> float:
-    """Processor time of all processes for a message, from when they were ready."""
-    text = _GRAPH.format(pid=os.getpid(), processes=processes, frames=frames, size=size)
+def cpu_us(processes: str, size: int, frames: int, cameras: int = 1) -> float:
+    """Processor time of all processes for a message, of `frames` from all cameras, from when they were ready."""
+    each = frames // cameras
+    listed = ", ".join(f"c{number}: {{frames: {each}, bytes: 16}}" for number in range(cameras))
+    text = _GRAPH.format(pid=os.getpid(), processes=processes, cameras=listed, size=size)
     with tempfile.TemporaryDirectory() as folder:
         plan = plan_of(parse_graph(text, "hops.yaml", base_folder=Path(folder)))
     outcome, status = run_graph(plan, limit_s=300)
     if outcome.status:
         raise click.ClickException("; ".join(outcome.problems))
-    return 1e6 * sum(float(unit["cpu_s"]) for unit in status["units"].values()) / frames
+    return 1e6 * sum(float(unit["cpu_s"]) for unit in status["units"].values()) / (each * cameras)
 
 
 def one_hop_us(hops: Sequence[Hop]) -> dict[str, float]:
     """Size -> what one hop with it costs, by the figures of all. One of them must be that of 16 bytes. Pure."""
-    small = next(hop.both_us / 2 for hop in hops if hop.size == _SMALL)
-    return {hop.name: small if hop.size == _SMALL else max(0.0, hop.both_us - small) for hop in hops}
+    small = next(hop.both_us / 2 for hop in hops if hop.size == _SMALL and hop.cameras == 1)
+    return {hop.name: hop.both_us / 2 if hop.size == _SMALL else max(0.0, hop.both_us - small) for hop in hops}
 
 
 def copied(name: str, shape: tuple[int, int, int], times: int) -> Copied:
