@@ -19,8 +19,9 @@ from stages.inference.model.model_memory import most_of
 from stages.inference.model.model_safety import checked_model
 from stages.inference.signatures import read_signature, signature_of_file
 from stages.vision.foreign_text import shown
-from stages.vision.model_contract import InputContract, stated_size
+from stages.vision.model_contract import Converter, InputContract, stated_size
 from stages.vision.recognition import Signature
+from stages.vision.sample_pictures import sample_pictures
 
 _FIND_BY_HEIGHT = frozenset({"movenet_multipose"})
 """Formats whose models take any size and find only people of some heights in it: no size is right for all frames."""
@@ -59,6 +60,12 @@ def black(contract: InputContract, feeds: Feeds, rows: int, size: tuple[int, int
     """A model's inputs for so many black pictures of this size (width, height)."""
     picture = np.zeros(contract.shape(rows, size[1], size[0]), contract.dtype)
     return {contract.name: picture, **feeds.of_black(rows, size), **feeds.of_run(rows)}
+
+
+def sample(contract: InputContract, feeds: Feeds, rows: int, size: tuple[int, int]) -> Mapping[str, Array]:
+    """A model's inputs for so many pictures of this size (width, height), which look a little like frames."""
+    picture = Converter(contract).batch([sample_pictures(rows, size)])
+    return {**black(contract, feeds, rows, size), contract.name: picture}
 
 
 def inputs_of(signature: Signature, settings: InferSettings) -> tuple[InputContract, Feeds]:

@@ -32,8 +32,7 @@ from stages.inference.model.flops import work_of
 from stages.inference.model.model_files import find_libraries, find_model, sha256_of, unchanged, verify_model
 from stages.inference.model.model_memory import ModelMemory
 from stages.inference.model.model_safety import checked_model
-from stages.inference.model_inputs import black, first_size, inputs_of, reading_problems, signature_of
-from stages.inference.sample import sample
+from stages.inference.model_inputs import black, first_size, inputs_of, reading_problems, sample, signature_of
 from stages.inference.selection.automatic import choose_once
 from stages.inference.selection.opening import AS_IT_IS, Asked, Made, open_model
 from stages.inference.selection.placed_work import work_shares

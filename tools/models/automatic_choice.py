@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator
 
 from stages.inference.engines.engine import ProviderName
 from stages.inference.infer_settings import InferSettings
-from stages.inference.model_inputs import first_size, inputs_of
-from stages.inference.sample import sample
+from stages.inference.model_inputs import first_size, inputs_of, sample
 from stages.inference.selection.automatic import BEST_FIRST, Choice, candidates_here, choose
 from stages.inference.selection.opening import Asked
 from stages.vision.foreign_text import shown

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pipeline.errors import UserError
-from tools.models.picture_size import sides
 
 if TYPE_CHECKING:
     from tools.models.statement import StatedModel, Statement
@@ -25,6 +24,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Said = tuple[str | None, Any]
 """(FILE, or None for all, value)"""
 _SIZE_NAMES = ("--size", "--picture-size", "size")
+_SIDES = range(16, 8193)
+"""The pictures of `preprocess`."""
 
 
 class FormatName(click.ParamType[str]):
@@ -38,6 +39,16 @@ class FormatName(click.ParamType[str]):
         if value not in FORMATS:
             raise UserError(f"--format {value}: expected one of {', '.join(FORMATS)}")
         return str(value)
+
+
+def sides(text: str) -> tuple[int, int]:
+    """Read WIDTHxHEIGHT as (width, height) in pixels. Raises UserError if it is none."""
+    width, _, height = text.partition("x")
+    if not (width.isdecimal() and height.isdecimal() and int(width) in _SIDES and int(height) in _SIDES):
+        raise UserError(
+            f"--size {text}: expected WIDTHxHEIGHT, such as 640x480, with sides of {_SIDES[0]} to {_SIDES[-1]}"
+        )
+    return int(width), int(height)
 
 
 class PictureSize(click.ParamType[tuple[int, int]]):

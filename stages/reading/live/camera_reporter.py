@@ -1,12 +1,19 @@
-"""Reports on one live camera, in the words of `pipeline.stage.Context`."""
+"""Reports on one live camera, in the words of `pipeline.stage.Context`: its states, its drops, and facts about it."""
 
 from __future__ import annotations
 
 import threading
 import traceback
 
+from av.video.frame import VideoFrame
+from av.video.stream import VideoStream
+
 from pipeline.stage import CameraState, Context
+from stages.reading import addresses
+from stages.reading.camera import Camera
 from stages.reading.live.turns import Turns
+
+_CODECS = {"hevc": "h265"}
 
 
 class CameraReporter:
@@ -57,3 +64,30 @@ class CameraReporter:
             if state != self._state:
                 self._state = state
                 self._context.camera_is(self._camera, state, why)
+
+
+class Facts:
+    """Reports new facts about one camera. It outlives the connections, and counts them."""
+
+    def __init__(self, reporter: CameraReporter) -> None:
+        self._reporter = reporter
+        self._connections = 0
+        self._size = (0, 0)
+
+    def connected(self, camera: Camera, stream: VideoStream) -> None:
+        """A connection stands."""
+        self._connections += 1
+        codec = stream.codec_context.name
+        self._reporter.shows(
+            codec=_CODECS.get(codec, codec),
+            fps_declared=round(float(stream.average_rate or 0), 3),
+            transport=camera.transport if addresses.is_rtsp(camera.url) else addresses.scheme_of(camera.url),
+            connections=self._connections,
+        )
+
+    def seen(self, picture: VideoFrame) -> None:
+        """A picture came."""
+        size = (picture.width, picture.height)
+        if size != self._size:
+            self._size = size
+            self._reporter.shows(size=f"{size[0]}x{size[1]}")

@@ -21,19 +21,17 @@ from stages.messages import Frame
 from stages.reading import addresses
 from stages.reading.camera import Camera
 from stages.reading.live import ffmpeg_log
-from stages.reading.live.attempt import Attempt
-from stages.reading.live.camera_reporter import CameraReporter
+from stages.reading.live.camera_reporter import CameraReporter, Facts
 from stages.reading.live.connection import Connection, connected
 from stages.reading.live.decoder import Decoder, LivePicture
 from stages.reading.live.epochs import first_epoch
-from stages.reading.live.facts import Facts
 from stages.reading.live.gate.gate import Gate, Road
 from stages.reading.live.gate.rtsp_gate import RtspGate
 from stages.reading.live.gate.web_gate import WebGate
 from stages.reading.live.host_lookup import LOOK_UP_S, HostLookup
 from stages.reading.live.lifeline import Lifeline
 from stages.reading.live.no_picture_timeout import NoPictureTimeout
-from stages.reading.live.retries import Retries
+from stages.reading.live.retries import Attempt, Retries
 from stages.reading.live.sockets import Peer
 from stages.reading.live.timeouts import timeouts_of
 from stages.reading.live.verdicts import Dropped, is_bug, verdict_on

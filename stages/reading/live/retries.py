@@ -1,4 +1,4 @@
-"""How long to wait before a camera is tried again. Pure: time and chance are arguments.
+"""The tries to connect to a camera, and how long to wait before the next. Pure: time and chance are arguments.
 
 state          from start to start of tries, seconds         why
 lost           0.5  1  2  2 ...                              back within 5 s of its return
@@ -11,6 +11,7 @@ The time for which it was live between two tries is not counted.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from pipeline.stage import CameraState
@@ -32,6 +33,31 @@ STEADY_S = 10.0
 the next one to the next connection is not, or it would be tried four times a second for ever."""
 JITTER = 0.2
 """Each pause is shorter by up to this part, so that cameras behind one switch do not come back as one."""
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One try: when it was begun, and when it brought its first picture, in monotonic seconds."""
+
+    begun_s: float
+    picture_s: float | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it has brought a picture."""
+        return self.picture_s is not None
+
+    def picture(self, now_s: float) -> None:
+        """It brought a picture."""
+        self.picture_s = now_s if self.picture_s is None else self.picture_s
+
+    def opening_s(self, now_s: float) -> float:
+        """How long it took to the first picture, or has taken without one."""
+        return (now_s if self.picture_s is None else self.picture_s) - self.begun_s
+
+    def live_s(self, now_s: float) -> float:
+        """For how long it has been live, 0 if it never was."""
+        return 0.0 if self.picture_s is None else now_s - self.picture_s
 
 
 class Retries:

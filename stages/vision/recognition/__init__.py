@@ -26,10 +26,9 @@ from dataclasses import replace
 
 from stages.vision.foreign_text import shown
 from stages.vision.recognition.classifiers import read_classifier
-from stages.vision.recognition.expected import EXPECTED
 from stages.vision.recognition.pose_models import read_counted, read_movenet, read_nas_flat, read_rtmo
 from stages.vision.recognition.prepared import prepared_format, prepared_picture
-from stages.vision.recognition.reading import FORMATS, MIXING, Format, Picture, Reading, Stated
+from stages.vision.recognition.reading import EXPECTED, FORMATS, MIXING, Format, Picture, Reading, Stated
 from stages.vision.recognition.signature import Port, Signature
 from stages.vision.recognition.yolo_heads import read_heads
 from stages.vision.recognition.yolo_rows import read_end2end, read_objectness, read_v7_rows, read_yolox

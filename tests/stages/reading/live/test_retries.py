@@ -1,4 +1,4 @@
-"""When a camera is tried again."""
+"""One try to connect, by its times, and when a camera is tried again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.stage import CameraState
-from stages.reading.live.retries import LEAST_PAUSE_S, LOST, STEADY_S, Retries
+from stages.reading.live.retries import LEAST_PAUSE_S, LOST, STEADY_S, Attempt, Retries
 
 STATES: list[CameraState] = ["lost", "gone", "unauthorised"]
 
@@ -54,3 +54,18 @@ def test_pauses_are_bounded_and_never_shrink(state: CameraState, spent_s: float,
     assert all(earlier <= later for earlier, later in pairwise(waited))
     if state == "lost":
         assert waited[-1] <= LOST.last_s
+
+
+def test_without_a_picture_all_of_it_is_opening() -> None:
+    attempt = Attempt(10.0)
+    assert not attempt.succeeded
+    assert (attempt.opening_s(13.5), attempt.live_s(13.5)) == (3.5, 0.0)
+
+
+def test_from_its_first_picture_on_it_is_live() -> None:
+    attempt = Attempt(10.0)
+    attempt.picture(10.6)
+    attempt.picture(15.0)
+    assert attempt.succeeded
+    assert round(attempt.opening_s(20.6), 6) == 0.6
+    assert round(attempt.live_s(20.6), 6) == 10
