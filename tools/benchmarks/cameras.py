@@ -1,8 +1,8 @@
 """Many cameras on few cores: `python -m tools.benchmarks.cameras [--cameras N] [--fps FPS] [--way NAME] ...`.
 
-The same cameras of the simulator through one graph, placed and set in several ways, with a model and with one that does
-nothing (`tests/plugin` has what notes the times, and must be installed): what is inferred, what is dropped, what it
-costs. `--report` writes the tables into docs/many_cameras.md, between its marks.
+The same cameras of the simulator run through one graph, placed and set in several ways, with a model and with one that
+does nothing (`tests/plugin` has the stage that notes the times, and must be installed). The tables show the inferred
+and dropped frames and the cost. `--report` writes them into docs/many_cameras.md, between its marks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tools.simulator.rtsp_simulator import RtspSimulator
 TOOL = "benchmarks.cameras"
 _WARM_UP_S = 3.0
 _AROUND_S = 18.0
-"""About what a run takes beside the time it is looked at: starting, warming up, ending."""
+"""About the time of a run beside the measured time: starting, warming up, ending."""
 _GRAPH = """
 version: 1
 name: cameras{pid}
@@ -76,7 +76,7 @@ WAYS = {
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is measured."""
+    """The measurements to make."""
 
     films: CameraSet
     model: str
@@ -99,8 +99,9 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One way. Frames are a second, of all cameras; ``shares``: what a camera got over what it would get if all got
-    the same; ``drops`` and ``skips``: camera -> reason -> frames."""
+    """One way. Frames are per second, of all cameras; ``shares``: a camera's frames over an equal share; ``drops`` and
+    ``skips``: camera -> reason -> frames.
+    """
 
     name: str
     frames_fps: float
@@ -161,7 +162,7 @@ def bare_decode_ms(films: CameraSet) -> float:
 
 
 def report(subject: Subject, rows: Sequence[Row], bare_ms: Sequence[float]) -> str:
-    """What stands between the marks of docs/many_cameras.md."""
+    """The part of docs/many_cameras.md between the marks."""
     films = subject.films
     width, height = films.size
     lines = [
@@ -238,7 +239,7 @@ def range_of(by_camera: Mapping[str, Mapping[str, int]]) -> str:
 @click.option("--seconds", default=20.0, show_default=True, help="How long each run is looked at.")
 @report_option(TOOL)
 def main(target: Path | None, **options: Any) -> None:
-    """What holds, what drops, and what it costs."""
+    """Measure what holds, what drops, and the cost."""
     clip = options["clip"] or str(asset_path("vtest.avi"))
     films = CameraSet(options["cameras"], options["fps"], options["picture"], clip, gop=options["gop"])
     subject = Subject(films, str(asset_path("movenet-multipose.onnx")), options["size"], options["seconds"])

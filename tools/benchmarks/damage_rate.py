@@ -2,9 +2,9 @@
 
     python -m tools.benchmarks.damage_rate [--seconds 60] [--clip FILE] [--only "tcp | corrupt 5 %"] [--silent]
 
-Each case is a camera of the simulator whose packets are lost, reordered or changed on the way. What arrives is decoded
-twice: as FFmpeg gives it, and by `stages.reading.live.decoder`. A picture is damaged when it is not, bit for bit, one
-of those that the same camera gives without a fault.
+Each case is a camera of the simulator whose packets are lost, reordered or changed on the way. Its packets are decoded
+twice: by FFmpeg alone, and by `stages.reading.live.decoder`. A picture is damaged if it is not, bit for bit, one of
+those that the same camera gives without a fault.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ FPS = 50
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A camera, and what happens to so many of 100 packets."""
+    """A camera, and the fault of so many of 100 packets."""
 
     codec: Codec
     b_frames: int
@@ -107,7 +107,7 @@ def open_camera(url: str, transport: str) -> InputContainer:
 
 
 def good_pictures(camera: CameraHandle, count: int) -> set[bytes]:
-    """What a healthy camera gives, over more than one round."""
+    """The pictures of a healthy camera, over more than one round."""
     with open_camera(camera.url, "tcp") as container:
         stream = container.streams.video[0]
         stream.thread_type = "NONE"
@@ -133,7 +133,7 @@ def watch(
             arrival = Arrival(packet, time.monotonic_ns(), time.time_ns())
             believed.update(picture.number for picture in decoder.pictures(arrival))
             for frame in decode(plain, packet):
-                # What a decoder makes up for missing pictures has no number.
+                # A picture that a decoder makes up for a missing one has no number.
                 number = frame.opaque.number if isinstance(frame.opaque, Ticket) else -len(verdicts) - 1
                 verdicts[number] = digest(frame) in good
             if time.monotonic() > end:
@@ -161,7 +161,7 @@ def plain_decoder(stream: VideoStream) -> VideoCodecContext:
 
 
 def decode(context: VideoCodecContext, packet: Packet[VideoStream]) -> list[VideoFrame]:
-    """The pictures that FFmpeg gives for a packet; none where it refuses the packet."""
+    """The pictures that FFmpeg gives for a packet; none if it refuses the packet."""
     try:
         return context.decode(packet)
     except av.FFmpegError:

@@ -1,10 +1,9 @@
-"""What live decoding costs: processor time of one camera, by how many pictures are wanted and in which stream.
+"""Measures the cost of live decoding: processor time of one camera, by the wanted rate and the stream.
 
     python -m tools.benchmarks.decode_cost [--clip FILE] [--seconds 60]
 
-The packets of a camera are decoded by `stages.reading.live.decoder` as fast as it goes, as if they came in time,
-once it is learnt what the stream is like. Shares are of the time that decoding everything takes; the median of three
-rounds.
+`stages.reading.live.decoder` decodes the packets of a camera as fast as it can, as if they came in time, after it has
+learnt the structure of the stream. Shares are of the time that decoding everything takes; the median of three rounds.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is measured."""
+    """The measurements to make."""
 
     model: str
     clip: str
@@ -143,7 +143,7 @@ def measure(subject: Subject, shape: Sequence[int], rounds: int, times: list[Cpu
 
 
 def report(subject: Subject, rows: dict[str, Row], rounds: int, others: str) -> str:
-    """What stands between the marks of docs/benchmarks.md. ``others``: what other processes took."""
+    """The part of docs/benchmarks.md between the marks. ``others``: the cores that other processes took."""
     lines = [
         f"- {machine_line()}, ONNX Runtime {ort.__version__}. {others}",
         f"- model `{Path(subject.model).name}`, clip `{Path(subject.clip).name}`, {_CAMERAS} file cameras, "

@@ -1,8 +1,9 @@
 """From the light to the event on live streams, by load: `python -m tools.benchmarks.latency [--load PERCENT] ...`.
 
-Cameras of the simulator say when each picture was caught and sent; a stage makes an event of each frame; a receiver on
-a socket notes when it comes (`tests/plugin` has the stage, and must be installed). Load is what is filmed over what
-this very graph infers, which is measured first. `--report` writes the tables into docs/latency.md, between its marks.
+Cameras of the simulator report when each picture was caught and sent; a stage makes an event of each frame; a receiver
+on a socket records when it comes (`tests/plugin` has the stage, and must be installed). Load is the filmed rate over
+the rate that this graph infers, which is measured first. `--report` writes the tables into docs/latency.md, between its
+marks.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _AROUND_S = 15.0
 """About what a run takes beside the time it is looked at: encoding the clip, starting, warming up, ending."""
 _WARM_UP_S = 3.0
 _TOO_MUCH = 1.15, 2.0
-"""So many times what is inferred, at least and at most, is filmed where the capacity is measured."""
+"""To measure the capacity, the cameras film at least and at most so many times the inferred rate."""
 _MOST_GUESSES = 8
 _GRAPH = """
 version: 1
@@ -59,7 +60,7 @@ stages:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is measured. ``fps``: about what a camera films, the number of cameras makes the load."""
+    """The measurements to make. ``fps``: about the rate of a camera; the number of cameras makes the load."""
 
     fps: float
     picture: tuple[int, int]
@@ -155,7 +156,7 @@ def bound_ms(fps: float, window: Window) -> float:
 
 
 def report(subject: Subject, capacity: float, rows: Sequence[Row]) -> str:
-    """What stands between the marks of docs/latency.md."""
+    """The part of docs/latency.md between the marks."""
     width, height = subject.picture
     lines = [
         f"{machine_line()}.",
@@ -219,7 +220,7 @@ def capacity_of(subject: Subject, filmed: float, seconds: float) -> float:
 
 
 def next_guess(filmed: float, inferred: float) -> float | None:
-    """What to film next, so that it is somewhat too much (frames/s); None if it was."""
+    """The next rate to film, so that it is somewhat too much (frames/s); None if it was."""
     if filmed < _TOO_MUCH[0] * inferred:
         return 2 * filmed
     if filmed > _TOO_MUCH[1] * inferred:

@@ -69,7 +69,7 @@ class FramePath(NamedTuple):
 
     @property
     def added_ms(self) -> float:
-        """Of that, what is not the model."""
+        """The part of it that is not the model."""
         return self.from_capture_ms - self.inference_ms
 
     @property

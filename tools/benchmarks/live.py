@@ -54,7 +54,7 @@ class Camera:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is measured. `cameras`: by name; `batch`: the largest; `processes`: how the graph is placed."""
+    """The measurements to make. `cameras`: by name; `batch`: the largest; `processes`: the placement of the graph."""
 
     cameras: Mapping[str, Camera]
     batch: int
@@ -66,7 +66,7 @@ class Subject:
         return sum(camera.fps for camera in self.cameras.values())
 
     def cost_ms(self, load: float) -> float:
-        """How long a batch takes, where `load` is what is filmed over what the device takes in whole batches."""
+        """The time of a batch, for a `load` of the filmed rate over the rate of whole batches."""
         return 1000 * self.batch * load / self.filmed_fps
 
 
@@ -81,7 +81,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One load. `bound_ms`: by camera; `shares`: what each camera got over what is fair."""
+    """One load. `bound_ms`: by camera; `shares`: each camera's frames over its fair share."""
 
     load: float
     cost_ms: float
@@ -98,7 +98,7 @@ class Row:
 def fair_rates(cameras: Mapping[str, Camera], rate: float, most: float) -> dict[str, float]:
     """Camera -> its max-min fair part of `rate` frames a second, of which one camera can have `most`.
 
-    Nobody gets more than it films; what is left is shared by priority.
+    Nobody gets more than it films; the rest is shared by priority.
     """
     can = {name: min(camera.fps, most) for name, camera in cameras.items()}
     rates: dict[str, float] = {}
@@ -144,7 +144,7 @@ def read_begun(text: str) -> list[Begun]:
 
 
 def row_of(subject: Subject, load: float, begun: Sequence[Begun], status: Mapping[str, Any]) -> Row:
-    """The figures of a run, without its beginning and what comes after the cameras' last frames."""
+    """The figures of a run, without its beginning and the time after the cameras' last frames."""
     kept = [one for one in begun if _WARM_UP_S <= one.at_s <= subject.seconds]
     cost_ms, rate = subject.cost_ms(load), len(kept) / (subject.seconds - _WARM_UP_S)
     prepare_ms = status["stages"]["prepare"]["latency_ms_p99"]
@@ -165,7 +165,7 @@ def row_of(subject: Subject, load: float, begun: Sequence[Begun], status: Mappin
 
 
 def report(subject: Subject, rows: Sequence[Row]) -> str:
-    """What stands between the marks of docs/live.md."""
+    """The part of docs/live.md between the marks."""
     films = ", ".join(
         f"{n} x {camera.fps:g} fps" + (f" of priority {camera.priority}" if camera.priority > 1 else "")
         for camera, n in Counter(subject.cameras.values()).items()

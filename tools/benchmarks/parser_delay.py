@@ -90,7 +90,7 @@ def _packets(url: str, way: ReadSettings, until_s: float) -> Iterator[tuple[Pack
 
 
 def report(rows: Sequence[Row], others: str) -> str:
-    """What stands between the marks of docs/latency.md. ``others``: what other processes took."""
+    """The part of docs/latency.md between the marks. ``others``: the cores that other processes took."""
     lines = [
         f"{machine_line()}. {others}",
         "",

@@ -1,10 +1,11 @@
-"""What the runtime itself costs: `python -m tools.benchmarks.runtime [--report docs/benchmarks.md]`, after `make dev`.
+"""Measures the cost of the runtime: `python -m tools.benchmarks.runtime [--report docs/benchmarks.md]`, after `make
+dev`.
 
     chain    file ─> capture ─> prepare ─> null model ─> track ─> rules ─> end      less    file ─> capture ─> end
     device   src ─> a device that takes 4 ms for each batch of 8 ─> end             against 2000 items a second
 
-The null model sees nobody and takes no time. The device sleeps, one batch after the other: what keeps it waiting is
-gathering, sending and receiving. Rounds are interleaved, and figures are medians.
+The null model sees nobody and takes no time. The device sleeps, one batch after the other: only gathering, sending and
+receiving keep it waiting. Rounds are interleaved, and figures are medians.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ def _shown(values: Sequence[float], digits: int) -> str:
 @click.option("--rounds", default=3, show_default=True)
 @report_option(TOOL)
 def main(clip: str, frames: int, items: int, rounds: int, target: Path | None) -> None:
-    """Measure what the runtime itself costs."""
+    """Measure the cost of the runtime itself."""
     estimate(rounds * 6 * _RUN_S, f"{rounds} rounds, each of two placings and three runs")
     times = [cpu_time()]
     with tempfile.TemporaryDirectory() as folder:

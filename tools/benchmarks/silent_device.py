@@ -3,9 +3,9 @@
     packet -> FFmpeg's own decoder -> nv12, without a flag -> stages.reading.live.decoder
                     └─ its complaints: nobody hears them
 
-FFmpeg never asks NVDEC how decoding went, so what is damaged inside a slice is neither flagged nor logged. This device
-says even less, for it also hides the complaints of FFmpeg's parsers about headers and references, which come whoever
-decodes. What is noticed here is therefore noticed with `decode: cuda`. What NVDEC makes of a damaged packet is another
+FFmpeg never asks NVDEC how decoding went, so damage inside a slice is neither flagged nor logged. This device reports
+even less, because it also hides the complaints of FFmpeg's parsers about headers and references, which come with any
+decoder. So damage that is noticed here is noticed with `decode: cuda`. NVDEC's pictures of damaged packets are another
 matter, and not pretended.
 """
 

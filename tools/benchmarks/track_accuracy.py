@@ -132,7 +132,7 @@ def detections(video: Path, model: Path, every: int = 1) -> Iterator[tuple[F64, 
 
 
 def followed(found: Sequence[tuple[F64, F64]], fps: float, options: TrackerOptions) -> list[Labelled]:
-    """What the tracker makes of the detections of a video."""
+    """The tracker's tracks for the detections of a video."""
     tracker = Tracker(options)
     result = []
     for index, (boxes, scores) in enumerate(found):

@@ -1,4 +1,4 @@
-"""A graph on cameras of the simulator, looked at for some seconds when it has warmed up: what the benchmarks share."""
+"""Runs a graph on cameras of the simulator and measures it for some seconds after it has warmed up."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def read_inferences(text: str) -> list[Inference]:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The run at one moment. Of the supervisor (with the tool in it) and of the simulator no status tells."""
+    """The run at one moment. No status reports the supervisor (with the tool in it) and the simulator."""
 
     at_ns: int
     status: Mapping[str, Any]
@@ -69,7 +69,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What a graph did between two looks."""
+    """The work of a graph between two looks."""
 
     before: Snapshot
     after: Snapshot
@@ -107,12 +107,12 @@ class Window:
 
     @property
     def farm_cores(self) -> float:
-        """What the cameras took, which elsewhere are no load of this machine."""
+        """The cores that the cameras took, which elsewhere are no load of this machine."""
         return (self.after.farm_cpu_s - self.before.farm_cpu_s) / self.seconds
 
     @property
     def other_cores(self) -> float:
-        """What other processes of this machine took meanwhile: the graph did without it."""
+        """The cores that other processes of this machine took meanwhile: the graph did without them."""
         return other_cores(self.before.cpu, self.after.cpu)
 
 
@@ -143,7 +143,7 @@ class CameraSet:
 
     @property
     def clip_settings(self) -> ClipSettings:
-        """What each of them sends."""
+        """The clip of each camera."""
         width, height = self.size
         return ClipSettings(
             path=self.clip, codec="h264", width=width, height=height, fps=self.fps, gop=self._gop,
@@ -156,7 +156,7 @@ class CameraSet:
         return RtspSimulator([CameraSettings(name=name, clip=clip, seed=n) for n, name in enumerate(self.names)])
 
     def as_yaml(self, simulator: RtspSimulator, more: str = "") -> str:
-        """What stands under `cameras:`, with more settings for each."""
+        """The entries under `cameras:`, with more settings for each."""
         return "\n".join(
             f'  {camera.name}: {{url: "{camera.url}", transport: {self.transport}{more}}}'
             for camera in simulator.cameras

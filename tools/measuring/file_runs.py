@@ -25,7 +25,7 @@ LIMIT_S = 900.0
 """A run that takes longer hangs, however slow the model and however busy the machine."""
 MODEL = "asset:movenet-multipose.onnx"
 _RULE = "{id: seen, when: score > 0.01, update: 100ms}"
-"""Tells of each person in each frame, with box and keypoints: nothing that differs can hide."""
+"""Makes an event of each person in each frame, with box and keypoints, so that no difference can hide."""
 
 _GRAPH = """
 version: 1
@@ -49,7 +49,7 @@ stages:
 class Way:
     """One way of running the same graph. `throttled`: one camera comes at the pace of its clock.
 
-    `model`: the pulled one, or any file of a pose model that says what it is.
+    `model`: the pulled one, or any file of a pose model with metadata.
     """
 
     processes: str = "separate"
@@ -62,7 +62,7 @@ class Way:
 
 @dataclass(slots=True)
 class Ran:
-    """What a run did. `recovery_s`: unit -> seconds from its kill until it was ready again."""
+    """The results of a run. `recovery_s`: unit -> seconds from its kill until it was ready again."""
 
     status: int
     problems: list[str]
@@ -175,7 +175,7 @@ def _frames(supervisor: Supervisor) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SupervisorKilled:
-    """`clean_s`: until nothing was left; `kept`: what was written stayed; `status`: of a second run of the graph."""
+    """`clean_s`: until nothing was left; `kept`: written events stayed; `status`: of a second run of the graph."""
 
     clean_s: float
     left: list[str]

@@ -1,7 +1,7 @@
-"""How busy the machine was, and whether it was quiet enough to judge what a fault costs other cameras. Pure.
+"""How busy the machine was, and whether it was quiet enough to judge the effect of a fault on other cameras. Pure.
 
-A camera that loses frames because other processes take the cores says nothing about camgraph, neither good nor bad. So
-a rate is judged only where other processes took little; else the report says that it was not judged, and why.
+A camera that loses frames because other processes take the cores proves nothing about camgraph, neither good nor bad.
+So a rate is judged only if other processes took little; else the report says that it was not judged, and why.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST_BUSY = 0.7
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Cores that were taken over some time: by the run with its simulator and whoever looks at it, and by the rest."""
+    """Cores that were taken over some time: by the run with its simulator and its observers, and by the rest."""
 
     own: float
     other: float

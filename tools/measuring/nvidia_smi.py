@@ -1,4 +1,4 @@
-"""What `nvidia-smi` says, as values. Pure.
+"""Parses the output of `nvidia-smi`. Pure.
 
 nvidia-smi                    its head says which CUDA the driver runs at most, whatever is installed beside it:
                               `... Driver Version: 550.40.07   CUDA Version: 12.4 |`, since driver 610

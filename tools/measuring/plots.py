@@ -1,4 +1,4 @@
-"""Plots as PNG files, with matplotlib where it is installed (the extra `plots`)."""
+"""Plots as PNG files, with matplotlib if it is installed (the extra `plots`)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def has_matplotlib() -> bool:
 
 
 def draw(path: Path, size: tuple[float, float], drawing: Callable[[Figure], None]) -> None:
-    """Write what ``drawing`` puts on a figure of this size (inches, 120 pixels each).
+    """Write the plot of ``drawing`` on a figure of this size (inches, 120 pixels each).
 
     Raises EnvironmentProblem without matplotlib, and UserError if the file cannot be written.
     """

@@ -20,8 +20,9 @@ SUPERVISOR = "supervisor"
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One process. `own_kb` is the memory that is its alone (anonymous), `rss_kb` all that it has in memory. `open`:
-    what its descriptors are -> how many, where numbers in names are an N."""
+    """One process. `own_kb` is its own memory (anonymous), `rss_kb` all that it has in memory. `open`: kind of
+    descriptor -> how many; numbers in names are replaced by an N.
+    """
 
     pid: int
     unit: str
@@ -81,7 +82,7 @@ class Sample:
 
 
 def sample(supervisor: int, run: str) -> Sample:
-    """Look at the supervisor and all below it, whatever the run itself says of them."""
+    """Look at the supervisor and all processes below it, independently of the run's own status."""
     members = [member for pid in tree(supervisor) if (member := _member(pid, supervisor))]
     sizes = [size for path in SHARED_MEMORY.glob(_segments_of(run)) if (size := _size(path)) is not None]
     return Sample(time.monotonic(), tuple(members), sum(sizes), len(sizes))
@@ -112,7 +113,7 @@ def command_lines(pids: Iterable[int]) -> str:
 
 
 def left_over(run: str) -> list[str]:
-    """What a run that has ended has left: segments, its folder with the sockets, processes."""
+    """The remains of a run that has ended: segments, its folder with the sockets, processes."""
     segments = [path.name for path in SHARED_MEMORY.glob(_segments_of(run))]
     folder = runs_folder() / run
     return [*segments, *([str(folder)] if folder.exists() else []), *_children_of(run)]

@@ -1,7 +1,7 @@
 """Who takes the processor: this tool with all that it has started, and all other processes of the machine.
 
-A figure of a live run says little where other processes take the cores. So each tool measures what they take, and says
-it beside its figures.
+A figure of a live run means little if other processes take the cores. So each tool measures their share, and prints it
+beside its figures.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ def own_cores(before: CpuTime, after: CpuTime) -> float:
 
 
 def between(times: Sequence[CpuTime], begin_s: float, end_s: float) -> tuple[CpuTime, CpuTime]:
-    """The last of ``times`` (at least one, in order) before, and the first one after; the nearest where none is."""
+    """The last of ``times`` (at least one, in order) before, and the first one after; the nearest if there is none."""
     before = next((one for one in reversed(times) if one.at_s <= begin_s), times[0])
     after = next((one for one in times if one.at_s >= end_s), times[-1])
     return before, after
 
 
 def others_line(times: Sequence[CpuTime], span_s: float = _SPAN_S) -> str:
-    """A sentence: what other processes took over a run, by spans of so many seconds. Pure."""
+    """A sentence on the cores that other processes took over a run, by spans of so many seconds. Pure."""
     cores = len(os.sched_getaffinity(0))
     taken = [other_cores(*pair) for pair in _spans(times, span_s)]
     if not taken:
@@ -65,7 +65,7 @@ def others_line(times: Sequence[CpuTime], span_s: float = _SPAN_S) -> str:
 
 
 def _spans(times: Sequence[CpuTime], span_s: float) -> list[tuple[CpuTime, CpuTime]]:
-    """One after the other, each as long or longer; the whole time where that is shorter."""
+    """One after the other, each as long or longer; the whole time if that is shorter."""
     found: list[tuple[CpuTime, CpuTime]] = []
     for one in times:
         begin = found[-1][1] if found else times[0]

@@ -1,10 +1,10 @@
-"""Pages of measured figures: the part of a page that a tool writes, between its marks. What stands around them stays.
+"""Pages of measured figures: a tool writes one part of a page, between its marks. The text around them stays.
 
     <!-- written by tools.proofs.soak: begin -->
     (replaced at each run with `--report`)
     <!-- written by tools.proofs.soak: end -->
 
-A tool writes its page whatever came out, with the verdicts as they are; where not all is proven its exit status is 1.
+A tool always writes its page, with the verdicts as they are; if not all is proven its exit status is 1.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def report_option(tool: str) -> Callable[[Command], Command]:
 
 
 def publish(text: str, target: Path | None, tool: str) -> None:
-    """Print the report, and put it into the page where one was asked for."""
+    """Print the report, and put it into the page if one is given."""
     click.echo(text)
     if target:
         target.write_text(put_between_marks(target.read_text(), text, tool))
 
 
 def put_between_marks(page: str, text: str, tool: str) -> str:
-    """The page with `text` in the place of what stood between the marks of that tool. Raises ClickException."""
+    """The page with `text` between the marks of that tool. Raises ClickException."""
     marks = _MARK.format(tool, "begin"), _MARK.format(tool, "end")
     before, begin, rest = page.partition(marks[0])
     _, end, after = rest.partition(marks[1])
@@ -79,7 +79,7 @@ def _words(name: str, value: Any) -> list[str]:
 
 
 def _quoted(value: Any) -> str:
-    """As it would be typed; of an absolute path its name alone, for the page is read elsewhere."""
+    """As it would be typed; an absolute path is cut to its name, because the page is read elsewhere."""
     text = f"{value:g}" if isinstance(value, float) else str(value)
     if text.startswith("/"):
         text = f"DIR/{Path(text).name}"
@@ -102,12 +102,12 @@ def percentile(values: Sequence[float], part: float) -> float:
 
 
 def p50_p99(values: Sequence[float]) -> str:
-    """As it stands in a table; "-" where there is none."""
+    """As it stands in a table; "-" if there is none."""
     return f"{percentile(values, 0.5):.0f}, {percentile(values, 0.99):.0f}" if values else "-"
 
 
 def median_and_worst(seconds: Sequence[float]) -> str:
-    """As it stands in a table; "-" where there is none."""
+    """As it stands in a table; "-" if there is none."""
     return f"{percentile(seconds, 0.5):.2f} s, {max(seconds):.2f} s" if seconds else "-"
 
 

@@ -134,7 +134,7 @@ _KEYS = (
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is handed to `check`."""
+    """The input of `check`."""
 
     graph: str
     rules: str
@@ -142,7 +142,7 @@ class Case:
 
 @dataclass(slots=True)
 class Tried:
-    """What came of some cases: how many were wrong and right, how long each took, and each fault in a sentence."""
+    """The results of some cases: how many were wrong and right, how long each took, and each fault in a sentence."""
 
     answers: Counter[str] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
@@ -289,7 +289,7 @@ def make_folder(folder: Path) -> None:
 
 
 def check_case(case: Case, folder: Path) -> str:
-    """What `check` answers: `right`, or the kind of its error. Raises what is a fault."""
+    """The answer of `check`: `right`, or the kind of its error. Raises errors that are faults."""
     (folder / "rules.yaml").write_bytes(case.rules.encode("utf-8", "surrogatepass"))
     try:
         graph = parse_graph(case.graph, "graph.yaml", base_folder=folder, environ={"X": _SECRET})
@@ -358,7 +358,7 @@ def fuzz(seed: int, cases: int, processes: int, told: Callable[[str], None]) -> 
 
 
 def report(tried: Tried, cases: int) -> list[str]:
-    """What stands between the marks, but for the command and the machine."""
+    """The part between the marks, but for the command and the machine."""
     said = ", ".join(f"{n} {answer}" for answer, n in tried.answers.most_common())
     verdict = "**Not all is as it should be:**" if tried.faults else "**No traceback, and no answer after a second.**"
     worst = max(tried.seconds, default=float("nan"))

@@ -28,7 +28,7 @@ _FREEZE_S, _SUPERVISOR_S, _AROUND_S = 10.0, 10.0, 60.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What may be. `back_s`: until a process is back; `gone_s`: until a dead supervisor's run is gone.
+    """The limits. `back_s`: until a process is back; `gone_s`: until a dead supervisor's run is gone.
 
     Of the other cameras while captures are harmed: `rate`, their part of the frames that they had before, and
     `silent_s`, without any frame; of all cameras while a shared stage is: `rate`, their part of captured frames. These
@@ -129,7 +129,7 @@ def _late(series: Series, back_s: float) -> str:
 
 
 def _slowed(series: Series, limits: Limits) -> list[str]:
-    """What cameras lost by the harm of others' captures, or of their own frames while a shared stage was away."""
+    """The frames that cameras lost by the harm of others' captures, or of their own while a shared stage was away."""
     own = series.kind == "capture"
     shares, what = (series.processed, "processed") if own else (series.captured, "captured")
     found = [
@@ -143,7 +143,7 @@ def _slowed(series: Series, limits: Limits) -> list[str]:
 
 
 def report(proof: KillProof, limits: Limits) -> str:
-    """What stands between the marks, but for the command and the machine."""
+    """The part between the marks, but for the command and the machine."""
     found = [*faults_of(proof, limits), *not_judged(proof, limits)]
     base = proof.base.load
     fps = [*proof.base.processed.values()] or [0.0]
@@ -236,7 +236,7 @@ def _frozen(proof: KillProof) -> list[str]:
 def main(target: Path | None, **options: Any) -> None:
     """Harm each kind of process, and say whether all stayed as it should.
 
-    The page is written in any case; the exit status is 1 where not all is proven.
+    The page is always written; the exit status is 1 if not all is proven.
     """
     rounds, frozen, round_s = options["rounds"], options["frozen"], options["round_s"]
     freezes_s = frozen * (len(KINDS) * max(round_s, _FREEZE_S) + 2 * _FREEZE_S)

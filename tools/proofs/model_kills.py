@@ -79,7 +79,7 @@ _WAIT_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Killed:
-    """One group that died at once. `found`: what came of it; `faults`: what should not have, each in a sentence."""
+    """One group that died at once. `found`: the result; `faults`: each in a sentence."""
 
     units: tuple[str, ...]
     back_s: float
@@ -111,7 +111,7 @@ def kill_with_files(model: str, seconds: float, groups: Sequence[tuple[str, ...]
 
 
 def judged(units: tuple[str, ...], ran: Ran, reference: Ran) -> Killed:
-    """Status 1 only where a stage with a memory died, or where it says what it lost."""
+    """Status 1 only if a stage with a memory died, or reports its loss."""
     same, remembering = ran.events == reference.events, set(units) & set(_WITH_MEMORY)
     faults = [f"left over: {what}" for what in left_over(run_name())]
     if set(ran.recovery_s) != set(units):
@@ -236,7 +236,7 @@ def report(model: str, files: Sequence[Killed], live: Sequence[Killed]) -> str:
 @click.option("--seconds", default=2.0, show_default=True, help="How much of the clip each file camera shows.")
 @report_option(TOOL)
 def main(models: tuple[str, ...], what: str, seconds: float, target: Path | None) -> None:
-    """Kill groups of processes under each MODEL. The page is written in any case; status 1 where not all is proven."""
+    """Kill groups of processes under each MODEL. The page is always written; status 1 if not all is proven."""
     if target and what != "all":
         raise click.UsageError("the page has both parts: leave out --report, or --what")
     wanted = [model if model.startswith("asset:") else str(Path(model).resolve()) for model in models or (MODEL,)]

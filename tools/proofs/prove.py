@@ -52,7 +52,7 @@ def matrix(seconds: float, ways: Sequence[Way]) -> Part:
 
 
 def _differences(ran: Ran, reference: Ran, expected: dict[str, int]) -> list[str]:
-    """What a run has that the reference has not."""
+    """The events of a run that the reference lacks."""
     found = [] if ran.status == 0 else [f"status {ran.status}: {ran.problems}"]
     found += [] if ran.events == reference.events else ["other events"]
     found += [] if ran.frames == expected else [f"frames {ran.frames}, expected {expected}"]
@@ -130,7 +130,7 @@ def _machine() -> str:
 @click.option("--frames", default=2_000_000, show_default=True, help="Frames through the ring.")
 @report_option(TOOL)
 def main(what: str, seconds: float, rounds: int, frames: int, target: Path | None) -> None:
-    """Prove WHAT. The page, which takes all parts, is written in any case; status 1 where not all is proven."""
+    """Prove WHAT. The page, which takes all parts, is always written; status 1 if not all is proven."""
     if target and what != "all":
         raise click.UsageError("the page has all parts: leave out --report, or WHAT")
     ways = all_ways()

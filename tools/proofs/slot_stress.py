@@ -56,7 +56,7 @@ def _read(mappings: Mappings, descriptor: Descriptor, nap_s: float) -> tuple[str
 
 
 def read_for_ever(folder: str, kind: str) -> None:
-    """A reader process: reads until it is told to end, then says what it saw."""
+    """A reader process: reads until it gets the order to end, then reports its counts."""
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
     frames: zmq.Socket[bytes] = context.socket(zmq.PULL)
     frames.bind(f"ipc://{folder}/{kind}.{os.getpid()}")
@@ -180,7 +180,7 @@ class _Owner:
 
 
 def stress(frames: int) -> dict[str, Any]:
-    """Run the whole; what happened, in numbers."""
+    """Run the whole; the results, in numbers."""
     with tempfile.TemporaryDirectory(prefix="cgs") as folder:
         owner = _Owner(folder)
         for kind in _KINDS:
@@ -212,7 +212,9 @@ def stress(frames: int) -> dict[str, Any]:
 @click.command()
 @click.option("--frames", default=2_000_000, show_default=True, help="How many frames the owner writes.")
 def main(frames: int) -> None:
-    """Put a slot ring under stress and say what happened; exit status 1 if a torn frame was accepted or a slot lost."""
+    """Put a slot ring under stress and report the results; exit status 1 if a torn frame was accepted or a slot
+    lost.
+    """
     sweep()
     result = stress(frames)
     click.echo(json.dumps(result, indent=2))

@@ -48,7 +48,7 @@ def faults_of(soaked: Soaked, bounds: Bounds) -> tuple[Verdict, list[str]]:
 
 
 def report(soaked: Soaked, verdict: Verdict, faults: Sequence[str]) -> str:
-    """What stands between the marks, but for the command and the machine."""
+    """The part between the marks, but for the command and the machine."""
     plan, cameras = soaked.plan, soaked.status.get("cameras", {})
     frames = sum(camera["frames"] for camera in cameras.values())
     back = "never" if soaked.back_s is None else f"{soaked.back_s:.1f} s"
@@ -114,7 +114,7 @@ def _camera_row(name: str, camera: Mapping[str, Any]) -> str:
 @click.option("--seed", default=1, show_default=True, help="Of what is done to it, and when.")
 @report_option(TOOL)
 def main(minutes: float, cameras: int, seed: int, target: Path | None) -> None:
-    """Soak, and say whether all stayed as it should; status 1 where it did not. The page is written in any case."""
+    """Soak, and report whether all stayed as it should; status 1 if it did not. The page is always written."""
     estimate(60 * minutes + _AROUND_S, f"{minutes:g} min of faults, and what comes before and after")
     soaked = soak(Plan(60 * minutes, cameras, seed), click.echo)
     verdict, faults = faults_of(soaked, Bounds())

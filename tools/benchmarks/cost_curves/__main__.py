@@ -36,7 +36,7 @@ _TIMES = 300
 @click.option("--frames", default=3000, show_default=True, help="Messages of a run that measures hops.")
 @report_option(TOOL)
 def main(target: Path | None, **options: Any) -> None:
-    """How cost grows with cameras, people and rules, and what a hop costs."""
+    """Measure how cost grows with cameras, people and rules, and the cost of a hop."""
     wanted = set(options["curves"])
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     estimate(_about_s(options), f"{', '.join(name for name in _CURVES if name in wanted)}, one after the other")
@@ -71,7 +71,7 @@ def _publish(curves: Curves, others: str, target: Path | None) -> None:
 
 
 def _shown(params: dict[str, Any]) -> dict[str, Any]:
-    """Without what is left as it is by default: lists would be long."""
+    """Without options at their defaults: lists would be long."""
     usual = {option.name: option.default for option in main.params}
     return {name: value for name, value in params.items() if value != usual.get(name)}
 

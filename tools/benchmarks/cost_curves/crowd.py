@@ -1,4 +1,4 @@
-"""So many people who walk on the spot and raise their hands now and then, as a YOLO-pose model tells of them. Pure."""
+"""A crowd of people who walk on the spot and raise their hands now and then, as outputs of a YOLO-pose model. Pure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def heads(people: int, seq: int) -> F32:
 
 
 def tensor(people: int, seq: int) -> Tensor:
-    """What the model says of frame ``seq`` of a camera of 1280 x 1280 pixels."""
+    """The model's outputs for frame ``seq`` of a camera of 1280 x 1280 pixels."""
     fit = np.array([[0.5, 0.5, 0.0, 0.0]], np.float32)
     return Tensor(stamp(seq, fps=FPS), {"output0": heads(people, seq)}, fit, (2 * SIDE, 2 * SIDE), (SIDE, SIDE))
 

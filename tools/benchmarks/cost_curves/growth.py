@@ -41,5 +41,5 @@ def measured(cameras: int, seconds: float) -> Grown:
 
 
 def each_more(first: float, last: float, points: Sequence[int]) -> float:
-    """What each further camera adds, by the first and the last point. Pure."""
+    """The cost of each further camera, by the first and the last point. Pure."""
     return (last - first) / max(1, points[-1] - points[0])

@@ -1,4 +1,4 @@
-"""What one hop costs: a message from a stage in one process to a stage in another.
+"""Measures the cost of one hop: a message from a stage in one process to a stage in another.
 
     apart      src │ make │ look │ end        each in a process of its own
     together   src │ make   look   end        the last three are one process
@@ -64,7 +64,7 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What `pipeline.transport.wire` does with a picture of one size. Times in microseconds, of one message.
+    """The work of `pipeline.transport.wire` on a picture of one size. Times in microseconds, of one message.
 
     ``message``: bytes that travel through the socket; ``copied``: bytes of the picture that lie somewhere else for the
     reader than where they were made, for a picture that was made in a slot, and for one that was made elsewhere.
@@ -105,7 +105,7 @@ def one_hop_us(hops: Sequence[Hop]) -> dict[str, float]:
 
 
 def copied(name: str, shape: tuple[int, int, int], times: int) -> Copied:
-    """What is copied of a picture of this shape on a hop, and how long wrapping and unwrapping its message takes."""
+    """The copied bytes of a picture of this shape on a hop, and the time of wrapping and unwrapping its message."""
     ring = SlotRing(f"camgraph-curves{os.getpid()}", 4)
     mappings = Mappings()
     try:
@@ -136,7 +136,7 @@ def _encode_us(tensor: Tensor, ring: SlotRing, times: int) -> float:
 
 
 def _bytes_apart(tensor: Tensor, ring: SlotRing, mappings: Mappings) -> int:
-    """How many bytes of what a reader was given do not change with the maker's picture: they were copied on the way."""
+    """How many bytes of a reader's array do not change with the maker's picture: they were copied on the way."""
     found = encode(tensor, ring)
     assert found.slot is not None
     given, image = _read(found.body, mappings).arrays_by_name["image"], tensor.arrays_by_name["image"]

@@ -1,4 +1,4 @@
-"""What the stages behind the model cost for a frame, in this process and one after the other, as a graph runs them.
+"""The cost of the stages behind the model for a frame, in this process and one after the other, as a graph runs them.
 
 Processor time of the thread, so that other processes do not count; the sink's wait for the disk neither. Rounds are
 interleaved: each has a few frames of every point of the curve, and a figure is the median of the rounds' means.

@@ -1,4 +1,4 @@
-"""camgraph beside others who do the same: each in a process tree of its own, and what is measured of it.
+"""Runs camgraph beside others that do the same, each in a process tree of its own, and measures them.
 
     __main__ --job, as JSON on the command line--> a program that decodes clips and runs the model
                 <--an answer, the last line of its output: frames, people, latencies, when it began and ended

@@ -1,9 +1,9 @@
 """camgraph beside the bare loop and others: `python -m tools.benchmarks.peers [--model FILE] [--clip FILE] ...`.
 
 Each contestant does the same job in a process tree of its own, one after the other in each round: the same clips, the
-same YOLO-pose model, the same thresholds, all frames, nothing drawn. What is compared is the median of ratios that were
-taken within a round. The peers are installed outside of the project, in environments of their own
-(`tools/benchmarks/peers/environments.py`); whoever cannot be installed or run is left out by name.
+same YOLO-pose model, the same thresholds, all frames, nothing drawn. The figures are medians of ratios that were taken
+within a round. The peers are installed outside of the project, in environments of their own
+(`tools/benchmarks/peers/environments.py`); one that cannot be installed or run is left out by name.
 
 `--report docs/benchmarks.md` writes the tables between their marks, `--json FILE` all figures, `--plot FILE` a picture.
 With `--gpu` all run the model on NVIDIA's GPU, and one more column says how busy it is. Unverified: it met none yet.
@@ -56,7 +56,9 @@ _NO_MATTER = ("json_file", "plot", "no_install")
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is measured. ``frames``: of all cameras together; ``light_cameras``: with so many the light ones run too."""
+    """The measurements to make. ``frames``: of all cameras together; ``light_cameras``: with so many the light ones run
+    too.
+    """
 
     model: Path
     clip: Path
@@ -92,7 +94,7 @@ class Findings:
 
 
 def measure(subject: Subject, names: Sequence[str], rounds: int, *, install: bool) -> Findings:
-    """All rounds; whoever fails once takes part no more."""
+    """All rounds; a contestant that fails once takes part no more."""
     findings = Findings(times=[cpu_time()])
     there = list(_found(names, findings.left_out, install=install, gpu=subject.gpu))
     with tempfile.TemporaryDirectory(prefix="camgraph-") as folder:
@@ -144,7 +146,7 @@ def run_once(one: Contestant, number: int, job: Job) -> tuple[Run, Mapping[str, 
 
 
 def report(subject: Subject, findings: Findings, rows: Sequence[Row], rounds: int) -> str:
-    """What stands between the marks of docs/benchmarks.md."""
+    """The part of docs/benchmarks.md between the marks."""
     width, height = subject.picture
     lines = [
         f"- {machine_line()}. {others_line(findings.times)}",

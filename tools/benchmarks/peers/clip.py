@@ -14,7 +14,7 @@ _FPS = 25
 
 
 def write_clip(source: Path, target: Path, frames: int, size: tuple[int, int]) -> None:
-    """The first ``frames`` pictures of a video (again from its start where it is shorter), scaled to ``size``.
+    """The first ``frames`` pictures of a video (again from its start if it is shorter), scaled to ``size``.
 
     A keyframe each second, no B-frames.
     """

@@ -34,7 +34,7 @@ class Contestant:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A script that an environment of its own runs; `on_gpu`: what that needs where models run on a GPU."""
+    """A script that an environment of its own runs; `on_gpu`: its requirements if models run on a GPU."""
 
     script: str
     environment: str
@@ -65,7 +65,7 @@ NAMES = (*OWN, *PEERS)
 
 
 def find(name: str, *, install: bool, gpu: bool = False) -> Contestant:
-    """The contestant of this name (one of `NAMES`), its environment made where it needs one. Raises NotToBeHad."""
+    """The contestant of this name (one of `NAMES`), its environment made if it needs one. Raises NotToBeHad."""
     if name in OWN:
         return OWN[name]
     peer = PEERS[name]

@@ -1,4 +1,4 @@
-"""What the runs come to: ratios within a round, medians over rounds, marks. Pure."""
+"""The results of the runs: ratios within a round, medians over rounds, marks. Pure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Run:
 
 
 def run_of(name: str, number: int, job: Job, answer: Answer, watched: Watched) -> Run:
-    """From what it said and what was seen of it."""
+    """From its own report and from observation."""
     ages = answer.latencies_ms
     begin_s, end_s = answer.begun_ns / 1e9, answer.ended_ns / 1e9
     return Run(
@@ -122,7 +122,7 @@ def _median(values: Iterable[float | None]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What was aimed at, and what came. `got`: None if somebody who is needed did not take part."""
+    """The goal, and the result. `got`: None if a contestant that is needed did not take part."""
 
     what: str
     sign: Literal[">=", "<="]

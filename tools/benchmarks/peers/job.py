@@ -1,4 +1,4 @@
-"""What a contestant is asked to do, and what it answers. Pure."""
+"""The job of a contestant, and its answer. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program that is run and watched from outside: what it wrote, its processor time and memory with all below it."""
+"""Runs a program and watches it from outside: its output, its processor time and memory with all below it."""
 
 from __future__ import annotations
 

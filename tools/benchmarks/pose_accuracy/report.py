@@ -1,4 +1,4 @@
-"""The page `docs/accuracy.md` and its pictures, from what was measured."""
+"""The page `docs/accuracy.md` and its pictures, from the measurements."""
 
 from __future__ import annotations
 

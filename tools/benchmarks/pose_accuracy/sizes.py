@@ -16,7 +16,7 @@ LONG_SIDES = (256, 320, 384, 512, 640, 768)
 
 
 class AtSize(NamedTuple):
-    """What was found at one size: frames with nobody, one and more; the height of people, their mean score."""
+    """The findings at one size: frames with nobody, one and more; the height of people, their mean score."""
 
     long_side: int
     nobody: int

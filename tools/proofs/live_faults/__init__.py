@@ -1,1 +1,1 @@
-"""Faults of cameras against a whole graph: what is told, when it is back, what others notice, and what stays."""
+"""Puts faults of cameras on a whole graph: what it reports, when the camera is back, what others notice, what stays."""

@@ -26,11 +26,11 @@ _ROUND_S, _AROUND_S = 240.0, 60.0
 @click.option("--processes", default="separate", show_default=True, type=click.Choice(["separate", "compact"]))
 @report_option(TOOL)
 def main(target: Path | None, **options: Any) -> None:
-    """Try every fault on cameras of a running graph, and measure what is told, and what the others notice.
+    """Try every fault on cameras of a running graph, and measure its reports, and the effects on the others.
 
-    The page is written in any case; the exit status is 1 where not all is proven.
+    The page is always written; the exit status is 1 if not all is proven.
     """
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # whoever ends this ends the run as well
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ending this ends the run as well
     cameras, rounds, at_once = options["cameras"], options["rounds"], options["at_once"]
     estimate(_AROUND_S + BASE_S + rounds * _ROUND_S / at_once, f"{rounds} rounds of all faults, {at_once} at once")
     proof = prove(cameras, rounds, at_once, options["processes"], _say)

@@ -53,7 +53,7 @@ class Patient:
         self._other.start()
 
     def freeze(self) -> None:
-        """The server stops in the middle of what it does; its connections stay open."""
+        """The server stops in the middle of its work; its connections stay open."""
         hit(self._other.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:

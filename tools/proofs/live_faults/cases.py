@@ -1,4 +1,4 @@
-"""The faults: what is done to a camera, what must be told of it, how it is healed, and what may be counted meanwhile.
+"""The faults: what is done to a camera, what the run must report, how it is healed, and which drops are allowed.
 
 | returns | the camera is there again |
 |---|---|

@@ -1,4 +1,4 @@
-"""What a run holds more of after the faults than before them. Pure."""
+"""Finds resources of which a run holds more after the faults than before them. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tools.measuring.processes import Member, Sample
 
 
 def grown(before: Sample, after: Sample, *, memory_mb: float, but: str = "") -> list[str]:
-    """What there is more of than before, in words; a process may need ``memory_mb`` more. ``but``: a unit left out."""
+    """The resources that grew, in words; a process may need ``memory_mb`` more. ``but``: a unit left out."""
     old, new = (_by_unit(one, but) for one in (before, after))
     found = [f"{name}: new" for name in new.keys() - old.keys()]
     found += [f"{name}: gone" for name in old.keys() - new.keys()]

@@ -1,4 +1,4 @@
-"""A live run, and all that it writes: into a record, and searched for what is secret."""
+"""A live run and all its output: put into a record, and searched for secrets."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _CMDLINES_S = 5.0
 
 
 class ObservedRun:
-    """Between `with` and its end the graph runs. `look` is to be called often.
+    """Between `with` and its end the graph runs. Call `look` often.
 
-    ``environment``: the variables of the graph file, ``secrets``: what must not show anywhere.
+    ``environment``: the variables of the graph file, ``secrets``: texts that must not show anywhere.
     """
 
     def __init__(self, subject: Subject, environment: Mapping[str, str], secrets: Sequence[str]) -> None:
@@ -57,7 +57,7 @@ class ObservedRun:
         return self._run.problems()
 
     def look(self) -> None:
-        """Read what is new. Raises EnvironmentProblem when the run has ended."""
+        """Read the new output. Raises EnvironmentProblem when the run has ended."""
         now_s = time.monotonic()
         self._read_all()
         if now_s >= self._next_ask_s:

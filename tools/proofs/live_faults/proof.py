@@ -1,4 +1,4 @@
-"""The proof: a simulator, a graph on it, some rounds of faults, and what of all that must not be."""
+"""The proof: a simulator, a graph on it, some rounds of faults, and the conditions that must hold."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def prove(
 ) -> FaultProof:
     """Go through all faults, once the rates without any were measured for ``base_s``.
 
-    Raises CamgraphError where the simulator cannot even begin.
+    Raises CamgraphError if the simulator cannot even begin.
     """
     proof, begun_s = FaultProof(cameras, rounds, at_once, processes), time.monotonic()
     password, wrong = (f"{word}/{secrets.token_hex(6)}#" for word in ("right", "wrong"))
@@ -126,7 +126,7 @@ def prove(
 
 @contextmanager
 def _patients(cameras: int, password: str) -> Iterator[list[Patient]]:
-    """The cameras, of which one refuses; and GStreamer's, where it is installed."""
+    """The cameras, one of which refuses; and GStreamer's, if it is installed."""
     with ExitStack() as stack:
         names = kinds(cameras)
         simulator = stack.enter_context(RtspSimulator(settings_of(names, password)))

@@ -1,4 +1,4 @@
-"""What the others noticed of a fault: their frames that came out of all stages, against their rate before. Pure.
+"""The effect of a fault on the others: their frames that came out of all stages, over their rate before. Pure.
 
 A frame belongs to the time at which it was filmed, so it does not matter when it was read here.
 """

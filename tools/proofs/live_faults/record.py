@@ -1,4 +1,4 @@
-"""All that a run has told of its cameras, and when: out of its log, its events and its status. Pure."""
+"""Everything that a run has reported on its cameras, and when: by its log, its events and its status. Pure."""
 
 from __future__ import annotations
 
@@ -105,11 +105,11 @@ class Record:
         return now.at_s >= since_s and more <= {"queue_full"}
 
     def states(self, camera: str, after_s: float) -> list[str]:
-        """What the log has said since."""
+        """The lines of the log since then."""
         return [one.state for one in self._since(camera, "log", after_s)]
 
     def away(self, camera: str, after_s: float) -> list[StateTold]:
-        """What the log has said since of a camera that is not live."""
+        """The lines of the log since then on a camera that is not live."""
         return [told for told in self._since(camera, "log", after_s) if told.state in AWAY]
 
     def unpaired(self, camera: str) -> str:

@@ -1,4 +1,4 @@
-"""docs/live_faults.md out of a proof: each sentence says what was found, whatever that is. Pure."""
+"""Makes docs/live_faults.md of a proof: each sentence reports a result, good or bad. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tools.proofs.live_faults.rounds import MUCH_OTHER
 
 
 def report(proof: FaultProof) -> str:
-    """What stands between the marks, but for the command and the machine."""
+    """The part between the marks, but for the command and the machine."""
     parts = [_head(proof), _faults(proof) if proof.others else [], _stays(proof), _passwords(proof)]
     return "\n".join([line for part in parts for line in part]).rstrip() + "\n"
 

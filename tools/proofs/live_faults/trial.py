@@ -27,7 +27,7 @@ _WAIT_S = 30.0
 
 @dataclass
 class Result:
-    """What became of one fault. None: not told, or not to be told.
+    """The result of one fault. None: not reported, or not to be reported.
 
     ``told_s``: from the fault until log, event and status had told of it; ``last_s``: until the last of its states was
     told; ``back_s``: from the camera's return until all said `live` and a frame had come out at the sink.
@@ -160,7 +160,7 @@ class Trial:
         return max(known) if all_say_so and len(known) == len(times) else None
 
     def _judge(self) -> None:
-        """What took longer than it may."""
+        """Steps that took longer than they may."""
         told_s, back_s, case = self.result.told_s, self.result.back_s, self.case
         if told_s is not None and told_s > DETECTED_S:
             self.result.late.append(f"told after {told_s:.1f} s, expected at most {DETECTED_S:g}")

@@ -1,1 +1,1 @@
-"""Trials by fire: a light live graph on simulated cameras, and what is seen of it from outside while it is harmed."""
+"""Trials by fire: a light live graph on simulated cameras, watched from outside while it is harmed."""

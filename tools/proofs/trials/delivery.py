@@ -1,4 +1,4 @@
-"""Whether every committed event was delivered: the outbox's own file against what the sink wrote."""
+"""Checks that every committed event was delivered: compares the outbox's own file with the sink's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 _EARLIER = "before "
-"""What the outbox puts before the ids of events that an earlier run has left."""
+"""The prefix that the outbox puts before the ids of events that an earlier run has left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Ledger:
     _file: int = 0
 
     def read(self) -> None:
-        """Note what has been committed since; a file that is locked or away is read the next time."""
+        """Read the newly committed events; a file that is locked or away is read the next time."""
         if not self.outbox.exists():
             return
         if self._file != (file := self.outbox.stat().st_ino):  # a run that has delivered all removes it
@@ -58,7 +58,7 @@ class Ledger:
                 self.ids.add(text.rpartition(" ")[2] if text.startswith(_EARLIER) else text)
 
     def against(self, events: Path) -> Delivered:
-        """Hold it against what a sink has written."""
+        """Compare it with a sink's file."""
         lines = events.read_bytes().splitlines() if events.exists() else []
         return compare(self.ids, lines)
 

@@ -1,7 +1,7 @@
 """Whether a series is flat: a slope that outliers do not move, against a bound. Pure.
 
-The slope is the median of the slopes between all pairs of points (Theil and Sen): what a fault or a restart does to a
-few samples does not tilt it, and neither does where in the run it happened. Long series are thinned to medians first.
+The slope is the median of the slopes between all pairs of points (Theil and Sen): a few samples during a fault or a
+restart do not tilt it, at any point of the run. Long series are thinned to medians first.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Flatness:
 
     @property
     def flat(self) -> bool:
-        """It does not grow; what shrinks has not leaked."""
+        """It does not grow; memory that shrinks has not leaked."""
         return self.rise <= self.bound
 
 
 def judge(times_s: Sequence[float], values: Sequence[float], bound: Bound, *, warm_up_s: float) -> Flatness:
-    """Judge what comes after the first `warm_up_s`. Raises ValueError if fewer than three points do."""
+    """Judge the points after the first `warm_up_s`. Raises ValueError if there are fewer than three."""
     t, v = np.asarray(times_s, np.float64), np.asarray(values, np.float64)
     kept = t >= (times_s[0] if len(times_s) else 0.0) + warm_up_s
     t, v = t[kept], v[kept]

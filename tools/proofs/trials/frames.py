@@ -1,4 +1,4 @@
-"""The frames that came out of all stages, seen where the events are: in the sink's file, an event for each frame."""
+"""Counts the frames that came out of all stages, in the sink's file: an event for each frame."""
 
 from __future__ import annotations
 

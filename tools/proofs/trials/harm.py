@@ -1,4 +1,4 @@
-"""Processes of a live run, killed or frozen one after the other, and what is seen of it from outside."""
+"""Kills or freezes processes of a live run, one after the other, and watches it from outside."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class HarmedRun:
         self.run = run
         self.ledger = Ledger(run.outbox)
         self.cpu: list[CpuTime] = [cpu_time()]
-        """What the processors did, as long as all of the run's processes could be seen."""
+        """The load of the processors, as long as all of the run's processes could be seen."""
         self.base = Base({}, {}, Load(0, 0, 1))
         self._hang_s = hang_s
         self._log = FrameLog(run.subject.events, time.time() - time.monotonic())
@@ -48,7 +48,7 @@ class HarmedRun:
     # ---- the rate of an unharmed run
 
     def measure_base(self, seconds: float) -> Base:
-        """Look for so long what each camera brings while nothing happens."""
+        """Measure for so long the frames of each camera while nothing happens."""
         marks, begun = [self._mark()], self.cpu[-1]
         self._rest(seconds)
         marks.append(self._mark())
@@ -56,7 +56,7 @@ class HarmedRun:
         return self.base
 
     def _mark(self) -> dict[str, Count]:
-        """What each camera has brought by now, just when its count has changed: counts come four times a second."""
+        """The frames of each camera by now, just when its count has changed: counts come four times a second."""
         self.cpu.append(cpu_time())
         before, late, marks = self._status()["cameras"], time.monotonic() + _COUNTS_S, dict[str, Count]()
         while len(marks) < len(before):
@@ -91,7 +91,7 @@ class HarmedRun:
     # ---- rounds
 
     def series(self, kind: str, rounds: int, harm: Callable[[str], Round], *, round_s: float) -> Series:
-        """So many rounds on processes of one kind, in turn, and what the cameras brought meanwhile.
+        """So many rounds on processes of one kind, in turn, and the cameras' frames meanwhile.
 
         A round takes `round_s` or longer, for rates need some time.
         """
@@ -171,7 +171,7 @@ class HarmedRun:
         faults = tuple(f"left over: {what}" for what in left)
         return Round(SUPERVISOR, time.monotonic() - begun, noticed_s, faults=faults)
 
-    # ---- what is looked at
+    # ---- observations
 
     def epoch_of(self, unit: str) -> int:
         """The newest epoch of a frame, of the camera of a capture process; -2 for other processes."""
@@ -231,7 +231,7 @@ class HarmedRun:
             self._pause()
 
     def end(self) -> tuple[int, Delivered, list[str]]:
-        """Stop the run in order: its exit status, what was delivered, what is left."""
+        """Stop the run in order: its exit status, its delivery, its remains."""
         self.ledger.read()
         status = self.run.stop()
         return status, self.ledger.against(self.run.subject.events), left_over(self.run.subject.name)

@@ -14,7 +14,7 @@ _OPSET = 17
 
 
 def write_model(path: Path) -> None:
-    """uint8 (n, 64, 64, 3) -> float32 (n, 56, 4), laid out as YOLO-pose: one person in the middle, whatever is seen."""
+    """uint8 (n, 64, 64, 3) -> float32 (n, 56, 4), laid out as YOLO-pose: always one person in the middle."""
     import onnx  # noqa: PLC0415 - heavy, and only here
     from onnx import TensorProto, helper, numpy_helper  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Rounds in which processes of a live run are harmed: what is measured of them, and how it is judged. Pure."""
+"""Rounds in which processes of a live run are harmed: their measurements and verdicts. Pure."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def lost(unit: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[s
 
 
 def over(rate: Mapping[str, float], base: Mapping[str, float]) -> dict[str, float]:
-    """Camera -> its part of what it had before; without those that had nothing."""
+    """Camera -> its share of its earlier rate; without those that had nothing."""
     return {camera: value / base[camera] for camera, value in rate.items() if base.get(camera)}
 
 

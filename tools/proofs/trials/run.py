@@ -52,7 +52,7 @@ class LiveRun:
 
     @property
     def log(self) -> Path:
-        """What it says: one JSON object a line, and the problems at its end."""
+        """Its output: one JSON object a line, and the problems at its end."""
         return self.subject.folder / "run.log"
 
     @property
@@ -87,10 +87,10 @@ class LiveRun:
         for number, limit in self._limits.items():
             resource.setrlimit(number, (limit, limit))
 
-    # ---- what it says
+    # ---- its output
 
     def status(self) -> dict[str, Any]:
-        """What it says of itself; empty while it does not answer."""
+        """Its own status; empty while it does not answer."""
         try:
             return ask(self.subject.name, "status")
         except CamgraphError:

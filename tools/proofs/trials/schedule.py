@@ -1,4 +1,4 @@
-"""What is done to a soaked run, and when: by chance, and the same for the same seed. Pure."""
+"""The harm to a soaked run, and its times: by chance, and the same for the same seed. Pure."""
 
 from __future__ import annotations
 

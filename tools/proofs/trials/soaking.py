@@ -30,7 +30,7 @@ _RECOVERY_S = 90.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do. A fault each `fault_s`, a killed process each `kill_s`, a look each `sample_s`."""
+    """The plan. A fault each `fault_s`, a killed process each `kill_s`, a look each `sample_s`."""
 
     seconds: float
     cameras: int = 8

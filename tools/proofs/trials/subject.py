@@ -36,7 +36,7 @@ stages:
 """
 _EVERY_SECOND = "{id: seen, when: score > 0.01, update: 1s}"
 _EVERY_FRAME = "{id: seen, when: score > 0.01, update: 1ms, hold: 60s, gap: 60s}"
-"""Tells of each frame that comes out, also where many before it were passed over."""
+"""Makes an event of each frame that comes out, even if many before it were passed over."""
 
 KINDS = ("capture", "prepare", "infer", "people", "tracks", "actions", "outbox", "log")
 """Of processes, apart from the supervisor; a unit is called `kind.number`, or `capture.camera`."""
@@ -44,19 +44,19 @@ KINDS = ("capture", "prepare", "infer", "people", "tracks", "actions", "outbox",
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A graph file and what it is called."""
+    """A graph file and its name."""
 
     name: str
     graph: Path
 
     @property
     def folder(self) -> Path:
-        """Where the graph lies, and all that it writes."""
+        """The folder of the graph and of all its output."""
         return self.graph.parent
 
     @property
     def events(self) -> Path:
-        """What its sink writes."""
+        """The file of its sink."""
         return self.folder / EVENTS
 
 

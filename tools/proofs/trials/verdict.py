@@ -1,4 +1,4 @@
-"""What is expected of a soaked run, judged on its samples. Pure: no process is looked at here."""
+"""The expectations for a soaked run, judged on its samples. Pure: no process is looked at here."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`flatness` by what was measured; `faults`: each in a sentence, none where all is well."""
+    """`flatness` by measured quantity; `faults`: each in a sentence, none if all is well."""
 
     flatness: Mapping[str, Flatness]
     faults: list[str] = field(default_factory=list)
@@ -54,7 +54,7 @@ def judge_samples(samples: Sequence[Sample], seconds: float, bounds: Bounds) -> 
 
 
 def _series(samples: Sequence[Sample], bounds: Bounds) -> dict[str, tuple[list[float], Bound]]:
-    """What is measured -> its values, one a sample, and how much it may rise."""
+    """Quantity -> its values, one a sample, and how much it may rise."""
     found: dict[str, tuple[list[float], Bound]] = {
         "memory of all (MB)": ([s.total("own_kb") / 1000 for s in samples], bounds.total),
         "resident, all (MB)": ([s.total("rss_kb") / 1000 for s in samples], bounds.total),
@@ -70,7 +70,7 @@ def _series(samples: Sequence[Sample], bounds: Bounds) -> dict[str, tuple[list[f
 
 
 def _memory_of(kind: str, samples: Sequence[Sample]) -> list[float]:
-    """The mean over the processes of a kind (MB); while there is none, what it was before."""
+    """The mean over the processes of a kind (MB); while there is none, the last one."""
     values: list[float] = []
     for sample in samples:
         own = [member.own_kb / 1000 for member in sample.kinds().get(kind, [])]
