@@ -4,7 +4,7 @@ Knows nothing of sockets: `Inlet` sends what has come together here.
 
 Each signal wakes its sender up, so what nobody waits for is withheld until there is more to say on the same connection:
 of each lane that loses nothing the first `Lane.may_withhold` credits, for the sender has others, and the first message
-that is done, for the window has room for others. What is withheld is said after 0.1 s in any case.
+that is done, for the window has room for others. What has been withheld for 0.1 s is said with the loop's next turn.
 """
 
 from __future__ import annotations
