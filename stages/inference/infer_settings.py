@@ -54,7 +54,7 @@ _OF_THIS_MACHINE = (
 class Candidates(Settings):
     """Which of a model's candidates are read."""
 
-    most: int = Field(1000, ge=1, description="Of each picture, the best by their scores")
+    most: int = Field(1000, ge=1, le=1_000_000, description="Of each picture, the best by their scores")
     min_score: float = Field(
         0.3, ge=0, le=1, description="If more of them score so much, that is counted: `skipped.candidates`"
     )

@@ -143,6 +143,16 @@ def test_unfoldable_selection_is_logged_pixels_folded(cuda: Any, pose: Path) -> 
     assert (stage["input"], stage["output"]) == ("tensor(uint8)", [ROWS, CELLS])
 
 
+def test_pixels_are_folded_even_if_the_graph_is_too_old_for_a_selection(cuda: Any, pose: Path) -> None:
+    model = onnx.load(pose)
+    model.opset_import[0].version = 10
+    onnx.save(model, pose)
+    stage, _ = infer(cuda, pose, candidates=CANDIDATES)
+    [line] = said(stage, "candidates_not_folded")
+    assert line["why"] == "its candidates cannot be selected: its opset is 10, expected 11 or later"
+    assert (stage["input"], stage["output"]) == ("tensor(uint8)", [ROWS, CELLS])
+
+
 def test_a_model_that_takes_pixels_runs_as_it_is(cuda: Any, pose: Path) -> None:
     from stages.inference.contracts import InputSettings, read_contract
     from stages.inference.model.pixel_folding import NOTHING_NORMALISED, fold_pixels

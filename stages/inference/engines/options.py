@@ -33,7 +33,7 @@ def bytes_of(value: object) -> object:
     return round(float(match[1]) * _UNITS[unit])
 
 
-Bytes = Annotated[int, BeforeValidator(bytes_of), Field(gt=0)]
+Bytes = Annotated[int, BeforeValidator(bytes_of), Field(gt=0, lt=2**63)]
 Device = Annotated[int, Field(ge=0, le=1023)]
 
 

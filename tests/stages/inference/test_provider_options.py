@@ -55,6 +55,7 @@ def test_sizes(text: object, value: int) -> None:
 WRONG: list[dict[str, Any]] = [
     {"cuda": {"gpu_mem_limit": "much"}},
     {"cuda": {"gpu_mem_limit": 0}},
+    {"cuda": {"gpu_mem_limit": 2**63}},
     {"cuda": {"gpu_mem_limt": "2GB"}},
     {"cuda": {"device_id": -1}},
     {"cuda": {"arena_extend_strategy": "kNever"}},
@@ -101,3 +102,9 @@ def test_what_onnxruntime_is_asked_for(monkeypatch: pytest.MonkeyPatch, listed: 
     assert settings.intra_op_num_threads == 3
     strict = settings.get_session_config_entry("session.disable_cpu_ep_fallback") if "cpu" not in listed else "1"
     assert strict == "1"
+
+
+def test_candidates_are_bounded() -> None:
+    """A number that no message can carry would end the run, and not `check`."""
+    with pytest.raises(ValidationError, match="less than or equal to 1000000"):
+        InferSettings.model_validate({"model": "m.onnx", "candidates": {"most": 10**23}})
