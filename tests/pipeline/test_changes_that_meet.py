@@ -65,7 +65,7 @@ def all_whole(folder: Path, every: int = 1) -> bool:
 # ---- stages with other settings
 
 
-def test_a_camera_comes_though_settings_that_came_with_it_are_refused(tmp_path: Path) -> None:
+def test_camera_is_added_though_settings_are_refused(tmp_path: Path) -> None:
     path = chain(tmp_path, "ab")
 
     def talk(run: Talk) -> None:
@@ -85,7 +85,7 @@ def test_a_camera_comes_though_settings_that_came_with_it_are_refused(tmp_path: 
     assert all_whole(tmp_path)
 
 
-def test_settings_that_come_while_others_are_opened_do_not_end_the_run_where_they_are_refused(tmp_path: Path) -> None:
+def test_settings_refused_while_opening_others(tmp_path: Path) -> None:
     path = chain(tmp_path, "a")
     (tmp_path / "shut").touch()
 
@@ -102,7 +102,7 @@ def test_settings_that_come_while_others_are_opened_do_not_end_the_run_where_the
     assert [whole(life, 1) for life in lives(tmp_path)["a"]] == [True]
 
 
-def test_settings_that_come_while_refused_ones_are_tried_are_tried_as_well(tmp_path: Path) -> None:
+def test_settings_during_trial_of_refused_ones(tmp_path: Path) -> None:
     path = chain(tmp_path, "a")
     (tmp_path / "shut").touch()
 
@@ -120,7 +120,7 @@ def test_settings_that_come_while_refused_ones_are_tried_are_tried_as_well(tmp_p
     assert [whole(life, 1) for life in lives(tmp_path)["a"]] == [True]
 
 
-def test_settings_that_come_back_before_the_others_were_tried_are_right_again(tmp_path: Path) -> None:
+def test_settings_reverted_before_their_trial(tmp_path: Path) -> None:
     path = chain(tmp_path, "a")
 
     def talk(run: Talk) -> None:
@@ -143,7 +143,7 @@ def test_settings_that_come_back_before_the_others_were_tried_are_right_again(tm
 
 
 @pytest.mark.parametrize("how", ["remove", "reload"])
-def test_a_camera_that_was_told_to_go_and_is_wanted_again_comes_again(tmp_path: Path, how: str) -> None:
+def test_camera_readded_while_leaving(tmp_path: Path, how: str) -> None:
     path = write(tmp_path, {"a": ENDLESS, "b": ENDLESS})
     other = {**ENDLESS, "bytes": 100}
 
@@ -209,7 +209,7 @@ def test_the_last_camera_that_has_not_ended_gets_other_settings(tmp_path: Path, 
     assert seqs["timed"] == {seq for seq in seqs["numbers"] if seq % 6 == 0}
 
 
-def test_a_process_that_is_ready_before_a_new_one_is_there_costs_nothing(tmp_path: Path) -> None:
+def test_process_ready_before_a_new_worker(tmp_path: Path) -> None:
     path = chain(tmp_path, "a", each=2, workers=2)
 
     def talk(run: Talk) -> None:
@@ -228,7 +228,7 @@ def test_a_process_that_is_ready_before_a_new_one_is_there_costs_nothing(tmp_pat
     assert all_whole(tmp_path)
 
 
-def test_a_camera_begins_when_all_processes_know_it_and_rests_if_it_is_to(tmp_path: Path) -> None:
+def test_camera_begins_once_all_processes_know_it(tmp_path: Path) -> None:
     path = chain(tmp_path, "a", each=2)
 
     def talk(run: Talk) -> None:
@@ -255,9 +255,7 @@ def test_a_camera_begins_when_all_processes_know_it_and_rests_if_it_is_to(tmp_pa
 # ---- live cameras: what cannot be opened again
 
 
-def test_a_stage_that_no_longer_opens_ends_no_live_run_and_comes_back_when_it_does(
-    tmp_path: Path, logs: list[Any]
-) -> None:
+def test_live_run_survives_stage_that_does_not_open(tmp_path: Path, logs: list[Any]) -> None:
     path = chain(tmp_path, "ab", live=True, shut="shut")
 
     def talk(run: Talk) -> None:
@@ -281,7 +279,7 @@ def test_a_stage_that_no_longer_opens_ends_no_live_run_and_comes_back_when_it_do
     assert {(line["unit"], line["why"]) for line in said} == {("calm.0", "the file shut is there")}
 
 
-def test_a_live_run_that_is_stopped_while_a_stage_does_not_open_says_so(tmp_path: Path) -> None:
+def test_stop_reports_stage_that_does_not_open(tmp_path: Path) -> None:
     path = chain(tmp_path, "a", live=True, shut="shut")
     path.write_text(path.read_text() + "drain_s: 2\n")
 

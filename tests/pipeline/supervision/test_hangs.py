@@ -87,7 +87,7 @@ def test_ten_times_the_limit_is_too_long_for_everybody() -> None:
         assert not look(hang_s=10.0, slowest=1e6, starved=1e6, **hangs)
 
 
-def test_a_supervisor_that_was_stopped_trusts_nobodys_silence_for_a_while() -> None:
+def test_woken_supervisor_ignores_silence_for_a_while() -> None:
     wakefulness = Wakefulness(0.0, hang_s=10.0)
     assert wakefulness.slept_s(0.1) == 0
     assert wakefulness.trusts(0.1)

@@ -42,7 +42,7 @@ def test_a_job_raises_what_its_work_raises() -> None:
         job.result()
 
 
-def test_an_answer_is_made_when_it_is_asked_for_and_not_in_the_thread_of_the_work() -> None:
+def test_answer_is_made_in_the_asking_thread() -> None:
     later = Later(lambda: Job(threading.get_ident), lambda found: {"in": found, "by": threading.get_ident()}, None)
     answer = polled(later)
     assert answer["by"] == threading.get_ident() != answer["in"]
@@ -99,7 +99,7 @@ def test_a_bug_in_one_does_not_keep_those_behind_it_waiting(where: str) -> None:
     assert polled(second) == {"of": "second"}
 
 
-def test_one_that_cannot_begin_does_not_keep_those_behind_it_waiting() -> None:
+def test_failed_start_does_not_block_later_jobs() -> None:
     def no_thread() -> Job[None]:
         raise RuntimeError("can't start new thread")
 

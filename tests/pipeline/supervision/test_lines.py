@@ -34,7 +34,7 @@ def test_what_is_no_text_is_escaped() -> None:
     assert Lines().take(b"\xff\n") == [r"\xff"]
 
 
-def test_of_a_line_that_is_too_long_the_beginning_is_kept_and_the_next_one_is_whole() -> None:
+def test_overlong_line_is_truncated() -> None:
     lines = Lines()
     assert lines.take(b"x" * 100_000) == []
     assert lines.take(b"x" * 100_000) == []

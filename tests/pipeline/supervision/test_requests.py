@@ -124,7 +124,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
     folder.close()
 
 
-def test_a_camera_that_was_added_and_has_not_come_yet_outlives_a_reload(run: Asked) -> None:
+def test_pending_added_camera_outlives_reload(run: Asked) -> None:
     run.ask("add", camera="c", values={"frames": 3})
     assert run.reload()["kept"] == ["c"]
     assert run.members.wanted["c"] == {"frames": 3}
@@ -139,7 +139,7 @@ def test_one_of_the_same_name_in_the_file_takes_its_place(run: Asked) -> None:
     assert run.ask("cameras")["by_command"] == []
 
 
-def test_a_further_camera_has_the_defaults_of_the_file_that_was_taken_over_last(run: Asked) -> None:
+def test_added_camera_gets_latest_defaults(run: Asked) -> None:
     assert run.ask("cameras")["defaults"] == {"frames": 5}
     run.reload(camera_defaults={"frames": 7})
     assert run.ask("cameras")["defaults"] == {"frames": 7}
@@ -155,14 +155,14 @@ def test_nothing_is_said_against_a_camera_that_is_wanted_again(run: Asked, again
     assert run.ask("cameras")["problems"] == {}
 
 
-def test_settings_that_are_refused_are_named_without_their_values(run: Asked) -> None:
+def test_refused_settings_are_named_without_values(run: Asked) -> None:
     answer = run.requests.answer({"op": "add", "camera": "c", "values": {"frames": "secr3t"}})
     assert answer["error"].startswith("camera c: frames: ")
     assert answer["error"].endswith("; expected the settings of `count_source`")
     assert "secr3t" not in answer["error"]
 
 
-def test_the_outbox_expects_a_camera_that_comes_again_and_no_longer_when_it_does_not(run: Asked) -> None:
+def test_outbox_expects_returning_camera_until_removed(run: Asked) -> None:
     run.reload(camera_settings={"a": run.plan.camera_settings["a"], "b": {"frames": 9}})
     run.members.turn(stopping=False)
     assert list(run.members.plan.camera_settings) == ["a"]
@@ -176,7 +176,7 @@ def test_the_outbox_expects_a_camera_that_comes_again_and_no_longer_when_it_does
     assert not run.members.differs
 
 
-def test_a_camera_that_is_not_wanted_any_more_when_it_would_come_does_not(run: Asked) -> None:
+def test_removed_joining_camera_does_not_join(run: Asked) -> None:
     run.ask("add", camera="c", values={})
     run.members.turn(stopping=False)
     assert list(run.members.joining) == ["c"]
@@ -209,7 +209,7 @@ def wanted(run: Asked) -> str:
     return "".join(sorted(run.members.wanted))
 
 
-def test_of_two_reloads_at_once_the_one_that_was_asked_for_last_counts(run: Asked) -> None:
+def test_latest_of_two_reloads_counts(run: Asked) -> None:
     first, second = run.later("reload", file="abc.yaml", text=""), run.later("reload", file="abd.yaml", text="")
     run.loader.let_go("abd")
     assert second.poll() is None
@@ -219,7 +219,7 @@ def test_of_two_reloads_at_once_the_one_that_was_asked_for_last_counts(run: Aske
     assert run.loader.at_work == run.loader.accepted == ["abc", "abd"]
 
 
-def test_a_plan_that_was_asked_for_behind_a_graph_comes_behind_it(run: Asked) -> None:
+def test_reloads_apply_in_order(run: Asked) -> None:
     first = run.later("reload", file="abc.yaml", text="")
     second = run.later("reload", plan=run_to_wire(run.plan))
     run.loader.let_go("abc")

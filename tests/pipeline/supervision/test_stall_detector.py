@@ -46,7 +46,7 @@ def test_files_that_do_not_move_are_stuck_where_custody_ends() -> None:
     assert watched.wait(3) == [Stuck(("mid",), {"src": 3, "mid": 0, "out": 0}, over=False)]
 
 
-def test_files_that_are_stuck_again_are_over_whatever_was_between() -> None:
+def test_second_stall_ends_a_finite_run() -> None:
     watched = Watched(finite=True)
     assert len(watched.wait(35)) == 1
     assert watched.wait(100, "mid") == []
@@ -67,7 +67,7 @@ def test_where_nothing_is_in_custody_nothing_is_stuck(finite: bool) -> None:
     assert watched.wait(1000, "src") == []
 
 
-def test_who_has_a_reason_is_not_stuck_and_gets_its_time_afterwards() -> None:
+def test_excused_process_is_not_stalled() -> None:
     watched = Watched(finite=True)
     watched.processes["out"]["excused"] = True
     assert watched.wait(1000) == []
@@ -82,7 +82,7 @@ def test_live_cameras_that_bring_nothing_are_still_and_not_stuck() -> None:
     assert watched.wait(20, "src") == []
 
 
-def test_live_cameras_whose_frames_nobody_processes_are_stuck_and_restarts_come_later_and_later() -> None:
+def test_live_stalls_restart_with_backoff() -> None:
     watched = Watched(finite=False)
     times = []
     for _ in range(1000):

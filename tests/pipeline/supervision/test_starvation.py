@@ -47,7 +47,7 @@ def _counted_here() -> None:
         pytest.skip("this kernel does not count what threads wait for a core (/proc/self/schedstat)")
 
 
-def test_a_process_that_shares_its_core_starves_and_one_that_waits_for_nobody_does_not() -> None:
+def test_only_processes_short_of_core_time_starve() -> None:
     with started(BUSY, BUSY, BUSY, STUCK) as pids:
         starved = watch(pids[0], 1.0, limit_s=60)
         assert starved.seconds >= 1.0

@@ -75,9 +75,7 @@ def logs() -> Iterator[list[Any]]:
         ("shout", "5242880"),
     ],
 )
-def test_a_process_that_talks_nonsense_is_started_again_and_harms_nobody(
-    tmp_path: Path, logs: list[Any], how: str, why: str
-) -> None:
+def test_invalid_report_restarts_its_process(tmp_path: Path, logs: list[Any], how: str, why: str) -> None:
     outcome, status = run_graph(load_plan(chain(tmp_path, "crash", {"how": how, "camera": "a", "marker": "once"})))
     assert (outcome.status, outcome.problems) == (0, [])
     assert numbers(tmp_path) == ALL
@@ -220,7 +218,7 @@ def restarted(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("order", [("outbox.0", "sum.0"), ("sum.0", "outbox.0")])
-def test_what_a_stage_lost_is_an_event_though_the_outbox_dies_as_well(tmp_path: Path, order: tuple[str, str]) -> None:
+def test_loss_of_state_is_an_event_despite_outbox_death(tmp_path: Path, order: tuple[str, str]) -> None:
     path = tmp_path / "graph.yaml"
     path.write_text(EVENTS.format(name=f"s{os.getpid()}"))
     killed: list[str] = []
@@ -240,7 +238,7 @@ def test_what_a_stage_lost_is_an_event_though_the_outbox_dies_as_well(tmp_path: 
     assert len(restarted(tmp_path)) == 1
 
 
-def test_what_the_outbox_was_told_and_had_not_committed_when_it_died_is_told_again(tmp_path: Path) -> None:
+def test_uncommitted_event_is_resent_to_new_outbox(tmp_path: Path) -> None:
     path = tmp_path / "graph.yaml"
     path.write_text(EVENTS.format(name=f"s{os.getpid()}"))
     steps: list[str] = []
@@ -289,7 +287,7 @@ def wait_for_pids(run: subprocess.Popen[Any], path: Path) -> list[int]:
     return list(json.loads(path.read_text()))
 
 
-def test_nobody_is_killed_when_the_whole_run_was_stopped_for_long(tmp_path: Path) -> None:
+def test_suspended_run_kills_no_process(tmp_path: Path) -> None:
     path = chain(tmp_path, "null_model", {"cost_ms": 20}, hang_s=3, frames=200, pace_ms=10)
     command = [sys.executable, "-c", STOPPED, str(path), str(tmp_path / "pids")]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

@@ -43,7 +43,7 @@ def received(lane: Lane, n: int, of: str) -> Received:
     return Received(lane, Key(0, n, 0), Header(of, stamp(n, lane.camera), {}, None, []), None, [(SENDER, n)])
 
 
-def test_a_sender_hears_of_its_third_credit_at_once_and_of_all_before_it() -> None:
+def test_third_credit_is_sent_at_once_with_earlier_ones() -> None:
     talk = Talk()
     a, b = items(), items(camera="b", first=7)
     for item in (a[0], a[1], b[0], b[1]):

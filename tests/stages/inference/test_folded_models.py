@@ -152,9 +152,7 @@ def test_without_a_cache_the_copy_is_in_memory(tmp_path: Path, cache: Path) -> N
     np.testing.assert_array_equal(got["out"], outputs(path, contract, 1)["out"])
 
 
-def test_a_cache_that_cannot_be_looked_into_keeps_the_copy_in_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_cache_keeps_the_copy_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its name is too long, for root as well, who may search a folder that others must not."""
     monkeypatch.setenv("CAMGRAPH_CACHE_DIR", str(tmp_path / ("n" * 300)))
     copy = copied(small(tmp_path / "small.onnx"))

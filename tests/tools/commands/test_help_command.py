@@ -40,9 +40,7 @@ def test_all_pages_are_listed_in_the_groups_of_the_index() -> None:
     assert "\n  files " in out.partition("\nReference:\n")[0]
 
 
-def test_a_page_that_the_index_does_not_name_is_listed_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_page_missing_from_the_index_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "index.md").write_text("# All\n\n## Start\n\n- [Rules](rules.md): how\n- [Gone](gone.md)\n")
     (tmp_path / "rules.md").write_text("# Rules\n")
     (tmp_path / "new.md").write_text("# A new page\n")
@@ -51,7 +49,7 @@ def test_a_page_that_the_index_does_not_name_is_listed_all_the_same(
     assert (status, out.splitlines()[:5]) == (0, ["Start:", "  rules  Rules", "", "More:", "  new    A new page"])
 
 
-def test_each_page_is_named_by_the_index_and_each_link_of_it_leads_to_a_page() -> None:
+def test_index_links_to_every_page_and_only_pages() -> None:
     index = (ROOT / "docs" / "index.md").read_text("utf-8")
     links = re.findall(r"^- \[[^]]+\]\(([\w/]+\.md)\)", index, re.MULTILINE)
     pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")} - {"index.md"}

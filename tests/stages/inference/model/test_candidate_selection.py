@@ -124,7 +124,7 @@ def test_if_there_are_too_many_it_is_said_and_the_best_stay(seed: int, likely: i
         assert_same(found, expected.take(np.arange(len(found.scores))))
 
 
-def test_a_picture_is_full_if_the_last_candidate_scores_just_enough() -> None:
+def test_picture_is_full_if_last_candidate_scores_enough() -> None:
     chosen = selection(KINDS[0][0])
     last = np.zeros((3, 56, MOST), np.float32)
     last[:, 4, -1] = 0.3, np.nextafter(np.float32(0.3), np.float32(0)), 0.9
