@@ -1,4 +1,4 @@
-"""Which stage limits a run, and which setting would help: arithmetic on what was measured while it ran. Pure.
+"""Which stage limits a run, and which setting would help: arithmetic on measurements of the run. Pure.
 
     busy = time in calls of `process`, in all threads and processes of a stage, over the time that passed
     share = busy / (threads x processes)
@@ -29,7 +29,7 @@ More = Literal["threads", "workers", ""]
 class StageLoad:
     """One stage. `busy`: 1.0 is one thread's whole time; `threads`: of each of its `processes`.
 
-    `more`: which setting gives it more of the processor, "" if none does. `lighter`: what makes its work less, for
+    `more`: the setting that gives it more of the processor, "" if none does. `lighter`: ways to make its work less, for
     people.
     """
 
@@ -53,7 +53,7 @@ class StageLoad:
 
 @dataclass(frozen=True, slots=True)
 class ProcessLoad:
-    """The processor time of one process, in cores; `reads`: it has a source, each camera of which is read in turn."""
+    """The processor time of one process, in cores; `reads`: it has a source, and reads its cameras in turn."""
 
     name: str
     cores: float
@@ -62,7 +62,7 @@ class ProcessLoad:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What was measured over so many seconds.
+    """The measurements over so many seconds.
 
     `cores`: that the run may use; `others`: how many of them other programs took. `dropped`: share of the frames of
     live cameras, 0 to 1; None if the cameras are files, which never drop. `alone`: everything is in one process.
@@ -89,8 +89,9 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """`stage`: which one limits the run, "" if it is the processor as a whole. `setting`: what to set, "" if nothing
-    helps. `text`: both, for people."""
+    """`stage`: the one that limits the run, "" if it is the processor as a whole. `setting`: the setting to change, ""
+    if none helps. `text`: both, for people.
+    """
 
     stage: str
     setting: str
@@ -98,7 +99,7 @@ class Limit:
 
 
 def limit_of(load: Load) -> Limit | None:
-    """What limits the run; None if it keeps up, or nothing can be said yet."""
+    """The limit of the run; None if it keeps up, or if it is not known yet."""
     if load.seconds < SHORTEST_S or (load.dropped is not None and load.dropped < _FEW_DROPS):
         return None
     busiest = max(load.stages, key=lambda stage: stage.share, default=None)
@@ -125,7 +126,7 @@ def _limit_of_stage(load: Load, stage: StageLoad) -> Limit:
 
 
 def _more(load: Load, stage: StageLoad) -> str:
-    """With as much of what is free as there is: whole cores, one at least."""
+    """With as many free cores as there are: whole ones, one at least."""
     more = max(1, int(load.spare))
     if stage.more == "threads":
         return f"threads: {stage.threads + max(1, more // stage.processes)}"
@@ -150,7 +151,7 @@ def _limit_of_one_process(load: Load, busiest: StageLoad | None) -> Limit | None
 
 
 def _less(load: Load, stage: StageLoad) -> str:
-    """Where others have most of the cores, nothing of the graph is to blame."""
+    """If others have most of the cores, nothing of the graph is to blame."""
     return f"ending those, or {stage.lighter}" if load.others >= load.cores / 2 else stage.lighter
 
 

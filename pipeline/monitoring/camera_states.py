@@ -1,12 +1,12 @@
-"""How the live cameras of a run are, out of what their sources say and what becomes of their processes.
+"""The states of a run's live cameras, from their sources' reports and the deaths of their processes.
 
     starting --> connecting --> live <--back-- stalled | lost | unauthorised | gone
                      |            |                          ^
                      '------------'----------- lost ---------'
 
-From the first of the four until it is `live` again is one *loss*, whatever of the four it is meanwhile; a camera that
-cannot be reached in the first place is lost as well. A process that dies takes its cameras along, but for those that
-rest, and `connecting`, which its successor says, ends no loss. A source that says nothing of its camera is live with
+From the first of the four until it is `live` again is one *loss*, even if it passes from one of the four to another; a
+camera that cannot be reached in the first place is lost as well. A process that dies takes its cameras along, except
+paused ones, and `connecting`, which its successor reports, ends no loss. A source that reports no state is live with
 its first frame.
 
 Each loss has one end: the camera is live again (a `Change`), or nobody waits for it any more (a `LossOver`).
@@ -34,7 +34,7 @@ stopped; it has ended by itself, or by a mistake."""
 
 
 class StateChange(NamedTuple):
-    """What a source says: its camera is in this state since then (CLOCK_MONOTONIC), and why."""
+    """A source's report: its camera is in this state since then (CLOCK_MONOTONIC), and why."""
 
     camera: str
     state: CameraState
@@ -46,8 +46,8 @@ class StateChange(NamedTuple):
 class Change:
     """A camera is in another state since `at_ns`, after it was `was` for `for_s`.
 
-    `loss`: not 0 where a loss begins with it, or is over; the losses of a run count from 1, those of all cameras
-    together. `lost_s`: how long that was, None where it begins.
+    `loss`: not 0 if a loss begins or ends with it; the losses of a run count from 1, over all cameras together.
+    `lost_s`: its duration, None if it begins.
     """
 
     camera: str
@@ -73,7 +73,7 @@ class LossOver:
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """A camera has ended, after it was `was` for `for_s`; `loss`: where it was lost."""
+    """A camera has ended, after it was `was` for `for_s`; `loss`: if it was lost."""
 
     was: CameraState | Literal["starting"]
     for_s: float
@@ -82,7 +82,7 @@ class Over:
 
 @dataclass(frozen=True, slots=True)
 class CameraNow:
-    """`state` is "" where nothing is known of it but its process. `losses`: how often it was away, now included."""
+    """`state` is "" if only its process is known. `losses`: how often it was away, now included."""
 
     state: CameraState | Literal[""] = ""
     why: str = ""
@@ -93,9 +93,10 @@ class CameraNow:
 
 @dataclass(slots=True)
 class _Camera:
-    """`loss`: the number of the present loss, which began at `lost_ns`; 0 while there is none. `over`: nothing more is
-    heard of it. `frames`: how many its process had counted when it was heard last; None where those of a camera of the
-    same name that went before are among them, and it is not known how many."""
+    """`loss`: the number of the present loss, which began at `lost_ns`; 0 if there is none. `over`: no more reports are
+    expected. `frames`: the count in its process's last report; None if that includes frames of an earlier camera of the
+    same name, and their number is not known.
+    """
 
     since_ns: int
     came_ns: int
@@ -143,10 +144,10 @@ class CameraStates:
             del self._departed[next(iter(self._departed))]
         return _closed(camera, known, "replaced" if camera in wanted else "removed", now_ns)
 
-    # ---- what happens
+    # ---- changes
 
     def told(self, camera: str, state: CameraState, why: str, at_ns: int) -> Change | None:
-        """The source says how its camera is. What was said before the camera came is about its namesake before it."""
+        """The source reports its camera's state. A report from before the camera came is about its earlier namesake."""
         known = self._heard(camera)
         if known is None or at_ns < known.came_ns:
             return None
@@ -174,14 +175,14 @@ class CameraStates:
         return self._moved(camera, known, "lost", why, at_ns)
 
     def shows(self, camera: str, facts: Mapping[str, Fact]) -> None:
-        """What is known of the camera by now, in place of what was."""
+        """The present facts about the camera, which replace the earlier ones."""
         if camera in self._cameras:
             self._cameras[camera].facts = dict(facts)
 
     def ended(self, camera: str, reason: EndReason, at_ns: int) -> Over | None:
-        """The camera has ended: how it is says nothing more. None where that is no news.
+        """The camera has ended, and its state means nothing more. None if that is no news.
 
-        The loss of one that was `removed` goes on until `follow`, which knows what for.
+        The loss of a `removed` one goes on until `follow`, which knows the reason.
         """
         known = self._cameras.get(camera)
         if known is None or known.over:
@@ -222,7 +223,7 @@ class CameraStates:
         }
 
     def _moved(self, camera: str, known: _Camera, state: CameraState, why: str, at_ns: int) -> Change | None:
-        """Put the camera into this state; None where it is in it already."""
+        """Put the camera into this state; None if it is in it already."""
         known.why = why
         if state == known.state:
             return None

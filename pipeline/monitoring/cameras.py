@@ -1,4 +1,4 @@
-"""The cameras of a run as it tells of them: one line of the log for each change, an event where a loss begins or ends.
+"""Reports on the cameras of a run: one line of the log for each change, an event if a loss begins or ends.
 
 `pipeline.monitoring.camera_states` judges, `pipeline.monitoring.notices` sees to it that the outbox has the events.
 """
@@ -20,7 +20,7 @@ _FINE = ("live", "connecting")
 
 
 class Cameras:
-    """See the module's docstring. What it is told may come from a process that talks nonsense."""
+    """See the module's docstring. A process may send it nonsense."""
 
     def __init__(self, plan: RunPlan, notices: Notices, log: Logger) -> None:
         self._states = CameraStates(plan.camera_settings, plan.live_cameras, time.monotonic_ns())
@@ -35,7 +35,7 @@ class Cameras:
         self._stage_of = _sources(plan)
 
     def heard(self, unit: UnitPlan, heartbeat: Heartbeat) -> None:
-        """What a process has said of its cameras since the last time, and what frames it has brought."""
+        """A process's reports on its cameras since the last time, and the frames that it brought."""
         if not unit.sources:
             return
         now_ns = time.monotonic_ns()

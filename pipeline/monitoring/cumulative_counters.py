@@ -1,4 +1,4 @@
-"""What one process has brought through, over all of its incarnations: nothing that is counted ever falls."""
+"""The counters of one process, over all of its incarnations: they never fall."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CumulativeCounters:
         self._files: dict[str, None] = {}
 
     def note(self, heartbeat: Heartbeat) -> None:
-        """What the living incarnation has brought through so far."""
+        """The counts of the living incarnation so far."""
         self._counts = counter_of(heartbeat.counts)
         self._stages = heartbeat.stages
         self._files.update(dict.fromkeys(heartbeat.files))
@@ -54,7 +54,7 @@ class CumulativeCounters:
 
     @property
     def files(self) -> list[str]:
-        """What was written, in the order in which it was named: the newest."""
+        """The newest written files, in the order in which they were named."""
         return list(self._files)
 
     def _sum(self, name: str, stats: StageStats) -> StageStats:

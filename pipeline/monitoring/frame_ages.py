@@ -1,7 +1,7 @@
 """How old frames are when their processing ends: of each camera the latest, by the process in which it ended.
 
-A frame's processing ends where it goes on to no other process (`UnitPlan.ends_frames`). A graph may have several such
-processes: where rules judge, and where a video is written. Then the slowest of them counts. Pure: time is an argument.
+A frame's processing ends in a process that sends it to no other (`UnitPlan.ends_frames`). A graph may have several such
+processes: one with the rules, and one that writes a video. Then the slowest of them counts. Pure: time is an argument.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class FrameAges:
             self._ages.setdefault(camera, {})[process] = _Age(age_ms, now_s)
 
     def of(self, camera: str, now_s: float, longest_s: float) -> float | None:
-        """In ms. None where no frame of the camera has ended for ``longest_s``: an old age says nothing of now."""
+        """In ms. None if no frame of the camera has ended for ``longest_s``: an old age means nothing now."""
         fresh = [age.age_ms for age in self._ages.get(camera, {}).values() if now_s - age.noted_s <= longest_s]
         return round(max(fresh), 1) if fresh else None
 

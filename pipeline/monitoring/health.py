@@ -55,7 +55,7 @@ class Plight:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What does not work, by the name of a stage or process, and for how long."""
+    """A trouble, by the name of a stage or process, and for how long."""
 
     where: str
     why: str

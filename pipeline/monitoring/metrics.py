@@ -18,7 +18,7 @@ from pipeline.system.redaction import redacted_beginning
 
 _KEPT = 256
 _KEPT_CHANGES = 64
-"""So many changes of one camera wait to be told, the newest: how it is now is never lost."""
+"""So many changes of one camera wait to be reported, the newest: its present state is never lost."""
 _LONGEST_TEXT = 300
 _LONGEST_LOOKED_AT = 20_000
 _MOST_FACTS = 32
@@ -44,7 +44,7 @@ def reason_line(text: str) -> str:
 
 
 class Counters:
-    """Named counts per camera ("" where no camera is meant). May be used from several threads."""
+    """Named counts per camera ("" if no camera is meant). May be used from several threads."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str]] = Counter()
@@ -55,7 +55,7 @@ class Counters:
         self._lock = threading.Lock()
 
     def add(self, name: str, camera: str, n: int = 1) -> None:
-        """Add `n`, of any integer type, to a count. Raises TypeError for what is no whole number."""
+        """Add `n`, of any integer type, to a count. Raises TypeError if it is no whole number."""
         whole = int(operator.index(n))
         with self._lock:
             self._counts[str(name), str(camera)] += whole
@@ -65,7 +65,7 @@ class Counters:
         return self._counts[name, camera]
 
     def trouble(self, stage: str, why: str, camera: str) -> None:
-        """Note what a stage cannot do at present, "" once it can again; of one camera, or "" for all."""
+        """Record a stage's present trouble, "" when it is over; of one camera, or "" for all."""
         with self._lock:
             self._troubles.pop((stage, camera), None)
             if why:
@@ -73,7 +73,7 @@ class Counters:
 
     @property
     def troubles(self) -> list[tuple[str, str, str]]:
-        """(stage, camera, why) of what does not work at present."""
+        """(stage, camera, why) of the present troubles."""
         with self._lock:
             return [(stage, camera, why) for (stage, camera), why in self._troubles.items()]
 
@@ -93,14 +93,14 @@ class Counters:
         return changes
 
     def keep_camera_changes(self, changes: Iterable[StateChange]) -> None:
-        """These could not be told: they come again, before what has come since."""
+        """These could not be reported: they come again, before newer ones."""
         with self._lock:
             newer, self._camera_changes = self._camera_changes, {}
             for change in [*changes, *(change for of_one in newer.values() for change in of_one)]:
                 self._camera_changes.setdefault(change.camera, deque(maxlen=_KEPT_CHANGES)).append(change)
 
     def camera_shows(self, camera: str, facts: Mapping[str, Any]) -> None:
-        """Note what is known of a camera: texts and numbers. Raises TypeError or ValueError for anything else."""
+        """Record facts about a camera: texts and numbers. Raises TypeError or ValueError for anything else."""
         plain = {str(name)[:_LONGEST_TEXT]: _plain(value) for name, value in facts.items()}
         with self._lock:
             known = {**self._camera_facts.get(camera, {}), **plain}
@@ -108,7 +108,7 @@ class Counters:
 
     @property
     def camera_facts(self) -> dict[str, dict[str, str | int | float]]:
-        """Camera -> what is known of it, by name."""
+        """Camera -> the facts about it, by name."""
         with self._lock:
             return {camera: dict(facts) for camera, facts in self._camera_facts.items()}
 

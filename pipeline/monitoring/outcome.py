@@ -13,7 +13,7 @@ from pipeline.system.redaction import redact_urls
 _AS_INTENDED = frozenset({"queue_full", "reader_lost", "damaged"})
 """Live cameras lose such frames by their nature, a graph may ask for it, and pictures may be broken in their file."""
 _WHERE_EDGES_DROP = frozenset({"stale"})
-"""As intended as well where the graph has an edge that drops."""
+"""As intended as well if the graph has an edge that drops."""
 _WHY = {
     "error": "{stages} failed on them; the log has the details",
     "invalid_event": "a stage made events that no sink could take; the log says which",
@@ -33,13 +33,13 @@ _DROPPED_THINGS = {"invalid_event": "events"}
 
 @dataclass(slots=True)
 class Outcome:
-    """The exit status of a run, and what must be told."""
+    """The exit status of a run, and its problems."""
 
     status: int = EXIT_DONE
     problems: list[str] = field(default_factory=list)
 
     def add(self, status: int, problem: str) -> None:
-        """One thing that went wrong; the first decides the exit status. What is secret in it is not shown."""
+        """One problem; the first decides the exit status. Secrets in it are not shown."""
         problem = redact_urls(problem)
         if problem not in self.problems:
             self.problems.append(problem)
@@ -54,8 +54,8 @@ class Outcome:
     ) -> None:
         """`ended`: camera -> (reason, error). `statuses`: camera -> whose fault an error is; if unknown, the user's.
 
-        Where all of `cameras` failed for the same, it decides the exit status; where others worked, or failed for
-        something else, the run has given up.
+        If all of `cameras` failed for the same reason, it decides the exit status; if others worked, or failed for
+        another reason, the run has given up.
         """
         failed = {camera: ended[camera][1] for camera in cameras if ended.get(camera, ("",))[0] == "error"}
         faults = {statuses.get(camera) or EXIT_USER for camera in failed}

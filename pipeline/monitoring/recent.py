@@ -1,4 +1,4 @@
-"""How fast sums have grown lately, out of what they were at moments of the last seconds. Pure: time is an argument."""
+"""How fast sums have grown lately, by their values at moments of the last seconds. Pure: time is an argument."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ KEPT_S = 10.0
 
 
 class Recent:
-    """Sums that only grow, by any keys. Bounded: what is older than ``KEPT_S`` is forgotten, but for one moment."""
+    """Sums that only grow, by any keys. Bounded: moments older than ``KEPT_S`` are forgotten, but for one."""
 
     def __init__(self) -> None:
         self._marks: deque[tuple[float, Mapping[str, float]]] = deque()
@@ -28,8 +28,8 @@ class Recent:
     def over(self, window_s: float) -> tuple[float, dict[str, float]]:
         """Over how many seconds, about ``window_s``, each sum has grown by how much; (0, {}) before there are two.
 
-        What was not there at the beginning has not grown: it may have counted elsewhere before. What has fallen has
-        begun anew, from nothing.
+        A sum that was not there at the beginning has not grown: it may have counted elsewhere before. A sum that has
+        fallen has started again from 0.
         """
         if len(self._marks) < 2:
             return 0.0, {}

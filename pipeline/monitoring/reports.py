@@ -1,4 +1,5 @@
-"""What a process tells the supervisor, checked before it is believed: a child that talks nonsense harms only itself.
+"""The reports of a process to the supervisor, checked before they are believed: a child that sends nonsense harms only
+itself.
 
 ready      it has opened its stages             ended     a camera's last word has gone through it
 heartbeat  four times a second                  failed    it gives up, and why
@@ -24,14 +25,14 @@ class _Report(BaseModel):
 
 
 class Ready(_Report):
-    """`endpoint` is empty where nobody sends to the process."""
+    """`endpoint` is empty if nobody sends to the process."""
 
     op: Literal["ready"]
     endpoint: str
 
 
 class Opening(_Report):
-    """What it does before it is ready, and for how many seconds from now that may take."""
+    """Its work before it is ready, and for how many seconds from now that may take."""
 
     op: Literal["opening"]
     doing: str = Field(max_length=200)
@@ -49,7 +50,7 @@ class StageStats(_Report):
 
 
 class Heartbeat(_Report):
-    """A sign of life. Times in ns are CLOCK_MONOTONIC, 0 where there is none; ages are ms.
+    """A sign of life. Times in ns are CLOCK_MONOTONIC, 0 if there is none; ages are ms.
 
     `source_silent_since_ns`: since when a source that is to make a frame has given no sign of life;
     `source_opening`: that source has not made one since its start. `camera_changes`: each change since the last
@@ -79,7 +80,7 @@ class Heartbeat(_Report):
 
 
 class Ended(_Report):
-    """`status`: whose fault an error is, as an exit status; 0 where that is not known."""
+    """`status`: whose fault an error is, as an exit status; 0 if that is not known."""
 
     op: Literal["ended"]
     camera: str
@@ -97,7 +98,7 @@ class Revised(_Report):
 
 
 class Failed(_Report):
-    """`status`: what the run would exit with."""
+    """`status`: the exit status for the run."""
 
     op: Literal["failed"]
     status: int
@@ -113,7 +114,9 @@ class Line(_Report):
 
 
 class Committed(_Report):
-    """An event, as its sinks get it. `again`: it was committed before, perhaps by a process that could not say so."""
+    """An event, as its sinks get it. `again`: it was committed before, perhaps by a process that could not report
+    it.
+    """
 
     op: Literal["event"]
     body: bytes
@@ -133,7 +136,7 @@ _READER: TypeAdapter[Report] = TypeAdapter(Annotated[Report, Field(discriminator
 
 
 def read_report(message: Mapping[str, Any]) -> Report:
-    """The report that a message is. Raises WireError where it is none."""
+    """The report in a message. Raises WireError if it is none."""
     try:
         return _READER.validate_python(dict(message))
     except ValidationError as error:

@@ -1,9 +1,9 @@
-"""What each sink has still to get of the events that are committed, and in what order.
+"""The committed events that each sink has still to get, and their order.
 
     committed --pull--> handed out --acknowledge--> delivered --note--> forgotten
 
-That an event is delivered is kept in memory until `note` writes all that has come together in one transaction, for
-each of them is waited for until it is on the disk. A sink may get again what was not noted when the process died.
+A delivery is kept in memory until `note` writes all of them in one transaction, because each transaction waits for the
+disk. A sink may get again the events whose delivery was not written when the process died.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BY_ROW = f"""
 SELECT {_COLUMNS} FROM pending p JOIN events e ON e.row = p.row
 WHERE p.sink = ? AND p.row > ? ORDER BY p.row LIMIT ?
 """  # noqa: S608 - made of constants
-# CROSS JOIN: along the index of the time, from where the sink has got to.
+# CROSS JOIN: along the index of the time, from the sink's position.
 _BY_TIME = f"""
 SELECT {_COLUMNS} FROM events e CROSS JOIN pending p ON p.row = e.row AND p.sink = ?
 WHERE e.time_ns BETWEEN ? AND ? ORDER BY e.time_ns, e.camera, e.epoch, e.seq, e.part, e.producer, e.row LIMIT ?
@@ -89,7 +89,7 @@ class Deliveries:
         self._delivered += [(sink, row) for row in rows]
 
     def note(self) -> None:
-        """Write down what was delivered, all in one transaction. Raises sqlite3.Error; then nothing of it is noted."""
+        """Write all deliveries in one transaction. Raises sqlite3.Error; then none of them is written."""
         if not self._delivered:
             return
         with transaction(self._db):

@@ -1,7 +1,7 @@
 """A part of the disk that is kept free for getting out of a full one.
 
-To forget anything, SQLite writes first. What may not grow until something is forgotten therefore needs some room that
-nothing else takes: a file of zeros, which is removed for that moment.
+SQLite must write before it can forget anything. So a file that may not grow until something is forgotten needs some
+room that nothing else takes: a file of zeros, which is removed for that moment.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class DiskReserve:
         self._held = False
 
     def hold(self) -> bool:
-        """Take the room, if it is not held yet; False where the disk does not have it now."""
+        """Take the room, if it is not held yet; False if the disk does not have it now."""
         if not self._held:
-            self.release()  # what a killed process has left may be shorter
+            self.release()  # the file of a killed process may be shorter
             try:
                 self._take()
                 self._held = True
@@ -33,7 +33,7 @@ class DiskReserve:
         return self._held
 
     def release(self) -> None:
-        """Give the room to whoever writes next."""
+        """Give the room to the next writer."""
         self._held = False
         with suppress(OSError):
             self._path.unlink()

@@ -1,11 +1,11 @@
-"""The file of the outbox: its tables, how it is opened, and what becomes of it when a run begins.
+"""The file of the outbox: its tables, how to open it, and its changes when a run begins.
 
     events    one row for each event that was committed; `row` counts up and is never used again
     pending   (sink, row): the sink wants the event and has not acknowledged it
     ended     cameras of which nothing more comes in this run
 
-What an earlier run of the same name has left is delivered, and is else none of this run's: its ids are changed so that
-they may come again, and its incarnation is `LEFT_OVER`, which no process has.
+Events that an earlier run of the same name has left are delivered, but otherwise do not belong to this run: their ids
+are changed so that they may come again, and their incarnation is `LEFT_OVER`, which no process has.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from pipeline.errors import EnvironmentProblem
 
 LEFT_OVER = -1
-"""The incarnation of what an earlier run has left."""
+"""The incarnation of events that an earlier run has left."""
 
 _BUSY_S = 0.25
 """The loop waits so long for another process that has locked the file, and tries again a second later: meanwhile it
@@ -29,7 +29,7 @@ _LOG_PAGES = 250
 RESERVE_BYTES = 2 << 20
 """So much of the disk is kept for forgetting events when it is full."""
 SUFFIXES = ("", "-wal", "-shm", "-reserve")
-"""What is added to the path, for the files that belong together."""
+"""The suffixes of the path, for the files that belong together."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS events (
@@ -59,7 +59,7 @@ UPDATE events SET id = 'before ' || row || ' ' || id WHERE id NOT LIKE 'before %
 def open_event_file(path: Path, *, by_time: bool) -> sqlite3.Connection:
     """Open or make the file; `by_time`: some sink wants its events in order of time.
 
-    Raises EnvironmentProblem where that cannot be.
+    Raises EnvironmentProblem if that fails.
     """
     db = None
     try:
@@ -80,14 +80,14 @@ def open_event_file(path: Path, *, by_time: bool) -> sqlite3.Connection:
 
 
 def cannot_open(path: Path, error: Exception) -> EnvironmentProblem:
-    """What to say where the file cannot be opened."""
+    """The error if the file cannot be opened."""
     return EnvironmentProblem(
         f"the outbox {path} cannot be opened: {error}: see that the folder is writable and the disk has room"
     )
 
 
 def begin_run(db: sqlite3.Connection) -> int:
-    """Forget what was delivered, set apart what was not; how many events are left. Raises sqlite3.Error."""
+    """Forget delivered events, set the others apart; returns how many are left. Raises sqlite3.Error."""
     with transaction(db):
         for statement in _BEGIN_RUN.split(";"):
             db.execute(statement)
@@ -95,10 +95,10 @@ def begin_run(db: sqlite3.Connection) -> int:
 
 
 def remove_delivered(path: Path) -> bool:
-    """Remove the file, and what SQLite puts beside it, if every event in it was delivered; whether that was so.
+    """Remove the file, and SQLite's files beside it, if every event in it was delivered; returns whether that was so.
 
-    Not while a process has it open: one of a run that was killed may still be writing down what it has delivered.
-    Raises sqlite3.Error where it is in use or damaged, and OSError.
+    Not while a process has it open: one of a killed run may still be writing its deliveries. Raises sqlite3.Error if it
+    is in use or damaged, and OSError.
     """
     db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=0)
     try:

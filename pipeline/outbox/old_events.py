@@ -1,10 +1,10 @@
-"""Keeps the file of the outbox bounded: of what was delivered, only the last events are kept, to know repeated ones by.
+"""Keeps the file of the outbox bounded: of delivered events, only the last are kept, to recognise repeated ones.
 
 kept, however old   what some sink has not acknowledged
                     the last event of an incident that is open: of it its end is made, should its stage die
                     an end, while something is left of the incident before it: else that would seem to be open
 
-Where the disk is full, fewer of the last events are kept.
+If the disk is full, fewer of the last events are kept.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pipeline.outbox.event_file import LEFT_OVER, checkpoint, transaction
 
 _KEPT = 10_000
 _EXAMINED = 8
-"""So many old rows are looked at for each new one: what is kept may be many, and must not hold up a commit."""
+"""So many old rows are looked at for each new one: many may have to stay, and must not hold up a commit."""
 _AT_ONCE = 16
 """A part of `_KEPT` that has to be new before old ones are looked at."""
 
@@ -36,11 +36,11 @@ END
 _FORGET = f"DELETE FROM events WHERE row > ? AND row <= ? AND {_NEEDLESS}"  # noqa: S608 - made of constants
 _OLDEST = f"SELECT row FROM events WHERE row > ? AND {_NEEDLESS} ORDER BY row LIMIT ?"  # noqa: S608 - as above
 _PIECE = 200
-"""So many are forgotten in one transaction: what it writes must fit into what is kept free for it."""
+"""So many are forgotten in one transaction: its writes must fit into the reserve."""
 
 
 def make_room(db: sqlite3.Connection, wanted_bytes: int) -> None:
-    """Forget the oldest events that need not be kept, and give the disk back what they had, up to so many bytes.
+    """Forget the oldest events that need not be kept, and give the disk their space back, up to so many bytes.
 
     Raises sqlite3.Error.
     """
@@ -59,7 +59,7 @@ def make_room(db: sqlite3.Connection, wanted_bytes: int) -> None:
 
 
 def _shorten(db: sqlite3.Connection) -> None:
-    """Give the disk back what the file does not use; one of an older version cannot do that."""
+    """Give the disk the unused space of the file back; a file of an older version cannot do that."""
     unused, before = _unused_pages(db), -1
     while unused and unused != before:
         db.execute(f"PRAGMA incremental_vacuum({_PIECE})").fetchall()
@@ -79,7 +79,7 @@ class OldEvents:
         self._looked_at = 0
 
     def forget(self, db: sqlite3.Connection, new: int) -> None:
-        """Forget some of what need not be kept; `new` events have been put in since the last call."""
+        """Forget some events that need not be kept; `new` events have been put in since the last call."""
         self._new += new
         if self._new < max(1, _KEPT // _AT_ONCE):
             return

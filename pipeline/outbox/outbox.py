@@ -1,15 +1,15 @@
-"""Where events are safe: SQLite between whoever emits events and the event sinks.
+"""The safe place of events: SQLite between the stages that emit events and the event sinks.
 
     producers --accept--> [events] --pull--> sink --acknowledge, note--> [pending] row gone
 
 An event is committed when `accept` returns; one that no sink could take is refused (`pipeline.outbox.event_validity`).
-Each sink has a row in `pending` for each event that it wants and that is not noted as delivered to it, so that a sink
-or the outbox may die at any time: what is pending is handed out again (`pipeline.outbox.deliveries`). A repeated id is
-ignored, up to some thousand events later (`pipeline.outbox.old_events`). The file outlives the run when something is
-left in it; the next run of the same name delivers that first (`pipeline.outbox.event_file`).
+Each sink has a row in `pending` for each event that it wants and whose delivery is not recorded, so that a sink or the
+outbox may die at any time: pending events are handed out again (`pipeline.outbox.deliveries`). A repeated id is
+ignored, up to some thousand events later (`pipeline.outbox.old_events`). The file outlives the run if something is left
+in it; the next run of the same name delivers that first (`pipeline.outbox.event_file`).
 
-A sink that wants `order: time` gets its events by (time, camera, place in the camera's order), as soon as every
-camera has been judged up to that time: for this the outbox hears of every frame, also of those that made no event
+A sink that wants `order: time` gets its events by (time, camera, place in the camera's order), as soon as every camera
+has been judged up to that time. For this every frame is reported to the outbox, even if no event was made of it
 (tombstones).
 """
 
@@ -53,7 +53,7 @@ INSERT INTO events (id, producer, camera, epoch, seq, part, time_ns, incident, p
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
 """
 _LARGEST = (1 << 63) - 1
-"""What SQLite holds as a number."""
+"""The range of numbers that SQLite holds."""
 _RETRY_S = 1.0
 
 
@@ -69,7 +69,7 @@ class OutboxSettings(Settings):
 class Outbox(Stage[OutboxSettings]):
     """Keeps events until every sink that wants them has them.
 
-    `committed`: the bodies of events that nobody has been told of yet. `unnoted`: why a delivery cannot be noted.
+    `committed`: the bodies of events that have not been reported yet. `unnoted`: why a delivery cannot be recorded.
     `expects_more`: cameras are about to come, see `UnitPlan`.
     """
 
@@ -92,11 +92,11 @@ class Outbox(Stage[OutboxSettings]):
         self.committed: list[bytes] = []
 
     def _places(self) -> list[tuple[str, str]]:
-        """(camera, producer) of all whose frames are heard of."""
+        """(camera, producer) of all whose frames are reported."""
         return [(camera, producer) for camera in self.context.cameras for producer in self.settings.producers or [""]]
 
     def cameras_changed(self) -> None:
-        """A camera that has come is waited for from where the others are; one that is gone may come again."""
+        """A new camera is waited for from the others' position; one that is gone may come again."""
         now = min(self._judged.values(), default=_NEVER)
         self._judged = {place: self._judged.get(place, now) for place in self._places()}
         gone = self._ended.difference(self.context.cameras)
@@ -129,7 +129,7 @@ class Outbox(Stage[OutboxSettings]):
         return self._db
 
     def _start(self) -> None:
-        """At the start of a run: forget what was delivered, keep what was not; ids are only compared within a run."""
+        """At the start of a run: forget delivered events, keep the others; ids are only compared within a run."""
         started = self.context.state_folder / "started"
         if started.exists():
             for (camera,) in self.db.execute("SELECT camera FROM ended").fetchall():
@@ -177,7 +177,7 @@ class Outbox(Stage[OutboxSettings]):
                 self._judged[place] = max(self._judged[place], item.stamp.time_ns - 1)
 
     def _is_valid(self, item: Item) -> bool:
-        """False for an event that no sink could take: told once for each sender and reason."""
+        """False for an event that no sink could take: reported once for each sender and reason."""
         why = why_invalid(item)
         if not why:
             return True
@@ -187,11 +187,11 @@ class Outbox(Stage[OutboxSettings]):
         return False
 
     def _of_process(self, item: Item) -> Item:
-        """Where the stage runs in this very process, it has this process's incarnation."""
+        """If the stage runs in this very process, it has this process's incarnation."""
         return item if item.incarnation else replace(item, incarnation=self.context.incarnation)
 
     def _commit(self, items: Sequence[Item]) -> None:
-        """Put in what is new of `items`, and the ends that late ones call for; counted once it is on the disk."""
+        """Put in the new events of `items`, and the ends that late ones call for; counted once they are on the disk."""
         try:
             new, over = self._with_room(lambda: self._put_in(items))
         except sqlite3.Error as error:
@@ -201,7 +201,7 @@ class Outbox(Stage[OutboxSettings]):
         self._committed(new, over)
 
     def _put_in(self, items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
-        """One transaction: what is new, with the ends that late ones call for; and what is over.
+        """One transaction: new events, with the ends that late ones call for; and cameras that are over.
 
         Raises sqlite3.Error.
         """
@@ -233,10 +233,10 @@ class Outbox(Stage[OutboxSettings]):
         return put_in()
 
     def _make_room(self) -> None:
-        """Forget what was delivered, at the cost of the reserve; the next new events hold that again, or wait."""
+        """Forget delivered events, at the cost of the reserve; the next new events take that again, or wait."""
         self._reserve.release()
-        with suppress(sqlite3.Error):  # whoever writes next finds out, and says so
-            make_room(self.db, 2 * RESERVE_BYTES)  # for the reserve, and for what comes
+        with suppress(sqlite3.Error):  # the next writer finds out, and reports it
+            make_room(self.db, 2 * RESERVE_BYTES)  # for the reserve, and for new events
 
     def _committed(self, new: Sequence[Item], over: Sequence[Item]) -> None:
         for name, items in (("events", new), ("late", over)):
@@ -260,7 +260,7 @@ class Outbox(Stage[OutboxSettings]):
         return True
 
     def knows(self, event_id: str) -> bool:
-        """True where an event of this id is committed. Raises EnvironmentProblem while that cannot be read."""
+        """True if an event of this id is committed. Raises EnvironmentProblem if that cannot be read now."""
         with self._reading():
             return self.db.execute("SELECT 1 FROM events WHERE id = ?", (event_id,)).fetchone() is not None
 
@@ -277,8 +277,8 @@ class Outbox(Stage[OutboxSettings]):
     def end_lost(self, producer: str, cameras: Iterable[str], incarnation: int) -> None:
         """End the incidents that a stage left open when its process died in this incarnation: nobody else will.
 
-        What still comes of that process leaves nothing open either; what a later one begins is its own. May be called
-        again. Raises as `accept`.
+        Later messages of that process leave nothing open either; incidents that a later process begins are its own. May
+        be called again. Raises as `accept`.
         """
         for camera in cameras:
             self._lost.note(producer, camera, incarnation)
@@ -287,7 +287,7 @@ class Outbox(Stage[OutboxSettings]):
             self._commit(ends)
 
     def end(self, camera: str, *, removed: bool = False) -> None:
-        """Nothing more comes of this camera. Where it was `removed`, that says nothing about the end of the run."""
+        """Nothing more comes of this camera. If it was `removed`, that does not count for the end of the run."""
         if removed:
             self._judge_all(camera)
             return
@@ -315,7 +315,7 @@ class Outbox(Stage[OutboxSettings]):
 
     @property
     def all_ended(self) -> bool:
-        """True when all cameras have ended, and no others are about to come, as they are where there are none."""
+        """True when all cameras have ended, and no others are about to come; if there are none, others are."""
         return bool(self.context.cameras) and not self.expects_more and self._ended.issuperset(self.context.cameras)
 
     # ---- handing out
@@ -333,7 +333,7 @@ class Outbox(Stage[OutboxSettings]):
         self._deliveries.acknowledge(sink, rows)
 
     def note_delivered(self) -> None:
-        """Note what was acknowledged. Raises EnvironmentProblem while the disk does not take it."""
+        """Record acknowledged events. Raises EnvironmentProblem if the disk does not take it now."""
         try:
             self._note()
         except sqlite3.Error as error:
@@ -352,7 +352,9 @@ class Outbox(Stage[OutboxSettings]):
             self._deliveries.note()
 
     def try_to_note(self, now: float) -> None:
-        """As `note_delivered`, to be called often: after a failure, told once, it waits a second. `now` in seconds."""
+        """As `note_delivered`, to be called often: after a failure, reported once, it waits a second. `now` in
+        seconds.
+        """
         if now < self._note_again_at:
             return
         try:

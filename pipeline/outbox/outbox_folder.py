@@ -39,13 +39,13 @@ _ROOT = 0
 
 
 def outbox_folder(plan: RunPlan) -> Path | None:
-    """Where the outbox of this plan is, None where it has none."""
+    """The folder of this plan's outbox, None if it has none."""
     stages = (stage for unit in plan.units for stage in unit.stages)
     return next((Path(str(stage.settings["path"])).parent for stage in stages if stage.use == _OUTBOX), None)
 
 
 def why_unusable(folder: Path) -> str:
-    """Why the outbox cannot be kept there, with a way out; "" where it can. Leaves nothing behind."""
+    """Why the outbox cannot be kept there, with a way out; "" if it can. Leaves nothing behind."""
     reason = _reason_of_folder(folder) or next(filter(None, map(_reason_of_file, _files(folder))), "")
     return reason and f"{reason}; {_WAY_OUT}"
 
@@ -60,7 +60,7 @@ _WAY_OUT = (
 def outbox_held(plan: RunPlan) -> Iterator[None]:
     """Keep the outbox of this plan for one run alone.
 
-    Raises UserError where another run has it, and EnvironmentProblem where its folder cannot be used.
+    Raises UserError if another run has it, and EnvironmentProblem if its folder cannot be used.
     """
     folder = outbox_folder(plan)
     if folder is None or not HAS_LOCKS:
@@ -93,7 +93,7 @@ def outbox_held(plan: RunPlan) -> Iterator[None]:
 
 
 def _lasting_reason(folder: Path) -> str:
-    """As `why_unusable`, but not what passes: a run that has just ended may be removing the folder."""
+    """As `why_unusable`, without passing problems: a run that has just ended may be removing the folder."""
     until = time.monotonic() + _WAIT_S
     while (reason := why_unusable(folder)) and time.monotonic() < until:
         time.sleep(0.01)
@@ -101,7 +101,7 @@ def _lasting_reason(folder: Path) -> str:
 
 
 def _taken(lock: Path) -> int:
-    """The lock, held; -1 where another run has it. One that has just ended may be removing it, and its folder."""
+    """The lock, held; -1 if another run has it. A run that has just ended may be removing it, and its folder."""
     until = time.monotonic() + _WAIT_S
     while True:
         with suppress(FileNotFoundError, FileExistsError):
@@ -125,7 +125,7 @@ def _holder(lock: Path) -> str:
     return f" ({text})" if text.isprintable() and text else ""
 
 
-# ---- what killed runs have left
+# ---- outboxes of killed runs
 
 
 def _sweep(root: Path) -> None:
@@ -167,7 +167,7 @@ def _is_delivered(path: Path) -> bool:
     """Whether no event waits there: the file is gone then."""
     try:
         return not path.exists() or remove_delivered(path)
-    except sqlite3.Error:  # in use, or damaged: whoever starts the run of that name is told
+    except sqlite3.Error:  # in use, or damaged: starting the run of that name reports it
         return False
 
 
@@ -192,7 +192,7 @@ def _reason_of_folder(folder: Path) -> str:
 
 
 def _reason(place: Path, found: os.stat_result, *, shared: bool) -> str:
-    """Why nothing can be made in a folder that is there. In a `shared` one others cannot remove what is ours."""
+    """Why nothing can be made in an existing folder. In a `shared` one others cannot remove our files."""
     if not stat.S_ISDIR(found.st_mode):
         return f"{place} is {kind_of(found.st_mode) or 'a file'}, expected a folder for the state of runs"
     if not _is_own(found) and found.st_uid != _ROOT and not (shared and found.st_mode & stat.S_ISVTX):
