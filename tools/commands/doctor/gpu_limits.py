@@ -27,6 +27,8 @@ from tools.measuring.nvidia_smi import Gpu
 _MIB = re.compile(r"(\d+) MiB")
 _CURE = "set a smaller `gpu_mem_limit`, a smaller `batch: {max}`, fewer `batch_sizes` or fewer `workers`"
 
+_NOT_THERE = "name a GPU that is there in `devices` or `device_id`; numbers begin with 0"
+
 
 class Share(NamedTuple):
     """The memory that one process may take of GPU `device` for one stage; `limit_bytes` 0 if nothing limits it."""
@@ -83,7 +85,12 @@ def limits_against(shares: Iterable[Share], gpus: Sequence[Gpu]) -> Iterator[Fin
         by_device[share.device].append(share)
     for device, own in sorted(by_device.items()):
         what = f"memory of GPU {device}"
-        found = _MIB.fullmatch(gpus[device].total) if device < len(gpus) else None
+        if gpus and device >= len(gpus):
+            names = ", ".join(sorted({share.stage for share in own}))
+            seen = "GPU 0 alone" if len(gpus) == 1 else f"GPUs 0 to {len(gpus) - 1}"
+            yield Finding("warning", what, f"{names}: is to run there, and nvidia-smi sees {seen}", _NOT_THERE)
+            continue
+        found = _MIB.fullmatch(gpus[device].total) if gpus else None
         there = int(found[1]) << 20 if found else None
         if unlimited := {share.stage for share in own if not share.limit_bytes}:
             names = ", ".join(sorted(unlimited))

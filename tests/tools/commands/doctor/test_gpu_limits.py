@@ -85,6 +85,15 @@ def test_limits_add_up_and_unknown_gpu_warns() -> None:
     assert [*limits_against([], [GPU])] == []
 
 
+@pytest.mark.parametrize("options", ["devices: [0, 1]", "devices: [0, 1], options: {cuda: {gpu_mem_limit: 1GB}}"])
+def test_a_gpu_that_is_not_there_is_named(folder: Path, options: str) -> None:
+    here, missing = findings(folder, options, GPU)
+    assert (here.state, here.what) == ("ok", "memory of GPU 0")
+    assert (missing.state, missing.what) == ("warning", "memory of GPU 1")
+    assert missing.found == "infer: is to run there, and nvidia-smi sees GPU 0 alone"
+    assert "`devices`" in missing.cure
+
+
 def test_the_command_takes_a_graph(folder: Path, camgraph: Callable[..., Any]) -> None:
     findings(folder, "options: {cuda: {device_id: 0}}")
     told = {one["what"]: one for one in json.loads(camgraph("doctor", "g.yaml", "--json").stdout)}
