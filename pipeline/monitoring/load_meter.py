@@ -23,8 +23,11 @@ _SINCE_LAST = 1e-9
 class Measured(Protocol):
     """A process as far as it is measured."""
 
-    plan: UnitPlan
-    heartbeat: Heartbeat
+    @property
+    def plan(self) -> UnitPlan: ...
+
+    @property
+    def heartbeat(self) -> Heartbeat: ...
 
 
 def sums_of(

@@ -11,6 +11,7 @@ import hashlib
 import json
 import secrets
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -32,15 +33,20 @@ class Sender(Protocol):
     def send(self, op: str, **values: Any) -> bool: ...
 
 
-class Remembering(Protocol):
+class Mortal(Protocol):
     """A process, as far as it matters what is lost with it."""
 
-    plan: UnitPlan
-    incarnation: int
-    ended: dict[str, tuple[str, str]]
+    @property
+    def plan(self) -> UnitPlan: ...
 
     @property
-    def remembering(self) -> list[str]: ...
+    def incarnation(self) -> int: ...
+
+    @property
+    def ended(self) -> Collection[str]: ...
+
+    @property
+    def stateful_stages(self) -> list[str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +71,13 @@ class Notices:
         self._kept: dict[str, _Kept] = {}
         self._again_at = 0.0
 
-    def lost_by(self, process: Remembering, reason: str) -> list[str]:
+    def lost_by(self, process: Mortal, reason: str) -> list[str]:
         """What the stages of a process that died remembered is lost: what the run says of it, one text a stage.
 
         Of a camera that has ended there was nothing left to remember.
         """
         cameras = [camera for camera in process.plan.cameras if camera not in process.ended]
-        stages = process.remembering if cameras else []
+        stages = process.stateful_stages if cameras else []
         for stage in stages:
             for camera in cameras:
                 self.lost(stage, camera, process.incarnation, reason)

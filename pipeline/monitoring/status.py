@@ -29,11 +29,19 @@ from pipeline.stage import AWAY, DROPPED, SKIPPED, Source
 class Reporting(Protocol):
     """A process as far as its reports go."""
 
-    plan: UnitPlan
-    heartbeat: Heartbeat
-    ended: dict[str, tuple[str, str]]
-    trouble: str
-    """Why it has not opened its stages since its last death, "" where it has."""
+    @property
+    def plan(self) -> UnitPlan: ...
+
+    @property
+    def heartbeat(self) -> Heartbeat: ...
+
+    @property
+    def ended(self) -> Mapping[str, tuple[str, str]]:
+        """Camera -> (reason, error) of those that have ended."""
+
+    @property
+    def trouble(self) -> str:
+        """Why it has not opened its stages since its last death, "" if it has."""
 
     @property
     def state(self) -> str: ...

@@ -82,15 +82,34 @@ class EndCameras:
 
 @dataclass(frozen=True, slots=True)
 class GoOn:
-    """It is started again. `lost`: what its stages remembered is lost."""
+    """It is started again after a pause. `lost`: the state of its stages is lost."""
 
     lost: bool
+    pause_s: float = 0.0
 
 
-Verdict = EndRun | EndCameras | GoOn
+@dataclass(frozen=True, slots=True)
+class NotNeeded:
+    """Nobody needs it any more. `problem`: exit status and text, if something was lost with it."""
+
+    problem: tuple[int, str] | None = None
 
 
-def judge(death: Death, *, running: bool, finite: bool) -> Verdict:
+@dataclass(frozen=True, slots=True)
+class OtherSettings:
+    """It begins anew at once. `lost`: with other settings, and the state of its stages is lost, as somebody wanted.
+
+    `refused`: why it has not opened with other settings, if so: it gets the last that it has opened with.
+    """
+
+    lost: bool = False
+    refused: str = ""
+
+
+Verdict = EndRun | EndCameras | GoOn | NotNeeded | OtherSettings
+
+
+def judge(death: Death, *, running: bool, finite: bool) -> EndRun | EndCameras | GoOn:
     """What to do. `running`: all processes were ready once. `finite`: the graph is of files and should come to its end.
 
     What a process says before the run is `running` ends the run, and so do an opening that does not end by then, and

@@ -11,6 +11,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -34,13 +35,13 @@ _LEVELS = ("debug", "info", "warning", "error", "critical")
 
 
 class Listener(Protocol):
-    """Who is told. Nothing of it may raise."""
+    """Hears of reports and deaths. Raises nothing but WireError, for a report that makes no sense: its process pays."""
 
     def heard(self, process: Process, report: Report) -> None:
         """A process has reported; logs and what was too large are dealt with already."""
 
-    def died(self, process: Process, status: int, *, opened: bool) -> None:
-        """A process is dead and cleaned up after; `opened`: it had been ready. `status` as of `subprocess`."""
+    def died(self, process: Process) -> None:
+        """A process is dead and cleaned up after: its death is to be judged."""
 
 
 class Fleet:
@@ -75,16 +76,15 @@ class Fleet:
             told = in_words(error)
             if told is None:
                 raise
-            if process.short != told:
+            if process.life.short != told:
                 self._log.error("process_not_started", unit=process.plan.name, why=told, retry_s=_AGAIN_S)
             process.put_off(time.monotonic() + _AGAIN_S, told)
 
     def start(self, process: Process) -> None:
         """Start the next incarnation. Raises EnvironmentProblem, or OSError where the machine does not give enough."""
-        process.spawn(self._boot(process, process.incarnation + 1))
-        process.revision = self._revision
+        process.start(self._boot(process, process.incarnation + 1), self._revision)
         assert process.channel
-        for descriptor in (process.channel.fileno(), process.pidfd, process.words):
+        for descriptor in (process.channel.fileno(), process.pidfd, process.stderr_fd):
             self.poller.register(descriptor, zmq.POLLIN)
 
     def _boot(self, process: Process, incarnation: int) -> Boot:
@@ -101,7 +101,7 @@ class Fleet:
             shm_prefix=shm_prefix(self._folder.name, self._token, unit.name, incarnation),
             base_folder=self._plan.base_folder,
             frames_done=process.frames_done,
-            gave_up=process.gave_up,
+            gave_up=process.life.gave_up,
             camera_settings=settings,
             secrets=(secrets := secrets_in(told, self._plan.secrets)),
             confidential=bool(secrets) or holds_credentials(told),
@@ -131,7 +131,7 @@ class Fleet:
 
     def source_of(self, camera: str) -> Process | None:
         """The process that has the source of a camera."""
-        sources = (p for p in self.processes if p.plan.sources and camera in p.plan.cameras and not p.leaving)
+        sources = (p for p in self.processes if p.plan.sources and camera in p.plan.cameras and not p.life.leaving)
         return next(sources, None)
 
     def revise(self, plan: RunPlan) -> None:
@@ -141,13 +141,10 @@ class Fleet:
         units = {unit.name: unit for unit in plan.units}
         for process in self.processes:
             unit = units.get(process.plan.name)
-            if unit is None or unit == process.plan or process.leaving:
-                process.revision = self._revision
-                continue
-            process.plan = unit
-            if process.channel:
-                boot = self._boot(process, process.incarnation)
-                process.channel.send("revise", number=self._revision, boot=boot.to_wire())
+            if unit is None or unit == process.plan or process.life.leaving:
+                process.has_revision(self._revision)
+            else:
+                process.revise(unit, self._revision, partial(self._boot, process, process.incarnation))
 
     @property
     def all_revised(self) -> bool:
@@ -157,14 +154,16 @@ class Fleet:
     @property
     def changing(self) -> bool:
         """True while one closes that is needed no more, or one begins that is new, or has other settings."""
-        return any(process.changing for process in self.processes)
+        return any(process.life.changing for process in self.processes)
 
     def settle(self) -> None:
         """Everyone has the plan: those that are not in it close, those that are new to it start."""
         units = {unit.name: unit for unit in self._plan.units}
         for process in list(self.processes):
-            if process.plan.name not in units and not process.leaving:
-                self._send_away(process)
+            if process.plan.name not in units and not process.life.leaving:
+                process.leave()
+                if not process.channel:
+                    self.drop(process)
             process.forget_all_but(process.plan.cameras)
         self.start_new()
 
@@ -172,16 +171,9 @@ class Fleet:
         """Start those that are new to the plan; one whose forerunner of the same name is still closing starts later."""
         for unit in self._plan.units:
             if unit.name not in self._processes:
-                process = self._processes[unit.name] = Process(unit, next(self._numbers))
-                process.incarnation = self._incarnations.get(unit.name, 0)
+                before = self._incarnations.get(unit.name, 0)
+                process = self._processes[unit.name] = Process(unit, next(self._numbers), before)
                 self.start_when_possible(process)
-
-    def _send_away(self, process: Process) -> None:
-        process.leaving = True
-        if process.channel:
-            process.channel.send("close")
-        else:
-            self.drop(process)
 
     def drop(self, process: Process) -> None:
         """One that is not needed any more is dead. Should its like come again, its name goes on counting its lives."""
@@ -196,7 +188,7 @@ class Fleet:
         for unit in plan.units:
             process = self._processes.get(unit.name)
             if process and process.plan.stages != unit.stages:
-                process.succeed_with(unit)
+                process.change_settings(unit)
                 changed.append(unit.name)
         return changed
 
@@ -208,8 +200,8 @@ class Fleet:
         for process in list(self.processes):
             if process.channel and process.channel.fileno() in ready:
                 self._hear(process)
-            if process.words in ready:
-                self._note_words(process)
+            if process.stderr_fd in ready:
+                self._log_stderr(process)
             if process.pidfd in ready:
                 self._bury(process)
         return ready
@@ -217,7 +209,7 @@ class Fleet:
     def _hear(self, process: Process) -> None:
         """Hear a process out. What it says wrong costs it its life, and nobody else anything."""
         assert process.channel
-        messages = [] if process.refused else process.channel.receive()
+        messages = [] if process.life.attempt.refused else process.channel.receive()
         try:
             for message in messages:
                 self._heard(process, read_report(message))
@@ -225,34 +217,31 @@ class Fleet:
                 raise WireError(process.channel.fault)
         except WireError as error:
             self._refuse(process, str(error))
-        if process.refused or process.channel.closed:
+        if process.life.attempt.refused or process.channel.closed:
             self._unwatch(process.channel.fileno())
 
     def _heard(self, process: Process, report: Report) -> None:
         if isinstance(report, Line):
             self._write(report)
         elif isinstance(report, Oversize):
-            process.heard_at = time.monotonic()
-            process.counters.count("reports_too_large")
+            process.note_oversize()
             self._log.warning("report_too_large", unit=process.plan.name, op=report.of, bytes=report.bytes)
         else:
             self._listener.heard(process, report)
 
-    def _note_words(self, process: Process) -> None:
-        """What libraries, or Python itself, write to the standard error of a process becomes lines of the log."""
-        descriptor, allowed = process.words, process.words_allowed
-        for text in process.read_words():
-            if allowed.takes(time.monotonic()):
-                self._tell_left_out(process)
+    def _log_stderr(self, process: Process) -> None:
+        """Log the lines that libraries, or Python itself, have written to the standard error of a process."""
+        descriptor = process.stderr_fd
+        for text in process.read_stderr():
+            if process.stderr_allowance.takes(time.monotonic()):
+                self._log_left_out(process)
                 self._log.warning("stderr", unit=process.plan.name, text=text)
-        if process.words < 0:
+        if process.stderr_fd < 0:
             self._unwatch(descriptor)
 
-    def _tell_left_out(self, process: Process) -> None:
-        allowed = process.words_allowed
-        if allowed.left_out:
-            self._log.warning("stderr_left_out", unit=process.plan.name, lines=allowed.left_out)
-            allowed.left_out = 0
+    def _log_left_out(self, process: Process) -> None:
+        if lines := process.stderr_allowance.take_left_out():
+            self._log.warning("stderr_left_out", unit=process.plan.name, lines=lines)
 
     def _write(self, line: Line) -> None:
         values = {key: value for key, value in line.values.items() if key not in ("event", "self")}
@@ -260,23 +249,20 @@ class Fleet:
         getattr(self._log, level)(str(line.values.get("event", "?")), **values)
 
     def _refuse(self, process: Process, why: str) -> None:
-        if not process.refused:
-            process.refused = why
-            process.counters.count("reports_refused")
+        if process.refuse(why):
             self._log.error("report_refused", unit=process.plan.name, why=why)
-            process.kill(why)
 
     def _bury(self, process: Process) -> None:
         self._hear(process)
         for _ in range(_LAST_READS):
-            self._note_words(process)
-        self._tell_left_out(process)
+            self._log_stderr(process)
+        self._log_left_out(process)
         assert process.channel
-        self._unwatch(process.words)
+        self._unwatch(process.stderr_fd)
         self._unwatch(process.pidfd)
         self._unwatch(process.channel.fileno())
-        opened = process.state == "running"
-        self._listener.died(process, process.reap(), opened=opened)
+        process.reap()
+        self._listener.died(process)
 
     def _unwatch(self, descriptor: int) -> None:
         if descriptor in self.poller:
@@ -295,13 +281,13 @@ class Fleet:
                 process.channel.send("close")
         while alive := [process for process in self.processes if process.pid]:
             now = time.monotonic()
-            if all(process.killed_for for process in alive) and now - killed_at > CLOSE_S:
+            if all(process.life.attempt.killed_for for process in alive) and now - killed_at > CLOSE_S:
                 break
             for process in alive:
                 if process.channel:
                     process.channel.flush()
                 limit = limit_s() if process.state == "running" else CLOSE_S
-                if not process.killed_for and now - since > limit:
+                if not process.life.attempt.killed_for and now - since > limit:
                     process.kill(f"it did not close within {limit:g} s")
                     killed_at = now
             turn()

@@ -46,19 +46,24 @@ class Lines:
 
 
 class Allowance:
-    """How many lines of one writer are taken: `at_once`, and then so many a second. `left_out`: how many were not."""
+    """How many lines of one writer are taken: `at_once`, and then so many a second."""
 
     def __init__(self, at_once: int = 100, per_s: float = 10.0) -> None:
         self._most, self._per_s = float(at_once), per_s
         self._left, self._at_s = float(at_once), 0.0
-        self.left_out = 0
+        self._left_out = 0
 
     def takes(self, now_s: float) -> bool:
         """Whether one more is taken now."""
         self._left = min(self._most, self._left + (now_s - self._at_s) * self._per_s)
         self._at_s = now_s
         if self._left < 1.0:
-            self.left_out += 1
+            self._left_out += 1
             return False
         self._left -= 1.0
         return True
+
+    def take_left_out(self) -> int:
+        """How many lines were not taken since the last call."""
+        left_out, self._left_out = self._left_out, 0
+        return left_out

@@ -89,7 +89,7 @@ class Membership:
 
     def _has_begun(self, camera: str) -> bool:
         source = self._fleet.source_of(camera)
-        return source is not None and source.ready_at > 0
+        return source is not None and source.life.ready_at > 0
 
     # ---- what is wanted
 
@@ -209,7 +209,7 @@ class Membership:
     def _has_left(self, camera: str) -> bool:
         """True when all that was made of it is done, everywhere."""
         source = self._fleet.source_of(camera)
-        return source is None or not source.ready_at or camera in source.ended
+        return source is None or not source.life.ready_at or camera in source.ended
 
     def _revise(self, cameras: Mapping[str, Mapping[str, Any]]) -> None:
         self._under_way = True

@@ -24,7 +24,6 @@ import zmq
 from pipeline.errors import EXIT_GAVE_UP
 from pipeline.monitoring.cameras import Cameras
 from pipeline.monitoring.health import Phase
-from pipeline.monitoring.metrics import reason_line
 from pipeline.monitoring.notices import Notices
 from pipeline.monitoring.outcome import Outcome
 from pipeline.monitoring.reports import Committed, Ended, Failed, Heartbeat, Opening, Ready, Report, Revised
@@ -32,8 +31,9 @@ from pipeline.monitoring.status import Meter, read_event
 from pipeline.plan import RunPlan
 from pipeline.shm.segments import sweep
 from pipeline.supervision.control import ControlServer
-from pipeline.supervision.deaths import Death, EndCameras, EndRun, hint_at, is_finite, judge, lost_at_close
+from pipeline.supervision.deaths import EndCameras, EndRun, GoOn, NotNeeded, OtherSettings, hint_at, is_finite
 from pipeline.supervision.fleet import CLOSE_S, Fleet
+from pipeline.supervision.lifecycle import RunState
 from pipeline.supervision.membership import Membership
 from pipeline.supervision.process import Process
 from pipeline.supervision.requests import Requests
@@ -191,10 +191,9 @@ class Supervisor:
             process.channel.flush()
         if self._closing_since:
             return
-        stopped = self._stop_since > process.died_at  # since its death: it is needed now, or its frames are lost
-        if process.state == "waiting" and (stopped or now >= process.start_at) and now >= process.put_off_until:
+        if process.life.is_due(now, self._stop_since):
             self._fleet.start_when_possible(process)
-        elif process.state in ("starting", "running"):
+        elif process.life.is_alive:
             self._watchdog.check_process(process, self.plan, now)
         if process.state == "running" and process.channel and process.has_outbox:
             self._notices.send(process.channel, now)
@@ -230,10 +229,10 @@ class Supervisor:
                 process.note_end(report)
                 self._cameras.ended(report.camera, report.reason, report.error)
             case Revised():
-                process.revision = report.number
+                process.note_revised(report)
                 self._membership.revised(report)
             case Failed():
-                process.failure = (report.status, report.error)
+                process.note_failure(report)
             case Committed():
                 event = read_event(report.body)
                 if self._notices.committed(event) or not report.again:
@@ -241,10 +240,10 @@ class Supervisor:
                     self.events.append(event)
 
     def _ready(self, process: Process, endpoint: str) -> None:
-        process.is_ready(endpoint)
+        process.note_ready(endpoint)
         if process.channel and process.has_outbox:
             # Before its senders know its address: what ends the incidents of the dead comes before those of the living.
-            self._notices.send(process.channel, process.ready_at, anew=True)
+            self._notices.send(process.channel, process.life.ready_at, anew=True)
         self._fleet.link()
         if not self._running and all(p.state == "running" for p in self.processes):
             self._running, self._running_since = True, time.monotonic()
@@ -255,53 +254,57 @@ class Supervisor:
 
     # ---- hangs and deaths
 
-    def died(self, process: Process, status: int, *, opened: bool) -> None:
+    def died(self, process: Process) -> None:
         """See `pipeline.supervision.fleet.Listener`."""
-        if self._closing_since or process.leaving or (process.plan.sources and process.all_ended):
-            self._finished(process, status, opened=opened)
-            return
-        if process.outdated or process.on_trial:
-            self._follow_change(process, opened=opened)
-            return
-        delay = process.back_off(opened=opened, most_s=_LONGEST_WAIT_AFTER_STOP_S if self._stop_since else math.inf)
-        death = process.death(status, opened=opened)
-        process.died_of = reason_line(process.killed_for or death.told)
-        hint = hint_at(status, process.killed_for)
-        more = {**({"why": death.failure[1]} if death.failure else {}), **({"hint": hint} if hint else {})}
-        self._log.warning("process_died", unit=death.unit, reason=death.reason, restart_s=delay, **more)
-        self._follow(process, death)
+        match verdict := process.judge(self._run_state):
+            case NotNeeded():
+                self._finished(process, verdict)
+            case OtherSettings():
+                self._follow_change(process, verdict)
+            case _:
+                self._log_death(process, verdict)
+                self._follow(process, verdict)
 
-    def _finished(self, process: Process, status: int, *, opened: bool) -> None:
-        """The end of a process that is needed no longer: of an ended source, all that was made is done."""
-        done = bool(process.plan.sources) and process.all_ended
-        process.state = "finished"
-        if process.leaving:
+    @property
+    def _run_state(self) -> RunState:
+        return RunState(
+            running=self._running,
+            finite=self._finite,
+            closing=bool(self._closing_since),
+            hurried=self._hurried,
+            longest_pause_s=_LONGEST_WAIT_AFTER_STOP_S if self._stop_since else math.inf,
+        )
+
+    def _finished(self, process: Process, verdict: NotNeeded) -> None:
+        if process.life.leaving:
             self._fleet.drop(process)
-        if process.failure:  # a stage that could not be closed
-            self.outcome.add(*process.failure)
-        elif self._closing_since and not done and opened and status and not (self._hurried and process.killed_for):
-            self.outcome.add(EXIT_GAVE_UP, lost_at_close(process.plan.name, status, process.killed_for))
+        if verdict.problem:
+            self.outcome.add(*verdict.problem)
 
-    def _follow_change(self, process: Process, *, opened: bool) -> None:
-        """It has closed to begin anew with other settings; or it does not open with them: those of before come back."""
-        if process.outdated and opened:
+    def _follow_change(self, process: Process, verdict: OtherSettings) -> None:
+        """It begins anew with other settings, or does not open with them and gets the former ones back."""
+        if verdict.lost:
             self._notices.lost_by(process, "other settings")  # wanted so: no fault of the run
-        elif not process.outdated:
-            why = reason_line(process.failure[1] if process.failure else "it died while it was opened")
-            self._log.error("settings_refused", unit=process.plan.name, why=why)
-            process.go_back()
-            self._membership.stays(process.plan, why)
-        process.begin_anew()
+        if verdict.refused:
+            self._log.error("settings_refused", unit=process.plan.name, why=verdict.refused)
+            self._membership.stays(process.plan, verdict.refused)
 
-    def _follow(self, process: Process, death: Death) -> None:
-        """Do what the death of a process calls for."""
-        verdict = judge(death, running=self._running, finite=self._finite)
+    def _log_death(self, process: Process, verdict: EndRun | EndCameras | GoOn) -> None:
+        death = process.life.death
+        more = {"restart_s": verdict.pause_s} if isinstance(verdict, GoOn) else {}
+        why = {"why": death.failure[1]} if death.failure else {}
+        hint = hint_at(death.status, process.life.attempt.killed_for)
+        told_hint = {"hint": hint} if hint else {}
+        self._log.warning("process_died", unit=death.unit, reason=death.reason, **more, **why, **told_hint)
+
+    def _follow(self, process: Process, verdict: EndRun | EndCameras | GoOn) -> None:
+        """Do for the run what an unwanted death calls for; the process itself has been judged."""
         if isinstance(verdict, EndRun):
             self._fail(verdict.status, verdict.problem)
-        elif isinstance(verdict, EndCameras):
-            process.give_up(verdict.problem)
-        else:
-            self._cameras.died(process.plan, process.killed_for or death.told, self._membership.paused)
+        elif isinstance(verdict, GoOn):
+            death = process.life.death
+            why = process.life.attempt.killed_for or death.told
+            self._cameras.died(process.plan, why, self._membership.paused)
             for problem in self._notices.lost_by(process, death.reason) if verdict.lost else ():
                 self.outcome.add(EXIT_GAVE_UP, problem)
 

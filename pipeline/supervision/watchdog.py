@@ -43,28 +43,28 @@ class Watchdog:
         """
         slept_s = self._wakefulness.slept_s(now)
         for process in self._fleet.processes if slept_s else ():
-            process.slept(slept_s)
+            process.sleep(slept_s)
         return slept_s
 
     def check_process(self, process: Process, plan: RunPlan, now: float) -> None:
         """Kill a process that hangs."""
         why = process.hung(now, Limits(plan.hang_s, plan.open_s))
-        if why and not process.killed_for and self._wakefulness.trusts(now):
+        if why and not process.life.attempt.killed_for and self._wakefulness.trusts(now):
             self._log.error("process_hangs", unit=process.plan.name, why=why, hang_s=plan.hang_s)
             process.kill(why)
 
     def check_run(self, plan: RunPlan, now: float, *, running: bool) -> None:
         """Get a run going in which nothing moves; end one of files that waits too long, or is stuck again."""
-        self._look_for_held(now)
+        self._look_for_blocked(now)
         if now >= self._next_look:
             self._next_look = now + _LOOK_S
             self._look_for_stall(plan, now, running=running)
 
-    def _look_for_held(self, now: float) -> None:
+    def _look_for_blocked(self, now: float) -> None:
         """A finite run does not wait for ever for a disk or a receiver."""
-        held = [p for p in self._fleet.processes if p.held_since and now - p.held_since > HOLD_LIMIT_S]
-        if self._finite and held:
-            self._fail(EXIT_ENVIRONMENT, f"given up after {HOLD_LIMIT_S:g} s of waiting: {held[0].heartbeat.held}")
+        blocked = [p for p in self._fleet.processes if p.blocked_since and now - p.blocked_since > HOLD_LIMIT_S]
+        if self._finite and blocked:
+            self._fail(EXIT_ENVIRONMENT, f"given up after {HOLD_LIMIT_S:g} s of waiting: {blocked[0].heartbeat.held}")
 
     def _look_for_stall(self, plan: RunPlan, now: float, *, running: bool) -> None:
         trusted = running and self._wakefulness.trusts(now)

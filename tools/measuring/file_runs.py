@@ -158,7 +158,7 @@ class Killing:
         for killed in list(self._killed):
             process, incarnation, at = killed
             if process.incarnation > incarnation and process.state == "running":
-                self.recovery_s[process.plan.name] = process.ready_at - at
+                self.recovery_s[process.plan.name] = process.life.ready_at - at
                 self._killed.remove(killed)
         if not self._killed and self._todo and _frames(supervisor) >= self._after:
             group = [p for p in supervisor.processes if p.plan.name in self._todo[0]]

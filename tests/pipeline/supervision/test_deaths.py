@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, EXIT_USER
 from pipeline.graph import load_plan
 from pipeline.supervision.deaths import MOST_DEATHS, Death, EndCameras, EndRun, GoOn, Verdict, is_finite, judge
-from pipeline.supervision.restarts import Restarts
+from pipeline.supervision.restarts import NO_DEATHS, Restarts
 
 GRAPH = """
 version: 1
@@ -84,7 +84,7 @@ def test_what_a_death_means(death: Death, running: bool, finite: bool, verdict: 
 
 
 @pytest.mark.parametrize("finite", [True, False])
-def test_an_opening_that_does_not_end_ends_the_start_of_a_run_and_says_what_to_do(finite: bool) -> None:
+def test_an_endless_first_opening_ends_the_run_and_says_what_to_do(finite: bool) -> None:
     death = replace(KILLED, opened=False, killed_for="not ready after 9 s (open_s)")
     verdict = judge(death, running=False, finite=finite)
     assert isinstance(verdict, EndRun)
@@ -93,64 +93,66 @@ def test_an_opening_that_does_not_end_ends_the_start_of_a_run_and_says_what_to_d
     assert "raise `open_s`" in verdict.problem
 
 
-def test_who_works_between_its_deaths_is_back_within_a_second() -> None:
-    restarts = Restarts()
-    waits = []
-    for _ in range(20):
-        waits.append(restarts.died(opened=True, steady=False))
-        restarts.worked()
+def deaths(number: int, restarts: Restarts = NO_DEATHS, *, opened: bool, works: bool = False) -> list[Restarts]:
+    """The state after each of so many deaths; `works`: between them the process brings something through."""
+    found = []
+    for _ in range(number):
+        restarts = restarts.after_death(opened=opened, steady=False)
+        found.append(restarts)
+        restarts = restarts.after_work() if works else restarts
+    return found
+
+
+def pauses(number: int, restarts: Restarts = NO_DEATHS, *, opened: bool, works: bool = False) -> list[float]:
+    return [after.pause_s for after in deaths(number, restarts, opened=opened, works=works)]
+
+
+def test_a_process_that_works_is_back_within_a_second() -> None:
+    waits = pauses(20, opened=True, works=True)
     assert waits[0] == 0
     assert waits == sorted(waits)
     assert max(waits) <= 1
 
 
 def test_deaths_of_a_poison_message_are_followed_by_short_pauses() -> None:
-    restarts = Restarts()
-    assert sum(restarts.died(opened=True, steady=False) for _ in range(5)) < 2
+    assert sum(pauses(5, opened=True)) < 2
 
 
-def test_who_dies_without_ever_working_waits_longer_and_longer() -> None:
+def test_pauses_grow_without_work() -> None:
     for opened in (True, False):
-        restarts = Restarts()
-        waits = [restarts.died(opened=opened, steady=False) for _ in range(15)]
+        waits = pauses(15, opened=opened)
         assert waits == sorted(waits)
         assert waits[-1] == 30
-    restarts = Restarts()
-    assert [restarts.died(opened=False, steady=False) for _ in range(4)] == [0, 0.5, 1, 2]
+    assert pauses(4, opened=False) == [0, 0.5, 1, 2]
 
 
-def test_deaths_at_work_are_no_reason_to_wait_for_one_that_did_not_open_its_stages() -> None:
-    restarts = Restarts()
-    for _ in range(9):
-        restarts.died(opened=True, steady=False)
-        restarts.worked()
-    assert [restarts.died(opened=False, steady=False) for _ in range(3)] == [0, 0.5, 1]
-    restarts.died(opened=True, steady=False)
-    assert restarts.died(opened=False, steady=False) == 0
+def test_failed_starts_are_counted_apart_from_deaths_at_work() -> None:
+    worked = deaths(9, opened=True, works=True)[-1].after_work()
+    assert pauses(3, worked, opened=False) == [0, 0.5, 1]
+    failed = deaths(3, worked, opened=False)[-1]
+    assert pauses(1, deaths(1, failed, opened=True)[-1], opened=False) == [0]
 
 
-def test_who_was_steady_is_back_at_once() -> None:
-    restarts = Restarts()
-    for _ in range(9):
-        restarts.died(opened=True, steady=False)
-    restarts.worked()
-    assert restarts.died(opened=True, steady=True) == 0
-    assert restarts.total == 10
+def test_a_steady_process_is_back_at_once() -> None:
+    after = deaths(9, opened=True)[-1].after_work().after_death(opened=True, steady=True)
+    assert (after.pause_s, after.total) == (0, 10)
+
+
+def test_before_the_first_death_there_is_no_pause() -> None:
+    assert Restarts().pause_s == 0
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans())))
-def test_no_wait_is_longer_than_half_a_minute(lives: list[tuple[bool, bool, bool]]) -> None:
+def test_no_pause_is_longer_than_half_a_minute(lives: list[tuple[bool, bool, bool]]) -> None:
     restarts = Restarts()
     for opened, steady, worked in lives:
-        if worked:
-            restarts.worked()
-        assert 0 <= restarts.died(opened=opened, steady=steady) <= 30
+        restarts = restarts.after_work() if worked else restarts
+        restarts = restarts.after_death(opened=opened, steady=steady)
+        assert 0 <= restarts.pause_s <= 30
 
 
 @pytest.mark.parametrize(("live", "finite"), [(False, True), (True, False)])
-def test_whether_a_graph_is_finite_is_the_cameras_matter_and_not_the_edges(
-    tmp_path: Path, live: bool, finite: bool
-) -> None:
+def test_a_graph_is_finite_by_its_cameras(tmp_path: Path, live: bool, finite: bool) -> None:
     for policy in ("block", "drop_oldest"):
         path = tmp_path / f"{policy}.yaml"
         path.write_text(GRAPH.format(live=json.dumps(live), policy=policy))

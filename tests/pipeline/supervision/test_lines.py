@@ -65,4 +65,5 @@ def test_an_allowance_is_so_many_at_once_and_so_many_a_second() -> None:
     allowance = Allowance(at_once=2, per_s=10.0)
     assert [allowance.takes(1.0) for _ in range(3)] == [True, True, False]
     assert [allowance.takes(1.1) for _ in range(2)] == [True, False]
-    assert allowance.left_out == 2
+    assert allowance.take_left_out() == 2
+    assert allowance.take_left_out() == 0

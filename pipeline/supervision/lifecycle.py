@@ -1,0 +1,308 @@
+"""The states of one process of a run, and every transition between them. Pure: time is an argument.
+
+    waiting --start--> starting --ready--> running
+       ^                   |                  |
+       |                   '------ reap ------+
+       |                            |
+       |                            v
+       |                          dead
+       |   GoOn: after a pause      |
+       |   EndCameras: at once      |
+       |   OtherSettings: at once   |
+       '---------------------------judge
+                                    |   EndRun, NotNeeded
+                                    '------------------------> finished
+
+Only `dead` has a choice, and `Lifecycle.judge` makes it. All else that happens to a process changes no state: its start
+is put off, it is killed, it is told to close for other settings, it leaves the plan. Those facts decide what its death
+means.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pipeline.errors import EXIT_GAVE_UP, WireError
+from pipeline.monitoring.health import Plight
+from pipeline.monitoring.metrics import reason_line
+from pipeline.plan import StagePlan
+from pipeline.supervision.deaths import (
+    Death,
+    EndCameras,
+    EndRun,
+    NotNeeded,
+    OtherSettings,
+    Verdict,
+    judge,
+    lost_at_close,
+)
+from pipeline.supervision.restarts import NO_DEATHS, Restarts
+
+State = Literal["waiting", "starting", "running", "dead", "finished"]
+
+STEADY_S = 60.0
+"""After so long a life earlier deaths are no reason to wait before the next start."""
+_A_ROW = 3
+"""So many deaths within `STEADY_S` of each other are reported although the process runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """The run as far as it decides about a death.
+
+    `running`: all processes were ready once. `finite`: its cameras end by themselves. `closing`: all processes are told
+    to close; `hurried`: nobody waits for them any more. `longest_pause_s`: no restart waits longer.
+    """
+
+    running: bool
+    finite: bool
+    closing: bool = False
+    hurried: bool = False
+    longest_pause_s: float = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One start of a process and its fate.
+
+    `number`: its incarnation, 0 before the first. `stages`: with these settings. `opening`: the part of its opening
+    that takes long, and until when it may. `endpoint`: where others send to, "" until it is ready. `opened`: it has
+    been ready. `failure`: exit status and reason, if it reported one. `killed_for`: why it was killed, if so;
+    `refused`: for a report that is none, and nothing more of it is read. `outdated`: it is to close for other settings.
+    `exit_status`: as of `subprocess`, once it is dead.
+    """
+
+    number: int = 0
+    stages: tuple[StagePlan, ...] = ()
+    started_at: float = 0.0
+    opening: tuple[str, float] = ("", 0.0)
+    endpoint: str = ""
+    opened: bool = False
+    failure: tuple[int, str] | None = None
+    killed_for: str = ""
+    refused: bool = False
+    outdated: bool = False
+    exit_status: int = 0
+
+
+_NO_ATTEMPT = Attempt()
+
+
+@dataclass(frozen=True, slots=True)
+class Lifecycle:
+    """Where a process is in its life; each transition returns the next value. Times are monotonic seconds, 0 for never.
+
+    `unit`, `source`: its name, and whether it has sources. `stages`: the settings that it is to have; `proven`: those
+    that it has opened with last. `start_at`: when the next start is due; `short`: the machine lacks that, and no
+    start is tried before `put_off_until`. `died_of`: the reason of the last unwanted death, and `row_since` the time
+    of the first of those that followed each other. `trouble`: why it has not opened since its last death.
+    `gave_up`: why it only ends its cameras from now on. `leaving`: it is in no plan any more.
+    """
+
+    unit: str
+    source: bool
+    stages: tuple[StagePlan, ...]
+    state: State = "waiting"
+    attempt: Attempt = _NO_ATTEMPT
+    proven: tuple[StagePlan, ...] | None = None
+    restarts: Restarts = NO_DEATHS
+    start_at: float = 0.0
+    put_off_until: float = 0.0
+    short: str = ""
+    ready_at: float = 0.0
+    died_at: float = 0.0
+    died_of: str = ""
+    row_since: float = 0.0
+    trouble: str = ""
+    gave_up: str = ""
+    leaving: bool = False
+
+    # ---- the transitions
+
+    def start(self, now: float) -> Lifecycle:
+        """waiting -> starting: the next incarnation has been started."""
+        assert self.state == "waiting", self.state
+        attempt = Attempt(self.attempt.number + 1, self.stages, started_at=now)
+        return replace(self, state="starting", attempt=attempt, short="")
+
+    def ready(self, endpoint: str, now: float) -> Lifecycle:
+        """starting -> running: it has opened its stages. Raises WireError if it had before."""
+        if self.state != "starting":
+            raise WireError(f"{self.unit} reports that it is ready while it is {self.state}: expected that once")
+        attempt = replace(self.attempt, endpoint=endpoint, opened=True)
+        return replace(self, state="running", attempt=attempt, ready_at=now, proven=attempt.stages, trouble="")
+
+    def reap(self, exit_status: int) -> Lifecycle:
+        """starting, running -> dead: it is dead and cleaned up after."""
+        assert self.is_alive, self.state
+        return replace(self, state="dead", attempt=replace(self.attempt, exit_status=exit_status, endpoint=""))
+
+    def judge(self, run: RunState, now: float, *, all_ended: bool) -> tuple[Lifecycle, Verdict]:
+        """dead -> waiting, finished: what its death means. `all_ended`: all of its cameras have."""
+        assert self.state == "dead", self.state
+        source_done = self.source and all_ended
+        if run.closing or self.leaving or source_done:
+            return replace(self, state="finished"), NotNeeded(self._problem_at_close(run, source_done=source_done))
+        if self.attempt.outdated or self.on_trial:
+            return self._judge_change()
+        return self._judge_death(run, now)
+
+    def _problem_at_close(self, run: RunState, *, source_done: bool) -> tuple[int, str] | None:
+        """The exit status and problem of one that is needed no longer; of an ended source all is done."""
+        attempt = self.attempt
+        if attempt.failure:  # a stage that could not be closed
+            return attempt.failure
+        unwanted = attempt.exit_status and not (run.hurried and attempt.killed_for)
+        if run.closing and not source_done and attempt.opened and unwanted:
+            return EXIT_GAVE_UP, lost_at_close(self.unit, attempt.exit_status, attempt.killed_for)
+        return None
+
+    def _judge_change(self) -> tuple[Lifecycle, Verdict]:
+        """It has closed to begin anew with other settings; or it does not open with them: the proven ones come back."""
+        after = replace(self, state="waiting", start_at=0.0)
+        if self.attempt.outdated:
+            return after, OtherSettings(lost=self.attempt.opened)
+        assert self.proven is not None
+        why = self.attempt.failure[1] if self.attempt.failure else "it died while it was opened"
+        return replace(after, stages=self.proven), OtherSettings(refused=reason_line(why))
+
+    def _judge_death(self, run: RunState, now: float) -> tuple[Lifecycle, Verdict]:
+        after = self._died(now)
+        death = after.death
+        verdict = judge(death, running=run.running, finite=run.finite)
+        if isinstance(verdict, EndRun):
+            return replace(after, state="finished"), verdict
+        if isinstance(verdict, EndCameras):
+            return replace(after, state="waiting", start_at=0.0, gave_up=verdict.problem), verdict
+        pause_s = min(run.longest_pause_s, after.restarts.pause_s)
+        return replace(after, state="waiting", start_at=now + pause_s), replace(verdict, pause_s=pause_s)
+
+    def _died(self, now: float) -> Lifecycle:
+        """The same with one unwanted death more."""
+        attempt = self.attempt
+        steady = attempt.opened and now - self.ready_at > STEADY_S
+        restarts = self.restarts.after_death(opened=attempt.opened, steady=steady)
+        after = replace(
+            self,
+            restarts=restarts,
+            died_at=now,
+            row_since=now if restarts.in_a_row == 1 else self.row_since,
+            trouble=attempt.failure[1] if attempt.failure and not attempt.opened else self.trouble,
+        )
+        return replace(after, died_of=reason_line(attempt.killed_for or after.death.told))
+
+    # ---- facts that change no state
+
+    def put_off(self, until: float, short: str) -> Lifecycle:
+        """The machine is `short` of something: no start before `until`."""
+        return replace(self, put_off_until=until, short=short)
+
+    def hurry(self) -> Lifecycle:
+        """The next start, if one is to come, is due now."""
+        return replace(self, start_at=0.0)
+
+    def note_opening(self, doing: str, until: float) -> Lifecycle:
+        """A part of its opening takes until then, and that is no hang."""
+        return replace(self, attempt=replace(self.attempt, opening=(doing, until)))
+
+    def note_failure(self, exit_status: int, why: str) -> Lifecycle:
+        """It has reported why it gives up."""
+        return replace(self, attempt=replace(self.attempt, failure=(exit_status, why)))
+
+    def kill(self, why: str, *, refused: bool = False) -> Lifecycle:
+        """It is killed; `refused`: for what it reported. Without a child nothing happens."""
+        if not self.is_alive:
+            return self
+        attempt = replace(self.attempt, killed_for=why, refused=refused or self.attempt.refused)
+        return replace(self, attempt=attempt)
+
+    def change(self, stages: tuple[StagePlan, ...]) -> Lifecycle:
+        """It is to have these settings: a child closes first, and without one the next start is due now."""
+        if self.is_alive:
+            return replace(self, stages=stages, attempt=replace(self.attempt, outdated=True))
+        return replace(self, stages=stages, start_at=0.0)
+
+    def leave(self) -> Lifecycle:
+        """It is in no plan any more: its next death is its end."""
+        return replace(self, leaving=True)
+
+    def worked(self) -> Lifecycle:
+        """It has brought something through."""
+        return replace(self, restarts=self.restarts.after_work()) if self.restarts.fruitless else self
+
+    def slept(self, seconds: float) -> Lifecycle:
+        """The supervisor was stopped for so long: that time is not counted against an opening."""
+        doing, until = self.attempt.opening
+        later = replace(self.attempt, started_at=self.attempt.started_at + seconds, opening=(doing, until + seconds))
+        return replace(self, attempt=later)
+
+    # ---- questions
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether there is a child."""
+        return self.state in ("starting", "running")
+
+    @property
+    def on_trial(self) -> bool:
+        """True while it has not opened with its settings yet, but with others before."""
+        return self.proven is not None and self.proven != self.stages
+
+    @property
+    def changing(self) -> bool:
+        """True while it is on its way out, or has not opened yet with the settings that it is to have."""
+        opening = self.attempt.outdated or self.on_trial or not self.ready_at
+        return self.leaving or (opening and self.state != "finished")
+
+    @property
+    def opened_in_s(self) -> float:
+        """How long the last opening took, 0 while it is not open."""
+        return max(0.0, self.ready_at - self.attempt.started_at)
+
+    def is_due(self, now: float, stopped_at: float) -> bool:
+        """Whether to start it now. After a stop (0: none) it is needed at once, or its frames are lost."""
+        due = now >= self.start_at or stopped_at > self.died_at
+        return self.state == "waiting" and due and now >= self.put_off_until
+
+    @property
+    def death(self) -> Death:
+        """The death of the last incarnation, once it is counted."""
+        attempt = self.attempt
+        return Death(
+            unit=self.unit,
+            status=attempt.exit_status,
+            opened=attempt.opened,
+            failure=attempt.failure,
+            failed_starts=self.restarts.failed_starts,
+            fruitless=self.restarts.fruitless,
+            killed_for="" if attempt.refused else attempt.killed_for,
+            last_chance=not self.source or bool(self.gave_up),
+        )
+
+    def plight(self, now: float) -> Plight | None:
+        """Why nothing goes through it at present, or may not for long; None if all is well, or it is not needed."""
+        if self.state == "finished" or self.leaving:
+            return None
+        if self.state == "running":
+            return self._plight_of_running(now)
+        if self.short:
+            return Plight(f"cannot be started: {self.short}", now - (self.row_since or self.died_at or now))
+        if self.died_at <= self.ready_at:  # not since a death: the first start, or other settings
+            doing = f"is being opened: {self.attempt.opening[0]}" if self.attempt.opening[0] else "is being opened"
+            started_at = self.attempt.started_at
+            return Plight(doing, now - started_at if started_at else 0.0, opening=True)
+        return self._plight_of_dead(now)
+
+    def _plight_of_running(self, now: float) -> Plight | None:
+        row = self.restarts.in_a_row
+        # A process that had not opened its stages, and now has, is over it.
+        if row < _A_ROW or self.restarts.failed_starts or now - self.died_at > STEADY_S:
+            return None
+        return Plight(f"runs, but has died {row} times in a row, last of: {self.died_of}", now - self.row_since)
+
+    def _plight_of_dead(self, now: float) -> Plight:
+        row, wait_s = self.restarts.in_a_row, max(0.0, self.start_at - now)
+        doing = "is being opened again" if self.state == "starting" else f"is started again in {wait_s:.0f} s"
+        died = f"has died {row} times in a row, last of" if row > 1 else "has died of"
+        return Plight(f"{died}: {self.trouble or self.died_of}; it {doing}", now - self.row_since)
