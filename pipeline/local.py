@@ -26,11 +26,12 @@ from pipeline.execution.runner import Runner
 from pipeline.items import END_SEQ, Item, Key
 from pipeline.messages import End, Event, Stamp
 from pipeline.monitoring.cameras import Cameras
+from pipeline.monitoring.event_format import EventSummary, event_format
 from pipeline.monitoring.metrics import Counters, counter_of
 from pipeline.monitoring.notices import Notices
 from pipeline.monitoring.outcome import Outcome
 from pipeline.monitoring.reports import Heartbeat, StageStats
-from pipeline.monitoring.status import Meter, read_event
+from pipeline.monitoring.status import Meter
 from pipeline.outbox.outbox import Outbox
 from pipeline.plan import HOLD_LIMIT_S, RunPlan, UnitPlan
 from pipeline.stage import Source
@@ -79,7 +80,7 @@ class LocalRun:
     def __init__(self, plan: RunPlan, tell: Callable[[LocalRun], None] | None = None) -> None:
         self.plan = plan
         self.outcome = Outcome()
-        self.events: deque[dict[str, Any]] = deque(maxlen=50)
+        self.events: deque[EventSummary] = deque(maxlen=50)
         self.meter = Meter(plan)
         self._tell = tell
         self._log = structlog.get_logger()
@@ -267,9 +268,9 @@ class LocalRun:
         if outbox is not None and outbox.is_open:
             outbox.try_to_note(time.monotonic())
             for body in outbox.committed:
-                event = read_event(body)
+                event = event_format().summary(body)
                 self.meter.note_event(event)
-                self._notices.committed(event)
+                self._notices.committed(event.id)
                 self.events.append(event)
             outbox.committed.clear()
         self._note_cameras()

@@ -23,11 +23,14 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from pipeline.foreign_text import printable_json
 from pipeline.messages import Event, Stamp
-from pipeline.monitoring.camera_states import LossEnd
-from pipeline.monitoring.notices import CAMERA_SCHEMA
+from pipeline.monitoring.camera_states import Change, LossEnd, LossOver
+from pipeline.monitoring.event_format import EventSummary, Origin
 from pipeline.stage import AwayState
 
 SCHEMA = "urn:camgraph:event:1"
+CAMERA_SCHEMA = "urn:camgraph:camera:1"
+CAMERA_TYPES = "camgraph.camera."
+"""How the types of events of cameras begin."""
 Phase = Literal["start", "update", "end", "single"]
 Clock = Literal["ntp", "wall", "start_at", "metadata", "name", "file"]
 Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$", description="UTC, RFC 3339")]
@@ -187,21 +190,21 @@ class _CameraEvent(Part):
 
 
 class CameraLost(_CameraEvent):
-    """`pipeline.monitoring.notices` makes these, and knows nothing of this module."""
+    """A live camera that was not away before is now."""
 
     type: Literal["camgraph.camera.lost"]
     data: LostData
 
 
 class CameraBack(_CameraEvent):
-    """See `CameraLost`."""
+    """A camera that was away is live again."""
 
     type: Literal["camgraph.camera.back"]
     data: BackData
 
 
 class CameraEnded(_CameraEvent):
-    """See `CameraLost`."""
+    """Nobody waits any more for a camera that is away."""
 
     type: Literal["camgraph.camera.ended"]
     data: EndedData
@@ -289,3 +292,97 @@ def incident_event(
     plain = whole.model_dump(mode="json", exclude_none=True)
     body = json.dumps(plain, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return Event(stamp, event_id, data.incident, data.phase, printable_json(body).encode())
+
+
+class CloudEvents:
+    """Our events as the pipeline asks for them (`pipeline.monitoring.event_format.EventFormat`)."""
+
+    def why_invalid(self, body: bytes) -> str:
+        """The mistake in a body that is no JSON object; stages of others may put into it whatever they like."""
+        try:
+            value = json.loads(body.decode("utf-8"), parse_constant=_refuse)
+        except (ValueError, RecursionError):
+            return "its body must be JSON in UTF-8"
+        return "" if isinstance(value, dict) else "its body must be a JSON object"
+
+    def summary(self, body: bytes) -> EventSummary:
+        """Summarise a body as far as it has our form."""
+        event = _object(body)
+        data = _data_of(event)
+        action = str(data.get("action", event.get("type", "")))
+        people = data.get("people")
+        known = [one.get("track_id") for one in people if isinstance(one, dict)] if isinstance(people, list) else []
+        return EventSummary(
+            id=str(event.get("id", "")),
+            camera=str(data.get("camera", event.get("subject", ""))),
+            action=action,
+            begins=data.get("phase") not in ("update", "end"),
+            shown={
+                "time": str(event.get("time", "")),
+                "camera": str(data.get("camera", "")),
+                "action": action,
+                "phase": str(data.get("phase", "")),
+                "people": [track_id for track_id in known if isinstance(track_id, int)],
+            },
+        )
+
+    def lost_end(self, event_id: str, last: bytes) -> bytes:
+        """The last event of an incident, as its end: `reason` is `lost`, and nothing is measured for that."""
+        event = _object(last)
+        data = {**_data_of(event), "phase": "end", "reason": "lost"}
+        data.pop("evidence", None)
+        event_type = str(event.get("type", "")).rpartition(".")[0] + ".end"
+        return _line({**event, "id": event_id, "type": event_type, "data": data})
+
+    def stage_restarted(self, origin: Origin, *, stage: str, camera: str, reason: str) -> bytes:
+        """`camgraph.stage.restarted`: a stage has lost its state of a camera."""
+        data = {"stage": stage, "camera": camera, "reason": reason, "lost": "state"}
+        return _line({**_head(origin, "camgraph.stage.restarted", camera), "data": data})
+
+    def camera_changed(self, origin: Origin, incident: str, change: Change | LossOver) -> bytes:
+        """A `CameraLost`, `CameraBack` or `CameraEnded`."""
+        name, phase, more = _camera_change(change)
+        data = {"incident": incident, "phase": phase, "camera": change.camera, **more}
+        form = {"datacontenttype": "application/json", "dataschema": CAMERA_SCHEMA}
+        return _line({**_head(origin, CAMERA_TYPES + name, change.camera), **form, "data": data})
+
+
+def _refuse(constant: str) -> Any:
+    """NaN and the infinities are none of JSON's, though Python's reader takes them."""
+    raise ValueError(constant)
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        event = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return event if isinstance(event, dict) else {}
+
+
+def _data_of(event: dict[str, Any]) -> dict[str, Any]:
+    data = event.get("data")
+    return data if isinstance(data, dict) else {}
+
+
+def _head(origin: Origin, kind: str, camera: str) -> dict[str, Any]:
+    return {
+        "specversion": "1.0",
+        "id": origin.event_id,
+        "source": f"camgraph/{origin.graph}",
+        "type": kind,
+        "subject": camera,
+        "time": utc(origin.wall_ns),
+    }
+
+
+def _camera_change(change: Change | LossOver) -> tuple[str, str, dict[str, Any]]:
+    """The last word of its type, its phase, and the rest of its data."""
+    if isinstance(change, LossOver):
+        return "ended", "end", {"reason": change.reason, "lost_s": change.lost_s}
+    how = {"state": change.state, "why": change.why}
+    return ("lost", "start", how) if change.lost_s is None else ("back", "end", {**how, "lost_s": change.lost_s})
+
+
+def _line(event: dict[str, Any]) -> bytes:
+    return json.dumps(event, separators=(",", ":")).encode()

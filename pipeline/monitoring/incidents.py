@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from pipeline.monitoring.camera_states import MOST_DEPARTED
+from pipeline.monitoring.event_format import EventSummary
 from pipeline.stage import DROPPED
 
 
@@ -18,14 +18,12 @@ class Incidents:
         self.committed = 0
         self._actions: dict[str, Counter[str]] = defaultdict(Counter)
 
-    def note(self, event: Mapping[str, Any]) -> None:
-        """An event has been committed; its `data` is an object."""
+    def note(self, event: EventSummary) -> None:
+        """An event has been committed."""
         self.committed += 1
-        data = event["data"]
-        if data.get("phase") not in ("update", "end"):
+        if event.begins:
             self.began += 1
-            camera = str(data.get("camera", event.get("subject", "")))
-            self._actions[camera][str(data.get("action", event.get("type", "")))] += 1
+            self._actions[event.camera][event.action] += 1
 
     def forget_all_but(self, here: Collection[str]) -> None:
         """Of cameras that are not here only the last ones are known by name."""
@@ -49,18 +47,4 @@ def totals(counts: Mapping[tuple[str, str], int], incidents: Incidents) -> dict[
         "drops": sum(n for (name, _), n in counts.items() if name.startswith(DROPPED)),
         "events": incidents.began,
         "committed": incidents.committed,
-    }
-
-
-def in_short(event: dict[str, Any]) -> dict[str, Any]:
-    """What is shown of an event; what stages of others put into theirs is shown as far as it has our form."""
-    data = event["data"]
-    people = data.get("people")
-    known = [one.get("track_id") for one in people if isinstance(one, dict)] if isinstance(people, list) else []
-    return {
-        "time": str(event.get("time", "")),
-        "camera": str(data.get("camera", "")),
-        "action": str(data.get("action", event.get("type", ""))),
-        "phase": str(data.get("phase", "")),
-        "people": [track_id for track_id in known if isinstance(track_id, int)],
     }

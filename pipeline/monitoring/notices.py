@@ -13,18 +13,15 @@ import secrets
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from pipeline.monitoring.camera_states import Change, LossOver
+from pipeline.monitoring.event_format import Origin, event_format
 from pipeline.plan import UnitPlan
 
 AGAIN_S = 1.0
 MOST_KEPT = 32
 """So many events of one camera (or one stage and camera) are kept at most."""
-CAMERA_TYPES = "camgraph.camera."
-"""How the types of events of cameras begin."""
-CAMERA_SCHEMA = "urn:camgraph:camera:1"
 
 
 class Sender(Protocol):
@@ -68,6 +65,7 @@ class Notices:
         # Whoever reads the events of several runs of this name must not take one for another.
         self._run = f"{run}/{secrets.token_hex(8)}"
         self._graph = graph
+        self._format = event_format()
         self._kept: dict[str, _Kept] = {}
         self._again_at = 0.0
 
@@ -86,35 +84,21 @@ class Notices:
     def lost(self, stage: str, camera: str, incarnation: int, reason: str) -> None:
         """A stage has lost what it remembered of a camera when its process died in this incarnation."""
         event_id = self._digest("restarted", stage, camera, incarnation)
-        data = {"stage": stage, "camera": camera, "reason": reason, "lost": "state"}
-        body = {**self._head(event_id, "camgraph.stage.restarted", camera, time.monotonic_ns()), "data": data}
-        self._keep((stage, camera), _emitted(stage, event_id, event_id, body, incarnation))
+        origin = Origin(event_id, self._graph, time.time_ns())
+        body = self._format.stage_restarted(origin, stage=stage, camera=camera, reason=reason)
+        self._keep((stage, camera), _emitted(stage, camera, (event_id, event_id), body, incarnation=incarnation))
 
     def camera(self, stage: str, change: Change | LossOver) -> int:
         """A loss of a camera of this source begins, or is over. How many older events were forgotten for it."""
         incident = self._digest("camera", change.camera, change.loss)
-        kind, phase, more = _told(change)
-        event_id = self._digest("camera", change.camera, change.loss, phase)
-        body = {
-            **self._head(event_id, kind, change.camera, change.at_ns),
-            "datacontenttype": "application/json",
-            "dataschema": CAMERA_SCHEMA,
-            "data": {"incident": incident, "phase": phase, "camera": change.camera, **more},
-        }
+        begins = isinstance(change, Change) and change.lost_s is None
+        event_id = self._digest("camera", change.camera, change.loss, "start" if begins else "end")
+        wall_ns = time.time_ns() - (time.monotonic_ns() - change.at_ns)
+        body = self._format.camera_changed(Origin(event_id, self._graph, wall_ns), incident, change)
         # Incarnation 0: no process has died of this, whose open incidents the outbox would have to end.
-        return self._keep(("", change.camera), _emitted(stage, event_id, incident, body, incarnation=0))
-
-    def _head(self, event_id: str, kind: str, camera: str, at_ns: int) -> dict[str, Any]:
-        wall_ns = time.time_ns() - (time.monotonic_ns() - at_ns)
-        moment = datetime.fromtimestamp(wall_ns / 1e9, UTC).isoformat(timespec="milliseconds")
-        return {
-            "specversion": "1.0",
-            "id": event_id,
-            "source": f"camgraph/{self._graph}",
-            "type": kind,
-            "subject": camera,
-            "time": moment.replace("+00:00", "Z"),
-        }
+        return self._keep(
+            ("", change.camera), _emitted(stage, change.camera, (event_id, incident), body, incarnation=0)
+        )
 
     def _digest(self, *parts: object) -> str:
         return hashlib.sha256(json.dumps([self._run, *parts]).encode()).hexdigest()[:32]
@@ -148,12 +132,12 @@ class Notices:
                 outbox.send("emit", **kept.event)
             begun.add(kept.about)
 
-    def committed(self, event: dict[str, Any]) -> bool:
-        """The outbox has this event (of whoever); if it is one of these it is safe now, and the next one may go.
+    def committed(self, event_id: str) -> bool:
+        """The outbox has the event of this id (of whoever); if it is one of these, the next one may go.
 
-        True where that is news.
+        True if that is news.
         """
-        known = self._kept.pop(str(event.get("id", "")), None)
+        known = self._kept.pop(event_id, None)
         if known:
             self._again_at = 0.0
         return known is not None
@@ -167,18 +151,7 @@ class Notices:
         return len(self._kept)
 
 
-def _told(change: Change | LossOver) -> tuple[str, str, dict[str, Any]]:
-    """The kind of a camera's event, its phase, and what its data says besides."""
-    if isinstance(change, LossOver):
-        return "camgraph.camera.ended", "end", {"reason": change.reason, "lost_s": change.lost_s}
-    how = {"state": change.state, "why": change.why}
-    if change.lost_s is None:
-        return "camgraph.camera.lost", "start", how
-    return "camgraph.camera.back", "end", {**how, "lost_s": change.lost_s}
-
-
-def _emitted(sender: str, event_id: str, incident: str, body: dict[str, Any], incarnation: int) -> dict[str, Any]:
-    """What the outbox is told."""
-    text = json.dumps(body, separators=(",", ":"))
-    event = {"sender": sender, "camera": body["subject"], "id": event_id, "incident": incident, "phase": "single"}
-    return {**event, "incarnation": incarnation, "time_ns": 0, "body": text.encode()}
+def _emitted(sender: str, camera: str, ids: tuple[str, str], body: bytes, *, incarnation: int) -> dict[str, Any]:
+    """The message to the outbox. `ids`: of the event, and of its incident."""
+    event = {"sender": sender, "camera": camera, "id": ids[0], "incident": ids[1], "phase": "single"}
+    return {**event, "incarnation": incarnation, "time_ns": 0, "body": body}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -14,9 +13,10 @@ from typing import Any, Protocol
 
 from pipeline.monitoring.bottleneck import Limit, limit_of
 from pipeline.monitoring.camera_states import CameraNow
+from pipeline.monitoring.event_format import EventSummary
 from pipeline.monitoring.frame_ages import FrameAges
 from pipeline.monitoring.health import CameraSight, Flow, Health, Phase, Plight, Trouble, health_of
-from pipeline.monitoring.incidents import Incidents, in_short, totals
+from pipeline.monitoring.incidents import Incidents, totals
 from pipeline.monitoring.load_meter import LoadMeter, sums_of
 from pipeline.monitoring.metrics import reason_line
 from pipeline.monitoring.recent import KEPT_S, Recent
@@ -133,14 +133,14 @@ class Meter:
             for stage, camera, why in process.heartbeat.troubles
         }
 
-    def note_event(self, event: Mapping[str, Any]) -> None:
-        """An event has been committed, which `read_event` has read."""
+    def note_event(self, event: EventSummary) -> None:
+        """An event has been committed."""
         self._incidents.note(event)
 
     def status(
         self,
         processes: Sequence[Reporting],
-        events: list[dict[str, Any]],
+        events: Sequence[EventSummary],
         known: Mapping[str, CameraNow] = MappingProxyType({}),
         departed: Mapping[tuple[str, str], int] = MappingProxyType({}),
         plights: Mapping[str, Plight] = MappingProxyType({}),
@@ -172,7 +172,7 @@ class Meter:
             "limit": asdict(limit) if limit else None,
             "cameras": cameras,
             "stages": self._stages(processes, plights),
-            "events": [in_short(event) for event in events[-10:]],
+            "events": [dict(event.shown) for event in events[-10:]],
             "actions": self._incidents.actions,
             "totals": totals(counts, self._incidents),
             "counts": sorted([name, camera, n] for (name, camera), n in counts.items()),
@@ -390,18 +390,6 @@ def _drops(counts: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
         if name.startswith(DROPPED):
             drops[camera][name.removeprefix(DROPPED)] = n
     return dict(drops)
-
-
-def read_event(body: bytes) -> dict[str, Any]:
-    """The event, with an object in `data` whatever a stage has made of it."""
-    try:
-        event = json.loads(body)
-    except (ValueError, RecursionError):
-        event = None
-    if not isinstance(event, dict):
-        event = {}
-    data = event.get("data")
-    return {**event, "data": data if isinstance(data, dict) else {}}
 
 
 def _together(plights: Mapping[str, Plight]) -> Iterator[Trouble]:

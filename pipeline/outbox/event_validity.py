@@ -5,11 +5,9 @@ An event that a sink cannot write or a database cannot hold would be handed out,
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from pipeline.items import Item
 from pipeline.messages import Event
+from pipeline.monitoring.event_format import event_format
 
 LONGEST_ID = 128
 _PHASES = ("start", "update", "end", "single")
@@ -42,13 +40,4 @@ def _why_no_line(body: object) -> str:
         return "its body must be bytes"
     if b"\n" in body or b"\r" in body:
         return "its body must be one line"
-    try:
-        value = json.loads(body.decode("utf-8"), parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        return "its body must be JSON in UTF-8"
-    return "" if isinstance(value, dict) else "its body must be a JSON object"
-
-
-def _refuse(constant: str) -> Any:
-    """NaN and the infinities are none of JSON's, though Python's reader takes them."""
-    raise ValueError(constant)
+    return event_format().why_invalid(body)

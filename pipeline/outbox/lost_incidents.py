@@ -9,13 +9,13 @@ Which process of a stage an event is of is told by its incarnation: what the nex
 from __future__ import annotations
 
 import hashlib
-import json
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 
 from pipeline.items import Item, Key
 from pipeline.messages import Event, Stamp
+from pipeline.monitoring.event_format import event_format
 from pipeline.outbox.event_file import LEFT_OVER
 
 _OPEN = f"""
@@ -59,11 +59,6 @@ def _lost_end(camera: str, row: tuple[str, int, bytes, int, int, int]) -> Item:
     """The end of an incident, made of its last event."""
     incident, _, body, time_ns, epoch, seq = row
     event_id = hashlib.sha256(f"{incident} end lost".encode()).hexdigest()[:32]
-    event = json.loads(body)
-    known = event.get("data")
-    data = {**(known if isinstance(known, dict) else {}), "phase": "end", "reason": "lost"}
-    data.pop("evidence", None)
-    event_type = str(event.get("type", "")).rpartition(".")[0] + ".end"
-    text = json.dumps({**event, "id": event_id, "type": event_type, "data": data}, separators=(",", ":"))
     stamp = Stamp(camera, epoch, min(seq, _LAST), time_ns, 0, 0)
-    return Item(camera, Key(epoch, seq, 0), Event(stamp, event_id, incident, "end", text.encode()))
+    end = event_format().lost_end(event_id, body)
+    return Item(camera, Key(epoch, seq, 0), Event(stamp, event_id, incident, "end", end))

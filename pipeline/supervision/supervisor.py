@@ -23,11 +23,12 @@ import zmq
 
 from pipeline.errors import EXIT_GAVE_UP
 from pipeline.monitoring.cameras import Cameras
+from pipeline.monitoring.event_format import EventSummary, event_format
 from pipeline.monitoring.health import Phase
 from pipeline.monitoring.notices import Notices
 from pipeline.monitoring.outcome import Outcome
 from pipeline.monitoring.reports import Committed, Ended, Failed, Heartbeat, Opening, Ready, Report, Revised
-from pipeline.monitoring.status import Meter, read_event
+from pipeline.monitoring.status import Meter
 from pipeline.plan import RunPlan
 from pipeline.shm.segments import sweep
 from pipeline.supervision.control import ControlServer
@@ -63,7 +64,7 @@ class Supervisor:
     ) -> None:
         self.folder = folder
         self.outcome = Outcome()
-        self.events: deque[dict[str, Any]] = deque(maxlen=_KEPT_EVENTS)
+        self.events: deque[EventSummary] = deque(maxlen=_KEPT_EVENTS)
         self.meter = Meter(plan)
         self._tell = tell
         self._next_tell = 0.0
@@ -234,8 +235,8 @@ class Supervisor:
             case Failed():
                 process.note_failure(report)
             case Committed():
-                event = read_event(report.body)
-                if self._notices.committed(event) or not report.again:
+                event = event_format().summary(report.body)
+                if self._notices.committed(event.id) or not report.again:
                     self.meter.note_event(event)
                     self.events.append(event)
 

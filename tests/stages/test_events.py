@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from pipeline.monitoring.camera_states import Change
@@ -118,3 +120,30 @@ def test_the_events_of_cameras_are_what_their_schema_says(lost_s: float | None) 
     event = events.CAMERA_EVENTS.validate_json(body)
     assert (event.subject, event.data.state) == ("front", state)
     assert event.model_dump(mode="json") == json.loads(body)
+
+
+def test_a_summary_has_what_is_counted_and_shown() -> None:
+    data = {"camera": "front", "action": "fall", "phase": "update", "people": [{"track_id": 4}, {"track_id": "x"}, 7]}
+    summary = events.CloudEvents().summary(json.dumps({"id": "1", "time": "now", "type": "t", "data": data}).encode())
+    assert (summary.id, summary.camera, summary.action, summary.begins) == ("1", "front", "fall", False)
+    assert summary.shown == {"time": "now", "camera": "front", "action": "fall", "phase": "update", "people": [4]}
+
+
+@given(body=st.binary(max_size=50) | st.from_regex(rb'\{"(data|id|type)": [\[\]\{\}0-9"a]{0,9}\}', fullmatch=True))
+def test_any_body_has_a_summary_and_a_lost_end(body: bytes) -> None:
+    form = events.CloudEvents()
+    assert isinstance(form.summary(body).camera, str)
+    end = form.lost_end("7", body)
+    assert form.why_invalid(end) == ""
+    assert (form.summary(end).id, form.summary(end).begins) == ("7", False)
+
+
+def test_a_lost_end_keeps_the_incident_without_its_evidence() -> None:
+    last = {"type": "camgraph.incident.start", "subject": "a", "data": {"phase": "start", "evidence": {}, "rule": 1}}
+    end = json.loads(events.CloudEvents().lost_end("7", json.dumps(last).encode()))
+    assert end == {
+        "type": "camgraph.incident.end",
+        "subject": "a",
+        "id": "7",
+        "data": {"phase": "end", "rule": 1, "reason": "lost"},
+    }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.monitoring.notices import CAMERA_TYPES
 from pipeline.plan import RunPlan, StagePlan
+from stages.events import CAMERA_TYPES
 from stages.rules import JUDGED
 from stages.track import FOLLOWED, SEEN
 from tools.display.status_view import counted

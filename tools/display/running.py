@@ -19,7 +19,6 @@ from rich.console import Console
 
 from pipeline.errors import EXIT_SIGINT, EnvironmentProblem
 from pipeline.graph.graph_source import GraphSource
-from pipeline.monitoring.notices import CAMERA_TYPES
 from pipeline.monitoring.outcome import Outcome
 from pipeline.outbox.outbox_folder import outbox_held
 from pipeline.plan import RunPlan, run_to_wire
@@ -29,6 +28,7 @@ from pipeline.system.disk import HAS_LOCKS
 from pipeline.system.logs import log_failed_threads, log_to_stderr
 from pipeline.system.scarcity import in_words, require_processes
 from pipeline.wanted import Loader
+from stages.events import CAMERA_TYPES
 from tools.display.console import console_of_errors
 from tools.display.live_table import REFRESH_S, Display, open_display, render_summary
 from tools.display.run_status import Status, Summary

@@ -35,7 +35,7 @@ class Told:
             assert self.bodies, "nothing is handed over, and something is kept"
             for body in self.bodies:
                 events.append(body)
-                self.notices.committed(body)
+                self.notices.committed(body["id"])
         return events
 
 
@@ -83,7 +83,7 @@ def test_next_event_of_camera_waits_for_commit() -> None:
     ]
     notices.send(outbox, 1.0 + AGAIN_S / 2)
     assert len(outbox.bodies) == 2
-    notices.committed(outbox.bodies[0])
+    notices.committed(outbox.bodies[0]["id"])
     notices.send(outbox, 1.0 + AGAIN_S / 2)
     assert [(b["subject"], b["data"]["phase"]) for b in outbox.bodies[2:]] == [("front", "end"), ("yard", "start")]
 
@@ -134,7 +134,7 @@ def test_kept_events_span_handed_over_to_newest() -> None:
     outbox = Told(notices)
     notices.camera("capture", lost(1))
     notices.send(outbox, 1.0)
-    notices.committed(outbox.bodies[0])
+    notices.committed(outbox.bodies[0]["id"])
     notices.camera("capture", back(1))
     notices.send(outbox, 2.0)
     handed = outbox.bodies[-1]["id"]

@@ -145,9 +145,9 @@ def test_an_event_is_told_again_until_it_is_committed() -> None:
     notices.send(outbox, 1.0 + 2 * AGAIN_S)
     assert len(outbox.ids) == 3
     assert len(set(outbox.ids)) == 1
-    notices.committed({"id": "of somebody else"})
+    notices.committed("of somebody else")
     assert len(notices) == 1
-    notices.committed({"id": outbox.ids[0]})
+    notices.committed(outbox.ids[0])
     notices.send(outbox, 9.0, anew=True)
     assert len(outbox.ids) == 3
 

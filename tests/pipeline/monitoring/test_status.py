@@ -13,9 +13,10 @@ import pytest
 
 from pipeline.graph import load_plan
 from pipeline.monitoring.camera_states import MOST_DEPARTED, CameraNow
+from pipeline.monitoring.event_format import EventSummary, event_format
 from pipeline.monitoring.health import Plight
 from pipeline.monitoring.reports import Heartbeat, StageStats
-from pipeline.monitoring.status import Meter, read_event
+from pipeline.monitoring.status import Meter
 from pipeline.plan import UnitPlan
 from pipeline.registry import find_stage
 from tools.display.run_status import Status
@@ -31,6 +32,10 @@ stages:
 """
 
 
+def event_of(event: dict[str, Any]) -> EventSummary:
+    return event_format().summary(json.dumps(event).encode())
+
+
 @pytest.mark.parametrize(
     "odd",
     [
@@ -43,7 +48,7 @@ stages:
 def test_an_event_of_a_strange_form_is_shown_as_far_as_it_can_be(tmp_path: Path, odd: dict[str, Any]) -> None:
     (tmp_path / "g.yaml").write_text(GRAPH)
     meter = Meter(load_plan(tmp_path / "g.yaml"))
-    event = read_event(json.dumps({"id": "1", "subject": "a", **odd}).encode())
+    event = event_of({"id": "1", "subject": "a", **odd})
     meter.note_event(event)
     status = json.loads(json.dumps(meter.status(processes=[], events=[event])))
     for shown in Status.from_json(status).events:
@@ -135,7 +140,7 @@ def test_memory_of_departed_cameras_is_bounded(scene: Scene) -> None:
     for n in range(MOST_DEPARTED + 50):
         name = f"c{n}"
         scene.meter.follow(replace(plan, camera_settings={name: {"frames": 1}}))
-        scene.meter.note_event({"type": "x", "data": {"camera": name}})
+        scene.meter.note_event(event_of({"type": "x", "data": {"camera": name}}))
         scene.meter.note_ages(scene.capture.plan.name, {name: 1.0})
     status = scene.meter.status([scene.capture], [])
     assert list(status["cameras"]) == [name]
@@ -179,13 +184,13 @@ def test_a_camera_that_has_ended_is_nothing_else(scene: Scene, reason: str, stat
 def test_a_camera_that_comes_back_is_no_incident_of_its_own(scene: Scene) -> None:
     for kind, phase in (("lost", "start"), ("back", "end")):
         event = {"type": f"camgraph.camera.{kind}", "subject": "a", "data": {"camera": "a", "phase": phase}}
-        scene.meter.note_event(event)
+        scene.meter.note_event(event_of(event))
     assert scene.camera()["events"] == 1
 
 
 def test_the_totals_of_a_run_never_fall_when_a_camera_goes(scene: Scene) -> None:
     for phase in ("start", "update", "end"):
-        scene.meter.note_event({"type": "x", "data": {"camera": "a", "phase": phase}})
+        scene.meter.note_event(event_of({"type": "x", "data": {"camera": "a", "phase": phase}}))
     scene.frame(1)
     before = scene.meter.status([scene.capture], [])["totals"]
     assert before == {"frames": 1, "drops": 2, "events": 1, "committed": 3}

@@ -1,0 +1,75 @@
+"""The few questions that the pipeline has about the body of an event, which is bytes to it.
+
+Whoever defines the events answers them, and is found as stages are, by an entry point:
+
+    [project.entry-points."camgraph.event_format"]
+    events = "stages.events:CloudEvents"
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any, Protocol
+
+from pipeline.errors import EnvironmentProblem
+from pipeline.monitoring.camera_states import Change, LossOver
+
+GROUP = "camgraph.event_format"
+
+
+@dataclass(frozen=True, slots=True)
+class EventSummary:
+    """An event as a run counts and shows it.
+
+    `id`: "" if its body has none. `camera`, `action`: it is counted under these. `begins`: it begins an incident, or is
+    all of one. `shown`: plain values for `status`.
+    """
+
+    id: str
+    camera: str
+    action: str
+    begins: bool
+    shown: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """An event that the run itself makes: its id, the name of its graph, and its time (Unix, ns)."""
+
+    event_id: str
+    graph: str
+    wall_ns: int
+
+
+class EventFormat(Protocol):
+    """Reads and writes the bodies of events. Every body that it makes is valid to it, and fits on one line."""
+
+    def why_invalid(self, body: bytes) -> str:
+        """The mistake in a body of one line, as one of a few fixed sentences; "" if every sink can take it."""
+
+    def summary(self, body: bytes) -> EventSummary:
+        """Summarise any body, also one that is no event of ours."""
+
+    def lost_end(self, event_id: str, last: bytes) -> bytes:
+        """The end of an incident whose process has died, made of the body of its last event."""
+
+    def stage_restarted(self, origin: Origin, *, stage: str, camera: str, reason: str) -> bytes:
+        """A stage has lost its state of a camera."""
+
+    def camera_changed(self, origin: Origin, incident: str, change: Change | LossOver) -> bytes:
+        """A camera is lost, is back, or is not waited for any more."""
+
+
+@functools.cache
+def event_format() -> EventFormat:
+    """The format that is installed. Raises EnvironmentProblem if there is none, or more than one."""
+    points = {point.value: point for point in entry_points(group=GROUP)}
+    if len(points) != 1:
+        found = ", ".join(sorted(points)) or "none"
+        raise EnvironmentProblem(f"expected one entry point {GROUP}, found {found}: install camgraph again, alone")
+    [point] = points.values()
+    made: EventFormat = point.load()()
+    return made
