@@ -46,8 +46,8 @@ class Reported:
 
     `heartbeat`: the last one, with the stages' items and the files of all incarnations. `frames_done`: camera -> the
     stamp up to which all is done. `ended`: camera -> (reason, error), and `end_status` the exit status of that error.
-    `heard_at`: the last report of any kind. `blocked_since`: since when a stage waits for the outside, and not patiently. `slowest_s`: the
-    longest batch of this incarnation.
+    `heard_at`: the last report of any kind. `blocked_since`: since when a stage waits impatiently for the outside.
+    `slowest_s`: the longest batch of this incarnation.
     """
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class Process:
     """A unit of the plan. `number` is its place in the run; `incarnation` counts on from a process of the same name."""
 
     def __init__(self, plan: UnitPlan, number: int, incarnation: int = 0) -> None:
-        self.number = number
+        self._number = number
         self._plan = plan
         life = Lifecycle(plan.name, bool(plan.sources), plan.stages)
         self._life = replace(life, attempt=replace(life.attempt, number=incarnation))
@@ -113,6 +113,11 @@ class Process:
         self._boot: Boot | None = None
         self._starvation = Starvation()
         self._stderr_allowance = Allowance()
+
+    @property
+    def number(self) -> int:
+        """Its place in the run, which no other process has."""
+        return self._number
 
     @property
     def plan(self) -> UnitPlan:
