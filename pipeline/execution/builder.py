@@ -1,4 +1,4 @@
-"""Builds what one process runs, out of what the supervisor gives it (`pipeline.boot`)."""
+"""Builds the stages of one process, from the settings that the supervisor sends (`pipeline.boot`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Built:
 
 
 class Builder:
-    """Builds what one process runs. `allocate` is None where nothing leaves it.
+    """Builds the stages of one process. `allocate` is None if nothing leaves it.
 
     `one_at_a_time`: its stages are called one after the other in one thread, each with the cores of its threads.
     """

@@ -1,4 +1,4 @@
-"""What the runtime gives a stage (`pipeline.stage.Context`), in a process of its own or in the caller's."""
+"""The context of a stage (`pipeline.stage.Context`), in a process of its own or in the caller's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Collecting:
-    """What one thread collects within a `with`; around it goes on what collected before."""
+    """The slots that one thread collects within a `with`; afterwards the outer collection goes on."""
 
     __slots__ = ("_local", "_outer", "_slots")
 
@@ -39,9 +39,9 @@ class Collecting:
 
 
 class Collector:
-    """The slots that a thread's stages take for their outputs; whoever collects lets go of them after sending.
+    """The slots that a thread's stages take for their outputs; the collector lets go of them after sending.
 
-    `release` gives one back to its owner; it is not needed where nothing is allocated.
+    `release` gives one back to its owner; it is not needed if nothing is allocated.
     """
 
     def __init__(self, release: Callable[[Slot], None] | None = None) -> None:
@@ -50,7 +50,7 @@ class Collector:
 
     @property
     def slots(self) -> list[Slot] | None:
-        """What this thread has collected so far, or None when nobody collects."""
+        """The slots that this thread has collected so far, or None if nobody collects."""
         slots: list[Slot] | None = getattr(self._local, "slots", None)
         return slots
 
@@ -65,11 +65,11 @@ class Collector:
             self._release(slot)
 
     def mark(self) -> int:
-        """How much this thread has collected so far: to come `back_to` when what follows fails."""
+        """The number of slots that this thread has collected so far: to come `back_to` after a failure."""
         return len(self.slots or ())
 
     def back_to(self, mark: int) -> None:
-        """Let go of what this thread has collected since `mark`."""
+        """Let go of the slots that this thread has collected since `mark`."""
         slots = self.slots or []
         failed = slots[mark:]
         del slots[mark:]
@@ -107,9 +107,9 @@ Allocate = Callable[[Mapping[str, tuple[tuple[int, ...], str]]], "tuple[Slot, di
 
 
 class StageContext:
-    """One stage's view of its run. `allocate` is None where outputs stay in the process.
+    """One stage's view of its run. `allocate` is None if outputs stay in the process.
 
-    `report_opening`: who hears what of the opening takes long, and for how many seconds it may.
+    `report_opening`: called with a slow step of opening, and the seconds that it may take.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class StageContext:
             return {name: np.empty(shape, dtype) for name, (shape, dtype) in specs.items()}
         try:
             slot, arrays = self._allocate(specs)
-        except BadItem:  # said, counted and dropped when the output is to be sent, which needs a slot as well
+        except BadItem:  # reported, counted and dropped when the output is sent, which needs a slot as well
             return {name: np.empty(shape, dtype) for name, (shape, dtype) in specs.items()}
         collected.append(slot)
         return arrays

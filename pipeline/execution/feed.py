@@ -1,11 +1,11 @@
 """Runs a source's `frames` in a thread of its own and hands them to the loop.
 
-On graphs that must not lose a frame the thread takes a place in the camera's window before each frame and the loop
-gives it back when all that was made of the frame is done: so a slow graph slows the source. A live source never waits;
-the loop takes what there is, and an older frame that it has not taken gives way to a newer one.
+On graphs that must not lose a frame the thread takes a place in the camera's window before each frame, and the loop
+gives it back when everything made of the frame is done: so a slow graph slows the source. A live source never waits;
+the loop takes the present frame, and an older frame that it has not taken gives way to a newer one.
 
-What one reader had of a dead predecessor, another may not have had: a source that loses nothing is not stopped before
-it has sent again all that any of them had (`owed`).
+One reader may have had frames of a dead predecessor that another has not. So a source that loses nothing is not stopped
+before it has sent again all frames that any of them had (`owed`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Handed:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """Since when (monotonic ns) a source has given no sign of life, 0 where none is due.
+    """Since when (monotonic ns) a source has given no sign of life, 0 if none is due.
 
     `opening`: no frame has come of it yet; opening a file or a camera may take longer than a frame.
     """
@@ -108,7 +108,7 @@ class SourceFeed:
     def stop(self, reason: EndReason = "stopped") -> None:
         """Ask the source to end; its end comes through `take` like everything else.
 
-        One that has not begun says it when it is started, and is asked for no frame but those that it owes.
+        One that has not begun ends when it is started, and only sends the frames that it owes.
         """
         with self._lock:
             first, self._ending = not self._ending, self._ending or reason
@@ -123,7 +123,7 @@ class SourceFeed:
         self._stop_unless_owing()
 
     def abandon(self) -> None:
-        """The process closes: whatever is owed, nothing more is wanted."""
+        """The process closes: nothing more is wanted, not even owed frames."""
         self.stop()
         self._stop.set()
 
@@ -141,7 +141,7 @@ class SourceFeed:
         self._paused = False
 
     def attend(self) -> None:
-        """To be called often: begins again what was paused, and is not to be any more."""
+        """Call this often: it starts paused sources again that may go on."""
         if not self._resting:
             return
         with self._lock:
@@ -156,7 +156,7 @@ class SourceFeed:
         self._window.release()
 
     def take(self) -> list[Handed]:
-        """What has been handed over since the last call."""
+        """The frames handed over since the last call."""
         if not self._handed:
             return []
         with self._lock:
@@ -192,7 +192,7 @@ class SourceFeed:
         return self._end("stopped" if self._stop.is_set() else "end")
 
     def _is_short(self, resume: Stamp | None) -> bool:
-        """Hand over until the source ends; True where it is to begin again, for a shortage of the machine is over."""
+        """Hand over frames until the source ends; True if it is to start again after a shortage of the machine."""
         try:
             self._hand_over(resume)
         except Shortage as shortage:
@@ -202,7 +202,7 @@ class SourceFeed:
         return False
 
     def _outlasted(self, shortage: Shortage) -> bool:
-        """Wait for the end of a shortage: whoever films goes on filming. False when the stop came first."""
+        """Wait for the end of a shortage: the camera goes on filming. False if the stop came first."""
         self._context.camera_is(self.camera, "lost", str(shortage))
         while not self._stop.wait(_SHORT_S):
             if shortage.is_over():

@@ -1,4 +1,4 @@
-"""Waits out what the outside does not take now: a receiver that is away, a disk that is full.
+"""Waits while the outside does not respond: a receiver that is away, a disk that is full.
 
     call --Unavailable, EnvironmentProblem--> pause --> the same call again --> ... --> its result
                                                 '--the process closes--> Closing
@@ -39,11 +39,11 @@ class _Waiting(NamedTuple):
 
 
 class Closing(Exception):
-    """The process closes while something is held: unwinds to the loop, and what is held stays undone."""
+    """The process closes while a call waits: unwinds to the loop, and the items stay undone."""
 
 
 class GivenUp(KeyboardInterrupt):
-    """A person does not want to wait any longer. Told apart from a stage that raises KeyboardInterrupt by mistake."""
+    """The user does not want to wait any longer. Differs from a stage that raises KeyboardInterrupt by mistake."""
 
 
 class Hold:
@@ -58,7 +58,7 @@ class Hold:
 
     @property
     def waits_for(self) -> str:
-        """What is waited for at present, "" for nothing."""
+        """The reason for waiting at present, "" for none."""
         return next((f"{one.stage}: {one.why}" for one in list(self._waiting.values())), "")
 
     @property

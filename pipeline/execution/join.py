@@ -1,4 +1,4 @@
-"""Brings together what comes to one stage on several edges of a camera: joined by key, or merged into one order.
+"""Brings together the messages of several edges of a camera for one stage: joined by key, or merged into one order.
 
 A join has one lane a port, each in order:
 
@@ -28,7 +28,7 @@ IsSilent = Callable[[str, Key], bool]
 
 
 class Matched(NamedTuple, Generic[T]):
-    """What came out: `kind` says whether it is a full row, or one to be passed over."""
+    """A row: `kind` says whether it is a full one, or one to be passed over."""
 
     kind: Literal["joined", "empty", "unpaired", "end"]
     key: Key
@@ -40,7 +40,7 @@ class Matched(NamedTuple, Generic[T]):
         return next(iter(self.row.values()))
 
     def tombstone(self, stamp: Stamp) -> Tombstone:
-        """What goes on of a row that is passed over; `stamp` is that of its frame."""
+        """The tombstone of a row that is passed over; `stamp` is that of its frame."""
         return Tombstone(stamp, "unpaired" if self.kind == "unpaired" else "")
 
 
@@ -78,7 +78,7 @@ class Join(Generic[T]):
 
 
 def merged_in_order(edges: Sequence[EdgePlan]) -> bool:
-    """Whether a reader takes what comes on `edges`, all that lead to it, in the order of the frames.
+    """Whether a reader takes the messages of `edges`, all that lead to it, in the order of the frames.
 
     Ports are joined instead. Events are merged as they come: the outbox puts them into order.
     """

@@ -1,4 +1,4 @@
-"""The runner of the outbox: it takes what comes for it, and hands out to the sinks that are in the same process.
+"""The runner of the outbox: it takes events, and hands them to the sinks that are in the same process.
 
 Sinks in processes of their own get their events from `pipeline.worker.dispatch`.
 """
@@ -40,7 +40,7 @@ class OutboxRunner:
         self._hold = hold
 
     def run(self, items: Sequence[Item]) -> list[list[Message]]:
-        """Commit the events among `items`, and hear of the frames that made none. Waits while the disk is full."""
+        """Commit the events among `items`, and note the frames that made none. Waits while the disk is full."""
         self._hold.until_taken(self.plan.name, lambda: self._accept(items))
         self._hand_out()
         return [[] for _ in items]
@@ -48,13 +48,13 @@ class OutboxRunner:
     def _accept(self, items: Sequence[Item]) -> None:
         started = time.perf_counter_ns()
         self.stage.accept(items)
-        # Also for the supervisor, which starts soon again what works between its deaths.
+        # Also for the supervisor, which soon restarts a process that works between its deaths.
         self.times.add(time.perf_counter_ns() - started, len(items))
 
     def end(self, camera: str, end: End) -> list[Message]:
-        """Nothing more comes of this camera; after the last one the sinks hear that all have ended.
+        """Nothing more comes of this camera; after the last one, the sinks get the end of all.
 
-        Not before it is noted what they have: waits while the disk does not take it.
+        Not before their deliveries are recorded: waits while the disk does not take them.
         """
         self.stage.end(camera, removed=end.reason == "removed")
         self._hand_out()

@@ -62,11 +62,11 @@ class Pool:
             self._wake()
 
     def begin_again(self) -> None:
-        """Called in one of the threads: it has waited, and begins with its batch anew."""
+        """Called in one of the threads: it has waited, and starts its batch again."""
         self._current.batch.started_ns = time.monotonic_ns()
 
     def put(self, batch: Batch) -> None:
-        """Queue a batch; a mark is finished at once, but not before what is ahead of it."""
+        """Queue a batch; a mark is finished at once, but not before the batches ahead of it."""
         self._order.append(batch)
         if batch.mark:
             batch.finished = True
@@ -96,7 +96,9 @@ class Pool:
         return not self._order
 
     def close(self, timeout_s: float) -> bool:
-        """Let the threads end after what they have, and wait for them, but not for ever; whether they have ended."""
+        """Let the threads end after their batches, and wait for them, but not for ever; returns whether they have
+        ended.
+        """
         for _ in self._threads:
             self._queue.put(None)
         until = time.monotonic() + timeout_s

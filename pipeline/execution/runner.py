@@ -1,11 +1,11 @@
-"""Calls one stage: in pieces that it can take, and so that what goes wrong in it costs no more than it must.
+"""Calls one stage: in pieces that it can take, and so that an error in it costs no more than it must.
 
-items --one piece at a time--> [tick, where its time has come] --> process --> outputs of each item
+items --one piece at a time--> [tick, if its time has come] --> process --> outputs of each item
 
-raises                          what becomes of the items
-BadItem                         handed in again one by one; the one that is bad is dropped, counted, and said in the
-                                log unless the stage has done that (`told`)
-Unavailable, EnvironmentProblem the same call again, until the outside takes it (`pipeline.execution.hold`)
+raises                          fate of the items
+BadItem                         processed again one by one; the bad one is dropped, counted, and logged unless the
+                                stage has done that (`told`)
+Unavailable, EnvironmentProblem the same call again, until the outside responds (`pipeline.execution.hold`)
 UserError                       ends the run
 NeedsNewProcess                 ends this process, and the next one gets the same items
 OSError, MemoryError            of a stage that takes events: as Unavailable. The machine refuses something, and a
@@ -31,11 +31,13 @@ from pipeline.stage import Logger, Stage
 from pipeline.system.scarcity import in_words
 
 BUGS = (Exception, KeyboardInterrupt, SystemExit)
-"""What a stage may raise by mistake: also that which would end a process elsewhere."""
+"""Exceptions that a stage may raise by mistake, even those that would end a process elsewhere."""
 
 
 def ends_the_run(error: BaseException) -> bool:
-    """True for what no item is to blame for: the user's mistake, the end of the process or of its device, a Ctrl-C."""
+    """True for errors that no item is to blame for: the user's mistake, the end of the process or of its device, a
+    Ctrl-C.
+    """
     if isinstance(error, KeyboardInterrupt):
         return isinstance(error, GivenUp) or signal.getsignal(signal.SIGINT) is signal.default_int_handler
     return isinstance(error, UserError | NeedsNewProcess | Closing)
@@ -51,20 +53,20 @@ class Runner(Protocol):
     plan: StagePlan
     times: StageTimes
     hands_out: bool
-    """True where what leaves it goes its own ways, and none of it along with the items that it took."""
+    """True if its outputs go their own ways, and none of them along with the items that it took."""
 
     @property
     def stage(self) -> Stage[Any]: ...
 
     def run(self, items: Sequence[Item]) -> list[list[Message]]:
-        """The outputs for each item; a tombstone makes nothing. Raises what must end the run, or Closing."""
+        """The outputs for each item; a tombstone makes nothing. Raises errors that must end the run, or Closing."""
 
     def end(self, camera: str, end: End) -> list[Message]:
-        """What is said at a camera's end. Raises as `run`."""
+        """The outputs at a camera's end. Raises as `run`."""
 
 
 class StageRunner:
-    """The runner of a stage. `run` may be called from several threads where the stage may."""
+    """The runner of a stage. `run` may be called from several threads if the stage allows it."""
 
     hands_out = False
 
@@ -144,7 +146,7 @@ class StageRunner:
         return self._guarded(item.stamp.camera, lambda: self._call([item])[0])
 
     def _guarded(self, camera: str, call: Callable[[], list[Message]]) -> list[Message]:
-        """What a call makes; nothing, counted and told, where it goes wrong: a bug must not cost other items."""
+        """The outputs of a call; after an error none, which is counted and logged: a bug must not cost other items."""
         try:
             return self._hold.until_taken(self.plan.name, call)
         except BadItem as bad:

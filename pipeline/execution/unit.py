@@ -1,4 +1,4 @@
-"""The stages of one process: the first takes items, what it makes goes on through the others by direct calls.
+"""The stages of one process: the first takes items, and its outputs go through the others by direct calls.
 
     items --run_head--> outputs --spread--> Made(edges, item, message), in order
 
@@ -34,7 +34,7 @@ class Made:
 
 @dataclass(slots=True)
 class _Flow:
-    """What is on its way through the stages: (item, root) by stage, and what has left."""
+    """Messages on their way through the stages: (item, root) by stage, and those that leave."""
 
     todo: dict[str, list[tuple[Item, Item]]] = field(default_factory=lambda: defaultdict(list))
     made: list[Made] = field(default_factory=list)
@@ -53,7 +53,9 @@ class _Wanted(NamedTuple):
 
 
 class _Ways(NamedTuple):
-    """Where the messages of one stage go: who wants which type, and who must hear of frames that made nothing."""
+    """The routes of one stage's messages: which edges want which type, and which must be told of frames without
+    outputs.
+    """
 
     by_type: Mapping[str, _Wanted]
     tombstones: Sequence[EdgePlan]
@@ -91,7 +93,7 @@ class Unit:
 
     @property
     def head(self) -> Runner:
-        """The stage that takes what comes from other processes."""
+        """The stage that takes messages of other processes."""
         return self.runners[self.order[0]]
 
     def revise(self, plan: UnitPlan) -> None:
@@ -106,7 +108,7 @@ class Unit:
             runner.stage.cameras_changed()
 
     def open(self) -> None:
-        """Open all stages; what has been opened is closed by `close`, also when one of them fails."""
+        """Open all stages; `close` closes the open ones, even if one of them fails here."""
         for name in self.order:
             self._opened.append(name)
             try:
@@ -118,7 +120,7 @@ class Unit:
                 raise _failure(name, error, "opened") from None
 
     def close(self) -> list[CamgraphError]:
-        """Close all stages, the last first; what went wrong in those that could not be."""
+        """Close all stages, the last first; returns the errors of those that failed."""
         failures = []
         while self._opened:
             name = self._opened.pop()
@@ -132,11 +134,13 @@ class Unit:
     # ---- content
 
     def run_head(self, items: Sequence[Item]) -> list[list[Message]]:
-        """What the first stage makes of the items."""
+        """The outputs of the first stage for the items."""
         return self.head.run(items)
 
     def spread(self, stage: str, items: Sequence[Item], rows: Sequence[Sequence[Message]]) -> list[Made]:
-        """Take what `stage` made of each item on through the rest; what leaves the process, in order."""
+        """Take the outputs of `stage` for each item through the rest; returns the messages that leave the process, in
+        order.
+        """
         flow = _Flow()
         for item, outputs in zip(items, rows, strict=True):
             self._give(stage, (item, item), outputs, flow)
@@ -164,7 +168,7 @@ class Unit:
                 self._give(name, pair, outputs, flow)
 
     def _give(self, stage: str, pair: tuple[Item, Item], outputs: Sequence[Message], flow: _Flow) -> None:
-        """Hand what `stage` made of an item to the edges that want it; a tombstone where nothing came."""
+        """Hand the outputs of `stage` for an item to the edges that want them; a tombstone if there are none."""
         ways = self._ways.get(stage)
         if ways is None:
             return
@@ -212,9 +216,9 @@ class Unit:
         ]
 
     def passed(self, key: Key) -> dict[str, Key]:
-        """By edge that leaves: up to which key all was made of what was taken up to `key`.
+        """By leaving edge: the key up to which all outputs were made of the messages taken up to `key`.
 
-        Behind a merge or a join in here it is the lowest of what comes there.
+        Behind a merge or a join in here it is the lowest of its inputs.
         """
         last: dict[str, Key] = {self.order[0]: key}
         for name in self.order[1:]:
@@ -267,7 +271,7 @@ class Unit:
 
 
 def _failure(stage: str, error: BaseException, done: str) -> CamgraphError:
-    """What a person is told of a stage that went wrong while it was opened or closed."""
+    """The message for the user if a stage failed to open or close."""
     if not isinstance(error, CamgraphError):
         return CamgraphError(f"stage {stage}: {type(error).__name__} while it was {done}; the log has the details")
     failure = CamgraphError(f"stage {stage}, while it was {done}: {error}")

@@ -1,7 +1,7 @@
-"""One child process from inside: the loop that takes messages, runs stages, and sends what they make.
+"""One child process from inside: the loop that takes messages, runs stages, and sends their outputs.
 
-Start with `child.py` (first line to last) and `worker.py` (the loop). What the bytes look like belongs to `transport`,
-how a stage is called to `execution`.
+Start with `child.py` (first line to last) and `worker.py` (the loop). The bytes of messages belong to `transport`, the
+calls of a stage to `execution`.
 """
 
 import sys

@@ -44,7 +44,7 @@ _LONGEST = 20_000
 def run_child(control: int, life: int, label: str) -> int:
     """Be the process that the supervisor asked for; its exit status."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # sent to the whole group: the supervisor hears it too, and decides
+        signal.signal(number, signal.SIG_IGN)  # sent to the whole group: the supervisor gets it too, and decides
     _set_title(label)
     keep_hidden_until_told()
     channel = Channel(socket.socket(fileno=control))
@@ -81,7 +81,7 @@ def run_child(control: int, life: int, label: str) -> int:
 
 
 def _receive_boot(channel: Channel) -> tuple[Boot, list[dict[str, Any]]]:
-    """What to be, and the orders that came along with it."""
+    """The plan of this process, and the orders that came along with it."""
     while not channel.closed:
         messages = iter(channel.receive())
         for message in messages:
@@ -92,7 +92,9 @@ def _receive_boot(channel: Channel) -> tuple[Boot, list[dict[str, Any]]]:
 
 
 def _set_title(label: str) -> None:
-    """What `ps` and `top` show in their short form; the long form is the command line, which ends in the label."""
+    """The name that `ps` and `top` show in their short form; the long form is the command line, which ends in the
+    label.
+    """
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_NAME, f"cg:{label.rpartition('/')[2]}"[:15].encode(), 0, 0, 0)
 

@@ -21,7 +21,7 @@ from pipeline.transport.outlet import Outlet
 
 
 class Dispatch:
-    """Gives each sink as much as it has room for, acknowledges what it is done with, and ends it after the last event.
+    """Gives each sink as many events as it has room for, acknowledges its deliveries, and ends it after the last event.
 
     The sinks' keys count up within an incarnation of this process, and a later incarnation's come after all of an
     earlier one's: a sink that gets an event again knows it by its id.
@@ -44,7 +44,9 @@ class Dispatch:
         """The supervisor's last event could not be kept."""
 
     def turn(self) -> None:
-        """Tell the supervisor what was committed, note what is delivered, hand the sinks what they have room for."""
+        """Report committed events to the supervisor, record deliveries, and give the sinks events that they have room
+        for.
+        """
         self._tell_committed()
         now = time.monotonic()
         self._outbox.try_to_note(now)
@@ -69,7 +71,7 @@ class Dispatch:
 
     @property
     def waits_for(self) -> str:
-        """What the sinks, or their end, wait for that the outside does not give or take, "" for nothing."""
+        """Why the sinks, or their end, wait for the outside, "" if they do not."""
         return self._unread or self._outbox.unnoted
 
     @property
@@ -93,15 +95,16 @@ class Dispatch:
             self._outlet.submit([edge], EVERY_CAMERA, Key(self._incarnation, END_SEQ + 1, 0), end, None)
 
     def emit(self, values: Mapping[str, Any]) -> None:
-        """Keep the supervisor's event of a stage that lost its memory, and end what the stage had left open.
+        """Keep the supervisor's event of a stage that lost its memory, and end the incidents that the stage had left
+        open.
 
-        It comes again until the supervisor has heard that it is committed, and must not end what was opened since.
+        It comes again until the supervisor knows that it is committed, and must not end incidents that began since.
         """
         stamp = Stamp(values["camera"], 0, 0, values["time_ns"], 0, 0)
         event = Event(stamp, values["id"], values["incident"], values["phase"], values["body"])
         try:
             if self._outbox.knows(event.id):
-                self._tell_committed()  # it may be among them, and is counted when it is first told
+                self._tell_committed()  # it may be among them, and is counted when it is first reported
                 self._channel.send("event", body=event.body, again=True)
                 return
             self._outbox.end_lost(values["sender"], [values["camera"]], values["incarnation"])

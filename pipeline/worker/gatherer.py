@@ -1,4 +1,4 @@
-"""Decides what a process takes next: how much, of whom, when, and whether alone.
+"""Decides which items a process takes next: how many, of which cameras, when, and whether alone.
 
 mailboxes --room, wait_ms, threads--> batch --> [pool or loop]
                   possible poison --nothing else at work--> tried alone --died of it twice--> quarantined
@@ -25,7 +25,7 @@ _BATCHES_TAKEN = 16
 
 
 class Gatherer:
-    """Makes batches of what waits in the mailboxes. `head` is the stage that they are for; `clock` is in seconds."""
+    """Makes batches of the messages in the mailboxes. `head` is the stage that they are for; `clock` is in seconds."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Gatherer:
         self._in_hand: Counter[str] = Counter()
         self._possible_poison: Item | None = None
         self._thread_safe = thread_safe
-        # In the loop, batches of what waits already: whose turn it is need not be asked before each.
+        # In the loop, batches of waiting messages: the turn need not be decided before each.
         self._most = head.batch_max * (_BATCHES_TAKEN if self._blocking and pool is None else 1)
         self._taken: list[Item] = []
         self._ending = False
@@ -96,7 +96,7 @@ class Gatherer:
             self._in_hand[item.camera] -= 1
 
     def has_in_hand(self, camera: str) -> bool:
-        """Whether something of a camera was taken, and what is made of it not yet submitted."""
+        """Whether an item of a camera was taken whose outputs have not been submitted."""
         return self._in_hand[camera] > 0
 
     def finished(self, item: Item) -> None:

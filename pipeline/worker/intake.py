@@ -1,4 +1,4 @@
-"""What comes to a process from others: taken in batches, run through the first stage, sent on, and answered for.
+"""Takes messages of other processes in batches, runs the first stage, sends the outputs on, and acknowledges.
 
 mailboxes --gatherer--> batch --[pool, or the loop]--> rows --unit--> outlet --all of it done--> done
 """
@@ -21,9 +21,9 @@ from pipeline.worker.gatherer import Gatherer
 from pipeline.worker.submission import Submission
 
 _BATCHES_A_TURN = 16
-"""Of files. Where an edge drops, what has come meanwhile is heard before each batch: it may be newer."""
+"""Of files. On an edge that drops, newly arrived messages are received before each batch: they may be newer."""
 _TOGETHER_S = 0.001
-"""What is made within this time travels together; nobody waits longer for it because the turn goes on."""
+"""Outputs made within this time travel together; nobody waits longer for them because the turn goes on."""
 
 
 class Intake:
@@ -70,16 +70,16 @@ class Intake:
         self._batches_a_turn = _BATCHES_A_TURN if blocking else 1
 
     def turn(self) -> bool:
-        """Send on what is finished, or else take more; True when there may be more to do."""
-        # Readers have to know what is left out before they get what comes behind it.
+        """Send finished outputs on, or else take more; True if there may be more to do."""
+        # Readers must know which messages are left out before they get those behind them.
         self._pass_on(self._inlet.take_left_out(), settled=False)
-        # Finishing takes its time: what has come meanwhile is heard before more is taken.
+        # Finishing takes its time: newly arrived messages are received before more is taken.
         busy = self.finish() or self.take()
         self._pass_on(self._inlet.take_passed(self._gatherer.has_in_hand), settled=True)
         return busy
 
     def take(self) -> bool:
-        """Take what there is and may be taken; True when there may be more."""
+        """Take all batches that are ready and allowed; True if there may be more."""
         since_s = time.monotonic()
         for _ in range(self._batches_a_turn):
             if time.monotonic() - since_s > _TOGETHER_S:
@@ -99,15 +99,15 @@ class Intake:
         return True
 
     def _say(self) -> None:
-        """Let others have what has come together for them within this turn."""
+        """Send others the messages that have come together for them within this turn."""
         self._outlet.flush()
         self._inlet.flush()
 
     def finish(self) -> bool:
-        """Send on what the pool has finished; True when there was something. Raises what a batch raised."""
+        """Send on the batches that the pool has finished; True if there were any. Raises the error of a batch."""
         finished = self._pool.finished() if self._pool else []
         if finished:
-            self.take()  # the device first: what follows can run beside it
+            self.take()  # the device first: the rest can run beside it
         for batch in finished:
             if batch.error is not None:
                 raise batch.error
@@ -115,7 +115,7 @@ class Intake:
         return bool(finished)
 
     def _pass_on(self, told: Sequence[tuple[str, Key]], *, settled: bool) -> None:
-        """Tell the readers what senders have said of what is done."""
+        """Tell the readers which keys the senders report as done."""
         if told:
             self._outlet.pass_by([(camera, self._unit.passed(key)) for camera, key in told], settled=settled)
 
@@ -126,7 +126,7 @@ class Intake:
             batch.rows = self._unit.run_head(batch.items)
 
     def _finish(self, batch: Batch) -> None:
-        """Send what was made of a batch on, and let go of what it was made of."""
+        """Send the outputs of a batch on, and let go of its inputs."""
         first, head = batch.items[0], self._unit.order[0]
         with self._collector.collecting() as slots:
             if isinstance(first.payload, End):
@@ -168,7 +168,7 @@ class Intake:
         return self._pool.working_since_ns if self._pool else 0
 
     def begin_again(self) -> None:
-        """Called in a thread of the pool: what its stage needs was not there, and is tried again."""
+        """Called in a thread of the pool: its stage waits for the outside, and tries again."""
         assert self._pool
         self._pool.begin_again()
 

@@ -1,4 +1,4 @@
-"""What a process does when its plan has other cameras than before. Nothing of those that stay is touched.
+"""Changes a process to a plan with other cameras. Cameras that stay are not touched.
 
 Cameras that are new get their ways and their places. Those that are gone have said their last word before, and all of
 it is done everywhere: they are forgotten.
@@ -30,7 +30,7 @@ def revise(
     sources: Sources,
     new_feed: Callable[[Boot, str], SourceFeed],
 ) -> str:
-    """Let a process go on by another plan of the same unit; why it cannot, where it has no memory or no time for it.
+    """Change a process to another plan of the same unit; returns why it cannot, if it has no memory or no time for it.
 
     `new_feed(boot, camera)` makes the source of a camera. A source that is new waits for the order to start.
     """

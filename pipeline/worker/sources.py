@@ -91,11 +91,11 @@ class Sources:
             feed.pause() if camera in cameras else feed.go_on()
 
     def take(self) -> None:
-        """Send what the sources have, of each as much as its window allows."""
+        """Send the next frames of the sources, of each as many as its window allows."""
         for feed in self._feeds.values():
             feed.attend()
         feeds = [one for one in self._feeds.values() if len(self._on_the_way[one.camera]) < self._unit.plan.window]
-        for feed in feeds:  # what is taken can no longer be replaced: each only when it is sent
+        for feed in feeds:  # a taken frame can no longer be replaced: each is taken only when it is sent
             for handed in feed.take():
                 self._send(feed, handed)
 

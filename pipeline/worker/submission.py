@@ -1,4 +1,4 @@
-"""Hands what was made of items to the outlet, and hears when all of an item is done."""
+"""Hands the outputs for items to the outlet, and reports when everything made of an item is done."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.transport.outlet import Outlet
 
 
 class Submission:
-    """One for each process. What cannot be sent is counted and told, and costs nothing else."""
+    """One for each process. A message that cannot be sent is counted and logged, and costs nothing else."""
 
     def __init__(self, outlet: Outlet, counters: Counters, hold: Hold, log: Logger) -> None:
         self._outlet = outlet
@@ -27,7 +27,7 @@ class Submission:
         self._told: set[tuple[str, str]] = set()
 
     def submit(self, items: Sequence[Item], made: Iterable[Made], on_done: Callable[[Item], None]) -> None:
-        """Send what was made of these items; `on_done(item)` is called when all of an item is done."""
+        """Send the outputs for these items; `on_done(item)` is called when everything made of an item is done."""
         if len(items) == 1:
             self._submit(items[0], made, on_done)
             return
@@ -50,10 +50,10 @@ class Submission:
             self._hold.until_taken(one.edges[0].sender, submit)
         except BadItem as bad:
             self._counters.add(f"dropped.{bad.reason}", camera)
-            if (camera, bad.reason) not in self._told:  # from there on the counter tells
+            if (camera, bad.reason) not in self._told:  # from there on the counter shows it
                 self._told.add((camera, bad.reason))
                 self._log.error("message_dropped", camera=camera, error=str(bad))
-        except (TypeError, ValueError, OverflowError):  # a stage made what no message can hold
+        except (TypeError, ValueError, OverflowError):  # a stage made an output that no message can hold
             stage = one.edges[0].sender
             self._counters.add("dropped.error", camera)
             self._counters.add(f"failed.{stage}", camera)

@@ -1,4 +1,4 @@
-"""What a process says of itself, four times a second: that it is alive, how far it is, and what it counts."""
+"""A process's heartbeat, four times a second: that it is alive, how far it is, and its counters."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ class Vitals:
         self._cpu_before = 0.0
 
     def begin(self) -> None:
-        """The stages are open: what they need from now on is the work's."""
+        """The stages are open: memory that they take from now on is for their work."""
         self._cpu_before = time.process_time()
 
     def tell_in_time(self) -> None:
-        """To be called often: says it when it is time."""
+        """Send a heartbeat if it is due. Call it often."""
         if time.monotonic() >= self._next_heartbeat:
             self._next_heartbeat = time.monotonic() + _HEARTBEAT_S
             self.tell()
 
     def tell(self) -> None:
-        """Say it now."""
+        """Send a heartbeat now."""
         silence, changes = self._sources.silence, self._counters.camera_changes()
         sent = self._channel.send(
             "heartbeat",

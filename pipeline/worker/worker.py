@@ -1,8 +1,8 @@
-"""One process of a graph: its loop, which takes, runs the stages, sends, gives signals, and tells how it is.
+"""One process of a graph: its loop, which takes messages, runs the stages, sends, acknowledges, and reports its state.
 
 `pipeline.worker.child` starts it, `pipeline.supervision.supervisor` gives it orders. `pipeline.transport.inlet` and
-`pipeline.transport.outlet` say what travels between processes, `pipeline.worker.intake` and `pipeline.worker.sources`
-what becomes of it in here, `pipeline.execution.unit` what happens to an item.
+`pipeline.transport.outlet` hold the traffic between processes, `pipeline.worker.intake` and `pipeline.worker.sources`
+its ways in here, `pipeline.execution.unit` the way of an item through the stages.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _JOIN_S = 1.0
 class Worker:
     """The loop. All of its methods run in one thread, but for `_pause`, which waits in whichever calls it.
 
-    `orders`: those that were heard before there was a worker.
+    `orders`: those that arrived before there was a worker.
     """
 
     def __init__(self, boot: Boot, channel: Channel, log: Logger, orders: Sequence[Mapping[str, Any]] = ()) -> None:
@@ -174,7 +174,7 @@ class Worker:
     # ---- the loop
 
     def run(self) -> None:
-        """Open the stages, then work until told to close. Raises what ends the process."""
+        """Open the stages, then work until the order to close. Raises the error that ends the process."""
         self._poller.register(self._channel.fileno(), zmq.POLLIN)
         self._poller.register(self._wake_fd, zmq.POLLIN)
         failures: list[CamgraphError] = []
@@ -202,7 +202,7 @@ class Worker:
         return "close" in self._order or self._channel.closed
 
     def _hear(self, timeout_ms: int) -> bool:
-        """Wait for something to happen and hear it; True when there is more to hear."""
+        """Wait for the next messages and receive them; True if there are more to receive."""
         ready = dict(self._poller.poll(timeout_ms))
         if self._wake_fd in ready:
             os.eventfd_read(self._wake_fd)
@@ -225,13 +225,13 @@ class Worker:
         return busy
 
     def _say(self) -> None:
-        """Tell others what they wait for: events, signals, and that this process is alive."""
+        """Send others the things they wait for: events, acknowledgements, and the heartbeat."""
         if self._dispatch:
             self._dispatch.turn()
         self._outlet.flush()
         if self._inlet:
             self._inlet.flush()
-        if self._plan.sources and self._plan.live:  # a file keeps what it has been given: it would end for want of it
+        if self._plan.sources and self._plan.live:  # a file keeps its memory: without it, it would end
             self._ring.tend(time.monotonic())
         self._vitals.tell_in_time()
 
@@ -282,7 +282,7 @@ class Worker:
         self._channel.send("revised", number=number, problem=problem)
 
     def _resume_of(self, camera: str) -> Stamp | None:
-        """Behind which frame to go on: what the readers are done with, or an earlier incarnation knew to be done."""
+        """The frame to go on behind: the readers are done with it, or an earlier incarnation knew it to be done."""
         known = [stamp for stamp in (self._outlet.done_by_all(camera), self._boot.resume_of(camera)) if stamp]
         return max(known, key=lambda stamp: stamp.place, default=None)
 
@@ -292,7 +292,7 @@ class Worker:
         self._channel.send("ended", camera=item.camera, reason=end.reason, error=end.error, status=end.status)
 
     def _close(self) -> list[CamgraphError]:
-        """Close everything; what went wrong in the stages that could not be."""
+        """Close everything; returns the errors of stages that failed to close."""
         self._closing.set()
         self._sources.abandon()
         failures: list[CamgraphError] = []
