@@ -1,10 +1,11 @@
-"""What a reader is about to say to each of its senders of the messages that it got from them.
+"""Pending acknowledgements of a reader to each of its senders.
 
-Knows nothing of sockets: `Inlet` sends what has come together here.
+Knows nothing of sockets: `Inlet` sends the signals that are collected here.
 
-Each signal wakes its sender up, so what nobody waits for is withheld until there is more to say on the same connection:
-of each lane that loses nothing the first `Lane.may_withhold` credits, for the sender has others, and the first message
-that is done, for the window has room for others. What has been withheld for 0.1 s is said with the loop's next turn.
+Each signal wakes its sender up, so a signal that nobody waits for is withheld until there is more to send on the same
+connection: of each lane that loses nothing the first `Lane.may_withhold` credits, because the sender has others, and
+the first message that is done, because the window has room for others. A signal that has been withheld for 0.1 s is
+sent with the loop's next turn.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _WITHHELD_S = 0.1
 
 @dataclass(slots=True)
 class _Unsaid:
-    """What is to be said on one connection. `frees`, `dones`: by lane, how many."""
+    """The pending signals of one connection. `frees`, `dones`: by lane, how many."""
 
     since_s: float
     signals: Signals = field(default_factory=lambda: Signals([], [], []))
@@ -59,7 +60,7 @@ class Answers:
         self._open.add(identity)
 
     def close(self, identity: bytes) -> None:
-        """A connection is over: nobody hears on it any more."""
+        """A connection is over: nobody listens on it any more."""
         self._open.discard(identity)
         self._unsaid.pop(identity, None)
 
@@ -88,7 +89,7 @@ class Answers:
         received.freed = True
 
     def trying(self, item: Item) -> None:
-        """The item is processed alone: should this process die of it, its senders are to know."""
+        """The item is processed alone: if this process dies of it, its senders must know."""
         for received in _received(item):
             for identity, n in received.origins:
                 self._tried(identity, n)
@@ -116,7 +117,7 @@ class Answers:
         self._of(identity).signals.done.append(n)
 
     def _of(self, identity: bytes) -> _Unsaid:
-        """What is said next on this connection."""
+        """The next signals for this connection."""
         unsaid = self._unsaid.get(identity)
         if unsaid is None:
             unsaid = _Unsaid(self._clock())
@@ -125,7 +126,7 @@ class Answers:
         return unsaid
 
     def take(self) -> Iterator[tuple[bytes, Signals]]:
-        """What is to be said now, by connection; it is not given again."""
+        """The signals to send now, by connection; each is returned once."""
         if not self._unsaid:
             return
         over_s = self._clock() - _WITHHELD_S

@@ -1,8 +1,8 @@
 """The inherited socket between the supervisor and one of its processes: msgpack messages with a length before each.
 
-Neither side ever waits for the other: what cannot be sent now is kept and sent by `flush`. The end of the file means
-that the other side is dead. A message that is larger than `MAX_PART` is not sent; in its place goes a note of that:
-{"op": "oversize", "of": op, "bytes": size}.
+Neither side ever waits for the other: messages that cannot be sent now are kept, and `flush` sends them. The end of the
+file means that the other side is dead. A message that is larger than `MAX_PART` is not sent; a note of that goes in its
+place: {"op": "oversize", "of": op, "bytes": size}.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Channel:
         self._lock = threading.Lock()
         self.closed = False
         self.fault = ""
-        """Not empty: the other side sent what is no message, and this is why nothing more is heard of it."""
+        """Not empty: why the other side is no longer listened to, after it sent something that is no message."""
 
     def fileno(self) -> int:
         return self._socket.fileno()
 
     def send(self, op: str, **values: Any) -> bool:
-        """Queue a message and send what can be sent; False when it was dropped.
+        """Queue a message and send as much as possible; False if it was dropped.
 
         It is dropped when it is too large, and when it finds 16 MB waiting: nobody listens.
         """
@@ -54,7 +54,7 @@ class Channel:
         return kept and fits
 
     def flush(self) -> bool:
-        """Send what waits; True when nothing is left."""
+        """Send waiting messages; True if none is left."""
         with self._lock:
             try:
                 while self._out and not self.closed:
@@ -66,11 +66,11 @@ class Channel:
             return not self._out
 
     def receive(self) -> list[dict[str, Any]]:
-        """The messages that have arrived whole. Sets `closed` at the end of the file, and with it `fault` where
-        something else than a message came: what came before it is still returned.
+        """The messages that have arrived whole. Sets `closed` at the end of the file, and also `fault` if something
+        came that is no message; the messages before it are still returned.
         """
         try:
-            for _ in range(_READS):  # no more at once: who never stops sending must not keep others from being heard
+            for _ in range(_READS):  # no more at once: a side that never stops sending must not keep others waiting
                 data = self._socket.recv(_READ_BYTES)
                 self._in += data
                 if not data:

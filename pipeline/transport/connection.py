@@ -1,8 +1,8 @@
 """One connection of a sender to a reader, and how its loss is noticed.
 
-ZeroMQ drops a connection on its own when the other side breaks its rules or its bounds, connects again, and goes on
-with what is left: whatever was under way is lost, and nobody is told. So the socket is watched: once its connection is
-gone it is closed for good, and whoever has messages in custody opens another one.
+ZeroMQ drops a connection on its own if the other side breaks its rules or its bounds, connects again, and goes on:
+messages under way are lost, and nobody is told. So the socket is watched: once its connection is gone it is closed for
+good, and a sender with unacknowledged messages opens another one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NUMBERS = itertools.count(1)
 
 
 class Connection:
-    """A socket that has said its first word; `poller` hears of it until it is closed."""
+    """A socket that has sent its first message; it stays registered with `poller` until it is closed."""
 
     def __init__(self, endpoint: str, sender: Sender, poller: zmq.Poller) -> None:
         self.socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.DEALER)
@@ -46,7 +46,7 @@ class Connection:
     def send(self, kind: bytes, body: bytes = b"") -> None:
         """Hand a message to ZeroMQ, which has no bound here: the credits are the bound.
 
-        Where ZeroMQ has given the connection up, it is gone; it was, or will be, `lost`.
+        If ZeroMQ has given the connection up, the message is gone; the connection was, or will be, `lost`.
         """
         try:
             self.socket.send(kind + body, _NOBLOCK)
@@ -54,7 +54,7 @@ class Connection:
             self._given_up = True
 
     def receive(self) -> list[bytes] | None:
-        """The parts of the next message, None where there is none now. Of ours each has one."""
+        """The parts of the next message, None if there is none now. Each of ours has one."""
         if not int(self.socket.getsockopt(zmq.EVENTS)) & _READABLE:
             return None
         return self.socket.recv_multipart(_NOBLOCK)
@@ -64,11 +64,11 @@ class Connection:
         self._given_up = True
 
     def lost(self, ready: Collection[object]) -> bool:
-        """True when the connection is gone; what came before may still be received."""
+        """True if the connection is gone; earlier messages may still be received."""
         return self._given_up or self._losses in ready
 
     def close(self) -> None:
-        """What was not sent yet, or not received, is gone."""
+        """Messages that were not sent yet, or not received, are gone."""
         self._poller.unregister(self.socket)
         self._poller.unregister(self._losses)
         self.socket.disable_monitor()

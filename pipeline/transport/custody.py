@@ -1,12 +1,12 @@
-"""What one reading process is to get of this one, until it is done.
+"""Keeps the messages for one reading process, each until it is acknowledged as done.
 
 A message on an edge goes through three places, in its camera's order:
 
     waiting --credit in hand--> sent --free--> sent, credit given back --done--> forgotten
 
-Nothing waits in send: what has no credit waits here, and the process takes no more of that camera. On edges that drop,
-nothing is kept for a dead reader and nothing but the newest waits. When a reader attaches again, what it had not
-done goes back to `waiting`, before all else. Marks need no credit, but keep their place in the order.
+Sending never waits: messages without a credit wait here, and the process takes no more of that camera. On edges that
+drop, nothing is kept for a dead reader and only the newest message waits. When a reader attaches again, its unfinished
+messages go back to `waiting`, before all others. Marks need no credit, but keep their place in the order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_WAITING = 64
 
 
 class Ticket:
-    """What was made of one taken item, until all of it is done; then `on_done` is called, once."""
+    """Counts the messages made of one taken item; when all of them are done, it calls `on_done`, once."""
 
     __slots__ = ("_on_done", "_open")
 
@@ -68,11 +68,11 @@ class Queue:
     credits: int
     waiting: deque[Delivery] = field(default_factory=deque)
     left_out: Key | None = None
-    """Whatever has a key up to this one and will not be submitted is done."""
+    """Every message with a key up to this one that will not be submitted is done."""
     passed: Key | None = None
-    """Whatever has a key up to this one is done or in custody."""
+    """Every message with a key up to this one is done or in custody."""
     told: tuple[Key | None, Key | None] = (None, None)
-    """`left_out` and `passed` as the reader has last been told of them, on whichever connection."""
+    """`left_out` and `passed` as last reported to the reader, on any connection."""
     name: str = field(init=False)
     blocking: bool = field(init=False)
     """Nothing that waits may be lost."""
@@ -82,14 +82,14 @@ class Queue:
         self.blocking = self.edge.policy == "block"
 
     def pass_by(self, key: Key, *, settled: bool = True) -> None:
-        """All up to this key is done that is left out, and, where that is `settled`, the rest submitted."""
+        """Every message up to this key that is left out is done and, if `settled`, the others have been submitted."""
         if self.left_out is None or key > self.left_out:
             self.left_out = key
         if settled and (self.passed is None or key > self.passed):
             self.passed = key
 
     def says(self, last: Key | None) -> list[Passed]:
-        """What its reader is told now; `last`: of what is in custody."""
+        """The report for its reader now; `last`: the last key in custody."""
         self.told = self.left_out, self.passed
         said = []
         if self.passed:
@@ -127,7 +127,7 @@ class Custody:
         return queue
 
     def drop(self, queue: Queue) -> None:
-        """Nothing goes that way any more; what is left of it is forgotten."""
+        """Nothing goes that way any more; its messages are forgotten."""
         self._queues.remove(queue)
         self._untold.pop(id(queue), None)
         for n in [n for n, delivery in self._sent.items() if delivery.queue is queue]:
@@ -151,10 +151,10 @@ class Custody:
         self._send = None
 
     def begin(self, send: Send, *, same_reader: bool) -> int:
-        """The reader is there: all that it has not done goes out again by `send`, counted from 1, before what is new.
+        """The reader is there: send all its unfinished messages again by `send`, counted from 1, before new ones.
 
-        `same_reader`: it is the process that was there before, which still has what reached it, and did not die of it.
-        Returns how many messages go out again.
+        `same_reader`: it is the same process as before, which still has the messages that reached it, and did not die
+        of them. Returns how many messages go out again.
         """
         self._send, self._next_n = send, 1
         sent, self._sent = self._sent, {}
@@ -171,18 +171,18 @@ class Custody:
         return len(self._sent)
 
     def pass_by(self, queue: Queue, key: Key, *, settled: bool) -> None:
-        """See `Queue.pass_by`; the reader is to be told, unless it has been."""
+        """See `Queue.pass_by`; it is reported to the reader, unless it has been already."""
         queue.pass_by(key, settled=settled)
         if queue.edge.policy == "block" and queue.told != (queue.left_out, queue.passed):
             self._untold[id(queue)] = queue
 
     def news(self) -> list[Passed]:
-        """What the reader has not been told of what `pass_by` has heard; it is told now."""
+        """The results of `pass_by` that have not been reported to the reader; they count as reported now."""
         untold, self._untold = self._untold, {}
         return self._said(untold.values()) if untold else []
 
     def passed(self) -> list[Passed]:
-        """What a reader has to know that may know nothing yet, of all edges that lose nothing; it is told now."""
+        """The report for a reader that may know nothing yet, on all edges that lose nothing; it counts as sent now."""
         self._untold.clear()
         return self._said(queue for queue in self._queues if queue.edge.policy == "block")
 
@@ -232,7 +232,7 @@ class Custody:
     # ---- signals
 
     def hear(self, signals: Signals) -> None:
-        """What the reader says of what was sent on this connection."""
+        """Take in the reader's signals about the messages sent on this connection."""
         if signals.tried:
             self._trying = self._sent.get(signals.tried[-1])
         touched = [queue for n in signals.freed if (queue := self._free(n))]

@@ -1,11 +1,11 @@
 """The reading side of a process: one socket for all edges that come in, and the signals that go back.
 
-`free`: taken, and its memory is no longer read (or dropped): gives back a credit. `done`: all that was made of it is
-done, down to the ends of the graph (a sink, the outbox): the sender forgets it. So a sender can hand over again
-whatever a dead reader had not finished, and whichever processes between here and there died at the same time. A
-message that comes twice is known by its key: it is not processed again, but its signals go to everyone who sent it.
+`free`: taken, and its memory is no longer read (or dropped): gives back a credit. `done`: everything made of it is
+done, down to the ends of the graph (a sink, the outbox): the sender forgets it. So a sender can send again all messages
+that a dead reader had not finished, even if processes behind it died at the same time. A message that comes twice is
+recognised by its key: it is not processed again, but its signals go to everyone who sent it.
 
-`pipeline.transport.protocol` says what travels, `pipeline.transport.mailboxes` what becomes of a message until it is
+`pipeline.transport.protocol` has the format of the messages, `pipeline.transport.mailboxes` keeps them until they are
 taken.
 """
 
@@ -55,7 +55,7 @@ _READABLE, _NOBLOCK, _NOBLOCK_MORE = int(zmq.POLLIN), int(zmq.NOBLOCK), int(zmq.
 class _Peer:
     """One connection. `heard`: how many messages have come on it; once one is missing (`gap`), no more are believed.
 
-    `gone`: segments that were not there when this very process told of them, on this connection or before.
+    `gone`: segments that were missing when this very process named them, on this connection or before.
     """
 
     sender: Sender
@@ -120,7 +120,7 @@ class Inlet:
     # ---- receiving
 
     def receive(self) -> bool:
-        """Take what has arrived into the mailboxes; True when there is more."""
+        """Take the messages that have arrived into the mailboxes; True if there are more."""
         for _ in range(_RECEIVE_AT_ONCE):
             if not int(self.socket.getsockopt(zmq.EVENTS)) & _READABLE:
                 return False
@@ -143,7 +143,7 @@ class Inlet:
                 self._refusals.add(error, sender=peer.sender.unit, counted="dropped.wire")
 
     def _attach(self, identity: bytes) -> None:
-        """A sender begins, or begins again: whatever is still on the way on its earlier connections is ignored."""
+        """A sender starts, or starts again: messages still on the way on its earlier connections are ignored."""
         sender = Sender.of(identity)
         if not any(sender.unit in units for units in self._senders.values()):
             raise WireError(f"{sender.unit!r} wants to send; expected one of: {self._known()}")
@@ -168,7 +168,7 @@ class Inlet:
         return ", ".join(sorted({unit for units in self._senders.values() for unit in units}))
 
     def _data(self, identity: bytes, peer: _Peer, body: bytes, more: int) -> None:
-        """Messages that came together. What cannot be read at all counts as one."""
+        """Messages that came together. An unreadable one counts as one."""
         peer.heard += 1
         if peer.gap:
             return
@@ -176,7 +176,7 @@ class Inlet:
             raise WireError(f"a message of kind {body[:1]!r} in {1 + more} parts; expected {DATA!r} in 1")
         first, rows = read_data(memoryview(body)[1:])
         if first != peer.heard:
-            # ZeroMQ connected again by itself: what was lost must not be overtaken, or it would count as repeated.
+            # ZeroMQ connected again by itself: lost messages must not be overtaken, or they would count as repeated.
             peer.gap = True
             self._log.info("message_missing", sender=peer.sender.unit, expected=peer.heard, got=first)
             return
@@ -193,7 +193,8 @@ class Inlet:
     def _pass_by(self, peer: _Peer, body: bytes) -> None:
         for passed in read_passed(memoryview(body)[1:]):
             self._check_edge(peer, passed.edge)
-            # What a sender says of one that it does not know to be gone must not hold for the next of that name.
+            # A sender may name a segment that it does not know to be gone; that must not hold for the next of that
+            # name.
             if passed.camera in self._cameras:
                 self._mailboxes.pass_by(passed)
 
@@ -209,7 +210,7 @@ class Inlet:
         return lane
 
     def _take_in(self, identity: bytes, peer: _Peer, n: int, head: Head) -> bool:
-        """Put a message into its mailbox, unless it is not new. False where nothing behind it is to be believed."""
+        """Put a message into its mailbox, if it is new. False if no message behind it can be believed."""
         lane = self._lane(peer, head.edge, head.camera)
         if lane.knows(head.key):
             self._repeated(identity, lane, n, head.key)
@@ -234,7 +235,7 @@ class Inlet:
     def _segment_gone(self, identity: bytes, peer: _Peer, name: str, error: SegmentGone) -> None:
         """Gone with its sender, as a rule, whose successor will say the message again: nothing may overtake it.
 
-        A sender that lives attaches anew. If it tells of the same segment again, somebody has removed the file, and the
+        A living sender attaches again. If it names the same segment again, somebody has removed the file, and the
         message is lost: that raises WireError.
         """
         if name in peer.gone:
@@ -311,7 +312,7 @@ class Inlet:
             self._send(identity, SIGNAL, signals.packed())
 
     def _send(self, identity: bytes, kind: bytes, body: bytes) -> None:
-        # A peer that is gone needs no signal: its successor attaches anew.
+        # A peer that is gone needs no signal: its successor attaches again.
         try:
             self.socket.send(identity, _NOBLOCK_MORE)
             self.socket.send(kind + body, _NOBLOCK)

@@ -1,4 +1,4 @@
-"""What has come on one edge for one camera, and each message of it until it is done."""
+"""The messages of one edge for one camera, each until it is done."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_WITHHELD = 2
 class Received:
     """One message in this process, from its arrival until it is done.
 
-    `origins`: the connections that it came on, and its number there: all of them are told what becomes of it.
+    `origins`: the connections that it came on, and its number there: all of them get its signals.
     """
 
     lane: Lane
@@ -60,7 +60,7 @@ class Received:
 
 @dataclass(slots=True, eq=False)
 class Lane:
-    """One edge and camera. `types`: what the edge's port takes, by wire type. `unread`: what is not taken yet."""
+    """One edge and camera. `types`: the types that the edge's port takes, by wire type. `unread`: not taken yet."""
 
     edge: EdgePlan
     camera: str
@@ -70,9 +70,9 @@ class Lane:
     last_key: Key | None = None
     last_stamp: Stamp | None = None
     left_out: Key | None = None
-    """Whatever has a key up to this one and is left out of what comes is done, as its sender says."""
+    """Every message with a key up to this one that does not come is done, according to its sender."""
     passed: Key | None = None
-    """The same, where it is known too which of them is the last that comes."""
+    """The same, if it is known too which of them is the last that comes."""
     again: Key | None = None
     """That one; it comes again or for the first time."""
     unfinished: dict[Key, Received] = field(default_factory=dict)
@@ -97,11 +97,11 @@ class Lane:
         self.unread.append(received)
 
     def knows(self, key: Key) -> bool:
-        """True where the message with this key has come before."""
+        """True if the message with this key has come before."""
         return self.last_key is not None and key <= self.last_key
 
     def pass_by(self, said: Passed) -> None:
-        """Its sender says what is done; what an earlier one has said stays true."""
+        """Its sender reports which messages are done; an earlier sender's report stays true."""
         self.left_out = max(self.left_out or said.key, said.key)
         if said.settled:
             self.passed = max(self.passed or said.key, said.key)
@@ -109,25 +109,25 @@ class Lane:
 
     @property
     def has_all_again(self) -> bool:
-        """True where all has come that its sender has announced."""
+        """True if all messages have come that its sender has announced."""
         return self.again is None or (self.last_key is not None and self.again <= self.last_key)
 
     def is_silent(self, key: Key) -> bool:
-        """True where nothing more comes with a key up to this one."""
+        """True if no more messages come with a key up to this one."""
         return self.passed is not None and key <= self.passed and self.has_all_again
 
     def was_done(self, key: Key) -> bool:
-        """True where a message with this key, which was left out, was done before this process began."""
+        """True if a message with this key, which was left out, was done before this process began."""
         before = self.first_key is not None and key < self.first_key
         return before or (self.left_out is not None and key <= self.left_out)
 
     @property
     def finished(self) -> Stamp | None:
-        """The last message up to which all are done: whoever sends again has to begin behind it."""
+        """The last message up to which all are done: a sender that sends again must begin behind it."""
         return self.unfinished[min(self.unfinished)].before if self.unfinished else self.last_stamp
 
     def overflow(self) -> Received | None:
-        """On an edge that drops: what has to give way, where more than `depth` are unread. It is unread no longer."""
+        """On an edge that drops: the message that must give way if more than `depth` are unread. It is removed."""
         if self.blocking:
             return None
         unread = [received for received in self.unread if not received.is_mark]

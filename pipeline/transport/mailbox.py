@@ -1,10 +1,10 @@
-"""What has come for one camera and is not taken yet, on all edges of a process.
+"""The messages for one camera that are not taken yet, on all edges of a process.
 
     lanes --merged by key----------------------> taken
     lanes --joined by frame, as they come--> ready --> taken
 
-What waits may give way to something newer as long as it waits: on edges that drop, a message stays in its lane until it
-is taken, and of the rows of a join only the newest are kept. Merges and joins are those of `pipeline.execution.join`.
+A waiting message may give way to a newer one: on edges that drop, a message stays in its lane until it is taken, and of
+the rows of a join only the newest are kept. Merges and joins are those of `pipeline.execution.join`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from pipeline.transport.lane import Lane, Received
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """What becomes of messages that are not handed out. `finish` is called with what gives way to a newer message,
-    `refuse` with what belongs together and cannot be believed."""
+    """Handles messages that are not handed out. `finish` is called with messages that give way to newer ones, `refuse`
+    with rows that cannot be believed.
+    """
 
     counters: Counters
     finish: Callable[[Received], None]
@@ -60,22 +61,22 @@ class Mailbox:
             self._drop(lane.edge, [victim])
 
     def settle(self) -> None:
-        """A sender has said what is done: who waited for that need not wait."""
+        """A sender has reported which messages are done: messages that waited for those need not wait."""
         if self._join is not None:
             self._join_all(self._join)
 
     def left_out(self) -> Key | None:
-        """Up to which key all that does not come is done, where that is known of all lanes."""
+        """The key up to which every message that does not come is done, if that is known of all lanes."""
         return self._lowest((lane, lane.left_out) for lane in self.lanes)
 
     def passed(self) -> Key | None:
-        """Up to which key all is taken, or was done before, where that is more than what was taken tells."""
+        """The key up to which all messages were taken, or done before, if that is higher than the last taken one."""
         if self.waiting or not all(lane.has_all_again for lane in self.lanes):
             return None
         return self._lowest((lane, lane.passed) for lane in self.lanes)
 
     def _lowest(self, said: Iterable[tuple[Lane, Key | None]]) -> Key | None:
-        """Of what the senders on all edges have said; None where one has said nothing."""
+        """The lowest report of the senders on all edges; None if one has not reported."""
         known = [merged_key(key, lane.edge, self._edges) for lane, key in said if key]
         return min(known) if len(known) == len(self._edges) else None
 
@@ -94,7 +95,7 @@ class Mailbox:
 
     @property
     def empty(self) -> bool:
-        """True where there is nothing that can be taken."""
+        """True if there is nothing to take."""
         if not self._ready:
             self._settle()
         if self._ready:
@@ -108,19 +109,19 @@ class Mailbox:
 
     @property
     def alone(self) -> bool:
-        """True where what is next is to be handed out alone: a mark, or what processes have died with."""
+        """True if the next item must be handed out alone: a mark, or a message that processes have died with."""
         if not self._ready:
             self._settle()
         return bool(self._ready) and (self._ready[0].is_mark or self._ready[0].possible_poison)
 
     def pop(self) -> Item | None:
-        """The next item, None where there is none."""
+        """The next item, None if there is none."""
         while not self._ready and self._merge_next():
             pass
         return self._ready.popleft() if self._ready else None
 
     def _settle(self) -> None:
-        """Make what is next `ready`, where nothing newer can take its place."""
+        """Make the next item `ready`, if nothing newer can take its place."""
         while not self._ready and (lane := self._next_lane()):
             if not (lane.blocking or lane.unread[0].is_mark) or not self._merge(lane):
                 return
@@ -128,7 +129,7 @@ class Mailbox:
     # ---- merging
 
     def _next_lane(self) -> Lane | None:
-        """The lane with the lowest message; None where it is not known yet which one that is."""
+        """The lane with the lowest message; None if it is not known yet which one that is."""
         if len(self._edges) == 1:
             return self.lanes[0] if self.lanes[0].unread else None
         lanes = [lane for lane in self.lanes if lane.unread]
@@ -136,16 +137,16 @@ class Mailbox:
             return None
         lowest = min(lanes, key=lambda lane: (lane.unread[0].key, self._edges.index(lane.edge)))
         if self._in_order and not self._all_others_are_silent(lanes, lowest.unread[0].key):
-            return None  # what comes late on the other lane may belong before
+            return None  # a late message on the other lane may belong before
         return lowest
 
     def _all_others_are_silent(self, lanes: Collection[Lane], key: Key) -> bool:
-        """True where nothing comes with a key up to this one but on these lanes."""
+        """True if no message comes with a key up to this one except on these lanes."""
         others = [lane for lane in self.lanes if lane not in lanes]
         return len(self.lanes) == len(self._edges) and all(lane.is_silent(key) for lane in others)
 
     def _merge_next(self) -> bool:
-        """Move the lowest message to `ready`, unless it cannot be believed; False where none can be moved yet."""
+        """Move the lowest message to `ready`, unless it cannot be believed; False if none can be moved yet."""
         lane = self._next_lane()
         return lane is not None and self._merge(lane)
 
@@ -182,7 +183,7 @@ class Mailbox:
     # ---- joining
 
     def _join_all(self, join: Join[Received]) -> None:
-        """Feed the join with what has come, and move what comes out of it to `ready`."""
+        """Feed the join with new messages, and move its rows to `ready`."""
         for lane in self.lanes:
             while lane.unread:
                 received = lane.unread.popleft()
@@ -214,13 +215,13 @@ class Mailbox:
             if self._was_done(matched):
                 self._gone.counters.add("repeated", self._camera)
                 return Item(self._camera, matched.key, Tombstone(stamp), "", row)
-            # Where an edge drops, the partner has been counted where it was dropped.
+            # On an edge that drops, the partner was counted when it was dropped.
             blocking = all(edge.policy == "block" for edge in self._edges)
             self._gone.counters.add("dropped.unpaired" if blocking else "skipped.unpaired", self._camera)
         return Item(self._camera, matched.key, matched.tombstone(stamp), "", row)
 
     def _was_done(self, matched: Matched[Received]) -> bool:
-        """True where a partner is missing because its sender had heard that the row was done; others had not yet."""
+        """True if a partner is missing because its sender knew that the row was done; others did not know yet."""
         missing = [lane for lane in self.lanes if lane.edge.port not in matched.row]
         return self._successor and any(lane.was_done(matched.key) for lane in missing)
 
@@ -228,7 +229,7 @@ class Mailbox:
         return any(lane.is_silent(key) for lane in self.lanes if lane.edge.port == port)
 
     def _append(self, row: Sequence[Received], make: Callable[[], Item]) -> None:
-        """Put what `make` builds of `row` behind what is ready; what cannot be built is refused."""
+        """Put the item that `make` builds of `row` behind the ready ones; if it cannot be built, the row is refused."""
         try:
             item = make()
         except WireError as error:

@@ -1,6 +1,6 @@
-"""What has come to a process and is not taken yet: a mailbox for each camera, with a lane for each edge.
+"""The messages that a process has not taken yet: a mailbox for each camera, with a lane for each edge.
 
-    mailboxes --whoever is due (`pipeline.transport.shares`)--> items of a batch
+    mailboxes --those that are due (`pipeline.transport.shares`)--> items of a batch
 
 Knows nothing of sockets.
 """
@@ -27,9 +27,9 @@ Room = Callable[[str], int]
 class Mailboxes:
     """All mailboxes of a process.
 
-    `accepted`: edge name -> the message types of its port. `gone`: what becomes of messages that are not handed out.
-    `priorities`: camera -> its weight, 1 where none is given. `successor`: this process takes the place of one that
-    died, and its senders go on behind what that one was done with, as far as each of them had heard. `clock`: in
+    `accepted`: edge name -> the message types of its port. `gone`: handles messages that are not handed out.
+    `priorities`: camera -> its weight, 1 if none is given. `successor`: this process takes the place of a dead one, and
+    its senders go on behind the messages that the dead one had finished, as far as each of them knew. `clock`: in
     seconds.
     """
 
@@ -80,11 +80,11 @@ class Mailboxes:
         self._settled(camera)
 
     def pass_by(self, passed: Passed) -> None:
-        """A sender says what is done and does not come: who waited for that need not wait."""
+        """A sender reports messages that are done and do not come: messages that waited for those need not wait."""
         self.lane(passed.edge, passed.camera).pass_by(passed)
         self._mailboxes[passed.camera].settle()
         self._settled(passed.camera)
-        # Looked at each turn: not before all senders have spoken, and where an edge drops they never do.
+        # Looked at each turn: not before all senders have reported, and on an edge that drops they never do.
         if self._all_tell and self._mailboxes[passed.camera].left_out():
             self._left_out.add(passed.camera)
             self._passed.add(passed.camera)
@@ -94,18 +94,19 @@ class Mailboxes:
             self._since[camera] = self._clock()
 
     def take_left_out(self) -> list[tuple[str, Key]]:
-        """Cameras of which it is known up to which key what does not come is done; told anew when a sender has spoken.
+        """Cameras with the key up to which every message that does not come is done; returned again after each new
+        report.
 
-        Take it before anything that comes behind: whoever reads what is made of that has to know it first.
+        Take it before any message behind it: the readers of its outputs must know it first.
         """
         told = [(camera, key) for camera in self._left_out if (key := self._mailboxes[camera].left_out())]
         self._left_out.clear()
         return told
 
     def take_passed(self, has_in_hand: Callable[[str], bool]) -> list[tuple[str, Key]]:
-        """Cameras of which all is taken up to a key that their senders have passed; each is told once.
+        """Cameras with the key up to which all messages are taken and passed by their senders; each is returned once.
 
-        `has_in_hand`: of which something was taken, and what is made of it has not been sent on.
+        `has_in_hand`: whether an item of a camera was taken whose outputs have not been sent on.
         """
         settled = [camera for camera in self._passed if not has_in_hand(camera)]
         told = [(camera, key) for camera in settled if (key := self._mailboxes[camera].passed())]
@@ -130,9 +131,9 @@ class Mailboxes:
     # ---- taking
 
     def since(self, most: int, room: Room) -> float | None:
-        """Since when something waits for the rest of a batch of `most`; None where nothing has to wait.
+        """Since when an item waits for the rest of a batch of `most`; None if none has to wait.
 
-        That is where there is nothing to take, a whole batch, or what is handed out alone.
+        That is so if there is nothing to take, a whole batch, or an item that is handed out alone.
         """
         waiting = [camera for camera in self._since if room(camera) > 0]
         if not waiting or self.has(most, room) or any(self._mailboxes[camera].alone for camera in waiting):
@@ -148,9 +149,9 @@ class Mailboxes:
         return False
 
     def take(self, most: int, room: Room) -> list[Item]:
-        """Up to `most` items, of each camera at most `room(camera)`; where not all get in, whoever is due first.
+        """Up to `most` items, of each camera at most `room(camera)`; if not all fit, those that are due first.
 
-        A mark is handed out alone, before all else, and so is what processes have died with.
+        A mark is handed out alone, before all others, and so is a message that processes have died with.
         """
         due = []
         for camera in self._since:

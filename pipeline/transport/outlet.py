@@ -1,8 +1,8 @@
-"""The sending side of a process: who reads what, and the connections to those who do.
+"""The sending side of a process: the readers of each edge, and the connections to them.
 
-`pipeline.transport.custody` keeps what a reader has not done, `pipeline.transport.protocol` says what travels. A reader
-that starts again has a new endpoint; a connection that is lost while the reader lives is made anew. Either way the
-reader says hello, and gets again what it has not done.
+`pipeline.transport.custody` keeps the messages that a reader has not finished, `pipeline.transport.protocol` has their
+format. A reader that starts again has a new endpoint; a connection that is lost while the reader lives is replaced.
+Either way the reader sends hello, and gets its unfinished messages again.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class _Link:
     """Bytes of them."""
 
     def collect(self, n: int, delivery: Delivery) -> None:
-        """One more data message; those before go out first where it would be too much for one."""
+        """One more data message; the earlier ones go out first if it would be too much for one."""
         body, queue = delivery.body, delivery.queue
         if self.rows and (self.size + len(body) > _TOGETHER_BYTES or len(self.rows) >= _TOGETHER):
             self.flush()
@@ -78,13 +78,13 @@ class _Link:
         self.size += len(body)
 
     def flush(self) -> None:
-        """Send what has come together."""
+        """Send the collected messages."""
         rows, self.rows, self.size = self.rows, [], 0
         if rows and self.connection is not None:
             self.connection.send(DATA, packed_data(self.first, rows))
 
     def tell(self, passed: Sequence[Passed]) -> None:
-        """Send what is passed, behind all that was to be sent before."""
+        """Send the report of passed keys, behind all messages that were to be sent before."""
         if passed and self.connection is not None:
             self.flush()
             self.connection.send(PASSED, packed_passed(passed))
@@ -120,7 +120,7 @@ class Outlet:
         self.revise(routes)
 
     def revise(self, routes: Mapping[str, Mapping[str, str]]) -> None:
-        """From now on what leaves goes by these; a camera that is no longer in them has nothing left on its way."""
+        """Messages take these routes from now on; a camera that is no longer in them has nothing left on its way."""
         wanted = {
             (edge.name, camera): (edge, reader) for edge in self._edges for camera, reader in routes[edge.name].items()
         }
@@ -144,7 +144,7 @@ class Outlet:
     # ---- readers come and go
 
     def connect(self, endpoints: Mapping[str, str]) -> None:
-        """The readers' present endpoints, by unit; a new one means a new incarnation, to be told everything again."""
+        """The readers' present endpoints, by unit; a new one means a new incarnation, which gets all reports again."""
         for unit, endpoint in endpoints.items():
             link = self._links.get(unit)
             if link is not None and link.endpoint != endpoint:
@@ -166,7 +166,7 @@ class Outlet:
             link.connection = None
 
     def _attach_again(self, link: _Link) -> None:
-        """At most once a second: a reader that cannot bear what it is sent would otherwise be tried without end."""
+        """At most once a second: a reader that cannot bear its messages would otherwise be tried without end."""
         if link.endpoint and time.monotonic() >= link.attached_at + _AGAIN_S:
             self._attach(link)
 
@@ -183,14 +183,14 @@ class Outlet:
                 self._known[place] = known[place]
         same_reader = link.greeted == link.endpoint
         link.greeted = link.endpoint
-        # First: what comes again has holes where something was done of which another sender may not have heard.
+        # First: messages that come again have holes for those that are done, of which another sender may not know.
         link.tell(link.custody.passed())
         again = link.custody.begin(link.collect, same_reader=same_reader)
         if same_reader:
             self._log.warning("attached_again", reader=link.unit, messages=again)
 
     def done_by_all(self, camera: str) -> Stamp | None:
-        """The frame of a camera up to which every reader is done, None where one of them has finished none."""
+        """The frame of a camera up to which every reader is done, None if one of them has finished none."""
         known = [self._known.get(place) for place in self._routes if place[1] == camera]
         done = [row.done for row in known if row is not None and row.done is not None]
         return min(done, key=lambda stamp: stamp.place) if done and len(done) == len(known) else None
@@ -210,9 +210,9 @@ class Outlet:
         return False
 
     def submit(self, edges: Sequence[EdgePlan], camera: str, key: Key, message: Message, ticket: Ticket | None) -> None:
-        """Send a message on these edges as soon as there is credit; `ticket` hears when it is done.
+        """Send a message on these edges as soon as there is credit; `ticket` is called when it is done.
 
-        Raises BadItem where there is no memory for it.
+        Raises BadItem if there is no memory for it.
         """
         if not edges:
             return
@@ -230,10 +230,10 @@ class Outlet:
             self._ring.release(encoded.slot)
 
     def pass_by(self, cameras: Iterable[tuple[str, Mapping[str, Key]]], *, settled: bool) -> None:
-        """All of each camera that has keys up to these, by edge, and is left out was done before: the readers hear it.
+        """Report to the readers that, by edge, all messages of each camera up to these keys that are left out are done.
 
-        `settled`: and the rest of them has been submitted. Only a reader that took a dead process's place has to be
-        told: others see it from what comes.
+        `settled`: and the others have been submitted. Only a reader that took a dead process's place needs the report:
+        others see it from the messages.
         """
         links = {}
         for camera, keys in cameras:
@@ -246,7 +246,7 @@ class Outlet:
                 link.tell(link.custody.news())
 
     def flush(self) -> None:
-        """Send what has come together for each reader since the last call."""
+        """Send the messages collected for each reader since the last call."""
         for link in self._links.values():
             if link.rows:
                 link.flush()
@@ -254,7 +254,7 @@ class Outlet:
     # ---- hearing
 
     def receive(self, ready: Collection[object]) -> bool:
-        """Hear what the readers say whose sockets are `ready`; True when there is more to hear."""
+        """Receive the signals of the readers whose sockets are `ready`; True if there are more."""
         more = False
         for link in self._links.values():
             connection = link.connection
@@ -303,6 +303,6 @@ class Outlet:
         return max(0, queue.credits - len(queue.waiting)) if link.custody.attached else 0
 
     def close(self) -> None:
-        """Close the connections; what is in custody stays unsaid."""
+        """Close the connections; unacknowledged messages are not reported."""
         for link in self._links.values():
             self._detach(link)

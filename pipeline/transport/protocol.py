@@ -1,21 +1,21 @@
-"""What a sender and a reader say to each other, and how they know each other.
+"""The messages between a sender and a reader, and how they identify each other.
 
     sender                                        reader
       |------ A  attach ------------------------->|    its first word on a connection
       |<----- H  hello: of each (edge, camera) the stamp up to which all is done, and that of the last one seen
-      |------ P  passed: of each (edge, camera) the key up to which all is done that is left out of what follows
+      |------ P  passed: of each (edge, camera) the key up to which all messages that do not come are done
       |------ D  n, rows of [edge, camera, key, deaths, tries, message]: numbered n, n + 1, ...
       |<----- S  [free n...], [done n...], [tried n | 0: survived...]
       |<----- G  again: attach anew, this connection is no longer believed
 
-Each is one ZeroMQ message of one part: a byte that says which, and msgpack behind it. What a sender has for a reader
-within a turn of its loop travels as one D, and all that a reader has to say to a sender as one S.
+Each is one ZeroMQ message of one part: a byte for its kind, followed by msgpack. All messages of a sender for a reader
+within a turn of its loop travel as one D, and all signals of a reader for a sender as one S.
 
-A sender's routing id is `unit#incarnation#connection`: ZeroMQ puts it in front of whatever the sender says, so it is
-not said again. Every connection has its own id and counts its messages from 1. So what is still on the way on an
-earlier one is told from what comes on this one, and a number that is missed out means that ZeroMQ lost something.
+A sender's routing id is `unit#incarnation#connection`: ZeroMQ puts it in front of each of its messages, so it is not
+repeated in them. Every connection has its own id and counts its messages from 1. So messages of an earlier connection
+that are still on the way differ from those of this one, and a missing number means that ZeroMQ lost something.
 
-What is received is checked here; whatever breaks the format raises WireError.
+Received messages are checked here; one that breaks the format raises WireError.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NUMBER = {int}
 
 
 class Known(NamedTuple):
-    """What a reader knows of an edge and camera: up to `done` all is done, `seen` is the last that has come."""
+    """A reader's knowledge of an edge and camera: up to `done` all is done, `seen` is the last that has come."""
 
     edge: str
     camera: str
@@ -42,10 +42,10 @@ class Known(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """What a sender says of an edge and camera, to a reader that may not know it.
+    """A sender's report on an edge and camera, for a reader that may not know it.
 
-    Whatever has a key up to `key` and is left out is done. `again` is the key of the last of them that comes; a sender
-    that has not taken all of them itself does not know that yet, and says that it is not `settled`.
+    Every message with a key up to `key` that is left out is done. `again` is the key of the last of them that comes; a
+    sender that has not taken all of them itself does not know that yet, and reports that it is not `settled`.
     """
 
     edge: str
@@ -122,7 +122,7 @@ def read_head(row: Any) -> Head:
 
 
 class Signals(NamedTuple):
-    """What a reader says of the messages that it got on one connection, by their numbers. A `tried` 0: survived."""
+    """A reader's signals about the messages that it got on one connection, by their numbers. A `tried` 0: survived."""
 
     freed: list[int]
     done: list[int]
@@ -159,7 +159,7 @@ def read_hello(body: bytes | memoryview) -> list[Known]:
 
 
 def packed_passed(passed: Iterable[Passed]) -> bytes:
-    """What a sender says of what is done, as it travels."""
+    """A sender's report of passed keys, as it travels."""
     return pack([[p.edge, p.camera, p.key.plain(), p.again and p.again.plain(), p.settled] for p in passed])
 
 

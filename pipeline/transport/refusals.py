@@ -1,4 +1,4 @@
-"""Messages that are not believed: every one is counted, each kind is told once."""
+"""Messages that are not believed: every one is counted, each kind is logged once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Refusals:
         self._told: set[tuple[str, str]] = set()
 
     def add(self, error: WireError, *, sender: str, counted: str, camera: str = "") -> None:
-        """Count a message under `counted`; the first of its kind is told: who is wrong is wrong for ever."""
+        """Count a message under `counted`; log the first of its kind only, because a wrong sender stays wrong."""
         self._counters.add(counted, camera)
         kind = (sender, str(error))
         if kind not in self._told and len(self._told) < _MOST_TOLD:

@@ -1,17 +1,17 @@
-"""Who is next, where not all cameras can be served: in proportion to their priorities, and nobody starves.
+"""Decides which camera is next if not all can be served: in proportion to their priorities, and none starves.
 
 Start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996), with frames of equal cost. A camera has a tag, the virtual
 time at which its next item is due; an item moves it on by a stride of 1/priority. The lowest tag is next; among equals
-the higher priority, and then whoever was served longer ago:
+the higher priority, and then the camera that was served longer ago:
 
     a, priority 3   0   1/3   2/3   1   4/3 ...
     b, priority 1   0               1                     next: a b a a a b a a a b ...
 
-The virtual time is the highest tag that was served. A camera that had nothing for a while saves up no more than one
-round (a time of 1: as many frames as its priority) of what it did not use, which makes up for frames that come out of
-step with the batches. So a camera that needs less than its share gets what it needs, and the others share the rest
-(max-min fair). While two cameras both have something, what they get, divided by their priorities, differs by at most
-one round and their two strides. Somebody is next as long as anybody has something.
+The virtual time is the highest tag that was served. A camera that had nothing for a while saves up at most one round (a
+time of 1: as many frames as its priority) of its unused share, which makes up for frames that come out of step with the
+batches. So a camera that needs less than its share gets all it needs, and the others share the rest (max-min fair).
+While two cameras both have items, their served items divided by their priorities differ by at most one round and their
+two strides. Some camera is next as long as any has an item.
 
 Whole numbers and no clock: the same calls make the same choices.
 """
@@ -28,7 +28,7 @@ Rank = tuple[int, int, int]
 
 
 class Shares:
-    """What the cameras of one reader have got. `priorities`: 1 for those that are not named."""
+    """The shares that the cameras of one reader have got. `priorities`: 1 for those that are not named."""
 
     def __init__(self, priorities: Mapping[str, int]) -> None:
         self.follow(priorities)

@@ -2,9 +2,9 @@
 
     type, version, stamp, fields, descriptor | nil, [[name, dtype, shape, bytes | offset in the slot]...]
 
-These are made once, however many readers they go to: who gets them, and their place in the camera's order, travels
-before them (`protocol.Head`). Everything received is bounded and checked before it is believed; what breaks a
-bound raises WireError.
+A message is encoded once for all its readers; its edge and its place in the camera's order travel before it
+(`protocol.Head`). Everything received is bounded and checked before it is believed; a message that breaks a bound
+raises WireError.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pipeline.shm.slots import Slot, SlotRing
 
 MAX_PART = 4 << 20
 MAX_BODY = MAX_PART - (64 << 10)
-"""Of one message; what is left is for its head."""
+"""Of one message; the rest is for its head."""
 INLINE_BYTES = 16 << 10
 MAX_ARRAYS = 64
 MAX_DIMS = 8
@@ -83,7 +83,7 @@ def encode(message: Message, ring: SlotRing) -> Encoded:
 
 
 def _place(arrays: Mapping[str, Array], ring: SlotRing) -> tuple[Slot | None, dict[str, int]]:
-    """Where the large arrays lie: name -> offset in the slot."""
+    """The places of the large arrays: name -> offset in the slot."""
     large = {name: array for name, array in arrays.items() if array.nbytes > INLINE_BYTES}
     if not large:
         return None, {}
@@ -104,7 +104,7 @@ Specs = Mapping[str, tuple[tuple[int, ...], str]]
 
 
 def layout(specs: Specs) -> tuple[dict[str, int], int]:
-    """Where each array begins when they are laid out one after the other, and where the last one ends."""
+    """The offsets of arrays that are laid out one after the other, and the end of the last one."""
     offsets, at = {}, 0
     for name, (shape, dtype) in specs.items():
         offsets[name] = at
@@ -153,7 +153,7 @@ def read_header(body: bytes, types: Mapping[str, type[Message]]) -> Header:
 
 
 def read_arrays(header: Header, mapping: MappedSegment | None) -> dict[str, Array]:
-    """The arrays of a message, as read-only views. Raises WireError where shape, dtype and bytes do not agree."""
+    """The arrays of a message, as read-only views. Raises WireError if shape, dtype and bytes do not agree."""
     memory = mapping.bytes(header.descriptor.slot) if mapping and header.descriptor else None
     return dict(_read_array(row, memory) for row in header.rows)
 
