@@ -136,7 +136,7 @@ class RunningSum(Stage[Settings]):
 
 
 class Pair(Stage[Settings]):
-    """Joins two numbers of the same frame: left + 1000000 x right."""
+    """Joins two numbers of the same frame: left + 1000000 x right, modulo 2**62 as pairs of pairs outgrow a message."""
 
     inputs: ClassVar[Ports] = {"left": Number, "right": Number}
     outputs = (Number,)
@@ -148,4 +148,4 @@ class Pair(Stage[Settings]):
                 raise RuntimeError(f"joined {left.stamp[:3]} with {right.stamp[:3]}")
             left.verify()
             right.verify()
-            yield left.with_value(left.value + 1_000_000 * right.value)
+            yield left.with_value((left.value + 1_000_000 * right.value) % (1 << 62))
