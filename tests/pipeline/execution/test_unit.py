@@ -1,0 +1,192 @@
+"""The stages of one process: direct calls in the order of the graph; ends and tombstones for everyone who waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.errors import EXIT_ENVIRONMENT, EnvironmentProblem
+from pipeline.execution.context import Collector
+from pipeline.execution.hold import Hold
+from pipeline.execution.runner import StageRunner
+from pipeline.execution.unit import Made, Unit
+from pipeline.items import END_SEQ, MOST_PARTS, Item, Key
+from pipeline.messages import End, Message, Tombstone
+from pipeline.monitoring.metrics import Counters
+from pipeline.plan import EdgePlan, StagePlan, UnitPlan
+from pipeline.stage import Settings, Stage
+from pipeline.testing import HandContext, stamp
+
+LOG = structlog.get_logger()
+
+
+class Step(Stage[Settings]):
+    """Passes on the frames that are not in `drops`, `copies` times, and says one last word if it is to."""
+
+    inputs = Message
+    outputs = (Message,)
+
+    def __init__(self, diary: list[str], name: str, drops: Iterable[int] = (), copies: int = 1, last: int = 0) -> None:
+        super().__init__(Settings(), HandContext(Path(), Path()))
+        self.diary, self.name, self.drops, self.copies, self.last = diary, name, set(drops), copies, last
+        self.failure: BaseException | None = None
+
+    def open(self) -> None:
+        self.diary.append(f"{self.name} opens")
+        if self.failure:
+            raise self.failure
+
+    def process(self, items: Sequence[Any]) -> Iterable[Message]:
+        self.diary += [f"{self.name} {item.stamp.seq}" for item in items]
+        for item in items:
+            if item.stamp.seq not in self.drops:
+                yield from [Message(item.stamp)] * self.copies
+
+    def finish(self, camera: str, end: End) -> Iterable[Message]:
+        self.diary.append(f"{self.name} ends")
+        return [Message(end.stamp)] * self.last
+
+    def close(self) -> None:
+        self.diary.append(f"{self.name} closes")
+        if self.failure:
+            raise self.failure
+
+
+def edge(sender: str, reader: str, port: str = "", *, inner: bool = True, tombstones: bool = False) -> EdgePlan:
+    return EdgePlan(sender, reader, port, Message.TYPE, "block", 1, tombstones=tombstones, inner=inner)
+
+
+def unit_of(steps: Mapping[str, Step], edges: Sequence[EdgePlan], *, batch_max: int = 8) -> Unit:
+    plans = tuple(StagePlan(name, "", {}, batch_max=batch_max) for name in steps)
+    plan = UnitPlan("unit", plans, ("cam",), window=4, edges=tuple(edges), routes={})
+    hold = Hold(lambda _: True, Collector(), LOG)
+    runners = {one.name: StageRunner(one, steps[one.name], Counters(), hold, LOG) for one in plans}
+    return Unit(plan, runners, LOG)
+
+
+def items(*numbers: int) -> list[Item]:
+    return [Item("cam", Key(0, n, 0), Message(stamp(n))) for n in numbers]
+
+
+def run(unit: Unit, given: Sequence[Item]) -> list[Made]:
+    return unit.spread(unit.order[0], given, unit.run_head(given))
+
+
+def told(made: Sequence[Made]) -> list[tuple[str, int, list[str]]]:
+    """(kind, frame, edges) of each message that leaves."""
+    return [(one.message.TYPE or "message", one.message.stamp.seq, [out.name for out in one.edges]) for one in made]
+
+
+def end(seq: int = 9) -> Item:
+    return Item("cam", Key(0, END_SEQ, 0), End(stamp(seq)))
+
+
+def test_a_chain_is_run_stage_by_stage_and_only_its_last_outputs_leave() -> None:
+    diary: list[str] = []
+    steps = {"a": Step(diary, "a"), "b": Step(diary, "b", drops=[2]), "c": Step(diary, "c", copies=2)}
+    unit = unit_of(steps, [edge("a", "b"), edge("b", "c"), edge("c", "out", inner=False)])
+    made = run(unit, items(1, 2))
+    assert diary == ["a 1", "a 2", "b 1", "b 2", "c 1"]
+    assert told(made) == [("message", 1, ["c>out"])] * 2
+    assert [one.item.stamp.seq for one in made] == [1, 1], "the item of the first stage is what is to be acknowledged"
+    assert len({one.key for one in made}) == 2
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=10, unique=True).map(sorted), st.integers(1, 10))
+def test_inner_batches_change_nothing(numbers: list[int], batch_max: int) -> None:
+    def made(most: int) -> list[tuple[Key, int]]:
+        steps = {"a": Step([], "a", drops=[7], copies=2), "b": Step([], "b", drops=[3]), "c": Step([], "c", copies=3)}
+        unit = unit_of(steps, [edge("a", "b"), edge("b", "c"), edge("c", "out", inner=False)], batch_max=most)
+        return [(one.key, one.message.stamp.seq) for one in run(unit, items(*numbers))]
+
+    found = made(batch_max)
+    assert found == made(1)
+    assert [key for key, _ in found] == sorted(key for key, _ in found)
+
+
+def test_a_frame_that_makes_nothing_leaves_a_tombstone_where_one_is_wanted() -> None:
+    steps = {"a": Step([], "a", drops=[1]), "b": Step([], "b")}
+    outer = [edge("a", "join", "left", inner=False, tombstones=True), edge("b", "log", inner=False)]
+    unit = unit_of(steps, [edge("a", "b", tombstones=True), *outer])
+    assert told(run(unit, items(1))) == [("tombstone", 1, ["a>join:left"])]
+    stone = Item("cam", Key(0, 2, 0), Tombstone(stamp(2), "queue_full"))
+    [passed_on] = unit.pass_on("a", stone)
+    assert isinstance(passed_on.message, Tombstone)
+    assert passed_on.message.reason == "queue_full", "the reason of the first drop is kept"
+
+
+def test_a_diamond_is_joined_within_the_process() -> None:
+    rows: list[Any] = []
+
+    class Both(Step):
+        inputs = {"left": Message, "right": Message}  # noqa: RUF012
+
+        def process(self, items: Sequence[Any]) -> Iterable[Message]:
+            rows.extend(sorted(item) for item in items)
+            return [Message(item["left"].stamp) for item in items]
+
+    steps = {"a": Step([], "a"), "b": Step([], "b", drops=[2]), "both": Both([], "both")}
+    inner = [edge("a", "b"), edge("a", "both", "left", tombstones=True), edge("b", "both", "right", tombstones=True)]
+    unit = unit_of(steps, [*inner, edge("both", "out", inner=False)])
+    assert told(run(unit, items(1, 2, 3))) == [("message", 1, ["both>out"]), ("message", 3, ["both>out"])]
+    assert rows == [["left", "right"]] * 2
+
+
+def test_an_end_follows_the_last_words_of_all_stages() -> None:
+    diary: list[str] = []
+    steps = {"a": Step(diary, "a", last=1), "b": Step(diary, "b", last=1)}
+    unit = unit_of(steps, [edge("a", "b"), edge("b", "out", inner=False)])
+    assert told(unit.end("a", end())) == [("message", 9, ["b>out"])] * 2 + [("end", 9, ["b>out"])]
+    assert diary == ["a ends", "b 9", "b ends"]
+
+
+def test_a_merge_ends_after_both_of_its_senders() -> None:
+    diary: list[str] = []
+    steps = {"a": Step(diary, "a"), "b": Step(diary, "b"), "c": Step(diary, "c"), "merged": Step(diary, "merged")}
+    inner = [edge("a", "b"), edge("a", "c"), edge("b", "merged"), edge("c", "merged")]
+    unit = unit_of(steps, [*inner, edge("merged", "out", inner=False)])
+    made = run(unit, items(1))
+    assert told(made) == [("message", 1, ["merged>out"])] * 2
+    assert made[0].key < made[1].key
+    diary.clear()
+    assert [one.message.TYPE for one in unit.end("a", end())] == ["end"]
+    assert diary == ["a ends", "b ends", "c ends", "merged ends"]
+
+
+def test_nothing_of_a_finished_frame_comes_behind_what_it_is_passed_by() -> None:
+    unit = unit_of({"a": Step([], "a"), "b": Step([], "b", copies=3)}, [edge("a", "b"), edge("b", "out", inner=False)])
+    keys = [one.key for one in run(unit, items(4))]
+    passed = unit.passed(Key(0, 4, 0))["b>out"]
+    assert max(keys) <= passed == Key(0, 4, 0).made(MOST_PARTS - 1).made(MOST_PARTS - 1)
+    assert passed < run(unit, items(5))[0].key
+
+
+def test_what_was_opened_is_closed_in_the_other_order_though_one_fails() -> None:
+    diary: list[str] = []
+    steps = {name: Step(diary, name) for name in "abc"}
+    steps["b"].failure = RuntimeError("oh")
+    unit = unit_of(steps, [edge("a", "b"), edge("b", "c")])
+    with pytest.raises(Exception, match="stage b: RuntimeError while it was opened; the log has the details"):
+        unit.open()
+    failures = unit.close()
+    assert diary == ["a opens", "b opens", "b closes", "a closes"]
+    assert [str(failure) for failure in failures] == [
+        "stage b: RuntimeError while it was closed; the log has the details"
+    ]
+    assert unit.close() == [], "once"
+
+
+def test_the_fault_of_a_stage_keeps_its_exit_status() -> None:
+    steps = {"a": Step([], "a")}
+    steps["a"].failure = EnvironmentProblem("the disk is full")
+    unit = unit_of(steps, [])
+    with pytest.raises(EnvironmentProblem, match="the disk is full"):
+        unit.open()
+    [failure] = unit.close()
+    assert (str(failure), failure.exit_status) == ("stage a, while it was closed: the disk is full", EXIT_ENVIRONMENT)
