@@ -83,7 +83,7 @@ class CameraSettings(Settings):
         1,
         ge=LOWEST_PRIORITY,
         le=HIGHEST_PRIORITY,
-        description="Its weight where a stage cannot take the frames of all cameras: one of priority 3 is taken three "
+        description="Its weight if a stage cannot take the frames of all cameras: one of priority 3 is taken three "
         "times as often as one of priority 1, as far as it has new frames",
     )
 

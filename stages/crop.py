@@ -28,7 +28,7 @@ class CropSettings(Settings):
     """The size of the pictures, and the people to crop."""
 
     size: tuple[Side, Side] = Field(
-        (192, 192), description="Width and height in pixels; by default what the model behind it wants"
+        (192, 192), description="Width and height in pixels; by default as the model behind it wants"
     )
     margin: float = Field(
         1.25, ge=0.5, le=4, description="The side of what is shown, by the side of the person's box; 1 is the box alone"
@@ -36,7 +36,7 @@ class CropSettings(Settings):
     max_people: int = Field(
         16, ge=1, le=200, description="At most so many a frame, the best first: the others are left out and counted"
     )
-    pad: int = Field(114, ge=0, le=255, description="The grey of what lies outside the frame")
+    pad: int = Field(114, ge=0, le=255, description="The grey outside of the frame")
 
 
 class Crop(Stage[CropSettings]):

@@ -30,7 +30,7 @@ class PreprocessSettings(Settings):
 
     size: tuple[Side, Side] | Literal["auto", "native"] = Field(
         (640, 640),
-        description="Width and height in pixels; by default what the model behind it wants, else 640 x 640; `native`: "
+        description="Width and height in pixels; by default as the model behind it wants, else 640 x 640; `native`: "
         "the frame's own, padded to the right and below to multiples of 32, for models that take any size; `auto`: "
         "what the model wants, and for one that takes any size the frame's own up to `max_side`, which `camgraph run` "
         "chooses by a look at the files",

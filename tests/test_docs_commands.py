@@ -131,8 +131,8 @@ class Reader:
 
     def type(self, words: tuple[str, ...]) -> None:
         told = [self.served(word) for word in words]
-        if told[0] == "watch" and "--size" not in told:
-            told += ["--size", "128"]  # cheaper than to look for the best one
+        if told[0] == "watch":  # cheaper than to look for the best size, and than a process for each stage
+            told += ["--size", "128", *([] if self._is_live(told) else ["--single-process"])]
         if told[0] == "farm":
             self._begin([*told, "--port", "0"])
             until(lambda: "Ctrl-C" in self._log(), LONG_S)
@@ -194,25 +194,31 @@ class Reader:
         return CliRunner().invoke(main, ["status", "--check"]).exit_code
 
 
-@pytest.fixture
-def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
+@pytest.fixture(scope="module")
+def addresses() -> Iterator[list[str]]:
+    """Two simulated cameras; what needs them is skipped if the clip or the model is not pulled."""
     for asset in ("vtest.avi", "movenet-multipose.onnx"):
         if not asset_path(asset).is_file():
             pytest.skip(f"no pulled {asset} (run: camgraph assets pull {asset})")
+    clip = ClipSettings(path=str(asset_path("vtest.avi")), width=384, height=288, fps=5, seconds=4)
+    with RtspSimulator([CameraSettings(name=name, clip=clip) for name in ("cam1", "cam2")]) as simulator:
+        yield [camera.url for camera in simulator.cameras]
+
+
+@pytest.fixture
+def reader(tmp_path: Path, addresses: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
     (tmp_path / "clips").mkdir()
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "pose.onnx").symlink_to(asset_path("movenet-multipose.onnx"))
     _write_clip(tmp_path / VIDEOS[0])
     for video in VIDEOS[1:]:
         (tmp_path / video).write_bytes((tmp_path / VIDEOS[0]).read_bytes())
-    clip = ClipSettings(path=str(asset_path("vtest.avi")), width=384, height=288, fps=5, seconds=10)
     monkeypatch.setenv("CAMGRAPH_STATE_DIR", str(tmp_path / "state"))
-    with RtspSimulator([CameraSettings(name=name, clip=clip) for name in ("cam1", "cam2")]) as simulator:
-        one = Reader(tmp_path, [camera.url for camera in simulator.cameras], monkeypatch)
-        try:
-            yield one
-        finally:
-            one.close()
+    one = Reader(tmp_path, addresses, monkeypatch)
+    try:
+        yield one
+    finally:
+        one.close()
 
 
 def _cheaper(graph: str) -> str:

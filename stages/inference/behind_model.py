@@ -33,8 +33,8 @@ class BehindModelSettings(Settings):
 
     server: ServerSettings | None = Field(
         None,
-        description="The server that runs the model, which is asked what the model is when the stage opens; by default "
-        "that of the `infer` before it",
+        description="The server that runs the model; the stage asks it about the model when it opens; by "
+        "default that of the `infer` before it",
     )
 
 

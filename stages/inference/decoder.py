@@ -55,7 +55,7 @@ class DecoderSettings(OutputSettings):
     )
     max_people: int = Field(100, ge=1, le=10_000, description="At most so many in a frame, the best first")
     classes: Classes = Field(
-        None, description="The names of what is kept; by default people, or all where the model knows no `person`"
+        None, description="The names of the classes to keep; by default people, or all if the model knows no `person`"
     )
     class_names: tuple[str, ...] | None = Field(
         None, min_length=1, description="The names of its classes by number; by default read from the model"

@@ -29,12 +29,13 @@ class Camera(CameraSettings):
         min_length=1,
         repr=False,
         description="A video file, a folder of pictures or a picture (relative to the graph file, or asset:NAME), "
-        "an address such as rtsp://host:554/path (with user:password@ before the host where the camera asks for them), "
+        "an address such as rtsp://host:554/path (with user:password@ before the host if the camera asks for them), "
         "or /dev/video0",
     )
     transport: Literal["tcp", "udp"] = Field(
         "tcp",
-        description="RTSP: how pictures travel. udp: what is lost on the way does not hold up what comes behind it",
+        description="RTSP: how pictures travel. Over `tcp`, a lost packet holds up those behind it; over `udp` it does "
+        "not",
     )
     redirects: Literal["refuse", "follow"] = Field(
         "refuse",
@@ -45,23 +46,23 @@ class Camera(CameraSettings):
         3.0,
         ge=0.5,
         le=30,
-        description="Live: connecting may take so long, and finding out what comes as long again; "
-        "above 3 a camera may take longer than 5 s to be back",
+        description="Live: the most seconds to connect, and as many again to find out the format. Above 3, a camera "
+        "may take longer than 5 s to be back",
     )
     stalled_s: float | None = Field(
         None,
         ge=1,
         le=300,
-        description="Live: without a packet for so long it is `stalled`, and 8 s later it is connected to again; "
-        "3 by default, 12 for a playlist (HLS)",
+        description="Live: after this many seconds without a packet it is `stalled`, and 8 s later it is connected to "
+        "again. By default 3, and 12 for a playlist (HLS)",
     )
     max_fps: float | None = Field(
-        None, gt=0, le=1000, description="Take at most so many frames for each second of media time; all by default"
+        None, gt=0, le=1000, description="The most frames to take for each second of media time; by default all"
     )
-    start_s: float = Field(0.0, ge=0, description="Files: skip what lies before this time, in seconds of the file")
+    start_s: float = Field(0.0, ge=0, description="Files: the second of the file to start at")
     duration_s: float | None = Field(None, gt=0, description="Stop after so many seconds of media time")
-    loop: bool = Field(False, description="Files: begin again at the end; every round is a new epoch")
-    realtime: bool = Field(False, description="Files: not faster than they were recorded")
+    loop: bool = Field(False, description="Files: begin again at the end; each round is a new epoch")
+    realtime: bool = Field(False, description="Files: read them no faster than they were recorded")
     fps: float | None = Field(
         None,
         gt=0,
@@ -75,8 +76,8 @@ class Camera(CameraSettings):
     )
     decode: Decode = Field(
         "cpu",
-        description="Live cameras: where pictures are decoded; auto takes a CUDA device where there is one, and says "
-        "where there is none, cuda takes nothing else",
+        description="Live cameras: the device that decodes. `auto` takes a CUDA device if there is one, and reports if "
+        "there is none; `cuda` takes nothing else",
     )
     decode_device: int = Field(
         0, ge=0, le=1023, description="Live cameras: which CUDA device decodes, by its number, if one does"
@@ -90,9 +91,9 @@ class Camera(CameraSettings):
         inspection.MEMORY_MB,
         ge=64,
         le=65_536,
-        description="So much memory FFmpeg may take for this camera beyond what its process has anyway, and its "
-        "pictures may take as much in shared memory: a file that wants more is refused, or ends when that shows while "
-        "it is read; a live camera is lost (`too much memory`)",
+        description="The most memory that FFmpeg may take for this camera beyond that of its process, and the most "
+        "shared memory of its pictures, in MB. A file that wants more is refused, or ends if that shows while it is "
+        "read; a live camera is lost (`too much memory`)",
     )
     start_at: datetime | None = Field(
         None,

@@ -209,7 +209,7 @@ Lines = Annotated[
     dict[Name, Annotated[dict[str, LineDefinition], Field(min_length=1), BeforeValidator(_line_per_camera)]],
     Field(description="Lines by name: {from: [x, y], to: [x, y]}, or such a line for each camera"),
 ]
-RuleList = Annotated[list[RuleDefinition], Field(max_length=1000, description="What to look for")]
+RuleList = Annotated[list[RuleDefinition], Field(max_length=1000, description="The rules")]
 OtherCameras = Annotated[
     list[Annotated[CameraPattern, Field(min_length=1)]],
     Field(

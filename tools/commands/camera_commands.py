@@ -33,7 +33,7 @@ _VARIABLE = re.compile(r"\$\{(?:secret:)?([A-Za-z_][A-Za-z0-9_]*)\}")
 _PASSWORD = re.compile(r"://[^\s/?#@]*:(?!\$\{)[^\s/?#@]+@")
 _EXPECTED = "expected KEY=VALUE, such as max_fps=5; `camgraph stages capture` lists the settings of a camera"
 
-name_option = click.option("--name", help="Which run, where there are several.")
+name_option = click.option("--name", help="The run, if several are going on.")
 no_wait = click.option("--no-wait", is_flag=True, help="Do not wait until it has happened.")
 camera_argument = click.argument("camera", callback=lambda _context, _parameter, name: nfc(name))
 

@@ -27,7 +27,7 @@ from tools.display.screen import JSON_LOGS
 
 @click.command()
 @click.argument("graph", type=click.Path(path_type=Path))
-@click.option("--name", help="Call the run so, instead of what the graph calls itself.")
+@click.option("--name", help="The name of the run; by default the graph's.")
 @click.option(JSON_LOGS, is_flag=True, help="Write logs as JSON lines, without a live table.")
 @click.option("--quiet", is_flag=True, help="No live table and no summary; problems are still said.")
 @env_file_option("NAME=VALUE lines for `${NAME}` in GRAPH; the run remembers the file for later changes.")
@@ -63,7 +63,7 @@ def _say(text: str, *, quiet: bool) -> None:
 
 
 @click.command()
-@click.option("--name", help="Which run, where there are several.")
+@click.option("--name", help="The run, if several are going on.")
 @click.option("--json", "as_json", is_flag=True, help="All that is known, as JSON.")
 @click.option("--check", "as_check", is_flag=True, help="One line and an exit status for monitors; see below.")
 def status(name: str | None, as_json: bool, as_check: bool) -> None:
@@ -84,7 +84,7 @@ def status(name: str | None, as_json: bool, as_check: bool) -> None:
 
 
 @click.command()
-@click.option("--name", help="Which run, where there are several.")
+@click.option("--name", help="The run, if several are going on.")
 def stop(name: str | None) -> None:
     """Stop a running graph in order: its cameras end, and frames on the way still arrive."""
     run_name = find_run(name, of_others=True)

@@ -36,17 +36,19 @@ def _a_name(_: click.Context, __: click.Parameter, text: str) -> str:
     "--size",
     type=click.IntRange(32, 8192),
     metavar="PIXELS",
-    help="The longest side of the model's picture, where the model leaves it open. Smaller is faster and finds people "
+    help="The longest side of the model's picture, if the model takes any size. Smaller is faster and finds people "
     "who fill the picture, larger finds those who are far away. By default a look at the files decides; for live "
     "cameras it is 384 (/dev/video) or 768.",
 )
-@click.option("--rules", metavar="FILE", help="What to look for; by default hands up, lying, lingering and the like.")
+@click.option(
+    "--rules", metavar="FILE", help="The rules to judge by; by default hands up, lying, lingering and the like."
+)
 @click.option(
     "--events",
     metavar="FILE|-",
     default="events.jsonl",
     show_default=True,
-    help="Where the events go, one JSON object a line, behind those that stand there; - is the standard output.",
+    help="The file for the events, one JSON object a line, behind those in it; - is the standard output.",
 )
 @click.option(
     "--overwrite", is_flag=True, help="Begin the events file anew, and replace the videos of an earlier run in FOLDER."

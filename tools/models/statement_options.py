@@ -106,15 +106,19 @@ class _Option:
 
 _KIND: Mapping[str, _Option] = {
     "format": _Option(
-        FormatName(), "FORMAT", "What it is, where camgraph does not see it: as `format` of the stage `decode`."
+        FormatName(), "FORMAT", "Its format, if camgraph does not recognise it: as `format` of the stage `decode`."
     ),
-    "keypoints": _Option(click.IntRange(0, 1000), "K", "How many a person has, where camgraph does not see it."),
-    "outputs": _Option(Names(), "A,B", "Those of its outputs that count, where it has others beside them."),
-    "layout": _Option(click.Choice(["nchw", "nhwc"]), "nchw|nhwc", "Of its input, where that does not show."),
-    "order": _Option(click.Choice(["rgb", "bgr"]), "rgb|bgr", "Of its channels, where camgraph does not know it."),
+    "keypoints": _Option(click.IntRange(0, 1000), "K", "How many a person has, if camgraph does not see it."),
+    "outputs": _Option(Names(), "A,B", "The outputs that camgraph shall read, if it has others too."),
+    "layout": _Option(
+        click.Choice(["nchw", "nhwc"]), "nchw|nhwc", "The layout of its input, if the file does not show it."
+    ),
+    "order": _Option(
+        click.Choice(["rgb", "bgr"]), "rgb|bgr", "The order of its channels, if camgraph does not know it."
+    ),
     "scale": _Option(Factor(), "FACTOR", "Its value of a pixel is pixel * FACTOR, such as 1/255."),
 }
-_SIZE = _Option(PictureSize(), "WIDTHxHEIGHT", "Of the pictures that are made for it, where it takes any.")
+_SIZE = _Option(PictureSize(), "WIDTHxHEIGHT", "The size of its pictures, if it takes any size.")
 
 
 def says_what_it_is(command: Command) -> Command:

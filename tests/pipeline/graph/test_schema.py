@@ -33,9 +33,9 @@ def test_every_key_is_described() -> None:
 
 
 def test_the_reference_names_every_key() -> None:
-    text = (ROOT / "docs" / "graph.md").read_text()
+    text = (ROOT / "docs" / "reference" / "graph_keys.md").read_text()
     for key in keys_of(GraphFile.model_json_schema(by_alias=True)):
-        assert f"`{key}`" in text, f"docs/graph.md says nothing of `{key}`"
+        assert f"`{key}`" in text, f"docs/reference/graph_keys.md says nothing of `{key}`"
 
 
 def keys_of(part: Any) -> Iterator[str]:
