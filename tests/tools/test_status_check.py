@@ -9,13 +9,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from camgraph_test_stages.waiting import until
 
 LIMIT_S = 120.0
 GRAPH = """
@@ -69,10 +69,14 @@ class Watched:
 
     def until(self, status: int, text: str) -> str:
         """Check again and again until it ends so and says this."""
-        late = time.monotonic() + LIMIT_S
-        while (found := self.checked())[0] != status or text not in found[1]:
-            assert time.monotonic() < late, (found, (self.folder / "run.log").read_text())
-            time.sleep(0.2)
+        found = (-1, "")
+
+        def is_so() -> bool:
+            nonlocal found
+            found = self.checked()
+            return found[0] == status and text in found[1]
+
+        until(is_so, LIMIT_S, lambda: (found, (self.folder / "run.log").read_text()), every_s=0.2)
         return found[1]
 
     def status(self) -> dict[str, Any]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from camgraph_test_stages.waiting import until
 from pipeline.graph import load_plan
 from pipeline.supervision.control import ask
 from pipeline.supervision.supervisor import Supervisor
@@ -84,21 +84,22 @@ class Talk:
 
     def until(self, condition: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
         """What `cameras` answers once the condition is true of it."""
-        late = time.monotonic() + LIMIT_S
-        while True:
-            known = self.ask("cameras")
-            if condition(known):
-                return known
-            assert time.monotonic() < late, f"it did not happen: {known}"
-            time.sleep(0.05)
+        return self._until("cameras", condition)
 
     def until_status(self, condition: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
         """What `status` answers once the condition is true of it."""
-        late = time.monotonic() + LIMIT_S
-        while not condition(status := self.ask("status")):
-            assert time.monotonic() < late, f"it did not happen: {status}"
-            time.sleep(0.05)
-        return status
+        return self._until("status", condition)
+
+    def _until(self, op: str, condition: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+        known: dict[str, Any] = {}
+
+        def is_so() -> bool:
+            nonlocal known
+            known = self.ask(op)
+            return bool(condition(known))
+
+        until(is_so, LIMIT_S, lambda: known, every_s=0.05)
+        return known
 
     def moves(self, *cameras: str, by: int = 10) -> None:
         """Wait until all changes have come to their end, and these bring new frames."""
@@ -116,12 +117,13 @@ class Talk:
 
     def kill(self, unit: str) -> None:
         """Once it is there, and it is another than the one that was killed before."""
-        late = time.monotonic() + LIMIT_S
-        while (pid := self.pids().get(unit, 0)) in (0, self._killed.get(unit)):
-            assert time.monotonic() < late, f"{unit} does not come back"
-            time.sleep(0.05)
-        self._killed[unit] = pid
-        hit(pid)
+
+        def back() -> int:
+            pid = self.pids().get(unit, 0)
+            return 0 if pid == self._killed.get(unit) else pid
+
+        self._killed[unit] = until(back, LIMIT_S, lambda: f"{unit} does not come back", every_s=0.05)
+        hit(self._killed[unit])
 
     def settled(self) -> dict[str, Any]:
         return self.until(lambda known: not known["busy"])

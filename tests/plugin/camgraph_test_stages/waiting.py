@@ -10,16 +10,20 @@ T = TypeVar("T")
 
 WITHIN_S = 60.0
 """Far more than any condition needs on a quiet machine, for the machine may be five times slower."""
-_LOOK_S = 0.001
 
 
-def until(condition: Callable[[], T], within_s: float = WITHIN_S, why: Callable[[], object] | None = None) -> T:
+def until(
+    condition: Callable[[], T],
+    within_s: float = WITHIN_S,
+    why: Callable[[], object] | None = None,
+    every_s: float = 0.001,
+) -> T:
     """Return what the condition returns, as soon as that is true. `why` tells how things stand if it never is.
 
-    Raises AssertionError after `within_s`.
+    Set `every_s` higher if the condition asks another process or reads much. Raises AssertionError after `within_s`.
     """
     end = time.monotonic() + within_s
     while not (found := condition()):
         assert time.monotonic() < end, f"not so within {within_s:g} s{f': {why()}' if why else ''}"
-        time.sleep(_LOOK_S)
+        time.sleep(every_s)
     return found

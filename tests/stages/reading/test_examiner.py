@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from camgraph_test_stages.waiting import until
 
 from stages.reading import examiner as module
 from stages.reading.examination import Answer
@@ -80,10 +80,7 @@ def test_one_that_has_died_is_replaced(examiner: Examiner, make_clip: MakeClip) 
     examiner.examine(clip, playlist=False, memory_mb=MEMORY_MB)
     first = child_of(examiner)
     os.kill(first, signal.SIGKILL)
-    until = time.monotonic() + 60
-    while "(zombie)" not in Path(f"/proc/{first}/status").read_text():
-        assert time.monotonic() < until, "it was killed"
-        time.sleep(0.01)
+    until(lambda: "(zombie)" in Path(f"/proc/{first}/status").read_text())
     assert not examiner.examine(clip, playlist=False, memory_mb=MEMORY_MB).refused
     assert child_of(examiner) != first
 

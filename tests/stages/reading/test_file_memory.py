@@ -13,6 +13,7 @@ from pathlib import Path
 import av._core
 import numpy as np
 import pytest
+from camgraph_test_stages.waiting import until
 
 from pipeline.errors import BadItem, CamgraphError, EnvironmentProblem
 from pipeline.stage import Settings
@@ -150,10 +151,8 @@ def test_what_others_take_while_a_disk_is_waited_for_is_theirs() -> None:
             others = threading.Thread(target=lambda: block.append(bytearray(b"x") * (200 * MB)))
             others.start()
             others.join()
-            seen, end = looks, time.monotonic() + WITHIN_S
-            while looks < seen + 5:  # a second, in which this thread does nothing
-                assert time.monotonic() < end
-                time.sleep(0.05)
+            seen = looks
+            until(lambda: looks >= seen + 5, WITHIN_S)  # a second, in which this thread does nothing
         assert not memory.is_too_large
 
 

@@ -1,35 +1,21 @@
-"""A registry on this machine, that the real npm talks to, and a folder of source packages for the real pip."""
+"""A registry on this machine, that the real npm talks to."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import io
 import json
 import shutil
-import tarfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from camgraph_test_stages.packages import TEXT, sha256, tar_gz
 
 from tools.assets.catalogue import Asset, Member, Package
 
 PACKAGE = "@someone/models"
-
-
-def sha256(data):
-    return hashlib.sha256(data).hexdigest()
-
-
-def tar_gz(files):
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
-        for name, data in files.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(data)
-            tar.addfile(entry, io.BytesIO(data))
-    return buffer.getvalue()
+NUMBER = b"\x07" * 5000
 
 
 class Registry(ThreadingHTTPServer):
@@ -89,13 +75,6 @@ class _Answer(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def cache(tmp_path, monkeypatch):
-    """The folder of pulled assets, empty and not there yet."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "camgraph" / "assets"
-
-
-@pytest.fixture
 def registry(monkeypatch):
     """What npm takes for its registry."""
     if shutil.which("npm") is None:
@@ -109,9 +88,6 @@ def registry(monkeypatch):
     server.shutdown()
     thread.join()
     server.server_close()
-
-
-TEXT, NUMBER = b"a text" * 1000, b"\x07" * 5000
 
 
 def joined(sources):
@@ -132,36 +108,3 @@ def model_asset():
 def converted_asset(registry):
     registry.offer({"package/a.txt": TEXT, "package/b.bin": NUMBER})
     return model_asset()
-
-
-BACKEND = """
-def get_requires_for_build_wheel(config_settings=None): return []
-def prepare_metadata_for_build_wheel(folder, config_settings=None):
-    import pathlib
-    info = pathlib.Path(folder) / "clips-2.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\\nName: clips\\nVersion: 2.0\\n")
-    (info / "WHEEL").write_text("Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
-    return info.name
-"""
-
-
-@pytest.fixture
-def clip_asset(tmp_path, monkeypatch):
-    """An asset that is a file of a source package, which pip finds in a folder."""
-    project = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
-    archive = tar_gz(
-        {
-            "clips-2.0/PKG-INFO": b"Metadata-Version: 2.1\nName: clips\nVersion: 2.0\n",
-            "clips-2.0/pyproject.toml": project.encode(),
-            "clips-2.0/backend.py": BACKEND.encode(),
-            "clips-2.0/data/clip.avi": TEXT,
-        }
-    )
-    (tmp_path / "index").mkdir()
-    (tmp_path / "index" / "clips-2.0.tar.gz").write_bytes(archive)
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
-    package = Package("pip", "clips", "2.0", archive_bytes=len(archive), sha256=sha256(archive))
-    member = Member("clips-2.0/data/clip.avi", "clip.avi", sha256(TEXT), 10_000)
-    return Asset("clip.avi", "a clip", "CC0", sha256(TEXT), package, (member,))

@@ -4,8 +4,8 @@ import pytest
 from click.testing import CliRunner
 
 from pipeline.errors import UserError
-from tools.assets import assets
 from tools.commands import asset_commands as commands
+from tools.commands.asset_commands import assets
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from camgraph_test_stages.waiting import until
 
 from pipeline.system.names import ascii_form
 
@@ -95,9 +95,7 @@ def _beside(folder: Path, runtime: str, graph: str) -> Iterator[Command]:
     with (folder / "log").open("w") as log:
         run = subprocess.Popen(camgraph("run", "live.yaml"), cwd=folder, env=environ, stdout=log, stderr=log)
         try:
-            late = time.monotonic() + LIMIT_S
-            while '"running"' not in call("status", "--json").stdout:
-                assert time.monotonic() < late, (folder / "log").read_text()
+            until(lambda: '"running"' in call("status", "--json").stdout, LIMIT_S, (folder / "log").read_text)
             yield call
         finally:
             run.send_signal(signal.SIGINT)

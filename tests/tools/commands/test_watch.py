@@ -11,8 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import av
 import cv2
 import numpy as np
 import pytest
+from camgraph_test_stages.waiting import until
 
 from pipeline.system.paths import runs_folder
 
@@ -257,14 +257,25 @@ def test_a_script_is_not_kept_waiting_for_a_model(camgraph, short_clip: Path, tm
     assert "movenet-multipose.onnx" in printed.stdout
 
 
+def children_of(process: subprocess.Popen[str]) -> list[str]:
+    return Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+
+
+def until_told(process: subprocess.Popen[Any], condition: Callable[[], object], said: Path) -> None:
+    """Wait until the condition is true; fails with the text of the process if that ends before."""
+
+    def is_so() -> object:
+        assert process.poll() is None, said.read_text()
+        return condition()
+
+    until(is_so, 120, said.read_text, every_s=0.02)
+
+
 def test_an_interrupt_while_it_starts_is_no_error(short_clip: Path, pulled_model, tmp_path: Path, name) -> None:
     """As Ctrl-C on a terminal does it: to the whole group, also to children that have just been started."""
     command = [sys.executable, "-m", "tools.cli", "watch", short_clip, "--size", "256", "--events", "-", "--name", name]
     child = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    until = time.monotonic() + 60
-    while len(Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()) < 4:
-        assert child.poll() is None
-        assert time.monotonic() < until
+    until(lambda: len(children_of(child)) >= 4)
     os.killpg(child.pid, signal.SIGINT)
     _, told = child.communicate(timeout=60)
     assert child.returncode == 130, told
@@ -279,21 +290,16 @@ def test_what_a_killed_one_has_left_is_removed_by_the_next(
     watched = str(short_clip) if source == "a file" else source
     command = [sys.executable, "-m", "tools.cli", "watch", watched, "--size", "256", "--events", "killed.jsonl"]
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
-    state, until = tmp_path / "state" / "camgraph", time.monotonic() + 120
+    state = tmp_path / "state" / "camgraph"
     with (tmp_path / "said").open("w") as said:
         child = subprocess.Popen([*command, "--name", name], cwd=tmp_path, env=environment, stderr=said, stdout=said)
         try:
-            while not list(state.glob("*/outbox.sqlite")):
-                assert child.poll() is None, (tmp_path / "said").read_text()
-                assert time.monotonic() < until
-                time.sleep(0.02)
-            processes = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()
+            until_told(child, lambda: list(state.glob("*/outbox.sqlite")), tmp_path / "said")
+            processes = children_of(child)
         finally:
             child.kill()
             child.wait()
-    while any(Path(f"/proc/{process}").exists() for process in processes):
-        assert time.monotonic() < until, "its processes end by themselves"
-        time.sleep(0.02)
+    until(lambda: not any(Path(f"/proc/{process}").exists() for process in processes), 120)
     assert [path.name for path in state.glob("*/lock")] == ["lock"]
     done = camgraph("watch", short_clip, "--size", 256, "--max-fps", 1, "--events", "-", "--name", f"{name}-2")
     assert done.returncode == 0, done.stderr
@@ -384,10 +390,7 @@ def test_unreachable_camera_is_an_event(pulled_model, tmp_path: Path, name, proc
     with (tmp_path / "said").open("w") as said:
         child = subprocess.Popen([*command, "--name", name], cwd=tmp_path, env=environment, stderr=said, stdout=said)
         try:
-            until = time.monotonic() + 60
-            while time.monotonic() < until and not (written.exists() and written.read_text()):
-                assert child.poll() is None, (tmp_path / "said").read_text()
-                time.sleep(0.1)
+            until_told(child, lambda: written.exists() and written.read_text(), tmp_path / "said")
             child.send_signal(signal.SIGINT)
             assert child.wait(timeout=60) == 130
         finally:
@@ -400,11 +403,12 @@ def test_unreachable_camera_is_an_event(pulled_model, tmp_path: Path, name, proc
 
 def wait_for_frames(camgraph: Any, run: str, count: int) -> dict[str, Any]:
     """The run's status, once its camera has given so many frames."""
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
+
+    def found() -> dict[str, Any] | None:
         answer = camgraph("status", "--name", run, "--json")
-        if answer.returncode == 0:
-            status: dict[str, Any] = json.loads(answer.stdout)
-            if sum(camera["frames"] for camera in status["cameras"].values()) >= count:
-                return status
-    raise AssertionError(f"no {count} frames in a minute: {answer.stderr}")
+        status: dict[str, Any] = json.loads(answer.stdout) if answer.returncode == 0 else {"cameras": {}}
+        return status if sum(camera["frames"] for camera in status["cameras"].values()) >= count else None
+
+    status = until(found)
+    assert status
+    return status

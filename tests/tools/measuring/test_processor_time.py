@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 
 import pytest
+from camgraph_test_stages.waiting import until
 
 from tools.measuring.processor_time import (
     CpuTime,
@@ -59,7 +59,5 @@ def test_a_living_process_is_seen_while_it_works() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", f"{BUSY}\nimport sys; sys.stdin.read()"], stdin=subprocess.PIPE
     ) as one:
-        late = time.monotonic() + 60
-        while process_cpu_s(one.pid) < 0.25:
-            assert time.monotonic() < late
+        until(lambda: process_cpu_s(one.pid) >= 0.25)
         assert tree_cpu_s(one.pid) >= 0.25

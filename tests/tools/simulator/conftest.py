@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import struct
-import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -251,16 +250,3 @@ def view() -> Iterator[Callable[..., Viewing]]:
             return made
 
         yield make
-
-
-@pytest.fixture
-def soon() -> Callable[[Callable[[], bool]], None]:
-    """Wait until something is so, for ten seconds at most."""
-
-    def wait(condition: Callable[[], bool]) -> None:
-        end = time.monotonic() + WITHIN_S
-        while not condition():
-            assert time.monotonic() < end, "it never came to be so"
-            time.sleep(0.01)
-
-    return wait

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from camgraph_test_stages.waiting import until
 from click.testing import CliRunner
 
 from pipeline.errors import EnvironmentProblem
@@ -49,7 +50,7 @@ def ended(pid: int) -> bool:
         return True
 
 
-def test_the_cameras_end_with_the_process_that_wanted_them(soon: Callable[[Callable[[], bool]], None]) -> None:
+def test_the_cameras_end_with_the_process_that_wanted_them() -> None:
     process = start()
     try:
         assert process.stdout is not None
@@ -59,7 +60,7 @@ def test_the_cameras_end_with_the_process_that_wanted_them(soon: Callable[[Calla
     finally:
         process.kill()
         process.communicate(timeout=20)
-    soon(lambda: all(ended(int(child)) for child in children))
+    until(lambda: all(ended(int(child)) for child in children))
 
 
 def test_a_farm_whose_process_was_killed_says_so() -> None:

@@ -11,6 +11,7 @@ from itertools import islice, pairwise
 from typing import Any
 
 import pytest
+from camgraph_test_stages.waiting import until
 
 from tools.simulator import CameraHandle, Fault, RtspSimulator, ScheduledFault
 
@@ -287,10 +288,10 @@ def test_handles_can_be_used_from_many_threads(simulator: RtspSimulator) -> None
     assert names == [camera.name for camera in simulator.cameras]
 
 
-def test_scheduled_faults_begin_and_end_by_themselves(simulator: RtspSimulator, soon: Callable[..., None]) -> None:
+def test_scheduled_faults_begin_and_end_by_themselves(simulator: RtspSimulator) -> None:
     settings = simulator.camera("h264").settings
     fault = ScheduledFault(fault=Fault(name="refuse"), at_s=0.5, for_s=1.0)
     with RtspSimulator([settings], schedule=[fault]) as scheduled:
         port = scheduled.cameras[0].port
-        soon(lambda: not can_connect(port))
-        soon(lambda: can_connect(port))
+        until(lambda: not can_connect(port))
+        until(lambda: can_connect(port))

@@ -6,6 +6,8 @@ import threading
 import time
 from pathlib import Path
 
+from camgraph_test_stages.waiting import until
+
 from stages.reading.live.turns import Turns
 
 WITHIN_S = 60.0
@@ -24,10 +26,7 @@ def test_one_waits_for_the_other_and_says_that_it_lives(tmp_path: Path) -> None:
     with Turns(tmp_path / "state" / "lock", lambda: None).one():
         thread = threading.Thread(target=wait)
         thread.start()
-        end = time.monotonic() + WITHIN_S
-        while len(signs) < 3:
-            assert time.monotonic() < end, f"{len(signs)} signs of life within {WITHIN_S:g} s, expected 3"
-            time.sleep(0.01)
+        until(lambda: len(signs) >= 3, WITHIN_S, lambda: f"{len(signs)} signs of life, expected 3")
         assert not over
         let_go = time.monotonic()
     thread.join(WITHIN_S)

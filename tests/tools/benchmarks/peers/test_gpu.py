@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from camgraph_test_stages.waiting import until
 from click.testing import CliRunner
 
 from tools.benchmarks.peers import __main__ as bench_peers
@@ -42,8 +43,7 @@ def test_the_busiest_gpu_counts_and_only_between_the_moments() -> None:
 def test_it_looks_again_and_again() -> None:
     began = time.monotonic()
     with GpuMeter([sys.executable, "-c", SAYS]) as meter:
-        while len(meter.looks) < 6 and time.monotonic() < began + 60:
-            time.sleep(0.01)
+        until(lambda: len(meter.looks) >= 6)
     assert [(look.gpu, look.busy) for look in meter.looks[:4]] == [(0, 0.4), (2, 0.0)] * 2
     assert began < meter.looks[0].at_s < meter.looks[2].at_s < meter.looks[4].at_s < time.monotonic()
 
