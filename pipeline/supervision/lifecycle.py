@@ -28,16 +28,17 @@ from pipeline.monitoring.health import Plight
 from pipeline.monitoring.metrics import reason_line
 from pipeline.plan import StagePlan
 from pipeline.supervision.deaths import (
+    NO_DEATHS,
     Death,
     EndCameras,
     EndRun,
     NotNeeded,
     OtherSettings,
+    Restarts,
     Verdict,
     judge,
     lost_at_close,
 )
-from pipeline.supervision.restarts import NO_DEATHS, Restarts
 
 State = Literal["waiting", "starting", "running", "dead", "finished"]
 

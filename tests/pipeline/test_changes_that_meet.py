@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from pipeline.graph import load_plan
 from pipeline.plan import run_to_wire
-from pipeline.supervision.restarts import Restarts
+from pipeline.supervision.deaths import Restarts
 from pipeline.supervision.supervisor import Supervisor
 from pipeline.testing import hit, run_graph
 

@@ -12,8 +12,18 @@ from hypothesis import strategies as st
 
 from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, EXIT_USER
 from pipeline.graph import load_plan
-from pipeline.supervision.deaths import MOST_DEATHS, Death, EndCameras, EndRun, GoOn, Verdict, is_finite, judge
-from pipeline.supervision.restarts import NO_DEATHS, Restarts
+from pipeline.supervision.deaths import (
+    MOST_DEATHS,
+    NO_DEATHS,
+    Death,
+    EndCameras,
+    EndRun,
+    GoOn,
+    Restarts,
+    Verdict,
+    is_finite,
+    judge,
+)
 
 GRAPH = """
 version: 1

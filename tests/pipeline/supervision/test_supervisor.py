@@ -18,8 +18,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from pipeline.graph import load_plan
+from pipeline.supervision.deaths import Restarts
 from pipeline.supervision.process import Process
-from pipeline.supervision.restarts import Restarts
 from pipeline.supervision.supervisor import Supervisor
 from pipeline.testing import hit, run_graph
 
