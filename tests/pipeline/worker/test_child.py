@@ -46,7 +46,7 @@ def test_files_in_the_working_directory_are_no_modules(graph: Path, monkeypatch:
 
 
 class Deaths:
-    """Hears of deaths."""
+    """Collects the exit statuses of dead processes."""
 
     def __init__(self) -> None:
         self.statuses: list[int] = []
@@ -54,8 +54,8 @@ class Deaths:
     def heard(self, process: Process, report: Report) -> None:
         pass
 
-    def died(self, process: Process, status: int, *, opened: bool) -> None:
-        self.statuses.append(status)
+    def died(self, process: Process) -> None:
+        self.statuses.append(process.life.attempt.exit_status)
 
 
 def test_orders_that_come_along_with_the_plan_are_obeyed(graph: Path) -> None:
@@ -72,7 +72,7 @@ def test_orders_that_come_along_with_the_plan_are_obeyed(graph: Path) -> None:
             fleet.listen(100)
         assert deaths.statuses == [0]
     finally:
-        process.kill()
+        process.kill("the test is over")
         while process.pid:
             fleet.listen(100)
         folder.close()
