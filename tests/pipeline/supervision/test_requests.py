@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 import structlog
+from camgraph_test_stages.waiting import until
 
 from pipeline.graph import load_plan
 from pipeline.monitoring.reports import Report
@@ -194,14 +194,15 @@ def test_removed_joining_camera_does_not_join(run: Asked) -> None:
 def polled(*laters: Later[Any]) -> list[Answer]:
     """Their answers, asked for in the order that is least favourable: the last one first."""
     answers: dict[int, Answer] = {}
-    late = time.monotonic() + LIMIT_S
-    while len(answers) < len(laters):
-        assert time.monotonic() < late
+
+    def are_there() -> bool:
         for number in reversed(range(len(laters))):
             answer = None if number in answers else laters[number].poll()
             if answer is not None:
                 answers[number] = answer
-        time.sleep(0.001)
+        return len(answers) == len(laters)
+
+    until(are_there, LIMIT_S)
     return [answers[number] for number in range(len(laters))]
 
 
@@ -280,8 +281,9 @@ def test_a_bug_in_loading_ends_neither_the_run_nor_the_line(run: Asked, monkeypa
 
 def until_reloaded(run: Asked) -> None:
     """Take turns until the reload by a signal is over."""
-    late = time.monotonic() + LIMIT_S
-    while run.requests._signalled is not None:
-        assert time.monotonic() < late
+
+    def is_over() -> bool:
         run.requests.turn()
-        time.sleep(0.001)
+        return run.requests._signalled is None
+
+    until(is_over, LIMIT_S)
