@@ -143,7 +143,7 @@ def test_unfoldable_selection_is_logged_pixels_folded(cuda: Any, pose: Path) -> 
     assert (stage["input"], stage["output"]) == ("tensor(uint8)", [ROWS, CELLS])
 
 
-def test_pixels_are_folded_even_if_the_graph_is_too_old_for_a_selection(cuda: Any, pose: Path) -> None:
+def test_graph_too_old_for_selection_folds_pixels(cuda: Any, pose: Path) -> None:
     model = onnx.load(pose)
     model.opset_import[0].version = 10
     onnx.save(model, pose)

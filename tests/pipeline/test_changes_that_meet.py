@@ -168,9 +168,7 @@ def test_camera_readded_while_leaving(tmp_path: Path, how: str) -> None:
     assert all_whole(tmp_path, 3)
 
 
-def test_the_only_camera_gets_other_settings_while_its_process_waits_to_be_started_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_change_while_process_waits_for_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Restarts, "pause_s", 60.0)
     path = write(tmp_path, {"a": ENDLESS})
 

@@ -87,7 +87,7 @@ def end(seq: int = 9) -> Item:
     return Item("cam", Key(0, END_SEQ, 0), End(stamp(seq)))
 
 
-def test_a_chain_is_run_stage_by_stage_and_only_its_last_outputs_leave() -> None:
+def test_only_outputs_of_the_last_stage_leave() -> None:
     diary: list[str] = []
     steps = {"a": Step(diary, "a"), "b": Step(diary, "b", drops=[2]), "c": Step(diary, "c", copies=2)}
     unit = unit_of(steps, [edge("a", "b"), edge("b", "c"), edge("c", "out", inner=False)])
@@ -110,7 +110,7 @@ def test_inner_batches_change_nothing(numbers: list[int], batch_max: int) -> Non
     assert [key for key, _ in found] == sorted(key for key, _ in found)
 
 
-def test_a_frame_that_makes_nothing_leaves_a_tombstone_where_one_is_wanted() -> None:
+def test_frame_without_output_leaves_a_tombstone() -> None:
     steps = {"a": Step([], "a", drops=[1]), "b": Step([], "b")}
     outer = [edge("a", "join", "left", inner=False, tombstones=True), edge("b", "log", inner=False)]
     unit = unit_of(steps, [edge("a", "b", tombstones=True), *outer])
@@ -159,7 +159,7 @@ def test_a_merge_ends_after_both_of_its_senders() -> None:
     assert diary == ["a ends", "b ends", "c ends", "merged ends"]
 
 
-def test_nothing_of_a_finished_frame_comes_behind_what_it_is_passed_by() -> None:
+def test_watermark_follows_all_of_a_finished_frame() -> None:
     unit = unit_of({"a": Step([], "a"), "b": Step([], "b", copies=3)}, [edge("a", "b"), edge("b", "out", inner=False)])
     keys = [one.key for one in run(unit, items(4))]
     passed = unit.passed(Key(0, 4, 0))["b>out"]
@@ -167,7 +167,7 @@ def test_nothing_of_a_finished_frame_comes_behind_what_it_is_passed_by() -> None
     assert passed < run(unit, items(5))[0].key
 
 
-def test_what_was_opened_is_closed_in_the_other_order_though_one_fails() -> None:
+def test_closes_in_reverse_order_despite_a_failure() -> None:
     diary: list[str] = []
     steps = {name: Step(diary, name) for name in "abc"}
     steps["b"].failure = RuntimeError("oh")

@@ -94,7 +94,7 @@ def test_what_a_death_means(death: Death, running: bool, finite: bool, verdict: 
 
 
 @pytest.mark.parametrize("finite", [True, False])
-def test_an_endless_first_opening_ends_the_run_and_says_what_to_do(finite: bool) -> None:
+def test_endless_first_opening_ends_run_with_advice(finite: bool) -> None:
     death = replace(KILLED, opened=False, killed_for="not ready after 9 s (open_s)")
     verdict = judge(death, running=False, finite=finite)
     assert isinstance(verdict, EndRun)

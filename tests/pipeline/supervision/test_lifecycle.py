@@ -287,7 +287,7 @@ def test_settings_that_are_changed_back_in_time_are_no_trial(life: Lifecycle) ->
     assert verdict_on(back, exit_status=0) == OtherSettings(lost=True), "it has been told to close all the same"
 
 
-def test_a_source_of_files_that_keeps_dying_ends_its_cameras_and_then_the_run(life: Lifecycle) -> None:
+def test_dying_file_source_ends_its_cameras_then_the_run(life: Lifecycle) -> None:
     source, verdicts = replace(life, source=True), list[Verdict]()
     while source.state != "finished":
         source, verdict = opened(source).reap(KILLED).judge(FILES, NOW, all_ended=False)

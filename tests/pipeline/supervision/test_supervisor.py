@@ -148,9 +148,7 @@ def test_items_and_busy_time_do_not_fall_when_a_process_dies(tmp_path: Path) -> 
     assert status["stages"]["mid"]["items"] >= 150 + 40 - 30
 
 
-def test_a_stop_does_not_wait_for_a_process_that_waits_to_be_started_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stop_does_not_wait_for_pending_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Restarts, "pause_s", 60.0)
     killed: list[int] = []
     stopped: list[bool] = []
