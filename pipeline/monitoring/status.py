@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from mmap import PAGESIZE
 from pathlib import Path
 from types import MappingProxyType
@@ -14,12 +14,10 @@ from typing import Any, Protocol
 from pipeline.monitoring.bottleneck import Limit, limit_of
 from pipeline.monitoring.camera_states import CameraNow
 from pipeline.monitoring.event_format import EventSummary
-from pipeline.monitoring.frame_ages import FrameAges
 from pipeline.monitoring.health import CameraSight, Flow, Health, Phase, Plight, Trouble, health_of
 from pipeline.monitoring.incidents import Incidents, totals
-from pipeline.monitoring.load_meter import LoadMeter, sums_of
+from pipeline.monitoring.load_meter import KEPT_S, LoadMeter, Recent, sums_of
 from pipeline.monitoring.metrics import reason_line
-from pipeline.monitoring.recent import KEPT_S, Recent
 from pipeline.monitoring.reports import Heartbeat, StageStats
 from pipeline.plan import RunPlan, UnitPlan
 from pipeline.registry import find_stage
@@ -64,6 +62,39 @@ _MOSTLY = 0.9
 _MOST_NAMED = 4
 _NOT_RUNNING: frozenset[str] = frozenset({*AWAY, "paused", "waiting", "starting", "done", "stopped", "failed"})
 """Of a camera in such a state no frames come now, whatever came in the seconds before."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Age:
+    age_ms: float
+    noted_s: float
+
+
+class FrameAges:
+    """How old frames are when their processing ends: of each camera the latest, by the process in which it ended.
+
+    A frame's processing ends in a process that sends it to no other (`UnitPlan.ends_frames`). A graph may have several
+    such processes: one with the rules, and one that writes a video. Then the slowest counts. Bounded by the cameras of
+    the run and the processes of its graph. Time is an argument.
+    """
+
+    def __init__(self) -> None:
+        self._ages: dict[str, dict[str, _Age]] = {}
+
+    def note(self, process: str, ages_ms: Mapping[str, float], now_s: float) -> None:
+        """Camera -> how old its newest frame was when this process was done with it."""
+        for camera, age_ms in ages_ms.items():
+            self._ages.setdefault(camera, {})[process] = _Age(age_ms, now_s)
+
+    def of(self, camera: str, now_s: float, longest_s: float) -> float | None:
+        """In ms. None if no frame of the camera has ended for ``longest_s``: an old age means nothing now."""
+        fresh = [age.age_ms for age in self._ages.get(camera, {}).values() if now_s - age.noted_s <= longest_s]
+        return round(max(fresh), 1) if fresh else None
+
+    def keep(self, cameras: Collection[str]) -> None:
+        """Forget all others."""
+        for camera in self._ages.keys() - set(cameras):
+            del self._ages[camera]
 
 
 class Meter:
