@@ -32,9 +32,9 @@ class Key(NamedTuple):
     seq: int
     part: int
 
-    def merged(self, lane: int, lanes: int) -> Key:
+    def merged(self, partition: int, partitions: int) -> Key:
         """The key of a message that came on one of several merged edges: no two of them have the same."""
-        return Key(self.epoch, self.seq, self.part * lanes + lane)
+        return Key(self.epoch, self.seq, self.part * partitions + partition)
 
     def made(self, index: int) -> Key:
         """The key of the message number `index` made of the message with this key: unique, and in order."""

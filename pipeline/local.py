@@ -20,9 +20,9 @@ from pipeline.boot import Boot
 from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, CamgraphError
 from pipeline.execution.builder import Builder, Built
 from pipeline.execution.context import Collector, Pulse
-from pipeline.execution.feed import Handed, SourceFeed
-from pipeline.execution.hold import Closing, GivenUp, Hold
+from pipeline.execution.retry import Closing, GivenUp, Retry
 from pipeline.execution.runner import Runner
+from pipeline.execution.source_thread import Handed, SourceThread
 from pipeline.items import END_SEQ, Item, Key
 from pipeline.messages import End, Event, Stamp
 from pipeline.monitoring.cameras import Cameras
@@ -91,8 +91,8 @@ class LocalRun:
         self._wake = threading.Event()
         self._collector = Collector()
         self._built: Built
-        self._hold = Hold(self._pause, self._collector, self._log)
-        self._feeds: list[SourceFeed] = []
+        self._retry = Retry(self._pause, self._collector, self._log)
+        self._feeds: list[SourceThread] = []
         self._stop_since = 0.0
         self._hurried = False
 
@@ -175,14 +175,14 @@ class LocalRun:
             counters=counters,
             log=self._log,
             collector=self._collector,
-            hold=self._hold,
+            retry=self._retry,
             one_at_a_time=True,
         ).build()
 
-    def _feed(self, source: Source[Any], pulse: Pulse) -> SourceFeed:
+    def _feed(self, source: Source[Any], pulse: Pulse) -> SourceThread:
         live = source.is_live(source.camera_settings)
         window = self.plan.units[0].window
-        return SourceFeed(source, pulse, self._collector, window=window, live=live, wake=self._wake.set)
+        return SourceThread(source, pulse, self._collector, window=window, live=live, wake=self._wake.set)
 
     # ---- the loop
 
@@ -221,7 +221,7 @@ class LocalRun:
         if len(self._notices):
             self._notices.send(_Door(self._built.unit.runners[self._outbox]), time.monotonic())
 
-    def _process_row(self, row: list[tuple[SourceFeed, Handed]]) -> None:
+    def _process_row(self, row: list[tuple[SourceThread, Handed]]) -> None:
         if not row:
             return
         items = []
@@ -234,7 +234,7 @@ class LocalRun:
             self._built.unit.frame_done(handed.message.stamp)
             feed.give_back()
 
-    def _end(self, feed: SourceFeed, end: End) -> None:
+    def _end(self, feed: SourceThread, end: End) -> None:
         self._built.unit.end(feed.stage, Item(feed.camera, Key(end.stamp.epoch, END_SEQ, 0), end))
         self._process.ended[feed.camera] = (end.reason, end.error)
         self._cameras.ended(feed.camera, end.reason, end.error)
@@ -248,14 +248,14 @@ class LocalRun:
         while time.monotonic() < until:
             time.sleep(_WAIT_S)
             self._look()
-        now, why = time.monotonic(), self._hold.waits_for
+        now, why = time.monotonic(), self._retry.waits_for
         if self._hurried:
             return True
         if self._stop_since and now - self._stop_since > self.plan.drain_s:
             told = f"not all was processed within {self.plan.drain_s:g} s after the stop: {why}"
             self.outcome.add(EXIT_GAVE_UP, told)
             return True
-        since = self._hold.since
+        since = self._retry.since
         if since and not any(feed.live for feed in self._feeds) and now - since > HOLD_LIMIT_S:
             self.outcome.add(EXIT_ENVIRONMENT, f"given up after {HOLD_LIMIT_S:g} s of waiting: {why}")
             return True
@@ -277,12 +277,12 @@ class LocalRun:
         self.meter.note_ages(self._process.plan.name, unit.ages_ms())
         stages = {name: StageStats(**runner.times.snapshot()) for name, runner in unit.runners.items()}
         files = self._process.counters.files
-        troubles = [*self._hold.troubles, *self._process.counters.troubles]
+        troubles = [*self._retry.troubles, *self._process.counters.troubles]
         self._process.heartbeat = Heartbeat(
             op="heartbeat",
             stages=stages,
             files=files,
-            held=self._hold.waits_for,
+            held=self._retry.waits_for,
             troubles=troubles,
             cpu_s=time.process_time(),
         )

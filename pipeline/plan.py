@@ -21,7 +21,7 @@ from typing import Any, Literal
 from pipeline.messages import Event
 
 EVERY_CAMERA = "*"
-"""The name under which the outbox hands all cameras' events to a sink: one lane, so that their order holds."""
+"""The name under which the outbox hands all cameras' events to a sink: one partition, so that their order holds."""
 HOLD_LIMIT_S = 30.0
 """A graph of files does not wait longer for a disk or a receiver."""
 DROPPING_AT_WORK = 2
@@ -143,7 +143,7 @@ class GroupPlan:
     """How the cameras are dealt out among the `units` that run the same stages.
 
     They are dealt out evenly among `workers`; or, if that is 0, `cameras` to each, into as many units as that takes.
-    Both are 0 if one unit has the lane of every camera.
+    Both are 0 if one unit has the partition of every camera.
     """
 
     name: str

@@ -11,10 +11,10 @@ from typing import Any
 from pipeline.boot import Boot
 from pipeline.errors import UserError
 from pipeline.execution.context import Allocate, Collector, Pulse, StageContext
-from pipeline.execution.hold import Hold
 from pipeline.execution.outbox_runner import OutboxRunner
+from pipeline.execution.retry import Retry
 from pipeline.execution.runner import Runner, StageRunner
-from pipeline.execution.unit import Unit
+from pipeline.execution.stage_chain import StageChain
 from pipeline.monitoring.metrics import Counters
 from pipeline.outbox.outbox import Outbox
 from pipeline.plan import StagePlan, slots_of_camera
@@ -26,7 +26,7 @@ from pipeline.stage import Logger, Source, Stage
 class Built:
     """The stages of a process, not opened yet, and its sources, one for each camera, with their signs of life."""
 
-    unit: Unit
+    unit: StageChain
     sources: list[tuple[Source[Any], Pulse]]
     outbox: Outbox | None
 
@@ -44,7 +44,7 @@ class Builder:
         counters: Counters,
         log: Logger,
         collector: Collector,
-        hold: Hold,
+        retry: Retry,
         allocate: Allocate | None = None,
         report_opening: Callable[[str, float], object] | None = None,
         one_at_a_time: bool = False,
@@ -54,7 +54,7 @@ class Builder:
         self._counters = counters
         self._log = log
         self._collector = collector
-        self._hold = hold
+        self._retry = retry
         self._allocate = allocate
         self._report_opening = report_opening
         self._one_at_a_time = one_at_a_time
@@ -74,7 +74,7 @@ class Builder:
         outbox = next((stage for stage in stages.values() if isinstance(stage, Outbox)), None)
         if outbox:
             outbox.expects_more = self._plan.expects_more
-        return Built(Unit(self._plan, self._runners(stages), self._log), sources, outbox)
+        return Built(StageChain(self._plan, self._runners(stages), self._log), sources, outbox)
 
     def _context(self, plan: StagePlan, pulse: Pulse | None = None) -> StageContext:
         leaves = plan.name in self._leaving
@@ -113,7 +113,7 @@ class Builder:
     def _runners(self, stages: Mapping[str, Stage[Any]]) -> dict[str, Runner]:
         plans = {plan.name: plan for plan in self._plan.stages}
         usual = {
-            name: StageRunner(plans[name], stage, self._counters, self._hold, self._log)
+            name: StageRunner(plans[name], stage, self._counters, self._retry, self._log)
             for name, stage in stages.items()
             if not isinstance(stage, Outbox)
         }
@@ -121,7 +121,7 @@ class Builder:
         for name, stage in stages.items():
             if isinstance(stage, Outbox):
                 sinks = {e.reader: usual[e.reader] for e in self._plan.edges if e.inner and e.sender == name}
-                runners[name] = OutboxRunner(plans[name], stage, sinks=sinks, hold=self._hold)
+                runners[name] = OutboxRunner(plans[name], stage, sinks=sinks, retry=self._retry)
         return {name: runners[name] for name in stages}
 
 

@@ -1,13 +1,13 @@
 """Brings together the messages of several edges of a camera for one stage: joined by key, or merged into one order.
 
-A join has one lane a port, each in order:
+A join has one partition a port, each in order:
 
-    frames   7  8  9  10            all lanes have 7        -> (7, 7)
+    frames   7  8  9  10            all partitions have 7        -> (7, 7)
     tracks   7     9                8 has no partner        -> dropped, `unpaired`
                                     9                       -> (9, 9); 10 waits, unless tracks is silent up to it
 
 A tombstone counts as the partner that says "nothing": the others of its key are dropped as `empty`. The end of a camera
-comes out when every lane has it at its head.
+comes out when every partition has it at its head.
 
 A merge takes the lowest key first, and the key says on which edge a message came: no two of them are the same.
 """
@@ -24,7 +24,7 @@ from pipeline.plan import EdgePlan
 
 T = TypeVar("T")
 IsSilent = Callable[[str, Key], bool]
-"""Whether nothing more comes on the lane of this port with a key up to this one."""
+"""Whether nothing more comes on the partition of this port with a key up to this one."""
 
 
 class Matched(NamedTuple, Generic[T]):
@@ -48,31 +48,35 @@ class Join(Generic[T]):
     """The join of one camera. `is_end` and `is_tombstone` tell marks from content."""
 
     def __init__(self, ports: Sequence[str], is_end: Callable[[T], bool], is_tombstone: Callable[[T], bool]) -> None:
-        self._lanes: dict[str, deque[tuple[Key, T]]] = {port: deque() for port in ports}
+        self._partitions: dict[str, deque[tuple[Key, T]]] = {port: deque() for port in ports}
         self._is_end = is_end
         self._is_tombstone = is_tombstone
 
     def push(self, port: str, key: Key, value: T) -> None:
-        """Put the next message of a lane behind the others."""
-        self._lanes[port].append((key, value))
+        """Put the next message of a partition behind the others."""
+        self._partitions[port].append((key, value))
 
     def __len__(self) -> int:
-        return sum(len(lane) for lane in self._lanes.values())
+        return sum(len(partition) for partition in self._partitions.values())
 
     def matched(self, is_silent: IsSilent = lambda port, key: False) -> Iterator[Matched[T]]:
-        """All that is settled by now, in order: no lane without a message waits for one, unless it `is_silent`."""
-        while waiting := [lane[0][0] for lane in self._lanes.values() if lane]:
+        """All that is settled by now, in order: no partition without a message waits for one, unless it `is_silent`."""
+        while waiting := [partition[0][0] for partition in self._partitions.values() if partition]:
             low = min(waiting)
-            silent = [port for port, lane in self._lanes.items() if not lane]
+            silent = [port for port, partition in self._partitions.items() if not partition]
             if not all(is_silent(port, low) for port in silent):
                 return
-            row = {port: lane.popleft()[1] for port, lane in self._lanes.items() if lane and lane[0][0] == low}
+            row = {
+                port: partition.popleft()[1]
+                for port, partition in self._partitions.items()
+                if partition and partition[0][0] == low
+            }
             yield Matched(self._kind(row, len(silent)), low, row)
 
     def _kind(self, row: dict[str, T], silent: int) -> Literal["joined", "empty", "unpaired", "end"]:
-        if len(row) + silent == len(self._lanes) and any(self._is_end(value) for value in row.values()):
+        if len(row) + silent == len(self._partitions) and any(self._is_end(value) for value in row.values()):
             return "end"
-        if len(row) < len(self._lanes):
+        if len(row) < len(self._partitions):
             return "unpaired"
         return "empty" if any(self._is_tombstone(value) for value in row.values()) else "joined"
 

@@ -1,6 +1,6 @@
 """The runner of the outbox: it takes events, and hands them to the sinks that are in the same process.
 
-Sinks in processes of their own get their events from `pipeline.worker.dispatch`.
+Sinks in processes of their own get their events from `pipeline.worker.outbox_relay`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from pipeline.execution.hold import Hold
+from pipeline.execution.retry import Retry
 from pipeline.execution.runner import StageRunner
 from pipeline.items import Item, Key
 from pipeline.messages import End, Message
@@ -31,17 +31,17 @@ class OutboxRunner:
         stage: Outbox,
         *,
         sinks: Mapping[str, StageRunner],
-        hold: Hold,
+        retry: Retry,
     ) -> None:
         self.plan = plan
         self.stage = stage
         self.times = StageTimes()
         self._sinks = sinks
-        self._hold = hold
+        self._retry = retry
 
     def run(self, items: Sequence[Item]) -> list[list[Message]]:
         """Commit the events among `items`, and note the frames that made none. Waits while the disk is full."""
-        self._hold.until_taken(self.plan.name, lambda: self._accept(items))
+        self._retry.until_taken(self.plan.name, lambda: self._accept(items))
         self._hand_out()
         return [[] for _ in items]
 
@@ -59,14 +59,14 @@ class OutboxRunner:
         self.stage.end(camera, removed=end.reason == "removed")
         self._hand_out()
         if self.stage.all_ended:
-            self._hold.until_taken(self.plan.name, self.stage.note_delivered)
+            self._retry.until_taken(self.plan.name, self.stage.note_delivered)
             for sink in self._sinks.values():
                 sink.end(EVERY_CAMERA, end)
         return []
 
     def _hand_out(self) -> None:
         for name, sink in self._sinks.items():
-            while rows := self._hold.until_taken(self.plan.name, partial(self.stage.pull, name, _PULL_AT_ONCE)):
+            while rows := self._retry.until_taken(self.plan.name, partial(self.stage.pull, name, _PULL_AT_ONCE)):
                 sink.run([Item(EVERY_CAMERA, Key(0, row, 0), event) for row, event in rows])
                 self.stage.acknowledge(name, [row for row, _ in rows])
                 self.stage.try_to_note(time.monotonic())

@@ -5,7 +5,7 @@ items --one piece at a time--> [tick, if its time has come] --> process --> outp
 raises                          fate of the items
 BadItem                         processed again one by one; the bad one is dropped, counted, and logged unless the
                                 stage has done that (`told`)
-Unavailable, EnvironmentProblem the same call again, until the outside responds (`pipeline.execution.hold`)
+Unavailable, EnvironmentProblem the same call again, until the outside responds (`pipeline.execution.retry`)
 UserError                       ends the run
 NeedsNewProcess                 ends this process, and the next one gets the same items
 OSError, MemoryError            of a stage that takes events: as Unavailable. The machine refuses something, and a
@@ -22,7 +22,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from pipeline.errors import BadItem, NeedsNewProcess, Unavailable, UserError
-from pipeline.execution.hold import Closing, GivenUp, Hold
+from pipeline.execution.retry import Closing, GivenUp, Retry
 from pipeline.items import MOST_PARTS, Item
 from pipeline.messages import End, Event, Message
 from pipeline.monitoring.metrics import Counters, StageTimes
@@ -48,7 +48,7 @@ def _is_told(error: BaseException) -> bool:
 
 
 class Runner(Protocol):
-    """One stage, or the outbox, as `pipeline.execution.unit` calls it."""
+    """One stage, or the outbox, as `pipeline.execution.stage_chain` calls it."""
 
     plan: StagePlan
     times: StageTimes
@@ -70,12 +70,12 @@ class StageRunner:
 
     hands_out = False
 
-    def __init__(self, plan: StagePlan, stage: Stage[Any], counters: Counters, hold: Hold, log: Logger) -> None:
+    def __init__(self, plan: StagePlan, stage: Stage[Any], counters: Counters, retry: Retry, log: Logger) -> None:
         self.plan = plan
         self.stage = stage
         self.times = StageTimes()
         self._counters = counters
-        self._hold = hold
+        self._retry = retry
         self._log = log
 
     def run(self, items: Sequence[Item]) -> list[list[Message]]:
@@ -133,7 +133,7 @@ class StageRunner:
         if len(items) == 1:
             return [self._run_one(items[0])]
         try:
-            return self._hold.until_taken(self.plan.name, partial(self._call, items))
+            return self._retry.until_taken(self.plan.name, partial(self._call, items))
         except BUGS as error:
             if ends_the_run(error):
                 raise
@@ -148,7 +148,7 @@ class StageRunner:
     def _guarded(self, camera: str, call: Callable[[], list[Message]]) -> list[Message]:
         """The outputs of a call; after an error none, which is counted and logged: a bug must not cost other items."""
         try:
-            return self._hold.until_taken(self.plan.name, call)
+            return self._retry.until_taken(self.plan.name, call)
         except BadItem as bad:
             self._counters.add(f"dropped.{bad.reason}", camera)
             if not bad.told:

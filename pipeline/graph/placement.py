@@ -118,7 +118,7 @@ def _other_copies(node: Node, copies: Copies) -> str:
 
 def _shards(group: _Forming, cameras: Sequence[str]) -> dict[str, tuple[str, ...]]:
     if group.members[0].takes_events and group.members[0].name != OUTBOX:
-        # The outbox hands over the events of all cameras in one lane.
+        # The outbox hands over the events of all cameras in one partition.
         return {f"{group.name}.0": (EVERY_CAMERA,)}
     if group.copies.cameras == 1:
         return {f"{group.name}.{ascii_form(camera)}": (camera,) for camera in cameras}

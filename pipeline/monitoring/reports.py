@@ -70,7 +70,7 @@ class Heartbeat(_Report):
     frames_done: dict[str, Stamp] = {}
     cpu_s: float = 0.0
     queue: int = 0
-    custody: int = 0
+    in_flight: int = 0
     slots: int = 0
     held: str = ""
     patient: bool = False

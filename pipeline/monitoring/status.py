@@ -388,7 +388,7 @@ class _Blocked:
         if source is None:
             return ""
         last = source.heartbeat
-        if last.source_silent_since_ns or not (last.custody or last.held):
+        if last.source_silent_since_ns or not (last.in_flight or last.held):
             return ""
         for unit, plight in self._plights.items():
             return f"waits for {unit}, which {plight.why}"
@@ -408,7 +408,7 @@ def _unit(process: Reporting) -> dict[str, Any]:
         "why": process.trouble,
         "restarts": process.restarts,
         "cpu_s": round(heartbeat.cpu_s, 3),
-        "custody": heartbeat.custody,
+        "in_flight": heartbeat.in_flight,
         "slots": heartbeat.slots,
         "drops": _drops(process.counts()),
     }

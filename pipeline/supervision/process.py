@@ -402,14 +402,14 @@ class Process:
         """How it looks to the stall detector; `trusted`: its last report is not old."""
         last = self.heartbeat
         done = (self.incarnation, tuple(stage.items for stage in last.stages.values()), len(self.ended))
-        seen = ((last.custody, last.queue, last.slots), tuple(self.frames_done.items()))
+        seen = ((last.in_flight, last.queue, last.slots), tuple(self.frames_done.items()))
         at_work = bool(last.working_since_ns or last.held or (finite and last.source_opening))
         return Sight(
             unit=self.plan.name,
             source=bool(self.plan.sources),
             done=done,
             seen=(done, seen, frozenset(self.counts().items())),
-            custody=last.custody if self.pid else 0,
+            in_flight=last.in_flight if self.pid else 0,
             readers=frozenset(self.readers),
             excused=at_work or not trusted or self.state not in ("running", "finished"),
         )

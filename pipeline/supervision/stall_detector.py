@@ -1,8 +1,8 @@
 """Notices that nothing moves though there is work to do: no process is at fault that anybody could name.
 
 A graph of files is stuck when nothing at all has changed in it for a while, and somebody still has messages in
-custody. Live cameras keep bringing frames: there it is stuck when they do, and nobody behind them processes any. Where
-nothing is in custody the cameras are merely still.
+flight. Live cameras keep bringing frames: there it is stuck when they do, and nobody behind them processes any. Where
+nothing is in flight the cameras are merely still.
 
     stuck --restart whoever has what is not done--> moves, or stuck again --files--> the run ends
                                                                           --live---> restart, later and later
@@ -20,31 +20,31 @@ _LONGEST_WAIT_S = 3600.0
 class Sight:
     """One process as it looks now.
 
-    `done`: changes whenever it processes something; `seen`: whenever anything happens to it. `custody`: how many of its
-    messages its `readers` have not done. `excused`: it has a reason not to move (it works, waits, starts).
+    `done`: changes whenever it processes something; `seen`: whenever anything happens to it. `in_flight`: how many of
+    its messages its `readers` have not done. `excused`: it has a reason not to move (it works, waits, starts).
     """
 
     unit: str
     source: bool
     done: Hashable
     seen: Hashable
-    custody: int
+    in_flight: int
     readers: frozenset[str]
     excused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """`culprits`: those to restart. `custody`: unit -> messages. `over`: it was stuck before, and should now end."""
+    """`culprits`: those to restart. `in_flight`: unit -> messages. `over`: it was stuck before, and should now end."""
 
     culprits: tuple[str, ...]
-    custody: dict[str, int]
+    in_flight: dict[str, int]
     over: bool
 
     @property
     def problem(self) -> str:
         """What is told where it is over."""
-        unfinished = ", ".join(f"{n} of {unit}" for unit, n in self.custody.items() if n)
+        unfinished = ", ".join(f"{n} of {unit}" for unit, n in self.in_flight.items() if n)
         return (
             f"nothing moves, also not after a restart of what is stuck (messages that are not done: {unfinished}): "
             "a bug of a stage or of the runtime; the log has the details"
@@ -75,8 +75,8 @@ class StallDetector:
             return None
         self._still_since = self._restarted_at = now
         self._restarts += 1
-        custody = {sight.unit: sight.custody for sight in sights}
-        return Stuck(_culprits(sights), custody, over=self._finite and self._restarts > 1)
+        in_flight = {sight.unit: sight.in_flight for sight in sights}
+        return Stuck(_culprits(sights), in_flight, over=self._finite and self._restarts > 1)
 
     @property
     def _wait_s(self) -> float:
@@ -93,11 +93,11 @@ class StallDetector:
         if brought != self._source_marks:
             self._source_marks, self._brought_at = brought, now
         idle = not self._finite and now - self._brought_at > self._patience_s / 3
-        return moved or idle or any(sight.excused for sight in sights) or not any(sight.custody for sight in sights)
+        return moved or idle or any(sight.excused for sight in sights) or not any(sight.in_flight for sight in sights)
 
 
 def _culprits(sights: Sequence[Sight]) -> tuple[str, ...]:
     """Who has what others wait for and waits for nobody itself."""
-    readers = frozenset[str]().union(*(sight.readers for sight in sights if sight.custody))
-    waiting = {sight.unit for sight in sights if sight.custody}
+    readers = frozenset[str]().union(*(sight.readers for sight in sights if sight.in_flight))
+    waiting = {sight.unit for sight in sights if sight.in_flight}
     return tuple(sorted(readers - waiting or readers))

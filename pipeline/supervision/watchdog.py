@@ -71,7 +71,7 @@ class Watchdog:
         sights = [process.sight(trusted=trusted, finite=self._finite) for process in self._fleet.processes]
         stuck = self._stall_detector.look(sights, now)
         if stuck:
-            self._log.error("nothing_moves", for_s=_PATIENCE * plan.hang_s, custody=stuck.custody)
+            self._log.error("nothing_moves", for_s=_PATIENCE * plan.hang_s, in_flight=stuck.in_flight)
             self._get_going(stuck)
 
     def _get_going(self, stuck: Stuck) -> None:

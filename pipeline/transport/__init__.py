@@ -1,5 +1,5 @@
 """Messages between processes: credits, acknowledgements, and resending messages that a dead process had not finished.
 
-Start with `protocol.py` (the messages of two processes), then `outlet.py` (sending) and `inlet.py` (receiving). Nothing
-here calls a stage.
+Start with `protocol.py` (the messages of two processes), then `sender.py` (sending) and `receiver.py` (receiving).
+Nothing here calls a stage.
 """

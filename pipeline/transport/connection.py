@@ -12,7 +12,7 @@ from collections.abc import Collection
 
 import zmq
 
-from pipeline.transport.protocol import ATTACH, Sender
+from pipeline.transport.protocol import ATTACH, SenderId
 from pipeline.transport.wire import MAX_PART
 
 _RETRY_MOST_MS = 2000
@@ -24,7 +24,7 @@ _NUMBERS = itertools.count(1)
 class Connection:
     """A socket that has sent its first message; it stays registered with `poller` until it is closed."""
 
-    def __init__(self, endpoint: str, sender: Sender, poller: zmq.Poller) -> None:
+    def __init__(self, endpoint: str, sender: SenderId, poller: zmq.Poller) -> None:
         self.socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.DEALER)
         self.socket.setsockopt(zmq.LINGER, 0)
         self.socket.setsockopt(zmq.SNDHWM, 0)

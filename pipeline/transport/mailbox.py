@@ -1,10 +1,10 @@
 """The messages for one camera that are not taken yet, on all edges of a process.
 
-    lanes --merged by key----------------------> taken
-    lanes --joined by frame, as they come--> ready --> taken
+    partitions --merged by key----------------------> taken
+    partitions --joined by frame, as they come--> ready --> taken
 
-A waiting message may give way to a newer one: on edges that drop, a message stays in its lane until it is taken, and of
-the rows of a join only the newest are kept. Merges and joins are those of `pipeline.execution.join`.
+A waiting message may give way to a newer one: on edges that drop, a message stays in its partition until it is taken,
+and of the rows of a join only the newest are kept. Merges and joins are those of `pipeline.execution.join`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pipeline.items import Item, Key
 from pipeline.messages import Tombstone
 from pipeline.monitoring.metrics import Counters
 from pipeline.plan import EdgePlan
-from pipeline.transport.lane import Lane, Received
+from pipeline.transport.partition import Partition, Received
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Mailbox:
     """One camera's. `edges`: all that lead here. `successor`: see `Mailboxes`."""
 
     def __init__(self, camera: str, edges: Sequence[EdgePlan], gone: Gone, *, successor: bool) -> None:
-        self.lanes: list[Lane] = []
+        self.partitions: list[Partition] = []
         self._camera = camera
         self._edges = edges
         self._gone = gone
@@ -50,15 +50,15 @@ class Mailbox:
         self._join = Join[Received](ports, lambda r: r.is_end, lambda r: r.is_tombstone) if ports else None
 
     def put(self, received: Received) -> None:
-        """A message that is new on its lane; on edges that drop, another one may have to go."""
-        lane = received.lane
-        lane.put(received)
+        """A message that is new on its partition; on edges that drop, another one may have to go."""
+        partition = received.partition
+        partition.put(received)
         if self._join is not None:
             self._join_all(self._join)
             return
-        victim = lane.overflow()
+        victim = partition.overflow()
         if victim:
-            self._drop(lane.edge, [victim])
+            self._drop(partition.edge, [victim])
 
     def settle(self) -> None:
         """A sender has reported which messages are done: messages that waited for those need not wait."""
@@ -66,18 +66,18 @@ class Mailbox:
             self._join_all(self._join)
 
     def left_out(self) -> Key | None:
-        """The key up to which every message that does not come is done, if that is known of all lanes."""
-        return self._lowest((lane, lane.left_out) for lane in self.lanes)
+        """The key up to which every message that does not come is done, if that is known of all partitions."""
+        return self._lowest((partition, partition.left_out) for partition in self.partitions)
 
     def passed(self) -> Key | None:
         """The key up to which all messages were taken, or done before, if that is higher than the last taken one."""
-        if self.waiting or not all(lane.has_all_again for lane in self.lanes):
+        if self.waiting or not all(partition.has_all_again for partition in self.partitions):
             return None
-        return self._lowest((lane, lane.passed) for lane in self.lanes)
+        return self._lowest((partition, partition.passed) for partition in self.partitions)
 
-    def _lowest(self, said: Iterable[tuple[Lane, Key | None]]) -> Key | None:
+    def _lowest(self, said: Iterable[tuple[Partition, Key | None]]) -> Key | None:
         """The lowest report of the senders on all edges; None if one has not reported."""
-        known = [merged_key(key, lane.edge, self._edges) for lane, key in said if key]
+        known = [merged_key(key, partition.edge, self._edges) for partition, key in said if key]
         return min(known) if len(known) == len(self._edges) else None
 
     def _drop(self, edge: EdgePlan, row: Sequence[Received]) -> None:
@@ -90,7 +90,9 @@ class Mailbox:
     @property
     def waiting(self) -> int:
         """Messages not yet taken, alone or in rows."""
-        known = sum(len(lane.unread) for lane in self.lanes) + sum(len(item.received) for item in self._ready)
+        known = sum(len(partition.unread) for partition in self.partitions) + sum(
+            len(item.received) for item in self._ready
+        )
         return known + (len(self._join) if self._join is not None else 0)
 
     @property
@@ -100,12 +102,12 @@ class Mailbox:
             self._settle()
         if self._ready:
             return False
-        lane = None if self._join is not None else self._next_lane()
-        return lane is None or lane.unread[0].is_end
+        partition = None if self._join is not None else self._next_lane()
+        return partition is None or partition.unread[0].is_end
 
     def __len__(self) -> int:
         """How many items can be taken. Of a merge only the first is sure: the others may have to wait."""
-        return 0 if self.empty else len(self._ready) + sum(len(lane.unread) for lane in self.lanes)
+        return 0 if self.empty else len(self._ready) + sum(len(partition.unread) for partition in self.partitions)
 
     @property
     def alone(self) -> bool:
@@ -122,38 +124,38 @@ class Mailbox:
 
     def _settle(self) -> None:
         """Make the next item `ready`, if nothing newer can take its place."""
-        while not self._ready and (lane := self._next_lane()):
-            if not (lane.blocking or lane.unread[0].is_mark) or not self._merge(lane):
+        while not self._ready and (partition := self._next_lane()):
+            if not (partition.blocking or partition.unread[0].is_mark) or not self._merge(partition):
                 return
 
     # ---- merging
 
-    def _next_lane(self) -> Lane | None:
-        """The lane with the lowest message; None if it is not known yet which one that is."""
+    def _next_lane(self) -> Partition | None:
+        """The partition with the lowest message; None if it is not known yet which one that is."""
         if len(self._edges) == 1:
-            return self.lanes[0] if self.lanes[0].unread else None
-        lanes = [lane for lane in self.lanes if lane.unread]
-        if not lanes:
+            return self.partitions[0] if self.partitions[0].unread else None
+        partitions = [partition for partition in self.partitions if partition.unread]
+        if not partitions:
             return None
-        lowest = min(lanes, key=lambda lane: (lane.unread[0].key, self._edges.index(lane.edge)))
-        if self._in_order and not self._all_others_are_silent(lanes, lowest.unread[0].key):
-            return None  # a late message on the other lane may belong before
+        lowest = min(partitions, key=lambda partition: (partition.unread[0].key, self._edges.index(partition.edge)))
+        if self._in_order and not self._all_others_are_silent(partitions, lowest.unread[0].key):
+            return None  # a late message on the other partition may belong before
         return lowest
 
-    def _all_others_are_silent(self, lanes: Collection[Lane], key: Key) -> bool:
-        """True if no message comes with a key up to this one except on these lanes."""
-        others = [lane for lane in self.lanes if lane not in lanes]
-        return len(self.lanes) == len(self._edges) and all(lane.is_silent(key) for lane in others)
+    def _all_others_are_silent(self, partitions: Collection[Partition], key: Key) -> bool:
+        """True if no message comes with a key up to this one except on these partitions."""
+        others = [partition for partition in self.partitions if partition not in partitions]
+        return len(self.partitions) == len(self._edges) and all(partition.is_silent(key) for partition in others)
 
     def _merge_next(self) -> bool:
         """Move the lowest message to `ready`, unless it cannot be believed; False if none can be moved yet."""
-        lane = self._next_lane()
-        return lane is not None and self._merge(lane)
+        partition = self._next_lane()
+        return partition is not None and self._merge(partition)
 
-    def _merge(self, lane: Lane) -> bool:
-        if lane.unread[0].is_end:
+    def _merge(self, partition: Partition) -> bool:
+        if partition.unread[0].is_end:
             return self._merge_ends()
-        received = lane.unread.popleft()
+        received = partition.unread.popleft()
         try:
             item = self._merged(received)
         except WireError as error:
@@ -163,17 +165,17 @@ class Mailbox:
         return True
 
     def _merged(self, received: Received) -> Item:
-        edge = received.lane.edge
+        edge = received.partition.edge
         key = merged_key(received.key, edge, self._edges) if self._in_order else received.key
         known = (received.deaths, received.tries, received.incarnation)
         return Item(self._camera, key, received.message(), edge.sender, (received,), *known)
 
     def _merge_ends(self) -> bool:
-        """A camera has ended when all of its lanes have."""
-        ended = [lane for lane in self.lanes if lane.unread and lane.unread[0].is_end]
+        """A camera has ended when all of its partitions have."""
+        ended = [partition for partition in self.partitions if partition.unread and partition.unread[0].is_end]
         if not self._all_others_are_silent(ended, ended[0].unread[0].key):
             return False
-        ends = [lane.unread.popleft() for lane in ended]
+        ends = [partition.unread.popleft() for partition in ended]
         self._append(ends, partial(self._ended, ends))
         return True
 
@@ -184,10 +186,10 @@ class Mailbox:
 
     def _join_all(self, join: Join[Received]) -> None:
         """Feed the join with new messages, and move its rows to `ready`."""
-        for lane in self.lanes:
-            while lane.unread:
-                received = lane.unread.popleft()
-                join.push(lane.edge.port, received.key, received)
+        for partition in self.partitions:
+            while partition.unread:
+                received = partition.unread.popleft()
+                join.push(partition.edge.port, received.key, received)
         for matched in join.matched(self._is_silent):
             self._append(list(matched.row.values()), partial(self._joined, matched))
             if self._drops:
@@ -222,11 +224,11 @@ class Mailbox:
 
     def _was_done(self, matched: Matched[Received]) -> bool:
         """True if a partner is missing because its sender knew that the row was done; others did not know yet."""
-        missing = [lane for lane in self.lanes if lane.edge.port not in matched.row]
-        return self._successor and any(lane.was_done(matched.key) for lane in missing)
+        missing = [partition for partition in self.partitions if partition.edge.port not in matched.row]
+        return self._successor and any(partition.was_done(matched.key) for partition in missing)
 
     def _is_silent(self, port: str, key: Key) -> bool:
-        return any(lane.is_silent(key) for lane in self.lanes if lane.edge.port == port)
+        return any(partition.is_silent(key) for partition in self.partitions if partition.edge.port == port)
 
     def _append(self, row: Sequence[Received], make: Callable[[], Item]) -> None:
         """Put the item that `make` builds of `row` behind the ready ones; if it cannot be built, the row is refused."""

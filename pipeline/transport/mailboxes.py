@@ -1,4 +1,4 @@
-"""The messages that a process has not taken yet: a mailbox for each camera, with a lane for each edge.
+"""The messages that a process has not taken yet: a mailbox for each camera, with a partition for each edge.
 
     mailboxes --those that are due (`pipeline.transport.shares`)--> items of a batch
 
@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pipeline.items import Item, Key
 from pipeline.messages import MARKS, Message
 from pipeline.plan import EdgePlan
-from pipeline.transport.lane import Lane, Received
 from pipeline.transport.mailbox import Gone, Mailbox
+from pipeline.transport.partition import Partition, Received
 from pipeline.transport.protocol import Passed
 from pipeline.transport.shares import Rank, Shares
 from pipeline.transport.wire import types_for
@@ -50,7 +50,7 @@ class Mailboxes:
         self._successor = successor
         self._clock = clock
         self._shares = Shares(priorities or {})
-        self._lanes: dict[tuple[str, str], Lane] = {}
+        self._partitions: dict[tuple[str, str], Partition] = {}
         self._mailboxes: dict[str, Mailbox] = {}
         self._left_out: set[str] = set()
         self._passed: set[str] = set()
@@ -58,30 +58,32 @@ class Mailboxes:
         """Camera -> since when it has had something to take, without a break; in the order of that."""
 
     @property
-    def lanes(self) -> Iterable[Lane]:
+    def partitions(self) -> Iterable[Partition]:
         """All that something has come on."""
-        return self._lanes.values()
+        return self._partitions.values()
 
-    def lane(self, edge_name: str, camera: str) -> Lane:
-        """The lane of an edge and camera, made when it is first needed."""
-        lane = self._lanes.get((edge_name, camera))
-        if lane is None:
-            lane = self._lanes[edge_name, camera] = Lane(self._edges[edge_name], camera, self._types[edge_name])
+    def partition(self, edge_name: str, camera: str) -> Partition:
+        """The partition of an edge and camera, made when it is first needed."""
+        partition = self._partitions.get((edge_name, camera))
+        if partition is None:
+            partition = self._partitions[edge_name, camera] = Partition(
+                self._edges[edge_name], camera, self._types[edge_name]
+            )
             if camera not in self._mailboxes:
                 edges = list(self._edges.values())
                 self._mailboxes[camera] = Mailbox(camera, edges, self._gone, successor=self._successor)
-            self._mailboxes[camera].lanes.append(lane)
-        return lane
+            self._mailboxes[camera].partitions.append(partition)
+        return partition
 
     def put(self, received: Received) -> None:
-        """A message that is new on its lane; on edges that drop, another one may have to go."""
-        camera = received.lane.camera
+        """A message that is new on its partition; on edges that drop, another one may have to go."""
+        camera = received.partition.camera
         self._mailboxes[camera].put(received)
         self._settled(camera)
 
     def pass_by(self, passed: Passed) -> None:
         """A sender reports messages that are done and do not come: messages that waited for those need not wait."""
-        self.lane(passed.edge, passed.camera).pass_by(passed)
+        self.partition(passed.edge, passed.camera).pass_by(passed)
         self._mailboxes[passed.camera].settle()
         self._settled(passed.camera)
         # Looked at each turn: not before all senders have reported, and on an edge that drops they never do.
@@ -121,8 +123,8 @@ class Mailboxes:
         """Forget all of the other cameras: everything of theirs is done. Those that stay have these weights."""
         self._shares.follow(priorities)
         for camera in [camera for camera in self._mailboxes if camera not in cameras]:
-            for lane in self._mailboxes.pop(camera).lanes:
-                del self._lanes[lane.edge.name, camera]
+            for partition in self._mailboxes.pop(camera).partitions:
+                del self._partitions[partition.edge.name, camera]
             self._since.pop(camera, None)
             self._left_out.discard(camera)
             self._passed.discard(camera)

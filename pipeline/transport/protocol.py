@@ -55,7 +55,7 @@ class Passed(NamedTuple):
     settled: bool
 
 
-class Sender(NamedTuple):
+class SenderId(NamedTuple):
     """One connection of one incarnation of a sending process. Later ones compare higher."""
 
     unit: str
@@ -67,7 +67,7 @@ class Sender(NamedTuple):
         return f"{self.unit}#{self.incarnation}#{self.connection}".encode()
 
     @classmethod
-    def of(cls, routing_id: bytes) -> Sender:
+    def of(cls, routing_id: bytes) -> SenderId:
         """The inverse of `routing_id`. Raises WireError."""
         try:
             unit, incarnation, connection = routing_id.decode().rsplit("#", 2)

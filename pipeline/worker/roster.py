@@ -10,25 +10,25 @@ from collections.abc import Callable
 
 from pipeline.boot import Boot
 from pipeline.errors import EnvironmentProblem
-from pipeline.execution.feed import SourceFeed
-from pipeline.execution.unit import Unit
+from pipeline.execution.source_thread import SourceThread
+from pipeline.execution.stage_chain import StageChain
 from pipeline.outbox.outbox import Outbox
 from pipeline.plan import slots_of
 from pipeline.shm.slots import SlotRing
-from pipeline.transport.inlet import Inlet
-from pipeline.transport.outlet import Outlet
+from pipeline.transport.receiver import Receiver
+from pipeline.transport.sender import Sender
 from pipeline.worker.sources import Sources
 
 
 def revise(
     boot: Boot,
-    unit: Unit,
-    inlet: Inlet | None,
-    outlet: Outlet,
+    unit: StageChain,
+    receiver: Receiver | None,
+    sender: Sender,
     *,
     ring: SlotRing,
     sources: Sources,
-    new_feed: Callable[[Boot, str], SourceFeed],
+    new_feed: Callable[[Boot, str], SourceThread],
 ) -> str:
     """Change a process to another plan of the same unit; returns why it cannot, if it has no memory or no time for it.
 
@@ -43,9 +43,9 @@ def revise(
         ring.resize(slots_of(plan))
     except EnvironmentProblem as problem:
         return str(problem)
-    outlet.revise(plan.routes)
-    if inlet:
-        inlet.revise(plan)
+    sender.revise(plan.routes)
+    if receiver:
+        receiver.revise(plan)
     unit.revise(plan)
     for outbox in outboxes:
         outbox.expects_more = plan.expects_more

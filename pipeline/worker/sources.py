@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from pipeline.execution.context import Collector
-from pipeline.execution.feed import Handed, Silence, SourceFeed
-from pipeline.execution.unit import Unit
+from pipeline.execution.source_thread import Handed, Silence, SourceThread
+from pipeline.execution.stage_chain import StageChain
 from pipeline.items import END_SEQ, Item, Key
 from pipeline.messages import End, Stamp
 from pipeline.monitoring.metrics import Counters
-from pipeline.worker.submission import Submission
+from pipeline.worker.emitter import Emitter
 
 StampOf = Callable[[str], Stamp | None]
 """Camera -> one of its frames."""
@@ -31,17 +31,17 @@ class Sources:
 
     def __init__(
         self,
-        feeds: Iterable[SourceFeed],
+        feeds: Iterable[SourceThread],
         *,
-        unit: Unit,
-        submission: Submission,
+        unit: StageChain,
+        emitter: Emitter,
         collector: Collector,
         counters: Counters,
         on_end: Callable[[Item], None],
     ) -> None:
         self._feeds = {feed.camera: feed for feed in feeds}
         self._unit = unit
-        self._submission = submission
+        self._emitter = emitter
         self._collector = collector
         self._counters = counters
         self._on_end = on_end
@@ -69,7 +69,7 @@ class Sources:
             if camera in self._allowed and not feed.started:
                 feed.start(resume_of(camera), gave_up, owed_of(camera))
 
-    def add(self, feed: SourceFeed) -> None:
+    def add(self, feed: SourceThread) -> None:
         """One more camera, which may not start yet."""
         self._feeds[feed.camera] = feed
 
@@ -99,11 +99,11 @@ class Sources:
             for handed in feed.take():
                 self._send(feed, handed)
 
-    def _send(self, feed: SourceFeed, handed: Handed) -> None:
+    def _send(self, feed: SourceThread, handed: Handed) -> None:
         message, camera = handed.message, feed.camera
         if isinstance(message, End):
             item = Item(camera, Key(message.stamp.epoch, END_SEQ, 0), message)
-            self._submission.submit([item], self._unit.end(feed.stage, item), self._on_end)
+            self._emitter.submit([item], self._unit.end(feed.stage, item), self._on_end)
             return
         item = Item(camera, Key(message.stamp.epoch, message.stamp.seq, 0), message)
         self._counters.add("frames", camera)
@@ -111,10 +111,10 @@ class Sources:
             made = self._unit.spread(feed.stage, [item], [[message]])
         frame = _Frame(message.stamp)
         self._on_the_way[camera].append(frame)
-        self._submission.submit([item], made, lambda _: self._frame_done(feed, frame))
+        self._emitter.submit([item], made, lambda _: self._frame_done(feed, frame))
         self._collector.let_go([*handed.slots, *slots])
 
-    def _frame_done(self, feed: SourceFeed, frame: _Frame) -> None:
+    def _frame_done(self, feed: SourceThread, frame: _Frame) -> None:
         feed.give_back()
         frame.done = True
         self._unit.frame_done(frame.stamp)

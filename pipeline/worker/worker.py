@@ -1,8 +1,8 @@
 """One process of a graph: its loop, which takes messages, runs the stages, sends, acknowledges, and reports its state.
 
-`pipeline.worker.child` starts it, `pipeline.supervision.supervisor` gives it orders. `pipeline.transport.inlet` and
-`pipeline.transport.outlet` hold the traffic between processes, `pipeline.worker.intake` and `pipeline.worker.sources`
-its ways in here, `pipeline.execution.unit` the way of an item through the stages.
+`pipeline.worker.child` starts it, `pipeline.supervision.supervisor` gives it orders. `pipeline.transport.receiver` and
+`pipeline.transport.sender` hold the traffic between processes, `pipeline.worker.input_loop` and
+`pipeline.worker.sources` its ways in here, `pipeline.execution.stage_chain` the way of an item through the stages.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pipeline.boot import Boot
 from pipeline.errors import CamgraphError
 from pipeline.execution.builder import Builder
 from pipeline.execution.context import Collector, Pulse
-from pipeline.execution.feed import SourceFeed
-from pipeline.execution.hold import Closing, Hold
+from pipeline.execution.retry import Closing, Retry
+from pipeline.execution.source_thread import SourceThread
 from pipeline.items import Item
 from pipeline.messages import End, Stamp
 from pipeline.monitoring.metrics import Counters
@@ -34,15 +34,15 @@ from pipeline.stage import Logger, Source
 from pipeline.system.confidential import forbid_dumps
 from pipeline.system.redaction import hide
 from pipeline.transport.channel import Channel
-from pipeline.transport.inlet import Inlet
-from pipeline.transport.outlet import Outlet
+from pipeline.transport.receiver import Receiver
+from pipeline.transport.sender import Sender
 from pipeline.transport.wire import new_arrays
-from pipeline.worker.dispatch import Dispatch
-from pipeline.worker.intake import Intake
+from pipeline.worker.emitter import Emitter
+from pipeline.worker.heartbeats import Heartbeats
+from pipeline.worker.input_loop import InputLoop
+from pipeline.worker.outbox_relay import OutboxRelay
 from pipeline.worker.roster import revise
 from pipeline.worker.sources import Sources
-from pipeline.worker.submission import Submission
-from pipeline.worker.vitals import Vitals
 
 _IDLE_MS = 200
 _JOIN_S = 1.0
@@ -65,11 +65,11 @@ class Worker:
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._ring = SlotRing(boot.shm_prefix, slots_of(self._plan))
         self._collector = Collector(self._ring.release)
-        self._hold = Hold(self._pause, self._collector, log)
+        self._retry = Retry(self._pause, self._collector, log)
         built = self._builder(boot).build()
         self._unit = built.unit
-        self._inlet = self._make_inlet()
-        self._outlet = Outlet(
+        self._receiver = self._make_inlet()
+        self._sender = Sender(
             unit=self._plan.name,
             incarnation=boot.incarnation,
             edges=self._plan.outgoing,
@@ -79,21 +79,21 @@ class Worker:
             poller=self._poller,
             log=log,
         )
-        self._submission = Submission(self._outlet, self._counters, self._hold, log)
+        self._emitter = Emitter(self._sender, self._counters, self._retry, log)
         self._sources = self._make_sources(built.sources)
-        self._intake = self._make_intake(self._inlet) if self._inlet else None
-        self._dispatch = self._make_dispatch(built.outbox) if built.outbox else None
-        self._vitals = Vitals(
+        self._input_loop = self._make_intake(self._receiver) if self._receiver else None
+        self._relay = self._make_dispatch(built.outbox) if built.outbox else None
+        self._heartbeats = Heartbeats(
             channel,
             unit=self._unit,
             counters=self._counters,
             ring=self._ring,
-            hold=self._hold,
-            outlet=self._outlet,
+            retry=self._retry,
+            sender=self._sender,
             sources=self._sources,
-            inlet=self._inlet,
-            intake=self._intake,
-            dispatch=self._dispatch,
+            receiver=self._receiver,
+            input_loop=self._input_loop,
+            relay=self._relay,
         )
         self._closing = threading.Event()
         self._thread = threading.get_ident()
@@ -108,32 +108,32 @@ class Worker:
             counters=self._counters,
             log=self._log,
             collector=self._collector,
-            hold=self._hold,
+            retry=self._retry,
             allocate=partial(new_arrays, self._ring),
             report_opening=lambda doing, within_s: self._channel.send("opening", doing=doing, within_s=within_s),
         )
 
-    def _make_inlet(self) -> Inlet | None:
+    def _make_inlet(self) -> Receiver | None:
         if not self._plan.incoming:
             return None
         accepted = {edge.name: self._boot.accepted(edge) for edge in self._plan.incoming}
         successor = self._boot.incarnation > 1
-        inlet = Inlet(self._boot.endpoint, self._plan, accepted, self._counters, self._log, successor=successor)
-        self._poller.register(inlet.socket, zmq.POLLIN)
-        return inlet
+        receiver = Receiver(self._boot.endpoint, self._plan, accepted, self._counters, self._log, successor=successor)
+        self._poller.register(receiver.socket, zmq.POLLIN)
+        return receiver
 
     def _make_sources(self, sources: list[tuple[Source[Any], Pulse]]) -> Sources:
         return Sources(
             [self._feed(source, pulse) for source, pulse in sources],
             unit=self._unit,
-            submission=self._submission,
+            emitter=self._emitter,
             collector=self._collector,
             counters=self._counters,
             on_end=self._camera_ended,
         )
 
-    def _feed(self, source: Source[Any], pulse: Pulse) -> SourceFeed:
-        return SourceFeed(
+    def _feed(self, source: Source[Any], pulse: Pulse) -> SourceThread:
+        return SourceThread(
             source,
             pulse,
             self._collector,
@@ -142,15 +142,15 @@ class Worker:
             wake=self._wake,
         )
 
-    def _new_feed(self, boot: Boot, camera: str) -> SourceFeed:
+    def _new_feed(self, boot: Boot, camera: str) -> SourceThread:
         return self._feed(*self._builder(boot).source(camera))
 
-    def _make_intake(self, inlet: Inlet) -> Intake:
-        return Intake(
+    def _make_intake(self, receiver: Receiver) -> InputLoop:
+        return InputLoop(
             self._unit,
-            inlet,
-            self._outlet,
-            self._submission,
+            receiver,
+            self._sender,
+            self._emitter,
             collector=self._collector,
             counters=self._counters,
             wake=self._wake,
@@ -158,12 +158,12 @@ class Worker:
             log=self._log,
         )
 
-    def _make_dispatch(self, outbox: Outbox) -> Dispatch:
-        return Dispatch(
+    def _make_dispatch(self, outbox: Outbox) -> OutboxRelay:
+        return OutboxRelay(
             outbox,
             plan=self._plan,
             incarnation=self._boot.incarnation,
-            outlet=self._outlet,
+            sender=self._sender,
             channel=self._channel,
             log=self._log,
         )
@@ -180,8 +180,8 @@ class Worker:
         failures: list[CamgraphError] = []
         try:
             self._unit.open()
-            self._vitals.begin()
-            self._channel.send("ready", endpoint=self._boot.endpoint if self._inlet else "")
+            self._heartbeats.begin()
+            self._channel.send("ready", endpoint=self._boot.endpoint if self._receiver else "")
             self._obey(self._early)
             self._loop()
         finally:
@@ -208,32 +208,32 @@ class Worker:
             os.eventfd_read(self._wake_fd)
         if self._channel.fileno() in ready:
             self._obey(self._channel.receive())
-        more = self._inlet.receive() if self._inlet and self._inlet.socket in ready else False
-        return self._outlet.receive(ready) or more
+        more = self._receiver.receive() if self._receiver and self._receiver.socket in ready else False
+        return self._sender.receive(ready) or more
 
     def _idle_ms(self) -> int:
-        return (self._intake.wait_ms() if self._intake else 0) or _IDLE_MS
+        return (self._input_loop.wait_ms() if self._input_loop else 0) or _IDLE_MS
 
     def _turn(self) -> bool:
         """One round of everything; True when there is more to do without anything happening."""
         if self._plan.sources:
-            if self._outlet.attached:
-                self._sources.start(self._resume_of, self._outlet.seen_by_any, self._boot.gave_up)
+            if self._sender.attached:
+                self._sources.start(self._resume_of, self._sender.seen_by_any, self._boot.gave_up)
             self._sources.take()
-        busy = self._intake.turn() if self._intake else False
+        busy = self._input_loop.turn() if self._input_loop else False
         self._say()
         return busy
 
     def _say(self) -> None:
         """Send others the things they wait for: events, acknowledgements, and the heartbeat."""
-        if self._dispatch:
-            self._dispatch.turn()
-        self._outlet.flush()
-        if self._inlet:
-            self._inlet.flush()
+        if self._relay:
+            self._relay.turn()
+        self._sender.flush()
+        if self._receiver:
+            self._receiver.flush()
         if self._plan.sources and self._plan.live:  # a file keeps its memory: without it, it would end
             self._ring.tend(time.monotonic())
-        self._vitals.tell_in_time()
+        self._heartbeats.tell_in_time()
 
     def _pause(self, seconds: float) -> bool:
         """Let so much time pass while a stage is held; True when the process closes.
@@ -242,8 +242,8 @@ class Worker:
         """
         if threading.get_ident() != self._thread:
             over = self._closing.wait(seconds)
-            assert self._intake
-            self._intake.begin_again()
+            assert self._input_loop
+            self._input_loop.begin_again()
             return over
         until = time.monotonic() + seconds
         while (left_s := until - time.monotonic()) > 0 and not self._is_over():
@@ -254,14 +254,14 @@ class Worker:
     def _obey(self, messages: Iterable[Mapping[str, Any]]) -> None:
         for message in messages:
             if message["op"] == "links":
-                self._outlet.connect(message["endpoints"])
+                self._sender.connect(message["endpoints"])
             elif message["op"] == "start":
                 self._sources.allow(message["cameras"])
             elif message["op"] == "stop":
                 self._sources.stop()
             elif message["op"] == "emit":
-                assert self._dispatch
-                self._dispatch.emit(message)
+                assert self._relay
+                self._relay.emit(message)
             elif message["op"] == "revise":
                 self._revise(Boot.from_wire(message["boot"]), message["number"])
             elif message["op"] == "remove":
@@ -275,7 +275,7 @@ class Worker:
         hide(boot.secrets)
         if boot.confidential:
             forbid_dumps()
-        ways = (self._unit, self._inlet, self._outlet)
+        ways = (self._unit, self._receiver, self._sender)
         problem = revise(boot, *ways, ring=self._ring, sources=self._sources, new_feed=self._new_feed)
         if not problem:
             self._boot = boot
@@ -283,7 +283,7 @@ class Worker:
 
     def _resume_of(self, camera: str) -> Stamp | None:
         """The frame to go on behind: the readers are done with it, or an earlier incarnation knew it to be done."""
-        known = [stamp for stamp in (self._outlet.done_by_all(camera), self._boot.resume_of(camera)) if stamp]
+        known = [stamp for stamp in (self._sender.done_by_all(camera), self._boot.resume_of(camera)) if stamp]
         return max(known, key=lambda stamp: stamp.place, default=None)
 
     def _camera_ended(self, item: Item) -> None:
@@ -296,14 +296,14 @@ class Worker:
         self._closing.set()
         self._sources.abandon()
         failures: list[CamgraphError] = []
-        if self._intake is None or self._intake.close(_JOIN_S):
+        if self._input_loop is None or self._input_loop.close(_JOIN_S):
             failures = self._unit.close()
         else:
             self._log.warning("stage_not_closed", why="it is still at work")
-        self._outlet.close()
-        if self._inlet:
-            self._inlet.close()
+        self._sender.close()
+        if self._receiver:
+            self._receiver.close()
         self._sources.join(_JOIN_S)
         self._ring.close()
-        self._vitals.tell()
+        self._heartbeats.tell()
         return failures

@@ -1,6 +1,6 @@
 """What was done before, and is left out of what comes again: whoever begins anew takes it for no loss.
 
-Real outlets, inlets and intakes; a test turns them one by one, in the order that makes it hard.
+Real senders, receivers and intakes; a test turns them one by one, in the order that makes it hard.
 
 src --> mid --right--> both
   `--------------left-> both
@@ -21,9 +21,9 @@ import zmq
 from camgraph_test_stages.waiting import until
 
 from pipeline.execution.context import Collector
-from pipeline.execution.hold import Hold
+from pipeline.execution.retry import Retry
 from pipeline.execution.runner import StageRunner
-from pipeline.execution.unit import Unit
+from pipeline.execution.stage_chain import StageChain
 from pipeline.items import MOST_PARTS, Item, Key
 from pipeline.messages import Message, Tombstone
 from pipeline.monitoring.metrics import Counters
@@ -32,10 +32,10 @@ from pipeline.shm.slots import SlotRing
 from pipeline.single_stage import HandContext
 from pipeline.stage import Settings, Stage
 from pipeline.testing import stamp
-from pipeline.transport.inlet import Inlet
-from pipeline.transport.outlet import Outlet
-from pipeline.worker.intake import Intake
-from pipeline.worker.submission import Submission
+from pipeline.transport.receiver import Receiver
+from pipeline.transport.sender import Sender
+from pipeline.worker.emitter import Emitter
+from pipeline.worker.input_loop import InputLoop
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +58,9 @@ class PassOn(Stage[Settings]):
             yield Note(item["one"].stamp if isinstance(item, Mapping) else item.stamp)
 
 
-def pass_on(stage: StagePlan, folder: Path, counters: Counters, hold: Hold) -> StageRunner:
+def pass_on(stage: StagePlan, folder: Path, counters: Counters, retry: Retry) -> StageRunner:
     context = HandContext(folder, folder, stage=stage.name)
-    return StageRunner(stage, PassOn(Settings(), context), counters, hold, structlog.get_logger())
+    return StageRunner(stage, PassOn(Settings(), context), counters, retry, structlog.get_logger())
 
 
 DOWN = EdgePlan("src", "mid", "", "note", "block", 8)
@@ -70,10 +70,10 @@ RIGHT = EdgePlan("mid", "both", "right", "note", "block", 8, tombstones=True)
 
 def outlet_of(
     unit: str, poller: zmq.Poller, readers: Mapping[EdgePlan, str], incarnation: int = 1
-) -> tuple[Outlet, SlotRing]:
+) -> tuple[Sender, SlotRing]:
     ring = SlotRing(f"camgraph-{os.getuid()}-test{os.getpid()}-{unit}", 8)
     routes = {edge.name: {"a": reader} for edge, reader in readers.items()}
-    outlet = Outlet(
+    sender = Sender(
         unit=unit,
         incarnation=incarnation,
         edges=list(readers),
@@ -83,23 +83,23 @@ def outlet_of(
         poller=poller,
         log=structlog.get_logger(),
     )
-    return outlet, ring
+    return sender, ring
 
 
-class Sender:
+class Upstream:
     """The source: it lives through everything."""
 
     def __init__(self) -> None:
         self.poller = zmq.Poller()
-        self.outlet, self.ring = outlet_of("src.a", self.poller, {DOWN: "mid.0", LEFT: "both.0"})
+        self.sender, self.ring = outlet_of("src.a", self.poller, {DOWN: "mid.0", LEFT: "both.0"})
 
     def submit(self, *seqs: int) -> None:
         for seq in seqs:
-            self.outlet.submit([DOWN, LEFT], "a", Key(0, seq, 0), Note(stamp(seq, "a")), None)
+            self.sender.submit([DOWN, LEFT], "a", Key(0, seq, 0), Note(stamp(seq, "a")), None)
 
     def turn(self) -> None:
-        self.outlet.receive(dict(self.poller.poll(2)))
-        self.outlet.flush()
+        self.sender.receive(dict(self.poller.poll(2)))
+        self.sender.flush()
 
 
 class Mid:
@@ -109,16 +109,16 @@ class Mid:
         log, counters, collector = structlog.get_logger(), Counters(), Collector()
         stage = StagePlan("mid", "pass_on", {}, threads=threads)
         plan = UnitPlan("mid.0", (stage,), ("a",), 2, (DOWN, RIGHT), {}, senders={DOWN.name: ("src.a",)})
-        hold = Hold(lambda _: True, collector, log)
-        runner = pass_on(stage, folder, counters, hold)
+        retry = Retry(lambda _: True, collector, log)
+        runner = pass_on(stage, folder, counters, retry)
         self.poller = zmq.Poller()
-        self.inlet = Inlet(endpoint, plan, {DOWN.name: [Note]}, counters, log, successor=successor)
-        self.outlet, self.ring = outlet_of("mid.0", self.poller, {RIGHT: "both.0"}, incarnation)
-        self.intake = Intake(
-            Unit(plan, {"mid": runner}, log),
-            self.inlet,
-            self.outlet,
-            Submission(self.outlet, counters, hold, log),
+        self.receiver = Receiver(endpoint, plan, {DOWN.name: [Note]}, counters, log, successor=successor)
+        self.sender, self.ring = outlet_of("mid.0", self.poller, {RIGHT: "both.0"}, incarnation)
+        self.input_loop = InputLoop(
+            StageChain(plan, {"mid": runner}, log),
+            self.receiver,
+            self.sender,
+            Emitter(self.sender, counters, retry, log),
             collector=collector,
             counters=counters,
             wake=lambda: None,
@@ -127,19 +127,19 @@ class Mid:
         )
 
     def turn(self) -> None:
-        self.outlet.receive(dict(self.poller.poll(2)))
+        self.sender.receive(dict(self.poller.poll(2)))
         self.hear()
 
     def hear(self) -> None:
-        self.inlet.receive()
-        self.intake.turn()
-        self.outlet.flush()
-        self.inlet.flush()
+        self.receiver.receive()
+        self.input_loop.turn()
+        self.sender.flush()
+        self.receiver.flush()
 
     def close(self) -> None:
-        assert self.intake.close(20)
-        self.inlet.close()
-        self.outlet.close()
+        assert self.input_loop.close(20)
+        self.receiver.close()
+        self.sender.close()
         self.ring.close()
 
 
@@ -152,17 +152,17 @@ class Both:
         plan = UnitPlan("both.0", (StagePlan("both", "pair", {}),), ("a",), 8, edges, {}, senders=senders)
         self.counters = Counters()
         accepted = {edge.name: [Note] for edge in edges}
-        self.inlet = Inlet(endpoint, plan, accepted, self.counters, structlog.get_logger(), successor=successor)
+        self.receiver = Receiver(endpoint, plan, accepted, self.counters, structlog.get_logger(), successor=successor)
         self.rows: dict[int, Item] = {}
 
     def hear(self) -> None:
-        self.inlet.receive()
-        self.inlet.flush()
+        self.receiver.receive()
+        self.receiver.flush()
 
     def turn(self) -> None:
-        self.inlet.receive()
-        self.rows |= {item.key.seq: item for item in self.inlet.take(100, lambda _: 100)}
-        self.inlet.flush()
+        self.receiver.receive()
+        self.rows |= {item.key.seq: item for item in self.receiver.take(100, lambda _: 100)}
+        self.receiver.flush()
 
     @property
     def joined(self) -> dict[int, bool]:
@@ -170,8 +170,8 @@ class Both:
 
     def finish(self, *seqs: int) -> None:
         for seq in seqs:
-            self.inlet.free(self.rows[seq])
-            self.inlet.done(self.rows[seq])
+            self.receiver.free(self.rows[seq])
+            self.receiver.done(self.rows[seq])
 
 
 class Graph:
@@ -179,11 +179,11 @@ class Graph:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.src = Sender()
+        self.src = Upstream()
         self.mid = Mid(self.folder, self.at("mid.1"), successor=False)
         self.both = Both(self.at("both.1"), successor=False)
-        self.src.outlet.connect({"mid.0": self.at("mid.1"), "both.0": self.at("both.1")})
-        self.mid.outlet.connect({"both.0": self.at("both.1")})
+        self.src.sender.connect({"mid.0": self.at("mid.1"), "both.0": self.at("both.1")})
+        self.mid.sender.connect({"both.0": self.at("both.1")})
 
     def at(self, name: str) -> str:
         return f"ipc://{self.folder}/{name}"
@@ -193,7 +193,7 @@ class Graph:
         self.mid = Mid(self.folder, self.at("mid.2"), successor=True, threads=threads)
 
     def both_dies(self) -> None:
-        self.both.inlet.close()
+        self.both.receiver.close()
         self.both = Both(self.at("both.2"), successor=True)
 
     def turn(self) -> None:
@@ -201,10 +201,10 @@ class Graph:
             one.turn()
 
     def close(self) -> None:
-        self.src.outlet.close()
+        self.src.sender.close()
         self.src.ring.close()
         self.mid.close()
-        self.both.inlet.close()
+        self.both.receiver.close()
 
 
 @pytest.fixture
@@ -220,12 +220,12 @@ def test_what_only_one_sender_had_heard_to_be_done_is_no_loss(graph: Graph) -> N
     graph.src.submit(1, 2)
     until(lambda: graph.turn() or len(graph.both.rows) == 2)
     graph.both.finish(2)
-    graph.both.inlet.flush()
+    graph.both.receiver.flush()
     graph.src.submit(3)
-    until(lambda: graph.src.turn() or graph.src.outlet.in_custody == 5)  # the second is left on the way down alone
+    until(lambda: graph.src.turn() or graph.src.sender.in_flight == 5)  # the second is left on the way down alone
     graph.both_dies()
-    graph.src.outlet.connect({"both.0": graph.at("both.2")})
-    graph.mid.outlet.connect({"both.0": graph.at("both.2")})
+    graph.src.sender.connect({"both.0": graph.at("both.2")})
+    graph.mid.sender.connect({"both.0": graph.at("both.2")})
     until(lambda: graph.turn() or len(graph.both.rows) == 2)
     assert graph.both.joined == {1: True, 2: False}
     graph.both.finish(1, 2)
@@ -240,20 +240,20 @@ def test_no_drop_after_upstream_restart_either(graph: Graph, attached: bool) -> 
     comes: it waits for the join to be done with what it has taken. `attached`: it knew the join before it took any."""
     graph.src.submit(1, 2)
     until(lambda: graph.turn() or len(graph.both.rows) == 2)
-    graph.src.outlet.connect({"both.0": graph.at("both.2")})  # and hears no more of the one that dies
+    graph.src.sender.connect({"both.0": graph.at("both.2")})  # and hears no more of the one that dies
     graph.both.finish(2)
-    until(lambda: graph.turn() or graph.src.outlet.in_custody == 3)  # the second on the way to the join alone
+    until(lambda: graph.turn() or graph.src.sender.in_flight == 3)  # the second on the way to the join alone
     graph.src.submit(3, 4)
     graph.mid_dies()
     graph.both_dies()
     if attached:
-        graph.mid.outlet.connect({"both.0": graph.at("both.2")})
-        until(lambda: graph.mid.turn() or graph.both.hear() or graph.mid.outlet.attached)
-        until(lambda: graph.src.turn() or graph.both.hear() or graph.both.inlet.waiting() == 4)
-    graph.src.outlet.connect({"mid.0": graph.at("mid.2")})
+        graph.mid.sender.connect({"both.0": graph.at("both.2")})
+        until(lambda: graph.mid.turn() or graph.both.hear() or graph.mid.sender.attached)
+        until(lambda: graph.src.turn() or graph.both.hear() or graph.both.receiver.waiting() == 4)
+    graph.src.sender.connect({"mid.0": graph.at("mid.2")})
     if not attached:
-        until(lambda: graph.src.turn() or graph.mid.turn() or graph.mid.inlet.waiting() == 1)  # it has taken two
-        graph.mid.outlet.connect({"both.0": graph.at("both.2")})
+        until(lambda: graph.src.turn() or graph.mid.turn() or graph.mid.receiver.waiting() == 1)  # it has taken two
+        graph.mid.sender.connect({"both.0": graph.at("both.2")})
     until(lambda: graph.turn() or len(graph.both.rows) == 3)
     assert graph.both.joined == {1: True, 2: False, 3: True}
     graph.both.finish(1, 2, 3)
@@ -267,11 +267,11 @@ def test_what_is_at_work_in_a_thread_is_waited_for(graph: Graph) -> None:
     until(lambda: graph.turn() or len(graph.both.rows) == 1)
     graph.mid_dies(threads=2)
     graph.both_dies()
-    graph.mid.outlet.connect({"both.0": graph.at("both.2")})
-    graph.src.outlet.connect({"mid.0": graph.at("mid.2"), "both.0": graph.at("both.2")})
+    graph.mid.sender.connect({"both.0": graph.at("both.2")})
+    graph.src.sender.connect({"mid.0": graph.at("mid.2"), "both.0": graph.at("both.2")})
     PassOn.gate.clear()
     try:
-        until(lambda: graph.turn() or graph.mid.intake.working_since_ns)
+        until(lambda: graph.turn() or graph.mid.input_loop.working_since_ns)
         for _ in range(50):
             graph.turn()
         assert graph.both.rows == {}
@@ -293,9 +293,9 @@ def test_watermark_passes_in_process_joins_and_merges(tmp_path: Path, inner: lis
     names = list(dict.fromkeys(["head", *(edge.reader for edge in inner)]))
     stages = tuple(StagePlan(name, "pass_on", {}) for name in names)
     log, counters = structlog.get_logger(), Counters()
-    hold = Hold(lambda _: True, Collector(), log)
-    runners = {stage.name: pass_on(stage, tmp_path, counters, hold) for stage in stages}
-    unit = Unit(UnitPlan("all.0", stages, ("a",), 8, (*inner, CHAIN[1]), {}), runners, log)
+    retry = Retry(lambda _: True, Collector(), log)
+    runners = {stage.name: pass_on(stage, tmp_path, counters, retry) for stage in stages}
+    unit = StageChain(UnitPlan("all.0", stages, ("a",), 8, (*inner, CHAIN[1]), {}), runners, log)
     last = unit.passed(Key(0, 7, 0))[CHAIN[1].name]
 
     def made(seq: int) -> list[Key]:

@@ -1,5 +1,5 @@
 """Live cameras and a device that cannot take all, in real processes: what begins is fresh, the shares are fair, and
-nobody is hurt by a camera that floods or stalls. The same with a simulated clock: `test_gatherer`."""
+nobody is hurt by a camera that floods or stalls. The same with a simulated clock: `test_batcher`."""
 
 from __future__ import annotations
 

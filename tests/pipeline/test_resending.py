@@ -29,11 +29,11 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from pipeline.items import Key
 from pipeline.messages import Tombstone
 from pipeline.testing import stamp
-from pipeline.transport.custody import Ticket
-from pipeline.transport.inlet import Inlet
+from pipeline.transport.in_flight import Ticket
 from pipeline.transport.protocol import ATTACH
-from pipeline.transport.protocol import Sender as ProtocolSender
-from tests.pipeline.test_left_out import DOWN, LEFT, Both, Mid, Note, Sender
+from pipeline.transport.protocol import SenderId as ProtocolSender
+from pipeline.transport.receiver import Receiver
+from tests.pipeline.test_left_out import DOWN, LEFT, Both, Mid, Note, Upstream
 
 _WINDOW = 6
 _LATE = st.lists(st.sampled_from(["src", "mid"]), max_size=2, unique=True)
@@ -69,15 +69,15 @@ class Line:
 class Router:
     """A reader's socket. What has not been read when it is closed is gone."""
 
-    def __init__(self, inlet: Inlet, clock: Callable[[], float]) -> None:
+    def __init__(self, receiver: Receiver, clock: Callable[[], float]) -> None:
         self.received: deque[tuple[bytes, bytes]] = deque()
         self.lines: dict[bytes, Line] = {}
         self.to = b""
-        self.endpoint = inlet.endpoint
+        self.endpoint = receiver.endpoint
         ROUTERS[self.endpoint] = self
-        inlet.socket.close(0)
-        inlet.socket = self  # type: ignore[assignment]
-        inlet._answers._clock = clock
+        receiver.socket.close(0)
+        receiver.socket = self  # type: ignore[assignment]
+        receiver._pending._clock = clock
 
     def getsockopt(self, option: int) -> int:
         return zmq.POLLIN if self.received else 0
@@ -116,13 +116,13 @@ class Deaths(RuleBasedStateMachine):
         self.lives = {"mid.0": 0, "both.0": 0}
         self.now_s = 0.0
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr("pipeline.transport.outlet.Connection", Line)
+        self.patch.setattr("pipeline.transport.sender.Connection", Line)
         self.submitted = 0
         self.forgotten: set[int] = set()
         """Frames that the source has heard to be done on both ways."""
         self.joined: set[int] = set()
         self.done: set[int] = set()
-        self.src = Sender()
+        self.src = Upstream()
         self.begin_mid()
         self.begin_both()
         self.untold: list[tuple[str, str]] = []
@@ -138,12 +138,12 @@ class Deaths(RuleBasedStateMachine):
         self.lives["mid.0"] += 1
         life = self.lives["mid.0"]
         self.mid = Mid(self.folder, self.at("mid.0"), successor=life > 1, incarnation=life)
-        Router(self.mid.inlet, lambda: self.now_s)
+        Router(self.mid.receiver, lambda: self.now_s)
 
     def begin_both(self) -> None:
         self.lives["both.0"] += 1
         self.both = Both(self.at("both.0"), successor=self.lives["both.0"] > 1)
-        Router(self.both.inlet, lambda: self.now_s)
+        Router(self.both.receiver, lambda: self.now_s)
         self.taken: list[int] = []
         self.open: list[int] = []
         """Taken in this life, and not finished."""
@@ -160,7 +160,7 @@ class Deaths(RuleBasedStateMachine):
         seq = self.submitted
         self.submitted += 1
         ticket = Ticket(lambda: self.forgotten.add(seq))
-        self.src.outlet.submit([DOWN, LEFT], "a", Key(0, seq, 0), Note(stamp(seq, "a")), ticket)
+        self.src.sender.submit([DOWN, LEFT], "a", Key(0, seq, 0), Note(stamp(seq, "a")), ticket)
         ticket.closed()
 
     @rule(who=st.lists(st.sampled_from(["src", "mid", "both"]), min_size=1, max_size=8))
@@ -175,11 +175,11 @@ class Deaths(RuleBasedStateMachine):
             self.turn(["src", "mid", "both"])
 
     def turn_src(self) -> None:
-        self.src.outlet.receive(All())
-        self.src.outlet.flush()
+        self.src.sender.receive(All())
+        self.src.sender.flush()
 
     def turn_mid(self) -> None:
-        self.mid.outlet.receive(All())
+        self.mid.sender.receive(All())
         self.mid.hear()
 
     def turn_both(self) -> None:
@@ -215,10 +215,10 @@ class Deaths(RuleBasedStateMachine):
         """Its last words may reach one of its senders, and not the other."""
         for which in done[: len(self.open)]:
             self.finish(which)
-        self.both.inlet.flush()
+        self.both.receiver.flush()
         for _ in range(3 if heard else 0):
             self.turn([heard])
-        self.both.inlet.close()
+        self.both.receiver.close()
         self.begin_both()
         self.untold = [(who, unit) for who, unit in self.untold if unit != "both.0"]
         self.begun([("src", "both.0"), ("mid", "both.0")], late)
@@ -238,8 +238,8 @@ class Deaths(RuleBasedStateMachine):
         self.hears(*self.untold.pop(which % len(self.untold)))
 
     def hears(self, who: str, unit: str) -> None:
-        outlet = self.src.outlet if who == "src" else self.mid.outlet
-        outlet.connect({unit: self.at(unit)})
+        sender = self.src.sender if who == "src" else self.mid.sender
+        sender.connect({unit: self.at(unit)})
 
     # ---- the end
 
@@ -248,7 +248,7 @@ class Deaths(RuleBasedStateMachine):
             while self.untold:
                 self.tell(0)
             turns = 0
-            while len(self.forgotten) < self.submitted or self.src.outlet.in_custody:
+            while len(self.forgotten) < self.submitted or self.src.sender.in_flight:
                 turns += 1
                 assert turns < 1000, f"S4: of {self.submitted} submitted, {sorted(self.forgotten)} are forgotten"
                 self.now_s += 1
@@ -259,10 +259,10 @@ class Deaths(RuleBasedStateMachine):
             assert self.both.counters.get("dropped.unpaired", "a") == 0
         finally:
             self.patch.undo()
-            self.src.outlet.close()
+            self.src.sender.close()
             self.src.ring.close()
             self.mid.close()
-            self.both.inlet.close()
+            self.both.receiver.close()
             shutil.rmtree(self.folder)
 
 

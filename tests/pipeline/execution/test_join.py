@@ -22,10 +22,10 @@ def key(seq: int) -> Key:
     return Key(0, seq, 0)
 
 
-lanes = st.dictionaries(st.integers(0, 12), st.sampled_from(["x", STONE]), max_size=12)
+partitions = st.dictionaries(st.integers(0, 12), st.sampled_from(["x", STONE]), max_size=12)
 
 
-@given(lanes, lanes, st.randoms(use_true_random=False))
+@given(partitions, partitions, st.randoms(use_true_random=False))
 def test_rows_do_not_depend_on_the_order_of_arrival(a: dict[int, str], b: dict[int, str], random: object) -> None:
     join = make()
     todo = {"a": [*sorted(a.items()), (99, END)], "b": [*sorted(b.items()), (99, END)]}
@@ -72,7 +72,7 @@ def edge(sender: str, *, port: str = "", carries: str = "number") -> EdgePlan:
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(0, 2)), unique=True))
 def test_merged_keys_are_unique_and_ordered(places: list[tuple[int, int, int]]) -> None:
     edges = [edge("left"), edge("middle"), edge("right")]
-    keys = [merged_key(Key(0, seq, part), edges[lane], edges) for seq, part, lane in sorted(places)]
+    keys = [merged_key(Key(0, seq, part), edges[partition], edges) for seq, part, partition in sorted(places)]
     assert keys == sorted(set(keys))
 
 

@@ -8,8 +8,8 @@ from typing import ClassVar
 import structlog
 
 from pipeline.execution.context import Collector
-from pipeline.execution.hold import Hold
 from pipeline.execution.outbox_runner import OutboxRunner
+from pipeline.execution.retry import Retry
 from pipeline.execution.runner import StageRunner
 from pipeline.items import Item, Key
 from pipeline.messages import End, Event, Message
@@ -50,9 +50,9 @@ def test_the_end_waits_until_it_is_noted_what_the_sinks_have(tmp_path: Path) -> 
         outbox.db.execute("PRAGMA query_only = 0")
         return False
 
-    hold = Hold(pause, Collector(), log)
-    sinks = {"log": StageRunner(StagePlan("log", "log", {}), sink, Counters(), hold, log)}
-    runner = OutboxRunner(StagePlan("outbox", "outbox", {}), outbox, sinks=sinks, hold=hold)
+    retry = Retry(pause, Collector(), log)
+    sinks = {"log": StageRunner(StagePlan("log", "log", {}), sink, Counters(), retry, log)}
+    runner = OutboxRunner(StagePlan("outbox", "outbox", {}), outbox, sinks=sinks, retry=retry)
     made = Event(stamp(0), "e0", "i0", "single", b"{}")
     outbox.accept([Item("cam", Key(0, 0, 0), made, "rules")])
     outbox.db.execute("PRAGMA query_only = 1")
@@ -70,8 +70,8 @@ def test_kept_events_count_as_work_between_deaths(
     values = {"path": str(tmp_path / "outbox.sqlite"), "sinks": {"log": []}}
     outbox = Outbox(Outbox.settings_type.model_validate(values), HandContext(tmp_path, tmp_path))
     outbox.open()
-    hold = Hold(lambda seconds: False, Collector(), structlog.get_logger())
-    runner = OutboxRunner(StagePlan("outbox", "outbox", {}), outbox, sinks={}, hold=hold)
+    retry = Retry(lambda seconds: False, Collector(), structlog.get_logger())
+    runner = OutboxRunner(StagePlan("outbox", "outbox", {}), outbox, sinks={}, retry=retry)
     made = [Event(stamp(n), f"e{n}", f"i{n}", "single", b"{}") for n in range(3)]
     runner.run([Item("cam", Key(0, n, 0), event, "rules") for n, event in enumerate(made)])
     assert runner.times.snapshot()["items"] == 3
@@ -89,13 +89,13 @@ def test_a_file_that_cannot_be_read_for_a_while_is_waited_for(tmp_path: Path) ->
     waited: list[str] = []
 
     def pause(seconds: float) -> bool:
-        waited.append(hold.waits_for)
+        waited.append(retry.waits_for)
         outbox.db.execute("ALTER TABLE away RENAME TO pending")
         return False
 
-    hold = Hold(pause, Collector(), log)
-    sinks = {"log": StageRunner(StagePlan("log", "log", {}), Log(Settings(), context), Counters(), hold, log)}
-    runner = OutboxRunner(StagePlan("outbox", "outbox", {}), outbox, sinks=sinks, hold=hold)
+    retry = Retry(pause, Collector(), log)
+    sinks = {"log": StageRunner(StagePlan("log", "log", {}), Log(Settings(), context), Counters(), retry, log)}
+    runner = OutboxRunner(StagePlan("outbox", "outbox", {}), outbox, sinks=sinks, retry=retry)
     runner.run([])
     assert len(waited) == 1
     assert "cannot be read" in waited[0]

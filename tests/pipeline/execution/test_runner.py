@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from pipeline.errors import BadItem, EnvironmentProblem, Unavailable, UserError
 from pipeline.execution.context import Collector
-from pipeline.execution.hold import Closing, GivenUp, Hold
+from pipeline.execution.retry import Closing, GivenUp, Retry
 from pipeline.execution.runner import StageRunner
 from pipeline.items import MOST_PARTS, Item, Key
 from pipeline.messages import End, Event, Message, Tombstone
@@ -65,7 +65,7 @@ def items(*numbers: int) -> list[Item]:
 def runner(stage: Stage[Any], pause: Callable[[float], bool] = lambda _: False) -> tuple[StageRunner, Counters]:
     counters = Counters()
     log = stage.context.log
-    return StageRunner(StagePlan("diary", "", {}), stage, counters, Hold(pause, Collector(), log), log), counters
+    return StageRunner(StagePlan("diary", "", {}), stage, counters, Retry(pause, Collector(), log), log), counters
 
 
 def test_a_tick_comes_before_whichever_item_reaches_its_time(tmp_path: Path) -> None:
@@ -140,19 +140,19 @@ def test_what_ends_the_run_is_no_bug(tmp_path: Path, error: BaseException) -> No
 def test_what_the_outside_does_not_take_is_handed_in_again(tmp_path: Path, error: type[Exception]) -> None:
     stage = Diary(tmp_path, [error("away"), error("still away")], period_ns=FRAME_NS)
     seen: list[str] = []
-    hold: list[Hold] = []
+    retry: list[Retry] = []
 
     def pause(seconds: float) -> bool:
-        seen.append(hold[0].waits_for)
-        assert hold[0].since > 0
+        seen.append(retry[0].waits_for)
+        assert retry[0].since > 0
         return False
 
     run, counters = runner(stage, pause)
-    hold.append(run._hold)
+    retry.append(run._retry)
     assert [len(row) for row in run.run(items(1))] == [2]
     assert stage.calls == ["tick 1", [1], [1], [1]]
     assert seen == ["diary: away", "diary: still away"]
-    assert (run._hold.waits_for, run._hold.since, counters.snapshot()) == ("", 0.0, [])
+    assert (run._retry.waits_for, run._retry.since, counters.snapshot()) == ("", 0.0, [])
     assert run.times.snapshot()["items"] == 1
 
 
@@ -176,7 +176,7 @@ def test_events_wait_for_what_the_machine_refuses_a_sink(
     tmp_path: Path, error: Exception, told: str, numbers: tuple[int, ...]
 ) -> None:
     stage, seen = Diary(tmp_path, [error, error]), []
-    run, counters = runner(stage, lambda _: bool(seen.append(run._hold.waits_for)))
+    run, counters = runner(stage, lambda _: bool(seen.append(run._retry.waits_for)))
     assert [len(row) for row in run.run(of_all_cameras(*numbers))] == [1] * len(numbers)
     assert stage.calls == [list(numbers)] * 3
     assert counters.snapshot() == []
@@ -216,7 +216,7 @@ def test_bad_item_logged_by_stage_is_only_counted(tmp_path: Path, told: bool) ->
 def test_what_is_given_up_after_a_wait_is_waited_for_no_longer(tmp_path: Path, after: Exception) -> None:
     run, counters = runner(Diary(tmp_path, [Unavailable("away"), after]))
     assert run.run(items(1)) == [[]]
-    assert (run._hold.waits_for, run._hold.since) == ("", 0.0)
+    assert (run._retry.waits_for, run._retry.since) == ("", 0.0)
     assert sum(n for name, _, n in counters.snapshot() if name.startswith("dropped.")) == 1
 
 
@@ -266,6 +266,6 @@ def test_slots_of_a_call_that_failed_are_let_go() -> None:
             return lambda *_, **__: None
 
     with collector.collecting() as slots:
-        assert Hold(lambda _: False, collector, Quiet()).until_taken("stage", call) == "done"
+        assert Retry(lambda _: False, collector, Quiet()).until_taken("stage", call) == "done"
     assert (len(slots), len(gone)) == (1, 1)
     assert slots != gone

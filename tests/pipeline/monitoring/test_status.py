@@ -313,20 +313,20 @@ def test_a_file_that_only_waits_for_the_model_is_not_stalled(scene: Scene) -> No
     scene.frame(1)
     scene.now += 60
     assert status_of(scene)["cameras"]["a"]["state"] == "stalled", "it is the source that brings nothing"
-    scene.capture.heartbeat = Heartbeat(custody=3)
+    scene.capture.heartbeat = Heartbeat(in_flight=3)
     plight = Plight("has died of: signal 9; it is being opened again", 40.0)
     camera = status_of(scene, plights={"infer.0": plight})["cameras"]["a"]
     assert (camera["state"], camera["since_s"]) == ("waiting", 60.0)
     assert camera["why"] == "waits for infer.0, which has died of: signal 9; it is being opened again"
-    scene.capture.heartbeat = Heartbeat(custody=3, troubles=[("log", "", "the disk is full")])
+    scene.capture.heartbeat = Heartbeat(in_flight=3, troubles=[("log", "", "the disk is full")])
     assert status_of(scene)["cameras"]["a"]["why"] == "waits for log: the disk is full"
-    scene.capture.heartbeat = Heartbeat(custody=3, source_silent_since_ns=1)
+    scene.capture.heartbeat = Heartbeat(in_flight=3, source_silent_since_ns=1)
     assert status_of(scene)["cameras"]["a"]["state"] == "stalled"
 
 
 def test_a_live_camera_waits_for_nobody(scene: Scene) -> None:
     scene.meter.follow(replace(scene.meter.plan, live_cameras=("a",)))
-    scene.capture.heartbeat = Heartbeat(custody=3)
+    scene.capture.heartbeat = Heartbeat(in_flight=3)
     scene.frame(1)
     scene.now += 60
     assert scene.camera("live", since_s=60)["state"] == "stalled"

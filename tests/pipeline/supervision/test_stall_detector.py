@@ -20,9 +20,9 @@ class Watched:
         self.now = 0.0
         self.detector = StallDetector(PATIENCE_S, finite=finite, now=0.0)
         self.processes: dict[str, dict[str, Any]] = {
-            "src": {"source": True, "custody": 3, "readers": frozenset({"mid"})},
-            "mid": {"source": False, "custody": 0, "readers": frozenset({"out"})},
-            "out": {"source": False, "custody": 0, "readers": frozenset()},
+            "src": {"source": True, "in_flight": 3, "readers": frozenset({"mid"})},
+            "mid": {"source": False, "in_flight": 0, "readers": frozenset({"out"})},
+            "out": {"source": False, "in_flight": 0, "readers": frozenset()},
         }
         self.work = dict.fromkeys(self.processes, 0)
 
@@ -40,7 +40,7 @@ class Watched:
         return [stuck for stuck in said if stuck]
 
 
-def test_files_that_do_not_move_are_stuck_where_custody_ends() -> None:
+def test_files_that_do_not_move_are_stuck_where_messages_stay() -> None:
     watched = Watched(finite=True)
     assert watched.wait(30) == []
     assert watched.wait(3) == [Stuck(("mid",), {"src": 3, "mid": 0, "out": 0}, over=False)]
@@ -60,9 +60,9 @@ def test_what_moves_is_not_stuck(mover: str, finite: bool) -> None:
 
 
 @pytest.mark.parametrize("finite", [True, False])
-def test_where_nothing_is_in_custody_nothing_is_stuck(finite: bool) -> None:
+def test_where_nothing_is_in_flight_nothing_is_stuck(finite: bool) -> None:
     watched = Watched(finite=finite)
-    watched.processes["src"]["custody"] = 0
+    watched.processes["src"]["in_flight"] = 0
     assert watched.wait(1000) == []
     assert watched.wait(1000, "src") == []
 
@@ -94,6 +94,6 @@ def test_live_stalls_restart_with_backoff() -> None:
 
 def test_he_whose_readers_all_wait_themselves_is_not_named() -> None:
     watched = Watched(finite=True)
-    watched.processes["mid"]["custody"] = 2
+    watched.processes["mid"]["in_flight"] = 2
     [stuck] = watched.wait(35)
     assert stuck.culprits == ("out",)

@@ -71,7 +71,7 @@ def logs() -> Iterator[list[Any]]:
     ("how", "why"),
     [
         ("babble", "not msgpack"),
-        ("misreport", "heartbeat.custody: Input should be a valid integer"),
+        ("misreport", "heartbeat.in_flight: Input should be a valid integer"),
         ("shout", "5242880"),
     ],
 )
@@ -112,8 +112,8 @@ def test_a_graph_that_is_stuck_for_no_reason_is_got_going(tmp_path: Path, logs: 
     assert (outcome.status, outcome.problems) == (0, [])
     assert numbers(tmp_path) == ALL
     [said] = [line for line in logs if line["event"] == "nothing_moves"]
-    assert said["custody"]["src.a"] > 0
-    assert said["custody"]["out.0"] == 0
+    assert said["in_flight"]["src.a"] > 0
+    assert said["in_flight"]["out.0"] == 0
     assert (status["stages"]["mid"]["restarts"], status["stages"]["out"]["restarts"]) == (1, 0)
 
 

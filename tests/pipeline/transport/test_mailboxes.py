@@ -14,9 +14,9 @@ from pipeline.messages import End, Message, Tombstone
 from pipeline.monitoring.metrics import Counters
 from pipeline.plan import EdgePlan
 from pipeline.testing import stamp
-from pipeline.transport.lane import Received
 from pipeline.transport.mailbox import Gone
 from pipeline.transport.mailboxes import Mailboxes
+from pipeline.transport.partition import Received
 from pipeline.transport.protocol import Passed
 from pipeline.transport.wire import Header
 
@@ -55,15 +55,15 @@ class Reader:
         )
 
     def _finish(self, received: Received) -> None:
-        self.gone.append((received.lane.edge.sender, received.key.seq))
+        self.gone.append((received.partition.edge.sender, received.key.seq))
 
     def put(self, edge: EdgePlan, seqs: Sequence[int], camera: str = "a", kind: str = "note") -> None:
-        lane = self.mailboxes.lane(edge.name, camera)
+        partition = self.mailboxes.partition(edge.name, camera)
         for seq in seqs:
             fields = {"reason": "end", "error": "", "status": 0} if kind == "end" else {"reason": ""}
             header = Header(kind, stamp(seq, camera), {} if kind == "note" else fields, None, [])
             origin = [(f"{edge.sender}.0#1#1".encode(), seq)]
-            self.mailboxes.put(Received(lane, Key(0, seq, 0), header, None, origin))
+            self.mailboxes.put(Received(partition, Key(0, seq, 0), header, None, origin))
 
     def passes(self, edge: EdgePlan, seq: int, again: int | None = None, *, settled: bool = True) -> None:
         """The sender on this edge says up to where all is done."""

@@ -15,7 +15,7 @@ from pipeline.testing import stamp
 from pipeline.transport.protocol import (
     Known,
     Passed,
-    Sender,
+    SenderId,
     Signals,
     packed_data,
     packed_hello,
@@ -43,18 +43,18 @@ READERS: list[Callable[[bytes], Any]] = [read_heads, Signals.read, read_hello, r
 
 @given(st.text(max_size=20), st.integers(0, 999), st.integers(0, 999))
 def test_a_sender_is_known_by_its_routing_id(unit: str, incarnation: int, connection: int) -> None:
-    sender = Sender(unit, incarnation, connection)
-    assert Sender.of(sender.routing_id()) == sender
+    sender = SenderId(unit, incarnation, connection)
+    assert SenderId.of(sender.routing_id()) == sender
 
 
 @pytest.mark.parametrize("identity", [b"", b"\x00k\x8b\x45\x67", b"src.a", b"src.a#1", b"src.a#1#x", b"\xff#1#1"])
 def test_another_routing_id_is_nobodys(identity: bytes) -> None:
     with pytest.raises(WireError, match="unit#incarnation#connection"):
-        Sender.of(identity)
+        SenderId.of(identity)
 
 
 def test_later_connections_and_incarnations_compare_higher() -> None:
-    assert Sender("a", 1, 2) < Sender("a", 1, 10) < Sender("a", 2, 1)
+    assert SenderId("a", 1, 2) < SenderId("a", 1, 10) < SenderId("a", 2, 1)
 
 
 rows = st.tuples(texts, texts, keys, st.tuples(numbers, numbers), st.binary(max_size=20))

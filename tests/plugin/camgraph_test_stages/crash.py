@@ -24,7 +24,7 @@ from pipeline.errors import BadItem, UserError
 from pipeline.messages import Message
 from pipeline.stage import Settings, Stage
 from pipeline.system.paths import resolve
-from pipeline.worker.gatherer import Gatherer
+from pipeline.worker.batcher import Batcher
 
 How = Literal[
     "raise", "bad_item", "user_error", "interrupt", "system_exit", "exit", "kill", "segfault", "hang", "close",
@@ -33,7 +33,7 @@ How = Literal[
 _PR_GET_DUMPABLE = 3
 _SAYS = {
     "babble": struct.pack("<I", 3) + b"\xc1\xc1\xc1",
-    "misreport": struct.pack("<I", 23) + b"\x82\xa2op\xa9heartbeat\xa7custody\xc0",
+    "misreport": struct.pack("<I", 25) + b"\x82\xa2op\xa9heartbeat\xa9in_flight\xc0",
     "shout": struct.pack("<I", 5 << 20),
 }
 """To the supervisor, in the place of reports: no msgpack, a report of wrong types, and a length beyond all bounds."""
@@ -145,7 +145,7 @@ def _go_wrong(how: How) -> None:
         for _ in range(1000):
             os.write(2, b"word " * 999 + b"\n")
     if how == "stall":  # the loop goes on and takes nothing any more
-        Gatherer.next = lambda _: None  # type: ignore[method-assign]
+        Batcher.next = lambda _: None  # type: ignore[method-assign]
     if how in _SAYS:
         os.write(int(sys.argv[sys.argv.index("--control") + 1]), _SAYS[how])
         time.sleep(30)

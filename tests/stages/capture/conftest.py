@@ -26,7 +26,7 @@ WITHIN_S = 30.0
 
 
 class Watching:
-    """Reads a camera in a thread of its own, as `pipeline.execution.feed` does, and keeps what comes."""
+    """Reads a camera in a thread of its own, as `pipeline.execution.source_thread` does, and keeps what comes."""
 
     def __init__(self, folder: Path, url: str, *, slots: int = 0, **settings: Any) -> None:
         self.context = HandContext(folder, folder, outputs_leave=slots > 0, slots=slots)

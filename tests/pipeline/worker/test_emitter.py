@@ -8,18 +8,18 @@ import structlog
 
 from pipeline.errors import EnvironmentProblem
 from pipeline.execution.context import Collector
-from pipeline.execution.hold import Hold
-from pipeline.execution.unit import Made
+from pipeline.execution.retry import Retry
+from pipeline.execution.stage_chain import Made
 from pipeline.items import Item, Key
 from pipeline.messages import Message
 from pipeline.monitoring.metrics import Counters
 from pipeline.plan import EdgePlan
 from pipeline.testing import stamp
-from pipeline.worker.submission import Submission
+from pipeline.worker.emitter import Emitter
 
 
 class ShortOfMemory:
-    """An outlet whose shared memory is full the first two times."""
+    """An sender whose shared memory is full the first two times."""
 
     def __init__(self) -> None:
         self.refusals = 2
@@ -34,12 +34,12 @@ class ShortOfMemory:
 
 def test_lack_of_shared_memory_is_retried_and_sent_once() -> None:
     waits: list[float] = []
-    log, counters, outlet = structlog.get_logger(), Counters(), ShortOfMemory()
-    hold = Hold(lambda seconds: bool(waits.append(seconds)), Collector(), log)
+    log, counters, sender = structlog.get_logger(), Counters(), ShortOfMemory()
+    retry = Retry(lambda seconds: bool(waits.append(seconds)), Collector(), log)
     item = Item("cam", Key(0, 1, 0), Message(stamp(1)))
     edge = EdgePlan("model", "sink", "", "message", "block", 4)
     done: list[Item] = []
-    submission = Submission(outlet, counters, hold, log)  # type: ignore[arg-type]
-    submission.submit([item], [Made([edge], item, Message(stamp(1)), item.key)], done.append)
-    assert (outlet.sent, len(waits), done) == ([item.key], 2, [item])
-    assert (hold.waits_for, counters.snapshot()) == ("", [])
+    emitter = Emitter(sender, counters, retry, log)  # type: ignore[arg-type]
+    emitter.submit([item], [Made([edge], item, Message(stamp(1)), item.key)], done.append)
+    assert (sender.sent, len(waits), done) == ([item.key], 2, [item])
+    assert (retry.waits_for, counters.snapshot()) == ("", [])

@@ -49,7 +49,7 @@ class Silence:
     opening: bool = False
 
 
-class SourceFeed:
+class SourceThread:
     """One camera. `wake` tells the loop that there is something to take."""
 
     def __init__(

@@ -23,9 +23,7 @@ from pipeline.plan import EdgePlan, Policy, StagePlan, UnitPlan
 from pipeline.shm.slots import SlotRing
 from pipeline.system.paths import SHARED_MEMORY
 from pipeline.testing import stamp
-from pipeline.transport.custody import Ticket
-from pipeline.transport.inlet import Inlet
-from pipeline.transport.outlet import Outlet
+from pipeline.transport.in_flight import Ticket
 from pipeline.transport.protocol import (
     ATTACH,
     DATA,
@@ -34,13 +32,15 @@ from pipeline.transport.protocol import (
     SIGNAL,
     Head,
     Passed,
-    Sender,
+    SenderId,
     Signals,
     packed_hello,
     read_data,
     read_head,
     read_passed,
 )
+from pipeline.transport.receiver import Receiver
+from pipeline.transport.sender import Sender
 from pipeline.transport.wire import INLINE_BYTES, MAX_PART, pack
 
 
@@ -67,8 +67,8 @@ class Pair:
         self.folder = folder
         self.counters = Counters()
         self.poller = zmq.Poller()
-        self.ring = SlotRing(f"camgraph-{os.getuid()}-test{os.getpid()}-outlet.1", 32)
-        self.outlet = Outlet(
+        self.ring = SlotRing(f"camgraph-{os.getuid()}-test{os.getpid()}-sender.1", 32)
+        self.sender = Sender(
             unit="src.a",
             incarnation=1,
             edges=[self.edge],
@@ -78,39 +78,39 @@ class Pair:
             poller=self.poller,
             log=structlog.get_logger(),
         )
-        self.inlet: Inlet | None = None
+        self.receiver: Receiver | None = None
         self.taken: list[Item] = []
         self.done: list[int] = []
 
-    def open_inlet(self, name: str = "in") -> Inlet:
+    def open_receiver(self, name: str = "in") -> Receiver:
         """A reader that knows of nothing, at this endpoint."""
         stages = (StagePlan("model", "model", {}),)
         senders = {self.edge.name: ("src.a",)}
         plan = UnitPlan("model.0", stages, ("a",), 8, (self.edge,), {}, senders=senders)
         endpoint = f"ipc://{self.folder}/{name}"
-        self.inlet = Inlet(endpoint, plan, {self.edge.name: [Parcel]}, self.counters, structlog.get_logger())
-        self.outlet.connect({"model.0": endpoint})
-        until(lambda: self.turn() or self.outlet.attached)
-        return self.inlet
+        self.receiver = Receiver(endpoint, plan, {self.edge.name: [Parcel]}, self.counters, structlog.get_logger())
+        self.sender.connect({"model.0": endpoint})
+        until(lambda: self.turn() or self.sender.attached)
+        return self.receiver
 
     def submit(self, seq: int, size: int = 100) -> None:
         message = Parcel(stamp(seq, "a"), np.full(size, seq, np.uint8))
         ticket = Ticket(lambda: self.done.append(seq))
-        self.outlet.submit([self.edge], "a", Key(0, seq, 0), message, ticket)
+        self.sender.submit([self.edge], "a", Key(0, seq, 0), message, ticket)
         ticket.closed()
 
     def turn(self) -> None:
-        self.outlet.receive(dict(self.poller.poll(2)))
-        if self.inlet:
-            self.inlet.receive()
-            self.taken += self.inlet.take(100, lambda _: 100)
-            self.inlet.flush()
-        self.outlet.flush()
+        self.sender.receive(dict(self.poller.poll(2)))
+        if self.receiver:
+            self.receiver.receive()
+            self.taken += self.receiver.take(100, lambda _: 100)
+            self.receiver.flush()
+        self.sender.flush()
 
     def finish(self, item: Item) -> None:
-        assert self.inlet
-        self.inlet.free(item)
-        self.inlet.done(item)
+        assert self.receiver
+        self.receiver.free(item)
+        self.receiver.done(item)
 
     @property
     def socket(self) -> zmq.Socket[bytes]:
@@ -122,9 +122,9 @@ class Pair:
         return [item.stamp.seq for item in self.taken]
 
     def close(self) -> None:
-        self.outlet.close()
-        if self.inlet:
-            self.inlet.close()
+        self.sender.close()
+        if self.receiver:
+            self.receiver.close()
         self.ring.close()
 
 
@@ -140,15 +140,15 @@ def break_from_the_sender(pair: Pair) -> None:
 
 
 def break_from_the_reader(pair: Pair) -> None:
-    assert pair.inlet
-    pair.inlet.socket.send_multipart([pair.socket.getsockopt(zmq.ROUTING_ID), SIGNAL + b"\0" * (MAX_PART + 1)])
+    assert pair.receiver
+    pair.receiver.socket.send_multipart([pair.socket.getsockopt(zmq.ROUTING_ID), SIGNAL + b"\0" * (MAX_PART + 1)])
 
 
 @pytest.mark.parametrize("break_connection", [break_from_the_sender, break_from_the_reader])
 def test_what_a_lost_connection_took_along_is_handed_over_again(
     pair: Pair, break_connection: Callable[[Pair], None]
 ) -> None:
-    pair.open_inlet()
+    pair.open_receiver()
     with capture_logs() as logs:
         pair.submit(0)
         until(lambda: pair.turn() or pair.seqs == [0])
@@ -161,29 +161,29 @@ def test_what_a_lost_connection_took_along_is_handed_over_again(
     ]
     for item in pair.taken:
         pair.finish(item)
-    until(lambda: pair.turn() or not pair.outlet.in_custody)
+    until(lambda: pair.turn() or not pair.sender.in_flight)
     assert (pair.seqs, pair.done) == ([0, 1, 2, 3], [0, 1, 2, 3])
     assert all(item.deaths == 0 for item in pair.taken), "nobody died"
     assert pair.ring.in_use == 0
 
 
 def test_credits_come_back_after_a_loss(pair: Pair) -> None:
-    pair.open_inlet()
+    pair.open_receiver()
     for seq in range(4):
         pair.submit(seq)
     until(lambda: pair.turn() or len(pair.taken) == 4)
-    assert pair.inlet
-    pair.inlet.free(pair.taken[0])
+    assert pair.receiver
+    pair.receiver.free(pair.taken[0])
     break_from_the_reader(pair)
     for seq in range(4, 12):
         pair.submit(seq)
     until(lambda: ([pair.finish(item) for item in pair.taken] and pair.turn()) or pair.done == list(range(12)))
     assert pair.seqs == list(range(12))
-    assert pair.outlet.room(pair.edge.name, "a") == 4
+    assert pair.sender.room(pair.edge.name, "a") == 4
 
 
 def test_rebound_reader_gets_unacked_messages(pair: Pair) -> None:
-    old = pair.open_inlet()
+    old = pair.open_receiver()
     for seq in range(3):
         pair.submit(seq)
     until(lambda: pair.turn() or len(pair.taken) == 3)
@@ -191,7 +191,7 @@ def test_rebound_reader_gets_unacked_messages(pair: Pair) -> None:
     until(lambda: pair.turn() or pair.done == [0])
     old.close()
     pair.taken.clear()
-    pair.open_inlet()
+    pair.open_receiver()
     until(lambda: pair.turn() or pair.seqs == [1, 2])
 
 
@@ -199,7 +199,7 @@ def test_rebound_reader_gets_unacked_messages(pair: Pair) -> None:
 def test_droppable_frame_survives_lost_connection(tmp_path: Path, policy: Policy) -> None:
     pair = Pair(tmp_path, policy)
     try:
-        pair.open_inlet()
+        pair.open_receiver()
         for seq in (0, 1):
             pair.submit(seq, 50_000)
         until(lambda: pair.turn() or pair.seqs == [0, 1])
@@ -216,17 +216,17 @@ def test_droppable_frame_survives_lost_connection(tmp_path: Path, policy: Policy
 
 
 def test_lost_connections_do_not_count_as_deaths(pair: Pair) -> None:
-    first = pair.open_inlet()
+    first = pair.open_receiver()
     pair.submit(0)
     until(lambda: pair.turn() or pair.taken)
     first.trying(pair.taken[0])
     until(lambda: pair.turn() or pair.poller.poll(50) == [])
     lost = pair.socket
     break_from_the_reader(pair)
-    until(lambda: pair.turn() or (lost.closed and pair.outlet.attached))
+    until(lambda: pair.turn() or (lost.closed and pair.sender.attached))
     first.close()
     pair.taken.clear()
-    pair.open_inlet("next")
+    pair.open_receiver("next")
     until(lambda: pair.turn() or pair.taken)
     assert (pair.taken[0].deaths, pair.taken[0].tries) == (1, 1)
 
@@ -240,7 +240,7 @@ class RawReader:
         self.socket.setsockopt(zmq.LINGER, 0)
         self.endpoint = f"ipc://{pair.folder}/{name}"
         self.socket.bind(self.endpoint)
-        pair.outlet.connect({"model.0": self.endpoint})
+        pair.sender.connect({"model.0": self.endpoint})
         kind, _ = self.hear()
         assert kind == ATTACH
 
@@ -308,7 +308,7 @@ def test_successor_of_dead_reader_gets_all(pair: Pair) -> None:
     assert logs == []
     successor = RawReader(pair, "next")
     try:
-        assert Sender.of(successor.identity).connection <= 3, "once more at the old address, then at the new one"
+        assert SenderId.of(successor.identity).connection <= 3, "once more at the old address, then at the new one"
         successor.say(HELLO + packed_hello([]))
         kind, body = successor.hear()
         assert kind == PASSED, "before what comes again, which may have holes"
@@ -322,14 +322,14 @@ def test_successor_of_dead_reader_gets_all(pair: Pair) -> None:
 
 def test_watermarks_are_sent_once_per_camera(pair: Pair) -> None:
     """Else each process behind one that began anew would tell of all cameras for each of them."""
-    pair.outlet.revise({pair.edge.name: dict.fromkeys("abc", "model.0")})
+    pair.sender.revise({pair.edge.name: dict.fromkeys("abc", "model.0")})
     reader = RawReader(pair)
     try:
         reader.say(HELLO + packed_hello([]))
-        until(lambda: pair.turn() or pair.outlet.attached)
+        until(lambda: pair.turn() or pair.sender.attached)
 
         def told(camera: str, seq: int, *, settled: bool) -> list[Passed]:
-            pair.outlet.pass_by([(camera, {pair.edge.name: Key(0, seq, 0)})], settled=settled)
+            pair.sender.pass_by([(camera, {pair.edge.name: Key(0, seq, 0)})], settled=settled)
             pair.submit(seq)  # behind it
             kind, body = reader.hear()
             if kind == PASSED:
@@ -359,7 +359,7 @@ def test_reconnecting_is_limited_to_once_a_second(pair: Pair) -> None:
             if reader.socket.poll(0):
                 reader.identity, *_ = reader.socket.recv_multipart()
                 attaches.append(reader.identity)
-        tried = [Sender.of(identity).connection for identity in attaches]
+        tried = [SenderId.of(identity).connection for identity in attaches]
         assert tried == list(range(1, len(tried) + 1))
         assert 2 <= len(tried) <= 2 + (time.monotonic() - begun)  # at most one a second
     finally:
@@ -368,13 +368,13 @@ def test_reconnecting_is_limited_to_once_a_second(pair: Pair) -> None:
 
 def test_removed_segment_loses_only_its_message(pair: Pair) -> None:
     """It attaches anew, for nobody else says it again; what cannot be read then is refused, and the rest goes on."""
-    pair.open_inlet()
-    until(lambda: pair.turn() or pair.outlet.attached)
+    pair.open_receiver()
+    until(lambda: pair.turn() or pair.sender.attached)
     pair.submit(0, INLINE_BYTES + 1)
-    [segment] = SHARED_MEMORY.glob(f"camgraph-{os.getuid()}-test{os.getpid()}-outlet.1.*")
+    [segment] = SHARED_MEMORY.glob(f"camgraph-{os.getuid()}-test{os.getpid()}-sender.1.*")
     segment.unlink()
     pair.submit(1)
-    until(lambda: pair.turn() or pair.outlet.in_custody == 1)
+    until(lambda: pair.turn() or pair.sender.in_flight == 1)
     assert pair.done == [0]
     assert pair.counters.get("dropped.wire", "") == 1
     until(lambda: pair.turn() or pair.taken)

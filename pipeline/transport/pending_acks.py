@@ -1,10 +1,10 @@
 """Pending acknowledgements of a reader to each of its senders.
 
-Knows nothing of sockets: `Inlet` sends the signals that are collected here.
+Knows nothing of sockets: `Receiver` sends the signals that are collected here.
 
 Each signal wakes its sender up, so a signal that nobody waits for is withheld until there is more to send on the same
-connection: of each lane that loses nothing the first `Lane.may_withhold` credits, because the sender has others, and
-the first message that is done, because the window has room for others. A signal that has been withheld for 0.1 s is
+connection: of each partition that loses nothing the first `Lane.may_withhold` credits, because the sender has others,
+and the first message that is done, because the window has room for others. A signal that has been withheld for 0.1 s is
 sent with the loop's next turn.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from pipeline.items import Item
-from pipeline.transport.lane import Lane, Received
+from pipeline.transport.partition import Partition, Received
 from pipeline.transport.protocol import Signals
 
 _WITHHELD_S = 0.1
@@ -23,28 +23,28 @@ _WITHHELD_S = 0.1
 
 @dataclass(slots=True)
 class _Unsaid:
-    """The pending signals of one connection. `frees`, `dones`: by lane, how many."""
+    """The pending signals of one connection. `frees`, `dones`: by partition, how many."""
 
     since_s: float
     signals: Signals = field(default_factory=lambda: Signals([], [], []))
-    frees: dict[Lane, int] = field(default_factory=dict)
-    dones: set[Lane] = field(default_factory=set)
+    frees: dict[Partition, int] = field(default_factory=dict)
+    dones: set[Partition] = field(default_factory=set)
     urgent: bool = False
 
-    def free(self, lane: Lane, n: int) -> None:
+    def free(self, partition: Partition, n: int) -> None:
         self.signals.freed.append(n)
-        self.frees[lane] = frees = self.frees.get(lane, 0) + 1
-        if frees > lane.may_withhold:
+        self.frees[partition] = frees = self.frees.get(partition, 0) + 1
+        if frees > partition.may_withhold:
             self.urgent = True
 
-    def done(self, lane: Lane, n: int, *, at_once: bool) -> None:
+    def done(self, partition: Partition, n: int, *, at_once: bool) -> None:
         self.signals.done.append(n)
-        if at_once or lane in self.dones or not lane.may_withhold:
+        if at_once or partition in self.dones or not partition.may_withhold:
             self.urgent = True
-        self.dones.add(lane)
+        self.dones.add(partition)
 
 
-class Answers:
+class PendingAcks:
     """The signals of one process that are not sent yet, by connection. Nothing is said on one that is not open.
 
     `clock`: in seconds.
@@ -70,7 +70,7 @@ class Answers:
             if not received.freed:
                 received.freed = True
                 for identity, n in received.origins:
-                    self._of(identity).free(received.lane, n)
+                    self._of(identity).free(received.partition, n)
 
     def done(self, item: Item) -> None:
         """All that was made of the item is done."""
@@ -79,13 +79,13 @@ class Answers:
 
     def finish(self, received: Received) -> None:
         """Free and done in one: its senders forget it."""
-        lane, at_once = received.lane, received.is_end
-        lane.unfinished.pop(received.key, None)
+        partition, at_once = received.partition, received.is_end
+        partition.unfinished.pop(received.key, None)
         for identity, n in received.origins:
             unsaid = self._of(identity)
             if not received.freed:
-                unsaid.free(lane, n)
-            unsaid.done(lane, n, at_once=at_once)
+                unsaid.free(partition, n)
+            unsaid.done(partition, n, at_once=at_once)
         received.freed = True
 
     def trying(self, item: Item) -> None:

@@ -67,7 +67,7 @@ class _Ways(NamedTuple):
         return cls(by_type, [edge for edge in edges if edge.tombstones])
 
 
-class Unit:
+class StageChain:
     """The stages of one process and the edges between them. Call it from one thread, but for `run_head`."""
 
     def __init__(self, plan: UnitPlan, runners: Mapping[str, Runner], log: Logger) -> None:
@@ -196,10 +196,10 @@ class Unit:
                 flow.todo[edge.reader].append((self._merged(edge, item), root))
 
     def _merged(self, edge: EdgePlan, item: Item) -> Item:
-        lanes = self._in[edge.reader]
-        if len(lanes) == 1:
+        partitions = self._in[edge.reader]
+        if len(partitions) == 1:
             return item
-        return Item(item.camera, merged_key(item.key, edge, lanes), item.payload, item.sender, item.received)
+        return Item(item.camera, merged_key(item.key, edge, partitions), item.payload, item.sender, item.received)
 
     def _join(self, edge: EdgePlan, item: Item) -> list[Item]:
         ports = [other.port for other in self._in[edge.reader]]

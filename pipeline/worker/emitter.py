@@ -1,4 +1,4 @@
-"""Hands the outputs for items to the outlet, and reports when everything made of an item is done."""
+"""Hands the outputs for items to the sender, and reports when everything made of an item is done."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from pipeline.errors import BadItem
-from pipeline.execution.hold import Hold
-from pipeline.execution.unit import Made
+from pipeline.execution.retry import Retry
+from pipeline.execution.stage_chain import Made
 from pipeline.items import Item
 from pipeline.monitoring.metrics import Counters
 from pipeline.stage import Logger
-from pipeline.transport.custody import Ticket
-from pipeline.transport.outlet import Outlet
+from pipeline.transport.in_flight import Ticket
+from pipeline.transport.sender import Sender
 
 
-class Submission:
+class Emitter:
     """One for each process. A message that cannot be sent is counted and logged, and costs nothing else."""
 
-    def __init__(self, outlet: Outlet, counters: Counters, hold: Hold, log: Logger) -> None:
-        self._outlet = outlet
-        self._hold = hold
+    def __init__(self, sender: Sender, counters: Counters, retry: Retry, log: Logger) -> None:
+        self._sender = sender
+        self._retry = retry
         self._counters = counters
         self._log = log
         self._told: set[tuple[str, str]] = set()
@@ -46,8 +46,8 @@ class Submission:
     def _send(self, one: Made, camera: str, ticket: Ticket) -> None:
         try:
             # Shared memory may be short now: nothing has been sent yet, and it is tried again.
-            submit = partial(self._outlet.submit, one.edges, camera, one.key, one.message, ticket)
-            self._hold.until_taken(one.edges[0].sender, submit)
+            submit = partial(self._sender.submit, one.edges, camera, one.key, one.message, ticket)
+            self._retry.until_taken(one.edges[0].sender, submit)
         except BadItem as bad:
             self._counters.add(f"dropped.{bad.reason}", camera)
             if (camera, bad.reason) not in self._told:  # from there on the counter shows it

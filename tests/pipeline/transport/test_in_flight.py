@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pipeline.items import Key
 from pipeline.monitoring.metrics import Counters
 from pipeline.plan import EdgePlan, Policy
-from pipeline.transport.custody import Custody, Delivery, Queue, Ticket
+from pipeline.transport.in_flight import Delivery, InFlight, Queue, Ticket
 from pipeline.transport.protocol import Signals
 
 DEPTH = 3
@@ -23,21 +23,21 @@ def edge(policy: Policy = "block") -> EdgePlan:
 
 
 class Talk:
-    """A sender's custody and the reader that it is for; checks each message as it arrives."""
+    """What a sender has in flight, and the reader that it is for; checks each message as it arrives."""
 
     def __init__(self) -> None:
-        self.custody = Custody(Counters(), lambda slot: None)
-        self.queues = {camera: self.custody.queue(edge(), camera) for camera in ("a", "b")}
+        self.in_flight = InFlight(Counters(), lambda slot: None)
+        self.queues = {camera: self.in_flight.queue(edge(), camera) for camera in ("a", "b")}
         self.made: Counter[str] = Counter()
         self.done: set[Place] = set()
         self.forgotten: list[Place] = []
         self.attach(same_reader=False)
 
     def attach(self, *, same_reader: bool) -> None:
-        self.custody.pause()
+        self.in_flight.pause()
         self.arrived: dict[int, Place] = {}
         self.freed: set[int] = set()
-        self.custody.begin(self._arrive, same_reader=same_reader)
+        self.in_flight.begin(self._arrive, same_reader=same_reader)
 
     def _arrive(self, n: int, delivery: Delivery) -> None:
         camera, seq = delivery.queue.camera, delivery.key.seq
@@ -54,17 +54,17 @@ class Talk:
         place = (camera, self.made[camera])
         self.made[camera] += 1
         ticket = Ticket(lambda: self.forgotten.append(place))
-        deliver(self.custody, self.queues[camera], place[1], ticket)
+        deliver(self.in_flight, self.queues[camera], place[1], ticket)
         ticket.closed()
 
     def free(self, n: int) -> None:
         self.freed.add(n)
-        self.custody.hear(Signals([n], [], []))
+        self.in_flight.hear(Signals([n], [], []))
 
     def finish(self, n: int) -> None:
         self.freed.add(n)
         self.done |= {self.arrived[n]} if n in self.arrived else set()
-        self.custody.hear(Signals([n], [n], []))
+        self.in_flight.hear(Signals([n], [n], []))
 
     def lose(self, _: int) -> None:
         self.attach(same_reader=True)
@@ -73,11 +73,11 @@ class Talk:
         self.attach(same_reader=False)
 
 
-def deliver(custody: Custody, queue: Queue, seq: int, ticket: Ticket | None = None) -> Delivery:
+def deliver(in_flight: InFlight, queue: Queue, seq: int, ticket: Ticket | None = None) -> Delivery:
     if ticket:
         ticket.opened()
     delivery = Delivery(queue, Key(0, seq, 0), b"", None, ticket, is_mark=False)
-    custody.submit(delivery)
+    in_flight.submit(delivery)
     return delivery
 
 
@@ -90,7 +90,7 @@ def test_every_message_arrives_in_order_and_is_forgotten_once(steps: list[tuple[
     for step, number in steps:
         # What a reader says of what has not arrived is ignored; it cannot free in advance.
         if step in ("free", "finish") and number not in talk.arrived:
-            talk.custody.hear(Signals([number + 100], [number + 100], [number + 100]))
+            talk.in_flight.hear(Signals([number + 100], [number + 100], [number + 100]))
         else:
             getattr(talk, step)(number)
         assert sorted(talk.forgotten) == sorted(talk.done)
@@ -99,50 +99,50 @@ def test_every_message_arrives_in_order_and_is_forgotten_once(steps: list[tuple[
         talk.finish(n)
         n += 1
     assert sorted(talk.forgotten) == [(camera, seq) for camera in ("a", "b") for seq in range(talk.made[camera])]
-    assert len(talk.custody) == 0
+    assert len(talk.in_flight) == 0
 
 
 def test_nothing_is_sent_while_there_is_nobody() -> None:
-    custody = Custody(Counters(), lambda slot: None)
-    queue = custody.queue(edge(), "a")
-    deliver(custody, queue, 0)
-    assert (queue.blocked, len(custody)) == (True, 1)
+    in_flight = InFlight(Counters(), lambda slot: None)
+    queue = in_flight.queue(edge(), "a")
+    deliver(in_flight, queue, 0)
+    assert (queue.blocked, len(in_flight)) == (True, 1)
     sent: list[int] = []
-    custody.begin(lambda n, delivery: sent.append(n), same_reader=False)
+    in_flight.begin(lambda n, delivery: sent.append(n), same_reader=False)
     assert (sent, queue.blocked) == ([1], False)
 
 
 @pytest.mark.parametrize(("same_reader", "deaths", "tries"), [(True, 0, 0), (False, 1, 1)])
 def test_only_a_death_counts_as_one(same_reader: bool, deaths: int, tries: int) -> None:
-    custody = Custody(Counters(), lambda slot: None)
-    queue = custody.queue(edge(), "a")
-    custody.begin(lambda n, delivery: None, same_reader=False)
-    tried, other = deliver(custody, queue, 0), deliver(custody, queue, 1)
-    custody.hear(Signals([], [], [1]))
-    custody.pause()
-    custody.begin(lambda n, delivery: None, same_reader=same_reader)
+    in_flight = InFlight(Counters(), lambda slot: None)
+    queue = in_flight.queue(edge(), "a")
+    in_flight.begin(lambda n, delivery: None, same_reader=False)
+    tried, other = deliver(in_flight, queue, 0), deliver(in_flight, queue, 1)
+    in_flight.hear(Signals([], [], [1]))
+    in_flight.pause()
+    in_flight.begin(lambda n, delivery: None, same_reader=same_reader)
     assert (tried.deaths, tried.tries) == (deaths, tries)
     assert (other.deaths, other.tries) == (deaths, 0)
 
 
 def test_on_an_edge_that_drops_nothing_is_kept_for_a_dead_reader() -> None:
     counters = Counters()
-    custody = Custody(counters, lambda slot: None)
-    queue = custody.queue(edge("drop_oldest"), "a")
-    custody.begin(lambda n, delivery: None, same_reader=False)
+    in_flight = InFlight(counters, lambda slot: None)
+    queue = in_flight.queue(edge("drop_oldest"), "a")
+    in_flight.begin(lambda n, delivery: None, same_reader=False)
     for seq in range(3):
-        deliver(custody, queue, seq)
-    custody.pause()
-    assert custody.begin(lambda n, delivery: None, same_reader=False) == 0
+        deliver(in_flight, queue, seq)
+    in_flight.pause()
+    assert in_flight.begin(lambda n, delivery: None, same_reader=False) == 0
     assert counters.get("dropped.reader_lost", "a") == 3
 
 
 @pytest.mark.parametrize(("policy", "kept"), [("drop_oldest", 9), ("drop_newest", 0)])
 def test_on_an_edge_that_drops_one_message_waits(policy: Policy, kept: int) -> None:
     counters = Counters()
-    custody = Custody(counters, lambda slot: None)
-    queue = custody.queue(edge(policy), "a")
+    in_flight = InFlight(counters, lambda slot: None)
+    queue = in_flight.queue(edge(policy), "a")
     for seq in range(10):
-        deliver(custody, queue, seq)
+        deliver(in_flight, queue, seq)
     assert [delivery.key.seq for delivery in queue.waiting] == [kept]
     assert counters.get("dropped.queue_full", "a") == 9

@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from pipeline.errors import EnvironmentProblem, Unavailable
 from pipeline.execution.context import Collector
-from pipeline.execution.hold import HOLD_S, PATIENT_HOLD_S, Hold
+from pipeline.execution.retry import HOLD_S, PATIENT_HOLD_S, Retry
 
 
 class Outside:
@@ -24,28 +24,28 @@ class Outside:
 
 def test_patient_wait_is_unlimited_and_no_trouble() -> None:
     seen: list[tuple[float, str, bool, list[tuple[str, str, str]], bool]] = []
-    hold: Hold
+    retry: Retry
 
     def pause(seconds: float) -> bool:
-        seen.append((seconds, hold.waits_for, hold.patient, hold.troubles, hold.since > 0))
+        seen.append((seconds, retry.waits_for, retry.patient, retry.troubles, retry.since > 0))
         return False
 
     with capture_logs() as lines:
-        hold = Hold(pause, Collector(), structlog.get_logger())
+        retry = Retry(pause, Collector(), structlog.get_logger())
         outside = Outside(Unavailable("reads", patient=True), Unavailable("away"), EnvironmentProblem("full"))
-        assert hold.until_taken("sink", outside) == "taken"
+        assert retry.until_taken("sink", outside) == "taken"
     away, full = [("sink", "", "away")], [("sink", "", "full")]
     assert seen == [
         (PATIENT_HOLD_S, "sink: reads", True, [], False),
         (HOLD_S, "sink: away", False, away, True),
         (HOLD_S, "sink: full", False, full, True),
     ]
-    assert (hold.waits_for, hold.patient, hold.since) == ("", False, 0.0)
+    assert (retry.waits_for, retry.patient, retry.since) == ("", False, 0.0)
     assert [line["event"] for line in lines] == ["held_back", "taken_again"]
 
 
 def test_a_patient_wait_is_not_logged() -> None:
     with capture_logs() as lines:
-        hold = Hold(lambda _: False, Collector(), structlog.get_logger())
-        assert hold.until_taken("sink", Outside(Unavailable("reads", patient=True))) == "taken"
+        retry = Retry(lambda _: False, Collector(), structlog.get_logger())
+        assert retry.until_taken("sink", Outside(Unavailable("reads", patient=True))) == "taken"
     assert lines == []

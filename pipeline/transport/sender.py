@@ -1,8 +1,8 @@
 """The sending side of a process: the readers of each edge, and the connections to them.
 
-`pipeline.transport.custody` keeps the messages that a reader has not finished, `pipeline.transport.protocol` has their
-format. A reader that starts again has a new endpoint; a connection that is lost while the reader lives is replaced.
-Either way the reader sends hello, and gets its unfinished messages again.
+`pipeline.transport.in_flight` keeps the messages that a reader has not finished, `pipeline.transport.protocol` has
+their format. A reader that starts again has a new endpoint; a connection that is lost while the reader lives is
+replaced. Either way the reader sends hello, and gets its unfinished messages again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pipeline.plan import EdgePlan
 from pipeline.shm.slots import SlotRing
 from pipeline.stage import Logger
 from pipeline.transport.connection import Connection
-from pipeline.transport.custody import Custody, Delivery, Queue, Ticket
+from pipeline.transport.in_flight import Delivery, InFlight, Queue, Ticket
 from pipeline.transport.protocol import (
     AGAIN,
     DATA,
@@ -31,7 +31,7 @@ from pipeline.transport.protocol import (
     SIGNAL,
     Known,
     Passed,
-    Sender,
+    SenderId,
     Signals,
     packed_data,
     packed_passed,
@@ -53,14 +53,14 @@ class _Link:
     """One reading process. `greeted`: the endpoint that has said hello; `attached_at`: when the connection was made."""
 
     unit: str
-    custody: Custody
+    in_flight: InFlight
     endpoint: str = ""
     greeted: str = ""
     connection: Connection | None = None
     connections: int = 0
     attached_at: float = 0.0
     rows: list[tuple[Any, ...]] = field(default_factory=list)
-    """Data messages that go out with the next `Outlet.flush`."""
+    """Data messages that go out with the next `Sender.flush`."""
     first: int = 1
     """The number of the first of them."""
     size: int = 0
@@ -90,7 +90,7 @@ class _Link:
             self.connection.send(PASSED, packed_passed(passed))
 
 
-class Outlet:
+class Sender:
     """All outgoing edges of a process. `routes`: edge name -> camera -> unit that reads it."""
 
     def __init__(
@@ -128,14 +128,14 @@ class Outlet:
             self._drop(place)
         for place in wanted.keys() - self._routes.keys():
             edge, reader = wanted[place]
-            link = self._links.setdefault(reader, _Link(reader, Custody(self._counters, self._ring.release)))
-            queue = link.custody.queue(edge, place[1])
+            link = self._links.setdefault(reader, _Link(reader, InFlight(self._counters, self._ring.release)))
+            queue = link.in_flight.queue(edge, place[1])
             self._by_camera.setdefault(place[1], []).append(queue)
             self._routes[place] = (link, queue)
 
     def _drop(self, place: tuple[str, str]) -> None:
         link, queue = self._routes.pop(place)
-        link.custody.drop(queue)
+        link.in_flight.drop(queue)
         self._known.pop(place, None)
         self._by_camera[place[1]].remove(queue)
         if not self._by_camera[place[1]]:
@@ -155,11 +155,11 @@ class Outlet:
         self._detach(link)
         link.connections += 1
         link.attached_at = time.monotonic()
-        sender = Sender(self._unit, self._incarnation, link.connections)
+        sender = SenderId(self._unit, self._incarnation, link.connections)
         link.connection = Connection(link.endpoint, sender, self._poller)
 
     def _detach(self, link: _Link) -> None:
-        link.custody.pause()
+        link.in_flight.pause()
         link.rows, link.size = [], 0
         if link.connection is not None:
             link.connection.close()
@@ -173,7 +173,7 @@ class Outlet:
     @property
     def attached(self) -> bool:
         """True when every reader has said hello to this process."""
-        return all(link.custody.attached for link in self._links.values())
+        return all(link.in_flight.attached for link in self._links.values())
 
     def _hello(self, link: _Link, body: memoryview) -> None:
         known = {(row.edge, row.camera): row for row in read_hello(body)}
@@ -184,8 +184,8 @@ class Outlet:
         same_reader = link.greeted == link.endpoint
         link.greeted = link.endpoint
         # First: messages that come again have holes for those that are done, of which another sender may not know.
-        link.tell(link.custody.passed())
-        again = link.custody.begin(link.collect, same_reader=same_reader)
+        link.tell(link.in_flight.passed())
+        again = link.in_flight.begin(link.collect, same_reader=same_reader)
         if same_reader:
             self._log.warning("attached_again", reader=link.unit, messages=again)
 
@@ -225,7 +225,7 @@ class Outlet:
                 self._ring.keep(encoded.slot)
             if counted:
                 counted.opened()
-            link.custody.submit(Delivery(queue, key, encoded.body, encoded.slot, counted, is_mark))
+            link.in_flight.submit(Delivery(queue, key, encoded.body, encoded.slot, counted, is_mark))
         if encoded.slot:
             self._ring.release(encoded.slot)
 
@@ -239,11 +239,11 @@ class Outlet:
         for camera, keys in cameras:
             for edge in keys.keys() & {queue.edge.name for queue in self._by_camera.get(camera, ())}:
                 link, queue = self._routes[edge, camera]
-                link.custody.pass_by(queue, keys[edge], settled=settled)
+                link.in_flight.pass_by(queue, keys[edge], settled=settled)
                 links[link.unit] = link
         for link in links.values():
-            if link.connection is not None and link.custody.attached:
-                link.tell(link.custody.news())
+            if link.connection is not None and link.in_flight.attached:
+                link.tell(link.in_flight.news())
 
     def flush(self) -> None:
         """Send the messages collected for each reader since the last call."""
@@ -279,9 +279,9 @@ class Outlet:
         return True
 
     def _hear(self, link: _Link, connection: Connection, parts: Sequence[bytes]) -> None:
-        kind, attached = parts[0][:1] if len(parts) == 1 else b"", link.custody.attached
+        kind, attached = parts[0][:1] if len(parts) == 1 else b"", link.in_flight.attached
         if kind == SIGNAL and attached:
-            link.custody.hear(Signals.read(memoryview(parts[0])[1:]))
+            link.in_flight.hear(Signals.read(memoryview(parts[0])[1:]))
         elif kind == HELLO and not attached:
             self._hello(link, memoryview(parts[0])[1:])
         elif kind == AGAIN:
@@ -293,14 +293,14 @@ class Outlet:
     # ---- looking
 
     @property
-    def in_custody(self) -> int:
+    def in_flight(self) -> int:
         """Messages sent or waiting that are not done."""
-        return sum(len(link.custody) for link in self._links.values())
+        return sum(len(link.in_flight) for link in self._links.values())
 
     def room(self, edge_name: str, camera: str) -> int:
         """How many more messages this edge takes now without letting one wait."""
         link, queue = self._routes[edge_name, camera]
-        return max(0, queue.credits - len(queue.waiting)) if link.custody.attached else 0
+        return max(0, queue.credits - len(queue.waiting)) if link.in_flight.attached else 0
 
     def close(self) -> None:
         """Close the connections; unacknowledged messages are not reported."""

@@ -10,8 +10,8 @@ from pipeline.items import Item, Key
 from pipeline.messages import Message
 from pipeline.plan import EdgePlan
 from pipeline.testing import stamp
-from pipeline.transport.answers import Answers
-from pipeline.transport.lane import Lane, Received
+from pipeline.transport.partition import Partition, Received
+from pipeline.transport.pending_acks import PendingAcks
 from pipeline.transport.protocol import Signals
 from pipeline.transport.wire import Header
 
@@ -24,7 +24,7 @@ class Talk:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.answers = Answers(lambda: self.now)
+        self.answers = PendingAcks(lambda: self.now)
         self.answers.open(SENDER)
 
     def said(self) -> list[Signals]:
@@ -32,15 +32,15 @@ class Talk:
 
 
 def items(edge: EdgePlan = EDGE, camera: str = "a", *, of: str = "number", first: int = 1) -> list[Item]:
-    lane = Lane(edge, camera, {})
+    partition = Partition(edge, camera, {})
     return [
-        Item(camera, Key(0, n, 0), Message(stamp(n, camera)), received=(received(lane, n, of),))
+        Item(camera, Key(0, n, 0), Message(stamp(n, camera)), received=(received(partition, n, of),))
         for n in range(first, first + 6)
     ]
 
 
-def received(lane: Lane, n: int, of: str) -> Received:
-    return Received(lane, Key(0, n, 0), Header(of, stamp(n, lane.camera), {}, None, []), None, [(SENDER, n)])
+def received(partition: Partition, n: int, of: str) -> Received:
+    return Received(partition, Key(0, n, 0), Header(of, stamp(n, partition.camera), {}, None, []), None, [(SENDER, n)])
 
 
 def test_third_credit_is_sent_at_once_with_earlier_ones() -> None:

@@ -9,18 +9,18 @@ from functools import partial
 from typing import Any
 
 from pipeline.errors import EnvironmentProblem
-from pipeline.execution.hold import HOLD_S
+from pipeline.execution.retry import HOLD_S
 from pipeline.items import END_SEQ, Item, Key
 from pipeline.messages import End, Event, Stamp
 from pipeline.outbox.outbox import Outbox
 from pipeline.plan import EVERY_CAMERA, EdgePlan, UnitPlan
 from pipeline.stage import Logger
 from pipeline.transport.channel import Channel
-from pipeline.transport.custody import Ticket
-from pipeline.transport.outlet import Outlet
+from pipeline.transport.in_flight import Ticket
+from pipeline.transport.sender import Sender
 
 
-class Dispatch:
+class OutboxRelay:
     """Gives each sink as many events as it has room for, acknowledges its deliveries, and ends it after the last event.
 
     The sinks' keys count up within an incarnation of this process, and a later incarnation's come after all of an
@@ -28,12 +28,12 @@ class Dispatch:
     """
 
     def __init__(
-        self, outbox: Outbox, *, plan: UnitPlan, incarnation: int, outlet: Outlet, channel: Channel, log: Logger
+        self, outbox: Outbox, *, plan: UnitPlan, incarnation: int, sender: Sender, channel: Channel, log: Logger
     ) -> None:
         self._outbox = outbox
         self._plan = plan
         self._incarnation = incarnation
-        self._outlet = outlet
+        self._sender = sender
         self._channel = channel
         self._log = log
         self._handed: Counter[str] = Counter()
@@ -80,19 +80,19 @@ class Dispatch:
         return [(self._outbox.context.stage, "", self.waits_for)] if self.waits_for else []
 
     def _hand_out(self, edge: EdgePlan) -> None:
-        room = self._outlet.room(edge.name, EVERY_CAMERA)
+        room = self._sender.room(edge.name, EVERY_CAMERA)
         for row, event in self._outbox.pull(edge.reader, room) if room else ():
             self._handed[edge.reader] += 1
             key = Key(self._incarnation, self._handed[edge.reader], 0)
             delivered = Ticket(partial(self._outbox.acknowledge, edge.reader, [row]))
-            self._outlet.submit([edge], EVERY_CAMERA, key, event, delivered)
+            self._sender.submit([edge], EVERY_CAMERA, key, event, delivered)
             delivered.closed()
 
     def _end(self, edge: EdgePlan) -> None:
         if self._outbox.over(edge.reader):
             self._ended.add(edge.reader)
             end = End(Stamp(EVERY_CAMERA, 0, 0, 0, 0, 0))
-            self._outlet.submit([edge], EVERY_CAMERA, Key(self._incarnation, END_SEQ + 1, 0), end, None)
+            self._sender.submit([edge], EVERY_CAMERA, Key(self._incarnation, END_SEQ + 1, 0), end, None)
 
     def emit(self, values: Mapping[str, Any]) -> None:
         """Keep the supervisor's event of a stage that lost its memory, and end the incidents that the stage had left

@@ -18,7 +18,6 @@ from pipeline.messages import Message
 from pipeline.monitoring.metrics import Counters
 from pipeline.plan import EdgePlan, StagePlan, UnitPlan
 from pipeline.testing import stamp
-from pipeline.transport.inlet import Inlet
 from pipeline.transport.protocol import (
     AGAIN,
     ATTACH,
@@ -33,6 +32,7 @@ from pipeline.transport.protocol import (
     plain_row,
     read_hello,
 )
+from pipeline.transport.receiver import Receiver
 from pipeline.transport.wire import pack
 
 
@@ -48,12 +48,12 @@ PLAN = UnitPlan("sum.0", (StagePlan("sum", "sum", {}),), ("a",), 8, (LEFT, RIGHT
 
 
 class Reader:
-    """An inlet, and senders that say what a test wants."""
+    """An receiver, and senders that say what a test wants."""
 
     def __init__(self, folder: Path) -> None:
         self.counters = Counters()
         accepted = {LEFT.name: [Note], RIGHT.name: [Note]}
-        self.inlet = Inlet(f"ipc://{folder}/in", PLAN, accepted, self.counters, structlog.get_logger())
+        self.receiver = Receiver(f"ipc://{folder}/in", PLAN, accepted, self.counters, structlog.get_logger())
         self.sockets: list[zmq.Socket[bytes]] = []
 
     def sender(self, identity: str, *, attached: bool = True) -> zmq.Socket[bytes]:
@@ -61,7 +61,7 @@ class Reader:
         self.sockets.append(socket)
         socket.setsockopt(zmq.LINGER, 0)
         socket.setsockopt(zmq.ROUTING_ID, identity.encode())
-        socket.connect(self.inlet.endpoint)
+        socket.connect(self.receiver.endpoint)
         socket.send_multipart([ATTACH])
         if attached:
             assert self.hear(socket)[:1] == HELLO
@@ -74,8 +74,8 @@ class Reader:
         return body
 
     def turn(self) -> None:
-        self.inlet.receive()
-        self.inlet.flush()
+        self.receiver.receive()
+        self.receiver.flush()
 
     def signals(self, socket: zmq.Socket[bytes]) -> Signals:
         body = self.hear(socket)
@@ -83,12 +83,12 @@ class Reader:
         return Signals.read(body[1:])
 
     def take(self) -> list[Item]:
-        return self.inlet.take(100, lambda _: 100)
+        return self.receiver.take(100, lambda _: 100)
 
     def close(self) -> None:
         for socket in self.sockets:
             socket.close(0)
-        self.inlet.close()
+        self.receiver.close()
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def note(n: int, seq: int, edge: EdgePlan = LEFT, body: bytes | None = None) -> 
 
 def arrived(reader: Reader, count: int) -> bool:
     reader.turn()
-    return reader.inlet.waiting() >= count
+    return reader.receiver.waiting() >= count
 
 
 @pytest.mark.parametrize("identity", ["stranger.0#1#1", "sum.0#1#1", "left.0", "left.0#1", "left.0#x#1"])
@@ -123,7 +123,7 @@ def test_a_stranger_is_refused_and_told_of_once(reader: Reader, identity: str) -
     known = reader.sender("left.0#1#1")
     known.send_multipart(note(1, 0))
     until(lambda: arrived(reader, 1))
-    assert reader.inlet.waiting() == 1
+    assert reader.receiver.waiting() == 1
     assert not stranger.poll(0)
 
 
@@ -138,12 +138,12 @@ def test_nobody_sends_on_anothers_edge(reader: Reader) -> None:
 
 def test_watermark_of_removed_camera_does_not_outlive_it(reader: Reader) -> None:
     left, right = reader.sender("left.0#1#1"), reader.sender("right.0#1#1")
-    reader.inlet.revise(replace(PLAN, cameras=()))
+    reader.receiver.revise(replace(PLAN, cameras=()))
     passed = Passed(RIGHT.name, "a", Key(0, END_SEQ + 1, 0), None, settled=True)
     right.send(PASSED + packed_passed([passed]))
     right.send_multipart([b"X"])
     until(lambda: reader.turn() or reader.counters.get("dropped.wire", "") == 1)
-    reader.inlet.revise(PLAN)
+    reader.receiver.revise(PLAN)
     left.send_multipart(note(1, 0))
     until(lambda: arrived(reader, 1))
     assert reader.take() == [], "what comes on the other edge belongs before"
@@ -159,7 +159,7 @@ def test_late_attach_is_ignored(reader: Reader) -> None:
     now.send_multipart(note(1, 0))
     until(lambda: arrived(reader, 1))
     assert not late.poll(100)
-    assert reader.inlet.waiting() == 1
+    assert reader.receiver.waiting() == 1
     assert reader.counters.get("refused.attach", "") == 0
 
 
@@ -196,17 +196,17 @@ def test_numbers_of_an_earlier_connection_are_not_mixed_up(reader: Reader) -> No
         other.send_multipart(note(n, seq, RIGHT))
     until(lambda: arrived(reader, 6))
     items = [item for item in reader.take() if item.sender == "left"]
-    reader.inlet.done(items[0])
+    reader.receiver.done(items[0])
     assert reader.signals(first) == ([1], [1], [])
-    reader.inlet.free(items[2])
+    reader.receiver.free(items[2])
     second = reader.sender("left.0#1#2", attached=False)
     body = reader.hear(second)
     assert (body[:1], read_hello(body[1:])) == (HELLO, [(LEFT.name, "a", stamp(0, "a"), stamp(2, "a"))])
     second.send_multipart(note(1, 1))
     second.send_multipart(note(2, 2))
     assert reader.signals(second) == ([2], [], [])
-    reader.inlet.done(items[1])
-    reader.inlet.done(items[2])
+    reader.receiver.done(items[1])
+    reader.receiver.done(items[2])
     assert reader.signals(second) == ([1], [1, 2], [])
     assert not first.poll(0) or Signals.read(first.recv()[1:]) == ([3], [], [])
 

@@ -1,6 +1,6 @@
 """When a batch is closed, by a clock that is moved by hand; and how fresh, and how fairly shared, what is in it is.
 
-A device is simulated: frames arrive at their times, and each batch takes as long as it takes. Mailboxes and gatherer
+A device is simulated: frames arrive at their times, and each batch takes as long as it takes. Mailboxes and batcher
 are the real ones.
 """
 
@@ -23,11 +23,11 @@ from pipeline.messages import Message
 from pipeline.monitoring.metrics import Counters
 from pipeline.plan import EdgePlan, StagePlan, UnitPlan
 from pipeline.testing import stamp
-from pipeline.transport.lane import Received
 from pipeline.transport.mailbox import Gone
 from pipeline.transport.mailboxes import Mailboxes
+from pipeline.transport.partition import Received
 from pipeline.transport.wire import Header
-from pipeline.worker.gatherer import Gatherer
+from pipeline.worker.batcher import Batcher
 from tools.benchmarks.live import Camera, fair_rates
 
 
@@ -59,11 +59,11 @@ class Device:
         )
         head = StagePlan("model", "null_model", {}, batch_max=most, wait_ms=wait_ms)
         device: Any = self
-        self.gatherer = Gatherer(
+        self.batcher = Batcher(
             plan=UnitPlan("model.0", (head,), (), 6, edges, {}),
             head=head,
-            inlet=device.mailboxes,
-            outlet=device,
+            receiver=device.mailboxes,
+            sender=device,
             pool=device,
             thread_safe=True,
             counters=counters,
@@ -74,7 +74,7 @@ class Device:
     def seconds(self) -> float:
         return self.now_ms / 1e3
 
-    # ---- as the gatherer sees its pool and its outlet
+    # ---- as the batcher sees its pool and its sender
 
     threads = 1
     empty = True
@@ -91,23 +91,25 @@ class Device:
 
     def arrive(self, camera: str, seq: int, *edges: EdgePlan, deaths: int = 0, tries: int = 0) -> None:
         for edge in edges or self.edges:
-            lane = self.mailboxes.lane(edge.name, camera)
+            partition = self.mailboxes.partition(edge.name, camera)
             header = Header("note", stamp(seq, camera), {}, None, [])
-            self.mailboxes.put(Received(lane, Key(0, seq, 0), header, None, [(b"src.0#1#1", seq)], 1, deaths, tries))
+            self.mailboxes.put(
+                Received(partition, Key(0, seq, 0), header, None, [(b"src.0#1#1", seq)], 1, deaths, tries)
+            )
 
     def wait(self) -> None:
-        """As long as the gatherer says."""
-        while left_ms := self.gatherer.wait_ms():
+        """As long as the batcher says."""
+        while left_ms := self.batcher.wait_ms():
             self.now_ms += left_ms
 
     def begin(self) -> list[tuple[str, int]]:
         """The batch that begins now, if one does."""
-        batch = self.gatherer.next()
+        batch = self.batcher.next()
         if batch is None:
             return []
         self.busy = True
         for item in batch.items:
-            self.gatherer.finished(item)
+            self.batcher.finished(item)
         return [(item.camera, item.key.seq) for item in batch.items]
 
 
@@ -130,7 +132,7 @@ def simulate(device: Device, fps: Mapping[str, float], cost_ms: float, seconds: 
     heapq.heapify(due)
     until = float("inf")
     while device.now_ms < 1000 * seconds:
-        wait_ms = device.gatherer.wait_ms() if not device.busy else 0
+        wait_ms = device.batcher.wait_ms() if not device.busy else 0
         device.now_ms = min(due[0][0], until, device.now_ms + wait_ms if wait_ms else float("inf"))
         while due[0][0] <= device.now_ms:
             at, camera = heapq.heappop(due)
@@ -200,7 +202,7 @@ def test_idle_device_begins_when_full_or_waited(arrivals: list[tuple[str, float]
     first_ms: dict[str, float] = {}
     for seq, (camera, after_ms) in enumerate(arrivals):
         later_ms = device.now_ms + after_ms
-        if (left_ms := device.gatherer.wait_ms()) and device.now_ms + left_ms <= later_ms:
+        if (left_ms := device.batcher.wait_ms()) and device.now_ms + left_ms <= later_ms:
             device.now_ms += left_ms
             device.wait()
             assert device.now_ms <= min(first_ms.values()) + 50 + 1, "it is asked in whole milliseconds"
@@ -227,7 +229,7 @@ def test_what_came_while_the_device_was_busy_has_waited_already() -> None:
     device.arrive("b", 0)
     device.now_ms = 100
     device.arrive("b", 1)
-    assert device.gatherer.wait_ms() == 10
+    assert device.batcher.wait_ms() == 10
     device.now_ms = 120
     assert device.begin() == []
     device.busy = False
@@ -238,14 +240,14 @@ def test_item_to_be_tried_alone_is_in_hand_until_sent() -> None:
     device = Device(FILE, most=4)
     device.empty = False
     device.arrive("a", 0, deaths=5, tries=2)
-    assert device.gatherer.next() is None, "others are at work"
-    assert (device.mailboxes.waiting(), device.gatherer.has_in_hand("a")) == (0, True)
+    assert device.batcher.next() is None, "others are at work"
+    assert (device.mailboxes.waiting(), device.batcher.has_in_hand("a")) == (0, True)
     device.empty = True
-    batch = device.gatherer.next()
+    batch = device.batcher.next()
     assert batch is not None
-    assert device.gatherer.has_in_hand("a")
-    device.gatherer.sent_on(batch.items)
-    assert not device.gatherer.has_in_hand("a")
+    assert device.batcher.has_in_hand("a")
+    device.batcher.sent_on(batch.items)
+    assert not device.batcher.has_in_hand("a")
 
 
 def test_blocked_camera_keeps_no_one_waiting() -> None:
@@ -254,6 +256,6 @@ def test_blocked_camera_keeps_no_one_waiting() -> None:
     device.arrive("a", 0)
     device.now_ms = 40
     device.arrive("b", 0)
-    assert device.gatherer.wait_ms() == 50, "a cannot be taken, so that b is alone"
+    assert device.batcher.wait_ms() == 50, "a cannot be taken, so that b is alone"
     device.wait()
     assert device.begin() == [("b", 0)]

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from pipeline.errors import EXIT_ENVIRONMENT, EnvironmentProblem
 from pipeline.execution.context import Collector
-from pipeline.execution.hold import Hold
+from pipeline.execution.retry import Retry
 from pipeline.execution.runner import StageRunner
-from pipeline.execution.unit import Made, Unit
+from pipeline.execution.stage_chain import Made, StageChain
 from pipeline.items import END_SEQ, MOST_PARTS, Item, Key
 from pipeline.messages import End, Message, Tombstone
 from pipeline.monitoring.metrics import Counters
@@ -62,19 +62,19 @@ def edge(sender: str, reader: str, port: str = "", *, inner: bool = True, tombst
     return EdgePlan(sender, reader, port, Message.TYPE, "block", 1, tombstones=tombstones, inner=inner)
 
 
-def unit_of(steps: Mapping[str, Step], edges: Sequence[EdgePlan], *, batch_max: int = 8) -> Unit:
+def unit_of(steps: Mapping[str, Step], edges: Sequence[EdgePlan], *, batch_max: int = 8) -> StageChain:
     plans = tuple(StagePlan(name, "", {}, batch_max=batch_max) for name in steps)
     plan = UnitPlan("unit", plans, ("cam",), window=4, edges=tuple(edges), routes={})
-    hold = Hold(lambda _: True, Collector(), LOG)
-    runners = {one.name: StageRunner(one, steps[one.name], Counters(), hold, LOG) for one in plans}
-    return Unit(plan, runners, LOG)
+    retry = Retry(lambda _: True, Collector(), LOG)
+    runners = {one.name: StageRunner(one, steps[one.name], Counters(), retry, LOG) for one in plans}
+    return StageChain(plan, runners, LOG)
 
 
 def items(*numbers: int) -> list[Item]:
     return [Item("cam", Key(0, n, 0), Message(stamp(n))) for n in numbers]
 
 
-def run(unit: Unit, given: Sequence[Item]) -> list[Made]:
+def run(unit: StageChain, given: Sequence[Item]) -> list[Made]:
     return unit.spread(unit.order[0], given, unit.run_head(given))
 
 

@@ -13,7 +13,7 @@ from camgraph_test_stages.waiting import until
 
 from pipeline.errors import BadItem, EnvironmentProblem, Shortage, UserError
 from pipeline.execution.context import Collector, Pulse, StageContext
-from pipeline.execution.feed import Silence, SourceFeed
+from pipeline.execution.source_thread import Silence, SourceThread
 from pipeline.messages import End, Message, Stamp
 from pipeline.monitoring.metrics import Counters
 from pipeline.stage import CameraSettings, Settings, Source, Stop
@@ -31,7 +31,7 @@ class Scripted(Source[Settings]):
         return self.script(self, stop)
 
 
-def fed(folder: Path, script: Any, *, window: int = 9, live: bool = False, begun: bool = True) -> SourceFeed:
+def fed(folder: Path, script: Any, *, window: int = 9, live: bool = False, begun: bool = True) -> SourceThread:
     pulse = Pulse()
     log = HandContext(folder, folder).log
     context = StageContext(
@@ -47,13 +47,13 @@ def fed(folder: Path, script: Any, *, window: int = 9, live: bool = False, begun
     )
     source = Scripted(Settings(), "cam", CameraSettings(), context)
     source.script = script
-    feed = SourceFeed(source, pulse, Collector(), window=window, live=live, wake=lambda: None)
+    feed = SourceThread(source, pulse, Collector(), window=window, live=live, wake=lambda: None)
     if begun:
         feed.start(None)
     return feed
 
 
-def the_end(feed: SourceFeed) -> End:
+def the_end(feed: SourceThread) -> End:
     feed.join(10)
     end = feed.take()[-1].message
     assert isinstance(end, End)
@@ -192,10 +192,10 @@ def test_source_stopped_before_begin_ends_unasked(
     assert asked == []
 
 
-@pytest.mark.parametrize("ask", [SourceFeed.stop, SourceFeed.pause])
+@pytest.mark.parametrize("ask", [SourceThread.stop, SourceThread.pause])
 @pytest.mark.parametrize("begun", [False, True])
 def test_stop_waits_for_frames_a_reader_had_before(
-    tmp_path: Path, ask: Callable[[SourceFeed], None], begun: bool
+    tmp_path: Path, ask: Callable[[SourceThread], None], begun: bool
 ) -> None:
     gate = threading.Event()
 
@@ -217,7 +217,7 @@ def test_stop_waits_for_frames_a_reader_had_before(
         feed.start(stamp(2), owed=stamp(5))
     gate.set()
     feed.join(10)
-    assert [handed.message.stamp.seq for handed in feed.take()][-2:] == ([5, 5] if ask is SourceFeed.stop else [4, 5])
+    assert [handed.message.stamp.seq for handed in feed.take()][-2:] == ([5, 5] if ask is SourceThread.stop else [4, 5])
 
 
 def test_a_live_source_owes_nothing(tmp_path: Path) -> None:

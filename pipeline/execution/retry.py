@@ -46,7 +46,7 @@ class GivenUp(KeyboardInterrupt):
     """The user does not want to wait any longer. Differs from a stage that raises KeyboardInterrupt by mistake."""
 
 
-class Hold:
+class Retry:
     """One for each process. `pause(seconds)` lets the time pass, and says whether the process closes."""
 
     def __init__(self, pause: Callable[[float], bool], collector: Collector, log: Logger) -> None:

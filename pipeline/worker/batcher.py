@@ -17,14 +17,14 @@ from pipeline.messages import End, Tombstone
 from pipeline.monitoring.metrics import Counters
 from pipeline.plan import DROPPING_AT_WORK, StagePlan, UnitPlan
 from pipeline.stage import Logger
-from pipeline.transport.inlet import Inlet
-from pipeline.transport.outlet import Outlet
+from pipeline.transport.receiver import Receiver
+from pipeline.transport.sender import Sender
 
 _SAID_S = 0.05
 _BATCHES_TAKEN = 16
 
 
-class Gatherer:
+class Batcher:
     """Makes batches of the messages in the mailboxes. `head` is the stage that they are for; `clock` is in seconds."""
 
     def __init__(
@@ -32,8 +32,8 @@ class Gatherer:
         *,
         plan: UnitPlan,
         head: StagePlan,
-        inlet: Inlet,
-        outlet: Outlet,
+        receiver: Receiver,
+        sender: Sender,
         pool: Pool | None,
         thread_safe: bool,
         counters: Counters,
@@ -41,8 +41,8 @@ class Gatherer:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._head = head
-        self._inlet = inlet
-        self._outlet = outlet
+        self._receiver = receiver
+        self._sender = sender
         self._pool = pool
         self._counters = counters
         self._log = log
@@ -66,7 +66,7 @@ class Gatherer:
             return None
         if self._possible_poison:
             return self._try_alone()
-        self._taken = self._inlet.take(self._most, self._room)
+        self._taken = self._receiver.take(self._most, self._room)
         if not self._taken:
             return None
         for item in self._taken:
@@ -105,13 +105,13 @@ class Gatherer:
 
     def wait_ms(self) -> int:
         """How much longer a batch that is not full waits for more items; 0 when it does not."""
-        since = self._inlet.since(self._head.batch_max, self._room) if self._head.wait_ms else None
+        since = self._receiver.since(self._head.batch_max, self._room) if self._head.wait_ms else None
         if since is None:
             return 0
         return max(0, math.ceil(self._head.wait_ms - 1000 * (self._clock() - since)))
 
     def _room(self, camera: str) -> int:
-        return 0 if self._outlet.blocked(camera) else self._window - self._unfinished[camera]
+        return 0 if self._sender.blocked(camera) else self._window - self._unfinished[camera]
 
     def _may_begin(self) -> bool:
         """Whether a batch may be taken now: a thread is free, or, if age is no matter, a full batch may wait."""
@@ -119,7 +119,7 @@ class Gatherer:
             return False
         if self._pool and self._pool.unfinished >= self._pool.threads:
             ahead = self._blocking and self._pool.unfinished == self._pool.threads
-            return ahead and self._inlet.has(self._head.batch_max, self._room)
+            return ahead and self._receiver.has(self._head.batch_max, self._room)
         return not self.wait_ms()
 
     def _try_alone(self) -> Batch | None:
@@ -129,7 +129,7 @@ class Gatherer:
         item, self._possible_poison = self._possible_poison, None
         assert item
         if not item.poison:
-            self._inlet.trying(item)
+            self._receiver.trying(item)
             time.sleep(_SAID_S)  # the signal leaves in a thread of ZeroMQ's, which must not die before
             return Batch([item])
         camera = item.stamp.camera  # to a sink, the events of all cameras come under one name

@@ -24,10 +24,10 @@ from pipeline.plan import UnitPlan
 from pipeline.shm.mappings import Mappings, SegmentGone
 from pipeline.stage import Logger
 from pipeline.system.run_folder import unlink_socket
-from pipeline.transport.answers import Answers
-from pipeline.transport.lane import Lane, Received
 from pipeline.transport.mailbox import Gone
 from pipeline.transport.mailboxes import Mailboxes, Room
+from pipeline.transport.partition import Partition, Received
+from pipeline.transport.pending_acks import PendingAcks
 from pipeline.transport.protocol import (
     AGAIN,
     ATTACH,
@@ -37,7 +37,7 @@ from pipeline.transport.protocol import (
     SIGNAL,
     Head,
     Known,
-    Sender,
+    SenderId,
     packed_hello,
     read_data,
     read_head,
@@ -58,16 +58,16 @@ class _Peer:
     `gone`: segments that were missing when this very process named them, on this connection or before.
     """
 
-    sender: Sender
+    sender: SenderId
     gone: set[str] = field(default_factory=set)
     mappings: Mappings = field(default_factory=Mappings)
-    lanes: dict[tuple[str, str], Lane] = field(default_factory=dict)
+    partitions: dict[tuple[str, str], Partition] = field(default_factory=dict)
     """Those that it may send on, as far as it has: the plan is asked once for each."""
     heard: int = 0
     gap: bool = False
 
 
-class Inlet:
+class Receiver:
     """All incoming edges of a process behind one socket.
 
     `accepted`: edge name -> the message types of its port. `successor`: of a process that died.
@@ -95,11 +95,11 @@ class Inlet:
         self._counters = counters
         self._log = log
         self._refusals = Refusals(counters, log)
-        self._answers = Answers()
+        self._pending = PendingAcks()
         self._mailboxes = Mailboxes(
             plan.incoming,
             accepted,
-            Gone(counters, self._answers.finish, self._refuse),
+            Gone(counters, self._pending.finish, self._refuse),
             priorities=plan.priorities,
             successor=successor,
         )
@@ -111,10 +111,10 @@ class Inlet:
         self._cameras = frozenset(plan.cameras)
         units = {unit for units in self._senders.values() for unit in units}
         for peer in self._peers.values():
-            peer.lanes.clear()
+            peer.partitions.clear()
         for identity in [identity for identity, peer in self._peers.items() if peer.sender.unit not in units]:
             del self._peers[identity]
-            self._answers.close(identity)
+            self._pending.close(identity)
         self._mailboxes.keep_only(plan.cameras, plan.priorities)
 
     # ---- receiving
@@ -144,7 +144,7 @@ class Inlet:
 
     def _attach(self, identity: bytes) -> None:
         """A sender starts, or starts again: messages still on the way on its earlier connections are ignored."""
-        sender = Sender.of(identity)
+        sender = SenderId.of(identity)
         if not any(sender.unit in units for units in self._senders.values()):
             raise WireError(f"{sender.unit!r} wants to send; expected one of: {self._known()}")
         known = {other: peer.sender for other, peer in self._peers.items() if peer.sender.unit == sender.unit}
@@ -153,15 +153,21 @@ class Inlet:
         if identity in known:
             raise WireError(f"{sender.unit} attaches twice on one connection; expected a routing id for each")
         peer = self._peers[identity] = _Peer(sender)
-        self._answers.open(identity)
+        self._pending.open(identity)
         for other, before in known.items():
             if before.incarnation == sender.incarnation:
                 peer.gone |= self._peers[other].gone
             del self._peers[other]
-            self._answers.close(other)
-        lanes = [lane for lane in self._mailboxes.lanes if sender.unit in self._senders.get(lane.edge.name, ())]
-        seen = [(lane, lane.last_stamp) for lane in lanes]
-        hello = [Known(lane.edge.name, lane.camera, lane.finished, last) for lane, last in seen if last]
+            self._pending.close(other)
+        partitions = [
+            partition
+            for partition in self._mailboxes.partitions
+            if sender.unit in self._senders.get(partition.edge.name, ())
+        ]
+        seen = [(partition, partition.last_stamp) for partition in partitions]
+        hello = [
+            Known(partition.edge.name, partition.camera, partition.finished, last) for partition, last in seen if last
+        ]
         self._send(identity, HELLO, packed_hello(hello))
 
     def _known(self) -> str:
@@ -187,7 +193,7 @@ class Inlet:
                     return
             except WireError as error:
                 # Refused for good: sent again it would be no better.
-                self._answers.finished(identity, n)
+                self._pending.finished(identity, n)
                 self._refusals.add(error, sender=peer.sender.unit, counted="dropped.wire")
 
     def _pass_by(self, peer: _Peer, body: bytes) -> None:
@@ -202,20 +208,20 @@ class Inlet:
         if peer.sender.unit not in self._senders.get(edge, ()):
             raise WireError(f"a message of {peer.sender.unit} on {edge!r}, which is no edge from there to here")
 
-    def _lane(self, peer: _Peer, edge: str, camera: str) -> Lane:
-        lane = peer.lanes.get((edge, camera))
-        if lane is None:
+    def _partition(self, peer: _Peer, edge: str, camera: str) -> Partition:
+        partition = peer.partitions.get((edge, camera))
+        if partition is None:
             self._check_edge(peer, edge)
-            lane = peer.lanes[edge, camera] = self._mailboxes.lane(edge, camera)
-        return lane
+            partition = peer.partitions[edge, camera] = self._mailboxes.partition(edge, camera)
+        return partition
 
     def _take_in(self, identity: bytes, peer: _Peer, n: int, head: Head) -> bool:
         """Put a message into its mailbox, if it is new. False if no message behind it can be believed."""
-        lane = self._lane(peer, head.edge, head.camera)
-        if lane.knows(head.key):
-            self._repeated(identity, lane, n, head.key)
+        partition = self._partition(peer, head.edge, head.camera)
+        if partition.knows(head.key):
+            self._repeated(identity, partition, n, head.key)
             return True
-        header = read_header(head.body, lane.types)
+        header = read_header(head.body, partition.types)
         mapping = None
         if header.descriptor:
             try:
@@ -224,12 +230,14 @@ class Inlet:
                 self._segment_gone(identity, peer, header.descriptor.segment, error)
                 return False
         origins = [(identity, n)]
-        received = Received(lane, head.key, header, mapping, origins, peer.sender.incarnation, head.deaths, head.tries)
+        received = Received(
+            partition, head.key, header, mapping, origins, peer.sender.incarnation, head.deaths, head.tries
+        )
         if mapping is None or received.intact():
             self._mailboxes.put(received)
         else:
-            self._counters.add("dropped.stale", lane.camera)
-            self._answers.finished(identity, n)
+            self._counters.add("dropped.stale", partition.camera)
+            self._pending.finished(identity, n)
         return True
 
     def _segment_gone(self, identity: bytes, peer: _Peer, name: str, error: SegmentGone) -> None:
@@ -245,15 +253,15 @@ class Inlet:
         peer.gap = True
         self._send(identity, AGAIN, b"")
 
-    def _repeated(self, identity: bytes, lane: Lane, n: int, key: Key) -> None:
-        self._counters.add("repeated", lane.camera)
-        first = lane.unfinished.get(key)
+    def _repeated(self, identity: bytes, partition: Partition, n: int, key: Key) -> None:
+        self._counters.add("repeated", partition.camera)
+        first = partition.unfinished.get(key)
         if first is None:
-            self._answers.finished(identity, n)
+            self._pending.finished(identity, n)
             return
         first.origins.append((identity, n))
         if first.freed:
-            self._answers.freed(identity, n)
+            self._pending.freed(identity, n)
 
     # ---- taking
 
@@ -285,30 +293,30 @@ class Inlet:
 
     def free(self, item: Item) -> None:
         """The item's memory is no longer read."""
-        self._answers.free(item)
+        self._pending.free(item)
 
     def done(self, item: Item) -> None:
         """All that was made of the item is done."""
-        self._answers.done(item)
+        self._pending.done(item)
 
     def trying(self, item: Item) -> None:
         """Say, before it is processed alone, that the item is: should this process die of it, its senders know."""
-        self._answers.trying(item)
+        self._pending.trying(item)
         self.flush()
 
     def survived(self, item: Item) -> None:
         """Say that this process did not die of the item."""
-        self._answers.survived(item)
+        self._pending.survived(item)
 
     def _refuse(self, row: Sequence[Received], error: WireError) -> None:
-        edge, camera = row[0].lane.edge, row[0].lane.camera
+        edge, camera = row[0].partition.edge, row[0].partition.camera
         self._refusals.add(error, sender=edge.sender, counted="dropped.wire", camera=camera)
         for received in row:
-            self._answers.finish(received)
+            self._pending.finish(received)
 
     def flush(self) -> None:
         """Send the signals that have come together."""
-        for identity, signals in self._answers.take():
+        for identity, signals in self._pending.take():
             self._send(identity, SIGNAL, signals.packed())
 
     def _send(self, identity: bytes, kind: bytes, body: bytes) -> None:

@@ -1,6 +1,6 @@
 """Takes messages of other processes in batches, runs the first stage, sends the outputs on, and acknowledges.
 
-mailboxes --gatherer--> batch --[pool, or the loop]--> rows --unit--> outlet --all of it done--> done
+mailboxes --batcher--> batch --[pool, or the loop]--> rows --unit--> sender --all of it done--> done
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 
 from pipeline.execution.context import Collector
 from pipeline.execution.pool import Batch, Pool
-from pipeline.execution.unit import Unit
+from pipeline.execution.stage_chain import StageChain
 from pipeline.items import Item, Key
 from pipeline.messages import End, Message
 from pipeline.monitoring.metrics import Counters
 from pipeline.stage import Logger
-from pipeline.transport.inlet import Inlet
-from pipeline.transport.outlet import Outlet
-from pipeline.worker.gatherer import Gatherer
-from pipeline.worker.submission import Submission
+from pipeline.transport.receiver import Receiver
+from pipeline.transport.sender import Sender
+from pipeline.worker.batcher import Batcher
+from pipeline.worker.emitter import Emitter
 
 _BATCHES_A_TURN = 16
 """Of files. On an edge that drops, newly arrived messages are received before each batch: they may be newer."""
@@ -26,7 +26,7 @@ _TOGETHER_S = 0.001
 """Outputs made within this time travel together; nobody waits longer for them because the turn goes on."""
 
 
-class Intake:
+class InputLoop:
     """For a process that others send to. All methods are for the loop's thread, but for `begin_again`.
 
     `wake` turns the loop once more; `on_end(item)` is called when all of a camera is done.
@@ -34,10 +34,10 @@ class Intake:
 
     def __init__(
         self,
-        unit: Unit,
-        inlet: Inlet,
-        outlet: Outlet,
-        submission: Submission,
+        unit: StageChain,
+        receiver: Receiver,
+        sender: Sender,
+        emitter: Emitter,
         *,
         collector: Collector,
         counters: Counters,
@@ -46,9 +46,9 @@ class Intake:
         log: Logger,
     ) -> None:
         self._unit = unit
-        self._inlet = inlet
-        self._outlet = outlet
-        self._submission = submission
+        self._receiver = receiver
+        self._sender = sender
+        self._emitter = emitter
         self._collector = collector
         self._counters = counters
         self._wake = wake
@@ -56,11 +56,11 @@ class Intake:
         head = unit.head
         beside = head.stage.own_thread or head.plan.threads > 1
         self._pool = Pool(head.plan.threads, self._work, wake) if beside else None
-        self._gatherer = Gatherer(
+        self._batcher = Batcher(
             plan=unit.plan,
             head=head.plan,
-            inlet=inlet,
-            outlet=outlet,
+            receiver=receiver,
+            sender=sender,
             pool=self._pool,
             thread_safe=head.stage.thread_safe,
             counters=counters,
@@ -72,10 +72,10 @@ class Intake:
     def turn(self) -> bool:
         """Send finished outputs on, or else take more; True if there may be more to do."""
         # Readers must know which messages are left out before they get those behind them.
-        self._pass_on(self._inlet.take_left_out(), settled=False)
+        self._pass_on(self._receiver.take_left_out(), settled=False)
         # Finishing takes its time: newly arrived messages are received before more is taken.
         busy = self.finish() or self.take()
-        self._pass_on(self._inlet.take_passed(self._gatherer.has_in_hand), settled=True)
+        self._pass_on(self._receiver.take_passed(self._batcher.has_in_hand), settled=True)
         return busy
 
     def take(self) -> bool:
@@ -85,7 +85,7 @@ class Intake:
             if time.monotonic() - since_s > _TOGETHER_S:
                 self._say()
                 since_s = time.monotonic()
-            batch = self._gatherer.next()
+            batch = self._batcher.next()
             if batch is None:
                 return False
             if self._pool is None:
@@ -100,8 +100,8 @@ class Intake:
 
     def _say(self) -> None:
         """Send others the messages that have come together for them within this turn."""
-        self._outlet.flush()
-        self._inlet.flush()
+        self._sender.flush()
+        self._receiver.flush()
 
     def finish(self) -> bool:
         """Send on the batches that the pool has finished; True if there were any. Raises the error of a batch."""
@@ -117,7 +117,7 @@ class Intake:
     def _pass_on(self, told: Sequence[tuple[str, Key]], *, settled: bool) -> None:
         """Tell the readers which keys the senders report as done."""
         if told:
-            self._outlet.pass_by([(camera, self._unit.passed(key)) for camera, key in told], settled=settled)
+            self._sender.pass_by([(camera, self._unit.passed(key)) for camera, key in told], settled=settled)
 
     def _work(self, batch: Batch) -> None:
         """Run the first stage on a batch; in a thread of the pool, or in the loop."""
@@ -131,19 +131,19 @@ class Intake:
         with self._collector.collecting() as slots:
             if isinstance(first.payload, End):
                 made = self._unit.end(head, first)
-                self._gatherer.ended()
+                self._batcher.ended()
             elif batch.mark:
                 made = self._unit.pass_on(head, first)
             else:
                 pairs = zip(batch.items, batch.rows, strict=True)
                 kept = [row if item.intact() else self._torn(item) for item, row in pairs]
                 made = self._unit.spread(head, batch.items, kept)
-        self._submission.submit(batch.items, made, self._item_done)
-        self._gatherer.sent_on(batch.items)
+        self._emitter.submit(batch.items, made, self._item_done)
+        self._batcher.sent_on(batch.items)
         for item in batch.items:
-            self._inlet.free(item)
+            self._receiver.free(item)
             if item.possible_poison:
-                self._inlet.survived(item)
+                self._receiver.survived(item)
         self._collector.let_go([*batch.slots, *slots])
 
     def _torn(self, item: Item) -> list[Message]:
@@ -151,8 +151,8 @@ class Intake:
         return []
 
     def _item_done(self, item: Item) -> None:
-        self._gatherer.finished(item)
-        self._inlet.done(item)
+        self._batcher.finished(item)
+        self._receiver.done(item)
         if isinstance(item.payload, End):
             self._on_end(item)
         elif not item.is_mark:
@@ -160,7 +160,7 @@ class Intake:
 
     def wait_ms(self) -> int:
         """How much longer a batch that is not full waits for more items; 0 when it does not."""
-        return self._gatherer.wait_ms()
+        return self._batcher.wait_ms()
 
     @property
     def working_since_ns(self) -> int:

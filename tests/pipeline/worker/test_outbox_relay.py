@@ -22,9 +22,9 @@ from pipeline.plan import EVERY_CAMERA, EdgePlan, StagePlan, UnitPlan
 from pipeline.shm.slots import SlotRing
 from pipeline.testing import HandContext, stamp
 from pipeline.transport.channel import Channel
-from pipeline.transport.inlet import Inlet
-from pipeline.transport.outlet import Outlet
-from pipeline.worker.dispatch import Dispatch
+from pipeline.transport.receiver import Receiver
+from pipeline.transport.sender import Sender
+from pipeline.worker.outbox_relay import OutboxRelay
 
 EDGE = EdgePlan("outbox", "log", "", "event", "block", 8)
 ROUTES = {EDGE.name: {EVERY_CAMERA: "log.0"}}
@@ -51,7 +51,7 @@ class Joined:
         self.outbox = make_outbox(folder)
         self.poller = zmq.Poller()
         self.ring = SlotRing(f"camgraph-{os.getuid()}-test{os.getpid()}-dispatch.1", 8)
-        self.outlet = Outlet(
+        self.sender = Sender(
             unit="outbox.0",
             incarnation=1,
             edges=[EDGE],
@@ -64,31 +64,31 @@ class Joined:
         ours, self._theirs = socket.socketpair()
         self.channel = Channel(ours)
         plan = unit("outbox", ("cam",))
-        self.dispatch = Dispatch(
-            self.outbox, plan=plan, incarnation=1, outlet=self.outlet, channel=self.channel, log=log
+        self.relay = OutboxRelay(
+            self.outbox, plan=plan, incarnation=1, sender=self.sender, channel=self.channel, log=log
         )
         sink = unit("log", (EVERY_CAMERA,))
-        self.inlet = Inlet(f"ipc://{folder}/in", sink, {EDGE.name: [Event]}, Counters(), log)
-        self.outlet.connect({"log.0": self.inlet.endpoint})
-        until(lambda: self.turn() or self.outlet.attached)
+        self.receiver = Receiver(f"ipc://{folder}/in", sink, {EDGE.name: [Event]}, Counters(), log)
+        self.sender.connect({"log.0": self.receiver.endpoint})
+        until(lambda: self.turn() or self.sender.attached)
 
     def turn(self) -> None:
-        self.outlet.receive(dict(self.poller.poll(2)))
-        self.dispatch.turn()
-        self.outlet.flush()
-        self.inlet.receive()
-        for item in self.inlet.take(8, lambda _: 8):
+        self.sender.receive(dict(self.poller.poll(2)))
+        self.relay.turn()
+        self.sender.flush()
+        self.receiver.receive()
+        for item in self.receiver.take(8, lambda _: 8):
             self.taken.append(item)
-            self.inlet.done(item)
-        self.inlet.flush()
+            self.receiver.done(item)
+        self.receiver.flush()
 
     @property
     def has_ended(self) -> bool:
         return any(isinstance(item.payload, End) for item in self.taken)
 
     def close(self) -> None:
-        self.outlet.close()
-        self.inlet.close()
+        self.sender.close()
+        self.receiver.close()
         self.ring.close()
         self.outbox.close()
         self.channel.close()
@@ -118,16 +118,16 @@ def test_end_waits_for_last_acknowledgement_on_disk(joined: Joined, tmp_path: Pa
     joined.outbox.end("cam")
     other = sqlite3.connect(tmp_path / "outbox.sqlite", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    until(lambda: joined.turn() or (joined.taken and not joined.outlet.in_custody))
+    until(lambda: joined.turn() or (joined.taken and not joined.sender.in_flight))
     for _ in range(3):
         joined.turn()
     assert not joined.has_ended
-    assert "locked" in joined.dispatch.waits_for
+    assert "locked" in joined.relay.waits_for
     other.execute("ROLLBACK")
     other.close()
     until(lambda: joined.turn() or joined.has_ended)
     assert joined.outbox.over("log")
-    assert joined.dispatch.waits_for == ""
+    assert joined.relay.waits_for == ""
 
 
 def test_what_many_acknowledge_at_once_costs_few_transactions(joined: Joined) -> None:
@@ -150,7 +150,7 @@ def test_repeated_event_is_reported_as_new_first(joined: Joined) -> None:
     """The supervisor counts what is new, and of what was committed before only what it has not heard of."""
     told = {"sender": "capture", "camera": "cam", "id": "x", "incident": "i", "phase": "single", "incarnation": 0}
     for _ in range(2):
-        joined.dispatch.emit({**told, "time_ns": 0, "body": b"{}"})
+        joined.relay.emit({**told, "time_ns": 0, "body": b"{}"})
     joined.turn()
     assert joined.reports() == [(b"{}", False), (b"{}", True)]
 
@@ -161,9 +161,9 @@ def test_event_refused_by_full_disk_is_logged_once(joined: Joined) -> None:
         for _ in range(2):
             joined.outbox.db.execute("PRAGMA query_only = 1")
             for _ in range(3):
-                joined.dispatch.emit({**told, "time_ns": 0, "body": b"{}"})
+                joined.relay.emit({**told, "time_ns": 0, "body": b"{}"})
             joined.outbox.db.execute("PRAGMA query_only = 0")
-            joined.dispatch.emit({**told, "time_ns": 0, "body": b"{}"})
+            joined.relay.emit({**told, "time_ns": 0, "body": b"{}"})
             told["id"] = "y"
     assert [line["event"] for line in logs] == ["event_not_kept"] * 2
 
@@ -174,8 +174,8 @@ def test_a_file_that_cannot_be_read_for_a_while_is_waited_for(joined: Joined, tm
     with capture_logs() as logs:
         for _ in range(3):
             joined.turn()
-    assert "cannot be read" in joined.dispatch.waits_for
+    assert "cannot be read" in joined.relay.waits_for
     assert [line["event"] for line in logs] == ["events_not_read"]
     joined.outbox.db.execute("ALTER TABLE away RENAME TO pending")
     until(lambda: joined.turn() or joined.taken)
-    assert joined.dispatch.waits_for == ""
+    assert joined.relay.waits_for == ""

@@ -70,7 +70,7 @@ class Queue:
     left_out: Key | None = None
     """Every message with a key up to this one that will not be submitted is done."""
     passed: Key | None = None
-    """Every message with a key up to this one is done or in custody."""
+    """Every message with a key up to this one is done or in flight."""
     told: tuple[Key | None, Key | None] = (None, None)
     """`left_out` and `passed` as last reported to the reader, on any connection."""
     name: str = field(init=False)
@@ -89,7 +89,7 @@ class Queue:
             self.passed = key
 
     def says(self, last: Key | None) -> list[Passed]:
-        """The report for its reader now; `last`: the last key in custody."""
+        """The report for its reader now; `last`: the last key in flight."""
         self.told = self.left_out, self.passed
         said = []
         if self.passed:
@@ -107,7 +107,7 @@ class Queue:
 Send = Callable[[int, Delivery], None]
 
 
-class Custody:
+class InFlight:
     """One reading process. `release` lets go of a slot. Nothing is sent between `pause` and `begin`."""
 
     def __init__(self, counters: Counters, release: Callable[[Slot], None]) -> None:

@@ -23,7 +23,7 @@ class Received:
     `origins`: the connections that it came on, and its number there: all of them get its signals.
     """
 
-    lane: Lane
+    partition: Partition
     key: Key
     header: Header
     mapping: MappedSegment | None
@@ -33,7 +33,7 @@ class Received:
     deaths: int = 0
     tries: int = 0
     before: Stamp | None = None
-    """The message before it on its lane."""
+    """The message before it on its partition."""
     freed: bool = False
 
     def intact(self) -> bool:
@@ -55,11 +55,11 @@ class Received:
 
     def message(self) -> Message:
         """The message with its arrays as views of the sender's memory. Raises WireError."""
-        return build(self.header, self.lane.types, read_arrays(self.header, self.mapping))
+        return build(self.header, self.partition.types, read_arrays(self.header, self.mapping))
 
 
 @dataclass(slots=True, eq=False)
-class Lane:
+class Partition:
     """One edge and camera. `types`: the types that the edge's port takes, by wire type. `unread`: not taken yet."""
 
     edge: EdgePlan

@@ -4,47 +4,47 @@ from __future__ import annotations
 
 import time
 
-from pipeline.execution.hold import Hold
-from pipeline.execution.unit import Unit
+from pipeline.execution.retry import Retry
+from pipeline.execution.stage_chain import StageChain
 from pipeline.monitoring.metrics import Counters
 from pipeline.shm.slots import SlotRing
 from pipeline.transport.channel import Channel
-from pipeline.transport.inlet import Inlet
-from pipeline.transport.outlet import Outlet
-from pipeline.worker.dispatch import Dispatch
-from pipeline.worker.intake import Intake
+from pipeline.transport.receiver import Receiver
+from pipeline.transport.sender import Sender
+from pipeline.worker.input_loop import InputLoop
+from pipeline.worker.outbox_relay import OutboxRelay
 from pipeline.worker.sources import Sources
 
 _HEARTBEAT_S = 0.25
 
 
-class Vitals:
+class Heartbeats:
     """The parts of one process, as far as they have something to say (`pipeline.monitoring.reports.Heartbeat`)."""
 
     def __init__(
         self,
         channel: Channel,
         *,
-        unit: Unit,
+        unit: StageChain,
         counters: Counters,
         ring: SlotRing,
-        hold: Hold,
-        outlet: Outlet,
+        retry: Retry,
+        sender: Sender,
         sources: Sources,
-        inlet: Inlet | None,
-        intake: Intake | None,
-        dispatch: Dispatch | None,
+        receiver: Receiver | None,
+        input_loop: InputLoop | None,
+        relay: OutboxRelay | None,
     ) -> None:
         self._channel = channel
         self._unit = unit
         self._counters = counters
         self._ring = ring
-        self._hold = hold
-        self._outlet = outlet
+        self._retry = retry
+        self._sender = sender
         self._sources = sources
-        self._inlet = inlet
-        self._intake = intake
-        self._dispatch = dispatch
+        self._receiver = receiver
+        self._input_loop = input_loop
+        self._relay = relay
         self._next_heartbeat = 0.0
         self._cpu_before = 0.0
 
@@ -63,7 +63,7 @@ class Vitals:
         silence, changes = self._sources.silence, self._counters.camera_changes()
         sent = self._channel.send(
             "heartbeat",
-            working_since_ns=self._intake.working_since_ns if self._intake else 0,
+            working_since_ns=self._input_loop.working_since_ns if self._input_loop else 0,
             source_silent_since_ns=silence.since_ns,
             source_opening=silence.opening,
             stages={name: runner.times.snapshot() for name, runner in self._unit.runners.items()},
@@ -72,15 +72,15 @@ class Vitals:
             files=self._counters.files,
             frames_done=self._sources.frames_done,
             cpu_s=time.process_time() - self._cpu_before,
-            queue=self._inlet.waiting() if self._inlet else 0,
-            custody=self._outlet.in_custody,
+            queue=self._receiver.waiting() if self._receiver else 0,
+            in_flight=self._sender.in_flight,
             slots=self._ring.in_use,
-            held=self._hold.waits_for or (self._dispatch.waits_for if self._dispatch else ""),
-            patient=self._hold.patient and not (self._dispatch and self._dispatch.waits_for),
+            held=self._retry.waits_for or (self._relay.waits_for if self._relay else ""),
+            patient=self._retry.patient and not (self._relay and self._relay.waits_for),
             troubles=[
-                *self._hold.troubles,
+                *self._retry.troubles,
                 *self._counters.troubles,
-                *(self._dispatch.troubles if self._dispatch else ()),
+                *(self._relay.troubles if self._relay else ()),
             ],
             camera_changes=changes,
             camera_facts=self._counters.camera_facts,
