@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -130,10 +131,11 @@ def test_large_outputs_lie_where_the_next_process_reads_them(tmp_path: Path, lea
 
     mirror(tmp_path / "m.onnx")
     stage = Infer(InferSettings(model="m.onnx"), Slots(tmp_path, tmp_path, outputs_leave=leave))
-    stage.open()
-    [small] = stage.process([pictures(0)])
-    assert given == []
-    [large] = stage.process([pictures(1, (160, 120))])
+    with closing(stage):
+        stage.open()
+        [small] = stage.process([pictures(0)])
+        assert given == []
+        [large] = stage.process([pictures(1, (160, 120))])
     assert [seen(large) is array for array in given] == ([True, False] if leave else [])
     assert np.array_equal(seen(large), expected(pictures(1, (160, 120))))
     assert np.array_equal(seen(small), expected(pictures(0)))
