@@ -334,6 +334,7 @@ def test_two_iterators_in_one_thread_are_told_of(
         until(lambda: "nobody reads frames()" in caplog.text)
     list(frames)
     reader.join(BOUND_S)
+    assert not reader.is_alive()
 
 
 def test_a_watched_clip_needs_no_name_and_leaves_nothing(clip: Path, two_people: Path, tmp_path: Path) -> None:
