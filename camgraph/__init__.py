@@ -1,10 +1,10 @@
-"""camgraph from Python: run a graph, and take its events, people and pictures as they come. See docs/python.md.
+"""camgraph from Python: run a graph and read its events, people and pictures as they arrive. See docs/python.md.
 
     for event in camgraph.run("lobby.yaml"):
         print(event.camera, event.action)
 
-This package is a front: what runs is in `pipeline`, `stages` and `tools`, which import nothing of it. Start with
-`runs.py`; `inbox.py` is the program's side of the sockets, `background.py` the thread that a run has here.
+This package is a thin front over `pipeline`, `stages` and `tools`, which import nothing from it. Start with `runs.py`.
+`background.py` is the thread of a run, and `inbox.py` the program's side of the sockets.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Imported when it is asked for: the command starts with this package, and needs none of it."""
+    """Import a public name on first use: the command line starts with this package and needs none of them."""
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found: object = getattr(importlib.import_module(_MODULE_OF[name]), name)
@@ -73,6 +73,6 @@ def __dir__() -> list[str]:
     return __all__
 
 
-# The command tells of it without a traceback (`camgraph.__main__`); "-m" stands there while `python -m` looks for it.
+# `camgraph.__main__` checks this itself, to print no traceback. argv[0] is "-m" while `python -m` imports this package.
 if Path(sys.argv[0] if sys.argv else "").name not in ("camgraph", "-m"):
     require_own_packages()

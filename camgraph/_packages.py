@@ -1,7 +1,7 @@
-"""Sees that `pipeline`, `stages` and `tools` are ours, before anything of them is imported.
+"""Checks that `pipeline`, `stages` and `tools` are camgraph's own, before anything is imported from them.
 
-These are names that people give folders of their own. Python takes the first that it finds, and that is beside the
-script, or in the working directory.
+Users often have folders with these names. Python imports the first one on its path, which is the one beside the script
+or in the working directory.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ OURS = ("pipeline", "stages", "tools")
 
 
 class HiddenPackageError(ImportError):
-    """A module or folder of the user's has the name of one of our packages, and is found first."""
+    """A module or folder of the user has the name of one of camgraph's packages, and Python finds it first."""
 
     exit_status = 2
 
 
 def require_own_packages() -> None:
-    """Raises HiddenPackageError where one of our names is somebody else's."""
+    """Raise HiddenPackageError if Python finds another package under one of camgraph's names."""
     for name in OURS:
         theirs = _found_elsewhere(name)
         if theirs:
@@ -28,7 +28,7 @@ def require_own_packages() -> None:
 
 
 def _found_elsewhere(name: str) -> str:
-    """Where Python finds this package, "" where it is ours (or there is none at all)."""
+    """Return the path of another package with this name; "" if Python finds ours, or none at all."""
     places = _loaded(name) if name in sys.modules else _found(name)
     ours = Path(__file__).resolve().parent.parent / name
     if not places or any(Path(place).resolve() == ours for place in places):
@@ -50,7 +50,7 @@ def _found(name: str) -> list[str]:
 
 def _message(name: str, theirs: str) -> str:
     return (
-        f"`{name}` is a package of camgraph, and Python finds {theirs} instead: rename that, or make it part of a "
-        f"package of yours (myproject/{Path(theirs).name}), or keep it off Python's path: run `python -P`, set "
+        f"`{name}` is a package of camgraph, but Python finds {theirs} instead: rename it, or move it into a package "
+        f"of yours (myproject/{Path(theirs).name}), or keep it off Python's path: run `python -P`, set "
         "PYTHONSAFEPATH=1, or start from another folder"
     )

@@ -1,12 +1,12 @@
-"""A run in a thread of this program, and what keeps it from outliving whoever started it.
+"""A run in a thread of this program, which ends no later than the program.
 
     prepare --ready--> running --its end--> over
-                          |  stop: cameras end, what is on its way still arrives
-                          |  hurry: it does not
+                          |  stop: cameras end; frames on their way still arrive
+                          |  hurry: frames on their way are given up
                           |  abandon: nobody reads any more; unread events stay in the outbox
 
-The thread knows the run; whoever started it knows the thread. So a run that nobody refers to any more can be found out
-and stopped.
+The thread refers to the run, and the program's `Run` refers to the thread, but not the other way round. So a `Run` that
+the program has dropped is garbage-collected, and its finalizer stops the run.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 from camgraph.inbox import Board, Inbox
 from camgraph.readers import addressed
+from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.local import LocalRun
 from pipeline.monitoring.outcome import Outcome
 from pipeline.outbox.event_file import SUFFIXES
@@ -31,18 +32,34 @@ from pipeline.supervision.supervisor import Supervisor
 from pipeline.system.run_folder import RunFolder
 from pipeline.system.scarcity import require_processes
 from pipeline.wanted import Loader
-from tools.display.running import only_run, said_for_people
+from tools.display.running import errors_for_people, only_run
 
 _ABANDONED_S = 2.0
-"""So long what is on its way may take when nobody reads any more."""
+"""How long an abandoned run may take to finish the frames on their way."""
 _EXIT_S = 10.0
 _STATUS_S = 3.0
 
 
-class Background:
-    """One run. `inboxes`: what its program wants to read. `loader`: see `pipeline.supervisor.Supervisor`.
+class _Turning:
+    """A switch that another thread wants to be set, by the thread of the run."""
 
-    `anew`: it gets nothing that an earlier run of this name has left, and leaves nothing to a later one.
+    def __init__(self, name: str, on: bool) -> None:
+        self._name, self._on = name, on
+        self.done = threading.Event()
+        self.error: UserError | None = None
+
+    def turn(self, run: Supervisor | LocalRun) -> None:
+        try:
+            run.turn_switch(self._name, on=self._on)
+        except UserError as error:
+            self.error = error
+        self.done.set()
+
+
+class Background:
+    """One run. `inboxes`: one for each kind that the program reads. `loader`: see `supervision.supervisor.Supervisor`.
+
+    `anew`: the run gets no events that an earlier run of its name left, and leaves none for a later one.
     """
 
     def __init__(
@@ -59,6 +76,7 @@ class Background:
         self._over = threading.Event()
         self._run: Supervisor | LocalRun | None = None
         self._asked: list[threading.Event] = []
+        self._turning: list[_Turning] = []
         cameras = {camera: dict[str, Any]() for camera in plan.camera_settings}
         self._status: dict[str, Any] = {"graph": plan.graph, "phase": "starting", "cameras": cameras}
         self._stopped = self._hurried = False
@@ -66,7 +84,7 @@ class Background:
         self.addresses: Mapping[str, Path] = {}
 
     def start(self) -> None:
-        """Begin. Raises what keeps it from beginning. One of the same name that is ending here is waited for."""
+        """Start the run; raises the error if it cannot start. Waits for a run of the same name that is ending."""
         for other in list(_running):
             if other.plan.graph == self.plan.graph and other.is_ending:
                 other.wait(_EXIT_S)
@@ -74,7 +92,7 @@ class Background:
         _running.add(self)
         try:
             self._ready.wait()
-        except BaseException:  # Ctrl-C: nobody will have a run that has begun
+        except BaseException:  # Ctrl-C: the caller never gets the run, so nobody could stop it
             self.abandon()
             raise
         if self.error is not None and self._run is None:
@@ -84,7 +102,7 @@ class Background:
 
     def _main(self) -> None:
         try:
-            with said_for_people(), only_run(self.plan) as folder:
+            with errors_for_people(), only_run(self.plan) as folder:
                 if self._anew:
                     self._forget_earlier()
                 self._listen(folder)
@@ -92,10 +110,10 @@ class Background:
                 self._ready.set()
                 self.outcome = self._run.run()
                 self._status = self._run.status()
-        except BaseException as error:  # noqa: BLE001 - raised again where somebody waits for the end
+        except BaseException as error:  # noqa: BLE001 - raised again for the caller that waits for the end
             self.error = error
         finally:
-            # Before anybody hears of the end: whoever waits for it may start the next run.
+            # Close the inboxes first: a caller that waits for `_over` may start the next run at once.
             with self.board.changed:
                 for inbox in self.inboxes:
                     inbox.close()
@@ -131,6 +149,9 @@ class Background:
         if self._asked:
             self._status = run.status()
             self._answer()
+        turning, self._turning = self._turning, []
+        for one in turning:
+            one.turn(run)
         if self._abandoned_at and not self._stopped:
             self._let_go()
             self.stop()
@@ -140,7 +161,7 @@ class Background:
     def _let_go(self) -> None:
         with self.board.changed:
             for inbox in self.inboxes:
-                if self._anew:  # no later run would get what is kept
+                if self._anew:  # no later run would read the events that it left
                     inbox.discard()
                 else:
                     inbox.close()
@@ -153,7 +174,7 @@ class Background:
     # ---- from other threads
 
     def status(self) -> dict[str, Any]:
-        """How the run is, as `pipeline.status` says it; of one that is busy, how it was."""
+        """Return the run's status (`pipeline.monitoring.status`); the last known one if the run does not answer."""
         if not self._over.is_set():
             answered = threading.Event()
             self._asked.append(answered)
@@ -161,14 +182,23 @@ class Background:
                 answered.wait(_STATUS_S)
         return self._status
 
+    def switch(self, name: str, *, on: bool) -> None:
+        """Set a switch. Raises UserError if there is none, EnvironmentProblem if the run is over or does not answer."""
+        turning = _Turning(name, on)
+        self._turning.append(turning)
+        if self._over.is_set() or not turning.done.wait(_STATUS_S):
+            raise EnvironmentProblem(f"the run does not take the switch {name}: it is over, or does not answer")
+        if turning.error:
+            raise turning.error
+
     def stop(self) -> None:
-        """Let the cameras end, and what is on its way arrive."""
+        """End the cameras; frames on their way still arrive."""
         if self._run is not None and not self._stopped:
             self._stopped = True
             self._run.stop()
 
     def hurry(self) -> None:
-        """Give up what is on its way."""
+        """End the cameras, and give up the frames on their way."""
         self.stop()
         if self._run is None or self._hurried:
             return
@@ -179,16 +209,16 @@ class Background:
             self._run.stop()
 
     def abandon(self) -> None:
-        """Nobody reads any more. Returns at once, and takes no lock: the garbage collector calls it."""
+        """Stop the run because nobody reads any more. Returns at once and takes no lock: a finalizer calls it."""
         self._abandoned_at = self._abandoned_at or time.monotonic()
 
     @property
     def is_ending(self) -> bool:
-        """Whether somebody has stopped it, or nobody reads any more."""
+        """Whether the run was stopped or abandoned."""
         return self._stopped or self._abandoned_at > 0
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for the end of the run; False where it goes on."""
+        """Wait for the end of the run; False if it goes on after `timeout_s`."""
         return self._over.wait(timeout_s)
 
 
@@ -196,7 +226,7 @@ _running: weakref.WeakSet[Background] = weakref.WeakSet()
 
 
 def _end_all() -> None:
-    """Python ends: every run does. Their processes would notice that by themselves, up to 2 s later."""
+    """End every run when Python exits. Their processes would notice the exit themselves, but up to 2 s later."""
     left = list(_running)
     for run in left:
         run.abandon()
@@ -209,7 +239,7 @@ def _end_all() -> None:
 
 
 def _forget_all() -> None:
-    """A fork of this process has the objects, and none of the threads: the runs are its parent's."""
+    """Forget the runs in a forked child: it has copies of the objects but not their threads. The parent goes on."""
     _running.clear()
 
 

@@ -1,4 +1,4 @@
-"""Events as a program sees them: a typed view of the line of JSON that every sink gets."""
+"""Events for programs: a typed view of the line of JSON that every sink gets."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _PHASES: dict[str, Phase] = {"start": "start", "update": "update", "end": "end"}
 
 @dataclass(frozen=True, eq=False)
 class EventPerson:
-    """Someone whom an event is about, as seen in its frame.
+    """A person of an event, in the event's frame.
 
-    `id`: of the track, the same in `TrackedFrame`. `box`: x1, y1, x2, y2 in pixels of the frame, x to the right, y
+    `id`: the track id, the same as in `TrackedFrame`. `box`: x1, y1, x2, y2 in pixels of the frame, x to the right, y
     down. `score` in [0, 1]. `keypoints` (K, 3) float64: x, y in pixels of the frame, confidence in [0, 1].
     """
 
@@ -36,11 +36,12 @@ class EventPerson:
 class Event:
     """Something that happened.
 
-    `kind`: `incident` (a rule fired), `camera` (one was lost, is back, or nobody waits for it any more), or `other` (of
-    a stage that is not ours). `action`: what the rule calls it; of a camera `lost`, `back` or `ended`. `incident_id`:
-    the same for the start, updates and end of one happening. `rule`: its id, "" without one. `time`: of the frame, UTC.
-    `duration_s`: so far. `earlier_run`: an earlier run of the same name left it unread. `raw`: the line of JSON that
-    every sink gets (CloudEvents 1.0), without the newline.
+    `kind`: `incident` (a rule fired), `camera` (a camera was lost, came back, or is no longer wanted), or `other` (from
+    a stage of another package). `action`: the action that the rule names; `lost`, `back` or `ended` for a camera.
+    `incident_id`: shared by the start, the updates and the end of one incident. `rule`: the rule's id, "" if there is
+    none. `time`: the time of the frame, UTC. `duration_s`: the duration so far. `earlier_run`: True if an earlier run
+    of the same name left the event unread. `raw`: the line of JSON that every sink gets (CloudEvents 1.0), without the
+    newline.
     """
 
     id: str
@@ -57,16 +58,16 @@ class Event:
     raw: bytes = field(repr=False)
 
     def json(self) -> dict[str, Any]:
-        """All of it, as plain values."""
+        """Return the whole event as plain values."""
         return dict(json.loads(self.raw))
 
     def incident(self) -> CloudEvent:
-        """All of it, checked against the schema. Raises pydantic.ValidationError where `kind` is not `incident`."""
+        """Return the whole event as a typed model. Raises pydantic.ValidationError if `kind` is not `incident`."""
         return CloudEvent.model_validate_json(self.raw)
 
 
 def event_of(parcel: Parcel) -> Event:
-    """The event in a parcel. What a foreign stage leaves out of its events is empty."""
+    """Return the event in a parcel. Fields that a stage of another package leaves out are empty."""
     raw = bytes(parcel.values["body"])
     line: dict[str, Any] = json.loads(raw)
     data = line.get("data")

@@ -1,4 +1,4 @@
-"""Graphs to run: read from a file or a text, or built as `camgraph watch` builds one."""
+"""Graphs to run: read from a file or a text, or built like the graph of `camgraph watch`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from camgraph.readers import Wishes
+from pipeline.errors import UserError
 from pipeline.graph import Graph as CheckedGraph
 from pipeline.graph import parse_graph, plan_of
 from pipeline.graph.env_file import Variables
@@ -24,13 +25,13 @@ from tools.commands.watching.starting import Asked, watch_graph
 
 _log = logging.getLogger("camgraph")
 _Parse = Callable[[Amend, str | None, bool], CheckedGraph]
-"""What to add, the name of the run (None: the graph's own), and whether files that cannot be read are mistakes."""
+"""Arguments: the sinks to add, the name of the run (None: the graph's), whether unreadable files are mistakes."""
 
 
 class Graph:
-    """A graph without mistakes. `load`, `parse` and `build` make one.
+    """A checked graph without mistakes, made by `load`, `parse` or `build`.
 
-    `name`: of its runs. `text`: the YAML that it was read from, without the values of its variables.
+    `name`: the name of its runs. `text`: its YAML, with variables in place of their values.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class Graph:
     ) -> None:
         self.text = text
         self.passing = passing
-        """True where nobody has given it a name: nothing is kept for a later run, and several may go on."""
+        """True if the caller gave no name: the run keeps nothing for a later one, and several may run at once."""
         self._parsed = parsed
         self._variables = variables
         self._remarks = remarks
@@ -51,34 +52,35 @@ class Graph:
         return f"<camgraph.Graph {self.name}: {len(self.cameras)} cameras, stages {', '.join(self.stages)}>"
 
     def check(self) -> list[str]:
-        """What `camgraph check` says of it: what it needs, and remarks. Cameras are not opened.
+        """Return the lines that `camgraph check` prints: the graph's needs, and remarks. Opens no camera.
 
         Raises GraphError, also for files that cannot be read, and EnvironmentProblem if this machine cannot run it.
         """
         return list(checked_lines(self.checked(Wishes(), strict=True), self._remarks))
 
     def checked(self, wishes: Wishes, *, name: str | None = None, strict: bool = False) -> CheckedGraph:
-        """The graph with what a program wishes to read of it. Raises GraphError."""
+        """Return the checked graph with the sinks for a program's wishes. Raises GraphError."""
         return self._parsed(wishes.amend, name, strict)
 
     def planned(self, wishes: Wishes, name: str | None) -> RunPlan:
-        """The plan of a run. Raises CamgraphError, also where this machine cannot run it."""
+        """Return the plan of a run. Raises CamgraphError, also if this machine cannot run it."""
         graph = self.checked(wishes, name=name)
         require_room(graph)
         return with_picture_sizes(plan_of(graph), _log.info)
 
     def loader(self, wishes: Wishes, finish: Callable[[RunPlan], RunPlan]) -> Loader:
-        """Loads the graph anew for a run, when its file has changed."""
+        """Return the loader with which a run reloads the graph after its file has changed."""
         return GraphSource(self._variables, lambda plan, say: finish(with_picture_sizes(plan, say)), amend=wishes.amend)
 
 
 def load(
     path: str | os.PathLike[str], *, name: str | None = None, env_files: Sequence[str | os.PathLike[str]] = ()
 ) -> Graph:
-    """The graph file at `path`. `name`: of its runs, instead of the graph's own. Relative paths start at its folder.
+    """Load the graph file at `path`. `name` replaces the graph's own name. Relative paths start at the file's folder.
 
-    `env_files`: NAME=VALUE lines for `${NAME}` in it; a run remembers them for later changes. Raises GraphError with
-    all that is wrong, as `camgraph check` prints it. What only your program reads need not be read in the file.
+    `env_files`: files of NAME=VALUE lines for `${NAME}` in the graph; a run reads them again when it reloads the graph.
+    Raises GraphError with every mistake, as `camgraph check` prints them. Outputs that only your program reads need no
+    sink in the file.
     """
     file = Path(path)
     variables = Variables([Path(one) for one in env_files])
@@ -94,12 +96,12 @@ def parse(
     name: str | None = None,
     env_files: Sequence[str | os.PathLike[str]] = (),
 ) -> Graph:
-    """As `load`, for a text; its relative paths start at `folder`, and messages call it `<graph>`."""
+    """Load a graph from a text, as `load` does. Relative paths start at `folder`; messages call it `<graph>`."""
     return _graph(text, _File("<graph>", Path(folder)), name, Variables([Path(one) for one in env_files]))
 
 
 class _File(NamedTuple):
-    """What messages call a graph, where its relative paths start, and the file from which a run may load it anew."""
+    """A graph's origin: its name in messages, the folder of its relative paths, the file to reload it from."""
 
     name: str
     folder: Path
@@ -130,15 +132,17 @@ def build(
     name: str | None = None,
     env_files: Sequence[str | os.PathLike[str]] = (),
 ) -> Graph:
-    """The graph of `camgraph watch`, with its options; `text` is a file to keep.
+    """Build the graph of `camgraph watch` from the command's options; save its `text` to keep it as a graph file.
 
     `sources`: video files, folders of videos or pictures, addresses such as rtsp://user:${PASSWORD}@host/path,
     /dev/video0. `model`: a pose model (ONNX), by default MoveNet MultiPose. `size`: the longest side of the model's
-    picture in pixels. `rules`: a file of rules. `events`, `video`: a file of events and a folder of annotated videos,
-    by default none. `max_fps`: take at most so many frames a second of each camera.
+    picture in pixels. `rules`: a file of rules. `events`, `video`: a file for events and a folder for annotated videos,
+    by default none. `max_fps`: the most frames a second to take from each camera.
 
     Raises UserError, GraphError and EnvironmentProblem with the texts of the command.
     """
+    if not sources:
+        raise UserError("no source: expected a video, a folder of videos or pictures, an address or a device")
     asked = Asked(
         sources=tuple(os.fspath(source) for source in sources),
         model=_text(model),

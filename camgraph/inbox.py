@@ -1,10 +1,10 @@
-"""The program's side of the sockets: what has come from the sinks of a run, and what the program is done with.
+"""The program's side of the sockets: receives items from the sinks of a run, and acknowledges them.
 
     sink --parcel n--> thread --> waiting --take--> in hand --confirm--> done n --ack--> sink
                                      '--discard (the program wants no more)--^
 
-A sink that is started again connects anew and sends again what was not acknowledged: what has been handed out already
-is known by its id, acknowledged, and not handed out twice.
+A restarted sink connects anew and resends every unacknowledged item. An inbox recognises the items that it has handed
+out already by their ids, and acknowledges them without handing them out twice.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from stages.handover.parcel import BYTE_OF, CREDIT, SIZES, Mode, Parcel
 
 _EVERYTHING = 1 << 62
 _KNOWN = 20_000
-"""So many things that were handed out are known again, of each kind: far more than can be on their way."""
+"""How many ids of handed-out items an inbox remembers: far more than can be on their way."""
 _UNREAD_S = 10.0
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ _log = logging.getLogger("camgraph")
 
 
 class Board:
-    """What all inboxes of a run share: one lock, on which their readers wait, and whether more will come."""
+    """State that all inboxes of a run share: the lock on which their readers wait, and whether the run is over."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -43,25 +43,25 @@ class Board:
         self._callbacks: list[Callable[[], None]] = []
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """Record that no more items will arrive."""
         with self.changed:
             self.over = True
-            self.tell()
+            self.wake()
 
-    def tell(self) -> None:
-        """Wake everybody who waits; with the lock held."""
+    def wake(self) -> None:
+        """Wake all waiting readers. The caller holds the lock."""
         self.changed.notify_all()
         waiting, self._callbacks = self._callbacks, []
         for callback in waiting:
             callback()
 
     def call_once(self, callback: Callable[[], None]) -> None:
-        """Call it at the next change, from any thread; with the lock held."""
+        """Call `callback` once at the next change, from any thread. The caller holds the lock."""
         self._callbacks.append(callback)
 
 
 @dataclass(frozen=True, slots=True)
-class _Came(Generic[T]):
+class _Arrival(Generic[T]):
     value: T
     identity: Hashable
     connection: int
@@ -70,9 +70,9 @@ class _Came(Generic[T]):
 
 
 class Inbox(Generic[T]):
-    """What came of one kind. `window`: so many may wait here unread. All methods but `listen` need the board's lock.
+    """Unread items of one kind, at most `window`. The caller of any method but `listen` holds the board's lock.
 
-    `read` makes a value of a parcel, `identity` says which values are the same.
+    `read` makes a value of a parcel. Values with an equal `identity` are the same item.
     """
 
     def __init__(
@@ -88,20 +88,20 @@ class Inbox(Generic[T]):
         self._sink: socket.socket | None = None
         self._connection = 0
         self._granted = self._taken = self._done = 0
-        self._waiting: deque[_Came[T]] = deque()
-        self._in_hand: _Came[T] | None = None
+        self._waiting: deque[_Arrival[T]] = deque()
+        self._in_hand: _Arrival[T] | None = None
         self._known: dict[Hashable, None] = {}
         self._discarding = False
         self.readers = 0
-        """How many threads wait for it now."""
+        """How many threads wait for an item now."""
         self.wanted_at = time.monotonic()
-        """When somebody last asked for one."""
+        """When a reader last asked for an item."""
         self.discarded = 0
 
     # ---- the socket
 
     def listen(self, path: Path, mode: Mode) -> None:
-        """Wait for the sink on a socket at this path."""
+        """Accept the sink on a socket at this path."""
         self._mode = mode
         self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._server.bind(str(path))
@@ -109,11 +109,11 @@ class Inbox(Generic[T]):
         threading.Thread(target=self._serve, args=(self._server,), name=f"camgraph-{self.kind}", daemon=True).start()
 
     def close(self) -> None:
-        """Hear nothing more. What waits can still be taken."""
+        """Receive no more items. Waiting items can still be taken."""
         for one in (self._server, self._sink):
             if one is not None:
                 with contextlib.suppress(OSError):
-                    one.shutdown(socket.SHUT_RDWR)  # which ends a wait in another thread
+                    one.shutdown(socket.SHUT_RDWR)  # ends a blocking call in another thread
                 one.close()
         self._server = self._sink = None
 
@@ -139,7 +139,7 @@ class Inbox(Generic[T]):
             with contextlib.suppress(OSError):
                 sink.sendall(BYTE_OF[self._mode])
             self._grant()
-            self.board.tell()  # who waits for the newest asks again
+            self.board.wake()  # readers of newest frames ask again on the new connection
 
     def _receive(self, sink: socket.socket) -> None:
         header_size, body_size = SIZES.unpack(_exactly(sink, SIZES.size))
@@ -149,25 +149,25 @@ class Inbox(Generic[T]):
             if sink is not self._sink:
                 return
             self._taken += 1
-            came = _Came(value, self._identity(value), self._connection, self._taken, next(self.board.arrivals))
+            came = _Arrival(value, self._identity(value), self._connection, self._taken, next(self.board.arrivals))
             if self._discarding:
                 self._finish(came)
                 self.discarded += 1
             else:
                 self._waiting.append(came)
-                self.board.tell()
+                self.board.wake()
 
-    # ---- what has come
+    # ---- the items
 
     @property
     def arrival(self) -> int | None:
-        """Of the first that waits, its place among all that came to the run; None where nothing does."""
+        """The first waiting item's number among all arrivals of the run; None if no item waits."""
         self._drop_known()
         return self._waiting[0].arrival if self._waiting else None
 
     @property
     def is_full(self) -> bool:
-        """Whether its sink waits for this program."""
+        """Whether the sink is blocked on this program."""
         return self._mode == "every" and len(self._waiting) >= self._window
 
     def _drop_known(self) -> None:
@@ -179,7 +179,7 @@ class Inbox(Generic[T]):
                 self._in_hand = again
 
     def take(self) -> T:
-        """The first that waits; it is in hand until `confirm`."""
+        """Take the first waiting item; it stays in hand until `confirm`."""
         came = self._waiting.popleft()
         self._in_hand = came
         self._known[came.identity] = None
@@ -189,34 +189,34 @@ class Inbox(Generic[T]):
         return came.value
 
     def ask(self) -> None:
-        """Somebody wants one now: of live cameras the newest is sent when it is asked for."""
+        """Ask for an item. The sinks of live cameras send their newest frame only when asked."""
         self.wanted_at = time.monotonic()
         self._grant(asked=True)
 
     def confirm(self) -> None:
-        """The program is done with the one in hand."""
+        """Acknowledge the item in hand."""
         self._drop_known()
         if self._in_hand is not None:
             came, self._in_hand = self._in_hand, None
             self._finish(came)
 
     def discard(self) -> None:
-        """The program wants no more: it is done with all that came and that comes."""
+        """Acknowledge every waiting item and all that arrive later, unread."""
         self._discarding = True
         self.confirm()
         self.discarded += len(self._waiting)
         self._waiting.clear()
         self._done = max(self._done, self._taken)
         self._grant(again=True)
-        self.board.tell()
+        self.board.wake()
 
-    def _finish(self, came: _Came[T]) -> None:
+    def _finish(self, came: _Arrival[T]) -> None:
         if came.connection == self._connection and came.number > self._done:
             self._done = came.number
             self._grant(again=True)
 
     def _grant(self, *, asked: bool = False, again: bool = False) -> None:
-        """Tell the sink what it may send and what is done, where that is news."""
+        """Send the sink its credits and acks, if they have changed."""
         read = self._taken - len(self._waiting)
         if self._discarding:
             granted = _EVERYTHING
@@ -228,12 +228,12 @@ class Inbox(Generic[T]):
             return
         self._granted = max(granted, self._granted, 0)
         if self._sink is not None:
-            with contextlib.suppress(OSError):  # it is gone, and what is not acknowledged comes again
+            with contextlib.suppress(OSError):  # the sink is gone; its successor resends unacknowledged items
                 self._sink.sendall(CREDIT.pack(self._granted, self._done))
 
 
 def _exactly(sink: socket.socket, size: int) -> bytearray:
-    """So many bytes. Raises EOFError at the end of the connection."""
+    """Read exactly `size` bytes. Raises EOFError at the end of the connection."""
     data = bytearray(size)
     left = memoryview(data)
     while left:
@@ -245,7 +245,7 @@ def _exactly(sink: socket.socket, size: int) -> bytearray:
 
 
 class Selection:
-    """Takes from some inboxes of a run, in the order in which things came. One thread at a time."""
+    """Takes items from some inboxes of a run, in the order of their arrival. Use it from one thread at a time."""
 
     def __init__(self, inboxes: Sequence[Inbox[object]], all_inboxes: Sequence[Inbox[object]]) -> None:
         self._inboxes = inboxes
@@ -255,32 +255,32 @@ class Selection:
 
     @property
     def board(self) -> Board:
-        """Whose lock the other methods need."""
+        """The board of the run. The caller of the other methods holds its lock."""
         return self._board
 
     def confirm(self) -> None:
-        """The program is done with what it took last."""
+        """Acknowledge the item that was taken last."""
         for inbox in self._inboxes:
             inbox.confirm()
 
     def ask(self) -> None:
-        """Somebody waits."""
+        """Ask every inbox for an item."""
         for inbox in self._inboxes:
             inbox.ask()
 
     def ready(self) -> Inbox[object] | None:
-        """The inbox whose first came first; None where nothing waits."""
+        """Return the inbox with the earliest arrival; None if no item waits."""
         arrivals = [(arrival, inbox) for inbox in self._inboxes if (arrival := inbox.arrival) is not None]
         return min(arrivals, key=lambda pair: pair[0])[1] if arrivals else None
 
     def warn_of_unread(self) -> None:
-        """Said once: this thread waits for something that cannot come before somebody reads the other thing."""
+        """Warn once if this thread may wait for ever, because nobody reads another kind whose inbox is full."""
         now = time.monotonic()
         unread = [o.kind for o in self._others if o.is_full and now - o.wanted_at > _UNREAD_S]
         if unread and not self._warned:
             self._warned = True
             _log.warning(
-                "nobody reads %s() of this run, and a graph of files waits for all of its readers: read it in another "
+                "nobody reads %s() of this run, and a graph of files waits for all its readers: read it in another "
                 "thread, or read both with items()",
                 unread[0],
             )

@@ -1,4 +1,4 @@
-"""The lines of a run, for a program that logs with `logging` or with structlog."""
+"""Passes the log lines of a run to a program that logs with `logging` or with structlog."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _OURS = frozenset({"camgraph", "pipeline", "stages", "tools"})
 
 
 def log_lines() -> None:
-    """Send them to the logger `camgraph`, or where the program has configured structlog to send lines.
+    """Send the lines of runs to the logger `camgraph`, or to structlog if the program has configured it.
 
-    The program's own lines go through its processors as before; ours lose their credentials first.
+    The program's own lines go through its processors as before. Credentials are removed from camgraph's lines first.
     """
     if not structlog.is_configured():
         log_to_logging(logging.getLogger("camgraph"))
@@ -34,7 +34,7 @@ def _redact_ours(logger: Any, method: str, event: MutableMapping[str, Any]) -> M
 
 
 def _is_ours() -> bool:
-    """Whether the line that is being processed was logged by a module of camgraph."""
+    """Whether a module of camgraph logged the line that is being processed."""
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("structlog."):
         frame = frame.f_back

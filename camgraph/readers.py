@@ -1,18 +1,17 @@
-"""The sinks that a program's wishes add to a graph: they lead to it, and stand in no file."""
+"""Adds the sinks that hand events, tracks and frames to a program to its graph. No graph file names them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipeline.errors import CamgraphError, UserError
 from pipeline.graph.arrows import arrows_of
 from pipeline.graph.definition import GraphFile, StageEntry
-from pipeline.graph.loading import Amend
 from pipeline.graph.nodes import EVENTS, Node
 from pipeline.messages import Event, Message
-from pipeline.plan import RunPlan, UnitPlan
+from pipeline.plan import ProcessPlan, RunPlan
 from pipeline.registry import find_stage
 from stages.messages import Tracks
 
@@ -24,7 +23,10 @@ _ADDRESS = "address"
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What a program wants to read: of `KINDS`. `tracks_of`: the stage whose tracks are meant, "" for the only one."""
+    """The kinds (of `KINDS`) that a program wants to read. `tracks_of`: the stage to read tracks of; "": the only one.
+
+    `annotated` and `max_width` are settings of the frames.
+    """
 
     kinds: frozenset[str] = frozenset()
     tracks_of: str = ""
@@ -33,7 +35,7 @@ class Wishes:
     in_process: bool = False
 
     def amend(self, parsed: GraphFile) -> GraphFile:
-        """See `pipeline.graph.loading.Amend`. Raises UserError where the graph cannot give it."""
+        """Return the graph with the sinks added: a `pipeline.graph.loading.Amend`. Raises UserError if it cannot."""
         added = _Adding(parsed)
         if EVENTS_KIND in self.kinds:
             added.require_events()
@@ -49,7 +51,7 @@ class Wishes:
 
 
 class _Adding:
-    """Adds stages to a graph that is not checked yet: what is wrong with it is told later, and by others."""
+    """Adds stages to a parsed but unchecked graph. Its mistakes are reported later, by the check."""
 
     def __init__(self, parsed: GraphFile) -> None:
         self._parsed = parsed
@@ -73,16 +75,16 @@ class _Adding:
             return wanted or next(iter(makers), "")
         known = ", ".join(makers)
         if wanted:
-            raise UserError(f"`{wanted}` makes no tracks; expected one of: {known or 'none does'}")
+            raise UserError(f"`{wanted}` makes no tracks; expected one of: {known or '(no stage makes any)'}")
         if makers:
-            raise UserError(f"several stages make tracks: say which you mean, with `stage=` one of: {known}")
-        raise UserError("this graph follows nobody: add a stage such as `track: {use: track, from: people}`")
+            raise UserError(f"several stages make tracks: name the one to read with `stage=`, one of: {known}")
+        raise UserError("no stage of this graph makes tracks: add one such as `track: {use: track, from: people}`")
 
     def source(self) -> str:
         return next((name for name, entry in self._stages.items() if entry.from_ is None), "")
 
     def add(self, kind: str, use: str, ends: str | Mapping[str, str], settings: Mapping[str, object] = {}) -> None:
-        """Add a sink; nothing where what it reads from is not known, which is told by others."""
+        """Add a sink, unless a stage that it reads from is missing: the check reports that."""
         if not ends or (not isinstance(ends, str) and not all(ends.values())):
             return
         name = next(n for n in _names(f"python_{kind}") if n not in self._stages)
@@ -90,7 +92,7 @@ class _Adding:
         self._stages[name] = StageEntry.model_validate(values)
 
     def read_the_rest(self) -> None:
-        """A program need not read all that a graph makes: nobody is told of events and tracks that nobody reads."""
+        """Add sinks for unread events and tracks, so that the check accepts a graph that a program reads in part."""
         read = {arrow.sender for name, entry in self._stages.items() for arrow in arrows_of(Node(name, entry, None))}
         for name in self._makers(Event):
             if name not in read and EVENTS not in read:
@@ -113,7 +115,7 @@ def _names(name: str) -> Iterable[str]:
 
 
 def _outputs(use: str) -> tuple[type[Message], ...] | None:
-    """The types that a kind of stage makes; None where there is no such kind, which is told by others."""
+    """Return the types that a kind of stage makes; None if there is no such kind, which the check reports."""
     try:
         return find_stage(use).outputs
     except CamgraphError:
@@ -121,18 +123,17 @@ def _outputs(use: str) -> tuple[type[Message], ...] | None:
 
 
 def addressed(plan: RunPlan, addresses: Mapping[str, Path]) -> RunPlan:
-    """The plan with the addresses, by kind, on which the program listens."""
+    """Return the plan with the addresses, by kind, on which the program listens."""
     of_use = {USES[kind]: str(path) for kind, path in addresses.items()}
 
-    def told(unit: UnitPlan) -> UnitPlan:
+    def with_addresses(process: ProcessPlan) -> ProcessPlan:
         stages = tuple(
             replace(stage, settings={**stage.settings, _ADDRESS: of_use[stage.use]}) if stage.use in of_use else stage
-            for stage in unit.stages
+            for stage in process.stages
         )
-        return replace(unit, stages=stages)
+        return replace(process, stages=stages)
 
-    return replace(plan, units=tuple(map(told, plan.units)))
+    return replace(plan, processes=tuple(map(with_addresses, plan.processes)))
 
 
-AddAddresses = Callable[[RunPlan], RunPlan]
-__all__ = ["EVENTS_KIND", "FRAMES_KIND", "KINDS", "TRACKS_KIND", "Amend", "Wishes", "addressed"]
+__all__ = ["EVENTS_KIND", "FRAMES_KIND", "KINDS", "TRACKS_KIND", "Wishes", "addressed"]

@@ -1,4 +1,4 @@
-"""Runs of graphs, as a program has them."""
+"""Runs of graphs for programs: `run` and `watch` make a `Run`, `Items` iterates over its events and frames."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import asyncio
 import itertools
 import os
 import threading
+import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, cast, overload
+from typing import Any, Generic, Literal, Self, TypeVar, cast, overload
 
 from camgraph.background import Background
 from camgraph.events import Event, event_of
@@ -34,23 +35,23 @@ T = TypeVar("T")
 Item = Event | TrackedFrame
 
 _WINDOWS: Mapping[str, int] = {EVENTS_KIND: 64, TRACKS_KIND: 32, FRAMES_KIND: 3}
-"""So many wait here unread, of a graph of files."""
+"""How many unread items of each kind a graph of files may have waiting before its sink blocks."""
 _LOOK_S = 5.0
 _CLOSE_S = 10.0
 _KILLED_S = 15.0
 _starting = threading.Lock()
-"""Two runs that nobody has named must not take the same name."""
+"""Held while a run picks its name, so that two unnamed runs never pick the same one."""
 
 
 class GaveUp(CamgraphError):
-    """The run has ended, and something of it was given up: frames, a camera, or what was on its way."""
+    """The run has ended incomplete: it gave up frames, a camera, or events on their way."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a run ended. `status`: the exit status of the command; `problems`: what it prints, one each.
+    """How a run ended. `status`: the exit status of the command; `problems`: the problems that the command prints.
 
-    `unread`: so many events the program did not want any more. `last`: the run at its end.
+    `unread`: the number of events that were dropped unread. `last`: the run's last status.
     """
 
     status: int
@@ -60,10 +61,11 @@ class Result:
 
 
 class Run:
-    """A run that begins when the first item is asked for, or with `start`. Made by `run` and `watch`.
+    """A run, made by `run` or `watch`. It starts when you ask for its first item, or call `start`.
 
-    It ends when its cameras do, when it is stopped or closed, when nobody refers to it any more, and when Python ends.
-    An event counts as delivered when the next one is asked for. Methods may be called from any thread.
+    It ends when its cameras end, when you stop or close it, when it is garbage-collected, and when Python exits. An
+    event counts as delivered when you ask for the next one. You may call the methods from any thread. A run with
+    callbacks is not garbage-collected while it goes on, because its own thread calls them.
     """
 
     def __init__(
@@ -92,14 +94,14 @@ class Run:
         self._background: Background | None = None
         self._caller: threading.Thread | None = None
         self._failure: BaseException | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may call a method while the same thread starts the run
         self._closed = self._stop_wanted = False
 
     def __repr__(self) -> str:
         state = "not started" if self._background is None else "over" if self._background.wait(0) else "running"
         return f"<camgraph.Run {self.name}: {state}>"
 
-    # ---- what comes
+    # ---- reading
 
     def __iter__(self) -> Iterator[Event]:
         return self.events()
@@ -108,27 +110,45 @@ class Run:
         return self.events()
 
     def events(self) -> Items[Event]:
-        """Its events as they come, each until your loop asks for the next one. Raises UserError if it makes none."""
+        """Iterate over the events as they arrive. Raises UserError if the graph makes none."""
         return Items(self, self._wish(EVENTS_KIND))
 
     def tracks(self, *, stage: str | None = None) -> Items[TrackedFrame]:
-        """The people of each frame; of live cameras of the newest. `stage`: whose, if several stages make tracks."""
+        """Iterate over the people of each frame; for live cameras, of the newest frame.
+
+        `stage`: the stage to read, if several make tracks.
+        """
         self._stage = stage or self._stage
         return Items(self, self._wish(TRACKS_KIND))
 
     def frames(
         self, *, annotated: bool = True, max_width: int | None = None, stage: str | None = None
     ) -> Items[Picture]:
-        """The picture and the people of each frame; of live cameras of the newest.
+        """Iterate over the picture and the people of each frame; for live cameras, of the newest frame.
 
-        `annotated`: with people, zones and incidents drawn as `sink_video` draws them. `max_width`: wider pictures are
-        made this wide, in pixels.
+        `annotated`: draw people, zones and incidents as `sink_video` does. `max_width`: scale wider pictures down to
+        this width, in pixels. `stage`: the stage whose people to draw, if several make tracks.
         """
-        self._annotated, self._max_width, self._stage = annotated, max_width, stage or self._stage
+        asked = (annotated, max_width, stage or self._stage)
+        if self._background is not None and asked != (self._annotated, self._max_width, self._stage):
+            raise UserError(
+                f"the run {self.name} has started, so its pictures stay as they are: "
+                "call frames() with these options before start()"
+            )
+        self._annotated, self._max_width, self._stage = asked
         return Items(self, self._wish(FRAMES_KIND))
 
-    def items(self, *, events: bool = False, tracks: bool = False, frames: bool = False) -> Items[Item]:
-        """Several of them in one loop, in the order in which they come. Raises ValueError if you name none."""
+    @overload
+    def items(self, *, events: Literal[True], tracks: Literal[True]) -> Items[Event | TrackedFrame]: ...
+
+    @overload
+    def items(self, *, events: Literal[True], frames: Literal[True]) -> Items[Event | Picture]: ...
+
+    @overload
+    def items(self, *, events: bool = False, tracks: bool = False, frames: bool = False) -> Items[Item]: ...
+
+    def items(self, *, events: bool = False, tracks: bool = False, frames: bool = False) -> Items[Any]:
+        """Iterate over several kinds in one loop, in the order of arrival. Raises ValueError if you name none."""
         wanted = [kind for kind, wish in zip(KINDS, (events, tracks, frames), strict=True) if wish]
         if not wanted:
             raise ValueError("name what you want: items(events=True, tracks=True, frames=True)")
@@ -139,16 +159,16 @@ class Run:
             missing = [kind for kind in kinds if kind not in self._inboxes]
             if self._background is not None and missing:
                 raise UserError(
-                    f"the run {self.name} has begun without a reader of its {missing[0]}: ask for `{missing[0]}()` "
-                    "before its first item and before start()"
+                    f"the run {self.name} has started without a reader of its {missing[0]}: call `{missing[0]}()` "
+                    "before you ask for its first item and before start()"
                 )
             self._wishes.update(kinds)
         return kinds
 
-    # ---- its life
+    # ---- starting and ending
 
     def start(self) -> Self:
-        """Begin, if it has not begun. Raises CamgraphError with what is wrong with the graph or this machine."""
+        """Start the run, unless it has started. Raises CamgraphError if the graph or this machine cannot run."""
         with self._lock:
             if self._background is None:
                 self._begin()
@@ -156,7 +176,7 @@ class Run:
 
     def _begin(self) -> None:
         if self._closed:
-            raise UserError(f"the run {self.name} is closed: make another one")
+            raise UserError(f"the run {self.name} is closed: make a new one with camgraph.run or camgraph.watch")
         log_lines()
         wishes = Wishes(
             frozenset(self._wishes), self._stage, self._annotated, self._max_width, in_process=self._in_process
@@ -172,11 +192,17 @@ class Run:
             background.start()
         self._inboxes, self._background = inboxes, background
         weakref.finalize(self, background.abandon).atexit = False
-        if self._stop_wanted:
-            background.stop()
+        self._obey(background)
         if self._callbacks:
             self._caller = threading.Thread(target=self._call_back, name=f"camgraph-{self.name}-calls", daemon=True)
             self._caller.start()
+
+    def _obey(self, background: Background) -> None:
+        """Do as was said while the run was starting."""
+        if self._closed:
+            self._drop_unread()
+        if self._stop_wanted or self._closed:
+            background.stop()
 
     def _inbox(self, kind: str) -> Inbox[Any]:
         if kind == EVENTS_KIND:
@@ -188,7 +214,7 @@ class Run:
         )
 
     def _call_back(self) -> None:
-        """Hand what comes to the callbacks, in a thread of the run."""
+        """Call the callbacks with each item, in a thread of the run."""
         kinds = tuple(self._callbacks)
         try:
             items: Items[Item] = Items(self, kinds)
@@ -205,7 +231,7 @@ class Run:
         return FRAMES_KIND if isinstance(item, Picture) else TRACKS_KIND
 
     def status(self) -> Status:
-        """How it is: cameras, stages, troubles, the last events."""
+        """Return the run's status: cameras, stages, troubles, the last events."""
         if self._background is None:
             cameras = {camera: CameraStatus() for camera in self.graph.cameras}
             return Status(graph=self.name, phase="starting", cameras=cameras)
@@ -213,7 +239,7 @@ class Run:
 
     @property
     def result(self) -> Result | None:
-        """How it ended, None before."""
+        """How the run ended; None while it goes on."""
         background = self._background
         if background is None or not background.wait(0):
             return None
@@ -224,8 +250,14 @@ class Run:
             return Result(status, (str(error),), unread, self.status())
         return Result(outcome.status, tuple(outcome.problems), unread, self.status())
 
+    def switch(self, name: str, *, on: bool) -> None:
+        """Turn a switch of the rules on or off, as `camgraph switch` does. Raises UserError if there is none."""
+        self.start()
+        assert self._background
+        self._background.switch(name, on=on)
+
     def stop(self) -> None:
-        """Let the cameras end; what is on its way still comes, and then the loops end. Returns at once."""
+        """End the cameras. Items on their way still arrive, then your loops end. Returns at once."""
         self._stop_wanted = True
         if self._background is not None:
             self._background.stop()
@@ -237,42 +269,49 @@ class Run:
     def wait(self, timeout_s: float) -> Result | None: ...
 
     def wait(self, timeout_s: float | None = None) -> Result | None:
-        """Wait for the end, and for the last callback. None if it goes on after `timeout_s`. Raises as a loop does.
+        """Wait for the end and the last callback. None if the run goes on after `timeout_s`. Raises as a loop does.
 
-        Somebody has to read what was asked for: a graph of files waits for its readers.
+        If you have asked for items, read them in another thread meanwhile: a graph of files waits for its readers.
         """
         self.start()
         assert self._background
+        until = None if timeout_s is None else time.monotonic() + timeout_s
         if self._caller and self._caller is not threading.current_thread():
             self._caller.join(timeout_s)
             if self._caller.is_alive():
                 return None
-        if not self._background.wait(timeout_s):
+        if not self._background.wait(until if until is None else max(0.0, until - time.monotonic())):
             return None
         self._raise_problems()
         return self.result
 
     def close(self, within_s: float = _CLOSE_S) -> None:
-        """Stop it, and drop what you have not read: it is not kept for a later run.
+        """Stop the run and drop your unread items; they are not kept for a later run.
 
-        Returns when nothing of the run is left. What is not done after `within_s` is given up, and a process that does
-        not end by itself is killed 5 s later. May be called again.
+        Returns when all processes and threads of the run have ended. After `within_s` the run gives up the items on
+        their way; 5 s later it kills any process that is left. You may call it again.
         """
         self._closed = True
-        if self._background is None:
-            return
-        with self._board.changed:
-            for inbox in self._inboxes.values():
-                inbox.discard()
+        with self._lock:  # a start that is under way in another thread ends first
+            if self._background is None:
+                return
+        self._drop_unread()
         self._background.stop()
         self._end(within_s)
 
+    def _drop_unread(self) -> None:
+        with self._board.changed:
+            for inbox in self._inboxes.values():
+                inbox.discard()
+
     def _leave(self) -> None:
-        """Stop it, and keep what was not read for the next run of its name."""
+        """Stop the run, and keep unread events for the next run of its name."""
         self._closed = True
-        if self._background is not None:
-            self._background.abandon()
-            self._end(_CLOSE_S)
+        with self._lock:
+            if self._background is None:
+                return
+        self._background.abandon()
+        self._end(_CLOSE_S)
 
     def _end(self, within_s: float) -> None:
         assert self._background
@@ -281,7 +320,7 @@ class Run:
             self._background.wait(_KILLED_S)
 
     def _raise_problems(self) -> None:
-        """Raises what the run, or a callback, has ended with."""
+        """Raise the error with which the run or a callback has ended."""
         if self._failure is not None:
             raise self._failure
         assert self._background
@@ -313,13 +352,13 @@ class Run:
         await asyncio.to_thread(self.close if kind is None else self._leave)
 
     def select(self, kinds: Sequence[str]) -> Selection:
-        """For `Items`: what has come of these kinds, of a run that has begun."""
+        """Start the run and return the inboxes of these kinds. `Items` uses it."""
         self.start()
         return Selection([self._inboxes[kind] for kind in kinds], list(self._inboxes.values()))
 
 
 class Items(Generic[T], Iterator[T], AsyncIterator[T]):
-    """What comes of a run, for `for` and for `async for`; one thread at a time. Starts the run."""
+    """An iterator over the items of a run, for `for` and `async for`. Starts the run. Use it from one thread."""
 
     def __init__(self, run: Run, kinds: tuple[str, ...]) -> None:
         self._run = run
@@ -380,7 +419,7 @@ def _wake(loop: asyncio.AbstractEventLoop, changed: asyncio.Event) -> None:
 
 
 def _free_name(name: str) -> str:
-    """So that no run of this user that goes on is called the same."""
+    """Return `name`, or `name` with a number if a run of this user has that name now."""
     taken = {run.name for run in found_runs() if run.own}
     candidates = itertools.chain([name], (f"{name}-{n}" for n in itertools.count(2)))
     return next(one for one in candidates if one not in taken)
@@ -396,10 +435,10 @@ def run(
     on_tracks: Callable[[TrackedFrame], object] | None = None,
     on_frame: Callable[[Picture], object] | None = None,
 ) -> Run:
-    """A run of a graph, or of the graph file at this path; `name` and `env_files` are for a path, as in `load`.
+    """Make a run of a graph, or of the graph file at this path; `name` and `env_files` are for a path, as in `load`.
 
-    `in_process`: all stages in a thread of this program, instead of processes of their own. Callbacks are called one at
-    a time, in a thread of the run. Raises GraphError with all that is wrong with the file.
+    `in_process`: run all stages in a thread of this program instead of in processes of their own. A thread of the run
+    calls the callbacks, one at a time. Raises GraphError with all mistakes in the file.
     """
     made = graph if isinstance(graph, Graph) else load(graph, name=name, env_files=env_files)
     return Run(made, in_process=in_process, on_event=on_event, on_tracks=on_tracks, on_frame=on_frame)
@@ -421,9 +460,9 @@ def watch(
     on_tracks: Callable[[TrackedFrame], object] | None = None,
     on_frame: Callable[[Picture], object] | None = None,
 ) -> Run:
-    """A run of the graph of `camgraph watch`: `run(build(...))`. See `build` for its options.
+    """Make a run of the graph of `camgraph watch`: `run(build(...))`. See `build` for the options.
 
-    Without a `name`, nothing is kept for a later run, and several may go on at once.
+    Without a `name`, the run keeps no unread events for a later one, and several may run at once.
     """
     made = build(
         *sources,

@@ -8,16 +8,16 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pipeline.messages import Message, Stamp
-from pipeline.plan import EdgePlan, UnitPlan, from_wire
+from pipeline.plan import EdgePlan, ProcessPlan, from_wire
 from pipeline.registry import find_stage
 from pipeline.stage import Stage
 
 
 @dataclass(frozen=True, slots=True)
 class Boot:
-    """A unit of the plan and its place in this run. Holds passwords: never logged."""
+    """A process of the plan and its place in this run. Holds passwords: never logged."""
 
-    unit: UnitPlan = field(repr=False)
+    plan: ProcessPlan = field(repr=False)
     graph: str
     run: str
     incarnation: int
@@ -28,11 +28,14 @@ class Boot:
     camera_settings: Mapping[str, Mapping[str, Any]] = field(repr=False)
     frames_done: Mapping[str, Any] = field(default_factory=dict)
     secrets: tuple[str, ...] = field(default=(), repr=False)
-    """Values in these settings that nobody may see, wherever they occur."""
+    """Values in these settings to hide wherever they occur."""
     confidential: bool = False
-    """Whether there are credentials in these settings: then nobody may see the memory of the process either."""
+    """Whether there are credentials in these settings: then the memory of the process is hidden, too."""
     gave_up: str = ""
     """Not empty: the source kept dying, and only reports that its cameras have ended, and this reason."""
+
+    switches: Mapping[str, bool] = field(default_factory=dict)
+    """Those that somebody has set since the run began."""
 
     def resume_of(self, camera: str) -> Stamp | None:
         """The frame up to which an earlier incarnation knew all of a camera to be done."""
@@ -46,17 +49,17 @@ class Boot:
     @classmethod
     def from_wire(cls, data: Mapping[str, Any]) -> Boot:
         """The inverse of `to_wire`."""
-        return cls(**{**data, "unit": from_wire(data["unit"])})
+        return cls(**{**data, "plan": from_wire(data["plan"])})
 
     def accepted(self, edge: EdgePlan) -> list[type[Message]]:
         """The message types that the reader of an incoming edge takes on its port."""
-        use = next(stage.use for stage in self.unit.stages if stage.name == edge.reader)
+        use = next(stage.use for stage in self.plan.stages if stage.name == edge.reader)
         stage_class = find_stage(use)
         assert issubclass(stage_class, Stage)
         inputs = stage_class.inputs
         return [inputs] if isinstance(inputs, type) else [inputs[edge.port]]
 
 
-def shm_prefix(run: str, token: str, unit: str, incarnation: int) -> str:
+def shm_prefix(run: str, token: str, process: str, incarnation: int) -> str:
     """The beginning of the names of all segments of one process. `token`: random, and so of this run alone."""
-    return f"camgraph-{os.getuid()}-{run}-{token}-{unit}.{incarnation}"
+    return f"camgraph-{os.getuid()}-{run}-{token}-{process}.{incarnation}"

@@ -113,12 +113,12 @@ class Unavailable(CamgraphError):
 class BadItem(CamgraphError):
     """One item that a stage cannot process. The runtime drops it, counts it under `reason` and goes on.
 
-    `told`: the stage has logged it already, so the runtime does not log each item.
+    `logged`: the stage has logged it already, so the runtime does not log each item.
     """
 
-    def __init__(self, reason: str, detail: str = "", *, told: bool = False) -> None:
+    def __init__(self, reason: str, detail: str = "", *, logged: bool = False) -> None:
         self.reason = reason
-        self.told = told
+        self.logged = logged
         super().__init__(f"{reason}: {detail}" if detail else reason)
 
 

@@ -1,4 +1,4 @@
-"""Text that somebody else wrote, such as a key in a graph file or a name in a model's file, made fit to be shown.
+"""Makes foreign text, such as a key in a graph file or a name in a model's file, fit to be shown.
 
 A terminal obeys some characters instead of showing them: ESC and the rest of C0, C1 and DEL move its cursor, colour it
 or set its title; bidirectional controls turn the order of letters around; U+2028 and U+2029 break lines. Each of them

@@ -68,7 +68,7 @@ class Held(Protocol):
 class Item:
     """One message, or one for each port, of one frame of one camera.
 
-    `sender` is the stage that made it, "" for a joined one. `received` holds the messages to acknowledge (free, done).
+    `sender` is the stage that made it, "" for a joined one. `received` holds the messages to acknowledge (credit, ack).
     `deaths` counts the processes that died while they had the item; after three it is tried alone, and `tries` counts
     the processes that died of that. `incarnation` is that of the sending process, 0 if the item was made in this one.
     """

@@ -32,8 +32,9 @@ from pipeline.monitoring.notices import Notices
 from pipeline.monitoring.outcome import Outcome
 from pipeline.monitoring.reports import Heartbeat, StageStats
 from pipeline.monitoring.status import Meter
+from pipeline.monitoring.switches import Switches
 from pipeline.outbox.outbox import Outbox
-from pipeline.plan import HOLD_LIMIT_S, RunPlan, UnitPlan
+from pipeline.plan import HOLD_LIMIT_S, ProcessPlan, RunPlan
 from pipeline.stage import Source
 
 _WAIT_S = 0.1
@@ -42,7 +43,7 @@ _WAIT_S = 0.1
 class _OneProcess:
     """The run's own process, as `pipeline.monitoring.status` wants to see it."""
 
-    def __init__(self, plan: UnitPlan) -> None:
+    def __init__(self, plan: ProcessPlan) -> None:
         self.plan = plan
         self.state = "running"
         self.heartbeat = Heartbeat()
@@ -84,8 +85,8 @@ class LocalRun:
         self.meter = Meter(plan)
         self._tell = tell
         self._log = structlog.get_logger()
-        self._process = _OneProcess(plan.units[0])
-        self._outbox = next((stage.name for stage in plan.units[0].stages if stage.use == "outbox"), "")
+        self._process = _OneProcess(plan.processes[0])
+        self._outbox = next((stage.name for stage in plan.processes[0].stages if stage.use == "outbox"), "")
         self._notices = Notices(plan.graph, plan.graph, outbox=bool(self._outbox))
         self._cameras = Cameras(plan, self._notices, self._log)
         self._wake = threading.Event()
@@ -93,6 +94,7 @@ class LocalRun:
         self._built: Built
         self._retry = Retry(self._pause, self._collector, self._log)
         self._feeds: list[SourceThread] = []
+        self._switches = Switches()
         self._stop_since = 0.0
         self._hurried = False
 
@@ -109,8 +111,17 @@ class LocalRun:
         self._cameras.stop()
         self._wake.set()
 
+    def switches(self) -> dict[str, bool]:
+        """Switch -> whether it is on."""
+        return self._switches.now(self.plan)
+
+    def turn_switch(self, name: str, *, on: bool) -> None:
+        """Set a switch, for as long as the run lasts; to be called by `tell`. Raises UserError if no stage has it."""
+        self._switches.turn(self.plan, name, on=on)
+        self._built.chain.turn_switches(self._switches.changed)
+
     def hurry(self) -> None:
-        """Wait for nobody outside any more; from another thread, where `stop` could not raise."""
+        """Wait for no reader outside any more. For calls from another thread, in which `stop` could not raise."""
         self._hurried = True
 
     def run(self) -> Outcome:
@@ -119,7 +130,7 @@ class LocalRun:
             self._built = self._build(folder)
             self._feeds = [self._feed(*source) for source in self._built.sources]
             try:
-                self._built.unit.open()
+                self._built.chain.open()
                 self.meter.rest((), waiting=self.plan.camera_settings)
                 self.meter.rest(())
                 for feed in self._feeds:
@@ -146,7 +157,7 @@ class LocalRun:
         if self._built.outbox is not None and self._built.outbox.is_open:
             self._built.outbox.try_to_note(math.inf)
             self._note_undelivered(self._built.outbox)
-        for failure in self._built.unit.close():
+        for failure in self._built.chain.close():
             self.outcome.add(failure.exit_status, str(failure))
 
     def _note_undelivered(self, outbox: Outbox) -> None:
@@ -159,7 +170,7 @@ class LocalRun:
 
     def _build(self, folder: str) -> Built:
         boot = Boot(
-            unit=self.plan.units[0],
+            plan=self.plan.processes[0],
             graph=self.plan.graph,
             run=self.plan.graph,
             incarnation=1,
@@ -181,7 +192,7 @@ class LocalRun:
 
     def _feed(self, source: Source[Any], pulse: Pulse) -> SourceThread:
         live = source.is_live(source.camera_settings)
-        window = self.plan.units[0].window
+        window = self.plan.processes[0].window
         return SourceThread(source, pulse, self._collector, window=window, live=live, wake=self._wake.set)
 
     # ---- the loop
@@ -219,7 +230,7 @@ class LocalRun:
 
     def _send_notices(self) -> None:
         if len(self._notices):
-            self._notices.send(_Door(self._built.unit.runners[self._outbox]), time.monotonic())
+            self._notices.send(_Door(self._built.chain.runners[self._outbox]), time.monotonic())
 
     def _process_row(self, row: list[tuple[SourceThread, Handed]]) -> None:
         if not row:
@@ -229,13 +240,13 @@ class LocalRun:
             stamp = handed.message.stamp
             items.append(Item(feed.camera, Key(stamp.epoch, stamp.seq, 0), handed.message))
             self._process.counters.add("frames", feed.camera)
-        self._built.unit.spread(row[0][0].stage, items, [[handed.message] for _, handed in row])
+        self._built.chain.spread(row[0][0].stage, items, [[handed.message] for _, handed in row])
         for feed, handed in row:
-            self._built.unit.frame_done(handed.message.stamp)
+            self._built.chain.frame_done(handed.message.stamp)
             feed.give_back()
 
     def _end(self, feed: SourceThread, end: End) -> None:
-        self._built.unit.end(feed.stage, Item(feed.camera, Key(end.stamp.epoch, END_SEQ, 0), end))
+        self._built.chain.end(feed.stage, Item(feed.camera, Key(end.stamp.epoch, END_SEQ, 0), end))
         self._process.ended[feed.camera] = (end.reason, end.error)
         self._cameras.ended(feed.camera, end.reason, end.error)
         self._process.end_status[feed.camera] = end.status
@@ -243,7 +254,7 @@ class LocalRun:
     # ---- retries while the outside does not respond
 
     def _pause(self, seconds: float) -> bool:
-        """Let so much time pass while a stage is held; True when it has been held for too long."""
+        """Let time pass while a stage is blocked; True if it has been blocked for too long."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             time.sleep(_WAIT_S)
@@ -264,7 +275,7 @@ class LocalRun:
     # ---- looking
 
     def _look(self) -> None:
-        outbox, unit = self._built.outbox, self._built.unit
+        outbox, chain = self._built.outbox, self._built.chain
         if outbox is not None and outbox.is_open:
             outbox.try_to_note(time.monotonic())
             for body in outbox.committed:
@@ -274,8 +285,8 @@ class LocalRun:
                 self.events.append(event)
             outbox.committed.clear()
         self._note_cameras()
-        self.meter.note_ages(self._process.plan.name, unit.ages_ms())
-        stages = {name: StageStats(**runner.times.snapshot()) for name, runner in unit.runners.items()}
+        self.meter.note_ages(self._process.plan.name, chain.ages_ms())
+        stages = {name: StageStats(**runner.times.snapshot()) for name, runner in chain.runners.items()}
         files = self._process.counters.files
         troubles = [*self._retry.troubles, *self._process.counters.troubles]
         self._process.heartbeat = Heartbeat(
@@ -294,9 +305,10 @@ class LocalRun:
         counters = self._process.counters
         changes, facts = counters.camera_changes(), counters.camera_facts
         heartbeat = Heartbeat.model_construct(camera_changes=changes, camera_facts=facts, counts=counters.snapshot())
-        self._cameras.heard(self._process.plan, heartbeat)
+        self._cameras.note_heartbeat(self._process.plan, heartbeat)
         self.meter.note_frames(self._process)
 
     def status(self) -> dict[str, Any]:
         """The state of the run as plain values."""
-        return self.meter.status([self._process], list(self.events), self._cameras.now())
+        status = self.meter.status([self._process], list(self.events), self._cameras.now())
+        return {**status, "switches": self.switches()}

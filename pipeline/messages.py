@@ -162,6 +162,10 @@ class Event(Message):
         return cls(stamp, fields["id"], fields["incident"], fields["phase"], fields["body"])
 
 
+MOST_REPEATED = 1024
+"""After a death, so many events at most come to a sink again: it is not given more while none of them is noted as
+delivered."""
+
 MARKS: tuple[type[Message], ...] = (End, Tombstone)
 
 

@@ -1,14 +1,14 @@
 """Which process runs which stages, and who sends to whom: the completed graph as plain values.
 
-`pipeline.graph` makes a `RunPlan` out of a graph file; the supervisor starts its units; each worker gets its own
-`UnitPlan` through an inherited socket (`to_wire` / `from_wire`). A plan holds passwords: it is never logged or
+`pipeline.graph` makes a `RunPlan` out of a graph file; the supervisor starts its processes; each worker gets its own
+`ProcessPlan` through an inherited socket (`to_wire` / `from_wire`). A plan holds passwords: it is never logged or
 written to disk.
 
     RunPlan
-      units: capture.front | capture.yard | prepare.0 | prepare.1 | infer.0 ...   one process each
+      processes: capture.front | capture.yard | prepare.0 | prepare.1 | infer.0 ...   one process each
       edges: capture>prepare, prepare>infer ...                                   stage to stage
 
-A stage's copies (its units) share the graph's cameras; a camera's frames always go through the same unit.
+A stage's copies (its processes) share the graph's cameras; a camera's frames always go through the same process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Policy = Literal["block", "drop_oldest", "drop_newest"]
 
 @dataclass(frozen=True, slots=True)
 class StagePlan:
-    """One stage of a unit. `settings` are plain values, validated by the stage's own Settings when it is built."""
+    """One stage of a process. `settings` are plain values, validated by the stage's own Settings when it is built."""
 
     name: str
     use: str
@@ -90,12 +90,12 @@ class EdgePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class UnitPlan:
+class ProcessPlan:
     """One process: its stages in topological order, its cameras, and the edges that touch it.
 
-    `window`: how many frames of one camera this unit and those after it may hold.
-    `routes`: edge name -> camera -> name of the reading unit, for the edges that leave the unit.
-    `senders`: edge name -> names of the units that may send on it, for the edges that come in.
+    `window`: how many frames of one camera this process and those after it may hold.
+    `routes`: edge name -> camera -> name of the reading process, for the edges that leave the process.
+    `senders`: edge name -> names of the processes that may send on it, for the edges that come in.
     `priorities`: camera -> its weight if not all frames can be taken; 1 for cameras that are not named.
     `sources`: names of the stages (0 or 1, more if everything is one process) that are sources.
     `live`: its cameras are live ones, which never wait for their readers.
@@ -140,25 +140,25 @@ class UnitPlan:
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """How the cameras are dealt out among the `units` that run the same stages.
+    """How the cameras are dealt out among the `processes` that run the same stages.
 
-    They are dealt out evenly among `workers`; or, if that is 0, `cameras` to each, into as many units as that takes.
-    Both are 0 if one unit has the partition of every camera.
+    They are dealt out evenly among `workers`; or, if that is 0, `cameras` to each, into as many processes as that
+    takes. Both are 0 if one process has the partition of every camera.
     """
 
     name: str
-    units: tuple[str, ...]
+    processes: tuple[str, ...]
     workers: int = 0
     cameras: int = 0
 
 
 def priorities_of(cameras: Iterable[str], camera_settings: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
-    """The `priorities` of a `UnitPlan` with these cameras."""
+    """The `priorities` of a `ProcessPlan` with these cameras."""
     found = {camera: int(camera_settings.get(camera, {}).get("priority", 1)) for camera in cameras}
     return {camera: priority for camera, priority in found.items() if priority != 1}
 
 
-def slots_of(unit: UnitPlan) -> int:
+def slots_of(process: ProcessPlan) -> int:
     """How many messages of a process may be alive at once, by the rules of flow.
 
     Per camera: its window, for each stage whose messages leave; on each edge that drops, the messages that a reader may
@@ -166,19 +166,19 @@ def slots_of(unit: UnitPlan) -> int:
     camera fills no window if all edges drop, because no frame waits until it is done: besides the frames on the edges
     there are only the one that the loop has not taken yet and the one that is being made.
     """
-    dropping = sum(edge.credits + 2 for edge in unit.outgoing if edge.policy != "block")
-    only_sources = all(stage.name in unit.sources for stage in unit.stages)
-    if unit.live and only_sources and all(edge.policy != "block" for edge in unit.outgoing):
-        return len(unit.cameras) * (dropping + 2)
-    large = {stage.name: stage.large_messages for stage in unit.stages}
-    leaving = max(1, sum(large[name] for name in {edge.sender for edge in unit.outgoing}))
-    making = sum(max(1, stage.threads) * stage.batch_max * stage.large_messages for stage in unit.stages)
-    return len(unit.cameras) * (leaving * (unit.window + 1) + dropping) + making
+    dropping = sum(edge.credits + 2 for edge in process.outgoing if edge.policy != "block")
+    only_sources = all(stage.name in process.sources for stage in process.stages)
+    if process.live and only_sources and all(edge.policy != "block" for edge in process.outgoing):
+        return len(process.cameras) * (dropping + 2)
+    large = {stage.name: stage.large_messages for stage in process.stages}
+    leaving = max(1, sum(large[name] for name in {edge.sender for edge in process.outgoing}))
+    making = sum(max(1, stage.threads) * stage.batch_max * stage.large_messages for stage in process.stages)
+    return len(process.cameras) * (leaving * (process.window + 1) + dropping) + making
 
 
-def slots_of_camera(unit: UnitPlan) -> int:
+def slots_of_camera(process: ProcessPlan) -> int:
     """How many of `slots_of` there are for each camera of a process."""
-    return ceil(slots_of(unit) / max(1, len(unit.cameras)))
+    return ceil(slots_of(process) / max(1, len(process.cameras)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,12 +189,12 @@ class RunPlan:
     `file`: the path it was read from, "" if there is none.
     `camera_defaults`: the settings that further cameras of this file start with.
     `event_filters`: event sink -> names of the stages whose events it wants, () for all.
-    `in_process`: everything is one unit, run by the caller itself, without shared memory and sockets between stages.
+    `in_process`: everything is one process, run by the caller itself, without shared memory and sockets between stages.
     """
 
     graph: str
     base_folder: str
-    units: tuple[UnitPlan, ...]
+    processes: tuple[ProcessPlan, ...]
     camera_settings: Mapping[str, Mapping[str, Any]] = field(repr=False)
     event_filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ordered_sinks: tuple[str, ...] = ()
@@ -212,23 +212,23 @@ class RunPlan:
     @property
     def source(self) -> str:
         """The kind of its source stage."""
-        unit = next(unit for unit in self.units if unit.sources)
-        return next(stage.use for stage in unit.stages if stage.name in unit.sources)
+        process = next(process for process in self.processes if process.sources)
+        return next(stage.use for stage in process.stages if stage.name in process.sources)
 
     @property
     def expects_more(self) -> bool:
         """True if its outbox waits for cameras that are about to come."""
-        return any(unit.expects_more for unit in self.units)
+        return any(process.expects_more for process in self.processes)
 
     @property
     def edges_drop(self) -> bool:
         """True if the graph allows an edge to drop frames."""
-        return any(edge.policy != "block" for unit in self.units for edge in unit.edges)
+        return any(edge.policy != "block" for process in self.processes for edge in process.edges)
 
 
-def to_wire(unit: UnitPlan) -> dict[str, Any]:
+def to_wire(process: ProcessPlan) -> dict[str, Any]:
     """Plain values for msgpack."""
-    return asdict(unit)
+    return asdict(process)
 
 
 def run_to_wire(plan: RunPlan) -> dict[str, Any]:
@@ -239,17 +239,17 @@ def run_to_wire(plan: RunPlan) -> dict[str, Any]:
 def run_from_wire(data: Mapping[str, Any]) -> RunPlan:
     """The inverse of `run_to_wire`. Raises KeyError, TypeError or ValueError if the data is no plan."""
     values = dict(data)
-    values["units"] = tuple(from_wire(unit) for unit in data["units"])
-    values["groups"] = tuple(GroupPlan(**{**group, "units": tuple(group["units"])}) for group in data["groups"])
+    values["processes"] = tuple(from_wire(process) for process in data["processes"])
+    values["groups"] = tuple(GroupPlan(**{**group, "processes": tuple(group["processes"])}) for group in data["groups"])
     values["event_filters"] = {sink: tuple(stages) for sink, stages in data["event_filters"].items()}
     for name in ("ordered_sinks", "live_cameras", "secrets"):
         values[name] = tuple(data[name])
     return RunPlan(**values)
 
 
-def from_wire(data: Mapping[str, Any]) -> UnitPlan:
+def from_wire(data: Mapping[str, Any]) -> ProcessPlan:
     """The inverse of `to_wire`."""
-    return UnitPlan(
+    return ProcessPlan(
         name=data["name"],
         stages=tuple(StagePlan(**stage) for stage in data["stages"]),
         cameras=tuple(data["cameras"]),
@@ -257,7 +257,7 @@ def from_wire(data: Mapping[str, Any]) -> UnitPlan:
         edges=tuple(EdgePlan(**edge) for edge in data["edges"]),
         routes=data["routes"],
         sources=tuple(data["sources"]),
-        senders={edge: tuple(units) for edge, units in data["senders"].items()},
+        senders={edge: tuple(processes) for edge, processes in data["senders"].items()},
         priorities=data["priorities"],
         live=data["live"],
         expects_more=data["expects_more"],

@@ -8,13 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import structlog
 
 from pipeline.messages import Array, End, Message, Stamp
 from pipeline.stage import Logger, Stage
+
+AnyStage = TypeVar("AnyStage", bound=Stage[Any])
 
 
 def stamp(seq: int = 0, camera: str = "cam", *, epoch: int = 0, fps: float = 10.0) -> Stamp:
@@ -25,7 +27,7 @@ def stamp(seq: int = 0, camera: str = "cam", *, epoch: int = 0, fps: float = 10.
 
 @dataclass
 class HandContext:
-    """A context that keeps the counts and hands out plain arrays."""
+    """A context for tests, which keeps the reports of a stage and gives it plain arrays."""
 
     base_folder: Path
     state_folder: Path
@@ -37,6 +39,7 @@ class HandContext:
     beside_sources: bool = False
     threads: int = 1
     batch_max: int = 1
+    switches: Mapping[str, bool] = field(default_factory=dict)
     cores: int = 1
     incarnation: int = 1
     outputs_leave: bool = False
@@ -47,11 +50,11 @@ class HandContext:
     openings: list[tuple[str, float]] = field(default_factory=list)
     """The slow steps that `open` announced, and the seconds that it announced for each."""
     signs: list[float] = field(default_factory=list)
-    """When a source has said that it is alive (monotonic seconds)."""
+    """When a source has called `alive` (monotonic seconds)."""
     camera_states: list[tuple[str, str, str]] = field(default_factory=list)
-    """(camera, state, why) of all that a source has said of its camera."""
+    """(camera, state, why) of all reports of a source."""
     troubles: dict[str, str] = field(default_factory=dict)
-    """Camera ("" for all) -> what the stage cannot do at present."""
+    """Camera ("" for all) -> the present trouble of the stage."""
     camera_facts: dict[str, dict[str, str | float]] = field(default_factory=dict)
 
     def new_arrays(self, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, Array]:
@@ -83,8 +86,8 @@ class HandContext:
 
 @contextmanager
 def opened(
-    stage_class: type[Stage[Any]], settings: Mapping[str, Any], *, folder: Path, **context: Any
-) -> Iterator[Stage[Any]]:
+    stage_class: type[AnyStage], settings: Mapping[str, Any], *, folder: Path, **context: Any
+) -> Iterator[AnyStage]:
     """The stage, opened with these settings; closed at the end. `folder` serves as base and state folder."""
     hand = HandContext(folder, folder, **context)
     stage = stage_class(stage_class.settings_type.model_validate(settings), hand)

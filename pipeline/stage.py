@@ -21,7 +21,7 @@
             for frame in items:
                 yield Frame.of_bgr(frame.stamp, cv2.GaussianBlur(frame.bgr(), (side, side), 0))
 
-`camgraph help write_a_stage` and `write_a_sink` build whole packages step by step; this file is the contract.
+`camgraph help write_a_stage`, `write_a_sink` and `write_a_source` build whole packages; this file is the contract.
 
 The runtime calls `open` once, then `process`, `tick` and `finish` as messages come, then `close` once:
 
@@ -124,6 +124,8 @@ class Context(Protocol):
     """The graph's name: the `site` of its events."""
     cameras: tuple[str, ...]
     """The cameras whose items this instance may see."""
+    switches: Mapping[str, bool]
+    """Those that somebody has set since the run began; the others are as the stage declares (`Stage.switches`)."""
     worker: int
     """The number of this process among those of its stage, from 0."""
     workers: int
@@ -239,11 +241,14 @@ class Stage(Generic[S]):
     """One type, or the ports of a join: then each item is a mapping port -> message of the same frame."""
     outputs: ClassVar[tuple[type[Message], ...]] = ()
     stateful: ClassVar[bool] = False
-    """True if what came before matters: a restart loses something, and is reported. Items then come one by one."""
+    """True if the stage remembers earlier items: a restart loses that, and is reported. Items then come one by one."""
     thread_safe: ClassVar[bool] = False
     """True if `process` may run in several threads at once, as many as the graph's `threads`."""
     own_thread: ClassVar[bool] = False
     """True if `process` takes long: it then runs in a thread of its own, while the loop gathers the next batch."""
+
+    takes_settings: ClassVar[bool] = False
+    """True if it goes on with other settings while it lives (`change_settings`): then a reload costs it nothing."""
 
     added_by_itself: ClassVar[bool] = False
     """True where nobody writes it into a graph: lists and editors leave it out."""
@@ -317,6 +322,15 @@ class Stage(Generic[S]):
         return {}
 
     @classmethod
+    def switches(cls, settings: Any) -> Mapping[str, bool]:
+        """Return the names of switches that people may set while it runs, and their states at the start.
+
+        `camgraph switch` sets them, and `context.switches` has those that were set. Raises nothing for settings that
+        have passed `check`.
+        """
+        return {}
+
+    @classmethod
     def unknown_before_run(cls, settings: Any) -> str:
         """Return the part that `camgraph check` cannot know, for people, such as a model on a server; else ""."""
         return ""
@@ -375,6 +389,15 @@ class Stage(Generic[S]):
 
         A camera that is gone has had its `finish` before.
         """
+
+    def change_settings(self, settings: S) -> None:
+        """Go on with other settings, as they are after a reload. Only called if it `takes_settings`.
+
+        Called after `open`, between two calls of `process`; of a stage with a thread of its own perhaps during one. If
+        it raises anything, the stage is closed, and begins anew
+        with these settings.
+        """
+        self.settings = settings
 
     def close(self) -> None:
         """Release everything. Called once, also if `open` has failed half-way."""

@@ -53,7 +53,7 @@ class AddKeypoints(BehindModel[OutputSettings]):
         """Raises UserError if a setting is missing that no model says."""
         s = self.known_settings()
         if s.format is not None and not s.keypoints:
-            raise UserError(self._say("no model stands before this stage: say its `keypoints`"))
+            raise UserError(self._say("there is no model before this stage: write its `keypoints`"))
         # The best one, however sure the model is: that somebody is there, the first model has said.
         asked = Asked(keypoints=s.keypoints or 0, point_values=s.point_values or 3, min_score=0.0, most=1)
         self._reader = OutputReader(s, self.context, asked)

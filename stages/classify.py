@@ -27,7 +27,7 @@ class ClassifySettings(BehindModelSettings):
     activation: Activation | Literal["auto"] = Field(
         "auto",
         description="softmax: the model gives logits of classes that exclude each other; sigmoid: of classes that do "
-        "not; none: it gives probabilities; auto: none where a row is one distribution already, else softmax",
+        "not; none: it gives probabilities; auto: none if a row is a distribution already, else softmax",
     )
     output: str | None = Field(None, description="The name of the model's output; by default its only one")
     class_names: tuple[str, ...] | None = Field(

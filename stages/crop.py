@@ -9,16 +9,18 @@ people (N boxes) ─────────┴─> Tensor of N rows, `owner` 0 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import cv2
 import numpy as np
 from pydantic import Field
 
-from pipeline.stage import Ports, Settings, Stage
+from pipeline.stage import Ports, Settings, Stage, Upstream
 from stages.facts import Facts
-from stages.messages import Frame, People, Tensor
+from stages.messages import Frame, People, Tensor, Tracks
 from stages.vision.cropping import crop_bgr, crop_fits, crop_planes
+from stages.vision.decoding.score_ranges import score_range
 
 IMAGE = "image"
 Side = Annotated[int, Field(ge=16, le=2048)]
@@ -31,10 +33,17 @@ class CropSettings(Settings):
         (192, 192), description="Width and height in pixels; by default as the model behind it wants"
     )
     margin: float = Field(
-        1.25, ge=0.5, le=4, description="The side of what is shown, by the side of the person's box; 1 is the box alone"
+        1.25, ge=0.5, le=4, description="Side of the crop divided by the side of the person's box; 1 is the box alone"
     )
     max_people: int = Field(
-        16, ge=1, le=200, description="At most so many a frame, the best first: the others are left out and counted"
+        16, ge=1, le=200, description="The most people of a frame, the best first: the others are left out and counted"
+    )
+    min_score: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="People below this score are left out, unless `track` follows them; by default 0.3, 0.2 behind "
+        "MoveNet MultiPose, and `min_score` of `decode` if you have written that",
     )
     pad: int = Field(114, ge=0, le=255, description="The grey outside of the frame")
 
@@ -51,17 +60,28 @@ class Crop(Stage[CropSettings]):
     def describe(cls, settings: CropSettings) -> Facts:
         return {"picture": {"size": settings.size}}
 
+    @classmethod
+    def follow(cls, settings: CropSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
+        """The score from which on the model before it is certain of people."""
+        told = [said["scores"]["certain"] for said in upstream.nearest("scores").values()]
+        return {"min_score": min(told)} if told and settings.min_score is None else {}
+
     def open(self) -> None:
         cv2.setNumThreads(1)
+        told = self.settings.min_score
+        self._min_score = score_range(None).certain if told is None else told
 
     def process(self, items: Sequence[Mapping[str, Any]]) -> Iterable[Tensor]:
         return (self._crops(item["frames"], item["people"]) for item in items)
 
     def _crops(self, frame: Frame, people: People) -> Tensor:
         width, height = size = self.settings.size
-        owner = np.argsort(-people.scores, kind="stable")[: self.settings.max_people]
-        if len(owner) < len(people):
-            self.context.count("skipped.crops", frame.stamp.camera, len(people) - len(owner))
+        order = np.argsort(-people.scores, kind="stable")
+        if not isinstance(people, Tracks):
+            order = order[people.scores[order] >= self._min_score]
+        owner = order[: self.settings.max_people]
+        if len(owner) < len(order):
+            self.context.count("skipped.crops", frame.stamp.camera, len(order) - len(owner))
         fit = crop_fits(people.boxes[owner], size, self.settings.margin)
         images = self.context.new_arrays({IMAGE: ((len(owner), height, width, 3), "uint8")})[IMAGE]
         for row, image in zip(fit, images, strict=True):

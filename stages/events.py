@@ -32,6 +32,9 @@ CAMERA_SCHEMA = "urn:camgraph:camera:1"
 CAMERA_TYPES = "camgraph.camera."
 """How the types of events of cameras begin."""
 Phase = Literal["start", "update", "end", "single"]
+EndReason = Literal[
+    "condition", "unseen", "schedule", "switch", "reload", "end", "error", "removed", "stopped", "epoch", "lost"
+]
 Clock = Literal["ntp", "wall", "start_at", "metadata", "name", "file"]
 Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$", description="UTC, RFC 3339")]
 Hex = Annotated[str, Field(pattern="^[0-9a-f]+$")]
@@ -47,6 +50,11 @@ class Person(Part):
     """Someone whom the event is about, as seen in `frame`."""
 
     track_id: int = Field(description="The same person in the same run and camera; never used again for another one")
+    continues: int | None = Field(
+        None,
+        description="The track_id of an earlier track that was lost, if this one is likely the same person's: it began "
+        "where that person would be by now",
+    )
     bbox: tuple[float, float, float, float] = Field(description="x1, y1, x2, y2 in pixels of the frame")
     score: float = Field(description="How sure the detector is, 0 to 1")
     keypoints: list[float] = Field(description="x, y, confidence of one joint after the other, in pixels of the frame")
@@ -66,7 +74,7 @@ class FrameName(Part):
 
     epoch: int = Field(description="Grows with each new connection of a live camera, and with each round of a loop")
     seq: int = Field(description="The number of the frame within its epoch, from 0")
-    pts: int | None = Field(None, description="In units of time_base; left out where the source has none")
+    pts: int | None = Field(None, description="In units of time_base; left out if the source has none")
     time_base: tuple[int, int] = Field(description="Numerator, denominator")
     width: int = Field(description="In pixels")
     height: int = Field(description="In pixels")
@@ -84,7 +92,7 @@ class Comparison(Part):
     text: str = Field(description="The part as it stands in the rule, such as `lean > 60deg`")
     left: float | None = Field(None, description="The measured left side; left out if a joint was not seen well enough")
     right: float | None = Field(None, description="The measured right side, likewise")
-    unit: Literal["px", "px/s", "s", "deg"] | None = Field(None, description="The unit of both sides")
+    unit: Literal["px", "px/s", "s", "deg", "deg/s", "/s"] | None = Field(None, description="The unit of both sides")
     holds: bool | None = Field(None, description="Instead of left and right: whether this part was true")
 
 
@@ -113,17 +121,26 @@ class IncidentData(Part):
     phase: Phase = Field(description="Which event of the incident this is; `single` is the only one of its incident")
     rule: RuleName = Field(description="The rule that fired")
     action: str = Field(description="The rule's `action`, or its id")
+    severity: Literal["info", "warning", "alarm"] = Field("warning", description="The rule's `severity`")
+    schedules: list[str] | None = Field(
+        None, description="Of the rule's `during`, those in whose time it began; left out if there is no time of day"
+    )
     camera: str = Field(description="The camera's name in the graph")
     people: list[Person] = Field(description="The people whom the event is about, as seen in `frame`")
+    everyone: list[int] | None = Field(
+        None,
+        description="With `merge`: the track ids of all people of the incident so far, seen in `frame` or not",
+    )
     keypoints_format: str = Field(description="The order of the joints, such as coco-17")
     zones: list[str] = Field(description="Zones of the rule in which the feet of one of the people are")
     start_time: Time = Field(description="When the condition began to be true")
     end_time: Time | None = Field(None, description="When it was true for the last time; in the phase `end`")
     duration_s: float = Field(description="Seconds from start_time to end_time, or to this frame")
-    reason: Literal["condition", "unseen", "end", "error", "removed", "stopped", "epoch", "lost"] | None = Field(
+    reason: EndReason | None = Field(
         None,
-        description="Why it ended. `condition`: no longer true. `unseen`: nobody was there to judge. `lost`: the "
-        "process that judged it died. The others: how the camera ended",
+        description="Why it ended. `condition`: no longer true. `unseen`: nobody was there to judge. `schedule`: the "
+        "rule's time was over. `switch`: a switch of the rule was turned off. `reload`: the rule was changed or "
+        "removed. `lost`: the process that judged it died. The others: how the camera ended",
     )
     frame: FrameName
     evidence: Evidence | None = Field(None, description="The measured values that made the rule fire")
@@ -266,14 +283,16 @@ def _rounded(value: float, digits: int) -> float:
     return round(float(value), digits) + 0.0
 
 
-def person(track_id: int, box: NDArray[np.float32], score: float, keypoints: NDArray[np.float32]) -> Person:
+def person(
+    track_id: int, box: NDArray[np.float32], score: float, keypoints: NDArray[np.float32], continues: int | None = None
+) -> Person:
     """`box` (4,) xyxy and `keypoints` (K, 3) in pixels of the frame; a joint that is no number is one nobody saw."""
     joints = np.where(np.isfinite(keypoints).all(axis=1, keepdims=True), keypoints, 0.0)
     x1, y1, x2, y2 = (pixels(value) for value in box.tolist())
     flat = [
         share(value) if index % 3 == 2 else pixels(value) for index, value in enumerate(joints.reshape(-1).tolist())
     ]
-    return Person(track_id=track_id, bbox=(x1, y1, x2, y2), score=share(score), keypoints=flat)
+    return Person(track_id=track_id, continues=continues, bbox=(x1, y1, x2, y2), score=share(score), keypoints=flat)
 
 
 def incident_event(
@@ -306,20 +325,21 @@ class CloudEvents:
         return "" if isinstance(value, dict) else "its body must be a JSON object"
 
     def summary(self, body: bytes) -> EventSummary:
-        """Summarise a body as far as it has our form."""
+        """Summarise a body as far as it has our form; of others, `camera` and `action` at its top are understood."""
         event = _object(body)
         data = _data_of(event)
-        action = str(data.get("action", event.get("type", "")))
+        action = str(data.get("action") or event.get("action") or event.get("type") or "event")
+        camera = str(data.get("camera") or event.get("camera") or event.get("subject") or "")
         people = data.get("people")
         known = [one.get("track_id") for one in people if isinstance(one, dict)] if isinstance(people, list) else []
         return EventSummary(
             id=str(event.get("id", "")),
-            camera=str(data.get("camera", event.get("subject", ""))),
+            camera=camera,
             action=action,
             begins=data.get("phase") not in ("update", "end"),
             shown={
                 "time": str(event.get("time", "")),
-                "camera": str(data.get("camera", "")),
+                "camera": camera,
                 "action": action,
                 "phase": str(data.get("phase", "")),
                 "people": [track_id for track_id in known if isinstance(track_id, int)],

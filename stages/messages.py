@@ -212,21 +212,32 @@ class People(Message):
 
 @dataclass(frozen=True, eq=False)
 class Tracks(People):
-    """People with identities: `ids` (N,) int64, unique for a run and camera, never reused."""
+    """People with identities: `ids` (N,) int64, unique for a run and camera, never reused.
+
+    `continues` (N,) int64: the id of an earlier track that was lost and is likely the same person's; 0 if there is
+    none.
+    """
 
     TYPE: ClassVar[str] = "tracks"
+    VERSION: ClassVar[int] = 2
 
     ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    continues: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    """Left out: none of them."""
+
+    def __post_init__(self) -> None:
+        if not len(self.continues):
+            object.__setattr__(self, "continues", np.zeros(len(self.ids), np.int64))
 
     def arrays(self) -> Mapping[str, Array]:
-        return {**super().arrays(), "ids": self.ids}
+        return {**super().arrays(), "ids": self.ids, "continues": self.continues}
 
     @classmethod
     def build(cls, stamp: Stamp, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
         people = People.build(stamp, fields, arrays)
-        _expect(
-            arrays["ids"].shape == (len(people),), "tracks", f"ids must be ({len(people)},), got {arrays['ids'].shape}"
-        )
+        for name in ("ids", "continues"):
+            shape = arrays[name].shape
+            _expect(shape == (len(people),), "tracks", f"{name} must be ({len(people)},), got {shape}")
         return cls(
             stamp,
             people.boxes,
@@ -236,6 +247,7 @@ class Tracks(People):
             people.classes,
             people.skeleton,
             arrays["ids"],
+            arrays["continues"],
         )
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import cv2
 import numpy as np
 from pydantic import Field, model_validator
 
-from pipeline.stage import Settings, Stage
+from pipeline.plan import EVERY_CAMERA
+from pipeline.stage import FrameSize, Settings, Stage
+from pipeline.system.spelling import did_you_mean
 from stages.facts import Facts
 from stages.messages import Frame, Tensor
 from stages.vision import letterbox
@@ -43,11 +46,11 @@ class PreprocessSettings(Settings):
         description="With `letterbox`: where the frame lies in the padding (corner: the upper left); by default as the "
         "model behind it wants it, else in the centre",
     )
-    max_side: Side | None = Field(
+    max_side: Side | Annotated[dict[str, Side], Field(min_length=1)] | None = Field(
         None,
-        description="With `native` and `auto`: frames whose longer side exceeds this are made smaller; `auto` takes "
-        "768 where nothing is known of the frames. A model finds best the people that are as tall in its picture as "
-        "those it was trained on",
+        description="With `native` and `auto`: frames whose longer side exceeds this are made smaller; one number, or "
+        "camera -> number with `*` for all others; `auto` takes 768 if nothing is known of the frames. A model "
+        "finds best the people that are as tall in its picture as those it was trained on",
     )
     pad: int = Field(114, ge=0, le=255, description="The grey of the padding; by default the model's, else 114")
 
@@ -66,6 +69,11 @@ class PreprocessSettings(Settings):
             )
         return self
 
+    def max_side_of(self, camera: str) -> int | None:
+        """The longest side for the frames of a camera; None if nothing is said about it."""
+        sides = self.max_side
+        return sides.get(camera, sides.get(EVERY_CAMERA)) if isinstance(sides, dict) else sides
+
 
 class Preprocess(Stage[PreprocessSettings]):
     """Frame -> Tensor of one row, with the `fit` that takes model pixels back to frame pixels.
@@ -83,6 +91,16 @@ class Preprocess(Stage[PreprocessSettings]):
     def describe(cls, settings: PreprocessSettings) -> Facts:
         return {"picture": {"size": settings.size}}
 
+    @classmethod
+    def remarks(
+        cls, settings: PreprocessSettings, base_folder: Path, cameras: Mapping[str, FrameSize | None]
+    ) -> Iterable[str]:
+        """A side for a camera that the graph does not have. No mistake: cameras may be removed while a run goes on."""
+        named = settings.max_side if isinstance(settings.max_side, dict) else {}
+        for name in named:
+            if name != EVERY_CAMERA and name not in cameras:
+                yield f"max_side: no camera of the graph is called `{name}`{did_you_mean(name, cameras)}"
+
     def open(self) -> None:
         cv2.setNumThreads(1)
 
@@ -90,13 +108,13 @@ class Preprocess(Stage[PreprocessSettings]):
         return (self._prepare(frame) for frame in items)
 
     def _prepare(self, frame: Frame) -> Tensor:
-        size, fit = self._place((frame.width, frame.height))
+        size, fit = self._place((frame.width, frame.height), frame.stamp.camera)
         image = self.context.new_arrays({IMAGE: ((1, size[1], size[0], 3), "uint8")})[IMAGE]
         draw(frame, fit, image[0], self.settings.pad)
         return Tensor(frame.stamp, {IMAGE: image}, np.array([fit], np.float32), (frame.width, frame.height), size)
 
-    def _place(self, frame_size: Size) -> tuple[Size, Fit]:
-        size, most = self.settings.size, self.settings.max_side
+    def _place(self, frame_size: Size, camera: str) -> tuple[Size, Fit]:
+        size, most = self.settings.size, self.settings.max_side_of(camera)
         if isinstance(size, str):
             most = USUAL_MAX_SIDE if size == "auto" and most is None else most
             return letterbox.native_size(frame_size, most), letterbox.native(frame_size, most)

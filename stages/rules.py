@@ -9,7 +9,7 @@ the size of batches, or how fast anything was.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,16 +26,26 @@ from stages import events
 from stages.facts import Facts
 from stages.messages import Tracks
 from stages.rulebook.camera_check import impossible_alone, outside_frames, unwatched
+from stages.rulebook.counting import Counting
 from stages.rulebook.evidence import UNITS
+from stages.rulebook.library import hiding
+from stages.rulebook.merging import Merger
 from stages.rulebook.onlooker import picture_of
 from stages.rulebook.rule_file import (
     RULE_STAND_INS,
     Confidence,
+    Counters,
+    Holidays,
     Lines,
     OtherCameras,
     RuleFile,
     RuleList,
+    Schedules,
+    Switches,
+    Templates,
+    Words,
     Zones,
+    duration_ns,
 )
 from stages.rulebook.rule_set import (
     ReadyRule,
@@ -45,11 +55,16 @@ from stages.rulebook.rule_set import (
     parse_rules,
     rules_text,
 )
+from stages.rulebook.schedule import Zone
+from stages.vision.rules.crowd import Picture
 from stages.vision.rules.geometry import Surroundings
-from stages.vision.rules.judge import Evidence, Judge, Picture, Verdict, zones_with
+from stages.vision.rules.judge import Evidence, Judge, Verdict, zones_with
 
 JUDGED = "judged."
 """With a rule's id behind it: a counter of the cameras (and epochs) in which its condition was ever true or false."""
+
+_OF_FILE = tuple(name for name in RuleFile.model_fields if name != "version")
+"""The settings that are also keys of a file of rules."""
 
 
 class ModelSettings(Settings):
@@ -74,6 +89,13 @@ class RulesSettings(Settings):
     rules: RuleList = Field(default=[])
     zones: Zones = Field(default={})
     lines: Lines = Field(default={})
+    schedules: Schedules = Field(default={})
+    time_zone: Zone | None = Field(None, description="The zone of schedules, as Europe/Berlin or +01:00")
+    holidays: Holidays = Field(default=[])
+    switches: Switches = Field(default={})
+    counters: Counters = Field(default={})
+    define: Words = Field(default={})
+    templates: Templates = Field(default={})
     other_cameras: OtherCameras = Field(default=[])
     min_confidence: Confidence | None = Field(None, description="Joints below this confidence are not known")
     model: ModelSettings | None = Field(None, description="The model that finds the people, for the events")
@@ -90,22 +112,23 @@ class RulesSettings(Settings):
 
     def beside_file(self) -> Iterator[tuple[tuple[str], str]]:
         """Problems within the file of rules, which is checked by itself: (path of the key, text)."""
-        for name in ("rules", "zones", "lines", "other_cameras", "min_confidence"):
+        for name in _OF_FILE:
             if self.file is not None and name in self.model_fields_set:
                 yield (name,), f"`{name}` stands in the file of rules, where there is one: remove it here, or `file`"
 
     def whole(self) -> RuleFile:
         """The rules that stand here, as a file."""
-        whole = RuleFile(rules=self.rules, zones=self.zones, lines=self.lines, other_cameras=self.other_cameras)
-        if self.min_confidence is None:
-            return whole
-        return whole.model_copy(update={"min_confidence": self.min_confidence})
+        own = {name: getattr(self, name) for name in _OF_FILE if name in self.model_fields_set}
+        return RuleFile.model_construct(**{name: value for name, value in own.items() if value is not None})
 
 
 @dataclass(slots=True)
 class _Camera:
     epoch: int
+    rules: RuleSet
     judge: Judge
+    ready: Sequence[ReadyRule]
+    merger: Merger
     skeleton: str
     last: Stamp
 
@@ -122,11 +145,13 @@ class Rules(Stage[RulesSettings]):
     inputs = Tracks
     outputs = (Event,)
     stateful = True
+    takes_settings = True
 
     def __init__(self, settings: RulesSettings, context: Context) -> None:
         super().__init__(settings, context)
         self._cameras: dict[str, _Camera] = {}
         self._rules: RuleSet | None = None
+        self._counting = Counting(context.state_folder / f"counters.{context.worker}.json")
         self._told_of: set[tuple[str, str]] = set()
         """(camera, problem) of the warnings that have been given."""
 
@@ -168,7 +193,7 @@ class Rules(Stage[RulesSettings]):
         else:
             path, text = _file_of(settings, base_folder)
             rules = examined_rules(text, str(path))[0]
-        return unwatched(rules.file, rules.used, cameras) if rules else ()
+        return [*hiding(rules.file), *unwatched(rules.file, rules.used, cameras)] if rules else ()
 
     @classmethod
     def remarks_alone(cls, settings: RulesSettings, base_folder: Path, cameras: Sequence[str]) -> Iterable[str]:
@@ -177,7 +202,7 @@ class Rules(Stage[RulesSettings]):
         else:
             path, text = _file_of(settings, base_folder)
             rules = examined_rules(text, str(path))[0]
-        return impossible_alone(rules.file, cameras) if rules else ()
+        return impossible_alone(rules.file, cameras, rules.looking_back) if rules else ()
 
     @classmethod
     def follow(cls, settings: RulesSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
@@ -191,11 +216,32 @@ class Rules(Stage[RulesSettings]):
     @classmethod
     def describe(cls, settings: RulesSettings) -> Facts:
         """The rules it judges by, as the text of a file, for stages that show them."""
-        text = settings.text if settings.file is not None else settings.whole().model_dump_json(by_alias=True)
+        text = (
+            settings.text
+            if settings.file is not None
+            else settings.whole().model_dump_json(by_alias=True, exclude_unset=True)
+        )
         return {"rules": {"file": settings.file, "text": text}} if text is not None else {}
+
+    @classmethod
+    def switches(cls, settings: RulesSettings) -> Mapping[str, bool]:
+        """Those of the rules."""
+        if settings.file is None:
+            return settings.switches
+        return parse_rules(settings.text, settings.file).file.switches if settings.text is not None else {}
 
     def open(self) -> None:
         self._rules = self._read()
+        self._counting.open()
+
+    def change_settings(self, settings: RulesSettings) -> None:
+        """Go on with other rules; those that are as before keep all that they remember. Raises as `open`."""
+        before, self.settings = self.settings, settings
+        try:
+            self._rules = self._read()
+        except BaseException:
+            self.settings = before
+            raise
 
     def process(self, items: Sequence[Tracks]) -> Iterable[Message]:
         # All are looked at before any is remembered: after a BadItem the runtime hands them in again one by one.
@@ -206,6 +252,7 @@ class Rules(Stage[RulesSettings]):
 
     def finish(self, camera: str, end: End) -> Iterable[Message]:
         known = self._cameras.pop(camera, None)
+        self._counting.forget(camera)
         return list(self._ended(known, known.last, end.reason)) if known else ()
 
     def _read(self) -> RuleSet:
@@ -225,12 +272,32 @@ class Rules(Stage[RulesSettings]):
             camera = None
         if camera is None:
             camera = self._cameras[name] = self._begun(item)
+        elif camera.rules is not self._rules:
+            yield from self._changed(camera, item.stamp)
         picture = picture_of(item)
         camera.last = item.stamp
-        for verdict in camera.judge.judge(picture):
+        self._counting.begin_frame(name, camera.rules.file, self._wall_ns(item.stamp))
+        asleep = camera.rules.asleep(camera.ready, self._wall_ns(item.stamp), self.context.switches)
+        for verdict in camera.merger.merged(camera.judge.judge(picture, asleep), item.stamp.time_ns):
             yield from self._events(camera, verdict, item.stamp, verdict.why)
+        self._counting.keep(name)
         if item.stamp.alone:
             yield from self._ended(self._cameras.pop(name), item.stamp, "end")
+
+    def _changed(self, camera: _Camera, at: Stamp) -> Iterator[Event]:
+        """The camera goes on with other rules: the ends of the incidents of those that are not as they were."""
+        assert self._rules is not None
+        rules = self._rules
+        before = {(one.definition.id, one.hash) for one in camera.ready}
+        ready = rules.of_camera(at.camera)
+        same = {one.definition.id for one in ready if (one.definition.id, one.hash) in before}
+        judge = Judge([one.rule for one in ready], lambda size: self._surroundings(rules, at.camera, size))
+        ends = judge.take_over(camera.judge, same)
+        for verdict in (*camera.merger.merged(ends, at.time_ns), *camera.merger.finish(but=same)):
+            yield from self._events(camera, verdict, at, verdict.why)
+        camera.merger.merge_ns = _merging(ready)
+        camera.judge = judge
+        camera.rules, camera.ready = rules, ready
 
     def _begun(self, item: Tracks) -> _Camera:
         assert self._rules is not None
@@ -240,7 +307,12 @@ class Rules(Stage[RulesSettings]):
         if item.skeleton != "coco-17" and (name, item.skeleton) not in self._told_of:
             self._told_of.add((name, item.skeleton))
             self.context.log.warning("joints_unknown", camera=name, skeleton=item.skeleton, expected="coco-17")
-        return _Camera(item.stamp.epoch, judge, item.skeleton, item.stamp)
+        return _Camera(item.stamp.epoch, rules, judge, ready, Merger(_merging(ready)), item.skeleton, item.stamp)
+
+    def _wall_ns(self, at: Stamp) -> int | None:
+        """The time of day of a frame, for schedules; None in a file without a date, which has none."""
+        clock = self.settings.clocks.get(at.camera) or at.clock
+        return None if clock == "file" else at.wall_ns
 
     def _surroundings(self, rules: RuleSet, camera: str, size: FrameSize) -> Surroundings:
         """The zones and lines of a camera; of a live one it shows only now whether they lie within its frames."""
@@ -248,18 +320,19 @@ class Rules(Stage[RulesSettings]):
             if (camera, text) not in self._told_of:
                 self._told_of.add((camera, text))
                 self.context.log.warning("outside_of_frame", camera=camera, what=f"{dotted(path)}: {text}")
-        return rules.surroundings(camera, size)
+        return replace(rules.surroundings(camera, size), counters=self._counting.of(camera, rules.file))
 
     def _ended(self, camera: _Camera, at: Stamp, reason: str) -> Iterator[Event]:
         """The ends of the running incidents; they travel with the stamp `at`."""
         for rule in sorted(camera.judge.judged):
             self.context.count(JUDGED + rule, at.camera)
-        for verdict in camera.judge.finish():
-            yield from self._events(camera, verdict, at, reason)
+        for verdict in camera.merger.merged(camera.judge.finish(), camera.last.time_ns):
+            yield from self._events(camera, verdict, at, reason if verdict.why == "end" else verdict.why)
+        for verdict in camera.merger.finish():
+            yield from self._events(camera, verdict, at, verdict.why)
 
     def _events(self, camera: _Camera, verdict: Verdict, at: Stamp, reason: str) -> Iterator[Event]:
-        assert self._rules is not None
-        ready = self._rules.rules[verdict.rule.id]
+        ready = next(one for one in camera.ready if one.definition.id == verdict.rule.id)
         once = ready.definition.once or at.alone
         if once and verdict.phase != "start":
             return
@@ -288,10 +361,13 @@ class Rules(Stage[RulesSettings]):
                 "phase": phase,
                 "rule": {"id": ready.definition.id, "hash": ready.hash},
                 "action": ready.action,
+                "severity": ready.definition.severity,
+                "schedules": self._schedules(camera.rules, ready, begun),
                 "camera": seen.camera,
                 "people": _people(verdict),
+                "everyone": list(verdict.everyone) or None,
                 "keypoints_format": camera.skeleton,
-                "zones": _zones(self._rules, ready, verdict),
+                "zones": _zones(camera.rules, ready, verdict),
                 "start_time": events.utc(begun.wall_ns),
                 "end_time": events.utc(seen.wall_ns) if ended else None,
                 "duration_s": events.share((seen.time_ns - begun.time_ns) / 1e9),
@@ -301,6 +377,13 @@ class Rules(Stage[RulesSettings]):
                 "model": self.settings.model.model_dump() if self.settings.model else None,
             }
         )
+
+    def _schedules(self, rules: RuleSet, ready: ReadyRule, begun: Stamp) -> list[str] | None:
+        """Those of the rule in whose time the incident began; None if it names none, or there is no time of day."""
+        wall_ns = self._wall_ns(begun)
+        if not ready.times.during or wall_ns is None:
+            return None
+        return [name for name in ready.times.during if rules.schedules[name].is_time(wall_ns)]
 
     def _frame(self, picture: Picture) -> events.FrameName:
         at: Stamp = picture.moment
@@ -313,6 +396,12 @@ class Rules(Stage[RulesSettings]):
             height=picture.size[1],
             clock=self.settings.clocks.get(at.camera) or at.clock or None,
         )
+
+
+def _merging(rules: Iterable[ReadyRule]) -> dict[str, int]:
+    """Rule -> its `merge` in nanoseconds, of those that have it."""
+    merging = ((one.definition.id, one.definition.merge) for one in rules)
+    return {rule_id: duration_ns(merge) for rule_id, merge in merging if merge is not None}
 
 
 def _file_of(settings: RulesSettings, base_folder: Path) -> tuple[Path, str]:
@@ -328,13 +417,18 @@ def _file_of(settings: RulesSettings, base_folder: Path) -> tuple[Path, str]:
 def _people(verdict: Verdict) -> list[events.Person]:
     seen = verdict.picture
     return [
-        events.person(int(seen.ids[row]), seen.boxes[row], float(seen.scores[row]), seen.keypoints[row])
+        events.person(
+            int(seen.ids[row]),
+            seen.boxes[row],
+            float(seen.scores[row]),
+            seen.keypoints[row],
+            seen.continues.get(int(seen.ids[row])),
+        )
         for row in verdict.rows
     ]
 
 
-def _zones(rules: RuleSet | None, ready: ReadyRule, verdict: Verdict) -> list[str]:
-    assert rules is not None
+def _zones(rules: RuleSet, ready: ReadyRule, verdict: Verdict) -> list[str]:
     own = rules.zones_of(ready, verdict.picture.moment.camera, verdict.picture.size)
     return zones_with(own, verdict.picture, verdict.rows)
 

@@ -1,7 +1,7 @@
-"""Hands events to the program that has started the run. The Python API puts it into a graph; nobody writes it.
+"""Hands events to the program that has started the run. The Python API adds this sink to the graph.
 
-One event at a time: it counts as delivered when the program says that it is done with it, and the outbox keeps it until
-then. A program that takes its time is waited for; if it is gone, events are kept for the next run of that name.
+It sends one event at a time. The outbox keeps an event until the program acknowledges it. The sink waits for a slow
+program; if the program is gone, the outbox keeps the events for the next run of that name.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class SinkApiEvents(Stage[HandoverSettings]):
         super().__init__(settings, context)
         self._link = Link(settings.address)
         self._sent: tuple[str, int, int] = ("", 0, 0)
-        """Of the last event: its id, on which connection, and its number there."""
+        """Of the last event: its id, the number of the connection, and the event's number there."""
 
     def open(self) -> None:
         with suppress(Unavailable):
@@ -61,4 +61,4 @@ class SinkApiEvents(Stage[HandoverSettings]):
 
 
 def _busy() -> Unavailable:
-    return Unavailable("the program that reads is not done with the last event", patient=True)
+    return Unavailable("the program that reads has not acknowledged the last event yet", patient=True)

@@ -1,6 +1,6 @@
-"""Hands each frame's picture and people to the program that has started the run. The Python API puts it into a graph.
+"""Hands pictures and people to the program that has started the run. The Python API adds this sink to the graph.
 
-Annotated, it draws as `sink_video` does: by the rules of the stage `rules` that reads the same tracks.
+Annotated pictures look like those of `sink_video`: drawn by the rules of the `rules` stage that reads the same tracks.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from pipeline.errors import NeedsNewProcess
 from pipeline.messages import End, Message, Stamp
 from pipeline.stage import Context, Ports, Stage, Upstream
 from stages.handover.feed import Feed
@@ -19,22 +20,22 @@ from stages.handover.link import HandoverSettings
 from stages.handover.parcel import Parcel, own_tracks, tracks_parcel
 from stages.messages import Frame, Tracks
 from stages.rulebook.onlooker import Onlooker, Seen
-from stages.rulebook.rule_set import parse_rules
+from stages.rulebook.rule_set import RuleSet, parse_rules
 from stages.writing.annotation import USUAL_CONFIDENCE, annotated, bgr
 from stages.writing.recording import even_size
 
 
 class SinkApiFramesSettings(HandoverSettings):
-    """How the pictures look."""
+    """How to make the pictures."""
 
     annotated: bool = Field(True, description="Draw people, zones and incidents into the pictures")
-    max_width: int | None = Field(None, ge=16, description="Wider pictures are made this wide, in pixels")
-    rules_text: str | None = Field(None, description="The rules whose incidents are shown; filled in by itself")
+    max_width: int | None = Field(None, ge=16, description="Scale wider pictures down to this width, in pixels")
+    rules_text: str | None = Field(None, description="The rules whose incidents to draw; filled in automatically")
 
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """A frame, its people, and what the rules see."""
+    """A frame, its people, and the zones and incidents to draw."""
 
     frame: Frame
     tracks: Tracks
@@ -48,6 +49,7 @@ class SinkApiFrames(Stage[SinkApiFramesSettings]):
     inputs: ClassVar[Ports] = {"frames": Frame, "tracks": Tracks}
     outputs = ()
     own_thread = True
+    takes_settings = True
     added_by_itself = True
     lighter = "a smaller `max_width`, or `max_fps`"
 
@@ -55,11 +57,13 @@ class SinkApiFrames(Stage[SinkApiFramesSettings]):
         super().__init__(settings, context)
         self._feed: Feed[_Look] = Feed(settings.address, context, keep=_own, pack=self._pack)
         self._onlooker: Onlooker | None = None
+        self._other_rules: RuleSet | None = None
+        """Those that the next frame is to be seen by."""
         self._seen: tuple[Stamp | None, Seen] = (None, Seen())
 
     @classmethod
     def follow(cls, settings: SinkApiFramesSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
-        judging = [said["rules"] for said in upstream.beside.values() if "rules" in said]
+        judging = [facts["rules"] for facts in upstream.beside.values() if "rules" in facts]
         wanted = settings.annotated and settings.rules_text is None and len(judging) == 1
         return {"rules_text": judging[0]["text"]} if wanted else {}
 
@@ -68,16 +72,27 @@ class SinkApiFrames(Stage[SinkApiFramesSettings]):
             self._onlooker = Onlooker(parse_rules(self.settings.rules_text, "the rules"))
         self._feed.open()
 
+    def change_settings(self, settings: SinkApiFramesSettings) -> None:
+        """Draw other rules. Raises NeedsNewProcess if anything else is to change."""
+        same = settings.model_copy(update={"rules_text": self.settings.rules_text}) == self.settings
+        if not (same and self.settings.rules_text and settings.rules_text):
+            raise NeedsNewProcess("more than the text of its rules has changed")
+        self._other_rules = parse_rules(settings.rules_text, "the rules")
+        self.settings = settings
+
     def process(self, items: Sequence[Any]) -> Iterable[Message]:
+        other, self._other_rules = self._other_rules, None
+        if self._onlooker and other:
+            self._onlooker.change(other)
         for item in items:
             look = self._looked(item["frames"], item["tracks"])
             self._feed.offer(look.frame.stamp, look)
         return ()
 
     def _looked(self, frame: Frame, tracks: Tracks) -> _Look:
-        """The rules look at each frame once, although it may be handed in again."""
+        """Evaluate the rules once for each frame, even if the frame comes again."""
         if self._seen[0] != frame.stamp:
-            self._seen = (frame.stamp, self._onlooker.look(tracks) if self._onlooker else Seen())
+            self._seen = (frame.stamp, self._onlooker.look(tracks, self.context.switches) if self._onlooker else Seen())
         return _Look(frame, tracks, self._seen[1])
 
     def _pack(self, look: _Look, skipped: int) -> Parcel:
@@ -99,6 +114,6 @@ class SinkApiFrames(Stage[SinkApiFramesSettings]):
 
 
 def _own(look: _Look) -> _Look:
-    """A copy that outlives the call."""
+    """Copy a frame and its tracks, so that they outlive the call of `process`."""
     frame = replace(look.frame, pixels=look.frame.pixels.copy())
     return _Look(frame, own_tracks(look.tracks), look.seen)

@@ -1,4 +1,4 @@
-"""Hands the people of each frame to the program that has started the run. The Python API puts it into a graph."""
+"""Hands the people of each frame to the program that has started the run. The Python API adds it to the graph."""
 
 from __future__ import annotations
 

@@ -23,17 +23,17 @@ from typing import Any, Literal, NamedTuple
 from pydantic import Field
 
 from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.messages import Event, Message
+from pipeline.messages import MOST_REPEATED, Event, Message
 from pipeline.stage import Context, Settings, Stage
 from pipeline.system.disk import write_whole
 from pipeline.system.paths import resolve_output, why_no_output
 from stages.writing.line_file import LineFile, LineStream, is_device, link_of
 
 STANDARD_OUTPUT = "-"
+KNOWN = 2 * MOST_REPEATED
+"""So many events, the last ones, are known again by their ids."""
 READ_BACK = 16 << 20
-"""Bytes of the run's lines that are read after a restart: far more than can be between file and outbox."""
-KNOWN = 20_000
-"""So many events are known again by their ids: far more, too, than an outbox can have handed out and not noted."""
+"""Of the lines that are read back after a restart, so many bytes at most."""
 
 
 class SinkJsonlSettings(Settings):
@@ -152,7 +152,7 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
         """Begin the run in a file, or go on with it. Raises OSError and EnvironmentProblem."""
         if started is not None:
             offset = started.size if file.inode == started.inode else 0
-            self._read_back = frozenset(_ids(file.tail(offset, READ_BACK)))
+            self._read_back = frozenset(_ids(file.tail(offset, READ_BACK, KNOWN)))
             return
         if self.settings.mode == "replace":
             file.empty()

@@ -27,14 +27,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.errors import EnvironmentProblem, NeedsNewProcess, UserError
 from pipeline.messages import End, Message
 from pipeline.stage import Context, Ports, Settings, Stage, Upstream
 from pipeline.system.disk import write_whole
 from pipeline.system.paths import resolve
 from stages.messages import Frame, Tracks
 from stages.rulebook.onlooker import Onlooker, Seen
-from stages.rulebook.rule_set import parse_rules, read_rules, rules_text
+from stages.rulebook.rule_set import RuleSet, parse_rules, read_rules, rules_text
 from stages.writing.annotation import USUAL_CONFIDENCE, annotated
 from stages.writing.recording import (
     CodecFamily,
@@ -60,11 +60,11 @@ class SinkVideoSettings(Settings):
     path: str = Field(
         "videos/{camera}.mp4",
         description="File of a camera. {camera} becomes its name in ASCII, {run} the run's, {date} and {time} when the "
-        "file is begun (UTC, as 2026-11-22 and 10-44-39); where the file is there, a number follows: front.2.mp4",
+        "file is begun (UTC, as 2026-11-22 and 10-44-39); if the file exists, a number follows: front.2.mp4",
     )
     overwrite: bool = Field(False, description="Replace the videos of earlier runs instead of counting on behind them")
     max_width: int = Field(1280, ge=64, le=7680, description="Wider pictures are made this wide, in pixels")
-    codec: CodecFamily = Field("auto", description="auto takes H.264 where the build has an encoder, else MPEG-4")
+    codec: CodecFamily = Field("auto", description="auto uses H.264 if the build has an encoder, else MPEG-4")
     crf: int = Field(23, ge=0, le=51, description="Quality of H.264: lower is better and larger")
     bitrate_kbps: int | None = Field(None, ge=50, description="A fixed rate instead of crf, in kbit/s")
     preset: str = Field("superfast", pattern="^(ultra|super|very)fast$|^faster$|^fast$|^medium$", description="x264's")
@@ -75,7 +75,7 @@ class SinkVideoSettings(Settings):
         "`rules` that reads the same tracks",
     )
     rules_text: str | None = Field(
-        None, description="What these rules were when the graph was read; filled in by itself; empty: show none"
+        None, description="The text of these rules when the graph was read, filled in automatically; empty: show none"
     )
     min_confidence: float | None = Field(
         None,
@@ -102,6 +102,7 @@ class SinkVideo(Stage[SinkVideoSettings]):
     outputs = ()
     stateful = True
     own_thread = True
+    takes_settings = True
     lighter = "a smaller `max_width`, or `max_fps`"
 
     def __init__(self, settings: SinkVideoSettings, context: Context) -> None:
@@ -113,6 +114,8 @@ class SinkVideo(Stage[SinkVideoSettings]):
         self._retry_ns: dict[str, int] = {}
         self._failing: set[str] = set()
         self._onlooker: Onlooker | None = None
+        self._other_rules: RuleSet | None = None
+        """Those that the next frame is to be seen by."""
 
     @classmethod
     def follow(cls, settings: SinkVideoSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
@@ -142,7 +145,18 @@ class SinkVideo(Stage[SinkVideoSettings]):
             self._names = json.loads(self._list.read_text())
         self._rescue()
 
+    def change_settings(self, settings: SinkVideoSettings) -> None:
+        """Draw other rules. Raises NeedsNewProcess if anything else is to change."""
+        same = settings.model_copy(update={"rules_text": self.settings.rules_text}) == self.settings
+        if not (same and self.settings.rules_text and settings.rules_text):
+            raise NeedsNewProcess("more than the text of its rules has changed")
+        self._other_rules = parse_rules(settings.rules_text, self.settings.rules or "the rules")
+        self.settings = settings
+
     def process(self, items: Sequence[Any]) -> Iterable[Message]:
+        other, self._other_rules = self._other_rules, None
+        if self._onlooker and other:
+            self._onlooker.change(other)
         for item in items:
             self._record(item["frames"], item["tracks"])
         return ()
@@ -166,7 +180,7 @@ class SinkVideo(Stage[SinkVideoSettings]):
     def _record(self, frame: Frame, tracks: Tracks) -> None:
         camera, time_ns = frame.stamp.camera, frame.stamp.time_ns
         # Also of a frame that is not written: the rules have seen it.
-        seen = self._onlooker.look(tracks) if self._onlooker else Seen()
+        seen = self._onlooker.look(tracks, self.context.switches) if self._onlooker else Seen()
         try:
             if time_ns < self._retry_ns.get(camera, time_ns):
                 self.context.count("dropped.write_failed", camera)

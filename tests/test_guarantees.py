@@ -57,36 +57,36 @@ def test_files_are_exact_however_the_graph_is_run(reference: Ran, way: Way) -> N
 
 
 @pytest.mark.parametrize(
-    "units", [("capture.north", "people.0"), ("prepare.0", "outbox.0"), ("infer.0", "log.0")], ids=str
+    "processes", [("capture.north", "people.0"), ("prepare.0", "outbox.0"), ("infer.0", "log.0")], ids=str
 )
-def test_any_stateless_process_may_die(reference: Ran, units: tuple[str, str]) -> None:
+def test_any_stateless_process_may_die(reference: Ran, processes: tuple[str, str]) -> None:
     """The second when the first is back: that one is nearer to the source, so that frames are left for the second."""
-    killing = Killing(units, 12)
+    killing = Killing(processes, 12)
     ran = run_way(KILLED, SECONDS, killing)
-    assert list(killing.recovery_s) == list(units)
+    assert list(killing.recovery_s) == list(processes)
     assert (ran.status, ran.problems) == (0, [])
     assert ran.events == reference.events
     assert left_over(run_name()) == []
 
 
-@pytest.mark.parametrize("units", [("infer.0", "people.0"), STATELESS], ids=len)
-def test_several_stateless_processes_may_die_at_once(reference: Ran, units: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("processes", [("infer.0", "people.0"), STATELESS], ids=len)
+def test_several_stateless_processes_may_die_at_once(reference: Ran, processes: tuple[str, ...]) -> None:
     """Also all of them: whoever sent a frame is dead as well as whoever had it."""
-    killing = Killing([units], 12)
+    killing = Killing([processes], 12)
     ran = run_way(KILLED, SECONDS, killing)
-    assert set(killing.recovery_s) == set(units)
+    assert set(killing.recovery_s) == set(processes)
     assert (ran.status, ran.problems) == (0, [])
     assert ran.events == reference.events
     assert left_over(run_name()) == []
 
 
-@pytest.mark.parametrize(("unit", "stage"), [("tracks.0", "tracks"), ("actions.0", "actions")])
-def test_what_a_stage_with_a_memory_lost_is_said(unit: str, stage: str) -> None:
-    killing = Killing([unit], 12)
+@pytest.mark.parametrize(("process", "stage"), [("tracks.0", "tracks"), ("actions.0", "actions")])
+def test_what_a_stage_with_a_memory_lost_is_said(process: str, stage: str) -> None:
+    killing = Killing([process], 12)
     ran = run_way(KILLED, SECONDS, killing)
-    assert list(killing.recovery_s) == [unit]
+    assert list(killing.recovery_s) == [process]
     assert ran.status == 1
-    assert ran.problems == [f"{stage} lost what it remembered (signal 9) and began anew"]
+    assert ran.problems == [f"{stage} lost its state (signal 9) and began anew"]
     events = [json.loads(line) for line in ran.events.splitlines()]
     ids = [event["id"] for event in events]
     assert len(ids) == len(set(ids))

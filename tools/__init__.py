@@ -6,7 +6,7 @@
     display | assets           what people see in a terminal; models and clips that are pulled
     models                     `camgraph model`
     measuring                  what benchmarks and proofs share
-    simulator                  RTSP cameras with faults at will (`camgraph farm`)
+    animator | simulator       people made of numbers; RTSP cameras with faults at will (`camgraph farm`)
 
 Start with `cli.py`, then the command that you want to change.
 """

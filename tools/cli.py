@@ -42,15 +42,17 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "stages": LazyCommand(
         ".commands.stage_commands", "stages", "List the stages, the settings of one, or write a new one."
     ),
+    "actions": LazyCommand(".commands.action_commands", "actions", "List the actions that rules may use, or show one."),
     "status": LazyCommand(".commands.run_command", "status", "Show how a running graph is doing."),
     "stop": LazyCommand(".commands.run_command", "stop", "Stop a running graph in order."),
     "cameras": LazyCommand(
         ".commands.camera_commands", "cameras", "List, add, remove or pause cameras of a running graph."
     ),
     "reload": LazyCommand(".commands.camera_commands", "reload", "Apply a changed graph file to its running graph."),
+    "switch": LazyCommand(".commands.switch_command", "switch_command", "Turn a switch of a running graph on or off."),
     "model": LazyCommand(".models.command", "model", "Inspect, measure, compare and convert models."),
     "farm": LazyCommand(".simulator.command", "simulator", "Simulate RTSP cameras from clips, with faults at will."),
-    "doctor": LazyCommand(".commands.doctor.command", "doctor", "Check this machine, and say how to mend it."),
+    "doctor": LazyCommand(".commands.doctor.command", "doctor", "Check this machine, and name remedies."),
     "assets": LazyCommand(".commands.asset_commands", "assets", "Pull the default model and clip, and list them."),
     "help": LazyCommand(".commands.help_command", "help_command", "Show a page of the documentation."),
 }
@@ -104,7 +106,7 @@ def main() -> None:
 
 
 def _let_go_of_errors() -> None:
-    """If nobody reads the standard error any more, Python's own last flush would make 120 the exit status."""
+    """Without a reader of the standard error, Python's own last flush would make 120 the exit status."""
     try:
         sys.stderr.flush()
     except OSError:

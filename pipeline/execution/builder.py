@@ -26,7 +26,7 @@ from pipeline.stage import Logger, Source, Stage
 class Built:
     """The stages of a process, not opened yet, and its sources, one for each camera, with their signs of life."""
 
-    unit: StageChain
+    chain: StageChain
     sources: list[tuple[Source[Any], Pulse]]
     outbox: Outbox | None
 
@@ -50,7 +50,7 @@ class Builder:
         one_at_a_time: bool = False,
     ) -> None:
         self._boot = boot
-        self._plan = boot.unit
+        self._plan = boot.plan
         self._counters = counters
         self._log = log
         self._collector = collector
@@ -58,7 +58,7 @@ class Builder:
         self._allocate = allocate
         self._report_opening = report_opening
         self._one_at_a_time = one_at_a_time
-        self._leaving = {edge.sender for edge in boot.unit.outgoing}
+        self._leaving = {edge.sender for edge in boot.plan.outgoing}
 
     def build(self) -> Built:
         """Find the stages of the process and make them."""
@@ -82,6 +82,7 @@ class Builder:
             stage=plan.name,
             graph=self._boot.graph,
             cameras=self._plan.cameras,
+            switches=self._boot.switches,
             incarnation=self._boot.incarnation,
             state_folder=_state_folder(self._boot, plan.name),
             base_folder=Path(self._boot.base_folder),

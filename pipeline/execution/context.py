@@ -50,7 +50,7 @@ class Collector:
 
     @property
     def slots(self) -> list[Slot] | None:
-        """The slots that this thread has collected so far, or None if nobody collects."""
+        """The slots that this thread has collected so far, or None if it does not collect."""
         slots: list[Slot] | None = getattr(self._local, "slots", None)
         return slots
 
@@ -134,10 +134,12 @@ class StageContext:
         threads: int = 1,
         cores: int = 1,
         batch_max: int = 1,
+        switches: Mapping[str, bool] | None = None,
     ) -> None:
         self.stage = stage
         self.graph = graph
         self.cameras = cameras
+        self.switches: Mapping[str, bool] = dict(switches or {})
         self.worker = worker
         self.workers = workers
         self.beside_sources = beside_sources

@@ -52,17 +52,23 @@ class OutboxRunner:
         self.times.add(time.perf_counter_ns() - started, len(items))
 
     def end(self, camera: str, end: End) -> list[Message]:
-        """Nothing more comes of this camera; after the last one, the sinks get the end of all.
+        """The camera sends no more events; after the last camera, the sinks get the end of all.
 
         Not before their deliveries are recorded: waits while the disk does not take them.
         """
         self.stage.end(camera, removed=end.reason == "removed")
         self._hand_out()
         if self.stage.all_ended:
-            self._retry.until_taken(self.plan.name, self.stage.note_delivered)
+            while not self._retry.until_taken(self.plan.name, self._is_over):
+                self._hand_out()
             for sink in self._sinks.values():
                 sink.end(EVERY_CAMERA, end)
         return []
+
+    def _is_over(self) -> bool:
+        """Record deliveries; True if no sink here waits for more. Raises EnvironmentProblem."""
+        self.stage.note_delivered()
+        return all(self.stage.over(name) for name in self._sinks)
 
     def _hand_out(self) -> None:
         for name, sink in self._sinks.items():

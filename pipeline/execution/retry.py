@@ -24,7 +24,7 @@ from pipeline.system.redaction import redact_urls
 HOLD_S = 1.0
 """From one try to the next."""
 PATIENT_HOLD_S = 0.05
-"""The same, for somebody who takes the time that they need."""
+"""Blocked on a reader that may take as long as it needs."""
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ class GivenUp(KeyboardInterrupt):
 
 
 class Retry:
-    """One for each process. `pause(seconds)` lets the time pass, and says whether the process closes."""
+    """One for each process. `pause(seconds)` lets time pass, and returns whether the process closes."""
 
     def __init__(self, pause: Callable[[float], bool], collector: Collector, log: Logger) -> None:
         self._pause = pause
@@ -63,7 +63,7 @@ class Retry:
 
     @property
     def patient(self) -> bool:
-        """Whether all that is waited for is somebody who takes the time that they need (`Unavailable.patient`)."""
+        """Whether all waits are for readers that may take as long as they need (`Unavailable.patient`)."""
         waiting = list(self._waiting.values())
         return bool(waiting) and all(one.patient for one in waiting)
 

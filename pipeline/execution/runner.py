@@ -4,7 +4,7 @@ items --one piece at a time--> [tick, if its time has come] --> process --> outp
 
 raises                          fate of the items
 BadItem                         processed again one by one; the bad one is dropped, counted, and logged unless the
-                                stage has done that (`told`)
+                                stage has done that (`logged`)
 Unavailable, EnvironmentProblem the same call again, until the outside responds (`pipeline.execution.retry`)
 UserError                       ends the run
 NeedsNewProcess                 ends this process, and the next one gets the same items
@@ -43,8 +43,8 @@ def ends_the_run(error: BaseException) -> bool:
     return isinstance(error, UserError | NeedsNewProcess | Closing)
 
 
-def _is_told(error: BaseException) -> bool:
-    return isinstance(error, BadItem) and error.told
+def _is_logged(error: BaseException) -> bool:
+    return isinstance(error, BadItem) and error.logged
 
 
 class Runner(Protocol):
@@ -137,7 +137,7 @@ class StageRunner:
         except BUGS as error:
             if ends_the_run(error):
                 raise
-            if not _is_told(error):
+            if not _is_logged(error):
                 self._log.info("batch_split", stage=self.plan.name, items=len(items), error=str(error))
             return [self._run_one(item) for item in items]
 
@@ -151,7 +151,7 @@ class StageRunner:
             return self._retry.until_taken(self.plan.name, call)
         except BadItem as bad:
             self._counters.add(f"dropped.{bad.reason}", camera)
-            if not bad.told:
+            if not bad.logged:
                 self._log.warning("item_dropped", stage=self.plan.name, camera=camera, error=str(bad))
         except BUGS as error:
             if ends_the_run(error):

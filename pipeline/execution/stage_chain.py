@@ -2,7 +2,7 @@
 
     items --run_head--> outputs --spread--> Made(edges, item, message), in order
 
-Knows nothing of sockets or shared memory. With `processes: one` the unit is the whole graph, joins and outbox included.
+Knows nothing of sockets or shared memory. With `processes: one` it is the whole graph, joins and outbox included.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from pipeline.errors import CamgraphError
@@ -18,7 +18,7 @@ from pipeline.execution.join import Join, merged_key
 from pipeline.execution.runner import BUGS, Runner, ends_the_run
 from pipeline.items import END_SEQ, MOST_PARTS, Item, Key
 from pipeline.messages import End, Message, Stamp, Tombstone
-from pipeline.plan import EdgePlan, UnitPlan
+from pipeline.plan import EdgePlan, ProcessPlan
 from pipeline.stage import Logger
 
 
@@ -70,7 +70,7 @@ class _Ways(NamedTuple):
 class StageChain:
     """The stages of one process and the edges between them. Call it from one thread, but for `run_head`."""
 
-    def __init__(self, plan: UnitPlan, runners: Mapping[str, Runner], log: Logger) -> None:
+    def __init__(self, plan: ProcessPlan, runners: Mapping[str, Runner], log: Logger) -> None:
         self.plan = plan
         self.runners = runners
         self.order = [stage.name for stage in plan.stages if stage.name in runners]
@@ -96,7 +96,7 @@ class StageChain:
         """The stage that takes messages of other processes."""
         return self.runners[self.order[0]]
 
-    def revise(self, plan: UnitPlan) -> None:
+    def revise(self, plan: ProcessPlan) -> None:
         """The same stages, for other cameras; of those that are gone everything is done, and forgotten."""
         self.plan = plan
         for place in [place for place in self._joins if place[1] not in plan.cameras]:
@@ -106,6 +106,23 @@ class StageChain:
         for runner in self.runners.values():
             runner.stage.context.cameras = plan.cameras
             runner.stage.cameras_changed()
+
+    def change_settings(self, plan: ProcessPlan) -> None:
+        """Give the stages the settings that they have in this plan; cameras and edges stay as they are.
+
+        Raises whatever a stage raises that does not take them.
+        """
+        self.plan = replace(self.plan, stages=plan.stages)
+        for stage in plan.stages:
+            runner = self.runners.get(stage.name)
+            if runner and runner.plan.settings != stage.settings:
+                runner.stage.change_settings(runner.stage.settings_type.model_validate(dict(stage.settings)))
+                runner.plan = stage
+
+    def turn_switches(self, changed: Mapping[str, bool]) -> None:
+        """Tell the stages the switches that somebody has set."""
+        for runner in self.runners.values():
+            runner.stage.context.switches = dict(changed)
 
     def open(self) -> None:
         """Open all stages; `close` closes the open ones, even if one of them fails here."""

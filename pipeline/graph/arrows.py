@@ -18,7 +18,7 @@ _MAKERS_SHOWN = 4
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """`sender` -> `reader`, as somebody wrote it. `type` is the message type, "" until it is known."""
+    """`sender` -> `reader`, as the file has it. `type` is the message type, "" until it is known."""
 
     sender: str
     reader: str
@@ -77,7 +77,7 @@ def _long_form_hint(given: Mapping[str, object]) -> str:
 
 
 def check_from(node: Node, nodes: Mapping[str, Node], written: Iterable[str], report: Report) -> list[Arrow]:
-    """The arrows into a stage whose ends exist; the others are reported. `written`: all names under `stages`."""
+    """Return the arrows into a stage from existing stages; report the others. `written`: all names under `stages`."""
     path = (*node.path, "from")
     if node.source and node.entry.from_ is not None:
         report.add(path, f"{dotted(path)}: {node.name} is a source and reads from no stage: remove `from`", at_key=True)
@@ -90,7 +90,7 @@ def _distinct(node: Node, report: Report) -> Iterator[Arrow]:
     seen: set[tuple[str, str]] = set()
     for arrow in arrows_of(node):
         if (arrow.sender, arrow.port) in seen:
-            report.add(arrow.path, f"{dotted(arrow.path)}: `{arrow.sender}` stands twice: remove one of them")
+            report.add(arrow.path, f"{dotted(arrow.path)}: `{arrow.sender}` appears twice: remove one of them")
             continue
         seen.add((arrow.sender, arrow.port))
         yield arrow
@@ -100,7 +100,7 @@ def _known(arrow: Arrow, node: Node, nodes: Mapping[str, Node], written: Iterabl
     if arrow.sender in nodes or (arrow.sender == EVENTS and node.takes_events):
         return True
     if arrow.sender == EVENTS:
-        report.add(arrow.path, f"{dotted(arrow.path)}: `{EVENTS}` stands for Events, and {node.name} takes none")
+        report.add(arrow.path, f"{dotted(arrow.path)}: `{EVENTS}` means Events, but {node.name} takes none")
     elif arrow.sender not in written:
         others = () if report.is_full else [name for name in nodes if name != node.name]
         guess = did_you_mean(arrow.sender, others)
@@ -109,9 +109,9 @@ def _known(arrow: Arrow, node: Node, nodes: Mapping[str, Node], written: Iterabl
 
 
 def fitting(sender: Node, wanted: type[Message]) -> list[type[Message]]:
-    """The sender's outputs that a reader of `wanted` takes: the type itself, else all that derive from it.
+    """Return the sender's outputs that a reader of `wanted` takes: the type itself, else all derived types.
 
-    A reader of any Message gets those that flow frame by frame, and Events only if there is nothing else.
+    A reader of any Message gets the types that flow frame by frame, and Events only if there are no others.
     """
     exact = [made for made in sender.outputs if made is wanted]
     derived = [made for made in sender.outputs if issubclass(made, wanted)]

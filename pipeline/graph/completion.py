@@ -2,7 +2,7 @@
 
 policy       an edge that carries Events blocks. Others block if all cameras are files, and drop the oldest
              if all are live. If both kinds share the source, the file must give the policy.
-tombstones   report a frame of which nothing was made: on all ways to a join, and to the outbox if a sink
+tombstones   report a frame without output: on all ways to a join, and to the outbox if a sink
              wants its events in order of time.
 outbox       all Events go through this one stage, between their producers and their readers.
 """
@@ -148,8 +148,9 @@ def _policy(arrow: Arrow, live: bool) -> Policy:
 
 
 def _told_of_all(order: Sequence[str], arrows: Sequence[Arrow], ends: set[str]) -> set[str]:
-    """The stages that must be told of every frame: joins, merges, these `ends`, and all stages on the way to one of
-    them.
+    """Return the stages that need a message or a tombstone for every frame.
+
+    They are joins, merges, these `ends`, and all stages on the way to one of them.
     """
     inputs = Counter(arrow.reader for arrow in arrows)
     merges = {arrow.reader for arrow in arrows if arrow.type != Event.TYPE and inputs[arrow.reader] > 1}

@@ -54,14 +54,14 @@ class EdgeEntry(Entry):
         ge=1,
         le=1024,
         title="Depth",
-        description="How many messages of one camera may wait unread. Default: on edges that block 4, or more if "
+        description="How many messages of one camera may wait unread. Default: on edges that block 6, or more if "
         "batches need it; on edges that drop 1; at the port of a join as many as the longest parallel path needs.",
     )
     policy: Policy | None = Field(
         None,
         title="When full",
-        description="What happens when the queue is full: the sender waits (block), the oldest message goes "
-        "(drop_oldest), or the new one does (drop_newest). Default: block behind files, drop_oldest behind live "
+        description="When the queue is full, the sender waits (block), or the oldest message is dropped "
+        "(drop_oldest), or the new one (drop_newest). Default: block behind files, drop_oldest behind live "
         "cameras. Edges that carry events always block.",
     )
 
@@ -91,7 +91,7 @@ From = Annotated[
 
 
 class BatchEntry(Entry):
-    """How messages are gathered into one call of the stage."""
+    """How to collect messages into one call of the stage."""
 
     max: int = Field(
         1, ge=1, le=1024, title="Largest batch", description="The most messages of one batch, of all cameras together."
@@ -102,7 +102,7 @@ class BatchEntry(Entry):
         le=10_000,
         allow_inf_nan=False,
         title="Patience",
-        description="How long to wait for a batch to fill up, in milliseconds; 0 takes what is there.",
+        description="How long to wait for a batch to fill up, in milliseconds; 0 takes the waiting messages at once.",
     )
 
 
@@ -116,9 +116,9 @@ class StageEntry(Entry):
         None,
         alias="from",
         title="Input",
-        description="Where its messages come from: a stage; a list of stages that make the same type (merge); or "
-        "`port: stage` lines (join by frame). `events` stands for all stages that make events. In the long form "
-        "`{stage: NAME, depth: N, policy: P}` stands in place of a name.",
+        description="The sender of its messages: a stage; a list of stages that make the same type (merge); or "
+        "`port: stage` lines (join by frame). `events` means all stages that make events. In the long form, "
+        "write `{stage: NAME, depth: N, policy: P}` in place of a name.",
     )
     with_: dict[str, Any] | None = Field(
         None,
@@ -150,8 +150,8 @@ class StageEntry(Entry):
         ge=1,
         le=64,
         title="Threads",
-        description="How many threads of each worker process messages at once, if the stage allows several. `infer` "
-        "takes one for each core if you say nothing.",
+        description="How many threads of each worker process messages at once, if the stage allows several. By "
+        "default `infer` uses one for each core, and any other stage one.",
     )
     batch: BatchEntry | None = Field(None, title="Batch", description="Hand the stage several messages at once.")
     group: Name | None = Field(
@@ -193,8 +193,8 @@ class GraphFile(Entry):
     pass_environment: list[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\*?$")]] = Field(
         default=[],
         title="Environment",
-        description="Environment variables that the processes of the run get besides the usual ones; `NAME*` stands "
-        "for all that begin so.",
+        description="More environment variables for the processes of the run, beside the usual ones; `NAME*` means "
+        "all names that begin with NAME.",
     )
     hang_s: float = Field(
         10.0,

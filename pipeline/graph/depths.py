@@ -3,10 +3,12 @@
 window   of a graph that blocks: how many frames of a camera may be on their way at once, from the source to the sinks;
          each process keeps to it by itself. Twice what its busiest stage works on and gathers, and two more, so that
          this stage always finds the next batch waiting; at least 6.
-depth    of an edge: 1 if it drops. If it blocks 4, or more if the reader's batches need it: a credit comes
-         back when the message has been processed, so the depth bounds what a batch can hold of one camera. A port
-         of a join is as deep as the frames that can be on the other way meanwhile: the window if edges block, else
-         the frames that the stages on the longest way hold (`lags_of`).
+depth    of an edge: 1 if it drops. If it blocks, 6 as the least window, or more if the reader's batches need it: a
+         credit comes back when the message has been processed, so the depth bounds what a batch can hold of one
+         camera. With fewer, a sender would run out of credits before it runs out of places in the window, and readers
+         would have to return credits apart from acknowledgements. A port of a join is as deep as the frames that can
+         be on the other way meanwhile: the window if edges block, else the frames that the stages on the longest way
+         hold (`lags_of`).
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ from pipeline.graph.arrows import Arrow
 from pipeline.graph.nodes import Node
 from pipeline.plan import Policy
 
-DEPTH_BLOCK = 4
-DEPTH_DROP = 1
 MIN_WINDOW = 6
+DEPTH_BLOCK = MIN_WINDOW
+DEPTH_DROP = 1
 _SPARE = 2
 """Frames on their way in and out of a stage."""
 

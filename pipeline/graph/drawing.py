@@ -12,7 +12,7 @@ from pipeline.graph.planning import Graph
 from pipeline.plan import EdgePlan
 
 _MANY_CAMERAS = 8
-_MANY_UNITS = 4
+_MANY_PROCESSES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Picture:
 
 
 def picture_of(graph: Graph) -> Picture:
-    """The parts of a graph to draw. None is secret: variables stand by their names, passwords in URLs are gone."""
+    """Return the parts of a graph to draw, without secrets: variables by name, URLs without passwords."""
     cameras = tuple(_cameras(graph))
     sources = [node.name for node in graph.completed.nodes if node.source]
     filmed = [Line(key, _key("s", source), "", direct=True) for key, _ in cameras for source in sources]
@@ -76,9 +76,9 @@ def _camera_path(graph: Graph, name: str) -> tuple[str, ...]:
 
 
 def _box(group: Group, graph: Graph) -> Box:
-    units = tuple(group.shards)
-    many = len(units) > _MANY_UNITS
-    title = f"{units[0]} ... {units[-1]} ({len(units)} processes)" if many else ", ".join(units)
+    processes = tuple(group.shards)
+    many = len(processes) > _MANY_PROCESSES
+    title = f"{processes[0]} ... {processes[-1]} ({len(processes)} processes)" if many else ", ".join(processes)
     return Box(
         _key("p", group.name),
         title,

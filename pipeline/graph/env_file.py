@@ -29,7 +29,7 @@ _UNCLOSED = (
 
 
 def read_env_file(file: Path) -> dict[str, str]:
-    """The variables in the file. Raises GraphError with each line that is none; it is not quoted."""
+    """Return the variables in the file. Raises GraphError with the number of each wrong line, without its text."""
     other = instead_of_file(file)
     if other and other != _PIPE:  # a shell's <(...) is one
         raise GraphError([Problem(str(file), 0, 0, f"is {other}: expected a file of NAME=VALUE lines")])
@@ -70,8 +70,8 @@ def _without_quotes(value: str) -> str | None:
 class Variables:
     """The values of `${NAME}` in a run: its env files, which are read again each time, come before its own environment.
 
-    If a file is gone, its last values hold; `remarks` reports that, and files that others can read. A pipe, such as a
-    shell's <(...), is read once, and its values hold from then on.
+    If a file is gone, its last values stay; `remarks` reports that, and files that others can read. A pipe, such as a
+    shell's <(...), is read once.
     """
 
     def __init__(self, files: Sequence[Path] = (), environ: Mapping[str, str] = os.environ) -> None:
@@ -81,7 +81,7 @@ class Variables:
         self._known = {file: read_env_file(file) for file in self._files}
 
     def anew(self, besides: Mapping[str, str] | None = None) -> tuple[dict[str, str], list[str]]:
-        """The variables as they are now, and remarks on the files. `besides`: names that the run itself lacks.
+        """Return the present variables, and remarks on the files. `besides`: names that the run itself lacks.
 
         Raises GraphError if a file has become wrong.
         """
@@ -111,12 +111,12 @@ class Variables:
         return True
 
     def with_environ(self, more: Mapping[str, str]) -> Variables:
-        """The same files, and more in the environment."""
+        """Return the same files with more variables in the environment."""
         made = copy(self)
         made._environ = {**self._environ, **more}
         made._known = dict(self._known)
         return made
 
     def with_files(self, files: Sequence[Path]) -> Variables:
-        """The same with other files. Raises GraphError if one is wrong."""
+        """Return the same environment with other files. Raises GraphError if one is wrong."""
         return Variables(files, self._environ)

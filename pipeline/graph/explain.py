@@ -61,7 +61,7 @@ _EXPECTED: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One error: its place in the data, and the alternatives of a union (if any) through which pydantic came there."""
+    """One error: its place in the data, and the alternatives of a union (if any) that led pydantic there."""
 
     error: ErrorDetails
     path: Path
@@ -105,7 +105,7 @@ def explain(
     *,
     follows: Callable[[Found], bool] = lambda _: False,
 ) -> list[Found]:
-    """Add all that pydantic found to the report, each with its place. Returns all of it.
+    """Add all of pydantic's errors to the report, each with its place, and return them.
 
     `follows`: whether an error only follows from one that has been reported, so that it need not be.
     """
@@ -119,7 +119,7 @@ def explain(
 
 
 def plainly(error: ValidationError, data: Any) -> str:
-    """The first thing that pydantic found, for values that stand in no file."""
+    """Describe pydantic's first error, for values that are in no file."""
     first = _locate(data, error.errors(include_url=False)[0])
     return f"{dotted(first.path)}: expected {_expected(first)}, got {shown(_value_at(data, first.path))}"
 
@@ -146,7 +146,7 @@ def _holds(value: Any, part: str | int) -> bool:
 
 
 def _groups(found: Iterable[Found]) -> list[list[Found]]:
-    """Errors that belong together: of the alternatives of one union, those of the one that came furthest."""
+    """Group errors: of the alternatives of one union, keep those of the one that got furthest."""
     unions: dict[Path, list[Found]] = defaultdict(list)
     groups: list[list[Found]] = []
     for one in found:

@@ -1,7 +1,6 @@
-"""Loads a run's graph again and again. The run itself remembers the values of its variables.
+"""Reloads a run's graph. The run itself remembers the values of its variables.
 
-So you can change a run without knowing its passwords. Everything here may take long, so the loop of a run must not call
-it.
+So you can change a run without knowing its passwords. All calls may be slow, so the loop of a run must not make them.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class GraphSource:
     def camera(
         self, name: str, values: Mapping[str, Any], run: RunPlan, given: GivenVariables
     ) -> tuple[dict[str, Any], list[str]]:
-        """The request for one more camera in this run, with its variables put in, and remarks. Raises CamgraphError."""
+        """Return the request for one more camera with its variables filled in, and remarks. Raises CamgraphError."""
         environ, remarks = self._variables.anew(given.besides)
         try:
             checked = check_camera(

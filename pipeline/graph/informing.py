@@ -37,7 +37,7 @@ def informed(nodes: Mapping[str, Node], arrows: Sequence[Arrow], base_folder: Pa
     done: dict[str, Node] = {}
     said: dict[str, Mapping[str, Any]] = {}
     before: dict[str, frozenset[str]] = {}
-    # Those that make nothing come last: by then all beside them have spoken.
+    # Stages without outputs come last, because they read the facts of the stages beside them.
     for name in sorted(order, key=lambda one: not nodes[one].outputs):
         senders = frozenset(arrow.sender for arrow in arrows if arrow.reader == name and arrow.sender in adapted)
         before[name] = senders.union(*(before[sender] for sender in senders))
@@ -51,9 +51,7 @@ def informed(nodes: Mapping[str, Node], arrows: Sequence[Arrow], base_folder: Pa
 
 
 def _adapted(node: Node, nodes: Mapping[str, Node], arrows: Sequence[Arrow], base_folder: Path, report: Report) -> Node:
-    """With the settings that its readers want of it, for those that the file leaves open. The readers are settled
-    already.
-    """
+    """Return the node with settings that its readers want, if the file leaves them open. The readers' are final."""
     if node.stage is None or not (node.stage.adapts or node.stage.adapts_to_all):
         return node
     written = {key: value for key, value in (node.entry.with_ or {}).items() if value != LEFT_OPEN}
@@ -104,17 +102,17 @@ def _place(error: UserError, stage: type[Stage[Any]]) -> tuple[str, ...]:
 
 
 def _with(node: Node, found: Mapping[str, Any], report: Report) -> Node:
-    """With these settings; if the stage refuses them, unchanged and reported."""
+    """Return the node with these settings; if the stage refuses them, report that and return it unchanged."""
     if not found or node.stage is None:
         return node
-    # As a file would have them: a plan is compared with one that was read again.
+    # In the form of a file, because a plan is compared with one that was read again.
     values = {**(node.entry.with_ or {}), **json.loads(json.dumps(found))}
     try:
         settings = node.stage.settings_type.model_validate(values)
     except ValidationError as error:
         report.add(
             node.path,
-            f"{dotted(node.path)}: what follows from the stages beside it is nothing that it can do ("
+            f"{dotted(node.path)}: it cannot use the settings that follow from its neighbours ("
             f"{plainly(error, values)}): write the setting, or choose another model",
         )
         return node

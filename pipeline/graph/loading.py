@@ -1,4 +1,4 @@
-"""From a graph file to a graph that holds together, or to all that is wrong with it."""
+"""From a graph file to a checked graph, or to a report of all its mistakes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pipeline.system.paths import instead_of_file
 from pipeline.system.redaction import hide
 
 Amend = Callable[[GraphFile], GraphFile]
-"""Adds to a graph what a program wants of it that does not stand in its file. Raises UserError."""
+"""Adds stages to a graph that are not in its file, for a program. Raises UserError."""
 
 
 def unchanged(parsed: GraphFile) -> GraphFile:
@@ -35,7 +35,7 @@ def unchanged(parsed: GraphFile) -> GraphFile:
 
 
 def load_plan(path: str | Path, *, name: str | None = None, environ: Mapping[str, str] = os.environ) -> RunPlan:
-    """The plan of the graph file at `path`; `name` stands in for the graph's own. Raises GraphError."""
+    """Return the plan of the graph file at `path`; `name` replaces the graph's own. Raises GraphError."""
     return plan_of(load_graph(path, name=name, environ=environ))
 
 
@@ -48,10 +48,10 @@ def load_graph(
     strict: bool = False,
     amend: Amend = unchanged,
 ) -> Graph:
-    """The checked and completed graph of the file at `path`. Raises GraphError with everything that is wrong.
+    """Return the checked and completed graph of the file at `path`. Raises GraphError with all mistakes.
 
-    `further`: cameras that a run of this graph has in addition to those of the file. `strict`: a camera's file that
-    cannot be read is a mistake as well; a run reports it when it comes to it.
+    `further`: cameras that a run of this graph has in addition to those of the file. `strict`: an unreadable file of a
+    camera is a mistake, too; otherwise the run reports it when it opens the file.
     """
     path = Path(path)
     text = read_graph(path)
@@ -94,7 +94,7 @@ def parse_graph(
     strict: bool = False,
     amend: Amend = unchanged,
 ) -> Graph:
-    """As `load_graph`, for a text that messages call `file`; its relative paths start at `base_folder`.
+    """Return the graph of a text, as `load_graph` does; messages call it `file`, paths start at `base_folder`.
 
     `outbox`: another folder for the outbox, for runs of one name that must not deliver each other's events.
     """
@@ -120,13 +120,13 @@ def default_name(file: str) -> str:
 
 
 def _correct_name(camera: str) -> str:
-    """A camera's name, or of one that is refused, the one that is suggested for it."""
+    """Return a camera's name, or the suggested name if it is refused."""
     name = nfc(camera)
     return name if is_camera_name(name) else nearest_camera_name(name) or name
 
 
 class _Names(NamedTuple):
-    """Settings from outside the file: names of the run and its outbox, and cameras that the run has in addition."""
+    """Settings from outside the file: names of the run and its outbox, and further cameras of the run."""
 
     run: str
     outbox: str

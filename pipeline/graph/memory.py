@@ -1,4 +1,4 @@
-"""How much shared memory a graph needs, as far as that is known before it runs."""
+"""Estimates the shared memory that a graph needs, as far as it is known before the run."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pipeline.graph.planning import Graph, units_of
-from pipeline.plan import UnitPlan, slots_of
+from pipeline.graph.planning import Graph, processes_of
+from pipeline.plan import ProcessPlan, slots_of
 from pipeline.shm.segments import PAGE, data_at, round_up
 from pipeline.system.paths import SHARED_MEMORY
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryNeed:
-    """`known_bytes`: the slots of these sources; `unknown`: cameras whose pictures only opening would measure."""
+    """`known_bytes`: the slots of these sources; `unknown`: cameras with pictures of unknown size before the run."""
 
     known_bytes: int
     slots: int
@@ -23,14 +23,14 @@ class MemoryNeed:
 
     @property
     def fits(self) -> bool:
-        """False when the machine has too little."""
+        """False if the machine has too little."""
         return self.known_bytes <= self.free_bytes
 
 
 def memory_need(graph: Graph) -> MemoryNeed:
     """The memory that the rings of the sources need; nothing if no picture leaves a source's process."""
     sources = [group for group in graph.groups if any(node.source for node in group.members)]
-    rings = [ring for group in sources for unit in units_of(group, graph) if (ring := _ring_of(unit, graph))]
+    rings = [ring for group in sources for process in processes_of(group, graph) if (ring := _ring_of(process, graph))]
     known = [ring for ring in rings if ring.slot_bytes]
     return MemoryNeed(
         known_bytes=sum(ring.size for ring in known),
@@ -53,13 +53,13 @@ class _Ring:
         return data_at(self.slots) + self.slots * round_up(self.slot_bytes, PAGE)
 
 
-def _ring_of(unit: UnitPlan, graph: Graph) -> _Ring | None:
+def _ring_of(process: ProcessPlan, graph: Graph) -> _Ring | None:
     """None if no picture leaves the process as it is."""
-    if graph.in_process or not any(edge.sender in unit.sources for edge in unit.outgoing):
+    if graph.in_process or not any(edge.sender in process.sources for edge in process.outgoing):
         return None
-    sizes = {camera: graph.cameras[camera].slot_bytes for camera in unit.cameras}
+    sizes = {camera: graph.cameras[camera].slot_bytes for camera in process.cameras}
     largest = max((size for size in sizes.values() if size is not None), default=0)
-    return _Ring(slots_of(unit), largest, tuple(camera for camera, size in sizes.items() if size is None))
+    return _Ring(slots_of(process), largest, tuple(camera for camera, size in sizes.items() if size is None))
 
 
 def free_shared_memory() -> int:

@@ -18,14 +18,14 @@ from pipeline.stage import FrameSize, Source, Stage
 from pipeline.system.names import ascii_form, is_camera_name
 
 EVENTS = "events"
-"""The name under `from` that stands for all stages that make events."""
+"""The name under `from` that means all stages that make events."""
 
 OUTBOX = "outbox"
-"""The name of the stage that is put between all that make events and all event sinks."""
+"""The name of the stage that is inserted between the stages that make events and the event sinks."""
 
 RESERVED = {
-    EVENTS: "it stands for all stages that make events",
-    OUTBOX: "the outbox is put into every graph with events by itself",
+    EVENTS: "it means all stages that make events",
+    OUTBOX: "camgraph adds the outbox to every graph with events",
 }
 
 Finding = Iterable[tuple[tuple[str | int, ...], str]]
@@ -70,7 +70,7 @@ class Node:
 
     @property
     def threads(self) -> int:
-        """Of each process: those that are written, else those that the stage wants."""
+        """The threads of each process: from the file, else from the stage."""
         if "threads" in self.entry.model_fields_set or self.stage is None or self.settings is None:
             return self.entry.threads
         return self.stage.usual_threads(self.settings, self.entry.workers or 1)
@@ -138,7 +138,7 @@ def _settings(kind: AnyStage, entry: StageEntry, path: Path, report: Report) -> 
 
 
 def _look(check: Callable[[], Finding], around: Path, report: Report, origin: Callable[[Path], Path]) -> None:
-    """Ask the stage's own check, which may look at files, and report its findings."""
+    """Run the stage's own check, which may read files, and report its findings."""
     try:
         for rest, text in check():
             path = origin(rest)
@@ -168,7 +168,7 @@ def find_cameras(
 
 
 def check_forms(names: Iterable[str], report: Report) -> None:
-    """Report cameras whose ASCII form is that of one before: they would share paths and addresses."""
+    """Report cameras with the same ASCII form as an earlier one: they would share paths and addresses."""
     owners: dict[str, str] = {}
     for name in names:
         form = ascii_form(name)
@@ -206,7 +206,7 @@ def find_camera(
 def check_cameras_of_stages(
     nodes: Iterable[Node], cameras: Mapping[str, FrameSize | None], base_folder: FilePath, report: Report
 ) -> None:
-    """Report all settings of stages that are for cameras that there are not, or not as they are."""
+    """Report settings of stages that name missing cameras, or do not fit their cameras."""
     for node in nodes:
         if node.stage is not None and node.settings is not None:
             _ask_of_cameras(node, node.stage, cameras, base_folder, report)

@@ -1,4 +1,4 @@
-"""Which stages share a process, and which cameras each process has.
+"""Decides which stages share a process, and which cameras each process has.
 
     separate   every stage has its own: capture.front, capture.yard, prepare.0, prepare.1, infer.0
     compact    a stage joins the process of the stage that it reads from
@@ -6,7 +6,7 @@
 
 Stages of one `group` share a process in `separate` and `compact`. A stage can share if it reads, unnamed, from exactly
 one stage of the group, has one thread and needs none of its own, and has the same `workers`. If it leaves `workers`
-open, it takes on those of the group, unless it is a sink: nobody wants several writers of one file.
+open, it takes those of the group, unless it is a sink, because several processes must not write one file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pipeline.system.names import ascii_form
 
 
 class Copies(NamedTuple):
-    """Into how many processes: so many at most (`workers`), or as many as it takes with so many `cameras` in each."""
+    """The number of processes: at most `workers`, or as many as needed for `cameras` in each."""
 
     workers: int = 0
     cameras: int = 0
@@ -51,9 +51,9 @@ class Group:
     shards: Mapping[str, tuple[str, ...]]
 
     @cached_property
-    def units(self) -> Mapping[str, str]:
+    def processes(self) -> Mapping[str, str]:
         """Camera -> the process that has it."""
-        return {camera: unit for unit, cameras in self.shards.items() for camera in cameras}
+        return {camera: process for process, cameras in self.shards.items() for camera in cameras}
 
 
 @dataclass(slots=True)
@@ -98,7 +98,7 @@ def own_copies(node: Node) -> Copies:
 def obstacle(node: Node, senders: Sequence[tuple[str, str]], copies: Copies) -> str:
     """Why a stage cannot share the process of the one that it reads from, "" if it can."""
     if node.name == OUTBOX or node.takes_events:
-        return "what takes Events has a process of its own"
+        return "a stage that takes Events has a process of its own"
     if len(senders) != 1:
         return f"it reads from {len(senders)} stages, and a member of a group reads from one"
     if senders[0][1]:
@@ -118,7 +118,7 @@ def _other_copies(node: Node, copies: Copies) -> str:
 
 def _shards(group: _Forming, cameras: Sequence[str]) -> dict[str, tuple[str, ...]]:
     if group.members[0].takes_events and group.members[0].name != OUTBOX:
-        # The outbox hands over the events of all cameras in one partition.
+        # The outbox sends the events of all cameras in one partition.
         return {f"{group.name}.0": (EVERY_CAMERA,)}
     if group.copies.cameras == 1:
         return {f"{group.name}.{ascii_form(camera)}": (camera,) for camera in cameras}

@@ -15,7 +15,7 @@ from pipeline.graph.depths import window_of
 from pipeline.graph.nodes import OUTBOX, Camera, Node
 from pipeline.graph.placement import Copies, Group
 from pipeline.graph.yaml_source import Source
-from pipeline.plan import EVERY_CAMERA, EdgePlan, GroupPlan, RunPlan, StagePlan, UnitPlan, priorities_of
+from pipeline.plan import EVERY_CAMERA, EdgePlan, GroupPlan, ProcessPlan, RunPlan, StagePlan, priorities_of
 from pipeline.system.child_environment import named
 from pipeline.system.redaction import is_called_secret
 
@@ -54,7 +54,7 @@ class Graph:
 
     @property
     def secrets(self) -> frozenset[str]:
-        """Values that nobody may see."""
+        """Values to hide everywhere."""
         own = {name: value for node in self.completed.nodes for name, value in _environment(node, self).items()}
         return self.source.hidden | {value for name, value in own.items() if is_called_secret(name)}
 
@@ -88,7 +88,7 @@ def plan_of(graph: Graph) -> RunPlan:
     return RunPlan(
         graph=graph.name,
         base_folder=str(graph.base_folder),
-        units=tuple(unit for group in graph.groups for unit in units_of(group, graph)),
+        processes=tuple(process for group in graph.groups for process in processes_of(group, graph)),
         camera_settings=graph.camera_settings,
         event_filters=graph.completed.event_filters,
         ordered_sinks=graph.completed.ordered_sinks,
@@ -110,21 +110,21 @@ def _group(group: Group) -> GroupPlan:
     return GroupPlan(group.name, tuple(group.shards), copies.workers, copies.cameras)
 
 
-def units_of(group: Group, graph: Graph) -> Iterator[UnitPlan]:
+def processes_of(group: Group, graph: Graph) -> Iterator[ProcessPlan]:
     """The processes of one group."""
     touching = sorted({index for node in group.members for index in graph.edges_at.get(node.name, ())})
     edges = tuple(graph.edges[index] for index in touching)
     stages = tuple(_stage(node, graph) for node in group.members)
     for name in group.shards:
-        yield _unit(name, group, stages, edges, graph)
+        yield _process(name, group, stages, edges, graph)
 
 
-def _unit(
+def _process(
     name: str, group: Group, stages: tuple[StagePlan, ...], touching: tuple[EdgePlan, ...], graph: Graph
-) -> UnitPlan:
+) -> ProcessPlan:
     own = {stage.name for stage in stages}
     cameras, homes = group.shards[name], graph.homes
-    return UnitPlan(
+    return ProcessPlan(
         name=name,
         stages=stages,
         cameras=cameras,
@@ -146,7 +146,7 @@ def _unit(
 
 def _routes(edge: EdgePlan, cameras: Sequence[str], reader: Group) -> dict[str, str]:
     leaving = (EVERY_CAMERA,) if edge.sender == OUTBOX else cameras
-    return {camera: reader.units[camera] for camera in leaving}
+    return {camera: reader.processes[camera] for camera in leaving}
 
 
 def _stage(node: Node, graph: Graph) -> StagePlan:

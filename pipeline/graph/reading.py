@@ -31,9 +31,9 @@ def same(path: Path) -> Path:
 
 
 def validated(model: type[M], data: Any, report: Report, origin: Callable[[Path], Path] = same) -> M | None:
-    """`data` as a `model`. Wrong parts are reported and left out; None if nothing is left.
+    """Validate `data` as a `model`. Wrong parts are reported and left out; None if nothing is left.
 
-    So the checks that come after see all that is right, and nothing has to be mended before they can tell more.
+    So later checks see all correct parts, and report their mistakes at the same time.
     """
     whole = _Pruned(data, model.stand_ins)
     for _ in range(_ROUNDS):
@@ -55,7 +55,7 @@ def validated(model: type[M], data: Any, report: Report, origin: Callable[[Path]
 
 
 def read_graph_file(report: Report) -> GraphFile | None:
-    """The file as far as it can be understood; None if there is nothing to go on with."""
+    """Return the readable part of the file; None if there is none."""
     if not isinstance(report.source.data, dict):
         report.add((), "expected `key: value` lines: version, cameras and stages")
         return None
@@ -69,7 +69,7 @@ def read_graph_file(report: Report) -> GraphFile | None:
 
 
 class _Pruned:
-    """Data from which the wrong parts are cut, with the way back from a place in the rest to that in the whole."""
+    """Data without its wrong parts; translates a path in the rest to the path in the whole."""
 
     def __init__(self, data: Any, stand_ins: StandIns) -> None:
         self._data = data
@@ -111,17 +111,17 @@ class _Pruned:
     def cut(self, found: Iterable[Found]) -> bool:
         """Remove the values that these errors name, or put in a placeholder; False if there is nothing to remove."""
         before = len(self._gone) + len(self._added)
-        for path in dict.fromkeys(path for one in found for path in self._guilty(one)):
+        for path in dict.fromkeys(path for one in found for path in self._wrong_paths(one)):
             self._cut(path)
         return len(self._gone) + len(self._added) > before
 
-    def _guilty(self, one: Found) -> list[Path]:
-        """The paths that an error is about; for values that contradict each other, all that it names."""
+    def _wrong_paths(self, one: Found) -> list[Path]:
+        """Return the paths of an error; if values contradict each other, all of them."""
         path = self.written(one.about)
         return [(*path, key) for key in one.named(_at(self._data, path))] or [path]
 
     def _cut(self, path: Path) -> None:
-        """A wrong value goes, or gives way to its stand-in; if it must not be missing, its container goes too."""
+        """Remove a wrong value or replace it by a placeholder; if it is required, remove its container too."""
         if path not in self._added and (stand_in := self._stand_in(path)) is not None:
             self._added[path] = stand_in
             if not _exists(self._data, path):
@@ -146,7 +146,7 @@ class _Pruned:
         if one.kind == "too_short":
             return any(gone[:-1] == path for gone in self._gone)
         if one.kind in ("value_error", "assertion_error"):
-            # A complaint about several values that names none of the removed ones would appear with those present, too.
+            # An error about several values that names none of the removed ones would appear with those present, too.
             gone = {part for gone in self._gone if gone[: len(path)] == path for part in gone[len(path) :]}
             return any(isinstance(part, int) or part in one.words for part in gone)
         return False

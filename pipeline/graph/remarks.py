@@ -1,4 +1,4 @@
-"""Remarks on a graph: settings that are correct, but perhaps not meant so."""
+"""Remarks on a graph: settings that are correct, but perhaps not intended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipeline.stage import Source
 
 
 def remarks_on(graph: Graph, further: Collection[str] = ()) -> Iterator[str]:
-    """The remarks of a graph's stages, a line each. `further`: as in `load_graph`."""
+    """Return the remarks of a graph's stages, a line each. `further`: as in `load_graph`."""
     sizes = {**dict.fromkeys(further), **{name: camera.frame_size for name, camera in graph.cameras.items()}}
     yield from _on_cameras(graph)
     for node in graph.completed.nodes:
@@ -21,7 +21,7 @@ def remarks_on(graph: Graph, further: Collection[str] = ()) -> Iterator[str]:
 
 
 def remarks_alone(graph: Graph) -> Iterator[str]:
-    """Settings that cannot work for cameras whose frames are each a moment by itself."""
+    """Return remarks on settings that cannot work for photographs."""
     alone = _cameras_alone(graph)
     for node in graph.completed.nodes:
         if node.stage is not None and alone:
@@ -34,7 +34,7 @@ def _source(graph: Graph) -> type[Source[Any]] | None:
 
 
 def _cameras_alone(graph: Graph) -> list[str]:
-    """The cameras whose frames are each a moment by itself."""
+    """The cameras whose frames are photographs: each is a moment by itself."""
     source = _source(graph)
     return [
         name

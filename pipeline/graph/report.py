@@ -15,14 +15,14 @@ _WORDED = 4 * MOST_TOLD
 
 @dataclass
 class Report:
-    """The problems found so far, by the path in the file that they are about."""
+    """The problems so far, by their paths in the file."""
 
     source: Source
     strict: bool = False
     """Whether a camera that can never give a frame is a problem: a run goes on without it."""
     problems: list[Problem] = field(default_factory=list)
     more: int = 0
-    """How many are only counted, because nobody would read them."""
+    """How many problems beyond the shown ones were only counted."""
     _known: set[Problem] = field(default_factory=set)
     _exact: set[Path] = field(default_factory=set)
     _around: set[Path] = field(default_factory=set)
@@ -34,22 +34,22 @@ class Report:
             self._note(path)
 
     def add(self, path: Path, text: str, *, at_key: bool = False, about: Path | None = None) -> None:
-        """Report a mistake in the value (or the key) at `path`; `about`: in a missing value that belongs there."""
+        """Report a mistake in the value (or the key) at `path`; `about`: the path of a missing value."""
         self._note(about or path)
         self.take([self.source.problem(path, self.source.redact(path, text), at_key=at_key)])
 
     @property
     def is_full(self) -> bool:
-        """True if there are more problems than are shown, so that suggestions for further ones would be wasted."""
+        """True if no more problems will be shown, so that further suggestions would be wasted work."""
         return len(self.problems) > _WORDED
 
     def count(self, path: Path) -> None:
-        """Note one more problem without words, once it `is_full`."""
+        """Count one more problem without a text, once it `is_full`."""
         self._note(path)
         self.more += 1
 
     def error(self) -> GraphError:
-        """All of it."""
+        """All problems as one error."""
         return GraphError(self.problems, self.more)
 
     def take(self, problems: Iterable[Problem]) -> None:
@@ -64,11 +64,11 @@ class Report:
         self._around.update(path[:end] for end in range(len(path) + 1))
 
     def touches(self, path: Path) -> bool:
-        """True when something at `path`, below it, or that it is a part of, has been complained about."""
+        """True if a problem was reported at `path`, below it, or above it."""
         return path in self._around or self.covers(path)
 
     def covers(self, path: Path) -> bool:
-        """True when the value at `path`, or one that it is a part of, has been complained about."""
+        """True if a problem was reported at `path` or above it."""
         return any(path[:end] in self._exact for end in range(1, len(path) + 1))
 
     def raise_if_any(self) -> None:

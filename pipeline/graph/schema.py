@@ -53,7 +53,7 @@ def _add_settings(definitions: Schema, kinds: dict[str, AnyStage]) -> None:
 
 
 def _settings(name: str, model: type[BaseModel], definitions: Schema, *, partial: bool = False) -> Schema:
-    """A reference to the model's schema, which is put under a name of the stage's own, with all that it refers to."""
+    """Add the model's schema, with its parts, under a name of the stage, and return a reference to it."""
     own = model.model_json_schema(by_alias=True, ref_template=f"#/$defs/{name}.{{model}}")
     for other, schema in own.pop("$defs", {}).items():
         definitions[f"{name}.{other}"] = schema
@@ -67,7 +67,7 @@ def _settings(name: str, model: type[BaseModel], definitions: Schema, *, partial
 
 
 def _camera_rules(definitions: Schema, kinds: dict[str, AnyStage]) -> Iterator[Schema]:
-    """If any stage uses this source, cameras have its settings. Defaults may supply settings that a camera lacks."""
+    """Give cameras the settings of this source if a stage uses it. Defaults may supply settings that a camera lacks."""
     for name, kind in kinds.items():
         if not issubclass(kind, Source):
             continue
@@ -80,7 +80,7 @@ def _camera_rules(definitions: Schema, kinds: dict[str, AnyStage]) -> Iterator[S
 
 
 def _with_variables(part: Any) -> Any:
-    """Let a variable stand in for every number and switch."""
+    """Allow a variable in place of every number and switch."""
     if isinstance(part, list):
         return [_with_variables(item) for item in part]
     if not isinstance(part, dict):

@@ -25,7 +25,7 @@ _LARGEST = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A secret, or the `problem` that keeps it from being read; `remark`: who else can read its file."""
+    """A secret, or the `problem` if it cannot be read; `remark`: who else can read its file."""
 
     value: str = ""
     problem: str = ""
@@ -46,7 +46,7 @@ def named_secret(name: str, environ: Mapping[str, str], mounted: Path = _MOUNTED
 
 
 def secret_file(path: str) -> Found:
-    """The secret in this file. If others may read it, that is a remark, because its owner can mend it."""
+    """Return the secret in this file. If other users may read it, adds a remark."""
     if not path.startswith(("/", "~")):
         return Found(problem=f"`{path}` is no absolute path: expected one such as /etc/camgraph/password")
     try:
@@ -58,18 +58,18 @@ def secret_file(path: str) -> Found:
 
 
 def open_to_others(file: Path) -> str:
-    """Who but its owner and its group may read a file of secrets, or write to it; "" for nobody or no such file."""
+    """Name the other users (beside owner and group) who may read or write a file of secrets; "" for none."""
     try:
         mode = file.stat().st_mode
-    except OSError:  # it is replaced at this moment
+    except OSError:  # it is being replaced
         return ""
     if not mode & (stat.S_IROTH | stat.S_IWOTH | stat.S_IWGRP):
         return ""
-    return f"{file} holds secrets, and has mode {stat.S_IMODE(mode):04o}: keep others out with `chmod 600 {file}`"
+    return f"{file} contains secrets, and has mode {stat.S_IMODE(mode):04o}: keep others out with `chmod 600 {file}`"
 
 
 def _is_there(file: Path) -> bool:
-    """Whether there is a secret; also True if this user cannot look, because reading it then says so."""
+    """Whether there is a secret; also True if this user may not look, because reading it reports the error."""
     try:
         return file.is_file()
     except PermissionError:

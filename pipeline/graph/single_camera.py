@@ -20,7 +20,7 @@ from pipeline.system.redaction import hide
 
 
 class Checked(NamedTuple):
-    """A camera, and the values in its settings that nobody may see."""
+    """A camera, and the values in its settings to hide."""
 
     camera: Camera
     secrets: tuple[str, ...]
@@ -35,9 +35,9 @@ def check_camera(
     defaults: Mapping[str, Any],
     environ: Mapping[str, str] = os.environ,
 ) -> Checked:
-    """The camera with these settings, as a graph file would have them, `${NAME}` included.
+    """Check a camera with these settings in the form of a graph file, `${NAME}` included.
 
-    `source`: the kind of the graph's source stage. Raises GraphError with all that is wrong with the settings, and
+    `source`: the kind of the graph's source stage. Raises GraphError with all mistakes in the settings, and
     UserError for a name that no camera can have.
     """
     name = nfc(name)

@@ -19,7 +19,7 @@ from pipeline.system.spelling import nearest
 
 
 def check_structure(nodes: Mapping[str, Node], report: Report) -> list[Arrow]:
-    """Report all that is wrong between stages; the arrows that are right, with their types."""
+    """Report all mistakes between stages, and return the correct arrows with their types."""
     torn = _torn(report)
     for node in nodes.values():
         _check_node(node, report)
@@ -37,7 +37,7 @@ def check_structure(nodes: Mapping[str, Node], report: Report) -> list[Arrow]:
 
 
 def order_of(names: Iterable[str], arrows: Iterable[Arrow]) -> list[str]:
-    """The names, each behind all that it reads from; otherwise as they came. Raises CycleError on a loop."""
+    """Sort the names so that each follows its senders; otherwise keep their order. Raises CycleError on a loop."""
     places = {name: place for place, name in enumerate(names)}
     sorter: TopologicalSorter[str] = TopologicalSorter({name: [] for name in places})
     for arrow in arrows:
@@ -81,7 +81,7 @@ def _check_source(node: Node, report: Report) -> None:
         other = "each" if node.entry.each else "workers"
         refuse(
             "cameras_per_process",
-            f"with `{other}` it is said already how its cameras are dealt out; remove one of the two",
+            f"with `{other}` its cameras are distributed already; remove one of the two",
         )
 
 
@@ -175,22 +175,22 @@ def _check_events(nodes: Mapping[str, Node], arrows: Sequence[Arrow], report: Re
         if arrow.sender == EVENTS and not makers and not unknown:
             report.add(arrow.path, f"{dotted(arrow.path)}: no stage of this graph makes Events")
         if arrow.sender == EVENTS and (others := named[arrow.reader]):
-            text = f"`{EVENTS}` stands for {', '.join(others)} as well: keep one of them"
+            text = f"`{EVENTS}` means {', '.join(others)} as well: keep one of them"
             report.add(arrow.path, f"{dotted(arrow.path)}: {text}")
 
 
 def _check_read(nodes: Mapping[str, Node], arrows: Sequence[Arrow], report: Report) -> None:
     meant = [arrow.sender for node in nodes.values() for arrow in arrows_of(node)]
-    # One complaint about a mistyped name is enough: the stage that was probably meant counts as read.
+    # One mistake for a mistyped name is enough: the stage that was probably meant counts as read.
     mistyped = [name for name in dict.fromkeys(meant) if name not in nodes and name != EVENTS]
-    if len(mistyped) > MOST_TOLD:  # finding the intended names takes long, and enough mistakes have been reported
+    if len(mistyped) > MOST_TOLD:  # finding the intended names is slow, and enough mistakes have been reported
         return
     read = {*meant, *(near for name in mistyped for near in nearest(name, nodes))}
     for node in nodes.values():
         if not node.outputs or node.name in read or (node.makes_events and EVENTS in read):
             continue
         made = " and ".join(kind.__name__ for kind in node.outputs)
-        text = f"{dotted(node.path)}: nobody reads its {made}: name it in the `from` of a stage, or remove it"
+        text = f"{dotted(node.path)}: no stage reads its {made}: name it in the `from` of a stage, or remove it"
         report.add(node.path, text, at_key=True, about=(*node.path, "readers"))
 
 

@@ -33,7 +33,7 @@ _USER_PART = re.compile(r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,31}://(?P<
 class Substituted:
     """A string after substitution. `secrets`: every value that was put in -> the `${NAME}` to show in its place.
 
-    `hidden`: those of them that nobody may see anywhere. `remarks`: on the files that they came from.
+    `hidden`: those to hide everywhere. `remarks`: on the files that they came from.
     """
 
     text: str
@@ -44,7 +44,7 @@ class Substituted:
 
 
 def substitute(text: str, environ: Mapping[str, str]) -> Substituted:
-    """Put variables in. One that is missing or misspelt is a problem, and stays in the text as it stands."""
+    """Fill in the variables. A missing or misspelt one is a problem, and stays in the text."""
     masked = _TOKEN.sub(lambda token: "_" * len(token[0]), text)  # a path in a token is none in the URL
     user_parts = [match.span("user") for match in _USER_PART.finditer(masked)]
     pieces: list[str] = []
@@ -79,7 +79,7 @@ def substitute(text: str, environ: Mapping[str, str]) -> Substituted:
 
 
 def _found(token: re.Match[str], environ: Mapping[str, str]) -> Found:
-    """The value that a token stands for, or why there is none."""
+    """Return the value of a token, or the problem if there is none."""
     name = token["name"]
     if name is not None:
         what, found = f"the environment variable {name}", _variable(name, environ)
@@ -90,7 +90,7 @@ def _found(token: re.Match[str], environ: Mapping[str, str]) -> Found:
     else:
         return Found(problem="`${` without a name and `}`: expected ${NAME}; write $${ for the characters themselves")
     if not found.problem and (not found.value.isprintable() or not _is_unicode(found.value)):
-        return Found(problem=f"{what} holds characters that are no text: expected printable UTF-8")
+        return Found(problem=f"{what} contains characters that are not text: expected printable UTF-8")
     return found
 
 

@@ -65,7 +65,7 @@ class Reader:
         self.problems.append(Problem(self._file, *place_of(node), text))
 
     def _complain_once(self, node: yaml.Node, path: Path, text: str) -> None:
-        """One mistake in several places: reported at the first, with the lines of the others."""
+        """Report one mistake in several places, at the first, with the lines of the others."""
         self.broken.add(path)
         at, lines = self._told.setdefault(text, (len(self.problems), []))
         if at == len(self.problems):
@@ -115,7 +115,7 @@ class Reader:
             key = self._key(key_node, path)
             if key in data:
                 first = self.keys[(*path, key)].line
-                text = f"the key `{key}` stands twice, first in line {first}: remove one of them"
+                text = f"the key `{key}` appears twice, first in line {first}: remove one of them"
                 self.problems.append(Problem(self._file, *place_of(key_node), text))
             elif key is not None:
                 self.keys[(*path, key)] = place_of(key_node)
@@ -146,7 +146,7 @@ class Reader:
         if not isinstance(node, yaml.ScalarNode) or node.tag == _TAG + "null":
             self._complain(node, path, "a key must be a name, got a list, a mapping or nothing")
             return None
-        key = nfc(str(node.value))  # keys are names: spelt in two ways, one stands twice
+        key = nfc(str(node.value))  # keys are names: two spellings of one name are one key
         if node.tag == _TAG + "bool":
             self._complain(node, (*path, key), f'the key `{key}` is a boolean in YAML: write "{key}" with quotes')
         return key

@@ -1,6 +1,6 @@
-"""YAML as plain values, each with its place, so that every later complaint can point at a line and a column.
+"""YAML as plain values, each with its place, so that every later mistake has a line and a column.
 
-YAML has traps that PyYAML falls into silently; here each is a problem with a place: a key that stands twice, `on` and
+YAML has traps that PyYAML falls into silently; here each is a problem with a place: a key that appears twice, `on` and
 `yes` read as booleans, `10:30` read as 630, `0640` read as octal, an alias that contains itself or grows without bound.
 """
 
@@ -26,8 +26,8 @@ _LONG = 4
 class Source:
     """A YAML file as plain values (`data`: dict, list, str, int, float, bool, None) with the place of each.
 
-    `problems` are those of the text itself; `broken` are their paths, so that a value that has been complained about
-    is not complained about again. `secrets`: values that came from variables -> the `${NAME}` to show instead.
+    `problems` are those of the text itself; `broken` are their paths, so that no value is reported twice. `secrets`:
+    values that came from variables -> the `${NAME}` to show instead.
     """
 
     file: str
@@ -39,7 +39,7 @@ class Source:
     keys: Mapping[Path, Place] = field(default_factory=dict, repr=False)
     written: Mapping[Path, str] = field(default_factory=dict, repr=False)
     hidden: frozenset[str] = field(default=frozenset(), repr=False)
-    """Values that nobody may see, wherever they occur."""
+    """Values to hide wherever they occur."""
     remarks: tuple[str, ...] = ()
     """On the files that values came from."""
 
@@ -68,13 +68,13 @@ class Source:
         return Problem(self.file, *place, text)
 
     def shown(self, path: Path, value: Any) -> Any:
-        """`value`, which stands at `path`, as it may be shown: variables by name, URLs without passwords."""
+        """Return the `value` at `path` in a form that may be shown: variables by name, URLs without passwords."""
         return redact_urls(self.written.get(path, value)) if isinstance(value, str) else value
 
     def redact(self, path: Path, text: str) -> str:
-        """`text`, a complaint about the value at `path`, without secrets.
+        """Return `text`, a message about the value at `path`, without secrets.
 
-        Very short values are looked for only in the part of the file that the complaint is about; a 1 may be anywhere.
+        Very short values are hidden only in messages about their own part of the file; a 1 may be anywhere.
         """
         found = [
             (secret, name)
@@ -151,7 +151,7 @@ def _syntax_problem(error: yaml.MarkedYAMLError, file: str) -> Problem:
 
 def _hint(problem: str) -> str:
     if "mapping values are not allowed" in problem:
-        return "; put text that holds `: ` in quotes, and see that the lines above are indented alike"
+        return "; put text that holds `: ` in quotes, and indent it like the lines above"
     if "cannot start any token" in problem:
         return "; indent with spaces, not tabs, and put text that starts with @, ` or % in quotes"
     if "another document" in problem:

@@ -14,23 +14,22 @@ from dataclasses import dataclass
 from typing import Literal
 
 SHORTEST_S = 2.0
-"""Less than that says nothing."""
+"""A shorter measurement proves nothing."""
 _FEW_DROPS = 0.02
-"""Below this share of dropped frames live cameras are not limited by anything."""
+"""Below this share of dropped frames, nothing limits live cameras."""
 _AT_LIMIT = 0.85
 _FULL = 0.9
 _SPARE = 0.5
-"""Of a core: less than that is no room for another thread."""
+"""In cores: a smaller spare part is no room for another thread."""
 
 More = Literal["threads", "workers", ""]
 
 
 @dataclass(frozen=True, slots=True)
 class StageLoad:
-    """One stage. `busy`: 1.0 is one thread's whole time; `threads`: of each of its `processes`.
+    """The load of one stage. `busy`: 1.0 is one thread's whole time; `threads`: in each of its `processes`.
 
-    `more`: the setting that gives it more of the processor, "" if none does. `lighter`: ways to make its work less, for
-    people.
+    `more`: the setting that gives it more cores, "" if none does. `lighter`: ways to make its work less, for people.
     """
 
     name: str
@@ -42,7 +41,7 @@ class StageLoad:
 
     @property
     def at_once(self) -> int:
-        """So many calls at once."""
+        """How many calls can run at once."""
         return max(1, self.threads * self.processes)
 
     @property
@@ -62,10 +61,10 @@ class ProcessLoad:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The measurements over so many seconds.
+    """The measurements of some seconds.
 
-    `cores`: that the run may use; `others`: how many of them other programs took. `dropped`: share of the frames of
-    live cameras, 0 to 1; None if the cameras are files, which never drop. `alone`: everything is in one process.
+    `cores`: the number that the run may use; `others`: how many of them other programs took. `dropped`: share of the
+    frames of live cameras, 0 to 1; None if the cameras are files, which never drop. `alone`: all in one process.
     """
 
     seconds: float
@@ -78,19 +77,19 @@ class Load:
 
     @property
     def used(self) -> float:
-        """Cores that the run takes."""
+        """Cores that the run uses."""
         return sum(process.cores for process in self.processes)
 
     @property
     def spare(self) -> float:
-        """Cores that nobody takes."""
+        """Idle cores."""
         return max(0.0, self.cores - self.used - self.others)
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """`stage`: the one that limits the run, "" if it is the processor as a whole. `setting`: the setting to change, ""
-    if none helps. `text`: both, for people.
+    """`stage`: the stage that limits the run, "" if the processor as a whole does. `setting`: the setting to change,
+    "" if none helps. `text`: both, for people.
     """
 
     stage: str
@@ -99,7 +98,7 @@ class Limit:
 
 
 def limit_of(load: Load) -> Limit | None:
-    """The limit of the run; None if it keeps up, or if it is not known yet."""
+    """Return the limit of the run; None if it keeps up, or if it is not known yet."""
     if load.seconds < SHORTEST_S or (load.dropped is not None and load.dropped < _FEW_DROPS):
         return None
     busiest = max(load.stages, key=lambda stage: stage.share, default=None)
@@ -111,7 +110,7 @@ def limit_of(load: Load) -> Limit | None:
         return _limit_of_processor(load, busiest)
     reading = max((p for p in load.processes if p.reads), key=lambda p: p.cores, default=None)
     if reading and reading.cores >= _AT_LIMIT:
-        return Limit(reading.name, "", f"{reading.name} takes a whole core: reading a camera cannot be shared out")
+        return Limit(reading.name, "", f"{reading.name} uses a whole core: one camera cannot be read by several")
     return None
 
 
@@ -126,7 +125,7 @@ def _limit_of_stage(load: Load, stage: StageLoad) -> Limit:
 
 
 def _more(load: Load, stage: StageLoad) -> str:
-    """With as many free cores as there are: whole ones, one at least."""
+    """Name the setting for as many calls more as there are free cores, at least one."""
     more = max(1, int(load.spare))
     if stage.more == "threads":
         return f"threads: {stage.threads + max(1, more // stage.processes)}"
@@ -151,7 +150,7 @@ def _limit_of_one_process(load: Load, busiest: StageLoad | None) -> Limit | None
 
 
 def _less(load: Load, stage: StageLoad) -> str:
-    """If others have most of the cores, nothing of the graph is to blame."""
+    """Name ways to make the work less; if other programs have most of the cores, ending those first."""
     return f"ending those, or {stage.lighter}" if load.others >= load.cores / 2 else stage.lighter
 
 

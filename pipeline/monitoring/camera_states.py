@@ -4,12 +4,12 @@
                      |            |                          ^
                      '------------'----------- lost ---------'
 
-From the first of the four until it is `live` again is one *loss*, even if it passes from one of the four to another; a
-camera that cannot be reached in the first place is lost as well. A process that dies takes its cameras along, except
-paused ones, and `connecting`, which its successor reports, ends no loss. A source that reports no state is live with
-its first frame.
+A *loss* lasts from the first of the four until the camera is `live` again, even if it changes between the four; a
+camera that cannot be reached at the start is lost as well. A process that dies takes its cameras along, except
+paused ones. The `connecting` of its successor ends no loss. A camera whose source reports no state is live with its
+first frame.
 
-Each loss has one end: the camera is live again (a `Change`), or nobody waits for it any more (a `LossOver`).
+Each loss has one end: the camera is live again (a `Change`), or is no longer wanted (a `LossOver`).
 
 Nothing here reads a clock: times are CLOCK_MONOTONIC in ns.
 """
@@ -24,17 +24,17 @@ from pipeline.messages import EndReason
 from pipeline.stage import AWAY, CameraState
 
 MOST_DEPARTED = 1000
-"""Of so many cameras that are gone it is known how often they were lost, those that went last."""
+"""How many removed cameras keep their number of losses, the last ones removed."""
 _SECOND_NS = 1_000_000_000
 
 Fact = str | int | float
 LossEnd = Literal["removed", "replaced", "stopped", "end", "error"]
-"""Why nobody waits for a camera that is away: it was taken out of the run, or given other settings; the run is being
-stopped; it has ended by itself, or by a mistake."""
+"""Why a lost camera is no longer wanted: it was removed, or given other settings; the run is being stopped; it has
+ended by itself, or by an error."""
 
 
 class StateChange(NamedTuple):
-    """A source's report: its camera is in this state since then (CLOCK_MONOTONIC), and why."""
+    """A source's report: the state of its camera since a time (CLOCK_MONOTONIC), and the reason."""
 
     camera: str
     state: CameraState
@@ -46,8 +46,8 @@ class StateChange(NamedTuple):
 class Change:
     """A camera is in another state since `at_ns`, after it was `was` for `for_s`.
 
-    `loss`: not 0 if a loss begins or ends with it; the losses of a run count from 1, over all cameras together.
-    `lost_s`: its duration, None if it begins.
+    `loss`: the number of the loss that begins or ends with the change, else 0; the losses of a run are numbered from 1,
+    over all cameras. `lost_s`: the loss's duration, None if it begins.
     """
 
     camera: str
@@ -82,7 +82,7 @@ class Over:
 
 @dataclass(frozen=True, slots=True)
 class CameraNow:
-    """`state` is "" if only its process is known. `losses`: how often it was away, now included."""
+    """`state` is "" if only its process is known. `losses`: the number of losses, the present one included."""
 
     state: CameraState | Literal[""] = ""
     why: str = ""
@@ -93,9 +93,9 @@ class CameraNow:
 
 @dataclass(slots=True)
 class _Camera:
-    """`loss`: the number of the present loss, which began at `lost_ns`; 0 if there is none. `over`: no more reports are
-    expected. `frames`: the count in its process's last report; None if that includes frames of an earlier camera of the
-    same name, and their number is not known.
+    """`loss`: the number of the present loss, which began at `lost_ns`; 0 if there is none. `over`: no more reports
+    are expected. `frames`: the count in its process's last report; None if that includes frames of an earlier camera
+    of the same name, and their number is not known.
     """
 
     since_ns: int
@@ -113,7 +113,7 @@ class _Camera:
 
 
 class CameraStates:
-    """All cameras of a run. Who calls it passes on each `Change` and `LossOver`; None: there is nothing to pass on."""
+    """All cameras of a run. The caller passes on each `Change` and `LossOver`; None means nothing to pass on."""
 
     def __init__(self, cameras: Iterable[str], live: Collection[str], now_ns: int) -> None:
         self._cameras: dict[str, _Camera] = {}
@@ -126,9 +126,9 @@ class CameraStates:
     def follow(
         self, cameras: Iterable[str], live: Collection[str], now_ns: int, wanted: Collection[str] = ()
     ) -> list[LossOver]:
-        """The run's cameras from now on; of those that went, the `wanted` ones come again with other settings.
+        """Follow the run's cameras from now on; removed ones that are `wanted` come again with other settings.
 
-        Of one that comes back under its name the losses are counted on.
+        The losses of a camera that comes again under its name are counted on.
         """
         here, self._live = dict.fromkeys(cameras), frozenset(live)
         over = [self._left(camera, wanted, now_ns) for camera in list(self._cameras) if camera not in here]
@@ -146,9 +146,9 @@ class CameraStates:
 
     # ---- changes
 
-    def told(self, camera: str, state: CameraState, why: str, at_ns: int) -> Change | None:
-        """The source reports its camera's state. A report from before the camera came is about its earlier namesake."""
-        known = self._heard(camera)
+    def reported(self, camera: str, state: CameraState, why: str, at_ns: int) -> Change | None:
+        """The source reports its camera's state. A report from before the camera was added is about an earlier one."""
+        known = self._present(camera)
         if known is None or at_ns < known.came_ns:
             return None
         known.speaks = True
@@ -157,8 +157,8 @@ class CameraStates:
         return self._moved(camera, known, state, why, at_ns)
 
     def brought(self, camera: str, frames: int, at_ns: int) -> Change | None:
-        """Its process has counted so many frames, in all."""
-        known = self._heard(camera)
+        """The camera's process has counted this number of frames in all."""
+        known = self._present(camera)
         if known is None or known.speaks or camera not in self._live:
             return None
         before, known.frames = known.frames, frames
@@ -167,8 +167,8 @@ class CameraStates:
         return self._moved(camera, known, "live", "", at_ns)
 
     def died(self, camera: str, why: str, at_ns: int) -> Change | None:
-        """The camera's process is dead, and will be started again."""
-        known = self._heard(camera)
+        """The camera's process is dead, and will restart."""
+        known = self._present(camera)
         if known is None or camera not in self._live:
             return None
         known.frames = 0
@@ -180,7 +180,7 @@ class CameraStates:
             self._cameras[camera].facts = dict(facts)
 
     def ended(self, camera: str, reason: EndReason, at_ns: int) -> Over | None:
-        """The camera has ended, and its state means nothing more. None if that is no news.
+        """The camera has ended, and its state means nothing more. None if it had ended before.
 
         The loss of a `removed` one goes on until `follow`, which knows the reason.
         """
@@ -192,30 +192,30 @@ class CameraStates:
         return Over(known.state or "starting", _seconds(max(0, at_ns - known.since_ns)), loss)
 
     def end_losses(self, at_ns: int) -> list[LossOver]:
-        """The run is being stopped: nobody waits any more for those that are away."""
+        """The run is being stopped: the losses of all lost cameras are over."""
         over = [_closed(camera, known, "stopped", at_ns) for camera, known in self._cameras.items()]
         return [one for one in over if one]
 
     def stop(self) -> None:
-        """The run is stopped: a camera that goes away now is not lost."""
+        """The run is being stopped: a camera that goes away from now on is not lost."""
         self._stopped = True
 
-    def _heard(self, camera: str) -> _Camera | None:
-        """The camera, if it is one that is still listened to."""
+    def _present(self, camera: str) -> _Camera | None:
+        """Return the camera, if it is present and not over."""
         known = self._cameras.get(camera)
         return None if known is None or known.over or self._stopped else known
 
-    # ---- how they are
+    # ---- the present states
 
     def now(self, now_ns: int) -> dict[str, CameraNow]:
-        """All of them."""
+        """All cameras."""
         return {
             camera: CameraNow(known.state, known.why, _seconds(now_ns - known.since_ns), known.losses, known.facts)
             for camera, known in self._cameras.items()
         }
 
     def absent(self) -> dict[str, str]:
-        """Camera -> how it is and why, of those that were tried and never live."""
+        """Camera -> its state and the reason, for cameras that were tried and never live."""
         return {
             camera: ": ".join(filter(None, (known.state, known.why)))
             for camera, known in self._cameras.items()
@@ -243,7 +243,7 @@ class CameraStates:
 
 
 def _successor(before: _Camera | None, now_ns: int) -> _Camera:
-    """A camera that has just come; `before`: the one of its name that went."""
+    """A camera that was just added; `before`: the earlier one of its name."""
     if before is None:
         return _Camera(now_ns, now_ns)
     return _Camera(now_ns, now_ns, losses=before.losses, was_live=before.was_live, frames=None)

@@ -1,6 +1,6 @@
 """Reports on the cameras of a run: one line of the log for each change, an event if a loss begins or ends.
 
-`pipeline.monitoring.camera_states` judges, `pipeline.monitoring.notices` sees to it that the outbox has the events.
+`pipeline.monitoring.camera_states` judges; `pipeline.monitoring.notices` gets the events to the outbox.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pipeline.monitoring.camera_states import CameraNow, CameraStates, Change, L
 from pipeline.monitoring.metrics import reason_line
 from pipeline.monitoring.notices import Notices
 from pipeline.monitoring.reports import Heartbeat
-from pipeline.plan import RunPlan, UnitPlan
+from pipeline.plan import ProcessPlan, RunPlan
 from pipeline.stage import Logger
 
 _FINE = ("live", "connecting")
@@ -29,33 +29,33 @@ class Cameras:
         self._log = log
 
     def follow(self, plan: RunPlan, wanted: Collection[str]) -> None:
-        """The run has the cameras of this plan from now on; of those that went, the `wanted` ones come again."""
+        """The run has the cameras of this plan from now on; removed ones that are `wanted` come again."""
         now_ns = time.monotonic_ns()
         self._tell_over(self._states.follow(plan.camera_settings, plan.live_cameras, now_ns, wanted))
         self._stage_of = _sources(plan)
 
-    def heard(self, unit: UnitPlan, heartbeat: Heartbeat) -> None:
-        """A process's reports on its cameras since the last time, and the frames that it brought."""
-        if not unit.sources:
+    def note_heartbeat(self, process: ProcessPlan, heartbeat: Heartbeat) -> None:
+        """Take a process's reports on its cameras since the last heartbeat, and its counts of their frames."""
+        if not process.sources:
             return
         now_ns = time.monotonic_ns()
         for camera, state, why, at_ns in heartbeat.camera_changes:
-            if camera in unit.cameras:
-                self._tell(self._states.told(camera, state, reason_line(why), min(at_ns, now_ns)))
-        for camera in unit.cameras:
+            if camera in process.cameras:
+                self._tell(self._states.reported(camera, state, reason_line(why), min(at_ns, now_ns)))
+        for camera in process.cameras:
             if camera in heartbeat.camera_facts:
                 self._states.shows(camera, heartbeat.camera_facts[camera])
         for name, camera, n in heartbeat.counts:
-            if name == "frames" and camera in unit.cameras:
+            if name == "frames" and camera in process.cameras:
                 self._tell(self._states.brought(camera, n, now_ns))
 
-    def died(self, unit: UnitPlan, why: str, resting: Collection[str] = ()) -> None:
-        """A process is dead and will be started again. Those of its cameras that rest lose nothing by it."""
-        for camera in [camera for camera in unit.cameras if camera not in resting] if unit.sources else ():
+    def died(self, process: ProcessPlan, why: str, resting: Collection[str] = ()) -> None:
+        """A process is dead and will restart. Its cameras are lost, except the `resting` ones."""
+        for camera in [camera for camera in process.cameras if camera not in resting] if process.sources else ():
             self._tell(self._states.died(camera, reason_line(f"its process died: {why}"), time.monotonic_ns()))
 
     def ended(self, camera: str, reason: EndReason, error: str = "") -> None:
-        """The camera has ended; `error`: by which mistake."""
+        """The camera has ended, by this `error` if there is one."""
         over = self._states.ended(camera, reason, time.monotonic_ns())
         if over is None:
             return
@@ -67,19 +67,19 @@ class Cameras:
         self._tell_over([over.loss] if over.loss else ())
 
     def stop(self) -> None:
-        """The run is stopped: no camera is lost any more. May be called from a signal handler."""
+        """The run is being stopped: no camera is lost any more. May be called from a signal handler."""
         self._states.stop()
 
     def end_losses(self) -> None:
-        """After `stop`, and while events still find a reader: nobody waits any more for cameras that are away."""
+        """End all losses, after `stop` and while the outbox still takes events."""
         self._tell_over(self._states.end_losses(time.monotonic_ns()))
 
     def now(self) -> dict[str, CameraNow]:
-        """How they are."""
+        """The states of all cameras."""
         return self._states.now(time.monotonic_ns())
 
     def absent(self) -> dict[str, str]:
-        """Camera -> how it is and why, of those that were tried and never live."""
+        """Camera -> its state and the reason, for cameras that were tried and never live."""
         return self._states.absent()
 
     def _tell(self, change: Change | None) -> None:
@@ -104,4 +104,4 @@ class Cameras:
 
 def _sources(plan: RunPlan) -> dict[str, str]:
     """Camera -> the stage that is its source."""
-    return {camera: unit.sources[0] for unit in plan.units if unit.sources for camera in unit.cameras}
+    return {camera: process.sources[0] for process in plan.processes if process.sources for camera in process.cameras}

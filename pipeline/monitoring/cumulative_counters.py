@@ -9,7 +9,7 @@ from pipeline.monitoring.reports import Heartbeat, StageStats
 
 
 class CumulativeCounters:
-    """Adds the counts, items and busy times of the incarnation that lives to those of the dead ones."""
+    """Adds the counts, items and busy times of the running incarnation to those of the dead ones."""
 
     def __init__(self) -> None:
         self._counts_before: Counter[tuple[str, str]] = Counter()
@@ -19,18 +19,18 @@ class CumulativeCounters:
         self._files: dict[str, None] = {}
 
     def note(self, heartbeat: Heartbeat) -> None:
-        """The counts of the living incarnation so far."""
+        """Take the counts of the running incarnation so far."""
         self._counts = counter_of(heartbeat.counts)
         self._stages = heartbeat.stages
         self._files.update(dict.fromkeys(heartbeat.files))
         forget_oldest(self._files)
 
     def count(self, name: str) -> None:
-        """Count one thing that the supervisor noticed about the process."""
+        """Count an event that the supervisor noticed about the process."""
         self._counts_before[name, ""] += 1
 
     def died(self) -> None:
-        """The incarnation is dead; the next one counts from nothing."""
+        """The incarnation is dead; the next one counts from 0."""
         self._counts_before += self._counts
         self._before.update({name: self._sum(name, stats) for name, stats in self._stages.items()})
         self._counts, self._stages = Counter(), {}
@@ -42,19 +42,19 @@ class CumulativeCounters:
 
     @property
     def this_life(self) -> int:
-        """Items and frames that the living incarnation has brought through."""
+        """Items and frames that the running incarnation has finished."""
         items = sum(stats.items for stats in self._stages.values())
         return items + sum(n for (name, _), n in self._counts.items() if name == "frames")
 
     @property
     def stages(self) -> dict[str, StageStats]:
-        """By name: items and busy time of all incarnations, the rest of the last one."""
+        """By name: items and busy time of all incarnations, and the other values of the last one."""
         now = {name: self._sum(name, stats) for name, stats in self._stages.items()}
         return {**self._before, **now}
 
     @property
     def files(self) -> list[str]:
-        """The newest written files, in the order in which they were named."""
+        """The newest written files, in the order of their reports."""
         return list(self._files)
 
     def _sum(self, name: str, stats: StageStats) -> StageStats:

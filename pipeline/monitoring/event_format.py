@@ -1,6 +1,6 @@
-"""The few questions that the pipeline has about the body of an event, which is bytes to it.
+"""The questions that the pipeline asks about the body of an event, which is bytes to it.
 
-Whoever defines the events answers them, and is found as stages are, by an entry point:
+The package that defines the events answers them. It is found, as stages are, by an entry point:
 
     [project.entry-points."camgraph.event_format"]
     events = "stages.events:CloudEvents"
@@ -22,10 +22,10 @@ GROUP = "camgraph.event_format"
 
 @dataclass(frozen=True, slots=True)
 class EventSummary:
-    """An event as a run counts and shows it.
+    """The facts about an event that a run counts and shows.
 
     `id`: "" if its body has none. `camera`, `action`: it is counted under these. `begins`: it begins an incident, or is
-    all of one. `shown`: plain values for `status`.
+    a whole one. `shown`: plain values for `status`.
     """
 
     id: str
@@ -51,21 +51,21 @@ class EventFormat(Protocol):
         """The mistake in a body of one line, as one of a few fixed sentences; "" if every sink can take it."""
 
     def summary(self, body: bytes) -> EventSummary:
-        """Summarise any body, also one that is no event of ours."""
+        """Summarise any body, also one that is not an event of this format."""
 
     def lost_end(self, event_id: str, last: bytes) -> bytes:
-        """The end of an incident whose process has died, made of the body of its last event."""
+        """Return the end of an incident whose process has died, made from the body of its last event."""
 
     def stage_restarted(self, origin: Origin, *, stage: str, camera: str, reason: str) -> bytes:
-        """A stage has lost its state of a camera."""
+        """Return the event that a stage has lost its state of a camera."""
 
     def camera_changed(self, origin: Origin, incident: str, change: Change | LossOver) -> bytes:
-        """A camera is lost, is back, or is not waited for any more."""
+        """Return the event that a camera is lost, is back, or is no longer wanted."""
 
 
 @functools.cache
 def event_format() -> EventFormat:
-    """The format that is installed. Raises EnvironmentProblem if there is none, or more than one."""
+    """Return the installed format. Raises EnvironmentProblem if there is none, or more than one."""
     points = {point.value: point for point in entry_points(group=GROUP)}
     if len(points) != 1:
         found = ", ".join(sorted(points)) or "none"

@@ -1,7 +1,7 @@
-"""How a run is, in one word and a reason: for monitors, and for people who look. Pure.
+"""The health of a run, in one word and a reason: for monitors, and for people who look. Pure.
 
-healthy    a frame of every camera that is wanted went through lately, and nothing is in trouble
-degraded   a camera or a stage does not do its work, or the run is starting or stopping
+healthy    a frame of every wanted camera went through lately, and there is no trouble
+degraded   a camera or a stage does not work, or the run is starting or stopping
 down       no frame of any camera goes through
 """
 
@@ -16,7 +16,7 @@ Phase = Literal["starting", "running", "stopping", "over"]
 
 _UNWANTED = ("paused", "done", "stopped")
 _PASSING = ("starting", "connecting")
-"""They end by themselves, with frames or with a state that says why not."""
+"""These states end by themselves, with frames or with a state that gives the reason."""
 _MOST_TOLD = 3
 _WORTH_TELLING = 0.02
 
@@ -35,7 +35,7 @@ class CameraSight:
 
     @property
     def is_wanted(self) -> bool:
-        """False if nothing of it is expected."""
+        """False if it need not bring frames."""
         return self.state not in _UNWANTED
 
     @property
@@ -46,7 +46,7 @@ class CameraSight:
 
 @dataclass(frozen=True, slots=True)
 class Plight:
-    """Why nothing goes through a process; `opening`: for the first time, or with other settings, as it should."""
+    """Why a process processes nothing; `opening`: it opens for the first time or with new settings, which is normal."""
 
     why: str
     since_s: float
@@ -55,7 +55,7 @@ class Plight:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A trouble, by the name of a stage or process, and for how long."""
+    """A trouble of a stage or process, and its duration."""
 
     where: str
     why: str
@@ -66,7 +66,7 @@ class Trouble:
 
 
 class Flow(NamedTuple):
-    """Frames of all cameras that come in a second, and the share of them that is dropped, 0 to 1."""
+    """The rate of frames of all cameras, and the share of them that is dropped, 0 to 1."""
 
     rate: float
     dropped: float = 0.0
@@ -83,7 +83,7 @@ class Health:
 def health_of(
     phase: Phase, phase_s: float, cameras: Mapping[str, CameraSight], troubles: Sequence[Trouble], flow: Flow
 ) -> Health:
-    """`phase_s`: for how long the run has been in this phase."""
+    """`phase_s`: the time since the run entered this phase."""
     if phase in ("starting", "stopping"):
         return Health("degraded", "; ".join([f"{phase} for {duration(phase_s)}", *map(str, troubles[:_MOST_TOLD])]))
     wanted = {name: camera for name, camera in cameras.items() if camera.is_wanted}
@@ -113,7 +113,7 @@ def _cameras_in_words(broken: Mapping[str, CameraSight], wanted: int) -> Iterato
 
 
 def _in_words(camera: CameraSight) -> str:
-    """A camera that is away, or one whose frames come and go through nowhere."""
+    """Describe a camera that is away, or whose frames do not go through."""
     known = f" ({camera.why})" if camera.why else ""
     if camera.state in ("live", "running", "waiting") and camera.stuck_s is not None:
         return f"{camera.state}, but no frame has gone through for {duration(camera.stuck_s)}{known}"
@@ -126,7 +126,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`12 s`, `3 min`, `2 h`, `4 days`: as exact as somebody wants to know it."""
+    """`12 s`, `3 min`, `2 h`, `4 days`: precise enough for people."""
     for limit, unit, name in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
         if seconds < limit:
             return f"{int(seconds // unit)} {name}"

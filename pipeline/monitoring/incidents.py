@@ -1,4 +1,4 @@
-"""The events of a run as it counts and shows them: of cameras that are there, and of those that went."""
+"""Counts the events of a run, of present and of removed cameras."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipeline.stage import DROPPED
 
 
 class Incidents:
-    """`began`: so many have begun. `committed`: events in all, so also their updates and ends. Neither ever falls."""
+    """`began`: the number of begun incidents. `committed`: all events, with updates and ends. Neither ever falls."""
 
     def __init__(self) -> None:
         self.began = 0
@@ -26,22 +26,22 @@ class Incidents:
             self._actions[event.camera][event.action] += 1
 
     def forget_all_but(self, here: Collection[str]) -> None:
-        """Of cameras that are not here only the last ones are known by name."""
+        """Keep only the last removed cameras by name, beside those that are `here`."""
         for camera in [camera for camera in self._actions if camera not in here][:-MOST_DEPARTED]:
             del self._actions[camera]
 
     def of(self, camera: str) -> int:
-        """How many began with this camera."""
+        """The number of incidents that began with this camera."""
         return self._actions[camera].total() if camera in self._actions else 0
 
     @property
     def actions(self) -> dict[str, dict[str, int]]:
-        """Camera -> action -> how many began."""
+        """Camera -> action -> number of begun incidents."""
         return {camera: dict(actions) for camera, actions in self._actions.items()}
 
 
 def totals(counts: Mapping[tuple[str, str], int], incidents: Incidents) -> dict[str, int]:
-    """Of all cameras of the run, also those that went. `counts`: (name, camera) -> count."""
+    """The totals of all cameras of the run, also removed ones. `counts`: (name, camera) -> count."""
     return {
         "frames": sum(n for (name, _), n in counts.items() if name == "frames"),
         "drops": sum(n for (name, _), n in counts.items() if name.startswith(DROPPED)),

@@ -1,4 +1,4 @@
-"""How busy stages and processes are, out of what they report: lately, and over the whole run."""
+"""How busy stages and processes are, from their reports: lately, and over the whole run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from pipeline.monitoring.bottleneck import Load, More, ProcessLoad, StageLoad
 from pipeline.monitoring.reports import Heartbeat
-from pipeline.plan import RunPlan, StagePlan, UnitPlan
+from pipeline.plan import ProcessPlan, RunPlan, StagePlan
 from pipeline.registry import find_stage
 from pipeline.stage import DROPPED, Stage
 from pipeline.system.cores import busy_s, usable_cores
@@ -68,7 +68,7 @@ class Measured(Protocol):
     """A process as far as it is measured."""
 
     @property
-    def plan(self) -> UnitPlan: ...
+    def plan(self) -> ProcessPlan: ...
 
     @property
     def heartbeat(self) -> Heartbeat: ...
@@ -77,7 +77,7 @@ class Measured(Protocol):
 def sums_of(
     processes: Sequence[Measured], counts: Counter[tuple[str, str]], cameras: Iterable[str]
 ) -> dict[str, float]:
-    """What only grows: frames and drops by camera, items and busy seconds by stage, processor seconds by process."""
+    """The growing counts: frames and drops by camera, items and busy seconds by stage, CPU seconds by process."""
     sums: Counter[str] = Counter()
     here = set(cameras)
     sums.update({f"{kind} {camera}": 0 for camera in here for kind in ("camera", "drops")})
@@ -95,7 +95,7 @@ def sums_of(
 
 
 class LoadMeter:
-    """Adds up what `Recent` sees of a run from its first frame to its last: neither its opening nor its closing."""
+    """Adds up the measurements of `Recent` from the first frame of a run to its last, without opening and closing."""
 
     def __init__(self) -> None:
         self._grown: Counter[str] = Counter()
@@ -108,7 +108,7 @@ class LoadMeter:
         """To be called after each note of `recent`, while the run works."""
         seconds, grown = recent.over(_SINCE_LAST)
         brought = any(n for name, n in grown.items() if name.startswith("camera "))
-        if self._begun:  # what is busy between two frames counts when the second one is there
+        if self._begun:  # work between two frames counts when the second one is there
             self._since_s += seconds
             _add(self._since, grown)
         if self._begun and brought:
@@ -135,7 +135,7 @@ def _load(plan: RunPlan, seconds: float, grown: Mapping[str, float]) -> Load:
     if seconds <= 0:
         return Load(0.0, (), (), usable_cores())
     processes = tuple(
-        ProcessLoad(unit.name, grown.get(f"cpu {unit.name}", 0.0) / seconds, bool(unit.sources)) for unit in plan.units
+        ProcessLoad(one.name, grown.get(f"cpu {one.name}", 0.0) / seconds, bool(one.sources)) for one in plan.processes
     )
     machine = grown.get(_MACHINE, 0.0) / seconds
     used = sum(process.cores for process in processes)
@@ -154,23 +154,23 @@ def _load(plan: RunPlan, seconds: float, grown: Mapping[str, float]) -> Load:
 
 
 def _stage_loads(plan: RunPlan, seconds: float, grown: Mapping[str, float]) -> Iterable[StageLoad]:
-    stages: dict[str, tuple[StagePlan, list[UnitPlan]]] = {}
-    for unit in plan.units:
-        for stage in unit.stages:
-            stages.setdefault(stage.name, (stage, []))[1].append(unit)
-    for name, (stage, units) in stages.items():
+    stages: dict[str, tuple[StagePlan, list[ProcessPlan]]] = {}
+    for process in plan.processes:
+        for stage in process.stages:
+            stages.setdefault(stage.name, (stage, []))[1].append(process)
+    for name, (stage, processes) in stages.items():
         kind = find_stage(stage.use)
         if issubclass(kind, Stage):
             busy = grown.get(f"busy {name}", 0.0) / seconds
-            yield StageLoad(name, busy, stage.threads, len(units), _more(kind, units, plan), kind.lighter)
+            yield StageLoad(name, busy, stage.threads, len(processes), _more(kind, processes, plan), kind.lighter)
 
 
-def _more(kind: type[Stage[Any]], units: Sequence[UnitPlan], plan: RunPlan) -> More:
+def _more(kind: type[Stage[Any]], processes: Sequence[ProcessPlan], plan: RunPlan) -> More:
     """Which setting gives a stage more of the processor: workers share out cameras, one at least to each."""
     if kind.thread_safe:
         return "threads"
-    takes_frames = any(set(unit.cameras) <= plan.camera_settings.keys() for unit in units)
-    return "workers" if takes_frames and len(units) < len(plan.camera_settings) else ""
+    takes_frames = any(set(process.cameras) <= plan.camera_settings.keys() for process in processes)
+    return "workers" if takes_frames and len(processes) < len(plan.camera_settings) else ""
 
 
 def _dropped(grown: Mapping[str, float]) -> float:

@@ -1,4 +1,4 @@
-"""Counters and timings of one process, as plain values that travel to the supervisor."""
+"""Counters and timings of one process, as plain values for its reports to the supervisor."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from pipeline.system.redaction import redacted_beginning
 
 _KEPT = 256
 _KEPT_CHANGES = 64
-"""So many changes of one camera wait to be reported, the newest: its present state is never lost."""
+"""How many changes of one camera may wait to be reported, the newest: its present state is never lost."""
 _LONGEST_TEXT = 300
 _LONGEST_LOOKED_AT = 20_000
 _MOST_FACTS = 32
 _STATES = get_args(CameraState)
 MOST_FILES = 1000
-"""So many written files are remembered, the newest: they travel with every heartbeat."""
+"""How many written files are remembered, the newest: every heartbeat carries them."""
 
 
 def counter_of(rows: Iterable[tuple[str, str, int]]) -> Counter[tuple[str, str]]:
-    """(name, camera) -> count, of rows as `Counters.snapshot` gives them."""
+    """(name, camera) -> count, from rows of `Counters.snapshot`."""
     return Counter({(name, camera): n for name, camera, n in rows})
 
 
 def forget_oldest(files: dict[str, None]) -> None:
-    """Leave only as many of the files as are remembered."""
+    """Keep only the newest files."""
     while len(files) > MOST_FILES:
         del files[next(iter(files))]
 
 
 def reason_line(text: str) -> str:
-    """`text` on one line, without secrets, and not longer than a person reads."""
+    """`text` on one line, without secrets, and short enough for people."""
     return " ".join(redacted_beginning(text, _LONGEST_LOOKED_AT).split())[:_LONGEST_TEXT]
 
 
 class Counters:
-    """Named counts per camera ("" if no camera is meant). May be used from several threads."""
+    """Named counts per camera ("" for no camera). May be used from several threads."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str]] = Counter()
@@ -55,7 +55,7 @@ class Counters:
         self._lock = threading.Lock()
 
     def add(self, name: str, camera: str, n: int = 1) -> None:
-        """Add `n`, of any integer type, to a count. Raises TypeError if it is no whole number."""
+        """Add `n`, of any integer type, to a count. Raises TypeError if it is not a whole number."""
         whole = int(operator.index(n))
         with self._lock:
             self._counts[str(name), str(camera)] += whole
@@ -78,7 +78,7 @@ class Counters:
             return [(stage, camera, why) for (stage, camera), why in self._troubles.items()]
 
     def camera_is(self, camera: str, state: CameraState, why: str) -> None:
-        """Note that a live camera is in another state. Raises ValueError for a state that there is not."""
+        """Record that a live camera is in another state. Raises ValueError for an unknown state."""
         if state not in _STATES:
             raise ValueError(f"camera {camera} is {state!r}; expected one of {', '.join(_STATES)}")
         change = StateChange(camera, state, reason_line(why), time.monotonic_ns())
@@ -86,14 +86,14 @@ class Counters:
             self._camera_changes.setdefault(camera, deque(maxlen=_KEPT_CHANGES)).append(change)
 
     def camera_changes(self) -> list[StateChange]:
-        """Each change since the last call, those of a camera in order."""
+        """Return each change since the last call, those of a camera in order."""
         with self._lock:
             changes = [change for of_one in self._camera_changes.values() for change in of_one]
             self._camera_changes.clear()
         return changes
 
     def keep_camera_changes(self, changes: Iterable[StateChange]) -> None:
-        """These could not be reported: they come again, before newer ones."""
+        """Put back changes that could not be reported, before newer ones."""
         with self._lock:
             newer, self._camera_changes = self._camera_changes, {}
             for change in [*changes, *(change for of_one in newer.values() for change in of_one)]:
@@ -113,13 +113,13 @@ class Counters:
             return {camera: dict(facts) for camera, facts in self._camera_facts.items()}
 
     def wrote(self, path: str) -> None:
-        """Note a file that was written; the newest are remembered."""
+        """Record a file that was written; the newest are remembered."""
         self._files[path] = None
         forget_oldest(self._files)
 
     @property
     def files(self) -> list[str]:
-        """The files that were written, in the order in which they were named."""
+        """The files that were written, in the order of their reports."""
         return list(self._files)
 
     def snapshot(self) -> list[tuple[str, str, int]]:
@@ -129,7 +129,7 @@ class Counters:
 
 
 def _plain(value: Any) -> str | int | float:
-    """A value that travels, and that JSON can hold."""
+    """Convert to a value that msgpack and JSON can hold."""
     if isinstance(value, str):
         return reason_line(value)
     if isinstance(value, numbers.Integral):
@@ -139,8 +139,8 @@ def _plain(value: Any) -> str | int | float:
 
 
 class StageTimes:
-    """How long the calls of one stage take, how many items they have, and how much of the time it works. Safe to use
-    from several threads."""
+    """The durations of the calls of one stage, their numbers of items, and the share of time in which it works. Safe to
+    use from several threads."""
 
     def __init__(self) -> None:
         self._calls: deque[tuple[int, int]] = deque(maxlen=_KEPT)

@@ -1,8 +1,8 @@
-"""The supervisor's own events: a stage that remembers things has lost them, a camera is lost, back, or not waited for.
+"""The supervisor's own events: a stage has lost its state; a camera is lost, is back, or is no longer wanted.
 
-They go to the outbox like all events, and are handed to it again until it says that it has committed them: the outbox
-may die in between, and knows a repeated one by its id. Those of one camera's losses go one after the other, so that
-their order holds whatever happens in between. Of what the outbox cannot take for long the newest are kept.
+They go to the outbox like all events, and are sent again until the outbox reports that it has committed them: it may
+die in between, and recognises a repeated one by its id. The events of one camera's losses are sent one after the other,
+which keeps their order. If the outbox accepts none for long, only the newest are kept.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from typing import Any, Protocol
 
 from pipeline.monitoring.camera_states import Change, LossOver
 from pipeline.monitoring.event_format import Origin, event_format
-from pipeline.plan import UnitPlan
+from pipeline.plan import ProcessPlan
 
 AGAIN_S = 1.0
 MOST_KEPT = 32
-"""So many events of one camera (or one stage and camera) are kept at most."""
+"""How many events of one camera (or one stage and camera) are kept at most."""
 
 
 class Sender(Protocol):
-    """Where the outbox is told."""
+    """The way to the outbox."""
 
     def send(self, op: str, **values: Any) -> bool: ...
 
 
 class Mortal(Protocol):
-    """A process, as far as it matters what is lost with it."""
+    """The facts about a process that decide what is lost with it."""
 
     @property
-    def plan(self) -> UnitPlan: ...
+    def plan(self) -> ProcessPlan: ...
 
     @property
     def incarnation(self) -> int: ...
@@ -48,21 +48,21 @@ class Mortal(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """An event, with whom it is about: (stage, camera), with "" for the stage where it is the camera itself."""
+    """An event and its subject: (stage, camera), with "" for the stage if it is about the camera itself."""
 
     about: tuple[str, str]
     event: dict[str, Any]
 
 
 class Notices:
-    """Events that the outbox has not committed yet. `run` is the run's name, `graph` that of its graph.
+    """Events that the outbox has not committed yet. `run`: the run's name; `graph`: its graph's.
 
-    Without an `outbox` in the graph there is nobody to tell, and nothing is kept.
+    Without an `outbox` in the graph, nothing is kept.
     """
 
     def __init__(self, run: str, graph: str, *, outbox: bool = True) -> None:
         self._outbox = outbox
-        # Whoever reads the events of several runs of this name must not take one for another.
+        # Part of each id, because sinks may read the events of several runs of this name.
         self._run = f"{run}/{secrets.token_hex(8)}"
         self._graph = graph
         self._format = event_format()
@@ -70,32 +70,32 @@ class Notices:
         self._again_at = 0.0
 
     def lost_by(self, process: Mortal, reason: str) -> list[str]:
-        """What the stages of a process that died remembered is lost: what the run says of it, one text a stage.
+        """The stages of a dead process have lost their state: keep their events, and return one text a stage.
 
-        Of a camera that has ended there was nothing left to remember.
+        Cameras that have ended had no state left.
         """
         cameras = [camera for camera in process.plan.cameras if camera not in process.ended]
         stages = process.stateful_stages if cameras else []
         for stage in stages:
             for camera in cameras:
                 self.lost(stage, camera, process.incarnation, reason)
-        return [f"{stage} lost what it remembered ({reason}) and began anew" for stage in stages]
+        return [f"{stage} lost its state ({reason}) and began anew" for stage in stages]
 
     def lost(self, stage: str, camera: str, incarnation: int, reason: str) -> None:
-        """A stage has lost what it remembered of a camera when its process died in this incarnation."""
+        """A stage has lost its state of a camera, because its process died in this incarnation."""
         event_id = self._digest("restarted", stage, camera, incarnation)
         origin = Origin(event_id, self._graph, time.time_ns())
         body = self._format.stage_restarted(origin, stage=stage, camera=camera, reason=reason)
         self._keep((stage, camera), _emitted(stage, camera, (event_id, event_id), body, incarnation=incarnation))
 
     def camera(self, stage: str, change: Change | LossOver) -> int:
-        """A loss of a camera of this source begins, or is over. How many older events were forgotten for it."""
+        """A loss of a camera of this source begins, or is over. Returns how many older events were dropped for it."""
         incident = self._digest("camera", change.camera, change.loss)
         begins = isinstance(change, Change) and change.lost_s is None
         event_id = self._digest("camera", change.camera, change.loss, "start" if begins else "end")
         wall_ns = time.time_ns() - (time.monotonic_ns() - change.at_ns)
         body = self._format.camera_changed(Origin(event_id, self._graph, wall_ns), incident, change)
-        # Incarnation 0: no process has died of this, whose open incidents the outbox would have to end.
+        # Incarnation 0: no process died, so the outbox has no incidents to end.
         return self._keep(
             ("", change.camera), _emitted(stage, change.camera, (event_id, incident), body, incarnation=0)
         )
@@ -103,7 +103,7 @@ class Notices:
     def _digest(self, *parts: object) -> str:
         return hashlib.sha256(json.dumps([self._run, *parts]).encode()).hexdigest()[:32]
 
-    # ---- what is kept
+    # ---- the kept events
 
     def _keep(self, about: tuple[str, str], event: dict[str, Any]) -> int:
         if not self._outbox:
@@ -117,12 +117,12 @@ class Notices:
         return len(victims)
 
     def _loss_among(self, ids: list[str]) -> list[str]:
-        """The beginning and end of the oldest loss that nobody can have heard of: the first event may be on its way."""
+        """The beginning and end of the oldest loss that was not sent yet: the first event may be on its way."""
         over = str(self._kept[ids[0]].event["incident"]) != str(self._kept[ids[1]].event["incident"])
         return ids[1:3] if over else ids[2:4]
 
     def send(self, outbox: Sender, now: float, *, anew: bool = False) -> None:
-        """Hand over what is not committed, if it is time: at once, to an outbox that began `anew`, and each second."""
+        """Send the uncommitted events if it is time: at once to an outbox that began `anew`, and each second."""
         if not self._kept or not (anew or now >= self._again_at):
             return
         self._again_at = now + AGAIN_S
@@ -133,9 +133,9 @@ class Notices:
             begun.add(kept.about)
 
     def committed(self, event_id: str) -> bool:
-        """The outbox has the event of this id (of whoever); if it is one of these, the next one may go.
+        """The outbox has committed the event of this id, whoever sent it; if it is a kept one, the next may go.
 
-        True if that is news.
+        True if it was a kept one.
         """
         known = self._kept.pop(event_id, None)
         if known:
@@ -144,7 +144,7 @@ class Notices:
 
     @property
     def kept(self) -> list[str]:
-        """The ids of what is not committed."""
+        """The ids of the uncommitted events."""
         return list(self._kept)
 
     def __len__(self) -> int:

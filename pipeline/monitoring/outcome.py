@@ -11,20 +11,20 @@ from pipeline.stage import DROPPED
 from pipeline.system.redaction import redact_urls
 
 _AS_INTENDED = frozenset({"queue_full", "reader_lost", "damaged"})
-"""Live cameras lose such frames by their nature, a graph may ask for it, and pictures may be broken in their file."""
+"""Normal losses: live cameras lose such frames, a graph may ask for it, and a file may have broken pictures."""
 _WHERE_EDGES_DROP = frozenset({"stale"})
-"""As intended as well if the graph has an edge that drops."""
+"""Also normal if the graph has an edge that drops."""
 _WHY = {
     "error": "{stages} failed on them; the log has the details",
-    "invalid_event": "a stage made events that no sink could take; the log says which",
-    "quarantined": "processes died of them",
+    "invalid_event": "a stage made events that no sink could take; the log has the reasons",
+    "quarantined": "processes died while they worked on them",
     "wire": "their messages were damaged",
     "write_failed": "they could not be written",
     "too_large": "a stage made a message that is too large to be sent",
     "torn": "their memory changed while it was read",
-    "stale": "their memory was gone before it was read",
-    "unpaired": "a join had only a part of them",
-    "shape": "a model gave outputs of another shape than it promised; the log says which",
+    "stale": "their memory was used again before it was read",
+    "unpaired": "a join got only a part of them",
+    "shape": "a model gave outputs of another shape than it promised; the log has the details",
     "no_slot": "a stage makes more large messages of one frame than it declares (Stage.large_messages)",
 }
 _OTHERWISE = "`{reason}`; the log has the details"
@@ -39,7 +39,7 @@ class Outcome:
     problems: list[str] = field(default_factory=list)
 
     def add(self, status: int, problem: str) -> None:
-        """One problem; the first decides the exit status. Secrets in it are not shown."""
+        """Add a problem; the first one decides the exit status. Hides secrets in it."""
         problem = redact_urls(problem)
         if problem not in self.problems:
             self.problems.append(problem)
@@ -52,10 +52,10 @@ class Outcome:
         cameras: Collection[str],
         statuses: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """`ended`: camera -> (reason, error). `statuses`: camera -> whose fault an error is; if unknown, the user's.
+        """`ended`: camera -> (reason, error). `statuses`: camera -> exit status of the error, by default the user's.
 
-        If all of `cameras` failed for the same reason, it decides the exit status; if others worked, or failed for
-        another reason, the run has given up.
+        If all of `cameras` failed for the same reason, it decides the exit status. If others worked, or failed for
+        another reason, the run has given up cameras.
         """
         failed = {camera: ended[camera][1] for camera in cameras if ended.get(camera, ("",))[0] == "error"}
         faults = {statuses.get(camera) or EXIT_USER for camera in failed}
@@ -66,18 +66,18 @@ class Outcome:
     def add_absent(
         self, absent: Mapping[str, str], ended: Mapping[str, tuple[str, str]], *, stopped: bool = False
     ) -> None:
-        """Live cameras that were away for the whole run: camera -> how, and why.
+        """Report live cameras that were away for the whole run: camera -> state and reason.
 
-        Of one that failed that is said; one that was taken out of the run is missed by nobody. If somebody has
-        `stopped` the run in order, it would have gone on trying: that is reported, and is no failure of the run.
+        Cameras that failed are reported elsewhere, and removed ones are not missed. If the user has `stopped` the run,
+        these cameras are named, but are no failure: the run would have gone on trying.
         """
         status = EXIT_DONE if stopped else EXIT_GAVE_UP
         for camera, how in absent.items():
             if ended.get(camera, ("",))[0] not in ("error", "removed"):
-                self.add(status, f"camera {camera}: not a frame in the whole run ({how})")
+                self.add(status, f"camera {camera}: no frame in the whole run ({how})")
 
     def add_losses(self, counts: Mapping[tuple[str, str], int], *, edges_drop: bool = False) -> None:
-        """Frames that were dropped because something is wrong, not because the graph or a live camera is like that.
+        """Report frames that were dropped because of a fault, not because the graph or a live camera drops frames.
 
         `edges_drop`: the graph has an edge that drops.
         """
@@ -95,6 +95,6 @@ class Outcome:
 
 
 def _failed_stages(counts: Mapping[tuple[str, str], int]) -> str:
-    """The stages that failed on an item, by their own counters."""
+    """Name the stages that failed on an item, from their own counters."""
     names = sorted({name.removeprefix("failed.") for name, _ in counts if name.startswith("failed.")})
     return ", ".join(names) or "a stage"

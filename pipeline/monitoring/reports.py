@@ -1,11 +1,10 @@
-"""The reports of a process to the supervisor, checked before they are believed: a child that sends nonsense harms only
-itself.
+"""The reports of a process to the supervisor. They are checked, so a child that sends nonsense harms only itself.
 
-ready      it has opened its stages             ended     a camera's last word has gone through it
-heartbeat  four times a second                  failed    it gives up, and why
+ready      it has opened its stages             ended     a camera has ended in it
+heartbeat  four times a second                  failed    it fails, with the reason
 log        a line for the log                   event     the outbox has committed an event
-revised    it goes on by another plan, or not   oversize  something was too large to be told (`Channel`)
-opening    what of its opening takes long
+revised    it has the new plan, or has not      oversize  a report was too large to send (`Channel`)
+opening    the slow part of its opening         settled   its stages go on with new settings
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ class _Report(BaseModel):
 
 
 class Ready(_Report):
-    """`endpoint` is empty if nobody sends to the process."""
+    """`endpoint` is empty if no process sends to this one."""
 
     op: Literal["ready"]
     endpoint: str
 
 
 class Opening(_Report):
-    """Its work before it is ready, and for how many seconds from now that may take."""
+    """The slow part of its opening, and for how many seconds from now it may take."""
 
     op: Literal["opening"]
     doing: str = Field(max_length=200)
@@ -40,7 +39,7 @@ class Opening(_Report):
 
 
 class StageStats(_Report):
-    """One stage of a process: since its start, and (batch and latencies) of its last calls."""
+    """One stage of a process: totals since its start, and batch size and latencies of its last calls."""
 
     items: int = 0
     busy_ns: int = 0
@@ -50,13 +49,13 @@ class StageStats(_Report):
 
 
 class Heartbeat(_Report):
-    """A sign of life. Times in ns are CLOCK_MONOTONIC, 0 if there is none; ages are ms.
+    """A heartbeat. Times in ns are CLOCK_MONOTONIC, 0 for none; ages are ms.
 
-    `source_silent_since_ns`: since when a source that is to make a frame has given no sign of life;
+    `source_silent_since_ns`: since when a source that should make a frame has been silent;
     `source_opening`: that source has not made one since its start. `camera_changes`: each change since the last
-    heartbeat, those of a camera in order; `camera_facts`: what is known of a camera by now. `troubles`: (stage, camera,
-    why) of all that does not work at present, "" where no single camera is meant. `patient`: what it is
-    `held` for may take as long as it needs (`pipeline.errors.Unavailable`).
+    heartbeat, those of a camera in order; `camera_facts`: the present facts about a camera. `troubles`: (stage, camera,
+    why) of all present troubles, "" for no single camera. `patient`: the cause of `held` may take as long as it needs
+    (`pipeline.errors.Unavailable`).
     """
 
     op: Literal["heartbeat"] = "heartbeat"
@@ -80,7 +79,7 @@ class Heartbeat(_Report):
 
 
 class Ended(_Report):
-    """`status`: whose fault an error is, as an exit status; 0 if that is not known."""
+    """`status`: the exit status of the error; 0 if unknown."""
 
     op: Literal["ended"]
     camera: str
@@ -90,11 +89,18 @@ class Ended(_Report):
 
 
 class Revised(_Report):
-    """It goes on by the plan that was sent with this number; or does not, for the reason in `problem`."""
+    """It has the plan of this number; or has not, for the reason in `problem`."""
 
     op: Literal["revised"]
     number: int
     problem: str = ""
+
+
+class Settled(_Report):
+    """Its stages go on with the settings that were sent with this number."""
+
+    op: Literal["settled"]
+    number: int
 
 
 class Failed(_Report):
@@ -114,8 +120,8 @@ class Line(_Report):
 
 
 class Committed(_Report):
-    """An event, as its sinks get it. `again`: it was committed before, perhaps by a process that could not report
-    it.
+    """An event, as its sinks get it. `again`: it was committed before, perhaps by a process that died before it
+    reported it.
     """
 
     op: Literal["event"]
@@ -124,19 +130,19 @@ class Committed(_Report):
 
 
 class Oversize(_Report):
-    """A report (its `of` says which) of so many bytes was not sent."""
+    """A report of type `of` was not sent, because it has this many bytes."""
 
     op: Literal["oversize"]
     of: str
     bytes: int
 
 
-Report = Ready | Opening | Heartbeat | Ended | Revised | Failed | Line | Committed | Oversize
+Report = Ready | Opening | Heartbeat | Ended | Revised | Settled | Failed | Line | Committed | Oversize
 _READER: TypeAdapter[Report] = TypeAdapter(Annotated[Report, Field(discriminator="op")])
 
 
 def read_report(message: Mapping[str, Any]) -> Report:
-    """The report in a message. Raises WireError if it is none."""
+    """Return the report in a message. Raises WireError if it is none."""
     try:
         return _READER.validate_python(dict(message))
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The state of a run, out of what its processes report: plain values for the live table, `status` and the summary."""
+"""The state of a run from the reports of its processes: plain values for the live table, `status` and the summary."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from pipeline.monitoring.incidents import Incidents, totals
 from pipeline.monitoring.load_meter import KEPT_S, LoadMeter, Recent, sums_of
 from pipeline.monitoring.metrics import reason_line
 from pipeline.monitoring.reports import Heartbeat, StageStats
-from pipeline.plan import RunPlan, UnitPlan
+from pipeline.plan import ProcessPlan, RunPlan
 from pipeline.registry import find_stage
 from pipeline.stage import AWAY, DROPPED, SKIPPED, Source
 
 
 class Reporting(Protocol):
-    """A process as far as its reports go."""
+    """A process, as far as its reports go."""
 
     @property
-    def plan(self) -> UnitPlan: ...
+    def plan(self) -> ProcessPlan: ...
 
     @property
     def heartbeat(self) -> Heartbeat: ...
@@ -61,7 +61,7 @@ _NOTE_S = 0.5
 _MOSTLY = 0.9
 _MOST_NAMED = 4
 _NOT_RUNNING: frozenset[str] = frozenset({*AWAY, "paused", "waiting", "starting", "done", "stopped", "failed"})
-"""Of a camera in such a state no frames come now, whatever came in the seconds before."""
+"""In such a state a camera brings no frames now, whatever it brought in the seconds before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,28 +71,28 @@ class _Age:
 
 
 class FrameAges:
-    """How old frames are when their processing ends: of each camera the latest, by the process in which it ended.
+    """The age of each camera's newest frame when its processing ended, by the process in which it ended.
 
-    A frame's processing ends in a process that sends it to no other (`UnitPlan.ends_frames`). A graph may have several
-    such processes: one with the rules, and one that writes a video. Then the slowest counts. Bounded by the cameras of
-    the run and the processes of its graph. Time is an argument.
+    A frame's processing ends in a process that sends it to no other (`ProcessPlan.ends_frames`). A graph may have
+    several such processes: one with the rules, and one that writes a video. Then the slowest counts. Bounded by the
+    cameras of the run and the processes of its graph. Time is an argument.
     """
 
     def __init__(self) -> None:
         self._ages: dict[str, dict[str, _Age]] = {}
 
     def note(self, process: str, ages_ms: Mapping[str, float], now_s: float) -> None:
-        """Camera -> how old its newest frame was when this process was done with it."""
+        """Camera -> the age of its newest frame when this process had finished it."""
         for camera, age_ms in ages_ms.items():
             self._ages.setdefault(camera, {})[process] = _Age(age_ms, now_s)
 
     def of(self, camera: str, now_s: float, longest_s: float) -> float | None:
-        """In ms. None if no frame of the camera has ended for ``longest_s``: an old age means nothing now."""
+        """In ms. None if no frame of the camera has ended for ``longest_s``, because an old age means nothing now."""
         fresh = [age.age_ms for age in self._ages.get(camera, {}).values() if now_s - age.noted_s <= longest_s]
         return round(max(fresh), 1) if fresh else None
 
     def keep(self, cameras: Collection[str]) -> None:
-        """Forget all others."""
+        """Forget all other cameras."""
         for camera in self._ages.keys() - set(cameras):
             del self._ages[camera]
 
@@ -131,27 +131,27 @@ class Meter:
         self._incidents.forget_all_but(here)
 
     def rest(self, paused: Collection[str], waiting: Collection[str] = ()) -> None:
-        """These rest now, and no others; the sources of those `waiting` may not begin yet.
+        """The `paused` cameras, and no others, are paused; the sources of those `waiting` may not start yet.
 
-        To be called often, for it is until then that no frame of theirs is missed.
+        Call it often: until then, missing frames of these cameras do not count.
         """
         self._paused, self._waiting = frozenset(paused), frozenset(waiting)
         silent = self._here_since.keys() & (self._paused | self._waiting)
         self._here_since.update(dict.fromkeys(silent, time.monotonic()))
 
     def note_ages(self, process: str, ages_ms: Mapping[str, float]) -> None:
-        """Camera -> how old its newest frame was when it ended in this process."""
+        """Camera -> the age of its newest frame when it ended in this process."""
         now = time.monotonic()
         self._ages.note(process, ages_ms, now)
         self._through.update({camera: (now, age_ms / 1000) for camera, age_ms in ages_ms.items()})
 
     def enter(self, phase: Phase) -> None:
-        """How far the run is, to be called often."""
+        """The phase of the run; call it often."""
         if phase != self._phase[0]:
             self._phase = (phase, time.monotonic())
 
     def look(self, processes: Sequence[Reporting]) -> None:
-        """To be called often, whoever asks for the status and when: what is told of the last seconds is seen here."""
+        """Measure; call it often, even if nobody asks for the status: rates of the last seconds come from here."""
         self._note_troubles(processes)
         if time.monotonic() - self._recent.noted_s >= _NOTE_S:
             self._note(processes, _counts(processes))
@@ -178,8 +178,8 @@ class Meter:
     ) -> dict[str, Any]:
         """See docs/operations.md for the fields.
 
-        `known`: camera -> how it is, as far as its source says it. `departed`: what those counted that are no more.
-        `plights`: process -> why nothing goes through it.
+        `known`: camera -> its state from its source's reports. `departed`: the counts of processes that are gone.
+        `plights`: process -> why it processes nothing.
         """
         for process in processes:
             self.note_frames(process)
@@ -208,13 +208,12 @@ class Meter:
             "totals": totals(counts, self._incidents),
             "counts": sorted([name, camera, n] for (name, camera), n in counts.items()),
             "files": list(dict.fromkeys(file for p in processes for file in p.heartbeat.files)),
-            "processes": sum(1 for p in processes if p.pid),
             "memory_mb": round(sum(_memory(p.pid) + p.shared_bytes for p in processes if p.pid) / 1e6, 1),
-            "units": {p.plan.name: _unit(p) for p in processes},
+            "processes": {p.plan.name: _process(p) for p in processes},
         }
 
     def note_frames(self, process: Reporting) -> None:
-        """Look what frames it has brought: to be called often, for that is when they are taken to have come."""
+        """Take the counts of frames of a process; call it often, because frames count as arrived at that moment."""
         for (name, camera), count in process.counts().items():
             here = camera in self._here_since
             if name == "frames" and here and self._last_frame.get(camera, (0, 0.0))[0] != count:
@@ -255,7 +254,7 @@ class Meter:
     def _state(
         self, camera: str, processes: Sequence[Reporting], known: CameraNow, blocked: _Blocked
     ) -> dict[str, Any]:
-        """State, why, since when. One of whom no frame comes is neither live nor running, whoever says so."""
+        """State, reason, duration. A camera without frames is neither live nor running, whatever its source reports."""
         ended = next((p.ended[camera] for p in processes if camera in p.ended), None)
         if ended:
             return _as({"end": "done", "stopped": "stopped"}.get(ended[0], "failed"))
@@ -278,25 +277,24 @@ class Meter:
         return _as(state, known.why, since_s)
 
     def _still_s(self, camera: str) -> float:
-        """For how long no frame of the camera has come."""
+        """How long no frame of the camera has arrived."""
         _, since = self._last_frame.get(camera, (0, 0.0))
         return time.monotonic() - max(since, self._here_since.get(camera, self._started))
 
     def _age_ms(self, camera: str) -> float | None:
-        """None where it is paused, or where no frame of it has come, or ended, for too long."""
+        """None if the camera is paused, or if none of its frames has arrived, or ended, for too long."""
         still = camera in self._paused or self._still_s(camera) > self._still_limit_s[camera]
         return None if still else self._ages.of(camera, time.monotonic(), self._still_limit_s[camera])
 
     def _through_s(self, camera: str) -> float | None:
-        """How long ago a frame of it ended its way through the graph; None before the first one."""
+        """The time since a frame of it went all the way through the graph; None before the first one."""
         last = self._through.get(camera)
         return round(time.monotonic() - last[0], 1) if last else None
 
     def _stuck_s(self, camera: str) -> float | None:
-        """How long no frame has gone through, None while they do.
+        """How long no frame has gone through; None while frames do.
 
-        One that takes long may take as long as the last one did. A graph may leave frames out on purpose: those that
-        come, and are not dropped, go their way.
+        A frame may take as long as the last one did. A graph may leave frames out on purpose; others must go through.
         """
         ended, age_s = self._through.get(camera, (0.0, 0.0))
         since = max(ended, self._here_since.get(camera, self._started))
@@ -318,13 +316,13 @@ class Meter:
         return Health(health.level, reason_line(health.reason))
 
     def _dropped(self) -> float:
-        """Share of the frames of the last seconds that were dropped."""
+        """The share of the frames of the last seconds that was dropped."""
         grown = self._recent.rates(KEPT_S)
         frames, drops = (sum(grown.get(f"{kind} {c}", 0.0) for c in self._here_since) for kind in ("camera", "drops"))
         return drops / frames if frames else 0.0
 
     def _troubles_of(self, processes: Sequence[Reporting], plights: Mapping[str, Plight]) -> list[Trouble]:
-        """Those of processes, then those of stages in processes that work."""
+        """The troubles of processes, then those of stages in processes that work."""
         now = time.monotonic()
         found = list(_together(plights))
         for (_, stage, camera), (since, why) in self._troubles.items():
@@ -332,7 +330,7 @@ class Meter:
         return found
 
     def _limit(self, cameras: Mapping[str, Mapping[str, Any]], troubles: Sequence[Trouble]) -> Limit | None:
-        """What limits the run now, while everything works and frames come; at its end, what has limited it."""
+        """The present limit of the run, while it works and frames arrive; at its end, the limit of the whole run."""
         if self._phase[0] == "over":
             return limit_of(self._load.whole(self.plan))
         works = self._phase[0] == "running" and not troubles and any(camera["fps"] for camera in cameras.values())
@@ -343,7 +341,7 @@ class Meter:
         return self._source.still_s(self._source.camera_type.model_validate(dict(camera_settings)))
 
     def _stages(self, processes: Sequence[Reporting], plights: Mapping[str, Plight]) -> dict[str, Any]:
-        """All but sources, also those that have not said anything yet."""
+        """All stages but sources, also those that have not reported yet."""
         stages: dict[str, list[tuple[Reporting, StageStats]]] = defaultdict(list)
         for process in processes:
             sources = process.plan.sources
@@ -383,15 +381,15 @@ class _Blocked:
         self._rates = rates
 
     def why(self, camera: str) -> str:
-        """Whom it waits for, "" if it is the source itself that brings nothing."""
+        """The stage or process that blocks the camera, "" if the source itself brings nothing."""
         source = next((p for p in self._processes if p.plan.sources and camera in p.plan.cameras), None)
         if source is None:
             return ""
         last = source.heartbeat
         if last.source_silent_since_ns or not (last.in_flight or last.held):
             return ""
-        for unit, plight in self._plights.items():
-            return f"waits for {unit}, which {plight.why}"
+        for name, plight in self._plights.items():
+            return f"waits for {name}, which {plight.why}"
         for process in self._processes:
             for stage, _, why in process.heartbeat.troubles:
                 return f"waits for {stage}: {why}"
@@ -400,7 +398,7 @@ class _Blocked:
         return f"waits for {slowest.removeprefix('busy ')}" if slowest else "waits for the stages behind it"
 
 
-def _unit(process: Reporting) -> dict[str, Any]:
+def _process(process: Reporting) -> dict[str, Any]:
     heartbeat = process.heartbeat
     return {
         "pid": process.pid,
@@ -424,14 +422,14 @@ def _drops(counts: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
 
 
 def _together(plights: Mapping[str, Plight]) -> Iterator[Trouble]:
-    """Processes that are in the same plight are one trouble: of the whole run at its start, say."""
+    """Join processes with the same plight into one trouble, such as that of the whole run at its start."""
     alike: dict[str, list[str]] = defaultdict(list)
-    for unit, plight in plights.items():
-        alike[plight.why].append(unit)
-    for why, units in alike.items():
-        more = f" and {len(units) - _MOST_NAMED} more" if len(units) > _MOST_NAMED else ""
-        since_s = max(plights[unit].since_s for unit in units)
-        yield Trouble(", ".join(units[:_MOST_NAMED]) + more, why, since_s)
+    for process, plight in plights.items():
+        alike[plight.why].append(process)
+    for why, processes in alike.items():
+        more = f" and {len(processes) - _MOST_NAMED} more" if len(processes) > _MOST_NAMED else ""
+        since_s = max(plights[process].since_s for process in processes)
+        yield Trouble(", ".join(processes[:_MOST_NAMED]) + more, why, since_s)
 
 
 def _counts(processes: Sequence[Reporting]) -> Counter[tuple[str, str]]:
@@ -443,12 +441,12 @@ def _as(state: str, why: str = "", since_s: float | None = None) -> dict[str, An
 
 
 def _by_reason(kind: str, camera: str, counts: Counter[tuple[str, str]]) -> dict[str, int]:
-    """What was counted for the camera as `kind` and a reason."""
+    """The counts of the camera of `kind`, by reason."""
     return {name.removeprefix(kind): n for (name, c), n in counts.items() if c == camera and name.startswith(kind)}
 
 
 def _process_state(camera: str, processes: Sequence[Reporting]) -> str:
-    """How the camera's own process is."""
+    """The state of the camera's own process."""
     return next((p.state for p in processes if p.plan.sources and camera in p.plan.cameras), "unknown")
 
 
@@ -458,7 +456,7 @@ def _mean(values: list[float | None]) -> float | None:
 
 
 def _memory(pid: int) -> int:
-    """What a process has for itself, in bytes."""
+    """The private memory of a process, in bytes."""
     try:
         _, resident, shared, *_ = (Path("/proc") / str(pid) / "statm").read_text().split()
     except OSError:

@@ -3,7 +3,8 @@
     committed --pull--> handed out --acknowledge--> delivered --note--> forgotten
 
 A delivery is kept in memory until `note` writes all of them in one transaction, because each transaction waits for the
-disk. A sink may get again the events whose delivery was not written when the process died.
+disk. If the process dies first, a sink may get these events again: at most `MOST_REPEATED`, because it gets no new ones
+while that many are not written.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipeline.messages import Event, Stamp
+from pipeline.messages import MOST_REPEATED, Event, Stamp
 from pipeline.outbox.event_file import transaction
 
 _NEVER = -(1 << 62)
@@ -31,7 +32,7 @@ WHERE e.time_ns BETWEEN ? AND ? ORDER BY e.time_ns, e.camera, e.epoch, e.seq, e.
 
 @dataclass(slots=True)
 class _Reading:
-    """How far one sink has got. All before `row`, or before `time_ns`, was handed out; `dry_at`: nothing is left."""
+    """The position of one sink. All before `row`, or before `time_ns`, was handed out; `dry_at`: nothing is left."""
 
     row: int = 0
     time_ns: int = _NEVER
@@ -50,18 +51,19 @@ class Deliveries:
         self._commits = 0
 
     def committed(self, earliest_ns: int) -> None:
-        """Events were committed, none of them of an earlier time."""
+        """Events were committed, none of them of a time before `earliest_ns`."""
         self._commits += 1
         for reading in self._readings.values():
             reading.time_ns = min(reading.time_ns, earliest_ns)
 
     def pull(self, sink: str, most: int, until_ns: int) -> list[tuple[int, Event]]:
-        """Up to `most` events that the sink has not been handed yet, with their row numbers, in the order it wants.
+        """Return up to `most` events that the sink has not got yet, with their row numbers, in the sink's order.
 
-        One that wants the order of time gets none of after `until_ns`.
+        A sink in order of time gets none after `until_ns`.
         """
         reading, now = self._readings[sink], (self._commits, until_ns)
-        if reading.dry_at == now:
+        most = min(most, MOST_REPEATED - len(reading.handed))
+        if most <= 0 or reading.dry_at == now:
             return []
         fresh = self._by_time(sink, reading, most, until_ns) if sink in self._ordered else self._by_row(sink, most)
         reading.handed.update(row for row, _ in fresh)
@@ -85,7 +87,7 @@ class Deliveries:
         return fresh
 
     def acknowledge(self, sink: str, rows: Sequence[int]) -> None:
-        """The sink has these for good."""
+        """The sink has delivered these."""
         self._delivered += [(sink, row) for row in rows]
 
     def note(self) -> None:
@@ -99,11 +101,11 @@ class Deliveries:
         self._delivered.clear()
 
     def left(self, sink: str) -> int:
-        """How many events are not noted as delivered to the sink."""
+        """The number of events whose delivery to the sink is not recorded."""
         return int(self._db.execute("SELECT count(*) FROM pending WHERE sink = ?", (sink,)).fetchone()[0])
 
     def over(self, sink: str) -> bool:
-        """True when all events are noted as delivered to the sink."""
+        """True when all deliveries to the sink are recorded."""
         return self._db.execute("SELECT 1 FROM pending WHERE sink = ? LIMIT 1", (sink,)).fetchone() is None
 
 

@@ -1,7 +1,7 @@
-"""A part of the disk that is kept free for getting out of a full one.
+"""Keeps a part of the disk free, to get out of a full one.
 
-SQLite must write before it can forget anything. So a file that may not grow until something is forgotten needs some
-room that nothing else takes: a file of zeros, which is removed for that moment.
+SQLite must write before it can delete anything, so it cannot free space on a full disk. The reserve is a file of zeros
+that is removed for that moment.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pipeline.system.disk import open_regular
 
 
 class DiskReserve:
-    """A file of `size` bytes at `path`, there while it is held."""
+    """A file of `size` bytes at `path`, which exists while the reserve is taken."""
 
     def __init__(self, path: Path, size: int) -> None:
         self._path = path
@@ -22,7 +22,7 @@ class DiskReserve:
         self._held = False
 
     def hold(self) -> bool:
-        """Take the room, if it is not held yet; False if the disk does not have it now."""
+        """Take the reserve, if it is not taken yet; False if the disk has no room for it now."""
         if not self._held:
             self.release()  # the file of a killed process may be shorter
             try:
@@ -33,7 +33,7 @@ class DiskReserve:
         return self._held
 
     def release(self) -> None:
-        """Give the room to the next writer."""
+        """Free the reserve for the next writer."""
         self._held = False
         with suppress(OSError):
             self._path.unlink()

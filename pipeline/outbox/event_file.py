@@ -1,11 +1,11 @@
 """The file of the outbox: its tables, how to open it, and its changes when a run begins.
 
-    events    one row for each event that was committed; `row` counts up and is never used again
-    pending   (sink, row): the sink wants the event and has not acknowledged it
-    ended     cameras of which nothing more comes in this run
+events    one row for each committed event; `row` counts up and is never used again
+pending   (sink, row): the sink wants the event and has not acknowledged it
+ended     cameras that send no more events in this run
 
-Events that an earlier run of the same name has left are delivered, but otherwise do not belong to this run: their ids
-are changed so that they may come again, and their incarnation is `LEFT_OVER`, which no process has.
+Events that an earlier run of the same name has left are delivered, but do not belong to this run: their ids
+are changed, so that equal ids of this run are new, and their incarnation is `LEFT_OVER`, which no process has.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ LEFT_OVER = -1
 """The incarnation of events that an earlier run has left."""
 
 _BUSY_S = 0.25
-"""The loop waits so long for another process that has locked the file, and tries again a second later: meanwhile it
-must send its heartbeat."""
+"""How long the loop waits for another process that has locked the file. It retries a second later, because it must
+send its heartbeat meanwhile."""
 
 _LOG_PAGES = 250
-"""The write-ahead log is taken into the file when it has so many pages of 4 kB: that must fit into RESERVE_BYTES."""
+"""The write-ahead log is moved into the file when it has this many pages of 4 kB: that must fit into RESERVE_BYTES."""
 RESERVE_BYTES = 2 << 20
-"""So much of the disk is kept for forgetting events when it is full."""
+"""How much of the disk is reserved for deleting events when it is full."""
 SUFFIXES = ("", "-wal", "-shm", "-reserve")
 """The suffixes of the path, for the files that belong together."""
 
@@ -82,12 +82,12 @@ def open_event_file(path: Path, *, by_time: bool) -> sqlite3.Connection:
 def cannot_open(path: Path, error: Exception) -> EnvironmentProblem:
     """The error if the file cannot be opened."""
     return EnvironmentProblem(
-        f"the outbox {path} cannot be opened: {error}: see that the folder is writable and the disk has room"
+        f"the outbox {path} cannot be opened: {error}: check that the folder is writable and the disk has room"
     )
 
 
 def begin_run(db: sqlite3.Connection) -> int:
-    """Forget delivered events, set the others apart; returns how many are left. Raises sqlite3.Error."""
+    """Delete delivered events, mark the others as left over, and return their number. Raises sqlite3.Error."""
     with transaction(db):
         for statement in _BEGIN_RUN.split(";"):
             db.execute(statement)
@@ -95,10 +95,10 @@ def begin_run(db: sqlite3.Connection) -> int:
 
 
 def remove_delivered(path: Path) -> bool:
-    """Remove the file, and SQLite's files beside it, if every event in it was delivered; returns whether that was so.
+    """Remove the file, and SQLite's files beside it, if every event in it was delivered; returns whether it did.
 
-    Not while a process has it open: one of a killed run may still be writing its deliveries. Raises sqlite3.Error if it
-    is in use or damaged, and OSError.
+    It does not while another process has the file open: one of a killed run may still be writing its deliveries. Raises
+    sqlite3.Error if the file is in use or damaged, and OSError.
     """
     db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=0)
     try:
@@ -116,7 +116,7 @@ def remove_delivered(path: Path) -> bool:
 
 
 def checkpoint(db: sqlite3.Connection) -> None:
-    """Take the write-ahead log into the file, and give the disk back what the log had. Raises sqlite3.Error."""
+    """Move the write-ahead log into the file, and truncate the log. Raises sqlite3.Error."""
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
@@ -127,7 +127,7 @@ def is_full(error: sqlite3.Error) -> bool:
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """All of it or nothing; on the disk when it is left without an exception."""
+    """Run the block in one transaction, which is on the disk when the block is left without an exception."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -1,6 +1,6 @@
-"""What an event must be, so that every sink can take it: looked at before it is committed, for then it stays.
+"""Checks an event before it is committed: every sink must be able to take it.
 
-An event that a sink cannot write or a database cannot hold would be handed out, or tried again, for ever.
+A sink would retry for ever an event that it cannot write, or that a database cannot store.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MOST_NS = 1 << 62
 
 
 def why_invalid(item: Item) -> str:
-    """What is wrong with the event in `item`, in one of a few fixed sentences; "" where nothing is."""
+    """Return the mistake in the event in `item`, as one of a few fixed sentences; "" if there is none."""
     event = item.payload
     assert isinstance(event, Event)
     if not _is_name(event.id):
@@ -25,7 +25,7 @@ def why_invalid(item: Item) -> str:
     if event.phase not in _PHASES:
         return f"its phase must be one of {', '.join(_PHASES)}"
     if event.stamp.camera != item.camera:
-        return "its stamp must be of the camera that it was made of"
+        return "its stamp must have the camera of its item"
     if type(event.stamp.time_ns) is not int or not -_MOST_NS < event.stamp.time_ns < _MOST_NS:
         return "the time of its stamp must be a whole number of nanoseconds, less than 2**62"
     return _why_no_line(event.body)

@@ -1,9 +1,9 @@
-"""Ends what nobody else will end: the incidents that a stage had open when its process died.
+"""Ends the incidents that a stage had open when its process died.
 
     start  update ── the process dies ── end, reason: lost
-                                    └─ start, update or end that was still on its way: nothing stays open after it
+                                    └─ a late start, update or end: nothing stays open after it
 
-Which process of a stage an event is of is told by its incarnation: what the next one begins is none of this.
+Each event carries the incarnation of its process, so incidents of the next process are not affected.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _LAST = 1 << 53
 
 
 class LostIncidents:
-    """Which incarnations of the stages are dead, and what they have left open in the database of the outbox."""
+    """The dead incarnations of the stages, and the incidents that they have left open in the database of the outbox."""
 
     def __init__(self) -> None:
         self._dead: dict[tuple[str, str], int] = {}
 
     def note(self, producer: str, camera: str, incarnation: int) -> None:
-        """This incarnation of the stage is dead, and so are those before it."""
+        """This incarnation of the stage is dead, and so are the earlier ones."""
         known = self._dead.get((producer, camera), 0)
         self._dead[producer, camera] = max(known, incarnation)
 
@@ -43,20 +43,20 @@ class LostIncidents:
         return item.incarnation <= self._dead.get((item.sender, item.camera), 0)
 
     def is_over(self, db: sqlite3.Connection, item: Item) -> bool:
-        """True for a late event of an incident that has ended: it must not be told of again."""
+        """True for a late event of an incident that has ended already: it must not be committed."""
         event = item.payload
         assert isinstance(event, Event)
         return event.phase != "single" and self.is_late(item) and bool(db.execute(_ENDED, (event.incident,)).fetchone())
 
     def ends(self, db: sqlite3.Connection, producer: str, camera: str) -> Iterator[Item]:
-        """The ends of what the dead processes of a stage have left open."""
+        """Return ends for the incidents that the dead processes of a stage have left open."""
         dead = self._dead.get((producer, camera), 0)
         for row in db.execute(_OPEN, (producer, camera, dead)).fetchall():
             yield replace(_lost_end(camera, row), sender=producer, incarnation=dead)
 
 
 def _lost_end(camera: str, row: tuple[str, int, bytes, int, int, int]) -> Item:
-    """The end of an incident, made of its last event."""
+    """The end of an incident, made from its last event."""
     incident, _, body, time_ns, epoch, seq = row
     event_id = hashlib.sha256(f"{incident} end lost".encode()).hexdigest()[:32]
     stamp = Stamp(camera, epoch, min(seq, _LAST), time_ns, 0, 0)

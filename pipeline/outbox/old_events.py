@@ -1,8 +1,10 @@
 """Keeps the file of the outbox bounded: of delivered events, only the last are kept, to recognise repeated ones.
 
-kept, however old   what some sink has not acknowledged
-                    the last event of an incident that is open: of it its end is made, should its stage die
-                    an end, while something is left of the incident before it: else that would seem to be open
+Some events are kept however old they are:
+
+- events that a sink has not acknowledged;
+- the last event of an open incident: if its stage dies, the end is made from it;
+- the end of an incident while an earlier event of it is kept; otherwise the incident would seem to be open.
 
 If the disk is full, fewer of the last events are kept.
 """
@@ -15,9 +17,9 @@ from pipeline.outbox.event_file import LEFT_OVER, checkpoint, transaction
 
 _KEPT = 10_000
 _EXAMINED = 8
-"""So many old rows are looked at for each new one: many may have to stay, and must not hold up a commit."""
+"""How many old rows to look at for each new one: many may have to stay, and must not delay a commit."""
 _AT_ONCE = 16
-"""A part of `_KEPT` that has to be new before old ones are looked at."""
+"""How many new rows (a part of `_KEPT`) there must be before old ones are looked at."""
 
 _NEXT = """
 SELECT max(row), count(*) FROM (
@@ -36,11 +38,11 @@ END
 _FORGET = f"DELETE FROM events WHERE row > ? AND row <= ? AND {_NEEDLESS}"  # noqa: S608 - made of constants
 _OLDEST = f"SELECT row FROM events WHERE row > ? AND {_NEEDLESS} ORDER BY row LIMIT ?"  # noqa: S608 - as above
 _PIECE = 200
-"""So many are forgotten in one transaction: its writes must fit into the reserve."""
+"""How many to delete in one transaction: its writes must fit into the reserve."""
 
 
 def make_room(db: sqlite3.Connection, wanted_bytes: int) -> None:
-    """Forget the oldest events that need not be kept, and give the disk their space back, up to so many bytes.
+    """Delete the oldest events that need not be kept, and give up to `wanted_bytes` back to the disk.
 
     Raises sqlite3.Error.
     """
@@ -59,7 +61,7 @@ def make_room(db: sqlite3.Connection, wanted_bytes: int) -> None:
 
 
 def _shorten(db: sqlite3.Connection) -> None:
-    """Give the disk the unused space of the file back; a file of an older version cannot do that."""
+    """Give the unused space of the file back to the disk; a file of an older version cannot do that."""
     unused, before = _unused_pages(db), -1
     while unused and unused != before:
         db.execute(f"PRAGMA incremental_vacuum({_PIECE})").fetchall()
@@ -72,14 +74,14 @@ def _unused_pages(db: sqlite3.Connection) -> int:
 
 
 class OldEvents:
-    """Goes through the old rows again and again, a few at a time. Call `forget` within each transaction."""
+    """Goes through the old rows repeatedly, a few at a time. Call `forget` within each transaction."""
 
     def __init__(self) -> None:
         self._new = 0
         self._looked_at = 0
 
     def forget(self, db: sqlite3.Connection, new: int) -> None:
-        """Forget some events that need not be kept; `new` events have been put in since the last call."""
+        """Delete some events that need not be kept; `new` events have been inserted since the last call."""
         self._new += new
         if self._new < max(1, _KEPT // _AT_ONCE):
             return

@@ -58,7 +58,7 @@ _RETRY_S = 1.0
 
 
 class OutboxSettings(Settings):
-    """Filled in when the graph is completed; nobody writes it."""
+    """The planner fills this in when it completes the graph."""
 
     path: str = Field(description="The SQLite file.")
     producers: list[str] = Field(default=[], description="The stages that make events.")
@@ -69,8 +69,8 @@ class OutboxSettings(Settings):
 class Outbox(Stage[OutboxSettings]):
     """Keeps events until every sink that wants them has them.
 
-    `committed`: the bodies of events that have not been reported yet. `unnoted`: why a delivery cannot be recorded.
-    `expects_more`: cameras are about to come, see `UnitPlan`.
+    `committed`: the bodies of events that have not been reported yet. `unnoted`: the reason if a delivery cannot be
+    recorded. `expects_more`: cameras are about to come, see `ProcessPlan`.
     """
 
     settings_type = OutboxSettings
@@ -96,7 +96,7 @@ class Outbox(Stage[OutboxSettings]):
         return [(camera, producer) for camera in self.context.cameras for producer in self.settings.producers or [""]]
 
     def cameras_changed(self) -> None:
-        """A new camera is waited for from the others' position; one that is gone may come again."""
+        """Let a new camera start from the others' position; a removed one may come again."""
         now = min(self._judged.values(), default=_NEVER)
         self._judged = {place: self._judged.get(place, now) for place in self._places()}
         gone = self._ended.difference(self.context.cameras)
@@ -107,7 +107,7 @@ class Outbox(Stage[OutboxSettings]):
 
     def open(self) -> None:
         path = Path(self.settings.path)
-        self._reserve.release()  # of a process that was killed: on a full disk this one needs it to open the file
+        self._reserve.release()  # left by a killed process: on a full disk this one needs the room to open the file
         self._db = open_event_file(path, by_time=bool(self.settings.ordered))
         try:
             self._start()
@@ -129,7 +129,7 @@ class Outbox(Stage[OutboxSettings]):
         return self._db
 
     def _start(self) -> None:
-        """At the start of a run: forget delivered events, keep the others; ids are only compared within a run."""
+        """At the start of a run, delete delivered events and keep the others; ids are only compared within a run."""
         started = self.context.state_folder / "started"
         if started.exists():
             for (camera,) in self.db.execute("SELECT camera FROM ended").fetchall():
@@ -153,11 +153,11 @@ class Outbox(Stage[OutboxSettings]):
         elif self.all_ended or not self.context.cameras:
             for suffix in SUFFIXES:
                 Path(self.settings.path + suffix).unlink(missing_ok=True)
-            # Each events file of `camgraph watch` has a folder of its own: empty ones would pile up.
+            # Each events file of `camgraph watch` has a folder of its own: empty folders would pile up.
             with suppress(OSError):
                 Path(self.settings.path).parent.rmdir()
 
-    # ---- taking in
+    # ---- accepting
 
     def accept(self, items: Sequence[Item]) -> None:
         """Commit the events among `items`, and note how far their cameras have been judged.
@@ -171,13 +171,13 @@ class Outbox(Stage[OutboxSettings]):
         for camera, refused in (Counter(i.camera for i in told) - Counter(i.camera for i in events)).items():
             self.context.count("dropped.invalid_event", camera, refused)
         for item in items:
-            # More may still come of the same frame, up to the camera's end: judged up to just before it.
+            # More events may follow from the same frame, so the camera is judged up to just before it.
             place = (item.camera, item.sender if self.settings.producers else "")
             if place in self._judged:
                 self._judged[place] = max(self._judged[place], item.stamp.time_ns - 1)
 
     def _is_valid(self, item: Item) -> bool:
-        """False for an event that no sink could take: reported once for each sender and reason."""
+        """False for an event that no sink could take, which is logged once for each sender and reason."""
         why = why_invalid(item)
         if not why:
             return True
@@ -187,11 +187,11 @@ class Outbox(Stage[OutboxSettings]):
         return False
 
     def _of_process(self, item: Item) -> Item:
-        """If the stage runs in this very process, it has this process's incarnation."""
+        """If the stage runs in this same process, set this process's incarnation."""
         return item if item.incarnation else replace(item, incarnation=self.context.incarnation)
 
     def _commit(self, items: Sequence[Item]) -> None:
-        """Put in the new events of `items`, and the ends that late ones call for; counted once they are on the disk."""
+        """Insert the new events of `items`, and the ends that late ones cause; count them once they are on the disk."""
         try:
             new, over = self._with_room(lambda: self._put_in(items))
         except sqlite3.Error as error:
@@ -201,7 +201,7 @@ class Outbox(Stage[OutboxSettings]):
         self._committed(new, over)
 
     def _put_in(self, items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
-        """One transaction: new events, with the ends that late ones call for; and cameras that are over.
+        """In one transaction, insert new events with the ends that late ones cause, and cameras that have ended.
 
         Raises sqlite3.Error.
         """
@@ -220,7 +220,7 @@ class Outbox(Stage[OutboxSettings]):
         return new, over
 
     def _with_room(self, put_in: Callable[[], T]) -> T:
-        """Add to the file, as long as there is room to get out of a full disk. Raises sqlite3.Error."""
+        """Write to the file, if there is room to get out of a full disk afterwards. Raises sqlite3.Error."""
         if self._reserve.hold():
             try:
                 return put_in()
@@ -233,9 +233,9 @@ class Outbox(Stage[OutboxSettings]):
         return put_in()
 
     def _make_room(self) -> None:
-        """Forget delivered events, at the cost of the reserve; the next new events take that again, or wait."""
+        """Delete delivered events, with the room of the reserve; new events take the reserve again first, or wait."""
         self._reserve.release()
-        with suppress(sqlite3.Error):  # the next writer finds out, and reports it
+        with suppress(sqlite3.Error):  # the next write fails as well, and reports it
             make_room(self.db, 2 * RESERVE_BYTES)  # for the reserve, and for new events
 
     def _committed(self, new: Sequence[Item], over: Sequence[Item]) -> None:
@@ -247,10 +247,10 @@ class Outbox(Stage[OutboxSettings]):
             self._deliveries.committed(min(item.stamp.time_ns for item in new))
 
     def _insert(self, item: Item) -> bool:
-        """Put an event in, for all sinks that want it; False when it was there."""
+        """Insert an event for all sinks that want it; False if it was there."""
         event, key = item.payload, item.key
         assert isinstance(event, Event)
-        place = (key.epoch, key.seq, min(key.part, _LARGEST))  # those beyond come in their order anyway
+        place = (key.epoch, key.seq, min(key.part, _LARGEST))  # larger parts keep the order of insertion
         what = (event.stamp.time_ns, event.incident, event.phase, event.body)
         cursor = self.db.execute(_INSERT, (event.id, item.sender, item.camera, *place, *what, item.incarnation))
         if not cursor.rowcount:
@@ -260,7 +260,7 @@ class Outbox(Stage[OutboxSettings]):
         return True
 
     def knows(self, event_id: str) -> bool:
-        """True if an event of this id is committed. Raises EnvironmentProblem if that cannot be read now."""
+        """True if an event of this id is committed. Raises EnvironmentProblem if the file cannot be read now."""
         with self._reading():
             return self.db.execute("SELECT 1 FROM events WHERE id = ?", (event_id,)).fetchone() is not None
 
@@ -271,13 +271,13 @@ class Outbox(Stage[OutboxSettings]):
         except sqlite3.Error as error:
             raise EnvironmentProblem(
                 f"events cannot be read from {self.settings.path}: {error}: "
-                "see that its disk works, and let nobody lock the file"
+                "check that its disk works and that no other program locks the file"
             ) from None
 
     def end_lost(self, producer: str, cameras: Iterable[str], incarnation: int) -> None:
-        """End the incidents that a stage left open when its process died in this incarnation: nobody else will.
+        """End the incidents that a stage left open when its process died in this incarnation.
 
-        Later messages of that process leave nothing open either; incidents that a later process begins are its own. May
+        Later messages of that process leave nothing open either; incidents of a later process are not affected. May
         be called again. Raises as `accept`.
         """
         for camera in cameras:
@@ -287,7 +287,7 @@ class Outbox(Stage[OutboxSettings]):
             self._commit(ends)
 
     def end(self, camera: str, *, removed: bool = False) -> None:
-        """Nothing more comes of this camera. If it was `removed`, that does not count for the end of the run."""
+        """No more events of this camera will come. If it was `removed`, it does not count for the end of the run."""
         if removed:
             self._judge_all(camera)
             return
@@ -315,13 +315,13 @@ class Outbox(Stage[OutboxSettings]):
 
     @property
     def all_ended(self) -> bool:
-        """True when all cameras have ended, and no others are about to come; if there are none, others are."""
+        """True when all cameras have ended, and no others are about to come; False without cameras."""
         return bool(self.context.cameras) and not self.expects_more and self._ended.issuperset(self.context.cameras)
 
     # ---- handing out
 
     def pull(self, sink: str, most: int) -> list[tuple[int, Event]]:
-        """Up to `most` events that the sink has not been handed yet, with their row numbers, in the order it wants.
+        """Return up to `most` events that the sink has not got yet, with their row numbers, in the sink's order.
 
         Raises EnvironmentProblem while they cannot be read.
         """
@@ -329,17 +329,17 @@ class Outbox(Stage[OutboxSettings]):
             return self._deliveries.pull(sink, most, min(self._judged.values(), default=1 << 62))
 
     def acknowledge(self, sink: str, rows: Sequence[int]) -> None:
-        """The sink has these for good: to be noted."""
+        """The sink has delivered these; `note_delivered` records them."""
         self._deliveries.acknowledge(sink, rows)
 
     def note_delivered(self) -> None:
-        """Record acknowledged events. Raises EnvironmentProblem if the disk does not take it now."""
+        """Record acknowledged events. Raises EnvironmentProblem if the disk does not accept it now."""
         try:
             self._note()
         except sqlite3.Error as error:
             raise EnvironmentProblem(
-                f"what was delivered cannot be noted in {self.settings.path}: {error}: "
-                "free some disk space, and let nobody lock the file"
+                f"deliveries cannot be recorded in {self.settings.path}: {error}: "
+                "free some disk space, and let no other program lock the file"
             ) from None
 
     def _note(self) -> None:
@@ -352,7 +352,7 @@ class Outbox(Stage[OutboxSettings]):
             self._deliveries.note()
 
     def try_to_note(self, now: float) -> None:
-        """As `note_delivered`, to be called often: after a failure, reported once, it waits a second. `now` in
+        """Do `note_delivered`; call it often. After a failure, which is logged once, it waits a second. `now` in
         seconds.
         """
         if now < self._note_again_at:
@@ -367,11 +367,11 @@ class Outbox(Stage[OutboxSettings]):
             self.unnoted = ""
 
     def left(self, sink: str) -> int:
-        """How many events are not noted as delivered to the sink. Raises as `pull`."""
+        """The number of events whose delivery to the sink is not recorded. Raises as `pull`."""
         with self._reading():
             return self._deliveries.left(sink)
 
     def over(self, sink: str) -> bool:
-        """True when all events are noted as delivered to the sink. Raises as `pull`."""
+        """True when all deliveries to the sink are recorded. Raises as `pull`."""
         with self._reading():
             return self._deliveries.over(sink)

@@ -1,13 +1,13 @@
 """The folder of a run's outbox: whether it can be used, and that only one run uses it.
 
-    <state>/<run>/lock             held (flock) by the run, wherever it was started; says which run that is
-                  outbox.sqlite    and what SQLite puts beside it
-                  outbox.sqlite-reserve    room for forgetting events, see `pipeline.outbox.disk_reserve`
+    <state>/<run>/lock             locked (flock) by the run, wherever it was started; names that run
+                  outbox.sqlite    and SQLite's files beside it
+                  outbox.sqlite-reserve    room for deleting events, see `pipeline.outbox.disk_reserve`
 
-It holds events that may be about people, so it is made with mode 0700, and belongs to the user whose run it is.
+Events may be about people, so the folder has mode 0700, and belongs to the user whose run it is.
 
 A run that was killed leaves its folder. The next run of that name goes on with it. There may never be one (`camgraph
-watch` has a folder for each events file), so whichever run starts next removes those in which nothing waits.
+watch` has a folder for each events file), so the next run of any name removes the folders without pending events.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ROOT = 0
 
 def outbox_folder(plan: RunPlan) -> Path | None:
     """The folder of this plan's outbox, None if it has none."""
-    stages = (stage for unit in plan.units for stage in unit.stages)
+    stages = (stage for process in plan.processes for stage in process.stages)
     return next((Path(str(stage.settings["path"])).parent for stage in stages if stage.use == _OUTBOX), None)
 
 
@@ -58,7 +58,7 @@ _WAY_OUT = (
 
 @contextmanager
 def outbox_held(plan: RunPlan) -> Iterator[None]:
-    """Keep the outbox of this plan for one run alone.
+    """Lock the outbox of this plan for one run.
 
     Raises UserError if another run has it, and EnvironmentProblem if its folder cannot be used.
     """
@@ -80,7 +80,7 @@ def outbox_held(plan: RunPlan) -> Iterator[None]:
             f"stop that one, choose --name, or set {STATE_DIR} to another folder"
         )
     try:
-        with suppress(OSError):  # a full disk: it says who has the outbox, and no more
+        with suppress(OSError):  # the text in the lock is only for people
             os.ftruncate(descriptor, 0)
             os.write(descriptor, f"{plan.graph}, process {os.getpid()}".encode())
         _sweep(folder.parent)
@@ -88,7 +88,7 @@ def outbox_held(plan: RunPlan) -> Iterator[None]:
     finally:
         with suppress(OSError):
             lock.unlink()
-            folder.rmdir()  # if nothing is left in it
+            folder.rmdir()  # if it is empty
         os.close(descriptor)
 
 
@@ -101,7 +101,7 @@ def _lasting_reason(folder: Path) -> str:
 
 
 def _taken(lock: Path) -> int:
-    """The lock, held; -1 if another run has it. A run that has just ended may be removing it, and its folder."""
+    """Return the locked descriptor; -1 if another run has the lock. A run that has just ended may be removing it."""
     until = time.monotonic() + _WAIT_S
     while True:
         with suppress(FileNotFoundError, FileExistsError):
@@ -117,7 +117,7 @@ def _taken(lock: Path) -> int:
 
 
 def _holder(lock: Path) -> str:
-    """Who has it, as it says itself."""
+    """Name the run that has the lock, from the text in it."""
     try:
         text = lock.read_bytes()[:_LONGEST].decode(errors="replace")
     except OSError:
@@ -129,7 +129,7 @@ def _holder(lock: Path) -> str:
 
 
 def _sweep(root: Path) -> None:
-    """Remove the folders of runs that are dead and have nothing to deliver; those that take too long, another time."""
+    """Remove the folders of dead runs without pending events; the rest of them at another time, if it takes long."""
     until = time.monotonic() + _SWEEP_S
     with suppress(OSError):
         for folder in sorted(root.iterdir()):
@@ -140,7 +140,7 @@ def _sweep(root: Path) -> None:
 
 
 def _remove_left_over(folder: Path) -> None:
-    """Unless a run has it, an event in it waits, or anything else lies in it. Raises OSError."""
+    """Remove a folder, unless a run has it, an event in it is pending, or it contains other files. Raises OSError."""
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or not _is_own(found):
         return
@@ -164,14 +164,14 @@ def _remove_left_over(folder: Path) -> None:
 
 
 def _is_delivered(path: Path) -> bool:
-    """Whether no event waits there: the file is gone then."""
+    """Whether no event is pending there: the file is removed then."""
     try:
         return not path.exists() or remove_delivered(path)
     except sqlite3.Error:  # in use, or damaged: starting the run of that name reports it
         return False
 
 
-# ---- looking
+# ---- checking the folder
 
 
 def _files(folder: Path) -> list[Path]:
@@ -179,11 +179,11 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _reason_of_folder(folder: Path) -> str:
-    """Why nothing can be made in this folder, or it cannot be made itself."""
+    """Return why no file can be made in this folder, or the folder cannot be made itself."""
     for place in (folder, *folder.parents):
         try:
             found = place.stat()
-        except (FileNotFoundError, NotADirectoryError):  # it will be made, or another run has just removed it
+        except (FileNotFoundError, NotADirectoryError):  # to be made, or another run has just removed it
             continue
         except OSError as error:
             return f"the state folder {place} cannot be used: {error.strerror}"
@@ -192,7 +192,7 @@ def _reason_of_folder(folder: Path) -> str:
 
 
 def _reason(place: Path, found: os.stat_result, *, shared: bool) -> str:
-    """Why nothing can be made in an existing folder. In a `shared` one others cannot remove our files."""
+    """Return why no file can be made in an existing folder. In a `shared` one others cannot remove our files."""
     if not stat.S_ISDIR(found.st_mode):
         return f"{place} is {kind_of(found.st_mode) or 'a file'}, expected a folder for the state of runs"
     if not _is_own(found) and found.st_uid != _ROOT and not (shared and found.st_mode & stat.S_ISVTX):

@@ -16,7 +16,7 @@ _MOST_OPEN = 8
 
 
 class SegmentGone(WireError):
-    """The owner of a segment is dead; its successor will say everything again."""
+    """The owner of a segment is dead; its successor will send everything again."""
 
 
 class MappedSegment:

@@ -7,7 +7,7 @@
       4096 n   slot 0 | slot 1 | ...                  stride bytes each
 
 The owner holds a lock (flock) on each of its files for life; a file that nobody locks is left over and may go.
-Who may write when is said in `pipeline.shm.slots`.
+`pipeline.shm.slots` explains who may write when.
 
 Any user of the machine may put files into /dev/shm. So the name of a segment is random, because whoever knew it
 beforehand could take it first. A file of another user is never opened, counted or removed; it is reported once.
@@ -108,7 +108,7 @@ def create_locked(prefix: str, size: int) -> tuple[str, int]:
 
 
 def reserve(fd: int, start: int, size: int) -> None:
-    """Reserve so many bytes of a file of `create_locked` from `start` on. Raises EnvironmentProblem as that does."""
+    """Reserve bytes of a file of `create_locked` from `start` on. Raises EnvironmentProblem as that does."""
     try:
         os.posix_fallocate(fd, start, size)
     except OSError as error:

@@ -177,7 +177,7 @@ class SlotRing:
             return self._outgrown(nbytes).take(nbytes)
 
     def resize(self, slots: int) -> None:
-        """Allow so many messages to be alive from now on. Raises EnvironmentProblem if there is not enough memory.
+        """Allow this many messages to be alive from now on. Raises EnvironmentProblem if there is not enough memory.
 
         For more of them a larger segment takes over, and the one before goes when it is empty; for fewer nothing moves.
         """

@@ -1,4 +1,4 @@
-"""One life of a process: a child, started by a clean exec, with its channel, until it is dead and cleaned up after."""
+"""One child process, from its start by a clean exec until it is dead and cleaned up."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _PIECE = 1 << 16
 
 
 class ChildProcess:
-    """A child that has been started. `boot` is what it was started with; `pidfd` becomes readable when it is dead.
+    """A started child. `boot` is its start message; `pidfd` becomes readable when the child is dead.
 
-    It inherits two descriptors, and its arguments hold nothing secret. `stderr_fd` is the end of its standard
-    error to read from, to which libraries and Python itself write; -1 when that has ended. Raises OSError where the
-    machine does not give enough for it; then nothing of it stays.
+    It inherits two descriptors, and its arguments contain no secret. `stderr_fd` is the read end of its standard
+    error, to which libraries and Python itself write; -1 after its end of file. Raises OSError if the machine lacks
+    resources for the child; then nothing of it is left.
     """
 
     def __init__(self, boot: Boot) -> None:
@@ -41,7 +41,7 @@ class ChildProcess:
                     undo.callback(os.close, stderr)
                     with _closing(stderr_in):
                         os.set_blocking(stderr_in, True)
-                        popen = _executed(f"{boot.run}/{boot.unit.name}", theirs.fileno(), life_read, stderr_in)
+                        popen = _executed(f"{boot.run}/{boot.plan.name}", theirs.fileno(), life_read, stderr_in)
             undo.callback(popen.wait)
             undo.callback(popen.kill)
             pidfd = os.pidfd_open(popen.pid)
@@ -59,11 +59,11 @@ class ChildProcess:
         return self._popen.pid
 
     def kill(self) -> None:
-        """SIGKILL; `pidfd` says when it is dead."""
+        """Send SIGKILL; `pidfd` becomes readable when the child is dead."""
         self._popen.kill()
 
     def read_stderr(self) -> list[str]:
-        """The lines that have come on `stderr_fd`; of somebody who never stops, not all at once."""
+        """Return the lines that have arrived on `stderr_fd`, at most one piece a call."""
         try:
             piece = os.read(self.stderr_fd, _PIECE)
         except BlockingIOError:
@@ -78,7 +78,7 @@ class ChildProcess:
             self.stderr_fd = -1
 
     def bury(self) -> int:
-        """Clean up after its death; its exit status, negative for a signal."""
+        """Clean up after the child's death, and return its exit status, negative for a signal."""
         status = self._popen.wait()
         self.channel.close()
         self._end_stderr()
@@ -98,8 +98,8 @@ def _closing(descriptor: int) -> Iterator[None]:
 
 
 def _executed(label: str, control: int, life: int, stderr: int) -> subprocess.Popen[bytes]:
-    """A clean exec of a child that inherits these descriptors."""
-    # -P: what lies in the working directory is no module, whatever its name.
+    """Start a child by a clean exec, with these descriptors."""
+    # -P: Python must not import modules from the working directory.
     python = [sys.executable, "-P", "-m", "pipeline.worker.child"]
     return subprocess.Popen(  # noqa: S603 - our own interpreter and module
         [*python, "--control", str(control), "--life", str(life), label],
@@ -107,6 +107,6 @@ def _executed(label: str, control: int, life: int, stderr: int) -> subprocess.Po
         stdin=subprocess.DEVNULL,
         stderr=stderr,
         env={**handed_on(os.environ), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-        # Ctrl-C goes to all of a terminal's group, and would kill a child that does not ignore it yet.
+        # Ctrl-C goes to the whole group of a terminal, and would kill a child that does not ignore it yet.
         process_group=0,
     )

@@ -1,4 +1,4 @@
-"""The control socket of a run: small JSON questions and answers between `camgraph` commands and the supervisor."""
+"""The control socket of a run: small JSON requests from `camgraph` commands, and the supervisor's answers."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from pipeline.system.spelling import did_you_mean
 
 _MAX_REQUEST = 1 << 24
 _MOST_WAITING = 8
-"""Of one client; who asks waits for the answer before the next question."""
+"""Requests of one client: a client waits for the answer before it sends the next one."""
 _ANSWER_S = 5.0
 _LONGEST_OP = 40
 _WITHOUT_SECRETS = ("status", "stop")
-"""What root may ask a run of another user: somebody may only pretend to be that run."""
-_NOT_ANSWERED = "the run could not make sense of this request: is it of the camgraph that the run began with?"
+"""The requests that root may send to a run of another user; that process may only pretend to be the run."""
+_NOT_ANSWERED = "the run could not read this request: is it from another version of camgraph than the run's?"
 
 A = TypeVar("A")
 
 
 class ControlServer:
-    """The supervisor's side: answers what has arrived when asked to."""
+    """The supervisor's side of the socket. `serve` answers the requests that have arrived."""
 
     def __init__(self, address: str, answer: Callable[[dict[str, Any]], Answer | Later[Any]]) -> None:
         self._answer = answer
@@ -46,7 +46,7 @@ class ControlServer:
         self.socket.bind(address)
 
     def serve(self) -> None:
-        """Answer every request that is there, and those of before whose answers have come."""
+        """Answer every request that has arrived, and earlier ones whose answers are ready now."""
         for identity, later in list(self._later):
             come = self._guarded("", later.poll)
             if come is not None:
@@ -65,21 +65,21 @@ class ControlServer:
 
     @property
     def owes(self) -> bool:
-        """Whether `serve` is to be called although nothing has arrived: somebody waits for an answer."""
+        """Whether a client waits for an answer, so that `serve` is needed although nothing has arrived."""
         return bool(self._later)
 
     def _send(self, identity: bytes, answer: Answer) -> None:
-        with contextlib.suppress(zmq.ZMQError):  # whoever asked may be gone
+        with contextlib.suppress(zmq.ZMQError):  # the client may be gone
             self.socket.send_multipart([identity, b"", _as_bytes(answer)], zmq.NOBLOCK)
 
     def reply(self, data: bytes) -> bytes:
-        """The answer to a request that can be answered at once."""
+        """Return the answer to a request that can be answered at once."""
         answer = self._answer_to(data)
         assert not isinstance(answer, Later)
         return _as_bytes(answer)
 
     def _answer_to(self, data: bytes) -> Answer | Later[Any]:
-        """Whatever is wrong with a request, or breaks in answering it, the run goes on."""
+        """Answer a request. An error in it, or a bug while it is answered, becomes an answer too: the run goes on."""
         try:
             request = json.loads(data)
         except (ValueError, RecursionError):
@@ -106,9 +106,9 @@ def _as_bytes(answer: dict[str, Any]) -> bytes:
 
 
 def find_run(name: str | None, *, of_others: bool = False) -> str:
-    """The run that is meant: the named one, or the only one that was started here, or else the only one of this user.
+    """Return the name of the run that is meant: the named one, else the only one of this folder, else of this user.
 
-    `of_others`: root may mean a run of another user; nothing secret may be asked of it. Raises UserError.
+    `of_others`: root may mean a run of another user, but must not ask it for secrets. Raises UserError.
     """
     runs = found_runs()
     meant = _meant(name, runs, of_others=of_others)
@@ -116,13 +116,13 @@ def find_run(name: str | None, *, of_others: bool = False) -> str:
         if meant[0].answers:
             return meant[0].name
         raise UserError(
-            f"the run {meant[0].name} has everything in one process, and no socket: see and stop it where it runs"
+            f"the run {meant[0].name} has one process and no socket: look at it and stop it in its own terminal"
         )
     raise UserError(_not_found(name, runs, meant))
 
 
 def _meant(name: str | None, runs: Sequence[FoundRun], *, of_others: bool) -> list[FoundRun]:
-    """The runs that may be meant: of those that are nearest, all."""
+    """Return the runs that may be meant; only the nearest ones if several folders have runs."""
     if name is not None:
         runs = [run for run in runs if run.name == name]
     here = [run for run in runs if run.here]
@@ -137,24 +137,24 @@ def _not_found(name: str | None, runs: Sequence[FoundRun], meant: Sequence[Found
     others = [run for run in runs if not run.own]
     if others:
         listed = ", ".join(f"{run.name} {run.where}" for run in others)
-        told += f"{'; ' if told else ''}running, but not yours to ask: {listed}; ask as that user, or as root by --name"
+        told += f"{'; ' if told else ''}running as another user: {listed}; ask as that user, or as root with --name"
     if meant:
-        return f"which run? choose with --name; {told}"
+        return f"which run? choose one with --name; {told}"
     missing = f"no run called {name}" if name else ""
     if not own:
-        nothing = "nothing of yours is running" if others else "nothing is running"
+        nothing = "none of your runs is running" if others else "nothing is running"
         starts = f"{nothing}; `camgraph run GRAPH` starts a graph"
         return "; ".join(part for part in (": ".join(p for p in (missing, starts) if p), told) if part)
     return f"{missing}; {told}{did_you_mean(name, names) if name else ''}"
 
 
 def _told(run: FoundRun, own: Sequence[FoundRun]) -> str:
-    """Its name, and where it is if that tells it from others."""
+    """Return the name of a run, with its folder if another run has the same name."""
     return run.name if run.here or sum(other.name == run.name for other in own) == 1 else f"{run.name} {run.where}"
 
 
 def _address(name: str, *, of_others: bool) -> str:
-    """Of the control socket of a run that `find_run` has found."""
+    """Return the address of the control socket of a run that `find_run` has found."""
     root = runs_folder()
     if not is_private(root) or not (root / name / CONTROL).exists():
         meant = _meant(name, found_runs(), of_others=of_others)
@@ -165,10 +165,9 @@ def _address(name: str, *, of_others: bool) -> str:
 
 
 def ask(name: str, op: str, *, within_s: float = _ANSWER_S, **values: Any) -> dict[str, Any]:
-    """Put a question to a run; `pipeline.supervision.requests` has them. Raises EnvironmentProblem when it does not
-    answer.
+    """Send a request to a run (see `pipeline.supervision.requests`). Raises EnvironmentProblem if it does not answer.
 
-    What it refuses raises UserError; what it cannot do for want of something, EnvironmentProblem.
+    If the run refuses the request, raises UserError; if it lacks resources for it, EnvironmentProblem.
     """
     socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.REQ)
     socket.setsockopt(zmq.LINGER, 0)
@@ -177,7 +176,7 @@ def ask(name: str, op: str, *, within_s: float = _ANSWER_S, **values: Any) -> di
         socket.send(json.dumps({"op": op, **values}).encode())
         if not socket.poll(int(within_s * 1000)):
             raise EnvironmentProblem(
-                f"the run {name} does not answer within {within_s:g} s: try again, and see its log"
+                f"the run {name} does not answer within {within_s:g} s: try again, and look at its log"
             )
         answer = json.loads(socket.recv())
     finally:

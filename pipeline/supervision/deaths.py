@@ -1,8 +1,8 @@
-"""What the death of a process means for the run, and how long the process waits until it is started again.
+"""Decides what the death of a process means for the run, and how long the process waits before it restarts.
 
-The run ends, goes on without a source, or goes on. A process that works between its deaths, or that may be dying of a
-poison message that has not been found yet (five deaths, see `pipeline.items`), comes back soon: cameras wait for it.
-One that does not even open its stages does not.
+The run ends, goes on without a source's cameras, or restarts the process. A process that has worked since its last
+death, or that may be dying of a poison message that has not been found yet (five deaths, see `pipeline.items`),
+restarts soon, because cameras wait for it. A process that does not even open its stages waits longer.
 """
 
 from __future__ import annotations
@@ -18,39 +18,39 @@ _MOST_FAILED_STARTS = 3
 
 
 _WAY_OUT = (
-    "if its stages need longer, raise `open_s` in the graph file; else one of them does not come to an end, "
-    "as with a model that calculates for ever: take another one"
+    "if its stages need longer, raise `open_s` in the graph file; otherwise one of them never finishes, for "
+    "example because its model calculates for ever: use another model"
 )
 
 
 def reason_of(status: int) -> str:
-    """Of what a process died, in words; `status` as of `subprocess`."""
+    """Describe an exit status, as `subprocess` has it, in words."""
     return f"signal {-status}" if status < 0 else f"exit status {status}"
 
 
 def hint_at(status: int, killed_for: str) -> str:
-    """What may be behind a death that nobody here has wanted; "" where there is nothing to say."""
+    """Return a likely cause of an unexpected death, "" if there is none to name."""
     if status == -signal.SIGKILL and not killed_for:
-        return "killed from outside, as the kernel does where memory is short: see dmesg, and the container's limit"
+        return "killed from outside, as the kernel does when memory is short: see dmesg, and the container's limit"
     return ""
 
 
-def lost_at_close(unit: str, status: int, killed_for: str) -> str:
-    """What is told of a process that did not live to the end of its closing; `killed_for`: why it was killed, if so."""
+def lost_at_close(process: str, status: int, killed_for: str) -> str:
+    """Describe the death of a process while it closed; `killed_for`: the reason if the supervisor killed it."""
     how = f"was killed: {killed_for}" if killed_for else f"died while it closed: {reason_of(status)}"
-    return f"{unit} {how}; what its stages had not written yet is lost"
+    return f"{process} {how}; data that its stages had not written yet are lost"
 
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """`opened`: it had opened its stages. `failure`: exit status and text, where it said so itself before.
+    """A death. `opened`: the process had opened its stages. `failure`: exit status and text, if it reported them.
 
-    `killed_for`: why it was killed, if it counted as hung. `status`: as of `subprocess`, negative for a signal.
-    `failed_starts`, `fruitless`: as of `pipeline.supervision.deaths.Restarts`, this death included. `last_chance`: it
-    is no source, or one that was told already only to end its cameras.
+    `killed_for`: the reason if it was killed as hung. `status`: as in `subprocess`, negative for a signal.
+    `failed_starts`, `fruitless`: as in `Restarts`, this death included. `last_chance`: the process is no source, or a
+    source that was restarted only to end its cameras.
     """
 
-    unit: str
+    process: str
     status: int
     opened: bool
     failure: tuple[int, str] | None
@@ -61,18 +61,18 @@ class Death:
 
     @property
     def reason(self) -> str:
-        """In words."""
+        """The exit status in words."""
         return reason_of(self.status)
 
     @property
-    def told(self) -> str:
-        """Why, as the process has said it itself, or why it was killed, or else of what it died."""
+    def why(self) -> str:
+        """The reason that the process reported, else the reason for its killing, else its exit status in words."""
         return self.failure[1] if self.failure else self.killed_for or self.reason
 
 
 @dataclass(frozen=True, slots=True)
 class EndRun:
-    """The run ends with this status, and this is why."""
+    """The run ends with this status and problem."""
 
     status: int
     problem: str
@@ -80,14 +80,14 @@ class EndRun:
 
 @dataclass(frozen=True, slots=True)
 class EndCameras:
-    """The source's own cameras end, and this is why; the others go on."""
+    """The source ends its own cameras for this reason; the other cameras go on."""
 
     problem: str
 
 
 @dataclass(frozen=True, slots=True)
 class GoOn:
-    """It is started again after a pause. `lost`: the state of its stages is lost."""
+    """The process restarts after a pause. `lost`: the state of its stages is lost."""
 
     lost: bool
     pause_s: float = 0.0
@@ -95,16 +95,16 @@ class GoOn:
 
 @dataclass(frozen=True, slots=True)
 class NotNeeded:
-    """Nobody needs it any more. `problem`: exit status and text, if something was lost with it."""
+    """The process is not needed any more. `problem`: exit status and text, if something was lost with it."""
 
     problem: tuple[int, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class OtherSettings:
-    """It begins anew at once. `lost`: with other settings, and the state of its stages is lost, as somebody wanted.
+    """The process restarts at once. `lost`: with new settings, so the state of its stages is lost on purpose.
 
-    `refused`: why it has not opened with other settings, if so: it gets the last that it has opened with.
+    `refused`: if it did not open with the new settings, the reason; it gets back the last ones that worked.
     """
 
     lost: bool = False
@@ -115,27 +115,27 @@ Verdict = EndRun | EndCameras | GoOn | NotNeeded | OtherSettings
 
 
 def judge(death: Death, *, running: bool, finite: bool) -> EndRun | EndCameras | GoOn:
-    """What to do. `running`: all processes were ready once. `finite`: the graph is of files and should come to its end.
+    """Decide what a death means. `running`: all processes were ready once. `finite`: the graph is of files.
 
-    What a process says before the run is `running` ends the run, and so do an opening that does not end by then, and
-    the user's mistake on a graph of files. A process of live cameras that cannot be opened again (somebody has replaced
-    its model, say) is tried for ever, while all others go on. A graph of files that cannot end otherwise does not go on
-    for ever: a source that keeps dying ends its own cameras, any other process is needed by all.
+    Before the run is `running`, a reported failure or an opening that takes too long ends the run; so does the user's
+    mistake on a graph of files. If a process of live cameras cannot open again (somebody has replaced its model, for
+    example), it is retried for ever, while all others go on. A graph of files must not go on for ever: a source that
+    keeps dying ends its own cameras; any other process that keeps dying ends the run, because all need it.
     """
     if death.failure and (not running or (death.failure[0] == EXIT_USER and (finite or death.opened))):
         return EndRun(*death.failure)
     if death.killed_for and not death.opened and not running:
-        return EndRun(EXIT_GAVE_UP, f"{death.unit} does not start: {death.killed_for}: {_WAY_OUT}")
+        return EndRun(EXIT_GAVE_UP, f"{death.process} does not start: {death.killed_for}: {_WAY_OUT}")
     if death.status >= 0 and not death.opened and not running and death.failed_starts >= _MOST_FAILED_STARTS:
-        return EndRun(EXIT_GAVE_UP, f"{death.unit} does not start: {death.reason}")
+        return EndRun(EXIT_GAVE_UP, f"{death.process} does not start: {death.reason}")
     if finite and death.fruitless >= MOST_DEATHS:
-        why = f"{death.unit} died {death.fruitless} times in a row, last of {death.killed_for or death.reason}"
+        why = f"{death.process} died {death.fruitless} times in a row, last of {death.killed_for or death.reason}"
         return EndRun(EXIT_GAVE_UP, why) if death.last_chance else EndCameras(why)
     return GoOn(lost=death.failure is None or death.opened)
 
 
 def is_finite(plan: RunPlan) -> bool:
-    """True for a graph of files, which should come to its end: no camera is live."""
+    """True for a graph of files, which comes to an end: no camera is live."""
     return not plan.live_cameras
 
 
@@ -144,15 +144,15 @@ def is_finite(plan: RunPlan) -> bool:
 _HUNT_S = (0.0, 0.1, 0.2, 0.5, 0.5, 1.0)
 _BACK_OFF_S = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 _AFTER_HUNT = 3
-"""A death later than those of a hunt waits like one more than so many."""
+"""More deaths than the search for a poison message needs do not make the pause longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restarts:
     """The deaths of one process.
 
-    `total`: all; `in_a_row`: since it was steady; `fruitless`: since it worked last; `failed_starts`: since it had
-    opened its stages last.
+    `total`: all; `in_a_row`: since it was steady; `fruitless`: since it last worked; `failed_starts`: since it last
+    opened its stages.
     """
 
     total: int = 0
@@ -161,9 +161,9 @@ class Restarts:
     failed_starts: int = 0
 
     def after_death(self, *, opened: bool, steady: bool) -> Restarts:
-        """One death more, of a process that had opened its stages or not.
+        """Count a death of a process; `opened`: it had opened its stages.
 
-        `steady`: it lived so long that earlier deaths are no reason to wait.
+        `steady`: it lived long enough for its earlier deaths not to count.
         """
         return Restarts(
             total=self.total + 1,
@@ -173,7 +173,7 @@ class Restarts:
         )
 
     def after_work(self) -> Restarts:
-        """The process has brought something through."""
+        """The process has finished some work."""
         return replace(self, fruitless=0)
 
     @property

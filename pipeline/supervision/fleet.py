@@ -1,7 +1,7 @@
-"""The processes of a run together: started, listened to, told of each other, and closed.
+"""All processes of a run: starts them, receives their reports, tells them of each other, and closes them.
 
-What they say is checked here: a child that talks nonsense is killed, and harms nobody else. What it means is the
-supervisor's business, which is called with every report and every death.
+It checks every report: a child that sends nonsense is killed, and harms no other process. The supervisor decides what
+reports and deaths mean, and is called with each of them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
@@ -27,25 +28,33 @@ from pipeline.system.run_folder import RunFolder
 from pipeline.system.scarcity import in_words
 
 CLOSE_S = 5.0
-"""What may take so long to close always may."""
+"""Every process may take this long to close."""
 _AGAIN_S = 1.0
 _LAST_READS = 4
-"""Of what a dead process has written to its standard error: more than its pipe holds."""
+"""How much of a dead process's standard error is read: more than its pipe can contain."""
 _LEVELS = ("debug", "info", "warning", "error", "critical")
 
 
 class Listener(Protocol):
-    """Hears of reports and deaths. Raises nothing but WireError, for a report that makes no sense: its process pays."""
+    """Receives reports and deaths. Raises only WireError, for a report that makes no sense; its process is killed."""
 
-    def heard(self, process: Process, report: Report) -> None:
-        """A process has reported; logs and what was too large are dealt with already."""
+    def reported(self, process: Process, report: Report) -> None:
+        """A process has sent a report. The fleet itself handles logs and oversized reports."""
 
     def died(self, process: Process) -> None:
-        """A process is dead and cleaned up after: its death is to be judged."""
+        """A process is dead and cleaned up; the listener judges its death."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """The processes with new settings: those that restart, and those that take them while they run."""
+
+    restarted: list[str] = field(default_factory=list)
+    going_on: list[str] = field(default_factory=list)
 
 
 class Fleet:
-    """The processes, by name of their unit. `poller` may be used to wait for other sockets as well."""
+    """The processes by name. The supervisor adds further sockets to `poller`."""
 
     def __init__(self, plan: RunPlan, folder: RunFolder, listener: Listener) -> None:
         self._plan = plan
@@ -53,23 +62,25 @@ class Fleet:
         self._token = secrets.token_hex(4)  # process ids are the same in two containers that share /dev/shm
         self._listener = listener
         self._log = structlog.get_logger()
-        self._processes = {unit.name: Process(unit, number) for number, unit in enumerate(plan.units)}
+        self._processes = {process.name: Process(process, number) for number, process in enumerate(plan.processes)}
         self._incarnations: dict[str, int] = {}
-        self._numbers = itertools.count(len(plan.units))
+        self._numbers = itertools.count(len(plan.processes))
         self._revision = 0
+        self.switches: Mapping[str, bool] = {}
+        """Those that somebody has set since the run began."""
         self.departed: Counter[tuple[str, str]] = Counter()
-        """What those counted that are no more."""
+        """The counters of processes that are gone."""
         self.poller = zmq.Poller()
 
     @property
     def processes(self) -> Collection[Process]:
-        """All of them, the dead ones too."""
+        """All processes, the dead ones too."""
         return self._processes.values()
 
-    # ---- starting, and telling them
+    # ---- starting, and telling processes of each other
 
     def start_when_possible(self, process: Process) -> None:
-        """Start the next incarnation, or try it again later where the machine does not give enough for it now."""
+        """Start the next incarnation; retry later if the machine lacks resources for it now."""
         try:
             self.start(process)
         except OSError as error:
@@ -77,38 +88,39 @@ class Fleet:
             if told is None:
                 raise
             if process.life.short != told:
-                self._log.error("process_not_started", unit=process.plan.name, why=told, retry_s=_AGAIN_S)
+                self._log.error("process_not_started", process=process.plan.name, why=told, retry_s=_AGAIN_S)
             process.put_off(time.monotonic() + _AGAIN_S, told)
 
     def start(self, process: Process) -> None:
-        """Start the next incarnation. Raises EnvironmentProblem, or OSError where the machine does not give enough."""
+        """Start the next incarnation. Raises EnvironmentProblem or OSError if the machine lacks resources for it."""
         process.start(self._boot(process, process.incarnation + 1), self._revision)
         assert process.channel
         for descriptor in (process.channel.fileno(), process.pidfd, process.stderr_fd):
             self.poller.register(descriptor, zmq.POLLIN)
 
     def _boot(self, process: Process, incarnation: int) -> Boot:
-        unit, cameras = process.plan, self._plan.camera_settings
-        settings = {camera: values for camera, values in cameras.items() if unit.sources and camera in unit.cameras}
-        told = [settings, *((stage.settings, stage.environment) for stage in unit.stages)]
+        plan, cameras = process.plan, self._plan.camera_settings
+        settings = {camera: values for camera, values in cameras.items() if plan.sources and camera in plan.cameras}
+        told = [settings, *((stage.settings, stage.environment) for stage in plan.stages)]
         return Boot(
-            unit=unit,
+            plan=plan,
             graph=self._plan.graph,
             run=self._folder.name,
             incarnation=incarnation,
             run_folder=str(self._folder.own),
             endpoint=self._folder.endpoint(process.number, incarnation),
-            shm_prefix=shm_prefix(self._folder.name, self._token, unit.name, incarnation),
+            shm_prefix=shm_prefix(self._folder.name, self._token, plan.name, incarnation),
             base_folder=self._plan.base_folder,
             frames_done=process.frames_done,
             gave_up=process.life.gave_up,
+            switches=dict(self.switches),
             camera_settings=settings,
             secrets=(secrets := secrets_in(told, self._plan.secrets)),
             confidential=bool(secrets) or holds_credentials(told),
         )
 
     def link(self) -> None:
-        """Tell each where those are that read from it. New ones are not there before their plan is settled."""
+        """Tell each process the addresses of its readers. New processes are left out until their plan is settled."""
         for process in self.processes:
             readers = [self._processes[name] for name in process.readers if name in self._processes]
             known = {reader.plan.name: reader.endpoint for reader in readers if reader.endpoint}
@@ -116,13 +128,20 @@ class Fleet:
                 process.channel.send("links", endpoints=known)
 
     def start_sources(self, but: Collection[str] = ()) -> None:
-        """Let the sources begin, once all others can take what they bring; those of the cameras `but` have to wait."""
+        """Start the sources, once all other processes are ready; those of the cameras `but` wait."""
         for source in self.processes:
             if source.plan.sources and source.channel:
                 source.channel.send("start", cameras=[camera for camera in source.plan.cameras if camera not in but])
 
+    def turn_switches(self, changed: Mapping[str, bool]) -> None:
+        """Tell all, also those that start later, which switches somebody has set."""
+        self.switches = dict(changed)
+        for process in self.processes:
+            if process.channel:
+                process.channel.send("switches", switches=self.switches)
+
     def stop_sources(self) -> None:
-        """Let the sources end."""
+        """End the sources."""
         for source in self.processes:
             if source.plan.sources and source.channel and not source.all_ended:
                 source.channel.send("stop")
@@ -130,37 +149,37 @@ class Fleet:
     # ---- another plan
 
     def source_of(self, camera: str) -> Process | None:
-        """The process that has the source of a camera."""
+        """Return the process that has the source of a camera."""
         sources = (p for p in self.processes if p.plan.sources and camera in p.plan.cameras and not p.life.leaving)
         return next(sources, None)
 
     def revise(self, plan: RunPlan) -> None:
-        """Tell all that live what has changed for them. Those that are new to the plan start when it is settled."""
+        """Send the new plan to all running processes. Processes that are new in it start when it is settled."""
         self._revision += 1
         self._plan = plan
-        units = {unit.name: unit for unit in plan.units}
+        plans = {wanted.name: wanted for wanted in plan.processes}
         for process in self.processes:
-            unit = units.get(process.plan.name)
-            if unit is None or unit == process.plan or process.life.leaving:
+            wanted = plans.get(process.plan.name)
+            if wanted is None or wanted == process.plan or process.life.leaving:
                 process.has_revision(self._revision)
             else:
-                process.revise(unit, self._revision, partial(self._boot, process, process.incarnation))
+                process.revise(wanted, self._revision, partial(self._boot, process, process.incarnation))
 
     @property
     def all_revised(self) -> bool:
-        """True when all that live go on by the newest plan."""
+        """True when all running processes have the newest plan."""
         return all(process.revision == self._revision for process in self.processes if process.pid)
 
     @property
     def changing(self) -> bool:
-        """True while one closes that is needed no more, or one begins that is new, or has other settings."""
+        """True while a process closes because it is not needed, or starts because it is new or has new settings."""
         return any(process.life.changing for process in self.processes)
 
     def settle(self) -> None:
-        """Everyone has the plan: those that are not in it close, those that are new to it start."""
-        units = {unit.name: unit for unit in self._plan.units}
+        """All processes have the plan: close those that are not in it, and start those that are new in it."""
+        wanted = {plan.name for plan in self._plan.processes}
         for process in list(self.processes):
-            if process.plan.name not in units and not process.life.leaving:
+            if process.plan.name not in wanted and not process.life.leaving:
                 process.leave()
                 if not process.channel:
                     self.drop(process)
@@ -168,51 +187,55 @@ class Fleet:
         self.start_new()
 
     def start_new(self) -> None:
-        """Start those that are new to the plan; one whose forerunner of the same name is still closing starts later."""
-        for unit in self._plan.units:
-            if unit.name not in self._processes:
-                before = self._incarnations.get(unit.name, 0)
-                process = self._processes[unit.name] = Process(unit, next(self._numbers), before)
+        """Start the processes that are new in the plan; later, if a process of the same name is still closing."""
+        for plan in self._plan.processes:
+            if plan.name not in self._processes:
+                before = self._incarnations.get(plan.name, 0)
+                process = self._processes[plan.name] = Process(plan, next(self._numbers), before)
                 self.start_when_possible(process)
 
     def drop(self, process: Process) -> None:
-        """One that is not needed any more is dead. Should its like come again, its name goes on counting its lives."""
+        """Forget a dead process that is not needed. If its name comes back, its incarnations are counted on."""
         self.departed += process.counts()
         self._incarnations[process.plan.name] = process.incarnation
         del self._processes[process.plan.name]
 
-    def replace(self, plan: RunPlan) -> list[str]:
-        """Let those begin anew whose stages have other settings in this plan; their names."""
+    def replace(self, plan: RunPlan) -> Replaced:
+        """Give other settings to the processes whose stages have other settings in this plan."""
         self._plan = plan
-        changed = []
-        for unit in plan.units:
-            process = self._processes.get(unit.name)
-            if process and process.plan.stages != unit.stages:
-                process.change_settings(unit)
-                changed.append(unit.name)
-        return changed
+        replaced = Replaced()
+        for wanted in plan.processes:
+            process = self._processes.get(wanted.name)
+            if process and process.plan.stages != wanted.stages:
+                if process.takes(wanted):
+                    process.hand_over(wanted, partial(self._boot, process, process.incarnation))
+                    replaced.going_on.append(wanted.name)
+                else:
+                    process.change_settings(wanted)
+                    replaced.restarted.append(wanted.name)
+        return replaced
 
-    # ---- listening
+    # ---- receiving
 
     def listen(self, wait_ms: int) -> Mapping[object, int]:
-        """Wait so long for somebody to say something, or to die; the poller's answer."""
+        """Wait up to `wait_ms` for a report or a death, and return the poller's answer."""
         ready = dict(self.poller.poll(wait_ms))
         for process in list(self.processes):
             if process.channel and process.channel.fileno() in ready:
-                self._hear(process)
+                self._receive(process)
             if process.stderr_fd in ready:
                 self._log_stderr(process)
             if process.pidfd in ready:
                 self._bury(process)
         return ready
 
-    def _hear(self, process: Process) -> None:
-        """Hear a process out. What it says wrong costs it its life, and nobody else anything."""
+    def _receive(self, process: Process) -> None:
+        """Receive the reports of a process. A wrong one kills that process and affects no other."""
         assert process.channel
         messages = [] if process.life.attempt.refused else process.channel.receive()
         try:
             for message in messages:
-                self._heard(process, read_report(message))
+                self._handle(process, read_report(message))
             if process.channel.fault:
                 raise WireError(process.channel.fault)
         except WireError as error:
@@ -220,14 +243,14 @@ class Fleet:
         if process.life.attempt.refused or process.channel.closed:
             self._unwatch(process.channel.fileno())
 
-    def _heard(self, process: Process, report: Report) -> None:
+    def _handle(self, process: Process, report: Report) -> None:
         if isinstance(report, Line):
             self._write(report)
         elif isinstance(report, Oversize):
             process.note_oversize()
-            self._log.warning("report_too_large", unit=process.plan.name, op=report.of, bytes=report.bytes)
+            self._log.warning("report_too_large", process=process.plan.name, op=report.of, bytes=report.bytes)
         else:
-            self._listener.heard(process, report)
+            self._listener.reported(process, report)
 
     def _log_stderr(self, process: Process) -> None:
         """Log the lines that libraries, or Python itself, have written to the standard error of a process."""
@@ -235,13 +258,13 @@ class Fleet:
         for text in process.read_stderr():
             if process.stderr_allowance.takes(time.monotonic()):
                 self._log_left_out(process)
-                self._log.warning("stderr", unit=process.plan.name, text=text)
+                self._log.warning("stderr", process=process.plan.name, text=text)
         if process.stderr_fd < 0:
             self._unwatch(descriptor)
 
     def _log_left_out(self, process: Process) -> None:
         if lines := process.stderr_allowance.take_left_out():
-            self._log.warning("stderr_left_out", unit=process.plan.name, lines=lines)
+            self._log.warning("stderr_left_out", process=process.plan.name, lines=lines)
 
     def _write(self, line: Line) -> None:
         values = {key: value for key, value in line.values.items() if key not in ("event", "self")}
@@ -250,10 +273,10 @@ class Fleet:
 
     def _refuse(self, process: Process, why: str) -> None:
         if process.refuse(why):
-            self._log.error("report_refused", unit=process.plan.name, why=why)
+            self._log.error("report_refused", process=process.plan.name, why=why)
 
     def _bury(self, process: Process) -> None:
-        self._hear(process)
+        self._receive(process)
         for _ in range(_LAST_READS):
             self._log_stderr(process)
         self._log_left_out(process)
@@ -271,9 +294,9 @@ class Fleet:
     # ---- the end
 
     def close(self, limit_s: Callable[[], float], turn: Callable[[], None]) -> None:
-        """Close all: asked first, and killed when that takes longer than `limit_s` says, which may change meanwhile.
+        """Close all processes: ask them first, and kill those that take longer than `limit_s`, which may change.
 
-        One that is not open yet has nothing to bring to its end, and is not waited for so long. `turn` listens.
+        A process that is not open yet has nothing to finish, so it gets less time. `turn` is called between.
         """
         since = killed_at = time.monotonic()
         for process in self.processes:

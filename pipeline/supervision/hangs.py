@@ -1,8 +1,8 @@
-"""When a process counts as hung: arithmetic on what it last said, and when.
+"""Decides when a process counts as hung, from its last report and the time of it.
 
-Slow is not hung. What a process waits for a core does not count, and a batch may take ten times as long as the slowest
-of this process so far, or the first one as long as opening took, which tries the model. But whatever the machine does,
-nothing may take more than ten times `hang_s`, or, until it is open, `open_s`.
+Slow is not hung. Time in which a process waits for a core does not count. A batch may take ten times as long as the
+slowest one of this process so far, and the first batch ten times as long as opening, which tries the model. But
+nothing may take more than ten times `hang_s` (or `open_s` until the process is open), whatever the machine does.
 """
 
 from __future__ import annotations
@@ -13,22 +13,24 @@ from pipeline.monitoring.reports import Heartbeat
 
 FROZEN_S = 2.0
 _SLOWER = 10
-"""So many times as long as the slowest batch so far another one may take."""
+"""How many times as long as the slowest batch so far a batch may take."""
 _AT_MOST = 10
-"""So many times `hang_s` or `open_s`, whatever speaks for a process."""
+"""How many times `hang_s` or `open_s` a process may take in any case."""
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Seconds of CLOCK_MONOTONIC: `since` is when a process was started, `heard_at` when it last reported anything, and
-    `heartbeat_at` when its last heartbeat came. `opens_until`: up to when opening may take, as its stages say; 0 if
-    they do not. `opened_in`: how long opening took; `slowest`: the longest that one of its batches has taken, 0 before
-    the first. `starved`: for how long it has waited for a core since it has been suspected of hanging.
+    """Seconds of CLOCK_MONOTONIC.
+
+    `since`: the start of the process. `reported_at`: its last report; `heartbeat_at`: its last heartbeat.
+    `opens_until`: the end of the time that its stages ask for to open, 0 if they do not. `opened_in`: the duration of
+    its opening; `slowest`: of its longest batch, 0 before the first. `starved`: how long it has waited for a core since
+    it was suspected of hanging.
     """
 
     now: float
     since: float
-    heard_at: float
+    reported_at: float
     heartbeat_at: float
     opens_until: float = 0.0
     opened_in: float = 0.0
@@ -38,24 +40,24 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long things may take: a batch or a source's next frame, and opening stages or a source's first frame."""
+    """The limits of `hang_s` (a batch, or a source's next frame) and `open_s` (opening, or a source's first frame)."""
 
     hang_s: float
     open_s: float
 
 
 def hung(starting: bool, heartbeat: Heartbeat, times: Times, limits: Limits) -> str:
-    """Why a process counts as hung, or an empty string.
+    """Return why a process counts as hung, or an empty string.
 
-    `starting`: it has not opened its stages yet. The last `heartbeat` describes the moment in which it came: how long a
-    batch takes is known only up to there.
+    `starting`: it has not opened its stages yet. The last `heartbeat` describes the moment at which it was sent, so the
+    duration of a batch is known only up to that moment.
     """
     if starting:
         open_s = min(_AT_MOST * limits.open_s, limits.open_s + times.starved)
         late = times.now > max(times.since + open_s, times.opens_until)
         return f"not ready after {times.now - times.since:.0f} s (open_s)" if late else ""
     silence_s = _allowed_s(limits.hang_s, times, limits)
-    if times.now - times.heard_at > silence_s:
+    if times.now - times.reported_at > silence_s:
         return f"no sign of life for {silence_s:.3g} s (hang_s)"
     working_since = heartbeat.working_since_ns / 1e9
     batch_s = _allowed_s(max(limits.hang_s, _SLOWER * times.slowest or times.opened_in), times, limits)
@@ -81,7 +83,7 @@ def _source_hung(heartbeat: Heartbeat, heartbeat_at: float, limits: Limits, sile
 
 
 class Wakefulness:
-    """Notices that the supervisor itself was stopped for a while: then nobody else is to blame for silence."""
+    """Notices that the supervisor itself was stopped for a while, so that silence is not held against the others."""
 
     def __init__(self, now: float, hang_s: float) -> None:
         self._last = now
@@ -89,7 +91,7 @@ class Wakefulness:
         self._trusts_from = 0.0
 
     def slept_s(self, now: float) -> float:
-        """To be called all the time: how long this process was stopped since the last call, mostly 0."""
+        """Return how long this process was stopped since the last call, mostly 0. Call it often."""
         slept, self._last = now - self._last, now
         if slept <= FROZEN_S:
             return 0.0
@@ -97,5 +99,5 @@ class Wakefulness:
         return slept
 
     def trusts(self, now: float) -> bool:
-        """False for a while after a stop: the others were perhaps stopped as well, and have to report first."""
+        """False for a while after a stop: the other processes may have been stopped too, and must report first."""
         return now >= self._trusts_from

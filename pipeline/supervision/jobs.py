@@ -1,4 +1,4 @@
-"""Work that takes a while, for which the loop of a run does not wait."""
+"""Slow work in threads, for which the loop of a run does not wait."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Job(Generic[T]):
-    """Work in a thread of its own, from its making on; the end of the process does not wait for it."""
+    """Work in a thread of its own, started at once. The process does not wait for it when it ends."""
 
     def __init__(self, work: Callable[[], T]) -> None:
         self._work = work
@@ -33,7 +33,7 @@ class Job(Generic[T]):
         return not self._thread.is_alive()
 
     def result(self) -> T:
-        """What the work has found; waits for it. Raises what the work has raised."""
+        """Wait for the result of the work. Raises the error of the work."""
         self._thread.join()
         if self._failure is not None:
             raise self._failure
@@ -44,10 +44,10 @@ Answer = dict[str, Any]
 
 
 class Later(Generic[T]):
-    """An answer that is not there yet: `then` makes it of what a job finds, when the loop asks for it.
+    """An answer that is not ready yet: when a job is done, and the loop polls, `then` makes the answer of its result.
 
-    `begin` starts the job, in the loop as well: at once, or, `behind` another, when the answer of that one is made. So
-    one job of such a line is at work at a time, and begins with all that those before it have changed.
+    `begin` starts the job, called by the loop too: at once, or, if this answer is `behind` another, after that one is
+    made. So the jobs of a line run one at a time, and each sees the changes of those before it.
     """
 
     def __init__(self, begin: Callable[[], Job[T]], then: Callable[[T], Answer], behind: Later[Any] | None) -> None:
@@ -59,7 +59,7 @@ class Later(Generic[T]):
         self._go_on()
 
     def poll(self) -> Answer | None:
-        """The answer, or None while there is none. Raises what a bug in the work raises; that is an answer as well."""
+        """Return the answer, or None if it is not ready. Raises the error of a bug in the work."""
         try:
             self._go_on()
             answer = answered(self._made) if self._job and self._job.is_done else None
@@ -80,7 +80,7 @@ class Later(Generic[T]):
 
 
 def answered(make: Callable[[], Answer]) -> Answer:
-    """The answer, or `error`: why there is none; with the exit `status` where that is nobody's mistake."""
+    """Return the answer, or `error` with the reason; with the exit `status` if it is not the user's mistake."""
     try:
         return make()
     except CamgraphError as error:

@@ -13,8 +13,8 @@
                                     |   EndRun, NotNeeded
                                     '------------------------> finished
 
-Only `dead` has a choice, and `Lifecycle.judge` makes it. All else that happens to a process changes no state: its start
-is put off, it is killed, it is told to close for other settings, it leaves the plan. Those facts decide what its death
+Only in `dead` is there a choice, and `Lifecycle.judge` makes it. Other facts change no state: a start is put off, a
+process is killed, it must close for new settings, or it leaves the plan. They decide what its death
 means.
 """
 
@@ -43,17 +43,17 @@ from pipeline.supervision.deaths import (
 State = Literal["waiting", "starting", "running", "dead", "finished"]
 
 STEADY_S = 60.0
-"""After so long a life earlier deaths are no reason to wait before the next start."""
+"""After a life of this length, earlier deaths are no reason to wait before the next start."""
 _A_ROW = 3
-"""So many deaths within `STEADY_S` of each other are reported although the process runs."""
+"""This many deaths within `STEADY_S` of each other are reported although the process runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """The run as far as it decides about a death.
+    """The part of the run's state that decides about a death.
 
-    `running`: all processes were ready once. `finite`: its cameras end by themselves. `closing`: all processes are told
-    to close; `hurried`: nobody waits for them any more. `longest_pause_s`: no restart waits longer.
+    `running`: all processes were ready once. `finite`: its cameras end by themselves. `closing`: all processes must
+    close; `hurried`: without waiting for them any longer. `longest_pause_s`: the longest pause before a restart.
     """
 
     running: bool
@@ -65,13 +65,13 @@ class RunState:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One start of a process and its fate.
+    """One start of a process and its outcome.
 
-    `number`: its incarnation, 0 before the first. `stages`: with these settings. `opening`: the part of its opening
-    that takes long, and until when it may. `endpoint`: where others send to, "" until it is ready. `opened`: it has
-    been ready. `failure`: exit status and reason, if it reported one. `killed_for`: why it was killed, if so;
-    `refused`: for a report that is none, and nothing more of it is read. `outdated`: it is to close for other settings.
-    `exit_status`: as of `subprocess`, once it is dead.
+    `number`: its incarnation, 0 before the first. `stages`: its stages with their settings. `opening`: the slow part
+    of its opening, and the time until which it may take. `endpoint`: the address for its senders, "" until it is
+    ready. `opened`: it has been ready. `failure`: exit status and reason, if reported. `killed_for`: the reason if
+    it was killed; `refused`: for a wrong report, after which no more are read. `outdated`: it must close for new
+    settings. `exit_status`: as in `subprocess`, once it is dead.
     """
 
     number: int = 0
@@ -92,16 +92,16 @@ _NO_ATTEMPT = Attempt()
 
 @dataclass(frozen=True, slots=True)
 class Lifecycle:
-    """Where a process is in its life; each transition returns the next value. Times are monotonic seconds, 0 for never.
+    """The state of a process; each transition returns the next value. Times are monotonic seconds, 0 for never.
 
-    `unit`, `source`: its name, and whether it has sources. `stages`: the settings that it is to have; `proven`: those
-    that it has opened with last. `start_at`: when the next start is due; `short`: the machine lacks that, and no
-    start is tried before `put_off_until`. `died_of`: the reason of the last unwanted death, and `row_since` the time
-    of the first of those that followed each other. `trouble`: why it has not opened since its last death.
+    `process`, `source`: its name, and whether it has sources. `stages`: the settings that it should have; `proven`:
+    those with which it last opened. `start_at`: when the next start is due; `short`: the resource that the machine
+    lacks, so that no start is tried before `put_off_until`. `died_of`: the reason of the last unwanted death;
+    `row_since`: the time of the first death of that row. `trouble`: why it has not opened since its last death.
     `gave_up`: why it only ends its cameras from now on. `leaving`: it is in no plan any more.
     """
 
-    unit: str
+    process: str
     source: bool
     stages: tuple[StagePlan, ...]
     state: State = "waiting"
@@ -128,19 +128,19 @@ class Lifecycle:
         return replace(self, state="starting", attempt=attempt, short="")
 
     def ready(self, endpoint: str, now: float) -> Lifecycle:
-        """starting -> running: it has opened its stages. Raises WireError if it had before."""
+        """starting -> running: it has opened its stages. Raises WireError if it was ready before."""
         if self.state != "starting":
-            raise WireError(f"{self.unit} reports that it is ready while it is {self.state}: expected that once")
+            raise WireError(f"{self.process} reports that it is ready while it is {self.state}: expected it once")
         attempt = replace(self.attempt, endpoint=endpoint, opened=True)
         return replace(self, state="running", attempt=attempt, ready_at=now, proven=attempt.stages, trouble="")
 
     def reap(self, exit_status: int) -> Lifecycle:
-        """starting, running -> dead: it is dead and cleaned up after."""
+        """starting, running -> dead: it is dead and cleaned up."""
         assert self.is_alive, self.state
         return replace(self, state="dead", attempt=replace(self.attempt, exit_status=exit_status, endpoint=""))
 
     def judge(self, run: RunState, now: float, *, all_ended: bool) -> tuple[Lifecycle, Verdict]:
-        """dead -> waiting, finished: what its death means. `all_ended`: all of its cameras have."""
+        """dead -> waiting, finished: decide what its death means. `all_ended`: all of its cameras have ended."""
         assert self.state == "dead", self.state
         source_done = self.source and all_ended
         if run.closing or self.leaving or source_done:
@@ -150,17 +150,17 @@ class Lifecycle:
         return self._judge_death(run, now)
 
     def _problem_at_close(self, run: RunState, *, source_done: bool) -> tuple[int, str] | None:
-        """The exit status and problem of one that is needed no longer; of an ended source all is done."""
+        """The exit status and problem of a process that is not needed any more; None for a source that is done."""
         attempt = self.attempt
         if attempt.failure:  # a stage that could not be closed
             return attempt.failure
         unwanted = attempt.exit_status and not (run.hurried and attempt.killed_for)
         if run.closing and not source_done and attempt.opened and unwanted:
-            return EXIT_GAVE_UP, lost_at_close(self.unit, attempt.exit_status, attempt.killed_for)
+            return EXIT_GAVE_UP, lost_at_close(self.process, attempt.exit_status, attempt.killed_for)
         return None
 
     def _judge_change(self) -> tuple[Lifecycle, Verdict]:
-        """It has closed to begin anew with other settings; or it does not open with them: the proven ones come back."""
+        """It closed to restart with new settings, or did not open with them: then it gets the proven ones back."""
         after = replace(self, state="waiting", start_at=0.0)
         if self.attempt.outdated:
             return after, OtherSettings(lost=self.attempt.opened)
@@ -180,7 +180,7 @@ class Lifecycle:
         return replace(after, state="waiting", start_at=now + pause_s), replace(verdict, pause_s=pause_s)
 
     def _died(self, now: float) -> Lifecycle:
-        """The same with one unwanted death more."""
+        """Return the lifecycle with one more unwanted death."""
         attempt = self.attempt
         steady = attempt.opened and now - self.ready_at > STEADY_S
         restarts = self.restarts.after_death(opened=attempt.opened, steady=steady)
@@ -191,49 +191,54 @@ class Lifecycle:
             row_since=now if restarts.in_a_row == 1 else self.row_since,
             trouble=attempt.failure[1] if attempt.failure and not attempt.opened else self.trouble,
         )
-        return replace(after, died_of=reason_line(attempt.killed_for or after.death.told))
+        return replace(after, died_of=reason_line(attempt.killed_for or after.death.why))
 
     # ---- facts that change no state
 
     def put_off(self, until: float, short: str) -> Lifecycle:
-        """The machine is `short` of something: no start before `until`."""
+        """The machine is `short` of something: do not start before `until`."""
         return replace(self, put_off_until=until, short=short)
 
     def hurry(self) -> Lifecycle:
-        """The next start, if one is to come, is due now."""
+        """Make the next start, if there is one, due now."""
         return replace(self, start_at=0.0)
 
     def note_opening(self, doing: str, until: float) -> Lifecycle:
-        """A part of its opening takes until then, and that is no hang."""
+        """A slow part of its opening may take until then, and is no hang."""
         return replace(self, attempt=replace(self.attempt, opening=(doing, until)))
 
     def note_failure(self, exit_status: int, why: str) -> Lifecycle:
-        """It has reported why it gives up."""
+        """It has reported why it fails."""
         return replace(self, attempt=replace(self.attempt, failure=(exit_status, why)))
 
     def kill(self, why: str, *, refused: bool = False) -> Lifecycle:
-        """It is killed; `refused`: for what it reported. Without a child nothing happens."""
+        """It is killed; `refused`: for a wrong report. Without a child this does nothing."""
         if not self.is_alive:
             return self
         attempt = replace(self.attempt, killed_for=why, refused=refused or self.attempt.refused)
         return replace(self, attempt=attempt)
 
     def change(self, stages: tuple[StagePlan, ...]) -> Lifecycle:
-        """It is to have these settings: a child closes first, and without one the next start is due now."""
+        """It gets new settings: a child closes first; without one the next start is due now."""
         if self.is_alive:
             return replace(self, stages=stages, attempt=replace(self.attempt, outdated=True))
         return replace(self, stages=stages, start_at=0.0)
+
+    def settled(self) -> Lifecycle:
+        """Its child has taken the settings that it is to have, and need not close for them."""
+        attempt = replace(self.attempt, stages=self.stages, outdated=False)
+        return replace(self, attempt=attempt, proven=self.stages)
 
     def leave(self) -> Lifecycle:
         """It is in no plan any more: its next death is its end."""
         return replace(self, leaving=True)
 
     def worked(self) -> Lifecycle:
-        """It has brought something through."""
+        """It has finished some work."""
         return replace(self, restarts=self.restarts.after_work()) if self.restarts.fruitless else self
 
     def slept(self, seconds: float) -> Lifecycle:
-        """The supervisor was stopped for so long: that time is not counted against an opening."""
+        """The supervisor was stopped for this time, which does not count against an opening."""
         doing, until = self.attempt.opening
         later = replace(self.attempt, started_at=self.attempt.started_at + seconds, opening=(doing, until + seconds))
         return replace(self, attempt=later)
@@ -247,12 +252,12 @@ class Lifecycle:
 
     @property
     def on_trial(self) -> bool:
-        """True while it has not opened with its settings yet, but with others before."""
+        """True while it has not opened with its present settings yet, but has with earlier ones."""
         return self.proven is not None and self.proven != self.stages
 
     @property
     def changing(self) -> bool:
-        """True while it is on its way out, or has not opened yet with the settings that it is to have."""
+        """True while it is leaving, or has not opened yet with the settings that it should have."""
         opening = self.attempt.outdated or self.on_trial or not self.ready_at
         return self.leaving or (opening and self.state != "finished")
 
@@ -262,7 +267,7 @@ class Lifecycle:
         return max(0.0, self.ready_at - self.attempt.started_at)
 
     def is_due(self, now: float, stopped_at: float) -> bool:
-        """Whether to start it now. After a stop (0: none) it is needed at once, or its frames are lost."""
+        """Whether to start it now. After a stop (0: none) it is due at once, or its frames would be lost."""
         due = now >= self.start_at or stopped_at > self.died_at
         return self.state == "waiting" and due and now >= self.put_off_until
 
@@ -271,7 +276,7 @@ class Lifecycle:
         """The death of the last incarnation, once it is counted."""
         attempt = self.attempt
         return Death(
-            unit=self.unit,
+            process=self.process,
             status=attempt.exit_status,
             opened=attempt.opened,
             failure=attempt.failure,
@@ -282,14 +287,14 @@ class Lifecycle:
         )
 
     def plight(self, now: float) -> Plight | None:
-        """Why nothing goes through it at present, or may not for long; None if all is well, or it is not needed."""
+        """Return why it processes nothing at present, or may soon stop; None if all is well, or it is not needed."""
         if self.state == "finished" or self.leaving:
             return None
         if self.state == "running":
             return self._plight_of_running(now)
         if self.short:
             return Plight(f"cannot be started: {self.short}", now - (self.row_since or self.died_at or now))
-        if self.died_at <= self.ready_at:  # not since a death: the first start, or other settings
+        if self.died_at <= self.ready_at:  # the first start, or new settings, but no restart after a death
             doing = f"is being opened: {self.attempt.opening[0]}" if self.attempt.opening[0] else "is being opened"
             started_at = self.attempt.started_at
             return Plight(doing, now - started_at if started_at else 0.0, opening=True)
@@ -297,7 +302,7 @@ class Lifecycle:
 
     def _plight_of_running(self, now: float) -> Plight | None:
         row = self.restarts.in_a_row
-        # A process that had not opened its stages, and now has, is over it.
+        # A process that opened its stages after deaths without opening has recovered.
         if row < _A_ROW or self.restarts.failed_starts or now - self.died_at > STEADY_S:
             return None
         return Plight(f"runs, but has died {row} times in a row, last of: {self.died_of}", now - self.row_since)

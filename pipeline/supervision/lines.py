@@ -1,4 +1,4 @@
-"""Bytes that somebody writes, as lines: what a process says on its standard error."""
+"""Splits the bytes of a process's standard error into lines."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ LONGEST_LINE = 1 << 14
 
 
 class Lines:
-    """Cuts what comes in pieces into lines; empty ones are left out.
+    """Collects pieces of bytes into lines, and leaves out empty ones.
 
-    Of a line of more than `longest` bytes only the beginning is kept, without what may be secret: what is hidden in a
-    line afterwards would not be recognised where it is cut in two.
+    Of a line of more than `longest` bytes only the beginning is kept, without a possible part of a secret at its end: a
+    secret that is cut in two would not be recognised and hidden later.
     """
 
     def __init__(self, longest: int = LONGEST_LINE) -> None:
@@ -19,7 +19,7 @@ class Lines:
         self._rest = bytearray()
 
     def take(self, piece: bytes) -> list[str]:
-        """The lines that are whole now. What is no UTF-8 stands as an escape."""
+        """Return the lines that are complete now. Bytes that are not UTF-8 become escapes."""
         *ends, begin = piece.split(b"\n")
         lines = []
         for end in ends:
@@ -29,7 +29,7 @@ class Lines:
         return lines
 
     def last(self) -> list[str]:
-        """What is left at the end, without a line break behind it."""
+        """Return the unfinished line at the end, if there is one."""
         line = bytes(self._rest).rstrip(b"\r")
         self._rest.clear()
         if not line:
@@ -41,12 +41,12 @@ class Lines:
         return [f"{redacted_beginning(text, most)} ..."]
 
     def _add(self, part: bytes) -> None:
-        # So much more that its last characters may be left out again, of which one may be four bytes.
+        # Keep more than the limit, so that the last characters can be cut off again; one may have four bytes.
         self._rest += part[: self._longest + 4 * LONGEST_SECRET - len(self._rest)]
 
 
 class Allowance:
-    """How many lines of one writer are taken: `at_once`, and then so many a second."""
+    """Limits the lines of one writer to `at_once`, and then to `per_s` a second."""
 
     def __init__(self, at_once: int = 100, per_s: float = 10.0) -> None:
         self._most, self._per_s = float(at_once), per_s
@@ -54,7 +54,7 @@ class Allowance:
         self._left_out = 0
 
     def takes(self, now_s: float) -> bool:
-        """Whether one more is taken now."""
+        """Whether to take one more line now."""
         self._left = min(self._most, self._left + (now_s - self._at_s) * self._per_s)
         self._at_s = now_s
         if self._left < 1.0:
@@ -64,6 +64,6 @@ class Allowance:
         return True
 
     def take_left_out(self) -> int:
-        """How many lines were not taken since the last call."""
+        """Return how many lines were left out since the last call."""
         left_out, self._left_out = self._left_out, 0
         return left_out

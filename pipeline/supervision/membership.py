@@ -1,11 +1,11 @@
-"""Cameras come and go while a run goes on, and stages get other settings: one step after the other.
+"""Adds and removes cameras and changes settings of stages while a run goes on, one step after the other.
 
-    a camera goes     its source says its last word --done--> plan without it --all have it--> its process ends
+    a camera goes     its source sends its end --done--> plan without it --all have it--> its process ends
     a camera comes    plan with it --all have it--> its source starts
-    other settings    of a camera: it goes, and comes again; of a stage: its processes close, and begin anew
+    new settings      of a camera: it goes, and comes again; of a stage: its processes close and restart
 
-What is wanted is kept apart from what is: whatever dies meanwhile, the difference between the two says what to do next.
-A camera whose source has been asked for its last word goes in any case, also where it is wanted again meanwhile.
+The wanted cameras are kept apart from the present ones. The difference between the two decides the next step, whatever
+dies meanwhile. A camera whose source was asked to end goes in any case, even if it is wanted again meanwhile.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 
 from pipeline.errors import UserError
 from pipeline.monitoring.reports import Revised
-from pipeline.plan import EdgePlan, GroupPlan, RunPlan, StagePlan, UnitPlan
+from pipeline.plan import EdgePlan, GroupPlan, ProcessPlan, RunPlan, StagePlan
 from pipeline.stage import Logger
-from pipeline.supervision.fleet import Fleet
+from pipeline.supervision.fleet import Fleet, Replaced
 from pipeline.supervision.process import Process
 from pipeline.supervision.revision import expecting, with_cameras, with_stages
 from pipeline.system.names import ascii_form, twin_of
@@ -29,8 +29,8 @@ from pipeline.system.spelling import did_you_mean
 class Membership:
     """The cameras and stages of a run as they are (`plan`), and as they are wanted. `turn` goes one step further.
 
-    `source`: the kind of the source stage. `paused`: cameras that rest. `problems`: camera -> why it was not taken in.
-    `refused`: process -> why it does not open with the settings that it was to have since the last `restart`.
+    `source`: the kind of the source stage. `paused`: the paused cameras. `problems`: camera -> why it was refused.
+    `refused`: process -> why it did not open with the new settings of the last `restart`.
     """
 
     def __init__(self, plan: RunPlan, fleet: Fleet, log: Logger) -> None:
@@ -51,39 +51,39 @@ class Membership:
 
     @property
     def wanted(self) -> Mapping[str, Mapping[str, Any]]:
-        """Camera -> its settings, as they are to be."""
+        """Camera -> its wanted settings."""
         return self._wanted
 
     @property
     def live(self) -> Collection[str]:
-        """Which of the cameras never wait."""
+        """The live cameras."""
         return self._live
 
     @property
     def joining(self) -> Collection[str]:
-        """Cameras that not all processes know yet: their sources must not begin."""
+        """Cameras that some processes do not know yet: their sources must not start."""
         return self._joining
 
     @property
     def busy(self) -> bool:
-        """True while what is differs from what is wanted, or a change has not come to its end."""
+        """True while the present cameras differ from the wanted ones, or a change is unfinished."""
         return self.differs or self._under_way or bool(self.coming) or self._fleet.changing
 
     @property
     def differs(self) -> bool:
-        """True while other cameras are wanted than are there, or expected, or one that is there is on its way out."""
+        """True while a camera is missing, expected, or leaving."""
         as_wanted = self._wanted == self.plan.camera_settings and not self.plan.expects_more
         return not as_wanted or bool(self._asked_to_leave)
 
     @property
     def leaving(self) -> list[str]:
-        """Cameras that are on their way out, some of them to come again."""
+        """Cameras that are leaving, some of them to come again."""
         here = self.plan.camera_settings
         return [name for name in here if name in self._asked_to_leave or self._wanted.get(name) != here[name]]
 
     @property
     def coming(self) -> list[str]:
-        """Cameras that are wanted and whose source has not begun yet."""
+        """Wanted cameras whose source has not started yet."""
         here = self.plan.camera_settings
         return [name for name in self._wanted if name not in here or name in self._joining or not self._has_begun(name)]
 
@@ -91,14 +91,14 @@ class Membership:
         source = self._fleet.source_of(camera)
         return source is not None and source.life.ready_at > 0
 
-    # ---- what is wanted
+    # ---- the wanted cameras and settings
 
     def add(self, name: str, values: Mapping[str, Any], *, live: bool) -> None:
-        """One more camera; its settings have been checked. Raises UserError where its name is taken."""
+        """Add a camera, whose settings have been checked. Raises UserError if its name is taken."""
         if name in self._wanted:
             raise UserError(f"there is a camera called {name}: choose another name, or remove that one first")
         if name in self.plan.camera_settings:
-            raise UserError(f"the camera {name} is still on its way out: try again in a moment")
+            raise UserError(f"the camera {name} is still being removed: try again in a moment")
         if twin := twin_of(name, {*self._wanted, *self.plan.camera_settings}):
             form = ascii_form(name)
             raise UserError(f"the camera {twin} has the ASCII form `{form}` of {name} already: choose another name")
@@ -107,7 +107,7 @@ class Membership:
         self._note_live(name, live=live)
 
     def remove(self, name: str) -> None:
-        """One camera less. Raises UserError where there is none of this name, or no other."""
+        """Remove a camera. Raises UserError if there is none of this name, or if it is the only one."""
         self._require(name)
         if len(self._wanted) == 1:
             raise UserError(f"{name} is the only camera: `camgraph stop` ends the run")
@@ -116,7 +116,7 @@ class Membership:
         self.paused.discard(name)
 
     def pause(self, name: str, *, paused: bool) -> None:
-        """Let a camera rest, or go on. Raises UserError where there is none of this name."""
+        """Pause or resume a camera. Raises UserError if there is none of this name."""
         self._require(name)
         (self.paused.add if paused else self.paused.discard)(name)
         source = self._fleet.source_of(name)
@@ -124,19 +124,19 @@ class Membership:
             self._tell_paused(source)
 
     def want(self, cameras: Mapping[str, Mapping[str, Any]], live: Collection[str]) -> None:
-        """Exactly these cameras; `live`: which of them never wait."""
+        """Want exactly these cameras; `live`: the live ones among them."""
         self._wanted = dict(cameras)
         self._live = set(live)
         self.paused.intersection_update(self._wanted)
         self.problems = {camera: why for camera, why in self.problems.items() if camera not in self._wanted}
 
     def keep_secret(self, values: Iterable[str]) -> None:
-        """Values that nobody may see, here and in the processes that get them."""
+        """Hide these values, here and in the processes that get them."""
         hide(values := tuple(values))
         self.plan = replace(self.plan, secrets=tuple(sorted({*self.plan.secrets, *values})))
 
     def adopt(self, plan: RunPlan) -> None:
-        """Take on how long things may take, and what a further camera has by itself."""
+        """Take over the time limits of `plan`, and its defaults for further cameras."""
         self.plan = replace(
             self.plan,
             hang_s=plan.hang_s,
@@ -145,16 +145,16 @@ class Membership:
             camera_defaults=plan.camera_defaults,
         )
 
-    def restart(self, stages: Mapping[str, StagePlan]) -> list[str]:
-        """Let the processes of these stages, whose settings are others than before, begin anew; their names."""
+    def restart(self, stages: Mapping[str, StagePlan]) -> Replaced:
+        """Give these stages, whose settings have changed, their new ones: most processes restart for that."""
         self.refused.clear()
         self.plan, self._origin = with_stages(self.plan, stages), with_stages(self._origin, stages)
         return self._fleet.replace(self.plan)
 
-    def stays(self, unit: UnitPlan, why: str) -> None:
-        """The stages of this unit keep the settings that they have in it: others have been refused."""
-        self.refused[unit.name] = why
-        stages = {stage.name: stage for stage in unit.stages}
+    def stays(self, process: ProcessPlan, why: str) -> None:
+        """Keep the present settings of the stages of this process: the new ones were refused."""
+        self.refused[process.name] = why
+        stages = {stage.name: stage for stage in process.stages}
         self.plan, self._origin = with_stages(self.plan, stages), with_stages(self._origin, stages)
         self._fleet.replace(self.plan)
 
@@ -169,13 +169,13 @@ class Membership:
     # ---- step by step
 
     def turn(self, *, stopping: bool) -> None:
-        """To be called often. While the run is `stopping` nothing new begins, but what has begun comes to its end."""
+        """Go one step further; call it often. If the run is `stopping`, begun changes finish but none starts."""
         if self._under_way:
             if self._fleet.all_revised:
                 self._settle()
             return
         self._fleet.start_new()
-        if stopping:  # what has not begun to change stays as it is
+        if stopping:  # changes that have not started are dropped
             here, leaving = self.plan.camera_settings, self._asked_to_leave
             self._wanted = {name: values for name, values in here.items() if name not in leaving}
         if self.differs:
@@ -193,9 +193,9 @@ class Membership:
             self._revise({**cameras, **{name: self._wanted[name] for name in self._joining}})
 
     def _see_off(self, camera: str) -> None:
-        """Ask its source for its last word, each incarnation once.
+        """Ask the source of a camera to end it, once in each incarnation.
 
-        One that has not begun with the camera hears it before it is told to start, and leaves the camera alone.
+        If the source has not started the camera yet, it gets this order before the start, and leaves the camera alone.
         """
         source = self._fleet.source_of(camera)
         if source is None or self._asked_to_leave.get(camera) == source.incarnation:
@@ -204,10 +204,10 @@ class Membership:
         if source.channel:
             source.channel.send("remove", camera=camera)
         elif set(source.plan.cameras) <= set(self.leaving):
-            source.hurry()  # it keeps dying, but the next one has nothing to do that it could die of
+            source.hurry()  # it keeps dying, but the next one has nothing to do that could kill it
 
     def _has_left(self, camera: str) -> bool:
-        """True when all that was made of it is done, everywhere."""
+        """True when everything made of the camera's frames is done, in all processes."""
         source = self._fleet.source_of(camera)
         return source is None or not source.life.ready_at or camera in source.ended
 
@@ -218,12 +218,12 @@ class Membership:
         self._fleet.revise(self.plan)
 
     def _settle(self) -> None:
-        """All that live have the plan: those that are new to it may come, and those that are not in it may go."""
+        """All running processes have the plan: start those that are new in it, and close those that are not in it."""
         here = self.plan.camera_settings
         unwanted = {camera for camera in self._joining if self._wanted.get(camera) != here[camera]}
         self._asked_to_leave = {camera: n for camera, n in self._asked_to_leave.items() if camera in here}
         self._joining = ()
-        if unwanted:  # nothing of them has begun, and not all may know them
+        if unwanted:  # these cameras have not started, and not all processes may know them
             self._revise({name: values for name, values in here.items() if name not in unwanted})
             return
         self._under_way = False
@@ -232,10 +232,10 @@ class Membership:
             self.greet(source)
         self._fleet.start_sources()
 
-    # ---- what processes say
+    # ---- reports
 
     def revised(self, report: Revised) -> None:
-        """A process has the plan, or no memory for it: then those that were to come do not."""
+        """A process has the plan, or lacks memory for it: then the new cameras are refused."""
         if not report.problem:
             return
         for camera in self._joining:
@@ -244,7 +244,7 @@ class Membership:
                 self._log.error("camera_not_taken_in", camera=camera, why=report.problem)
 
     def greet(self, source: Process) -> None:
-        """Before the sources of a process start, it hears which of them are to rest."""
+        """Tell the sources of a process which cameras are paused, before they start."""
         if source.plan.sources and self.paused.intersection(source.plan.cameras):
             self._tell_paused(source)
 
@@ -254,7 +254,7 @@ class Membership:
 
 
 def same_structure(before: RunPlan, after: RunPlan) -> bool:
-    """Whether the stages of two plans are the same, and how they are joined and placed; their settings may differ."""
+    """Whether two plans have the same stages, connected and placed in the same way; their settings may differ."""
     return _structure(before) == _structure(after)
 
 
@@ -274,12 +274,14 @@ class _Structure:
 
 
 def _structure(plan: RunPlan) -> _Structure:
-    units = {unit.name: unit for unit in plan.units}
+    processes = {process.name: process for process in plan.processes}
     return _Structure(
         plan.in_process,
-        tuple(replace(group, units=()) for group in plan.groups),
-        tuple(tuple((stage.name, stage.use) for stage in units[group.units[0]].stages) for group in plan.groups),
-        frozenset(replace(edge, depth=1) for unit in plan.units for edge in unit.edges),
+        tuple(replace(group, processes=()) for group in plan.groups),
+        tuple(
+            tuple((stage.name, stage.use) for stage in processes[group.processes[0]].stages) for group in plan.groups
+        ),
+        frozenset(replace(edge, depth=1) for process in plan.processes for edge in process.edges),
         dict(plan.event_filters),
         plan.ordered_sinks,
     )

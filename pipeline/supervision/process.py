@@ -1,7 +1,7 @@
-"""One process of a run as the supervisor sees it, through all of its incarnations.
+"""One process of a run, from the supervisor's side, through all of its incarnations.
 
 `Process` is a thin shell: it starts and reaps the child (`child_process`), keeps its last reports (`Reported`), and
-leaves every decision to `Lifecycle`, whose docstring draws the states. Nobody else writes its attributes.
+leaves every decision to `Lifecycle`, whose docstring draws the states. Only `Process` itself writes its attributes.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from pipeline.boot import Boot
 from pipeline.errors import EXIT_GAVE_UP, EnvironmentProblem
 from pipeline.monitoring.cumulative_counters import CumulativeCounters
 from pipeline.monitoring.health import Plight
-from pipeline.monitoring.reports import Ended, Failed, Heartbeat, Opening, Revised
-from pipeline.plan import UnitPlan
+from pipeline.monitoring.reports import Ended, Failed, Heartbeat, Opening, Revised, Settled
+from pipeline.plan import ProcessPlan, StagePlan
 from pipeline.registry import find_stage
 from pipeline.shm.segments import segments_bytes, unlink_prefix
+from pipeline.stage import Stage
 from pipeline.supervision.child_process import ChildProcess
 from pipeline.supervision.deaths import Verdict
 from pipeline.supervision.hangs import Limits, Times, hung
@@ -30,7 +31,7 @@ from pipeline.supervision.starvation import Starvation
 from pipeline.transport.channel import Channel
 
 _EARLY = 0.25
-"""After this part of its time a process may be hanging, and from then on the time that it waits for a core is taken."""
+"""After this share of its limit a process may be hanging, and its waiting time for a core is measured from then on."""
 _OVER_AT_DEATH: dict[str, Any] = {
     "queue": 0,
     "held": "",
@@ -41,12 +42,19 @@ _OVER_AT_DEATH: dict[str, Any] = {
 }
 
 
+def _goes_on(before: StagePlan, after: StagePlan) -> bool:
+    """Whether a living stage can go on with other settings."""
+    stage = find_stage(after.use)
+    only_settings = replace(before, settings=after.settings) == after
+    return only_settings and issubclass(stage, Stage) and stage.takes_settings
+
+
 class Reported:
     """The reports of one process, added up over its incarnations. Times are monotonic seconds, 0 for never.
 
     `heartbeat`: the last one, with the stages' items and the files of all incarnations. `frames_done`: camera -> the
     stamp up to which all is done. `ended`: camera -> (reason, error), and `end_status` the exit status of that error.
-    `heard_at`: the last report of any kind. `blocked_since`: since when a stage waits impatiently for the outside.
+    `reported_at`: the last report of any kind. `blocked_since`: since when a stage waits impatiently for the outside.
     `slowest_s`: the longest batch of this incarnation.
     """
 
@@ -56,53 +64,53 @@ class Reported:
         self.frames_done: dict[str, Any] = {}
         self.ended: dict[str, tuple[str, str]] = {}
         self.end_status: dict[str, int] = {}
-        self.heard_at = 0.0
+        self.reported_at = 0.0
         self.heartbeat_at = 0.0
         self.blocked_since = 0.0
         self.slowest_s = 0.0
 
     def begin(self, now: float) -> None:
-        """The next incarnation starts."""
-        self.heard_at, self.slowest_s = now, 0.0
+        """Begin the next incarnation."""
+        self.reported_at, self.slowest_s = now, 0.0
 
     def note_heartbeat(self, heartbeat: Heartbeat, now: float) -> None:
-        """It lives, and has come so far."""
+        """Record a heartbeat, with the progress in it."""
         self.counters.note(heartbeat)
         self.frames_done.update(heartbeat.frames_done)
         latencies_s = [(stats.latency_ms_p99 or 0.0) / 1e3 for stats in heartbeat.stages.values()]
         self.slowest_s = max([self.slowest_s, *latencies_s])
         self.heartbeat = heartbeat.model_copy(update={"stages": self.counters.stages, "files": self.counters.files})
-        self.heard_at = self.heartbeat_at = now
+        self.reported_at = self.heartbeat_at = now
         self.blocked_since = (self.blocked_since or now) if heartbeat.held and not heartbeat.patient else 0.0
 
     def note_end(self, end: Ended, status: int) -> None:
-        """A camera's last word has gone through it; `status`: whose fault an error is."""
+        """Record the end of a camera; `status`: the exit status of its error."""
         self.ended[end.camera] = (end.reason, end.error)
         self.end_status[end.camera] = status
 
     def die(self) -> None:
-        """This incarnation is dead: its work counts, its condition does not."""
+        """Keep the work of this dead incarnation, and drop its condition."""
         self.counters.died()
         self.heartbeat = self.heartbeat.model_copy(update=_OVER_AT_DEATH)
         self.blocked_since = 0.0
 
     def forget_all_but(self, cameras: Collection[str]) -> None:
-        """Of other cameras everything is done: one that comes again under the same name is a new one."""
+        """Forget cameras that are gone: one that comes again under the same name is a new one."""
         for known in (self.ended, self.end_status, self.frames_done):
             for camera in [camera for camera in known if camera not in cameras]:
                 del known[camera]
 
     def sleep(self, seconds: float) -> None:
-        """The supervisor was stopped for so long: nobody was silent or blocked meanwhile."""
-        self.heard_at += seconds
+        """The supervisor was stopped for this time, which counts neither as silence nor as blocking."""
+        self.reported_at += seconds
         if self.blocked_since:
             self.blocked_since += seconds
 
 
 class Process:
-    """A unit of the plan. `number` is its place in the run; `incarnation` counts on from a process of the same name."""
+    """A process of the plan. `number`: its place in the run; `incarnation`: counted on from one of the same name."""
 
-    def __init__(self, plan: UnitPlan, number: int, incarnation: int = 0) -> None:
+    def __init__(self, plan: ProcessPlan, number: int, incarnation: int = 0) -> None:
         self._number = number
         self._plan = plan
         life = Lifecycle(plan.name, bool(plan.sources), plan.stages)
@@ -113,6 +121,9 @@ class Process:
         self._boot: Boot | None = None
         self._starvation = Starvation()
         self._stderr_allowance = Allowance()
+        self._settings_sent = 0
+        self._handed = 0
+        """The number of the settings that its child has been sent and has not taken yet; 0 if there are none."""
 
     @property
     def number(self) -> int:
@@ -120,13 +131,13 @@ class Process:
         return self._number
 
     @property
-    def plan(self) -> UnitPlan:
-        """Its part of the plan, with the settings that it is to have."""
+    def plan(self) -> ProcessPlan:
+        """Its part of the plan, with the settings that it should have."""
         return self._plan
 
     @property
     def life(self) -> Lifecycle:
-        """Where it is in its life."""
+        """Its state."""
         return self._life
 
     @property
@@ -136,7 +147,7 @@ class Process:
 
     @property
     def incarnation(self) -> int:
-        """How often it has been started."""
+        """The number of its starts."""
         return self._life.attempt.number
 
     @property
@@ -146,7 +157,7 @@ class Process:
 
     @property
     def restarts(self) -> int:
-        """How often it had to be started again."""
+        """The number of its restarts."""
         return self._life.restarts.total
 
     @property
@@ -156,7 +167,7 @@ class Process:
 
     @property
     def endpoint(self) -> str:
-        """The address that others send to; "" while it is not ready."""
+        """The address for its senders; "" while it is not ready."""
         return self._life.attempt.endpoint
 
     # ---- its child
@@ -168,26 +179,26 @@ class Process:
 
     @property
     def pidfd(self) -> int:
-        """Becomes readable when it is dead; -1 while there is none."""
+        """Becomes readable when the child is dead; -1 while there is none."""
         return self._child.pidfd if self._child else -1
 
     @property
     def channel(self) -> Channel | None:
-        """Carries orders to it and reports from it; None while there is none."""
+        """Carries orders to the child and reports from it; None while there is none."""
         return self._child.channel if self._child else None
 
     @property
     def stderr_fd(self) -> int:
-        """Becomes readable when something was written to its standard error; -1 while there is none."""
+        """Becomes readable when the child has written to its standard error; -1 while there is none."""
         return self._child.stderr_fd if self._child else -1
 
     def read_stderr(self) -> list[str]:
-        """The lines that have come on `stderr_fd`."""
+        """Return the lines that have arrived on `stderr_fd`."""
         return self._child.read_stderr() if self._child and self._child.stderr_fd >= 0 else []
 
     @property
     def stderr_allowance(self) -> Allowance:
-        """How many of these lines reach the log."""
+        """Limits how many of these lines reach the log."""
         return self._stderr_allowance
 
     @property
@@ -204,12 +215,12 @@ class Process:
 
     @property
     def has_outbox(self) -> bool:
-        """True for the one that keeps the events."""
+        """True for the process with the outbox."""
         return any(stage.use == "outbox" for stage in self.plan.stages)
 
     @property
     def stateful_stages(self) -> list[str]:
-        """Its stages that lose something with its death."""
+        """Its stages whose state is lost with its death."""
         return [stage.name for stage in self.plan.stages if find_stage(stage.use).stateful]
 
     # ---- its reports
@@ -221,12 +232,12 @@ class Process:
 
     @property
     def heartbeat_at(self) -> float:
-        """When the last heartbeat came."""
+        """When the last heartbeat arrived."""
         return self._reported.heartbeat_at
 
     @property
     def blocked_since(self) -> float:
-        """Since when one of its stages waits for the outside, 0 if none does."""
+        """Since when one of its stages is blocked on the outside, 0 if none is."""
         return self._reported.blocked_since
 
     @property
@@ -254,41 +265,41 @@ class Process:
         return self._reported.counters.counts
 
     def note_ready(self, endpoint: str) -> None:
-        """It has opened its stages; others send to `endpoint`. Raises WireError if it had before."""
+        """It has opened its stages, and its senders connect to `endpoint`. Raises WireError if it was ready before."""
         now = time.monotonic()
         self._life = self._life.ready(endpoint, now)
-        self._reported.heard_at = now
+        self._reported.reported_at = now
 
     def note_opening(self, opening: Opening) -> None:
-        """Opening takes longer, and that is no hang."""
-        now = self._reported.heard_at = time.monotonic()
+        """It reports a slow part of its opening, which is no hang."""
+        now = self._reported.reported_at = time.monotonic()
         self._life = self._life.note_opening(opening.doing, now + opening.within_s)
 
     def note_heartbeat(self, heartbeat: Heartbeat) -> None:
-        """It lives, and has come so far."""
+        """It has sent a heartbeat."""
         self._reported.note_heartbeat(heartbeat, time.monotonic())
         if self._reported.counters.this_life:
             self._life = self._life.worked()
 
     def note_end(self, end: Ended) -> None:
-        """A camera's last word has gone through it. Nobody is to blame for a camera that was given up after deaths."""
+        """A camera has ended in it. A camera that was given up after deaths is no error of the source."""
         self._reported.note_end(end, EXIT_GAVE_UP if self._life.gave_up else end.status)
 
     def note_failure(self, failed: Failed) -> None:
-        """It gives up, and says why."""
+        """It reports why it fails."""
         self._life = self._life.note_failure(failed.status, failed.error)
 
     def note_revised(self, revised: Revised) -> None:
-        """It goes on by another plan."""
+        """It has a newer plan."""
         self._revision = revised.number
 
     def note_oversize(self) -> None:
-        """It lives, and has a report that is too large to be sent."""
-        self._reported.heard_at = time.monotonic()
+        """It is alive, but has a report that is too large to send."""
+        self._reported.reported_at = time.monotonic()
         self._reported.counters.count("reports_too_large")
 
     def refuse(self, why: str) -> bool:
-        """Kill it for a report that is none, and read nothing more of it; whether that is news."""
+        """Kill it for a wrong report, and read no more of its reports; False if that was done before."""
         if self._life.attempt.refused:
             return False
         self._reported.counters.count("reports_refused")
@@ -297,8 +308,8 @@ class Process:
 
     # ---- another plan
 
-    def revise(self, plan: UnitPlan, number: int, boot: Callable[[], Boot]) -> None:
-        """Go on with other cameras; a child is told the new plan as `boot` has it, and answers with its number."""
+    def revise(self, plan: ProcessPlan, number: int, boot: Callable[[], Boot]) -> None:
+        """Go on with other cameras. A running child gets the new plan from `boot`, and answers with its number."""
         self._plan = plan
         if self.channel:
             self.channel.send("revise", number=number, boot=boot().to_wire())
@@ -307,21 +318,45 @@ class Process:
         """The plan of this number changes nothing for it."""
         self._revision = number
 
-    def change_settings(self, plan: UnitPlan) -> None:
-        """Go on with other settings. A child closes in order before the next one starts; a dead one need not wait."""
+    def change_settings(self, plan: ProcessPlan) -> None:
+        """Go on with new settings. A running child closes before the next one starts."""
         self._plan = plan
         self._life = self._life.change(plan.stages)
+        self._handed = 0
         if self.channel:
             self.channel.send("close")
 
+    def takes(self, plan: ProcessPlan) -> bool:
+        """Whether its child can go on with these settings of its stages: nothing else differs, and all can do that."""
+        closing = self._life.attempt.outdated and not self._handed
+        if self.state != "running" or closing or self._life.leaving or len(plan.stages) != len(self.plan.stages):
+            return False
+        pairs = zip(self.plan.stages, plan.stages, strict=True)
+        return all(_goes_on(before, after) for before, after in pairs if before != after)
+
+    def hand_over(self, plan: ProcessPlan, boot: Callable[[], Boot]) -> None:
+        """Go on with other settings, which its child takes while it lives, and says so. It dies of those it cannot."""
+        self._plan = plan
+        self._life = self._life.change(plan.stages)
+        self._settings_sent += 1
+        self._handed = self._settings_sent
+        if self.channel:
+            self.channel.send("settings", number=self._handed, boot=boot().to_wire())
+
+    def note_settled(self, settled: Settled) -> None:
+        """Its child has taken these settings; if others were sent since, it is asked for those."""
+        if settled.number == self._handed:
+            self._handed = 0
+            self._life = self._life.settled()
+
     def leave(self) -> None:
-        """It is in no plan any more: a child closes, and is its last."""
+        """Leave the plan: a running child closes, and no other one follows."""
         self._life = self._life.leave()
         if self.channel:
             self.channel.send("close")
 
     def forget_all_but(self, cameras: Collection[str]) -> None:
-        """Of other cameras everything is done."""
+        """Forget cameras that are gone."""
         self._reported.forget_all_but(cameras)
 
     # ---- its start and its end
@@ -331,26 +366,27 @@ class Process:
         self._life = self._life.hurry()
 
     def put_off(self, until: float, short: str) -> None:
-        """It cannot be started before, for the machine is `short` of something."""
+        """Do not start before `until`, because the machine is `short` of something."""
         self._life = self._life.put_off(until, short)
 
     def start(self, boot: Boot, revision: int) -> None:
-        """Start the next incarnation, by the plan of this number. Raises as `ChildProcess`, without a change."""
+        """Start the next incarnation, with the plan of this number. Raises as `ChildProcess`, changing nothing."""
         if self._boot:
             unlink_prefix(self._boot.shm_prefix)
         self._child = ChildProcess(boot)
+        self._handed = 0
         self._boot, self._revision = boot, revision
         now = time.monotonic()
         self._life = self._life.start(now)
         self._reported.begin(now)
         if not self._child.channel.send("boot", boot=boot.to_wire()):
             raise EnvironmentProblem(
-                f"the plan of the process {self.plan.name} is too large to be handed over: "
+                f"the plan of the process {self.plan.name} is too large to be sent to it: "
                 "use fewer cameras or shorter settings, or more `workers`"
             )
 
     def kill(self, why: str) -> None:
-        """SIGKILL; `reap` follows when the death has been noticed."""
+        """Send SIGKILL; `reap` follows when the death is noticed."""
         self._kill(why)
 
     def _kill(self, why: str, *, refused: bool = False) -> None:
@@ -359,7 +395,7 @@ class Process:
             self._child.kill()
 
     def reap(self) -> None:
-        """Clean up after the death of this incarnation; `judge` says what it means."""
+        """Clean up after the death of this incarnation; then call `judge`."""
         assert self._child
         status = self._child.bury()
         self._child = None
@@ -367,24 +403,24 @@ class Process:
         self._reported.die()
 
     def judge(self, run: RunState) -> Verdict:
-        """What the death means that it has just died; it is started again, or finished, from then on."""
+        """Decide what its death means; from then on it waits for its restart, or is finished."""
         self._life, verdict = self._life.judge(run, time.monotonic(), all_ended=self.all_ended)
         self._plan = replace(self._plan, stages=self._life.stages)
         return verdict
 
-    # ---- how it looks
+    # ---- its condition
 
     def plight(self, now: float) -> Plight | None:
-        """Why nothing goes through it at present, or may not for long; None if all is well, or it is not needed."""
+        """Return why it processes nothing at present, or may soon stop; None if all is well, or it is not needed."""
         return self._life.plight(now)
 
     def hung(self, now: float, limits: Limits) -> str:
-        """Why the process counts as hung, or an empty string."""
+        """Return why the process counts as hung, or an empty string."""
         life, reported = self._life, self._reported
         times = Times(
             now,
             life.attempt.started_at,
-            reported.heard_at,
+            reported.reported_at,
             reported.heartbeat_at,
             opens_until=life.attempt.opening[1],
             opened_in=life.opened_in_s,
@@ -399,13 +435,13 @@ class Process:
         return hung(starting, self.heartbeat, replace(times, starved=self._starvation.seconds), limits)
 
     def sight(self, *, trusted: bool, finite: bool) -> Sight:
-        """How it looks to the stall detector; `trusted`: its last report is not old."""
+        """Return its condition for the stall detector; `trusted`: its last report is recent."""
         last = self.heartbeat
-        done = (self.incarnation, tuple(stage.items for stage in last.stages.values()), len(self.ended))
-        seen = ((last.in_flight, last.queue, last.slots), tuple(self.frames_done.items()))
+        done = (self.incarnation, [stage.items for stage in last.stages.values()], len(self.ended))
+        seen = ((last.in_flight, last.queue, last.slots), list(self.frames_done.items()))
         at_work = bool(last.working_since_ns or last.held or (finite and last.source_opening))
         return Sight(
-            unit=self.plan.name,
+            process=self.plan.name,
             source=bool(self.plan.sources),
             done=done,
             seen=(done, seen, frozenset(self.counts().items())),
@@ -415,6 +451,6 @@ class Process:
         )
 
     def sleep(self, seconds: float) -> None:
-        """The supervisor was stopped for so long: time that passed by its clock meanwhile does not count."""
+        """The supervisor was stopped for this time, which does not count."""
         self._life = self._life.slept(seconds)
         self._reported.sleep(seconds)

@@ -1,10 +1,11 @@
-"""What a run is asked over its control socket, and what it answers: plain values both ways.
+"""The requests that a run answers over its control socket: plain values both ways.
 
-status, metrics                    what it is doing
+status, metrics                    the state of the run
 stop                               let the sources end, and the rest drain
-cameras                            who is there, who comes and goes, and what a further one has to be like
+cameras                            present, coming and leaving cameras, and the form of a further one
 add, remove, pause, resume         of one camera
-reload                             the plan of a graph file that was changed
+reload                             the plan of a graph file that has changed
+switch                             the switches of its stages, and one to set
 """
 
 from __future__ import annotations
@@ -27,19 +28,23 @@ from pipeline.system.redaction import redact_urls
 from pipeline.wanted import GivenVariables, LoadedGraph, Loader, WantedGraph
 
 T = TypeVar("T")
-_METRICS = ("counts", "cameras", "stages", "units", "memory_mb", "uptime_s")
+_METRICS = ("counts", "cameras", "stages", "processes", "memory_mb", "uptime_s")
 
 
 class AskedRun(Protocol):
-    """The run, as far as it can be asked."""
+    """The part of the run that requests use."""
 
     def status(self) -> dict[str, Any]: ...
 
     def stop(self) -> None: ...
 
+    def switches(self) -> dict[str, bool]: ...
+
+    def turn_switch(self, name: str, *, on: bool) -> None: ...
+
 
 class Requests:
-    """Answers for one run. A request is the name of what is asked (`op`), and more by name."""
+    """Answers requests for one run. A request has the name of the request (`op`), and its arguments by name."""
 
     def __init__(self, run: AskedRun, membership: Membership, log: Logger, loader: Loader | None = None) -> None:
         self._run = run
@@ -48,7 +53,7 @@ class Requests:
         self._by_command: set[str] = set()
         self._loader = loader
         self._last: Later[Any] | None = None
-        """What was asked of the loader last: it loads one thing at a time, in the order in which they are asked for."""
+        """The last request to the loader, which loads one thing at a time, in the order of the requests."""
         self._signalled: Later[Any] | None = None
         self._known: dict[str, Callable[[Mapping[str, Any]], Answer | Later[Any]]] = {
             "status": lambda _: self._run.status(),
@@ -60,10 +65,11 @@ class Requests:
             "pause": self._pause,
             "resume": self._pause,
             "reload": self._reload,
+            "switch": self._switch,
         }
 
     def answer(self, request: Mapping[str, Any]) -> Answer | Later[Any]:
-        """The answer, or `error`: why there is none. What takes a while is answered later."""
+        """Return the answer, or `error` with the reason. A slow answer comes later."""
         known = self._known.get(str(request.get("op")))
         if known is None:
             return {"error": f"unknown request {request.get('op')!r:.40}; expected one of: {', '.join(self._known)}"}
@@ -73,7 +79,7 @@ class Requests:
             return {"error": str(error)}
 
     def turn(self) -> None:
-        """To be called often: goes on with what nobody waits for."""
+        """Go on with work that no client waits for; call it often."""
         if self._signalled is None:
             return
         try:
@@ -96,6 +102,19 @@ class Requests:
         self._run.stop()
         return {"ok": True}
 
+    def _switch(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """`switch`: one, all by default; `on`: to set it."""
+        name, on = request.get("switch"), request.get("on")
+        if name is None:
+            return {"switches": self._run.switches()}
+        if not isinstance(name, str) or not isinstance(on, bool | None):
+            raise UserError("expected a name in `switch`, and true or false in `on`")
+        name, known = nfc(name), self._run.switches()
+        if on is not None or name not in known:
+            self._run.turn_switch(name, on=bool(on))
+            self._log.info("switch_turned", switch=name, on=on)
+        return {"switches": {name: self._run.switches()[name]}}
+
     # ---- cameras
 
     def _cameras(self, _: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,7 +135,7 @@ class Requests:
         }
 
     def _add(self, request: Mapping[str, Any]) -> Answer | Later[Any]:
-        """`values`: settings with their variables put in; `given`: as they were given, for the run to do that.
+        """`values`: settings with their variables filled in; `given`: settings in which the run fills in the variables.
 
         `first` and `besides`: see `GivenVariables`.
         """
@@ -138,7 +157,7 @@ class Requests:
         return self._in_turn(begin, take_in)
 
     def _in_turn(self, begin: Callable[[], Job[T]], then: Callable[[T], Answer]) -> Later[T]:
-        """The answer, made when all those of before are."""
+        """Return the answer, made after all earlier ones."""
         later = Later(begin, then, behind=self._last)
         self._last = later
         return later
@@ -158,7 +177,7 @@ class Requests:
         return {"ok": True, "remarks": remarks}
 
     def _fits_stages(self, name: str, size: FrameSize | None) -> list[str]:
-        """What the stages of the run remark on a further camera. Raises UserError where they cannot have it."""
+        """Return the remarks of the run's stages on a further camera. Raises UserError if they cannot take it."""
         before = dict.fromkeys(self._membership.wanted)
         problems, remarks = [], []
         for stage in _stages_of(self._membership.plan):
@@ -170,7 +189,7 @@ class Requests:
         return remarks
 
     def _said_of(self, stage: StagePlan, cameras: Mapping[str, FrameSize | None]) -> _Said:
-        """What a stage's settings, as they are in the run, say of these cameras."""
+        """Return the remarks and problems that a stage, with its settings in the run, has with these cameras."""
         kind = find_stage(stage.use)
         if not issubclass(kind, Stage):
             return _Said()
@@ -183,7 +202,7 @@ class Requests:
             return _Said([problem.text for problem in error.problems])
 
     def _is_live(self, name: str, values: Mapping[str, Any]) -> bool:
-        """Whether a camera that is to come is live. Raises UserError where it cannot come to this run."""
+        """Whether a new camera is live. Raises UserError if this run cannot take it."""
         kind = self._membership.source
         source = find_stage(kind)
         assert issubclass(source, Source)
@@ -216,13 +235,13 @@ class Requests:
     # ---- the graph file
 
     def reload(self) -> bool:
-        """Take the graph file over as it is now, and log what comes of it. False while an earlier one is under way."""
+        """Load the graph file again, and log the result. False while an earlier reload is in progress."""
         if self._signalled is not None:
             return False
         plan = self._membership.plan
         try:
             self._signalled = self._loaded(WantedGraph(plan.file, plan.graph))
-        except (UserError, RuntimeError) as error:  # the latter where the machine gives no thread
+        except (UserError, RuntimeError) as error:  # RuntimeError: the machine gives no thread
             self._log.error("reload_failed", why=str(error))
         return True
 
@@ -273,7 +292,7 @@ class Requests:
             return run_from_wire(request["plan"])
         except (KeyError, TypeError, ValueError):
             raise UserError(
-                "expected the plan of a graph in `plan`: is this the camgraph that the run began with?"
+                "expected the plan of a graph in `plan`: is it from another version of camgraph than the run's?"
             ) from None
 
     def _take_over(self, wanted: RunPlan) -> Answer:
@@ -289,7 +308,7 @@ class Requests:
         kept = {name: values for name, values in members.wanted.items() if name in self._by_command}
         live_before = set(members.live) - wanted.camera_settings.keys()
         members.want({**wanted.camera_settings, **kept}, {*wanted.live_cameras, *live_before})
-        restarted = members.restart(_changed_stages(before, wanted))
+        replaced = members.restart(_changed_stages(before, wanted))
         members.adopt(wanted)
         names = before.camera_settings.keys() | members.wanted.keys()
         answer = {
@@ -297,7 +316,8 @@ class Requests:
             "removed": sorted(names - members.wanted.keys()),
             "changed": sorted(set(members.leaving) & members.wanted.keys()),
             "kept": sorted(kept),
-            "restarted": restarted,
+            "restarted": replaced.restarted,
+            "going_on": replaced.going_on,
         }
         self._log.info("graph_reloaded", **answer)
         return answer
@@ -305,32 +325,32 @@ class Requests:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What a stage has to say of the cameras of a run."""
+    """The remarks of a stage on the cameras of a run, and its problems with them."""
 
     problems: Sequence[str] = ()
     remarks: Sequence[str] = ()
 
 
 def _stages_of(plan: RunPlan) -> list[StagePlan]:
-    """Each stage once, but for the sources."""
-    sources = {name for unit in plan.units for name in unit.sources}
-    stages = {stage.name: stage for unit in plan.units for stage in unit.stages}
+    """Each stage once, without the sources."""
+    sources = {name for process in plan.processes for name in process.sources}
+    stages = {stage.name: stage for process in plan.processes for stage in process.stages}
     return [stage for name, stage in stages.items() if name not in sources]
 
 
 def _camera_of(request: Mapping[str, Any]) -> Any:
-    """The name of the camera that a request is about, in composed form; unchecked, and maybe no text."""
+    """The name of the camera in a request, in composed form; unchecked, and possibly no text."""
     name = request.get("camera")
     return nfc(name) if isinstance(name, str) else name
 
 
 def _texts(given: Any) -> dict[str, str]:
-    """Variables of whoever asks."""
+    """The client's variables."""
     return {str(name): str(value) for name, value in given.items()} if isinstance(given, dict) else {}
 
 
 def _size_of(given: Any) -> FrameSize | None:
-    """The size of a camera's frames, where whoever asks knows it."""
+    """The size of a camera's frames, if the client knows it."""
     match given:
         case [int(width), int(height)]:
             return width, height
@@ -339,15 +359,15 @@ def _size_of(given: Any) -> FrameSize | None:
 
 
 def _first_mistake(error: ValidationError) -> str:
-    """Where a camera's settings are wrong, and why: without the value, which may hold a password."""
+    """Name the wrong setting of a camera and the reason, without the value, which may contain a password."""
     mistake = error.errors(include_input=False, include_url=False)[0]
     return redact_urls(f"{'.'.join(map(str, mistake['loc'])) or 'the settings together'}: {mistake['msg']}")
 
 
 def _what_differs(before: RunPlan, after: RunPlan) -> str:
-    """What of the structure of two plans is another."""
+    """Describe how the structure of two plans differs."""
     old, new = (
-        {stage.name for unit in plan.units for stage in unit.stages if stage.use != "outbox"}
+        {stage.name for process in plan.processes for stage in process.stages if stage.use != "outbox"}
         for plan in (before, after)
     )
     differ = [f"{name} (new)" for name in sorted(new - old)] + [f"{name} (gone)" for name in sorted(old - new)]
@@ -355,6 +375,8 @@ def _what_differs(before: RunPlan, after: RunPlan) -> str:
 
 
 def _changed_stages(before: RunPlan, after: RunPlan) -> dict[str, StagePlan]:
-    """Stages whose settings are others than before."""
-    old = {stage.name: stage for unit in before.units for stage in unit.stages}
-    return {stage.name: stage for unit in after.units for stage in unit.stages if old.get(stage.name) != stage}
+    """Return the stages whose settings have changed."""
+    old = {stage.name: stage for process in before.processes for stage in process.stages}
+    return {
+        stage.name: stage for process in after.processes for stage in process.stages if old.get(stage.name) != stage
+    }

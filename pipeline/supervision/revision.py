@@ -1,9 +1,9 @@
 """The plan of a run with other cameras than before.
 
-    groups, with their units' cameras --stay, or least loaded--> homes --> units, routes, senders
+    groups, with their processes' cameras --stay, or least loaded--> homes --> processes, routes, senders
 
-A camera stays with the processes that have it; a new one goes, in each group, to the process with the fewest. Windows
-and depths stay as they are: they were counted for the cameras at the start, and processes that live cannot change them.
+A camera stays with its processes; a new one goes, in each group, to the process with the fewest cameras. Windows
+and depths stay as they are: they were counted for the cameras at the start, and running processes cannot change them.
 """
 
 from __future__ import annotations
@@ -12,82 +12,83 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pipeline.plan import EVERY_CAMERA, EdgePlan, GroupPlan, RunPlan, StagePlan, UnitPlan, priorities_of
+from pipeline.plan import EVERY_CAMERA, EdgePlan, GroupPlan, ProcessPlan, RunPlan, StagePlan, priorities_of
 from pipeline.system.names import ascii_form
 
 Homes = dict[str, tuple[str, ...]]
-"""Unit -> its cameras."""
+"""Process -> its cameras."""
 
 
 def with_cameras(
     plan: RunPlan, cameras: Mapping[str, Mapping[str, Any]], live: Collection[str], *, origin: RunPlan | None = None
 ) -> RunPlan:
-    """The plan for these cameras (name -> settings); `live`: which of them never wait.
+    """Return the plan for these cameras (name -> settings); `live`: the live ones among them.
 
-    `origin`: a plan of the same stages in which every group has a process; needed where `plan` has no cameras.
+    `origin`: a plan of the same stages in which every group has a process; needed if `plan` has no cameras.
     """
-    units = {unit.name: unit for unit in plan.units}
+    processes = {process.name: process for process in plan.processes}
     models = _models(origin or plan)
-    dealt = {group.name: _deal(group, units, list(cameras)) for group in plan.groups}
-    homes_of = {stage.name: dealt[group] for group, unit in models.items() for stage in unit.stages}
+    dealt = {group.name: _deal(group, processes, list(cameras)) for group in plan.groups}
+    homes_of = {stage.name: dealt[group] for group, process in models.items() for stage in process.stages}
     return replace(
         plan,
-        units=tuple(
+        processes=tuple(
             replace(
-                _unit(units.get(name, models[group.name]), name, own, homes_of),
+                _process(processes.get(name, models[group.name]), name, own, homes_of),
                 priorities=priorities_of(own, cameras),
                 live=any(camera in live for camera in own),
             )
             for group in plan.groups
             for name, own in dealt[group.name].items()
         ),
-        groups=tuple(replace(group, units=tuple(dealt[group.name])) for group in plan.groups),
+        groups=tuple(replace(group, processes=tuple(dealt[group.name])) for group in plan.groups),
         camera_settings=dict(cameras),
         live_cameras=tuple(name for name in cameras if name in live),
     )
 
 
 def expecting(plan: RunPlan, *, more: bool) -> RunPlan:
-    """The plan in which the outbox knows whether `more` cameras are about to come."""
+    """Return the plan in which the outbox knows whether `more` cameras are about to come."""
     return replace(
         plan,
-        units=tuple(
-            replace(unit, expects_more=more) if any(stage.use == "outbox" for stage in unit.stages) else unit
-            for unit in plan.units
+        processes=tuple(
+            replace(process, expects_more=more) if any(stage.use == "outbox" for stage in process.stages) else process
+            for process in plan.processes
         ),
     )
 
 
 def with_stages(plan: RunPlan, stages: Mapping[str, StagePlan]) -> RunPlan:
-    """The plan with these in the place of those of the same name."""
+    """Return the plan with these stages in place of those of the same name."""
     return replace(
         plan,
-        units=tuple(
-            replace(unit, stages=tuple(stages.get(stage.name, stage) for stage in unit.stages)) for unit in plan.units
+        processes=tuple(
+            replace(process, stages=tuple(stages.get(stage.name, stage) for stage in process.stages))
+            for process in plan.processes
         ),
     )
 
 
-def _models(plan: RunPlan) -> dict[str, UnitPlan]:
-    """Group -> one of its units."""
-    units = {unit.name: unit for unit in plan.units}
-    return {group.name: units[group.units[0]] for group in plan.groups}
+def _models(plan: RunPlan) -> dict[str, ProcessPlan]:
+    """Group -> one of its processes."""
+    processes = {process.name: process for process in plan.processes}
+    return {group.name: processes[group.processes[0]] for group in plan.groups}
 
 
-def _deal(group: GroupPlan, units: Mapping[str, UnitPlan], cameras: list[str]) -> Homes:
-    """Who has which camera, in one group."""
+def _deal(group: GroupPlan, processes: Mapping[str, ProcessPlan], cameras: list[str]) -> Homes:
+    """Distribute the cameras over the processes of one group."""
     if not (group.workers or group.cameras):
-        return {name: units[name].cameras for name in group.units}
-    homes = {name: [camera for camera in units[name].cameras if camera in cameras] for name in group.units}
+        return {name: processes[name].cameras for name in group.processes}
+    homes = {name: [camera for camera in processes[name].cameras if camera in cameras] for name in group.processes}
     placed = {camera for own in homes.values() for camera in own}
     for camera in [camera for camera in cameras if camera not in placed]:
         homes.setdefault(_home(group, homes, camera), []).append(camera)
-    # A worker without cameras waits for one; a source's process has nothing to wait for.
+    # A worker without cameras waits for one; the process of a source has nothing to wait for.
     return {name: tuple(own) for name, own in homes.items() if own or not group.cameras}
 
 
 def _home(group: GroupPlan, homes: Mapping[str, list[str]], camera: str) -> str:
-    """The unit of a new camera: the emptiest that has room, or a new one."""
+    """Choose the process of a new camera: the emptiest that has room, or a new one."""
     if group.cameras == 1:
         return f"{group.name}.{ascii_form(camera)}"
     fresh = next(f"{group.name}.{n}" for n in range(len(homes) + 1) if f"{group.name}.{n}" not in homes)
@@ -98,7 +99,7 @@ def _home(group: GroupPlan, homes: Mapping[str, list[str]], camera: str) -> str:
     return min(open_to_more, key=lambda name: len(homes[name]), default=fresh)
 
 
-def _unit(template: UnitPlan, name: str, cameras: tuple[str, ...], homes_of: Mapping[str, Homes]) -> UnitPlan:
+def _process(template: ProcessPlan, name: str, cameras: tuple[str, ...], homes_of: Mapping[str, Homes]) -> ProcessPlan:
     return replace(
         template,
         name=name,
@@ -115,4 +116,4 @@ def _unit(template: UnitPlan, name: str, cameras: tuple[str, ...], homes_of: Map
 
 def _routes(edge: EdgePlan, cameras: tuple[str, ...], homes_of: Mapping[str, Homes]) -> dict[str, str]:
     readers = homes_of[edge.reader]
-    return {camera: next(unit for unit, own in readers.items() if camera in own) for camera in cameras}
+    return {camera: next(process for process, own in readers.items() if camera in own) for camera in cameras}

@@ -1,16 +1,16 @@
-"""Notices that nothing moves though there is work to do: no process is at fault that anybody could name.
+"""Notices that a run stands still although there is work to do, and no single process is at fault.
 
-A graph of files is stuck when nothing at all has changed in it for a while, and somebody still has messages in
-flight. Live cameras keep bringing frames: there it is stuck when they do, and nobody behind them processes any. Where
-nothing is in flight the cameras are merely still.
+A graph of files is stuck if nothing at all has changed for a while, and a process still has messages in flight. With
+live cameras, frames keep arriving: the run is stuck if they do, and no process behind the sources works on any. If
+nothing is in flight, the cameras are merely silent.
 
-    stuck --restart whoever has what is not done--> moves, or stuck again --files--> the run ends
-                                                                          --live---> restart, later and later
+    stuck --restart the processes with unfinished messages--> moves, or stuck again --files--> the run ends
+                                                                                    --live---> restart, later and later
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 _LONGEST_WAIT_S = 3600.0
@@ -18,16 +18,17 @@ _LONGEST_WAIT_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """One process as it looks now.
+    """The condition of one process.
 
-    `done`: changes whenever it processes something; `seen`: whenever anything happens to it. `in_flight`: how many of
-    its messages its `readers` have not done. `excused`: it has a reason not to move (it works, waits, starts).
+    `done`: changes whenever it has processed something; `seen`: whenever anything happens to it. `in_flight`: the
+    number of its messages that its `readers` have not finished. `excused`: it has a reason to stand still (it works,
+    is blocked or starts).
     """
 
-    unit: str
+    process: str
     source: bool
-    done: Hashable
-    seen: Hashable
+    done: object
+    seen: object
     in_flight: int
     readers: frozenset[str]
     excused: bool = False
@@ -35,7 +36,7 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """`culprits`: those to restart. `in_flight`: unit -> messages. `over`: it was stuck before, and should now end."""
+    """`culprits`: the processes to restart. `in_flight`: messages by process. `over`: stuck again, so it should end."""
 
     culprits: tuple[str, ...]
     in_flight: dict[str, int]
@@ -43,29 +44,29 @@ class Stuck:
 
     @property
     def problem(self) -> str:
-        """What is told where it is over."""
-        unfinished = ", ".join(f"{n} of {unit}" for unit, n in self.in_flight.items() if n)
+        """The problem to report if the run ends."""
+        unfinished = ", ".join(f"{n} of {process}" for process, n in self.in_flight.items() if n)
         return (
-            f"nothing moves, also not after a restart of what is stuck (messages that are not done: {unfinished}): "
+            f"nothing moves, even after the stuck processes were restarted (unfinished messages: {unfinished}): "
             "a bug of a stage or of the runtime; the log has the details"
         )
 
 
 class StallDetector:
-    """Judges what it is shown again and again. `patience_s`: how long nothing may move."""
+    """Judges the processes again and again. `patience_s`: how long the run may stand still."""
 
     def __init__(self, patience_s: float, *, finite: bool, now: float) -> None:
         self._patience_s = patience_s
         self._finite = finite
-        self._marks: Hashable = None
+        self._marks: list[object] = []
         self._still_since = now
-        self._source_marks: Hashable = None
+        self._source_marks: list[object] = []
         self._brought_at = now
         self._restarted_at = 0.0
         self._restarts = 0
 
     def look(self, sights: Sequence[Sight], now: float) -> Stuck | None:
-        """What to do, if it is time to do something."""
+        """Return the action that is due, if there is one."""
         if self._moves(sights, now):
             self._still_since = now
             if now - self._restarted_at > _LONGEST_WAIT_S:
@@ -75,7 +76,7 @@ class StallDetector:
             return None
         self._still_since = self._restarted_at = now
         self._restarts += 1
-        in_flight = {sight.unit: sight.in_flight for sight in sights}
+        in_flight = {sight.process: sight.in_flight for sight in sights}
         return Stuck(_culprits(sights), in_flight, over=self._finite and self._restarts > 1)
 
     @property
@@ -84,12 +85,11 @@ class StallDetector:
         return float(max(self._patience_s, min(self._patience_s * 2**doubled, _LONGEST_WAIT_S)))
 
     def _moves(self, sights: Sequence[Sight], now: float) -> bool:
-        """True when something moves, or has a reason not to."""
-        marks = tuple(
-            sight.seen if self._finite else sight.done for sight in sights if self._finite or not sight.source
-        )
+        """True if a process moves, or has a reason not to."""
+        # Lists: Python reallocates each tuple that it makes of a generator, thousands of them.
+        marks = [sight.seen if self._finite else sight.done for sight in sights if self._finite or not sight.source]
         moved, self._marks = marks != self._marks, marks
-        brought = tuple(sight.seen for sight in sights if sight.source)
+        brought = [sight.seen for sight in sights if sight.source]
         if brought != self._source_marks:
             self._source_marks, self._brought_at = brought, now
         idle = not self._finite and now - self._brought_at > self._patience_s / 3
@@ -97,7 +97,7 @@ class StallDetector:
 
 
 def _culprits(sights: Sequence[Sight]) -> tuple[str, ...]:
-    """Who has what others wait for and waits for nobody itself."""
+    """The processes whose messages others wait for, and that wait for none themselves."""
     readers = frozenset[str]().union(*(sight.readers for sight in sights if sight.in_flight))
-    waiting = {sight.unit for sight in sights if sight.in_flight}
+    waiting = {sight.process for sight in sights if sight.in_flight}
     return tuple(sorted(readers - waiting or readers))

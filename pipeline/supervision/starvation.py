@@ -1,7 +1,7 @@
-"""How long a process has waited for a core: the kernel counts that for each thread that could have run.
+"""Measures how long a process has waited for a core: the kernel counts that for each thread that is ready to run.
 
-On a machine that is busy with other things a process may look as if it hung. One that hangs waits for something else,
-or has a core and goes round in circles: neither is counted here.
+On a busy machine a process may look hung although it only waits for a core. A process that really hangs waits for
+something else, or has a core and loops: neither is counted here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _EVERY_S = 0.25
 
 
 class Starvation:
-    """Of one process, since the first `look` at it: `seconds` in which one of its threads waited for a core."""
+    """The waiting time of one process since the first `look` at it: `seconds` in which a thread waited for a core."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -21,7 +21,7 @@ class Starvation:
         self._next_look = 0.0
 
     def look(self, pid: int, now: float) -> None:
-        """To be called all the time. Where the system does not say it, nothing is counted."""
+        """Measure; call it often. If the system does not report these times, nothing is counted."""
         if now < self._next_look:
             return
         self._next_look = now + _EVERY_S
@@ -31,15 +31,15 @@ class Starvation:
         self._before = waited
 
     def forget(self) -> None:
-        """There is no reason to look any more."""
+        """Stop measuring."""
         self.seconds, self._before, self._next_look = 0.0, {}, 0.0
 
 
 def _waited_ns(pid: int) -> dict[str, int]:
-    """Thread -> for how long it has waited on a run queue since its start."""
+    """Return, by thread, the time that it has waited on a run queue since its start."""
     waited: dict[str, int] = {}
     with suppress(OSError, ValueError, IndexError):
         for thread in Path(f"/proc/{pid}/task").iterdir():
-            with suppress(OSError):  # it has just ended
+            with suppress(OSError):  # the thread has just ended
                 waited[thread.name] = int((thread / "schedstat").read_text().split()[1])
     return waited

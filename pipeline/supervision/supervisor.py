@@ -1,12 +1,12 @@
 """Starts the processes of a graph, keeps them alive, and ends them.
 
-    opening --all ready--> running --every sink has heard the end of every camera--> closing --> over
+    opening --all ready--> running --every sink has got the end of every camera--> closing --> over
                               |  stop: sources end, the rest drains
                               |  failure: the user's mistake, or the machine's, ends the run
 
-A process that dies or hangs is started again, at once the first time, later when it keeps dying; its readers and
-senders are told its new address and hand over again what is not done. `pipeline.supervision.watchdog` sees what hangs,
-and `pipeline.supervision.deaths` says what a death means.
+A process that dies or hangs restarts, at once the first time, and later if it keeps dying. Its readers and senders get
+its new address and resend the unfinished messages. `pipeline.supervision.watchdog` notices hangs, and
+`pipeline.supervision.deaths` decides what a death means.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from pipeline.monitoring.event_format import EventSummary, event_format
 from pipeline.monitoring.health import Phase
 from pipeline.monitoring.notices import Notices
 from pipeline.monitoring.outcome import Outcome
-from pipeline.monitoring.reports import Committed, Ended, Failed, Heartbeat, Opening, Ready, Report, Revised
+from pipeline.monitoring.reports import Committed, Ended, Failed, Heartbeat, Opening, Ready, Report, Revised, Settled
 from pipeline.monitoring.status import Meter
+from pipeline.monitoring.switches import Switches
 from pipeline.plan import RunPlan
 from pipeline.shm.segments import sweep
 from pipeline.supervision.control import ControlServer
@@ -46,13 +47,13 @@ _LOOP_MS = 100
 _KEPT_EVENTS = 50
 _LONGEST_WAIT_AFTER_STOP_S = 1.0
 _NOTICES_S = 2.0
-"""So long after a stop the sources go on at most, for the outbox to take what is to be said of their cameras."""
+"""How long the sources go on after a stop at most, until the outbox has accepted the last events of their cameras."""
 
 
 class Supervisor:
-    """One run. `tell` is called now and then (about ten times a second) and must return at once.
+    """One run. `tell` is called regularly (about ten times a second) and must return at once.
 
-    `loader`: who loads the graph file when it has changed; without one, only plans that are loaded can be taken over.
+    `loader`: loads the graph file when it has changed; without one, only plans that are loaded can be taken over.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Supervisor:
         self._log = structlog.get_logger()
         self._fleet = Fleet(plan, folder, self)
         self._membership = Membership(plan, self._fleet, self._log)
+        self._switches = Switches()
         self._requests = Requests(self, self._membership, self._log, loader)
         self._control = ControlServer(folder.control, self._requests.answer)
         self._fleet.poller.register(self._control.socket, zmq.POLLIN)
@@ -91,7 +93,7 @@ class Supervisor:
     # ---- from outside; may be called from a signal handler
 
     def stop(self) -> None:
-        """Let the sources end and the rest drain; the second call closes at once."""
+        """End the sources and drain the rest; the second call closes at once."""
         if self._stop_since:
             self._hurried = True
             self._closing_since = self._closing_since or time.monotonic()
@@ -99,17 +101,17 @@ class Supervisor:
         self._cameras.stop()
 
     def reload(self) -> None:
-        """Take the graph file over as it is now, as soon as the run goes on; what comes of it is logged."""
+        """Load the graph file again as soon as the run goes on, and log the result."""
         self._to_reload = self.can_reload
 
     @property
     def plan(self) -> RunPlan:
-        """The plan as it is now: cameras come and go."""
+        """The present plan; it changes when cameras come and go."""
         return self._membership.plan
 
     @property
     def worked_s(self) -> float:
-        """Seconds from when all processes were ready until every sink had heard the end of every camera."""
+        """Seconds from the moment when all processes were ready until every sink had got the end of every camera."""
         return max(0.0, self._closing_since - self._running_since) if self._running_since else 0.0
 
     @property
@@ -130,9 +132,23 @@ class Supervisor:
         departed = self._fleet.departed
         status = self.meter.status(processes, list(self.events), self._cameras.now(), departed, plights)
         cameras = status["cameras"]
-        # One that was given other settings has come after all others, and has its place in the graph file still.
+        # A camera with new settings was added after all others, but keeps its place in the order of the graph file.
         ordered = {name: cameras[name] for name in self._membership.wanted if name in cameras}
-        return {**status, "cameras": {**ordered, **cameras}, "worked_s": round(self.worked_s, 3)}
+        return {
+            **status,
+            "cameras": {**ordered, **cameras},
+            "switches": self.switches(),
+            "worked_s": round(self.worked_s, 3),
+        }
+
+    def switches(self) -> dict[str, bool]:
+        """Switch -> whether it is on."""
+        return self._switches.now(self._membership.plan)
+
+    def turn_switch(self, name: str, *, on: bool) -> None:
+        """Set a switch, for as long as the run lasts. Raises UserError if no stage has it."""
+        self._switches.turn(self._membership.plan, name, on=on)
+        self._fleet.turn_switches(self._switches.changed)
 
     # ---- the loop
 
@@ -163,7 +179,7 @@ class Supervisor:
             self._look_for_end(now)
         if self._running and not self._closing_since:
             if self._to_reload:
-                self._to_reload = False  # before the file is read: a signal that comes meanwhile counts
+                self._to_reload = False  # before the file is read, so that a signal during the reading counts
                 if not self._requests.reload():
                     self._to_reload = True
             self._requests.turn()
@@ -178,7 +194,7 @@ class Supervisor:
             self._tell(self)
 
     def _take_over(self, plan: RunPlan) -> None:
-        """Tell of the cameras that are there now."""
+        """Follow the present plan and its cameras in status, notices and incidents."""
         if self.meter.plan is not plan:
             self.meter.follow(plan)
             self._cameras.follow(plan, self._membership.wanted)
@@ -202,7 +218,7 @@ class Supervisor:
     def _look_for_end(self, now: float) -> None:
         if self._stop_since and self._running:
             self._cameras.end_losses()
-            # Behind the last camera's end no sink takes anything.
+            # After the last camera's end no sink takes anything.
             if not self._notices or now - self._stop_since > _NOTICES_S:
                 self._fleet.stop_sources()
         if self._all_ended() or (self._stop_since and not self._running):
@@ -212,9 +228,9 @@ class Supervisor:
         else:
             self._watchdog.check_run(self.plan, now, running=self._running)
 
-    # ---- what the processes say
+    # ---- reports of the processes
 
-    def heard(self, process: Process, report: Report) -> None:
+    def reported(self, process: Process, report: Report) -> None:
         """See `pipeline.supervision.fleet.Listener`."""
         match report:
             case Ready():
@@ -225,13 +241,15 @@ class Supervisor:
                 process.note_heartbeat(report)
                 self.meter.note_ages(process.plan.name, report.ages)
                 self.meter.note_frames(process)
-                self._cameras.heard(process.plan, report)
+                self._cameras.note_heartbeat(process.plan, report)
             case Ended():
                 process.note_end(report)
                 self._cameras.ended(report.camera, report.reason, report.error)
             case Revised():
                 process.note_revised(report)
                 self._membership.revised(report)
+            case Settled():
+                process.note_settled(report)
             case Failed():
                 process.note_failure(report)
             case Committed():
@@ -243,7 +261,7 @@ class Supervisor:
     def _ready(self, process: Process, endpoint: str) -> None:
         process.note_ready(endpoint)
         if process.channel and process.has_outbox:
-            # Before its senders know its address: what ends the incidents of the dead comes before those of the living.
+            # Before its senders know its address: events that end the dead one's incidents must come before new ones.
             self._notices.send(process.channel, process.life.ready_at, anew=True)
         self._fleet.link()
         if not self._running and all(p.state == "running" for p in self.processes):
@@ -283,11 +301,11 @@ class Supervisor:
             self.outcome.add(*verdict.problem)
 
     def _follow_change(self, process: Process, verdict: OtherSettings) -> None:
-        """It begins anew with other settings, or does not open with them and gets the former ones back."""
+        """It restarts with new settings, or did not open with them and gets the former ones back."""
         if verdict.lost:
-            self._notices.lost_by(process, "other settings")  # wanted so: no fault of the run
+            self._notices.lost_by(process, "other settings")  # on purpose, so no fault of the run
         if verdict.refused:
-            self._log.error("settings_refused", unit=process.plan.name, why=verdict.refused)
+            self._log.error("settings_refused", process=process.plan.name, why=verdict.refused)
             self._membership.stays(process.plan, verdict.refused)
 
     def _log_death(self, process: Process, verdict: EndRun | EndCameras | GoOn) -> None:
@@ -296,15 +314,15 @@ class Supervisor:
         why = {"why": death.failure[1]} if death.failure else {}
         hint = hint_at(death.status, process.life.attempt.killed_for)
         told_hint = {"hint": hint} if hint else {}
-        self._log.warning("process_died", unit=death.unit, reason=death.reason, **more, **why, **told_hint)
+        self._log.warning("process_died", process=death.process, reason=death.reason, **more, **why, **told_hint)
 
     def _follow(self, process: Process, verdict: EndRun | EndCameras | GoOn) -> None:
-        """Do for the run what an unwanted death calls for; the process itself has been judged."""
+        """Act for the run on an unwanted death; the process itself has been judged."""
         if isinstance(verdict, EndRun):
             self._fail(verdict.status, verdict.problem)
         elif isinstance(verdict, GoOn):
             death = process.life.death
-            why = process.life.attempt.killed_for or death.told
+            why = process.life.attempt.killed_for or death.why
             self._cameras.died(process.plan, why, self._membership.paused)
             for problem in self._notices.lost_by(process, death.reason) if verdict.lost else ():
                 self.outcome.add(EXIT_GAVE_UP, problem)
@@ -312,22 +330,22 @@ class Supervisor:
     # ---- the end
 
     def _fail(self, status: int, problem: str, *, stuck: bool = False) -> None:
-        """End the run; what is `stuck` is not waited for any longer."""
+        """End the run; `stuck`: without waiting for unfinished work."""
         self.outcome.add(status, problem)
         self._closing_since = time.monotonic()
         self._hurried |= stuck
 
     def _all_ended(self) -> bool:
-        """True when every process that nobody reads from has heard the end of all its cameras, and none will come."""
+        """True when every process without readers has got the end of all its cameras, and no more cameras will come."""
         if not self.plan.camera_settings or self._membership.differs:
             return bool(self._stop_since) and not self.plan.camera_settings
         return self._running and all(p.all_ended for p in self.processes if not p.plan.outgoing)
 
     def _end_all(self) -> None:
-        """Close all processes: asked first, and in the end killed."""
+        """Close all processes: ask them first, and kill them in the end."""
         self._closing_since = self._closing_since or time.monotonic()
         ended = {camera: how for process in self.processes for camera, how in process.ended.items()}
-        # The run may be over before the source itself has reported; it counts most, for it may have been given up.
+        # The run may be over before the source itself has reported its end, which may be that it was given up.
         sources_last = sorted(self.processes, key=lambda process: bool(process.plan.sources))
         statuses = {camera: status for p in sources_last for camera, status in p.end_status.items() if status}
         self.outcome.add_camera_errors(ended, self.plan.camera_settings, statuses)

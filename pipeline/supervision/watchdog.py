@@ -1,7 +1,7 @@
-"""Looks after the processes of a run: one that hangs, one that waits too long for the outside, a graph that stalls.
+"""Acts on processes that hang, that are blocked too long on the outside, and on a graph that stalls.
 
-`pipeline.supervision.hangs` and `pipeline.supervision.stall_detector` judge; what follows is done here: a process is
-killed, or the run is failed.
+`pipeline.supervision.hangs` and `pipeline.supervision.stall_detector` judge; this module then kills a process, or ends
+the run.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pipeline.supervision.stall_detector import StallDetector, Stuck
 
 _LOOK_S = 0.5
 _PATIENCE = 3
-"""So many times `hang_s` nothing may move."""
+"""How many times `hang_s` the run may stand still."""
 
 
 class Watchdog:
-    """For one run. `fail(status, problem)` ends it; `finite`: its cameras end by themselves."""
+    """The watchdog of one run. `fail(status, problem)` ends it; `finite`: its cameras end by themselves."""
 
     def __init__(
         self, plan: RunPlan, fleet: Fleet, *, finite: bool, fail: Callable[[int, str], None], log: Logger
@@ -37,9 +37,9 @@ class Watchdog:
         self._next_look = 0.0
 
     def absorb_sleep(self, now: float) -> float:
-        """To be called all the time: where this process was stopped since the last call, that is nobody's silence.
+        """Return how many seconds this process was stopped since the last call, mostly 0; call it often.
 
-        Returns for how many seconds it was, mostly 0.
+        That time does not count as silence of the other processes.
         """
         slept_s = self._wakefulness.slept_s(now)
         for process in self._fleet.processes if slept_s else ():
@@ -50,21 +50,21 @@ class Watchdog:
         """Kill a process that hangs."""
         why = process.hung(now, Limits(plan.hang_s, plan.open_s))
         if why and not process.life.attempt.killed_for and self._wakefulness.trusts(now):
-            self._log.error("process_hangs", unit=process.plan.name, why=why, hang_s=plan.hang_s)
+            self._log.error("process_hangs", process=process.plan.name, why=why, hang_s=plan.hang_s)
             process.kill(why)
 
     def check_run(self, plan: RunPlan, now: float, *, running: bool) -> None:
-        """Get a run going in which nothing moves; end one of files that waits too long, or is stuck again."""
+        """Restart processes of a run that stands still; end a run of files that is blocked too long, or stuck again."""
         self._look_for_blocked(now)
         if now >= self._next_look:
             self._next_look = now + _LOOK_S
             self._look_for_stall(plan, now, running=running)
 
     def _look_for_blocked(self, now: float) -> None:
-        """A finite run does not wait for ever for a disk or a receiver."""
+        """End a finite run that is blocked for too long on a disk or a receiver."""
         blocked = [p for p in self._fleet.processes if p.blocked_since and now - p.blocked_since > HOLD_LIMIT_S]
         if self._finite and blocked:
-            self._fail(EXIT_ENVIRONMENT, f"given up after {HOLD_LIMIT_S:g} s of waiting: {blocked[0].heartbeat.held}")
+            self._fail(EXIT_ENVIRONMENT, f"gave up after waiting for {HOLD_LIMIT_S:g} s: {blocked[0].heartbeat.held}")
 
     def _look_for_stall(self, plan: RunPlan, now: float, *, running: bool) -> None:
         trusted = running and self._wakefulness.trusts(now)

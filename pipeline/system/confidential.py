@@ -1,4 +1,4 @@
-"""Which processes hold credentials, and how their memory is kept from others."""
+"""Finds the processes that hold credentials, and hides their memory from other processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PR_SET_DUMPABLE = 4
 
 
 def secrets_in(settings: Any, secrets: Collection[str]) -> tuple[str, ...]:
-    """Those of these secrets that stand somewhere in settings (plain values)."""
+    """Return those of these secrets that occur in settings (plain values)."""
     texts = list(_texts(settings))
     return tuple(one for one in secrets if any(way in text for way in spellings(one) for text in texts))
 
@@ -24,7 +24,7 @@ def holds_credentials(settings: Any) -> bool:
 
 
 def forbid_dumps() -> None:
-    """No core dump of this process, and no look at its memory or environment by others of the same user.
+    """Prevent a core dump of this process, and reads of its memory or environment by processes of the same user.
 
     Not even a debugger may; root may. If the system lacks the call, only core dumps are prevented.
     """

@@ -26,7 +26,7 @@ _KINDS = {
     stat.S_IFBLK: "a device",
 }
 _CAREFULLY = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
-"""Follow no link, wait for nobody at the other end of a pipe; Windows would change the ends of lines."""
+"""Follow no link, do not block on a pipe; Windows would change the ends of lines."""
 _AT_ONCE = _CAREFULLY & ~getattr(os, "O_NOFOLLOW", 0)
 """The same, following links: to read a file that the user names."""
 

@@ -47,7 +47,7 @@ def _to_stderr(line: str) -> None:
 
 
 def log_to(send: Callable[[str, dict[str, Any]], object], **keys: str) -> None:
-    """Hand every line of this process to `send` (level, values), with `keys` (stage, unit) in each."""
+    """Hand every line of this process to `send` (level, values), with `keys` (stage, process) in each."""
 
     def hand_over(_: Any, method: str, event: MutableMapping[str, Any]) -> Any:
         values = {key: _plain(value) for key, value in islice(event.items(), _MOST_KEYS)}

@@ -29,7 +29,7 @@ _MAX_PART = 255
 """Of Linux; other file systems take less, and say so themselves."""
 _SHOWN = 100
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - names in it are checked, and files are 0600
-TEMPORARY = Path("/tmp")  # noqa: S108 - what is made in it has mode 0700, and what is there is checked
+TEMPORARY = Path("/tmp")  # noqa: S108 - folders in it are made with mode 0700, and existing ones are checked
 CACHE_DIR, STATE_DIR, RUN_DIR = "CAMGRAPH_CACHE_DIR", "CAMGRAPH_STATE_DIR", "CAMGRAPH_RUN_DIR"
 _LONGEST_RUNS = 49
 """Of the path of the folder of all runs: an ipc address ends at 107 characters."""
@@ -54,7 +54,7 @@ def _xdg(variable: str, default: str) -> Path:
 
 
 def _chosen(variable: str) -> Path | None:
-    """The folder that somebody has chosen for camgraph, if any. Raises UserError."""
+    """The folder that the user has chosen for camgraph, if any. Raises UserError."""
     value = os.environ.get(variable, "")
     if value and not value.startswith("/"):
         raise UserError(f"{variable}: expected an absolute path, such as /var/lib/camgraph, got {value[:_SHOWN]!r}")
@@ -112,7 +112,7 @@ def runs_folder() -> Path:
 
 
 def chosen_runs_folder() -> Path | None:
-    """The only folder in which runs are looked for, if somebody has chosen one. Raises UserError."""
+    """The only folder in which to look for runs, if the user has chosen one. Raises UserError."""
     chosen = _chosen(RUN_DIR)
     if chosen and len(str(chosen)) > _LONGEST_RUNS:
         raise UserError(
@@ -158,7 +158,7 @@ def _place_of(text: str, base_folder: Path) -> Path:
         try:
             path = base_folder / Path(text).expanduser()
         except RuntimeError:
-            told = f"no such file or folder: {_short(text)}: nobody of this machine has the name behind `~`"
+            told = f"no such file or folder: {_short(text)}: no user of this machine has the name after `~`"
             raise UserError(told) from None
     _require_possible(path)
     return path

@@ -60,13 +60,13 @@ def hide(values: Iterable[str]) -> None:
 
 
 def spellings(value: str) -> set[str]:
-    """The ways in which a value may turn up in the message of somebody else's code."""
+    """The forms in which a value may appear in messages of libraries."""
     as_json = json.dumps(value, ensure_ascii=False)[1:-1]
     return {value, quote(value, safe=""), quote(value), repr(value)[1:-1], as_json} - {""}
 
 
 def is_called_secret(name: str) -> bool:
-    """Whether the name of a variable says that its value is secret."""
+    """Whether a variable's value is secret, by its name."""
     return _CALLED_SECRET.search(name) is not None
 
 

@@ -168,7 +168,7 @@ def _lock(path: Path) -> int:
 
 
 def _private_folder() -> Path:
-    """The folder for this user's runs; another one if somebody else has made the usual one in /tmp."""
+    """The folder for this user's runs; another one if another user has made the usual one in /tmp."""
     root = runs_folder()
     try:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -203,7 +203,7 @@ def _another_folder(usual: Path, owner: int) -> Path:
 
 
 def is_private(root: Path) -> bool:
-    """Whether it is a folder of this user that nobody else can enter."""
+    """Whether it is a folder of this user that no other user can enter."""
     try:
         found = root.lstat()
     except OSError:

@@ -44,7 +44,7 @@ def in_words(error: BaseException) -> str | None:
 
 
 def after(seconds: float = _PATIENCE_S) -> Callable[[], bool]:
-    """True from so many seconds from now on: for a shortage whose end cannot be seen without trying again."""
+    """Becomes true after some seconds: for a shortage whose end only another try can show."""
     until = time.monotonic() + seconds
     return lambda: time.monotonic() >= until
 

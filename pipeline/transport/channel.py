@@ -17,8 +17,8 @@ from pipeline.transport.wire import MAX_PART, pack, unpack
 
 _LENGTH = struct.Struct("<I")
 _MAX_KEPT = 16 << 20
-_READ_BYTES = 1 << 18
-_READS = 16
+_READ_BYTES = 1 << 14
+_READS = 64
 
 
 class Channel:
@@ -28,6 +28,8 @@ class Channel:
         self._socket = sock
         self._socket.setblocking(False)
         self._in = bytearray()
+        # `recv` takes all that it may read for each report, and cuts it down: that riddles the heap with gaps.
+        self._buffer = bytearray(_READ_BYTES)
         self._out = bytearray()
         self._lock = threading.Lock()
         self.closed = False
@@ -71,9 +73,9 @@ class Channel:
         """
         try:
             for _ in range(_READS):  # no more at once: a side that never stops sending must not keep others waiting
-                data = self._socket.recv(_READ_BYTES)
-                self._in += data
-                if not data:
+                size = self._socket.recv_into(self._buffer)
+                self._in += memoryview(self._buffer)[:size]
+                if not size:
                     self.closed = True
                     break
         except BlockingIOError:

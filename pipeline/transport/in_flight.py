@@ -2,7 +2,7 @@
 
 A message on an edge goes through three places, in its camera's order:
 
-    waiting --credit in hand--> sent --free--> sent, credit given back --done--> forgotten
+    waiting --credit in hand--> sent --credit--> sent, credit given back --ack--> forgotten
 
 Sending never waits: messages without a credit wait here, and the process takes no more of that camera. On edges that
 drop, nothing is kept for a dead reader and only the newest message waits. When a reader attaches again, its unfinished
@@ -20,6 +20,7 @@ from pipeline.monitoring.metrics import Counters
 from pipeline.plan import EdgePlan
 from pipeline.shm.slots import Slot
 from pipeline.transport.protocol import Passed, Signals
+from pipeline.transport.watermark import SentWatermark
 
 _MOST_WAITING = 64
 
@@ -54,7 +55,7 @@ class Delivery:
     slot: Slot | None
     ticket: Ticket | None
     is_mark: bool
-    freed: bool = False
+    credited: bool = False
     deaths: int = 0
     tries: int = 0
 
@@ -67,12 +68,7 @@ class Queue:
     camera: str
     credits: int
     waiting: deque[Delivery] = field(default_factory=deque)
-    left_out: Key | None = None
-    """Every message with a key up to this one that will not be submitted is done."""
-    passed: Key | None = None
-    """Every message with a key up to this one is done or in flight."""
-    told: tuple[Key | None, Key | None] = (None, None)
-    """`left_out` and `passed` as last reported to the reader, on any connection."""
+    watermark: SentWatermark = field(default_factory=SentWatermark)
     name: str = field(init=False)
     blocking: bool = field(init=False)
     """Nothing that waits may be lost."""
@@ -80,23 +76,6 @@ class Queue:
     def __post_init__(self) -> None:
         self.name = self.edge.name
         self.blocking = self.edge.policy == "block"
-
-    def pass_by(self, key: Key, *, settled: bool = True) -> None:
-        """Every message up to this key that is left out is done and, if `settled`, the others have been submitted."""
-        if self.left_out is None or key > self.left_out:
-            self.left_out = key
-        if settled and (self.passed is None or key > self.passed):
-            self.passed = key
-
-    def says(self, last: Key | None) -> list[Passed]:
-        """The report for its reader now; `last`: the last key in flight."""
-        self.told = self.left_out, self.passed
-        said = []
-        if self.passed:
-            said.append(Passed(self.edge.name, self.camera, self.passed, last, settled=True))
-        if self.left_out and self.left_out != self.passed:
-            said.append(Passed(self.edge.name, self.camera, self.left_out, None, settled=False))
-        return said
 
     @property
     def blocked(self) -> bool:
@@ -171,9 +150,9 @@ class InFlight:
         return len(self._sent)
 
     def pass_by(self, queue: Queue, key: Key, *, settled: bool) -> None:
-        """See `Queue.pass_by`; it is reported to the reader, unless it has been already."""
-        queue.pass_by(key, settled=settled)
-        if queue.edge.policy == "block" and queue.told != (queue.left_out, queue.passed):
+        """See `SentWatermark.rise`; it is reported to the reader, unless it has been already."""
+        queue.watermark.rise(key, final=settled)
+        if queue.blocking and queue.watermark.is_news:
             self._untold[id(queue)] = queue
 
     def news(self) -> list[Passed]:
@@ -189,12 +168,14 @@ class InFlight:
     def _said(self, queues: Iterable[Queue]) -> list[Passed]:
         last = {id(delivery.queue): delivery.key for delivery in self._sent.values()}
         last |= {id(queue): queue.waiting[-1].key for queue in self._queues if queue.waiting}
-        return [said for queue in queues for said in queue.says(last.get(id(queue)))]
+        return [
+            row for queue in queues for row in queue.watermark.report(queue.name, queue.camera, last.get(id(queue)))
+        ]
 
     def _put_back(self, delivery: Delivery, *, same_reader: bool) -> None:
         queue = delivery.queue
         if same_reader or queue.edge.policy == "block" or delivery.is_mark:
-            delivery.freed = False
+            delivery.credited = False
             delivery.deaths += not same_reader
             queue.waiting.appendleft(delivery)
         else:
@@ -206,7 +187,7 @@ class InFlight:
     def submit(self, delivery: Delivery) -> None:
         """Send as soon as there is a credit."""
         delivery.queue.waiting.append(delivery)
-        delivery.queue.pass_by(delivery.key)
+        delivery.queue.watermark.rise(delivery.key, final=True)
         self._pump(delivery.queue)
         if not delivery.queue.blocking:
             self._thin(delivery.queue)
@@ -235,20 +216,20 @@ class InFlight:
         """Take in the reader's signals about the messages sent on this connection."""
         if signals.tried:
             self._trying = self._sent.get(signals.tried[-1])
-        touched = [queue for n in signals.freed if (queue := self._free(n))]
-        for n in signals.done:
-            done = self._sent.pop(n, None)
-            if done:
-                self._forget(done)
-        for queue in touched:
+        touched = {id(queue): queue for n in signals.credits if (queue := self._credit(n))}
+        for n in signals.acks:
+            delivery = self._sent.pop(n, None)
+            if delivery:
+                self._forget(delivery)
+        for queue in touched.values():
             self._pump(queue)
 
-    def _free(self, n: int) -> Queue | None:
+    def _credit(self, n: int) -> Queue | None:
         """Give the credit of a message back; on an edge that drops, that was all."""
         delivery = self._sent.get(n)
-        if delivery is None or delivery.freed:
+        if delivery is None or delivery.credited:
             return None
-        delivery.freed = True
+        delivery.credited = True
         queue = delivery.queue
         queue.credits += not delivery.is_mark
         if not queue.blocking and not delivery.is_mark:

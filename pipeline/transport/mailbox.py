@@ -67,13 +67,13 @@ class Mailbox:
 
     def left_out(self) -> Key | None:
         """The key up to which every message that does not come is done, if that is known of all partitions."""
-        return self._lowest((partition, partition.left_out) for partition in self.partitions)
+        return self._lowest((partition, partition.watermark.provisional) for partition in self.partitions)
 
     def passed(self) -> Key | None:
         """The key up to which all messages were taken, or done before, if that is higher than the last taken one."""
         if self.waiting or not all(partition.has_all_again for partition in self.partitions):
             return None
-        return self._lowest((partition, partition.passed) for partition in self.partitions)
+        return self._lowest((partition, partition.watermark.final) for partition in self.partitions)
 
     def _lowest(self, said: Iterable[tuple[Partition, Key | None]]) -> Key | None:
         """The lowest report of the senders on all edges; None if one has not reported."""

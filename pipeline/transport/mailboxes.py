@@ -83,7 +83,7 @@ class Mailboxes:
 
     def pass_by(self, passed: Passed) -> None:
         """A sender reports messages that are done and do not come: messages that waited for those need not wait."""
-        self.partition(passed.edge, passed.camera).pass_by(passed)
+        self.partition(passed.edge, passed.camera).watermark.rise(passed)
         self._mailboxes[passed.camera].settle()
         self._settled(passed.camera)
         # Looked at each turn: not before all senders have reported, and on an edge that drops they never do.

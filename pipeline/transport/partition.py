@@ -10,10 +10,10 @@ from pipeline.items import Key
 from pipeline.messages import End, Event, Message, Stamp, Tombstone
 from pipeline.plan import EdgePlan
 from pipeline.shm.mappings import MappedSegment
-from pipeline.transport.protocol import Passed
+from pipeline.transport.watermark import ReceivedWatermark
 from pipeline.transport.wire import Header, build, read_arrays
 
-_MOST_WITHHELD = 2
+_MOST_WITHHELD = 3
 
 
 @dataclass(slots=True, eq=False)
@@ -34,7 +34,8 @@ class Received:
     tries: int = 0
     before: Stamp | None = None
     """The message before it on its partition."""
-    freed: bool = False
+    credited: bool = False
+    """Its credit has been given back."""
 
     def intact(self) -> bool:
         """True when the memory that it points at still has its content."""
@@ -69,17 +70,12 @@ class Partition:
     first_key: Key | None = None
     last_key: Key | None = None
     last_stamp: Stamp | None = None
-    left_out: Key | None = None
-    """Every message with a key up to this one that does not come is done, according to its sender."""
-    passed: Key | None = None
-    """The same, if it is known too which of them is the last that comes."""
-    again: Key | None = None
-    """That one; it comes again or for the first time."""
+    watermark: ReceivedWatermark = field(default_factory=ReceivedWatermark)
     unfinished: dict[Key, Received] = field(default_factory=dict)
     blocking: bool = field(init=False)
     """Nothing that is unread may be lost."""
     may_withhold: int = field(init=False)
-    """So many of the sender's credits may be free without its hearing of it."""
+    """So many of the sender's credits may wait before they are given back."""
 
     def __post_init__(self) -> None:
         self.blocking = self.edge.policy == "block"
@@ -100,26 +96,19 @@ class Partition:
         """True if the message with this key has come before."""
         return self.last_key is not None and key <= self.last_key
 
-    def pass_by(self, said: Passed) -> None:
-        """Its sender reports which messages are done; an earlier sender's report stays true."""
-        self.left_out = max(self.left_out or said.key, said.key)
-        if said.settled:
-            self.passed = max(self.passed or said.key, said.key)
-            self.again = max((known for known in (self.again, said.again) if known), default=None)
-
     @property
     def has_all_again(self) -> bool:
         """True if all messages have come that its sender has announced."""
-        return self.again is None or (self.last_key is not None and self.again <= self.last_key)
+        return self.watermark.has_all_again(self.last_key)
 
     def is_silent(self, key: Key) -> bool:
         """True if no more messages come with a key up to this one."""
-        return self.passed is not None and key <= self.passed and self.has_all_again
+        return self.watermark.is_silent(key, self.last_key)
 
     def was_done(self, key: Key) -> bool:
         """True if a message with this key, which was left out, was done before this process began."""
         before = self.first_key is not None and key < self.first_key
-        return before or (self.left_out is not None and key <= self.left_out)
+        return before or self.watermark.was_done(key)
 
     @property
     def finished(self) -> Stamp | None:

@@ -3,45 +3,47 @@
 Knows nothing of sockets: `Receiver` sends the signals that are collected here.
 
 Each signal wakes its sender up, so a signal that nobody waits for is withheld until there is more to send on the same
-connection: of each partition that loses nothing the first `Lane.may_withhold` credits, because the sender has others,
-and the first message that is done, because the window has room for others. A signal that has been withheld for 0.1 s is
-sent with the loop's next turn.
+connection: of each partition that loses nothing the first `Partition.may_withhold` credits, because the sender has
+others, and the first two messages that are done, because the window has room for others. A signal that has been
+withheld for 0.1 s is sent with the loop's next turn.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from pipeline.items import Item
 from pipeline.transport.partition import Partition, Received
 from pipeline.transport.protocol import Signals
 
 _WITHHELD_S = 0.1
+_MOST_ACKS = 2
 
 
 @dataclass(slots=True)
 class _Unsaid:
-    """The pending signals of one connection. `frees`, `dones`: by partition, how many."""
+    """The pending signals of one connection. `credited`, `acked`: by partition, how many."""
 
     since_s: float
     signals: Signals = field(default_factory=lambda: Signals([], [], []))
-    frees: dict[Partition, int] = field(default_factory=dict)
-    dones: set[Partition] = field(default_factory=set)
+    credited: dict[Partition, int] = field(default_factory=dict)
+    acked: dict[Partition, int] = field(default_factory=dict)
     urgent: bool = False
 
-    def free(self, partition: Partition, n: int) -> None:
-        self.signals.freed.append(n)
-        self.frees[partition] = frees = self.frees.get(partition, 0) + 1
-        if frees > partition.may_withhold:
+    def credit(self, partition: Partition, n: int) -> None:
+        self.signals.credits.append(n)
+        self.credited[partition] = credited = self.credited.get(partition, 0) + 1
+        if credited > partition.may_withhold:
             self.urgent = True
 
-    def done(self, partition: Partition, n: int, *, at_once: bool) -> None:
-        self.signals.done.append(n)
-        if at_once or partition in self.dones or not partition.may_withhold:
+    def ack(self, partition: Partition, n: int, *, at_once: bool) -> None:
+        self.signals.acks.append(n)
+        self.acked[partition] = acked = self.acked.get(partition, 0) + 1
+        if at_once or acked > min(_MOST_ACKS, partition.may_withhold):
             self.urgent = True
-        self.dones.add(partition)
 
 
 class PendingAcks:
@@ -64,29 +66,29 @@ class PendingAcks:
         self._open.discard(identity)
         self._unsaid.pop(identity, None)
 
-    def free(self, item: Item) -> None:
+    def credit(self, item: Item) -> None:
         """The item's memory is no longer read."""
         for received in _received(item):
-            if not received.freed:
-                received.freed = True
+            if not received.credited:
+                received.credited = True
                 for identity, n in received.origins:
-                    self._of(identity).free(received.partition, n)
+                    self._of(identity).credit(received.partition, n)
 
-    def done(self, item: Item) -> None:
+    def ack(self, item: Item) -> None:
         """All that was made of the item is done."""
         for received in _received(item):
             self.finish(received)
 
     def finish(self, received: Received) -> None:
-        """Free and done in one: its senders forget it."""
+        """Credit and ack in one: its senders forget it."""
         partition, at_once = received.partition, received.is_end
         partition.unfinished.pop(received.key, None)
         for identity, n in received.origins:
             unsaid = self._of(identity)
-            if not received.freed:
-                unsaid.free(partition, n)
-            unsaid.done(partition, n, at_once=at_once)
-        received.freed = True
+            if not received.credited:
+                unsaid.credit(partition, n)
+            unsaid.ack(partition, n, at_once=at_once)
+        received.credited = True
 
     def trying(self, item: Item) -> None:
         """The item is processed alone: if this process dies of it, its senders must know."""
@@ -105,16 +107,16 @@ class PendingAcks:
         unsaid.signals.tried.append(n)
         unsaid.urgent = True
 
-    def freed(self, identity: bytes, n: int) -> None:
+    def credit_number(self, identity: bytes, n: int) -> None:
         """The message with this number on this connection is not read."""
         unsaid = self._of(identity)
-        unsaid.signals.freed.append(n)
+        unsaid.signals.credits.append(n)
         unsaid.urgent = True
 
-    def finished(self, identity: bytes, n: int) -> None:
-        """The message with this number on this connection is free and done."""
-        self.freed(identity, n)
-        self._of(identity).signals.done.append(n)
+    def ack_number(self, identity: bytes, n: int) -> None:
+        """The message with this number on this connection is not read, and done."""
+        self.credit_number(identity, n)
+        self._of(identity).signals.acks.append(n)
 
     def _of(self, identity: bytes) -> _Unsaid:
         """The next signals for this connection."""
@@ -136,6 +138,6 @@ class PendingAcks:
                 yield identity, unsaid.signals
 
 
-def _received(item: Item) -> list[Received]:
-    """The messages that an item was made of, as this side knows them."""
-    return [received for received in item.received if isinstance(received, Received)]
+def _received(item: Item) -> Sequence[Received]:
+    """The messages that an item was made of: all of them came through the `Receiver`."""
+    return cast(Sequence[Received], item.received)

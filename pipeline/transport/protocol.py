@@ -5,13 +5,13 @@
       |<----- H  hello: of each (edge, camera) the stamp up to which all is done, and that of the last one seen
       |------ P  passed: of each (edge, camera) the key up to which all messages that do not come are done
       |------ D  n, rows of [edge, camera, key, deaths, tries, message]: numbered n, n + 1, ...
-      |<----- S  [free n...], [done n...], [tried n | 0: survived...]
+      |<----- S  [credit n...], [ack n...], [tried n | 0: survived...]
       |<----- G  again: attach anew, this connection is no longer believed
 
 Each is one ZeroMQ message of one part: a byte for its kind, followed by msgpack. All messages of a sender for a reader
 within a turn of its loop travel as one D, and all signals of a reader for a sender as one S.
 
-A sender's routing id is `unit#incarnation#connection`: ZeroMQ puts it in front of each of its messages, so it is not
+A sender's routing id is `process#incarnation#connection`: ZeroMQ puts it in front of each of its messages, so it is not
 repeated in them. Every connection has its own id and counts its messages from 1. So messages of an earlier connection
 that are still on the way differ from those of this one, and a missing number means that ZeroMQ lost something.
 
@@ -58,28 +58,28 @@ class Passed(NamedTuple):
 class SenderId(NamedTuple):
     """One connection of one incarnation of a sending process. Later ones compare higher."""
 
-    unit: str
+    process: str
     incarnation: int
     connection: int
 
     def routing_id(self) -> bytes:
         """As ZeroMQ carries it."""
-        return f"{self.unit}#{self.incarnation}#{self.connection}".encode()
+        return f"{self.process}#{self.incarnation}#{self.connection}".encode()
 
     @classmethod
     def of(cls, routing_id: bytes) -> SenderId:
         """The inverse of `routing_id`. Raises WireError."""
         try:
-            unit, incarnation, connection = routing_id.decode().rsplit("#", 2)
-            return cls(unit, int(incarnation), int(connection))
+            process, incarnation, connection = routing_id.decode().rsplit("#", 2)
+            return cls(process, int(incarnation), int(connection))
         except ValueError:
             raise WireError(
-                f"a routing id {routing_id[:64]!r}; expected unit#incarnation#connection: no process of this run"
+                f"a routing id {routing_id[:64]!r}; expected process#incarnation#connection: no process of this run"
             ) from None
 
 
 class Head(NamedTuple):
-    """Whose a data message is, its place in the camera's order, and its bytes (`pipeline.wire`)."""
+    """Whose a data message is, its place in the camera's order, and its bytes (`pipeline.transport.wire`)."""
 
     edge: str
     camera: str
@@ -124,8 +124,8 @@ def read_head(row: Any) -> Head:
 class Signals(NamedTuple):
     """A reader's signals about the messages that it got on one connection, by their numbers. A `tried` 0: survived."""
 
-    freed: list[int]
-    done: list[int]
+    credits: list[int]
+    acks: list[int]
     tried: list[int]
 
     def packed(self) -> bytes:

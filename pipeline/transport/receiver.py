@@ -1,9 +1,10 @@
 """The reading side of a process: one socket for all edges that come in, and the signals that go back.
 
-`free`: taken, and its memory is no longer read (or dropped): gives back a credit. `done`: everything made of it is
-done, down to the ends of the graph (a sink, the outbox): the sender forgets it. So a sender can send again all messages
-that a dead reader had not finished, even if processes behind it died at the same time. A message that comes twice is
-recognised by its key: it is not processed again, but its signals go to everyone who sent it.
+A credit goes back when a message was taken and its memory is no longer read, or when it was dropped. An ack goes back
+when everything made of it is done, down to the ends of the graph (a sink, the outbox): the sender forgets it. So a
+sender can send again all messages that a dead reader had not finished, even if processes behind it died at the same
+time. A message that comes twice is recognised by its key: it is not processed again, but its signals go to everyone who
+sent it.
 
 `pipeline.transport.protocol` has the format of the messages, `pipeline.transport.mailboxes` keeps them until they are
 taken.
@@ -20,7 +21,7 @@ from pipeline.errors import WireError
 from pipeline.items import Item, Key
 from pipeline.messages import Message
 from pipeline.monitoring.metrics import Counters
-from pipeline.plan import UnitPlan
+from pipeline.plan import ProcessPlan
 from pipeline.shm.mappings import Mappings, SegmentGone
 from pipeline.stage import Logger
 from pipeline.system.run_folder import unlink_socket
@@ -76,7 +77,7 @@ class Receiver:
     def __init__(
         self,
         endpoint: str,
-        plan: UnitPlan,
+        plan: ProcessPlan,
         accepted: Mapping[str, Iterable[type[Message]]],
         counters: Counters,
         log: Logger,
@@ -90,7 +91,7 @@ class Receiver:
         self.socket.setsockopt(zmq.SNDHWM, 0)
         self.socket.setsockopt(zmq.MAXMSGSIZE, MAX_PART)
         self.socket.bind(endpoint)
-        self._senders = {name: frozenset(units) for name, units in plan.senders.items()}
+        self._senders = {name: frozenset(processes) for name, processes in plan.senders.items()}
         self._cameras = frozenset(plan.cameras)
         self._counters = counters
         self._log = log
@@ -105,14 +106,14 @@ class Receiver:
         )
         self._peers: dict[bytes, _Peer] = {}
 
-    def revise(self, plan: UnitPlan) -> None:
+    def revise(self, plan: ProcessPlan) -> None:
         """From now on these may send; of a camera that is no longer in the plan everything is done, and forgotten."""
-        self._senders = {name: frozenset(units) for name, units in plan.senders.items()}
+        self._senders = {name: frozenset(processes) for name, processes in plan.senders.items()}
         self._cameras = frozenset(plan.cameras)
-        units = {unit for units in self._senders.values() for unit in units}
+        processes = {process for processes in self._senders.values() for process in processes}
         for peer in self._peers.values():
             peer.partitions.clear()
-        for identity in [identity for identity, peer in self._peers.items() if peer.sender.unit not in units]:
+        for identity in [identity for identity, peer in self._peers.items() if peer.sender.process not in processes]:
             del self._peers[identity]
             self._pending.close(identity)
         self._mailboxes.keep_only(plan.cameras, plan.priorities)
@@ -140,18 +141,18 @@ class Receiver:
                 else:
                     self._data(identity, peer, body, len(more))
             except WireError as error:
-                self._refusals.add(error, sender=peer.sender.unit, counted="dropped.wire")
+                self._refusals.add(error, sender=peer.sender.process, counted="dropped.wire")
 
     def _attach(self, identity: bytes) -> None:
         """A sender starts, or starts again: messages still on the way on its earlier connections are ignored."""
         sender = SenderId.of(identity)
-        if not any(sender.unit in units for units in self._senders.values()):
-            raise WireError(f"{sender.unit!r} wants to send; expected one of: {self._known()}")
-        known = {other: peer.sender for other, peer in self._peers.items() if peer.sender.unit == sender.unit}
+        if not any(sender.process in processes for processes in self._senders.values()):
+            raise WireError(f"{sender.process!r} wants to send; expected one of: {self._known()}")
+        known = {other: peer.sender for other, peer in self._peers.items() if peer.sender.process == sender.process}
         if any(other > sender for other in known.values()):
             return  # still on the way from a connection that is over
         if identity in known:
-            raise WireError(f"{sender.unit} attaches twice on one connection; expected a routing id for each")
+            raise WireError(f"{sender.process} attaches twice on one connection; expected a routing id for each")
         peer = self._peers[identity] = _Peer(sender)
         self._pending.open(identity)
         for other, before in known.items():
@@ -162,7 +163,7 @@ class Receiver:
         partitions = [
             partition
             for partition in self._mailboxes.partitions
-            if sender.unit in self._senders.get(partition.edge.name, ())
+            if sender.process in self._senders.get(partition.edge.name, ())
         ]
         seen = [(partition, partition.last_stamp) for partition in partitions]
         hello = [
@@ -171,7 +172,7 @@ class Receiver:
         self._send(identity, HELLO, packed_hello(hello))
 
     def _known(self) -> str:
-        return ", ".join(sorted({unit for units in self._senders.values() for unit in units}))
+        return ", ".join(sorted({process for processes in self._senders.values() for process in processes}))
 
     def _data(self, identity: bytes, peer: _Peer, body: bytes, more: int) -> None:
         """Messages that came together. An unreadable one counts as one."""
@@ -184,7 +185,7 @@ class Receiver:
         if first != peer.heard:
             # ZeroMQ connected again by itself: lost messages must not be overtaken, or they would count as repeated.
             peer.gap = True
-            self._log.info("message_missing", sender=peer.sender.unit, expected=peer.heard, got=first)
+            self._log.info("message_missing", sender=peer.sender.process, expected=peer.heard, got=first)
             return
         peer.heard += len(rows) - 1
         for n, row in enumerate(rows, first):
@@ -193,8 +194,8 @@ class Receiver:
                     return
             except WireError as error:
                 # Refused for good: sent again it would be no better.
-                self._pending.finished(identity, n)
-                self._refusals.add(error, sender=peer.sender.unit, counted="dropped.wire")
+                self._pending.ack_number(identity, n)
+                self._refusals.add(error, sender=peer.sender.process, counted="dropped.wire")
 
     def _pass_by(self, peer: _Peer, body: bytes) -> None:
         for passed in read_passed(memoryview(body)[1:]):
@@ -205,8 +206,8 @@ class Receiver:
                 self._mailboxes.pass_by(passed)
 
     def _check_edge(self, peer: _Peer, edge: str) -> None:
-        if peer.sender.unit not in self._senders.get(edge, ()):
-            raise WireError(f"a message of {peer.sender.unit} on {edge!r}, which is no edge from there to here")
+        if peer.sender.process not in self._senders.get(edge, ()):
+            raise WireError(f"a message of {peer.sender.process} on {edge!r}, which is no edge from there to here")
 
     def _partition(self, peer: _Peer, edge: str, camera: str) -> Partition:
         partition = peer.partitions.get((edge, camera))
@@ -237,7 +238,7 @@ class Receiver:
             self._mailboxes.put(received)
         else:
             self._counters.add("dropped.stale", partition.camera)
-            self._pending.finished(identity, n)
+            self._pending.ack_number(identity, n)
         return True
 
     def _segment_gone(self, identity: bytes, peer: _Peer, name: str, error: SegmentGone) -> None:
@@ -248,7 +249,7 @@ class Receiver:
         """
         if name in peer.gone:
             raise WireError(f"{error}, though its owner lives: do not remove files of /dev/shm while a run uses them")
-        self._log.info("segment_gone", sender=peer.sender.unit, error=str(error))
+        self._log.info("segment_gone", sender=peer.sender.process, error=str(error))
         peer.gone.add(name)
         peer.gap = True
         self._send(identity, AGAIN, b"")
@@ -257,11 +258,11 @@ class Receiver:
         self._counters.add("repeated", partition.camera)
         first = partition.unfinished.get(key)
         if first is None:
-            self._pending.finished(identity, n)
+            self._pending.ack_number(identity, n)
             return
         first.origins.append((identity, n))
-        if first.freed:
-            self._pending.freed(identity, n)
+        if first.credited:
+            self._pending.credit_number(identity, n)
 
     # ---- taking
 
@@ -291,13 +292,13 @@ class Receiver:
 
     # ---- signals
 
-    def free(self, item: Item) -> None:
+    def credit(self, item: Item) -> None:
         """The item's memory is no longer read."""
-        self._pending.free(item)
+        self._pending.credit(item)
 
-    def done(self, item: Item) -> None:
+    def ack(self, item: Item) -> None:
         """All that was made of the item is done."""
-        self._pending.done(item)
+        self._pending.ack(item)
 
     def trying(self, item: Item) -> None:
         """Say, before it is processed alone, that the item is: should this process die of it, its senders know."""

@@ -52,7 +52,7 @@ _TOGETHER_BYTES = 256 << 10
 class _Link:
     """One reading process. `greeted`: the endpoint that has said hello; `attached_at`: when the connection was made."""
 
-    unit: str
+    process: str
     in_flight: InFlight
     endpoint: str = ""
     greeted: str = ""
@@ -91,12 +91,12 @@ class _Link:
 
 
 class Sender:
-    """All outgoing edges of a process. `routes`: edge name -> camera -> unit that reads it."""
+    """All outgoing edges of a process. `routes`: edge name -> camera -> process that reads it."""
 
     def __init__(
         self,
         *,
-        unit: str,
+        process: str,
         incarnation: int,
         edges: Sequence[EdgePlan],
         routes: Mapping[str, Mapping[str, str]],
@@ -105,7 +105,7 @@ class Sender:
         poller: zmq.Poller,
         log: Logger,
     ) -> None:
-        self._unit = unit
+        self._process = process
         self._incarnation = incarnation
         self._ring = ring
         self._poller = poller
@@ -144,9 +144,9 @@ class Sender:
     # ---- readers come and go
 
     def connect(self, endpoints: Mapping[str, str]) -> None:
-        """The readers' present endpoints, by unit; a new one means a new incarnation, which gets all reports again."""
-        for unit, endpoint in endpoints.items():
-            link = self._links.get(unit)
+        """The readers' endpoints, by process; a new one means a new incarnation, which gets all reports again."""
+        for process, endpoint in endpoints.items():
+            link = self._links.get(process)
             if link is not None and link.endpoint != endpoint:
                 link.endpoint = endpoint
                 self._attach(link)
@@ -155,7 +155,7 @@ class Sender:
         self._detach(link)
         link.connections += 1
         link.attached_at = time.monotonic()
-        sender = SenderId(self._unit, self._incarnation, link.connections)
+        sender = SenderId(self._process, self._incarnation, link.connections)
         link.connection = Connection(link.endpoint, sender, self._poller)
 
     def _detach(self, link: _Link) -> None:
@@ -187,7 +187,7 @@ class Sender:
         link.tell(link.in_flight.passed())
         again = link.in_flight.begin(link.collect, same_reader=same_reader)
         if same_reader:
-            self._log.warning("attached_again", reader=link.unit, messages=again)
+            self._log.warning("attached_again", reader=link.process, messages=again)
 
     def done_by_all(self, camera: str) -> Stamp | None:
         """The frame of a camera up to which every reader is done, None if one of them has finished none."""
@@ -240,7 +240,7 @@ class Sender:
             for edge in keys.keys() & {queue.edge.name for queue in self._by_camera.get(camera, ())}:
                 link, queue = self._routes[edge, camera]
                 link.in_flight.pass_by(queue, keys[edge], settled=settled)
-                links[link.unit] = link
+                links[link.process] = link
         for link in links.values():
             if link.connection is not None and link.in_flight.attached:
                 link.tell(link.in_flight.news())
@@ -275,7 +275,7 @@ class Sender:
             try:
                 self._hear(link, connection, parts)
             except WireError as error:
-                self._refusals.add(error, sender=link.unit, counted="refused.signal")
+                self._refusals.add(error, sender=link.process, counted="refused.signal")
         return True
 
     def _hear(self, link: _Link, connection: Connection, parts: Sequence[bytes]) -> None:

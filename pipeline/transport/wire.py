@@ -10,8 +10,10 @@ raises WireError.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import msgpack
@@ -27,17 +29,36 @@ MAX_PART = 4 << 20
 MAX_BODY = MAX_PART - (64 << 10)
 """Of one message; the rest is for its head."""
 INLINE_BYTES = 16 << 10
+_PACKED = 64 << 10
+"""Bytes of the buffer in which a message is packed; a larger message gets its own."""
 MAX_ARRAYS = 64
 MAX_DIMS = 8
+_WHOLE: set[type] = {int}
 _DTYPES = {
     dtype: np.dtype(dtype)
     for dtype in ("|b1", "|u1", "|i1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8", "<f2", "<f4", "<f8")
 }
 
 
+class _Packer(threading.local):
+    """Of one thread. `msgpack.packb` takes 256 kB for each message: that riddles the heap with gaps."""
+
+    def __init__(self) -> None:
+        self.anew()
+
+    def anew(self) -> None:
+        self.pack = msgpack.Packer(unicode_errors="surrogatepass", buf_size=_PACKED).pack
+
+
+_packer = _Packer()
+
+
 def pack(value: Any) -> bytes:
     """Plain values as msgpack. Names of files that are no UTF-8 travel as Python holds them."""
-    return bytes(msgpack.packb(value, unicode_errors="surrogatepass"))
+    data = bytes(_packer.pack(value))
+    if len(data) > _PACKED:
+        _packer.anew()  # its buffer has grown for good
+    return data
 
 
 def unpack(data: bytes | memoryview) -> Any:
@@ -65,14 +86,16 @@ def encode(message: Message, ring: SlotRing) -> Encoded:
     """
     slot: Slot | None = None
     rows: list[tuple[Any, ...]] = []
-    found = message.arrays()
-    if found:
-        arrays = {name: np.ascontiguousarray(array) for name, array in found.items()}
-        slot, offsets = _place(arrays, ring)
-        rows = [
-            (name, array.dtype.str, array.shape, offsets[name] if name in offsets else array.tobytes())
-            for name, array in arrays.items()
-        ]
+    large: dict[str, Array] = {}
+    for name, given in message.arrays().items():
+        array = np.asarray(given)
+        if array.nbytes > INLINE_BYTES:
+            large[name] = np.ascontiguousarray(array)
+        else:
+            rows.append((name, array.dtype.str, array.shape, array.tobytes()))
+    if large:
+        slot, offsets = _place(large, ring)
+        rows += [(name, array.dtype.str, array.shape, offsets[name]) for name, array in large.items()]
     place = slot.descriptor if slot else None
     body = pack((message.TYPE, message.VERSION, message.stamp, dict(message.fields()), place, rows))
     if len(body) > MAX_BODY:
@@ -82,11 +105,8 @@ def encode(message: Message, ring: SlotRing) -> Encoded:
     return Encoded(body, slot)
 
 
-def _place(arrays: Mapping[str, Array], ring: SlotRing) -> tuple[Slot | None, dict[str, int]]:
+def _place(large: Mapping[str, Array], ring: SlotRing) -> tuple[Slot, dict[str, int]]:
     """The places of the large arrays: name -> offset in the slot."""
-    large = {name: array for name, array in arrays.items() if array.nbytes > INLINE_BYTES}
-    if not large:
-        return None, {}
     places = {name: ring.locate(array.__array_interface__["data"][0]) for name, array in large.items()}
     slots = {id(place[0]) if place else None for place in places.values()}
     first = next(iter(places.values()))
@@ -155,14 +175,14 @@ def read_header(body: bytes, types: Mapping[str, type[Message]]) -> Header:
 def read_arrays(header: Header, mapping: MappedSegment | None) -> dict[str, Array]:
     """The arrays of a message, as read-only views. Raises WireError if shape, dtype and bytes do not agree."""
     memory = mapping.bytes(header.descriptor.slot) if mapping and header.descriptor else None
-    return dict(_read_array(row, memory) for row in header.rows)
+    return dict(map(_read_array, header.rows, repeat(memory)))
 
 
 def _read_array(row: Any, memory: Array | None) -> tuple[str, Array]:
     try:
         name, dtype_name, shape, where = row
         dtype = _DTYPES[dtype_name]
-        if len(shape) > MAX_DIMS or any(type(n) is not int or n < 0 for n in shape):
+        if len(shape) > MAX_DIMS or not set(map(type, shape)) <= _WHOLE or min(shape, default=0) < 0:
             raise WireError(f"array {name}: shape {shape}")
         nbytes = math.prod(shape) * dtype.itemsize
         if type(where) is bytes:

@@ -15,7 +15,7 @@ from pipeline.execution.pool import Batch, Pool
 from pipeline.items import Item
 from pipeline.messages import End, Tombstone
 from pipeline.monitoring.metrics import Counters
-from pipeline.plan import DROPPING_AT_WORK, StagePlan, UnitPlan
+from pipeline.plan import DROPPING_AT_WORK, ProcessPlan, StagePlan
 from pipeline.stage import Logger
 from pipeline.transport.receiver import Receiver
 from pipeline.transport.sender import Sender
@@ -30,7 +30,7 @@ class Batcher:
     def __init__(
         self,
         *,
-        plan: UnitPlan,
+        plan: ProcessPlan,
         head: StagePlan,
         receiver: Receiver,
         sender: Sender,

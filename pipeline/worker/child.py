@@ -55,7 +55,7 @@ def run_child(control: int, life: int, label: str) -> int:
         forbid_dumps()
     else:
         allow_dumps()
-    log_to(lambda level, values: channel.send("log", level=level, values=values), unit=boot.unit.name)
+    log_to(lambda level, values: channel.send("log", level=level, values=values), process=boot.plan.name)
     log_failed_threads()
     log = structlog.get_logger()
     try:
@@ -67,10 +67,10 @@ def run_child(control: int, life: int, label: str) -> int:
     except Exception as bug:
         scarce = in_words(bug)
         if scarce:
-            channel.send("failed", status=EXIT_ENVIRONMENT, error=f"{boot.unit.name}: {scarce}")
+            channel.send("failed", status=EXIT_ENVIRONMENT, error=f"{boot.plan.name}: {scarce}")
             return EXIT_ENVIRONMENT
         log.exception("process_failed")
-        told = f"{boot.unit.name}: {type(bug).__name__} in the runtime; the log has the details"
+        told = f"{boot.plan.name}: {type(bug).__name__} in the runtime; the log has the details"
         channel.send("failed", status=EXIT_GAVE_UP, error=told)
         return EXIT_GAVE_UP
     finally:

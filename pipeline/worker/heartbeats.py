@@ -25,7 +25,7 @@ class Heartbeats:
         self,
         channel: Channel,
         *,
-        unit: StageChain,
+        chain: StageChain,
         counters: Counters,
         ring: SlotRing,
         retry: Retry,
@@ -36,7 +36,7 @@ class Heartbeats:
         relay: OutboxRelay | None,
     ) -> None:
         self._channel = channel
-        self._unit = unit
+        self._chain = chain
         self._counters = counters
         self._ring = ring
         self._retry = retry
@@ -66,9 +66,9 @@ class Heartbeats:
             working_since_ns=self._input_loop.working_since_ns if self._input_loop else 0,
             source_silent_since_ns=silence.since_ns,
             source_opening=silence.opening,
-            stages={name: runner.times.snapshot() for name, runner in self._unit.runners.items()},
+            stages={name: runner.times.snapshot() for name, runner in self._chain.runners.items()},
             counts=self._counters.snapshot(),
-            ages=self._unit.ages_ms(),
+            ages=self._chain.ages_ms(),
             files=self._counters.files,
             frames_done=self._sources.frames_done,
             cpu_s=time.process_time() - self._cpu_before,

@@ -1,6 +1,6 @@
 """Takes messages of other processes in batches, runs the first stage, sends the outputs on, and acknowledges.
 
-mailboxes --batcher--> batch --[pool, or the loop]--> rows --unit--> sender --all of it done--> done
+mailboxes --batcher--> batch --[pool, or the loop]--> rows --process--> sender --all of it done--> ack
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from pipeline.worker.emitter import Emitter
 
 _BATCHES_A_TURN = 16
 """Of files. On an edge that drops, newly arrived messages are received before each batch: they may be newer."""
-_TOGETHER_S = 0.001
+_TOGETHER_S = 0.01
+_TOGETHER_LIVE_S = 0.001
 """Outputs made within this time travel together; nobody waits longer for them because the turn goes on."""
 
 
@@ -34,7 +35,7 @@ class InputLoop:
 
     def __init__(
         self,
-        unit: StageChain,
+        chain: StageChain,
         receiver: Receiver,
         sender: Sender,
         emitter: Emitter,
@@ -45,7 +46,7 @@ class InputLoop:
         on_end: Callable[[Item], None],
         log: Logger,
     ) -> None:
-        self._unit = unit
+        self._chain = chain
         self._receiver = receiver
         self._sender = sender
         self._emitter = emitter
@@ -53,11 +54,11 @@ class InputLoop:
         self._counters = counters
         self._wake = wake
         self._on_end = on_end
-        head = unit.head
+        head = chain.head
         beside = head.stage.own_thread or head.plan.threads > 1
         self._pool = Pool(head.plan.threads, self._work, wake) if beside else None
         self._batcher = Batcher(
-            plan=unit.plan,
+            plan=chain.plan,
             head=head.plan,
             receiver=receiver,
             sender=sender,
@@ -66,8 +67,9 @@ class InputLoop:
             counters=counters,
             log=log,
         )
-        blocking = all(edge.policy == "block" for edge in unit.plan.incoming)
+        blocking = all(edge.policy == "block" for edge in chain.plan.incoming)
         self._batches_a_turn = _BATCHES_A_TURN if blocking else 1
+        self._together_s = _TOGETHER_LIVE_S if chain.plan.live else _TOGETHER_S
 
     def turn(self) -> bool:
         """Send finished outputs on, or else take more; True if there may be more to do."""
@@ -80,11 +82,11 @@ class InputLoop:
 
     def take(self) -> bool:
         """Take all batches that are ready and allowed; True if there may be more."""
-        since_s = time.monotonic()
+        say_s = time.monotonic() + self._together_s
         for _ in range(self._batches_a_turn):
-            if time.monotonic() - since_s > _TOGETHER_S:
+            if time.monotonic() > say_s:
                 self._say()
-                since_s = time.monotonic()
+                say_s = time.monotonic() + self._together_s
             batch = self._batcher.next()
             if batch is None:
                 return False
@@ -117,31 +119,31 @@ class InputLoop:
     def _pass_on(self, told: Sequence[tuple[str, Key]], *, settled: bool) -> None:
         """Tell the readers which keys the senders report as done."""
         if told:
-            self._sender.pass_by([(camera, self._unit.passed(key)) for camera, key in told], settled=settled)
+            self._sender.pass_by([(camera, self._chain.passed(key)) for camera, key in told], settled=settled)
 
     def _work(self, batch: Batch) -> None:
         """Run the first stage on a batch; in a thread of the pool, or in the loop."""
         with self._collector.collecting() as slots:
             batch.slots = slots
-            batch.rows = self._unit.run_head(batch.items)
+            batch.rows = self._chain.run_head(batch.items)
 
     def _finish(self, batch: Batch) -> None:
         """Send the outputs of a batch on, and let go of its inputs."""
-        first, head = batch.items[0], self._unit.order[0]
+        first, head = batch.items[0], self._chain.order[0]
         with self._collector.collecting() as slots:
             if isinstance(first.payload, End):
-                made = self._unit.end(head, first)
+                made = self._chain.end(head, first)
                 self._batcher.ended()
             elif batch.mark:
-                made = self._unit.pass_on(head, first)
+                made = self._chain.pass_on(head, first)
             else:
                 pairs = zip(batch.items, batch.rows, strict=True)
                 kept = [row if item.intact() else self._torn(item) for item, row in pairs]
-                made = self._unit.spread(head, batch.items, kept)
+                made = self._chain.spread(head, batch.items, kept)
         self._emitter.submit(batch.items, made, self._item_done)
         self._batcher.sent_on(batch.items)
         for item in batch.items:
-            self._receiver.free(item)
+            self._receiver.credit(item)
             if item.possible_poison:
                 self._receiver.survived(item)
         self._collector.let_go([*batch.slots, *slots])
@@ -152,11 +154,11 @@ class InputLoop:
 
     def _item_done(self, item: Item) -> None:
         self._batcher.finished(item)
-        self._receiver.done(item)
-        if isinstance(item.payload, End):
+        self._receiver.ack(item)
+        if not item.is_mark:
+            self._chain.frame_done(item.stamp)
+        elif isinstance(item.payload, End):
             self._on_end(item)
-        elif not item.is_mark:
-            self._unit.frame_done(item.stamp)
 
     def wait_ms(self) -> int:
         """How much longer a batch that is not full waits for more items; 0 when it does not."""

@@ -13,7 +13,7 @@ from pipeline.execution.retry import HOLD_S
 from pipeline.items import END_SEQ, Item, Key
 from pipeline.messages import End, Event, Stamp
 from pipeline.outbox.outbox import Outbox
-from pipeline.plan import EVERY_CAMERA, EdgePlan, UnitPlan
+from pipeline.plan import EVERY_CAMERA, EdgePlan, ProcessPlan
 from pipeline.stage import Logger
 from pipeline.transport.channel import Channel
 from pipeline.transport.in_flight import Ticket
@@ -28,7 +28,7 @@ class OutboxRelay:
     """
 
     def __init__(
-        self, outbox: Outbox, *, plan: UnitPlan, incarnation: int, sender: Sender, channel: Channel, log: Logger
+        self, outbox: Outbox, *, plan: ProcessPlan, incarnation: int, sender: Sender, channel: Channel, log: Logger
     ) -> None:
         self._outbox = outbox
         self._plan = plan

@@ -22,7 +22,7 @@ from pipeline.worker.sources import Sources
 
 def revise(
     boot: Boot,
-    unit: StageChain,
+    chain: StageChain,
     receiver: Receiver | None,
     sender: Sender,
     *,
@@ -30,13 +30,13 @@ def revise(
     sources: Sources,
     new_feed: Callable[[Boot, str], SourceThread],
 ) -> str:
-    """Change a process to another plan of the same unit; returns why it cannot, if it has no memory or no time for it.
+    """Give a process another plan; returns why it cannot have it, if it has no memory or no time for it.
 
     `new_feed(boot, camera)` makes the source of a camera. A source that is new waits for the order to start.
     """
-    before, plan = unit.plan, boot.unit
+    before, plan = chain.plan, boot.plan
     coming = [camera for camera in plan.cameras if camera not in before.cameras]
-    outboxes = [runner.stage for runner in unit.runners.values() if isinstance(runner.stage, Outbox)]
+    outboxes = [runner.stage for runner in chain.runners.values() if isinstance(runner.stage, Outbox)]
     if coming and any(outbox.all_ended for outbox in outboxes):
         return "the run is at its end"
     try:
@@ -46,7 +46,7 @@ def revise(
     sender.revise(plan.routes)
     if receiver:
         receiver.revise(plan)
-    unit.revise(plan)
+    chain.revise(plan)
     for outbox in outboxes:
         outbox.expects_more = plan.expects_more
     sources.keep_only(plan.cameras)

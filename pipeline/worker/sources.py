@@ -33,14 +33,14 @@ class Sources:
         self,
         feeds: Iterable[SourceThread],
         *,
-        unit: StageChain,
+        chain: StageChain,
         emitter: Emitter,
         collector: Collector,
         counters: Counters,
         on_end: Callable[[Item], None],
     ) -> None:
         self._feeds = {feed.camera: feed for feed in feeds}
-        self._unit = unit
+        self._chain = chain
         self._emitter = emitter
         self._collector = collector
         self._counters = counters
@@ -94,7 +94,7 @@ class Sources:
         """Send the next frames of the sources, of each as many as its window allows."""
         for feed in self._feeds.values():
             feed.attend()
-        feeds = [one for one in self._feeds.values() if len(self._on_the_way[one.camera]) < self._unit.plan.window]
+        feeds = [one for one in self._feeds.values() if len(self._on_the_way[one.camera]) < self._chain.plan.window]
         for feed in feeds:  # a taken frame can no longer be replaced: each is taken only when it is sent
             for handed in feed.take():
                 self._send(feed, handed)
@@ -103,12 +103,12 @@ class Sources:
         message, camera = handed.message, feed.camera
         if isinstance(message, End):
             item = Item(camera, Key(message.stamp.epoch, END_SEQ, 0), message)
-            self._emitter.submit([item], self._unit.end(feed.stage, item), self._on_end)
+            self._emitter.submit([item], self._chain.end(feed.stage, item), self._on_end)
             return
         item = Item(camera, Key(message.stamp.epoch, message.stamp.seq, 0), message)
         self._counters.add("frames", camera)
         with self._collector.collecting() as slots:
-            made = self._unit.spread(feed.stage, [item], [[message]])
+            made = self._chain.spread(feed.stage, [item], [[message]])
         frame = _Frame(message.stamp)
         self._on_the_way[camera].append(frame)
         self._emitter.submit([item], made, lambda _: self._frame_done(feed, frame))
@@ -117,7 +117,7 @@ class Sources:
     def _frame_done(self, feed: SourceThread, frame: _Frame) -> None:
         feed.give_back()
         frame.done = True
-        self._unit.frame_done(frame.stamp)
+        self._chain.frame_done(frame.stamp)
         frames = self._on_the_way[feed.camera]
         while frames and frames[0].done:
             self.frames_done[feed.camera] = frames.popleft().stamp

@@ -57,7 +57,7 @@ class Worker:
     def __init__(self, boot: Boot, channel: Channel, log: Logger, orders: Sequence[Mapping[str, Any]] = ()) -> None:
         require_ordered_stores()
         self._boot = boot
-        self._plan = boot.unit
+        self._plan = boot.plan
         self._channel = channel
         self._log = log
         self._counters = Counters()
@@ -67,10 +67,10 @@ class Worker:
         self._collector = Collector(self._ring.release)
         self._retry = Retry(self._pause, self._collector, log)
         built = self._builder(boot).build()
-        self._unit = built.unit
+        self._chain = built.chain
         self._receiver = self._make_inlet()
         self._sender = Sender(
-            unit=self._plan.name,
+            process=self._plan.name,
             incarnation=boot.incarnation,
             edges=self._plan.outgoing,
             routes=self._plan.routes,
@@ -85,7 +85,7 @@ class Worker:
         self._relay = self._make_dispatch(built.outbox) if built.outbox else None
         self._heartbeats = Heartbeats(
             channel,
-            unit=self._unit,
+            chain=self._chain,
             counters=self._counters,
             ring=self._ring,
             retry=self._retry,
@@ -125,7 +125,7 @@ class Worker:
     def _make_sources(self, sources: list[tuple[Source[Any], Pulse]]) -> Sources:
         return Sources(
             [self._feed(source, pulse) for source, pulse in sources],
-            unit=self._unit,
+            chain=self._chain,
             emitter=self._emitter,
             collector=self._collector,
             counters=self._counters,
@@ -137,7 +137,7 @@ class Worker:
             source,
             pulse,
             self._collector,
-            window=self._boot.unit.window,
+            window=self._boot.plan.window,
             live=source.is_live(source.camera_settings),
             wake=self._wake,
         )
@@ -147,7 +147,7 @@ class Worker:
 
     def _make_intake(self, receiver: Receiver) -> InputLoop:
         return InputLoop(
-            self._unit,
+            self._chain,
             receiver,
             self._sender,
             self._emitter,
@@ -179,7 +179,7 @@ class Worker:
         self._poller.register(self._wake_fd, zmq.POLLIN)
         failures: list[CamgraphError] = []
         try:
-            self._unit.open()
+            self._chain.open()
             self._heartbeats.begin()
             self._channel.send("ready", endpoint=self._boot.endpoint if self._receiver else "")
             self._obey(self._early)
@@ -264,6 +264,10 @@ class Worker:
                 self._relay.emit(message)
             elif message["op"] == "revise":
                 self._revise(Boot.from_wire(message["boot"]), message["number"])
+            elif message["op"] == "settings":
+                self._change_settings(Boot.from_wire(message["boot"]), message["number"])
+            elif message["op"] == "switches":
+                self._chain.turn_switches(message["switches"])
             elif message["op"] == "remove":
                 self._sources.remove(message["camera"])
             elif message["op"] == "pause":
@@ -275,11 +279,25 @@ class Worker:
         hide(boot.secrets)
         if boot.confidential:
             forbid_dumps()
-        ways = (self._unit, self._receiver, self._sender)
+        ways = (self._chain, self._receiver, self._sender)
         problem = revise(boot, *ways, ring=self._ring, sources=self._sources, new_feed=self._new_feed)
         if not problem:
             self._boot = boot
         self._channel.send("revised", number=number, problem=problem)
+
+    def _change_settings(self, boot: Boot, number: int) -> None:
+        """Go on with the settings of this plan; if a stage does not take them, close: the next process has them."""
+        hide(boot.secrets)
+        if boot.confidential:
+            forbid_dumps()
+        try:
+            self._chain.change_settings(boot.plan)
+        except Exception as error:  # noqa: BLE001 - a bug of a stage, or its way to be started anew
+            self._log.warning("settings_not_taken", why=f"{type(error).__name__}: {error}")
+            self._order.add("close")
+            return
+        self._boot = boot
+        self._channel.send("settled", number=number)
 
     def _resume_of(self, camera: str) -> Stamp | None:
         """The frame to go on behind: the readers are done with it, or an earlier incarnation knew it to be done."""
@@ -297,7 +315,7 @@ class Worker:
         self._sources.abandon()
         failures: list[CamgraphError] = []
         if self._input_loop is None or self._input_loop.close(_JOIN_S):
-            failures = self._unit.close()
+            failures = self._chain.close()
         else:
             self._log.warning("stage_not_closed", why="it is still at work")
         self._sender.close()

@@ -1,9 +1,9 @@
-"""Hands what a run makes to the program that has started it: `import camgraph`, whose side is in `camgraph/inbox.py`.
+"""Hands events and frames to the program that has started the run with `import camgraph` (`camgraph/inbox.py`).
 
     sink_api_events, sink_api_tracks, sink_api_frames  --unix socket--> the program
                                                        <--credits, acks--
 
-parcel.py   what travels, as bytes
+parcel.py   the messages, as bytes
 link.py     the sinks' side of the socket
 feed.py     every frame to a reader of files, the newest one to a reader of live cameras
 """

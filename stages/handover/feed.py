@@ -1,7 +1,7 @@
 """Hands frames to a program at its pace: every frame of files, the newest one of each live camera.
 
-every    a frame that the program has no room for is kept, and all behind it wait
-newest   camera -> its newest frame, which takes the place of one that was not read; sent when the program asks
+every    blocks on a frame until the program has room for it
+newest   keeps each camera's newest frame, which replaces an unread one, and sends it when the program asks
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ K = TypeVar("K")
 
 
 class Feed(Generic[K]):
-    """`keep` makes a frame one's own, so that it may wait; `pack` makes a parcel of it and of how many were skipped."""
+    """Sends frames. `keep` copies a frame that must wait; `pack` makes a parcel of a frame and the number skipped."""
 
     def __init__(
         self, address: str, context: Context, *, keep: Callable[[K], K], pack: Callable[[K, int], Parcel]
@@ -43,12 +43,12 @@ class Feed(Generic[K]):
         self._thread: threading.Thread | None = None
 
     def open(self) -> None:
-        """Connect; a program that is gone is noticed with the first frame."""
+        """Connect. If the program is gone, the first `offer` raises Unavailable."""
         with suppress(Unavailable):
             self._link.connect()
 
     def offer(self, stamp: Stamp, item: K) -> None:
-        """Hand a frame over, or keep it for later. Raises Unavailable where it must be offered again."""
+        """Send a frame, or keep it to send later. Raises Unavailable if the caller must offer it again."""
         if self._thread is None and self._link.connect() == "every":
             self._send_now(stamp, item)
             return
@@ -63,7 +63,7 @@ class Feed(Generic[K]):
             self._changed.notify()
 
     def close(self) -> None:
-        """Stop handing over."""
+        """Stop sending."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -73,7 +73,7 @@ class Feed(Generic[K]):
 
     def _send_now(self, stamp: Stamp, item: K) -> None:
         if self._last.get(stamp.camera, (-1, -1)) >= stamp.place:
-            return  # sent before an item behind it had to wait
+            return  # already sent: a later frame of the same batch was refused, so the whole batch comes again
         if not self._link.wait_credit(time.monotonic() + WAIT_S):
             raise Unavailable("the program that reads has not asked for more yet", patient=True)
         self._link.send(self._pack(item, 0))

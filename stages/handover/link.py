@@ -13,33 +13,33 @@ from pipeline.stage import Settings
 from stages.handover.parcel import CREDIT, MODES, Mode, Parcel
 
 STALL_S = 1.0
-"""A program that takes no byte of a parcel for so long is taken for gone: it gets the parcel again when it is back."""
+"""A program that reads no byte for this long counts as gone. It gets the parcel again when it connects anew."""
 BUFFER_BYTES = 1 << 20
 
 
 class HandoverSettings(Settings):
-    """Filled in by the Python API; nobody writes it."""
+    """The Python API fills this in."""
 
     address: str = Field("", description="The path of the socket on which the program listens")
 
 
 class Link:
-    """A connection to the program, made again when it is lost. Use it from one thread.
+    """A connection to the program, reopened when it is lost. Use it from one thread.
 
-    `sent`: how many parcels went over this connection; `done`: how many of them the program is done with.
+    `sent`: the number of parcels sent on this connection; `done`: the number of them that the program has acknowledged.
     """
 
     def __init__(self, address: str) -> None:
         self._address = address
         self._socket: socket.socket | None = None
         self._mode: Mode | None = None
-        self._heard = b""
+        self._received = b""
         self._granted = self.sent = self.done = 0
         self.connections = 0
-        """How many there have been: a change says that `sent` and `done` began anew."""
+        """How many connections there have been. When it changes, `sent` and `done` have started from 0 again."""
 
     def connect(self) -> Mode:
-        """Be connected; which frames the program wants. Raises Unavailable where it is gone."""
+        """Connect if needed, and return which frames the program wants. Raises Unavailable if the program is gone."""
         if self._socket is not None and self._mode is not None:
             return self._mode
         opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -50,41 +50,41 @@ class Link:
             mode = MODES[opened.recv(1)]
         except (OSError, KeyError) as error:
             opened.close()
-            # Nothing to complain about: the run is ending, as the program is its supervisor too.
+            # No trouble to report: the program is also the run's supervisor, so the run is ending.
             raise Unavailable("the program that reads is gone", patient=True) from error
         self._socket, self._mode = opened, mode
-        self._heard, self._granted, self.sent, self.done = b"", 0, 0, 0
+        self._received, self._granted, self.sent, self.done = b"", 0, 0, 0
         self.connections += 1
         return mode
 
     def wait_credit(self, deadline: float) -> bool:
-        """Wait until a parcel may be sent, at most until `deadline` (time.monotonic). Raises Unavailable."""
+        """Wait for a credit to send a parcel, at most until `deadline` (time.monotonic). Raises Unavailable."""
         while self.sent >= self._granted:
             if not self._listen(deadline):
                 return False
         return True
 
     def wait_done(self, number: int, deadline: float) -> bool:
-        """Wait until the program is done with so many parcels, at most until `deadline`. Raises Unavailable."""
+        """Wait until the program has acknowledged `number` parcels, at most until `deadline`. Raises Unavailable."""
         while self.done < number:
             if not self._listen(deadline):
                 return False
         return True
 
     def send(self, parcel: Parcel) -> int:
-        """Send a parcel, for which there is a credit; its number. Raises Unavailable where the connection breaks."""
+        """Send a parcel for which there is a credit, and return its number. Raises Unavailable if the send fails."""
         self.connect()
         assert self._socket is not None
         try:
             for part in parcel.parts():
                 self._socket.sendall(part)
-        except OSError as error:  # also a time-out: half a parcel cannot be taken back
+        except OSError as error:  # a time-out as well: the rest of a half-sent parcel cannot follow later
             raise self._lost() from error
         self.sent += 1
         return self.sent
 
     def _listen(self, deadline: float) -> bool:
-        """Hear what the program says next; False where it says nothing until `deadline`. Raises Unavailable."""
+        """Receive credits and acks; False if none arrive before `deadline`. Raises Unavailable."""
         self.connect()
         assert self._socket is not None
         poll = select.poll()
@@ -92,16 +92,16 @@ class Link:
         if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
             return False
         try:
-            heard = self._socket.recv(1 << 16)
+            received = self._socket.recv(1 << 12)
         except OSError as error:
             raise self._lost() from error
-        if not heard:
+        if not received:
             raise self._lost()
-        self._heard += heard
-        whole = len(self._heard) // CREDIT.size * CREDIT.size
+        self._received += received
+        whole = len(self._received) // CREDIT.size * CREDIT.size
         if whole:
-            self._granted, self.done = CREDIT.unpack_from(self._heard, whole - CREDIT.size)
-            self._heard = self._heard[whole:]
+            self._granted, self.done = CREDIT.unpack_from(self._received, whole - CREDIT.size)
+            self._received = self._received[whole:]
         return True
 
     def _lost(self) -> Unavailable:
@@ -109,7 +109,7 @@ class Link:
         return Unavailable("the connection to the program that reads is lost", patient=True)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None

@@ -1,11 +1,11 @@
-"""What travels between a sink and the program that reads it.
+"""The protocol between a sink and the program that reads it.
 
     program -> sink     mode (1 byte: B every one, N the newest), then again and again: granted u64, done u64
     sink -> program     header bytes u32, body bytes u64, header (msgpack), body (arrays, one after the other)
 
-Parcels of a connection are numbered from 1. The sink sends number n once n <= `granted` (a credit); `done` is the last
-one that the program is done with (an ack). The two sides are of one version and one user; the socket lies in the run's
-folder, which nobody else can enter.
+Parcels of a connection are numbered from 1. The sink may send number n once n <= `granted` (a credit). `done` is the
+last number that the program has acknowledged. Both sides run the same version as the same user; the socket lies in the
+run's folder, which other users cannot enter.
 """
 
 from __future__ import annotations
@@ -33,27 +33,29 @@ CREDIT = struct.Struct("<QQ")
 SIZES = struct.Struct("<IQ")
 """header bytes, body bytes"""
 PIXELS = "pixels"
+_HEADER = 4 << 10
+"""Bytes of the buffer of a header, which grows if need be; msgpack takes 256 kB by itself, each time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """One message: small plain values, and arrays."""
+    """One message of small plain values and arrays."""
 
     values: Mapping[str, Any]
     arrays: Mapping[str, Array] = field(default_factory=dict)
 
     def parts(self) -> list[memoryview]:
-        """The bytes to send, one part after the other; arrays that are contiguous are not copied."""
+        """Return the bytes to send, in order. Contiguous arrays are not copied."""
         laid = {name: np.ascontiguousarray(array) for name, array in self.arrays.items()}
         rows = [[name, array.dtype.str, array.shape] for name, array in laid.items()]
-        header = bytes(msgpack.packb([dict(self.values), rows]))
+        header = bytes(msgpack.packb([dict(self.values), rows], buf_size=_HEADER))
         sizes = SIZES.pack(len(header), sum(array.nbytes for array in laid.values()))
         bodies = [array.reshape(-1).view(np.uint8).data for array in laid.values() if array.nbytes]
         return [memoryview(sizes + header), *bodies]
 
     @classmethod
     def read(cls, header: bytes, body: bytearray) -> Parcel:
-        """The inverse of `parts`; the arrays are views of `body`. Raises WireError."""
+        """Read a parcel, the inverse of `parts`. Its arrays are views of `body`. Raises WireError."""
         values, rows = msgpack.unpackb(header)
         arrays: dict[str, Array] = {}
         at = 0
@@ -68,23 +70,23 @@ class Parcel:
 
 
 def event_parcel(event: Event) -> Parcel:
-    """An event, as its sinks get it."""
+    """Pack an event with its body as every sink gets it."""
     return Parcel({"id": event.id, "camera": event.stamp.camera, "body": event.body})
 
 
 def tracks_parcel(tracks: Tracks, skipped: int, pixels: U8 | None = None) -> Parcel:
-    """The people of a frame, perhaps with its picture (H, W, 3); `skipped`: frames left out since the last one."""
+    """Pack the people of a frame, and its picture (H, W, 3) if given. `skipped`: frames left out since the last one."""
     values = {"stamp": tuple(tracks.stamp), "fields": dict(tracks.fields()), "skipped": skipped}
     return Parcel(values, {**tracks.arrays(), **({} if pixels is None else {PIXELS: pixels})})
 
 
 def tracks_of(parcel: Parcel) -> Tracks:
-    """The inverse of `tracks_parcel`. Raises WireError."""
+    """Return the tracks in a parcel, the inverse of `tracks_parcel`. Raises WireError."""
     stamp = Stamp.from_wire(parcel.values["stamp"])
     return Tracks.build(stamp, parcel.values["fields"], parcel.arrays)
 
 
 def own_tracks(tracks: Tracks) -> Tracks:
-    """A copy that outlives the call that a stage is handed them in."""
+    """Copy tracks, so that they outlive the call of `process` that got them."""
     arrays = {name: array.copy() for name, array in tracks.arrays().items()}
     return Tracks.build(tracks.stamp, dict(tracks.fields()), arrays)

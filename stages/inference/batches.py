@@ -51,7 +51,7 @@ class Given:
 
 
 class _TooManyRows(Exception):
-    """A device has no memory for a run of so many ``rows``, and may have some for fewer."""
+    """A device has no memory for a run of ``rows`` rows, but perhaps for fewer."""
 
     def __init__(self, rows: int, why: str) -> None:
         self.rows = rows
@@ -138,7 +138,7 @@ class BatchRuns:
             self._on_smaller(most, why)
 
     def joined(self, rows: Sequence[Row]) -> Row:
-        """One or more rows as arrays of so many. Raises WrongOutput if they differ in their shapes."""
+        """Join rows into arrays. Raises WrongOutput if their shapes differ."""
         return {name: self._stacked(name, [row[name] for row in rows]) for name in self._ports}
 
     def _stacked(self, name: str, parts: list[Array]) -> Array:

@@ -193,6 +193,6 @@ def _told(key: str, value: Any) -> str:
 def _untold(stage: str, stated: Stated) -> str:
     written = ", ".join(f"{key}: {value}" for key, value in stated.said().items())
     return (
-        f"`{stage}` does not know what is said here of its model, for other stages stand between: write `{written}` "
+        f"`{stage}` does not get these statements about its model, because other stages are between: write `{written}` "
         "there as well"
     )

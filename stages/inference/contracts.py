@@ -28,7 +28,7 @@ NOTHING_STATED = Stated()
 class InputSettings(Settings):
     """The properties of the model's input that the model itself leaves open."""
 
-    layout: Layout | None = Field(default=None, description="nchw or nhwc; by default where the 3 channels are")
+    layout: Layout | None = Field(default=None, description="nchw or nhwc; by default by the place of the 3 channels")
     order: Order | None = Field(default=None, description="rgb or bgr; rgb by default")
     scale: float | None = Field(
         default=None,

@@ -15,25 +15,26 @@ from pydantic import Field
 from pipeline.errors import SettingError, UserError
 from pipeline.stage import Settings
 from pipeline.system.spelling import did_you_mean
+from stages.facts import Facts
 from stages.inference.behind_model import BehindModel, ModelBefore
 from stages.inference.outputs import OutputReader, OutputSettings
 from stages.messages import People, Tensor
 from stages.vision.decoding.detections import Detections, highest, no_detections
 from stages.vision.decoding.formats import Asked
+from stages.vision.decoding.score_ranges import score_range
 from stages.vision.foreign_text import shown
 from stages.vision.letterbox import boxes_to_frame, keypoints_to_frame
 from stages.vision.recognition import Reading, Signature, Stated, Unrecognised, recognise
 
 PERSON = "person"
-_USUAL_SCORE = 0.3
-_CANDIDATES_EACH = 10
-"""Candidates of a person that score enough: 8.5 to 9.7 in clips of crowds, with yolo11n-pose and yolov8n-pose."""
+_CANDIDATES_EACH = 13
+"""Candidates of a person that score 0.1: 12.4 in clips of crowds, with yolo11n-pose and yolov8n-pose."""
 Classes = tuple[str, ...] | Literal["all"] | None
 _MOST_SHOWN = 100
 _LEAST_PEOPLE = 100
-"""Candidates are there for so many, even if fewer are wanted: the best may all be of a few people."""
-_USUAL: Mapping[str, tuple[float, float]] = {"movenet_multipose": (0.2, 0.6)}
-"""(min_score, iou) of formats that want others than most."""
+"""The number of people to have candidates for, even if fewer are wanted: the best may all be of a few."""
+_IOU = {"movenet_multipose": 0.6}
+"""Of formats that want another one than most."""
 
 
 class DecoderSettings(OutputSettings):
@@ -43,8 +44,8 @@ class DecoderSettings(OutputSettings):
         None,
         ge=0,
         le=1,
-        description="Candidates below this score are dropped; by default 0.3, and 0.2 for MoveNet MultiPose, which "
-        "scores lower",
+        description="Candidates below this score are dropped. By default 0.1, and 0.05 for MoveNet MultiPose, which "
+        "scores lower: `track` goes on with people who are half hidden, and begins with surer ones",
     )
     iou: float | None = Field(
         None,
@@ -53,7 +54,7 @@ class DecoderSettings(OutputSettings):
         description="Of two boxes of one class that overlap by more than this (intersection over union), one stays; "
         "models that suppress overlaps themselves are believed. By default 0.5, and 0.6 for MoveNet MultiPose",
     )
-    max_people: int = Field(100, ge=1, le=10_000, description="At most so many in a frame, the best first")
+    max_people: int = Field(100, ge=1, le=10_000, description="The most people in a frame, the best first")
     classes: Classes = Field(
         None, description="The names of the classes to keep; by default people, or all if the model knows no `person`"
     )
@@ -80,9 +81,15 @@ class Decoder(BehindModel[D]):
     @classmethod
     def wants(cls, settings: D, base_folder: Path) -> Mapping[str, Any]:
         """It reads no more candidates of a picture than these, of models that leave overlaps to it."""
-        score = _USUAL_SCORE if settings.min_score is None else settings.min_score
+        score = score_range(settings.format).weak if settings.min_score is None else settings.min_score
         most = _CANDIDATES_EACH * max(settings.max_people, _LEAST_PEOPLE)
         return {**super().wants(settings, base_folder), "candidates": {"most": most, "min_score": score}}
+
+    @classmethod
+    def describe(cls, settings: D) -> Facts:
+        usual = score_range(settings.format)
+        found = usual if settings.min_score is None else usual.at_least(settings.min_score)
+        return {"scores": found._asdict()}
 
     @classmethod
     def check(cls, settings: D, base_folder: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:
@@ -109,7 +116,7 @@ class Decoder(BehindModel[D]):
         """Raises UserError if a setting is missing that no model supplies, or names a class that does not exist."""
         known = self.known_settings()
         if known.format is None:
-            raise UserError(self._say("no model stands before this stage: say its `format`"))
+            raise UserError(self._say("there is no model before this stage: write its `format`"))
         self._reader = None if None in (known.outputs, known.keypoints) else self._reader_of(known)
 
     def _reader_of(self, known: D) -> OutputReader:
@@ -118,14 +125,13 @@ class Decoder(BehindModel[D]):
     def _asked(self, known: D) -> Asked:
         """Which outputs to read, and which candidates to keep."""
         names = known.class_names or (PERSON,)
-        min_score, iou = _USUAL.get(known.format or "", (_USUAL_SCORE, 0.5))
         return Asked(
             classes=len(names),
             kept=self._kept(names),
             keypoints=known.keypoints or 0,
             point_values=known.point_values or 3,
-            min_score=min_score if known.min_score is None else known.min_score,
-            iou=iou if known.iou is None else known.iou,
+            min_score=score_range(known.format).weak if known.min_score is None else known.min_score,
+            iou=_IOU.get(known.format or "", 0.5) if known.iou is None else known.iou,
             most=known.max_people,
         )
 

@@ -106,12 +106,12 @@ class Feeds:
         return self._told(known) | {port.name: _array_of(item, port, name) for port, name in self.arrays.items()}
 
     def of_black(self, rows: int, size: tuple[int, int]) -> dict[str, Array]:
-        """Rows for so many pictures of this size (width, height) that show nothing."""
+        """Rows for this many blank pictures of this size (width, height)."""
         known = _Known(np.tile(np.array([1, 1, 0, 0], np.float32), (rows, 1)), size, size)
         return self._told(known) | {port.name: _nothing(port, rows) for port in self.arrays}
 
     def of_run(self, rows: int) -> dict[str, Array]:
-        """The arrays of a run of so many pictures, other than the rows."""
+        """The arrays of a run of this many pictures, other than the rows."""
         return {**self.constants, **{name: np.repeat(row, rows, axis=0) for name, row in self.repeated.items()}}
 
     def _told(self, known: _Known) -> dict[str, Array]:
@@ -134,18 +134,18 @@ def picture_input(signature: Signature, model: str, feeds: Mapping[str, Feed]) -
         raise FeedError(
             name,
             f"{model} has {_named(signature.inputs)}, and `feeds` leaves none of these to the picture: remove "
-            f"`{shown(name)}`, or say `{shown(name)}: {PICTURE}`",
+            f"`{shown(name)}`, or write `{shown(name)}: {PICTURE}`",
         )
     if len(taken) != 1:
         raise UserError(
             f"{model}: expected one input that takes the picture, this model has: {_named(signature.inputs)}; "
-            "say in `feeds` of `infer` what fills the others"
+            "fill the others in `feeds` of `infer`"
         )
     for port in rest:
         if port != taken[0]:
             raise FeedError(
                 port.name,
-                f"nothing fills the input {_named([port])} of {model}: say in `feeds` of `infer` what does, "
+                f"nothing fills the input {_named([port])} of {model}: fill it in `feeds` of `infer`, with "
                 f"numbers, {{array: NAME}} or one of {', '.join(_FACTS)}",
             )
     return taken[0]

@@ -52,11 +52,11 @@ _OF_THIS_MACHINE = (
 
 
 class Candidates(Settings):
-    """Which of a model's candidates are read."""
+    """The candidates of a model that are read."""
 
-    most: int = Field(1000, ge=1, le=1_000_000, description="Of each picture, the best by their scores")
+    most: int = Field(1000, ge=1, le=1_000_000, description="The number for each picture, the best by their scores")
     min_score: float = Field(
-        0.3, ge=0, le=1, description="If more of them score so much, that is counted: `skipped.candidates`"
+        0.3, ge=0, le=1, description="If more candidates reach this score, the picture is counted: `skipped.candidates`"
     )
 
 
@@ -82,79 +82,82 @@ class InferSettings(Settings):
         None,
         ge=1,
         le=256,
-        description="Threads of one run on the CPU; by default 1, for more of the stage's own `threads` bring more, "
-        "and as many as these where the whole graph is one process, which makes one run at a time",
+        description="Threads of one run on the CPU; by default 1, because more of the stage's own `threads` are "
+        "faster; with `processes: one`, which makes one run at a time, as many as these",
     )
     tune: Literal["auto"] | None = Field(
         None,
-        description="auto: on the CPU, runs at once (up to the stage's `threads`, by default one for each core), their "
-        "threads and their pictures are measured at the first start on this machine, within seconds, and kept; by "
-        "default `threads`, `intra_op_threads`, and as many pictures as come",
+        description="auto: on the CPU, measure at the first start on this machine, within seconds, the best number of "
+        "concurrent runs (up to the stage's `threads`, by default one for each core), of threads of a run and of its "
+        "pictures, and keep them; by default `threads`, `intra_op_threads`, and all waiting pictures",
     )
     precision: Precision = Field(
-        "f32", description="In which OpenVINO calculates; bf16 is faster on processors that have it, and less exact"
+        "f32", description="The precision of OpenVINO; bf16 is faster on processors that have it, and less exact"
     )
     fold: Literal["auto", "never"] = Field(
         "auto",
-        description="auto: on `cuda`, a copy of the model runs in whose graph layout, order and scale of the pictures "
-        "are, so that it takes uint8, a quarter of the bytes of float32, and the selection of `candidates`; never: the "
-        "model runs as it is",
+        description="auto: on `cuda`, run a copy of the model that changes layout, order and scale of the pictures "
+        "itself, so that it takes uint8, a quarter of the bytes of float32, and that selects `candidates`; never: run "
+        "the model as it is",
     )
     candidates: Candidates | None = Field(
         None,
         description="How many candidates of a picture leave the GPU, the best first, if `fold` is auto and the model "
-        "is a YOLO on `cuda`; by default as the stages `decode` behind it say, and all if others read them, too",
+        "is a YOLO on `cuda`; by default as many as the `decode` stages behind it ask for, or all if other stages read "
+        "them too",
     )
     max_rows: int = Field(
-        32, ge=1, le=4096, description="At most so many pictures in one run of the model: frames may have many crops"
+        32, ge=1, le=4096, description="The most pictures in one run of the model: frames may have many crops"
     )
     batch_sizes: tuple[Annotated[int, Field(ge=1, le=4096)], ...] = Field(
         (),
-        description="Pictures of one run, ascending: what comes is filled up to the next of these, where each new "
-        "number is expensive (TensorRT, CUDA graphs); by default any number, on a GPU powers of two up to `batch`",
+        description="Numbers of pictures in one run, ascending. Batches are padded to the next of these, if each new "
+        "size is expensive (TensorRT, CUDA graphs); by default any number, on a GPU powers of two up to `batch`",
     )
     memory_mb: int | None = Field(
         None,
         ge=16,
         le=1 << 24,
-        description="The most memory in MB that the model may take of each process on the CPU: its weights, its values "
-        "and its outputs; by default half of what the machine or its container has, divided by `workers`, and at least "
-        "1024",
+        description="The most memory in MB that the model may use in each process on the CPU: its weights, its values "
+        "and its outputs; by default half the memory of the machine or its container, divided by `workers`, and at "
+        "least 1024",
     )
-    options: ProviderOptions = Field(ProviderOptions(), description="What providers are told, by their names")
+    options: ProviderOptions = Field(ProviderOptions(), description="Options for providers, by their names")
     custom_ops: tuple[str, ...] = Field(
         (), description="Shared libraries with operators that the model brings: their code runs in this process"
     )
     sha256: str | None = Field(
         None,
         pattern="^[0-9a-f]{64}$",
-        description="Of the model's file: any other is refused; by default what it is when the run starts",
+        description="The sha256 of the model's file; any other file is refused. By default that of the file at the "
+        "start of the run",
     )
     format: Format | None = Field(
-        None, description="What the model is, where it does not show; by default what the stage behind it says"
+        None, description="The model's format, if the file does not show it; by default the stage's behind it"
     )
     keypoints: int | None = Field(
         None,
         ge=0,
         le=1000,
-        description="How many a person has, where it does not show; by default what the stage behind it says",
+        description="Keypoints of a person, if the file does not show the number; by default the stage's behind it",
     )
     outputs: tuple[str, ...] | None = Field(
         None,
         min_length=1,
-        description="The names of those by which it is read, where it has others beside them; by default what the "
-        "stage behind it says",
+        description="The names of the outputs to read, if the model has more; by default the stage's behind it",
     )
-    input: InputSettings = Field(InputSettings(), description="What the model's input is, where it does not say so")
+    input: InputSettings = Field(
+        InputSettings(), description="The form of the model's input, if the file does not show it"
+    )
     feeds: Mapping[str, Feed] = Field(
         {},
-        description="What fills inputs beside the picture's, by their names: numbers, a size or scale of each picture, "
-        "or an array that a stage before puts beside it",
+        description="Values for further inputs, by their names: numbers, a size or scale of each picture, or an array "
+        "from the stage before",
     )
     picture_size: tuple[Side, Side] | None = Field(
         None,
         description="Width and height of the pictures with which a model that takes any size is warmed up, tuned and "
-        "tried; by default what the stage before makes, else what the model's metadata say, else 256 x 256",
+        "tried; by default the size that the stage before makes, else that in the model's metadata, else 256 x 256",
     )
 
     @field_validator("providers")
@@ -190,7 +193,7 @@ class InferSettings(Settings):
         if self.batch_sizes and "max_rows" in self.model_fields_set and self.batch_sizes[-1] > self.max_rows:
             yield ("max_rows",), f"`batch_sizes` has {self.batch_sizes[-1]}, which is more: remove one of the two"
         if self.tune and self.intra_op_threads not in (None, 1):
-            yield ("tune",), "`intra_op_threads` says already how many threads a run has: remove one of the two"
+            yield ("tune",), "`intra_op_threads` sets the threads of a run already: remove one of the two"
 
     @model_validator(mode="after")
     def _one_model(self) -> Self:

@@ -41,7 +41,7 @@ def told_size(contract: InputContract, size: tuple[int, int], settings: InferSet
     text = f"{size[0]} x {size[1]}"
     if settings.picture_size is not None or None not in (contract.width, contract.height):
         return text
-    return f"{text} to begin with; how large they are shows when they come, unless `picture_size` says it"
+    return f"{text} to begin with; their size is known when they arrive, unless `picture_size` gives it"
 
 
 def wanted_picture(signature: Signature, settings: InferSettings) -> Mapping[str, Any]:
@@ -57,13 +57,13 @@ def wanted_picture(signature: Signature, settings: InferSettings) -> Mapping[str
 
 
 def black(contract: InputContract, feeds: Feeds, rows: int, size: tuple[int, int]) -> Mapping[str, Array]:
-    """A model's inputs for so many black pictures of this size (width, height)."""
+    """A model's inputs for this many black pictures of this size (width, height)."""
     picture = np.zeros(contract.shape(rows, size[1], size[0]), contract.dtype)
     return {contract.name: picture, **feeds.of_black(rows, size), **feeds.of_run(rows)}
 
 
 def sample(contract: InputContract, feeds: Feeds, rows: int, size: tuple[int, int]) -> Mapping[str, Array]:
-    """A model's inputs for so many pictures of this size (width, height), which look a little like frames."""
+    """A model's inputs for this many pictures of this size (width, height), which look a little like frames."""
     picture = Converter(contract).batch([sample_pictures(rows, size)])
     return {**black(contract, feeds, rows, size), contract.name: picture}
 

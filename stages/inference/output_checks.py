@@ -41,9 +41,9 @@ class WrongShapes:
                 stage=self._context.stage,
                 output=shown(output),
                 error=text,
-                then="frames of which this is true are dropped and counted as `shape`; it is not told again",
+                then="frames with such outputs are dropped and counted as `shape`; this is logged once",
             )
-        return BadItem("shape", text, told=True)
+        return BadItem("shape", text, logged=True)
 
 
 def check_shape(port: Port, output: Array, pictures: int | None) -> None:
@@ -60,7 +60,7 @@ def check_shape(port: Port, output: Array, pictures: int | None) -> None:
     # ONNX Runtime shows no axes also if the file does not give their number.
     if stated and not (len(shape) == len(stated) and all(map(_agrees, shape[1:], stated[1:]))):
         sides = ", ".join(shown(str(side or "any")) for side in ("any", *stated[1:]))
-        raise WrongOutput(port.name, f"{told}, and the model says ({sides}) of it: export it anew")
+        raise WrongOutput(port.name, f"{told}, but the model declares ({sides}): export it anew")
 
 
 def _agrees(side: int, stated: object) -> bool:

@@ -32,7 +32,7 @@ class OutputSettings(BehindModelSettings):
     skeleton: str = Field(
         "auto", min_length=1, description="The name of the keypoints' order; auto: coco-17 for 17, else kpts-K"
     )
-    format: Format | None = Field(None, description="How the model says it; by default read from the model")
+    format: Format | None = Field(None, description="The format of the model's outputs; by default read from the model")
     outputs: tuple[str, ...] | None = Field(
         None, min_length=1, description="The names of its outputs in the format's order; by default read from the model"
     )
@@ -55,7 +55,7 @@ class OutputReader:
 
     def __init__(self, settings: OutputSettings, context: Context, asked: Asked) -> None:
         if settings.format is None:
-            raise UserError(f"stage {context.stage}: no model stands before this stage: say its `format`")
+            raise UserError(f"stage {context.stage}: there is no model before this stage: write its `format`")
         self._format = settings.format
         self._names = settings.outputs
         self._context = context

@@ -8,7 +8,7 @@ from pipeline.system.redaction import HOST, SECRET_IN_PATH
 from pipeline.system.spelling import did_you_mean
 
 FILE_SCHEME = "file://"
-_EXPECTED = "host:port/path behind its slashes, and where the camera asks for them user:password@ before that"
+_EXPECTED = "host:port/path after the slashes, with user:password@ before it if the camera asks for them"
 
 # Protocols that some build of FFmpeg opens over a network; if this one lacks a protocol, it says so when it connects.
 # Protocols that lead on to other files or hosts without a bound of ours are left out: data, concat, subfile, pipe,
@@ -98,7 +98,7 @@ def why_no_host(url: str) -> str:
         )
     host, port = match.groups()
     if not host and scheme_of(url).rpartition("+")[2] in _CALLED:
-        return f"no host stands in this {scheme_of(url)} address: expected {_EXPECTED}"
+        return f"this {scheme_of(url)} address has no host: expected {_EXPECTED}"
     if port and not 0 < int(port[1:]) <= _MOST_PORT:
         return f"the port in this {scheme_of(url)} address is out of range: expected 1 to {_MOST_PORT}"
     return ""

@@ -20,7 +20,7 @@ Decode = Literal["auto", "cpu", "cuda"]
 
 
 class Camera(CameraSettings):
-    """One camera, as it stands under its name in `cameras:`."""
+    """The settings of one camera under `cameras:`."""
 
     # An error must not quote the address: it may hold a password.
     model_config = ConfigDict(hide_input_in_errors=True, allow_inf_nan=False)
@@ -60,14 +60,14 @@ class Camera(CameraSettings):
         None, gt=0, le=1000, description="The most frames to take for each second of media time; by default all"
     )
     start_s: float = Field(0.0, ge=0, description="Files: the second of the file to start at")
-    duration_s: float | None = Field(None, gt=0, description="Stop after so many seconds of media time")
+    duration_s: float | None = Field(None, gt=0, description="Stop after this many seconds of media time")
     loop: bool = Field(False, description="Files: begin again at the end; each round is a new epoch")
     realtime: bool = Field(False, description="Files: read them no faster than they were recorded")
     fps: float | None = Field(
         None,
         gt=0,
         le=1000,
-        description="Folders: the pictures are a film of so many frames a second; 10 if their names make them one",
+        description="Folders: the pictures are a film of this many frames a second; 10 if their names make them one",
     )
     sequence: bool | None = Field(
         None,

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FileClock = Literal["start_at", "metadata", "name", "file"]
-"""Of `pipeline.messages.Clock`: who says when a file began; `file` means nobody, and counts from 1970."""
+"""Of `pipeline.messages.Clock`: the origin of a file's start time; `file`: unknown, counted from 1970."""
 
 _EXIF = "ExifIFD/DateTimeOriginal"
 _EXIF_ZONE = "ExifIFD/OffsetTimeOriginal"
@@ -48,7 +48,7 @@ class Beginning(NamedTuple):
     def sentence(self, time_zone: str) -> str:
         """For people. `time_zone`: the assumed zone of a date without one."""
         if self.clock == "file":
-            return "neither metadata nor name say when it was recorded: times count from 1970; set start_at"
+            return "neither metadata nor name tell when it was recorded: times count from 1970; set start_at"
         who = {"start_at": "as start_at says", "metadata": "by its metadata", "name": f"by its name, in {time_zone}"}
         return f"recorded from {self.text} on, {who[self.clock]}"
 

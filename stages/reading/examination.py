@@ -31,12 +31,12 @@ from stages.reading.samples import U8, some_frames
 IDLE_S = 10.0
 MOST_DESCRIPTORS = 64
 CPU_S = 60
-"""For one question: if nobody is left to end this process, the kernel does."""
+"""CPU time for one question: if no process is left to end this one, the kernel does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`frames`: so many of the file are wanted, and nothing else."""
+    """`frames`: how many frames of the file are wanted, and nothing else."""
 
     path: str
     playlist: bool
@@ -150,7 +150,7 @@ def _limit_descriptors() -> None:
 
 
 def _limit(memory_mb: int) -> int:
-    """For the next question: so much memory beyond what this process has, and `CPU_S` of time.
+    """Limit the next question to this much more memory than the process has now, and to `CPU_S` of time.
 
     Returns half way to the limit, in bytes of address space: growing buffers are doubled.
     """

@@ -170,7 +170,7 @@ def _executed() -> subprocess.Popen[bytes]:
 
 
 def _is_ready(process: subprocess.Popen[bytes]) -> bool:
-    """Whether it is there, and has nothing to say that nobody asked."""
+    """Whether the process is alive, and has sent nothing without a question."""
     assert process.stdout is not None
     return process.poll() is None and not is_readable(process.stdout.fileno(), 0)
 
@@ -183,7 +183,7 @@ def _checked(given: Answer, question: Question) -> Answer:
         or any(len(shape) != 3 for shape in given.shapes)
         or min(sides, default=1) < 1
     ):
-        raise ValueError("frames that nobody asked for, or of no size")
+        raise ValueError("frames that were not requested, or without a size")
     if sum(map(prod, given.shapes)) > question.memory_mb << 20 or (given.frame_bytes or 0) < 0:
         raise ValueError("frames of more bytes than it could have had")
     return given

@@ -21,7 +21,7 @@ TICK_S = 0.2
 
 
 class FileMemory:
-    """For one file, while one thread reads it: ``in_ffmpeg`` stands around each call of FFmpeg.
+    """The guard of one file, while one thread reads it: ``in_ffmpeg`` surrounds each call of FFmpeg.
 
     A call is long by the processor time that it takes: one that waits for a disk takes no memory, whatever the rest of
     the process does meanwhile.

@@ -21,7 +21,7 @@ from pipeline.system.paths import instead_of_file
 from stages.reading import formats, scripts
 from stages.reading.ffmpeg_errors import reason_of
 from stages.reading.timeline import SECOND_NS, MediaClock
-from stages.reading.truncation import end_ns, what_is_missing
+from stages.reading.truncation import end_ns, missing_part
 
 
 def _nobody() -> None:
@@ -192,6 +192,6 @@ def decoded(path: Path, container: InputContainer, stream: VideoStream, signs: S
                 yield from frames
     except av.FFmpegError as error:
         raise BadItem("unreadable", f"{path} after {packets} packets: {error.strerror}") from None
-    missing = what_is_missing(path, container, stream, last_ns)
+    missing = missing_part(path, container, stream, last_ns)
     if missing:
         raise BadItem("truncated", f"{path} is cut off or damaged after {packets} packets: {missing}")

@@ -48,7 +48,7 @@ def is_master(text: str) -> bool:
 
 
 def references(text: str) -> list[Reference]:
-    """All that stands in it, whether FFmpeg opens it or not.
+    """Return all names in the playlist, whether FFmpeg opens them or not.
 
     Raises ValueError if FFmpeg may read other names than these, and if it would open many playlists.
     """
@@ -86,7 +86,7 @@ def _named_by_tag(line: str) -> Iterator[Reference]:
 
 
 def rewritten(text: str, new_uri: Callable[[Reference], str]) -> str:
-    """The playlist with another name for each that stands in it. New names hold neither quotes nor white space."""
+    """Return the playlist with another name for each of its names. New names contain no quotes or white space."""
     return "\n".join([BEGIN, *_new_lines(text, new_uri), ""])
 
 

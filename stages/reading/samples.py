@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,9 +17,12 @@ from stages.reading.pixels import quarter_turns
 
 U8 = NDArray[np.uint8]
 
+MOST_DECODED = 150
+"""Frames that are decoded to reach a moment behind a keyframe: a tenth of a second at 720p."""
+
 
 def some_frames(file: Path, count: int) -> Iterator[U8]:
-    """Frames (H, W, 3) BGR from `count` moments; fewer if the file has fewer, or is damaged."""
+    """Frames (H, W, 3) BGR from `count` moments, all different; fewer if the file has fewer, or is damaged."""
     try:
         if is_album(file):
             pictures = list_pictures(file)
@@ -36,14 +40,25 @@ def middles(length: int, count: int) -> list[int]:
 
 
 def _video_frames(file: Path, count: int) -> Iterator[U8]:
+    last: int | None = None
     with open_video(file) as (container, stream):
         for moment in middles(container.duration or 0, count):
-            # At any keyframe before the moment: variety is all that is wanted.
-            container.seek(moment)
-            frame = next(container.decode(stream), None)
+            container.seek(moment)  # to the keyframe before it
+            frame = _frame_at(container.decode(stream), moment)
             if frame is None:
                 return
-            yield _upright(frame)
+            if frame.pts is None or frame.pts != last:
+                yield _upright(frame)
+            last = frame.pts
+
+
+def _frame_at(frames: Iterator[av.VideoFrame], moment: int) -> av.VideoFrame | None:
+    """The frame at `moment` (microseconds), or the last of those that are looked at; None if there is none."""
+    frame = None
+    for frame in itertools.islice(frames, MOST_DECODED):
+        if frame.time is None or frame.time * 1_000_000 >= moment:
+            break
+    return frame
 
 
 def _upright(frame: av.VideoFrame) -> U8:

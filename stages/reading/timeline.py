@@ -15,14 +15,14 @@ SECOND_NS = 1_000_000_000
 GRID_TOLERANCE_NS = 1_000_000
 # A step back of more than this is a new time line (a recorder that was restarted), not a disordered frame.
 NEW_TIMELINE_NS = SECOND_NS
-# Frames that wait for the next good timestamp are decoded pictures: no more than so many are kept.
+# Frames that wait for the next good timestamp are decoded pictures, so their number is limited.
 MOST_WAITING = 8
 
 Picture = TypeVar("Picture")
 
 
 def ticks_to_ns(ticks: int, time_base: Fraction) -> int:
-    """Nanoseconds of so many ticks, rounded half up, in whole numbers."""
+    """Convert ticks to nanoseconds, rounded half up, in whole numbers."""
     return (2 * ticks * time_base.numerator * SECOND_NS + time_base.denominator) // (2 * time_base.denominator)
 
 
@@ -118,7 +118,7 @@ class MediaClock(Generic[Picture]):
             yield picture, self._advance(self._behind(step_ns))
 
     def _behind(self, step_ns: int) -> int:
-        """So long after the frame before; 0 for the first one."""
+        """The time since the frame before; 0 for the first one."""
         return 0 if self._last_ns is None else self._last_ns + max(1, step_ns)
 
     def _advance(self, time_ns: int) -> int:

@@ -20,7 +20,7 @@ def end_ns(packet: Packet[VideoStream], stream: VideoStream) -> int:
     return ticks_to_ns(begins + (packet.duration or 0), stream.time_base)
 
 
-def what_is_missing(path: Path, container: InputContainer, stream: VideoStream, last_ns: int) -> str:
+def missing_part(path: Path, container: InputContainer, stream: VideoStream, last_ns: int) -> str:
     """The part that the file promises and does not hold, "" if nothing shows. Call it after the last packet."""
     form = container.format.name
     if "mov" in form:

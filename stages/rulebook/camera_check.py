@@ -35,6 +35,17 @@ def camera_faults(file: RuleFile, used: Used, sizes: FrameSizes) -> Iterator[Fou
     yield from outside_frames(file, sizes)
 
 
+def override_faults(file: RuleFile, sizes: FrameSizes) -> Iterator[Found]:
+    """Cameras under `per_camera` that there are not, or that the rule is not for."""
+    for index, rule in enumerate(file.rules):
+        for pattern in rule.per_camera:
+            path = ("rules", index, "per_camera", pattern)
+            if not _known(pattern, sizes, file.other_cameras):
+                yield path, _no_camera(pattern, sizes)
+            elif pattern in sizes and not any(fnmatchcase(pattern, name) for name in rule.cameras):
+                yield path, f"the rule is not for `{pattern}`: it has `cameras: [{', '.join(rule.cameras)}]`"
+
+
 def outside_frames(file: RuleFile, sizes: FrameSizes) -> Iterator[Found]:
     """Pixels beyond the frame: if they were measured in a picture of another size, nobody would ever be inside."""
     for path, per_camera in _shapes(file):
@@ -56,8 +67,11 @@ def unwatched(file: RuleFile, used: Used, sizes: FrameSizes) -> Iterator[str]:
             yield f"no rule is for the camera {camera}{did_you_mean(camera, named - {camera})}"
 
 
-def impossible_alone(file: RuleFile, cameras: Sequence[str]) -> Iterator[str]:
-    """In words, features that rules use but photographs, each a moment by itself, do not have."""
+def impossible_alone(file: RuleFile, cameras: Sequence[str], looking_back: Collection[str] = ()) -> Iterator[str]:
+    """In words, features that rules use but photographs, each a moment by itself, do not have.
+
+    `looking_back`: the ids of the rules whose conditions have a part that looks back in time.
+    """
     for rule in file.rules:
         named = ", ".join(camera for camera in cameras if any(fnmatchcase(camera, name) for name in rule.cameras))
         word = _OF_MOTION.search(rule.when)
@@ -68,6 +82,8 @@ def impossible_alone(file: RuleFile, cameras: Sequence[str]) -> Iterator[str]:
             )
         elif named and word:
             yield f"the rule {rule.id} asks for `{word[0]}`, and nothing moves in the photographs of {named}"
+        elif named and rule.id in looking_back:
+            yield f"the rule {rule.id} looks back in time, and nothing came before each of the photographs of {named}"
 
 
 def _is_for(

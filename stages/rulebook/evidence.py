@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from stages.vision.rules.judge import Evidence
 
 UNITS = {"x": "px", "y": "px", "length": "px", "frame_width": "px", "frame_height": "px", "pixels": "px",
-         "speed": "px/s", "time": "s", "angle": "deg"}  # fmt: skip
+         "speed": "px/s", "time": "s", "ago": "s", "angle": "deg", "turn": "deg/s", "rate": "/s"}  # fmt: skip
 """Of the values of a comparison, by its kind; numbers have none."""
 
-_AS_WRITTEN = ("s", "deg", "")
+_AS_WRITTEN = ("s", "deg", "deg/s", "/s", "")
 """In these a bound has the number that stands in the rule; lengths and speeds of `h` become pixels."""
-_A_BOUND = re.compile(r"[<>=]\s*[0-9.]+[a-z]*$")
+_A_BOUND = re.compile(r"[<>=]\s*[0-9.]+[a-z/]*$")
 
 
 def in_words(evidence: Iterable[Evidence]) -> str:
@@ -25,6 +25,8 @@ def _part(part: Evidence) -> str:
     if isinstance(part.values, bool):
         return part.text if part.values else f"not: {part.text}"
     left, right = map(_number, part.values)
+    if part.kind == "ago":
+        return f"{part.text} ({left} s ago)"
     unit = UNITS.get(part.kind, "")
     told = left if unit in _AS_WRITTEN and _A_BOUND.search(part.text) else f"{left}, {right}"
     return f"{part.text} ({told}{' ' + unit if unit else ''})"

@@ -6,16 +6,18 @@ Tracks --judge--> incidents that run now, and why        rules -> zones and line
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from stages.messages import Tracks
+from stages.rulebook.counting import Counting
 from stages.rulebook.evidence import in_words
 from stages.rulebook.rule_file import for_camera
-from stages.rulebook.rule_set import RuleSet
-from stages.vision.rules.geometry import in_pixels
-from stages.vision.rules.judge import Judge, Picture, Verdict
+from stages.rulebook.rule_set import ReadyRule, RuleSet
+from stages.vision.rules.crowd import Picture
+from stages.vision.rules.geometry import Surroundings, in_pixels
+from stages.vision.rules.judge import Judge, Verdict
 from stages.vision.rules.people import COCO_17, Point
 
 ONCE_NS = 2_000_000_000
@@ -26,7 +28,11 @@ def picture_of(item: Tracks) -> Picture:
     """The judge's view of the tracks. Own copies: a judge remembers, and the item's arrays may lie in shared memory."""
     known = item.skeleton == "coco-17" and item.keypoints.shape[1] == len(COCO_17)
     boxes, scores, keypoints = item.boxes.copy(), item.scores.copy(), item.keypoints.copy()
-    return Picture(item.stamp, item.ids.copy(), boxes, scores, keypoints, item.frame_size, known)
+    pairs = zip(item.ids.tolist(), item.continues.tolist(), strict=True)
+    continues = {track: before for track, before in pairs if before}
+    return Picture(
+        item.stamp, item.ids.copy(), boxes, scores, keypoints, item.frame_size, known, item.stamp.alone, continues
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,9 @@ class Seen:
 @dataclass(slots=True)
 class _Camera:
     epoch: int
+    rules: RuleSet
     judge: Judge
+    ready: Sequence[ReadyRule]
     firing: dict[tuple[str, tuple[int, ...]], Firing] = field(default_factory=dict)
 
 
@@ -63,18 +71,29 @@ class Onlooker:
     def __init__(self, rules: RuleSet) -> None:
         self._rules = rules
         self._cameras: dict[str, _Camera] = {}
+        self._counting = Counting()
+
+    def change(self, rules: RuleSet) -> None:
+        """Look at the next frames by other rules."""
+        self._rules = rules
 
     def floor(self, camera: str) -> float:
         """The least confidence that a rule of this camera asks of a joint."""
         floors = [ready.rule.min_confidence for ready in self._rules.of_camera(camera)]
         return min(floors, default=self._rules.file.min_confidence)
 
-    def look(self, item: Tracks) -> Seen:
-        """The view of its rules of the camera's next frame; a frame with a box that is no number changes nothing."""
+    def look(self, item: Tracks, switches: Mapping[str, bool] | None = None) -> Seen:
+        """The view of its rules of the camera's next frame; a frame with a box that is no number changes nothing.
+
+        `switches`: those that somebody has set.
+        """
         camera = self._camera(item)
         now_ns = item.stamp.time_ns
         sound = np.isfinite(item.boxes).all() and np.isfinite(item.scores).all()
-        for verdict in camera.judge.judge(picture_of(item)) if sound else ():
+        wall_ns = None if item.stamp.clock == "file" else item.stamp.wall_ns
+        self._counting.begin_frame(item.stamp.camera, self._rules.file, wall_ns)
+        asleep = self._rules.asleep(camera.ready, wall_ns, switches)
+        for verdict in camera.judge.judge(picture_of(item), asleep) if sound else ():
             self._note(camera, verdict, now_ns)
         over = [key for key, one in camera.firing.items() if one.until_ns is not None and one.until_ns <= now_ns]
         for key in over:
@@ -85,18 +104,35 @@ class Onlooker:
     def forget(self, camera: str) -> None:
         """The camera has ended."""
         self._cameras.pop(camera, None)
+        self._counting.forget(camera)
 
     def _camera(self, item: Tracks) -> _Camera:
         name = item.stamp.camera
         known = self._cameras.get(name)
         if known is None or known.epoch != item.stamp.epoch or item.stamp.alone:
-            rules = [ready.rule for ready in self._rules.of_camera(name)]
-            judge = Judge(rules, lambda size: self._rules.surroundings(name, size))
-            known = self._cameras[name] = _Camera(item.stamp.epoch, judge)
+            ready = self._rules.of_camera(name)
+            judge = Judge([one.rule for one in ready], lambda size: self._around(name, size))
+            known = self._cameras[name] = _Camera(item.stamp.epoch, self._rules, judge, ready)
+        elif known.rules is not self._rules:
+            self._change(known, name, item.stamp.time_ns)
         return known
 
+    def _change(self, camera: _Camera, name: str, now_ns: int) -> None:
+        """Go on with other rules; those that are as before remember."""
+        before = {(one.definition.id, one.hash) for one in camera.ready}
+        ready = self._rules.of_camera(name)
+        same = {one.definition.id for one in ready if (one.definition.id, one.hash) in before}
+        judge = Judge([one.rule for one in ready], lambda size: self._around(name, size))
+        for verdict in judge.take_over(camera.judge, same):
+            self._note(camera, verdict, now_ns)
+        camera.rules, camera.judge, camera.ready = self._rules, judge, ready
+
+    def _around(self, camera: str, size: tuple[int, int]) -> Surroundings:
+        rules = self._rules
+        return replace(rules.surroundings(camera, size), counters=self._counting.of(camera, rules.file))
+
     def _note(self, camera: _Camera, verdict: Verdict, now_ns: int) -> None:
-        ready = self._rules.rules[verdict.rule.id]
+        ready = next(one for one in camera.ready if one.definition.id == verdict.rule.id)
         key = (verdict.rule.id, verdict.ids)
         if verdict.phase == "end":
             if not ready.definition.once:

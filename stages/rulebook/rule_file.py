@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, field_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from pipeline.stage import Settings
 from pipeline.system.names import ANY_SCRIPT_PATTERN, MAX_NAME, is_of_any_script, nearest_camera_name, nfc
 from pipeline.system.spelling import nearest
+from stages.rulebook.schedule import Holiday, PeriodDefinitions, TimeOfDay, Zone
 from stages.vision.rules.geometry import is_fraction, polygon_problem
+from stages.vision.rules.vocabulary import NAMES
 
 EVERY_CAMERA = "*"
 NAME = "^[A-Za-z_][A-Za-z0-9_]{0,63}$"
@@ -49,6 +59,30 @@ def _duration(value: Any) -> str:
 
 
 Duration = Annotated[str, BeforeValidator(_duration), WithJsonSchema({"type": "string", "pattern": _DURATION.pattern})]
+
+PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+"""In a template, a parameter in the place of a value."""
+
+
+def _filled(value: Any) -> Any:
+    """Raises ValueError for a placeholder that YAML has read as a mapping."""
+    if isinstance(value, dict) and len(value) == 1 and None in value.values():
+        name = next(iter(value))
+        raise ValueError(f'write "{{{name}}}" with quotes: without them YAML reads a mapping')
+    return value
+
+
+def _template_duration(value: Any) -> str:
+    value = _filled(value)
+    return value if isinstance(value, str) and PLACEHOLDER.fullmatch(value) else _duration(value)
+
+
+TemplateDuration = Annotated[
+    str,
+    BeforeValidator(_template_duration),
+    WithJsonSchema({"type": "string", "pattern": rf"{_DURATION.pattern}|{PLACEHOLDER.pattern}"}),
+]
+TemplateText = Annotated[str, BeforeValidator(_filled), Field(min_length=1)]
 Coordinate = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
 
 
@@ -157,6 +191,7 @@ CameraPattern = Annotated[str, AfterValidator(nfc)]
 
 _SCOPES = ("person", "pair", "scene")
 _NO_RULE = {"id": NO_ID, "when": UNKNOWN}
+_NO_TEMPLATE = {"when": UNKNOWN}
 
 
 def _meant_scope(wrong: Any) -> str:
@@ -170,18 +205,152 @@ RULE_STAND_INS: Mapping[tuple[str, ...], Any] = {
     ("rules", "*", "id"): NO_ID,
     ("rules", "*", "when"): UNKNOWN,
     ("rules", "*", "scope"): _meant_scope,
+    ("define", "*"): UNKNOWN,
+    ("schedules", "*"): {"from": "00:00", "to": "24:00"},
+    ("templates", "*"): _NO_TEMPLATE,
+    ("templates", "*", "when"): UNKNOWN,
     ("zones", "*"): [[0, 0], [1, 0], [1, 1]],
     ("lines", "*"): {"from": [0, 0], "to": [1, 1]},
 }
 """Of a file, and of a stage's own rules: a rule with a wrong time still has a condition that can be looked at."""
 
 
+ParameterKind = Literal["time", "length", "angle", "speed", "rate", "number", "zone", "line", "condition", "name"]
+ParameterValue = Annotated[str | int | float, Field(union_mode="left_to_right")]
+
+
+class ParameterDefinition(Settings):
+    """A parameter of a template. `zone: {kind: zone}` must be given; `low_for: 5s` has that value if it is not."""
+
+    default: ParameterValue | None = Field(None, description="Its value if a rule gives none; without one it must")
+    kind: ParameterKind | None = Field(
+        None, description="The kind of its values; by default that of the default, such as a time for 5s"
+    )
+    about: str = Field("", description="What it is for")
+
+    @model_validator(mode="after")
+    def _known_kind(self) -> Self:
+        if self.kind is None and self.default is None:
+            raise ValueError("expected `default` or `kind`, such as `kind: zone`")
+        return self
+
+
+def _parameter(value: Any) -> Any:
+    """`5s` is the default."""
+    return {"default": value} if isinstance(value, str | int | float) and not isinstance(value, bool) else value
+
+
+Parameters = Annotated[
+    dict[Name, Annotated[ParameterDefinition, BeforeValidator(_parameter)]],
+    Field(description="Its parameters: a default, or {default, kind, about}"),
+]
+
+
+class TemplateDefinition(Settings):
+    """A rule with parameters, which stand as `{name}` in its texts and times."""
+
+    about: str = Field("", description="What it finds")
+    parameters: Parameters = Field(default={})
+    action: Action | None = Field(None, description="What events call it; the rule's id by default")
+    severity: Severity = Field("warning", description="As in a rule")
+    when: TemplateText = Field(description="The condition, with parameters such as in {zone}")
+    scope: Literal["person", "pair", "scene"] = Field("person", description="As in a rule")
+    who: TemplateText | None = Field(None, description="As in a rule")
+    for_: TemplateDuration = Field("0s", alias="for", description="As in a rule")
+    hold: TemplateDuration = Field("0.5s", description="As in a rule")
+    cooldown: TemplateDuration = Field("0s", description="As in a rule")
+    gap: TemplateDuration = Field("0.5s", description="As in a rule")
+    lost_after: TemplateDuration = Field("1s", description="As in a rule")
+    merge: TemplateDuration | None = Field(None, description="As in a rule")
+    update: TemplateDuration | None = Field(None, description="As in a rule")
+    once: bool = Field(False, description="As in a rule")
+    min_visible: float = Field(0.5, ge=0, le=1, description="As in a rule")
+    min_confidence: float | None = Field(None, ge=0, le=1, description="As in a rule")
+
+
+class WordDefinition(Settings):
+    """A word of one's own: a condition or a value that rules may name."""
+
+    means: str = Field(min_length=1, description="The condition or value, such as hips.y > knees.y")
+    about: str = Field("", description="What it is for")
+
+
+def _word(value: Any) -> Any:
+    return {"means": value} if isinstance(value, str) else value
+
+
+def _own_word(value: str) -> str:
+    if value in NAMES:
+        raise ValueError(f"`{value}` is a word of the language: choose another name")
+    return value
+
+
+WordName = Annotated[Name, AfterValidator(_own_word)]
+Words = Annotated[
+    dict[WordName, Annotated[WordDefinition, BeforeValidator(_word)]],
+    Field(description="Words of your own for conditions and values: a text, or {means, about}"),
+]
+Templates = Annotated[
+    dict[RuleId, TemplateDefinition],
+    Field(description="Rules with parameters, for `use`"),
+]
+
+
+Severity = Literal["info", "warning", "alarm"]
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+Names = Annotated[list[Name], Field(max_length=20), BeforeValidator(_as_list)]
+
+
+class CounterDefinition(Settings):
+    """Counts people over a line, or in a zone, for conditions about the scene."""
+
+    line: Name | None = Field(None, description="A line: who crosses it, in each direction")
+    zone: Name | None = Field(None, description="A zone: who comes in and goes out, and who is in it now")
+    reset: TimeOfDay | None = Field(None, description='The time of day at which it begins at zero, such as "00:00"')
+
+    @model_validator(mode="after")
+    def _of_one(self) -> Self:
+        if (self.line is None) == (self.zone is None):
+            raise ValueError("expected either `line` or `zone`")
+        return self
+
+
+class Override(Settings):
+    """The keys of a rule that are different for some cameras."""
+
+    with_: dict[str, ParameterValue] = Field(
+        {}, alias="with", description="Values for the parameters of the template, instead of the rule's"
+    )
+    for_: Duration = Field("0s", alias="for", description="Instead of the rule's")
+    hold: Duration = Field("0.5s", description="Instead of the rule's")
+    cooldown: Duration = Field("0s", description="Instead of the rule's")
+    gap: Duration = Field("0.5s", description="Instead of the rule's")
+    lost_after: Duration = Field("1s", description="Instead of the rule's")
+    merge: Duration | None = Field(None, description="Instead of the rule's")
+    update: Duration | None = Field(None, description="Instead of the rule's")
+    min_visible: float = Field(0.5, ge=0, le=1, description="Instead of the rule's")
+    min_confidence: float | None = Field(None, ge=0, le=1, description="Instead of the rule's")
+    severity: Severity = Field("warning", description="Instead of the rule's")
+
+
 class RuleDefinition(Settings):
     """One rule: a condition, and how long it must hold, to make an incident."""
 
-    id: RuleId = Field(description="The rule's name, unique in the file")
+    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["id", "when"]}, {"required": ["use"]}]})
+
+    id: RuleId = Field("", description="The rule's name, unique in the file; with `use` the template's by default")
+    use: str | None = Field(None, min_length=1, description="A template of the file, or an action of the library")
+    with_: dict[str, ParameterValue] = Field(
+        {}, alias="with", description="Values for the parameters of the template, such as {low_for: 8s}"
+    )
     action: Action | None = Field(None, description="What events call it; the id by default")
-    when: str = Field(min_length=1, description="The condition, such as left_wrist.y < nose.y - 0.1h")
+    severity: Severity = Field("warning", description="How grave it is, for whoever reads the events")
+    when: str = Field("", description="The condition, such as left_wrist.y < nose.y - 0.1h")
     scope: Literal["person", "pair", "scene"] = Field(
         "person", description="What is judged: each person, each two people (a and b), or all of them together"
     )
@@ -192,12 +361,24 @@ class RuleDefinition(Settings):
     hold: Duration = Field("0.5s", description="How long it must not be true before the incident ends")
     cooldown: Duration = Field("0s", description="From the end of an incident until the same people can start another")
     gap: Duration = Field("0.5s", description="So long unknown or unseen neither counts nor begins anew")
+    lost_after: Duration = Field(
+        "1s", description="Who is unseen for longer, and did not leave by the border, is `lost`"
+    )
     update: Duration | None = Field(None, description="Tell of a running incident again so often")
     once: bool = Field(False, description="Tell of each incident in a single event, at its start")
     min_visible: float = Field(0.5, ge=0, le=1, description="Judged frames / frames in which the people were seen")
     min_confidence: float | None = Field(None, ge=0, le=1, description="Instead of the file's")
+    during: Names = Field([], description="Schedules: it is judged only in the time of one of these")
+    not_during: Names = Field([], description="Schedules: it is not judged in the time of any of these")
+    merge: Duration | None = Field(
+        None, description="Incidents of other people that overlap, or begin so soon after, are the same incident"
+    )
+    while_: Names = Field([], alias="while", description="Switches: it is judged only while all of these are on")
     cameras: list[CameraPattern] = Field(
         [EVERY_CAMERA], min_length=1, description="Cameras of the graph: names, or patterns such as gate-*"
+    )
+    per_camera: dict[CameraPattern, Override] = Field(
+        {}, max_length=100, description="Times and numbers that are different for cameras: names, or patterns"
     )
 
 
@@ -209,6 +390,26 @@ Lines = Annotated[
     dict[Name, Annotated[dict[str, LineDefinition], Field(min_length=1), BeforeValidator(_line_per_camera)]],
     Field(description="Lines by name: {from: [x, y], to: [x, y]}, or such a line for each camera"),
 ]
+Schedules = Annotated[
+    dict[Name, PeriodDefinitions],
+    Field(description='Times of day by name: {from: "21:00", to: "06:00"}, or a list of these'),
+]
+
+
+def _state(value: Any) -> Any:
+    """`"on"` is true; without quotes YAML may read a boolean anyway."""
+    return {"on": True, "off": False}.get(value, value) if isinstance(value, str) else value
+
+
+Counters = Annotated[
+    dict[WordName, CounterDefinition],
+    Field(max_length=100, description="Counters by name: {line: gate} or {zone: till}; conditions ask visitors.inside"),
+]
+Switches = Annotated[
+    dict[Name, Annotated[bool, BeforeValidator(_state)]],
+    Field(description="States that people set while it runs, by name, and whether they are on at the start"),
+]
+Holidays = Annotated[list[Holiday], Field(max_length=1000, description="Dates, such as 2026-12-24, or 12-25 each year")]
 RuleList = Annotated[list[RuleDefinition], Field(max_length=1000, description="The rules")]
 OtherCameras = Annotated[
     list[Annotated[CameraPattern, Field(min_length=1)]],
@@ -229,6 +430,13 @@ class RuleFile(Settings):
     min_confidence: Confidence = 0.3
     zones: Zones = Field(default={})
     lines: Lines = Field(default={})
+    schedules: Schedules = Field(default={})
+    time_zone: Zone | None = Field(None, description="The zone of schedules, as Europe/Berlin or +01:00")
+    holidays: Holidays = Field(default=[])
+    switches: Switches = Field(default={})
+    counters: Counters = Field(default={})
+    define: Words = Field(default={})
+    templates: Templates = Field(default={})
     other_cameras: OtherCameras = Field(default=[])
     rules: RuleList = Field(min_length=1)
 

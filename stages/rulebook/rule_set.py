@@ -5,10 +5,12 @@ text --yaml_source--> values with places --> RuleFile --compile--> RuleSet
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import cast
 
 from pipeline.errors import EnvironmentProblem, GraphError, Problem, UserError
 from pipeline.graph.reading import validated
@@ -16,8 +18,12 @@ from pipeline.graph.report import Report, dotted
 from pipeline.graph.yaml_source import load
 from pipeline.system.disk import read_text
 from pipeline.system.paths import instead_of_file
+from pipeline.system.spelling import did_you_mean
 from stages.events import digest
-from stages.rulebook.camera_check import FrameSizes, Used, camera_faults
+from stages.reading.dates import zone_of as time_zone_of
+from stages.rulebook.camera_check import FrameSizes, Used, camera_faults, override_faults
+from stages.rulebook.fault import Fault, KeyPath
+from stages.rulebook.library import library
 from stages.rulebook.rule_file import (
     NO_ID,
     UNKNOWN,
@@ -27,13 +33,18 @@ from stages.rulebook.rule_file import (
     duration_ns,
     for_camera,
 )
-from stages.vision.rules.condition import Condition, Scope, compile_condition
+from stages.rulebook.schedule import Schedule, Times
+from stages.rulebook.templates import Template, made_rule, trial_of
+from stages.rulebook.word_extent import Budget, extents
+from stages.vision.rules.condition import LOST_AFTER_NS, Condition, Scope, compile_condition
+from stages.vision.rules.counters import Of
 from stages.vision.rules.expression import ExpressionError
 from stages.vision.rules.geometry import Line, Surroundings, Zone, in_pixels, zone_of
 from stages.vision.rules.incidents import Timing
-from stages.vision.rules.judge import Rule
+from stages.vision.rules.judge import Rule, Why
 
-KeyPath = tuple[str | int, ...]
+MAX_OVERRIDES = 2_000
+"""Cameras and patterns under `per_camera` of all rules of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +54,7 @@ class ReadyRule:
     rule: Rule
     definition: RuleDefinition
     hash: str
+    times: Times = field(default_factory=Times)
 
     @property
     def action(self) -> str:
@@ -59,21 +71,54 @@ class ReadyRule:
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """All rules of a file, by id."""
+    """All rules of a file, by id; `per_camera`: of those that are different for cameras, (name or pattern, rule)."""
 
     file: RuleFile
     rules: Mapping[str, ReadyRule]
     used: Used = field(default_factory=dict)
+    schedules: Mapping[str, Schedule] = field(default_factory=dict)
+    per_camera: Mapping[str, Sequence[tuple[str, ReadyRule]]] = field(default_factory=dict)
+
+    def asleep(
+        self, rules: Iterable[ReadyRule], wall_ns: int | None, changed: Mapping[str, bool] | None = None
+    ) -> dict[str, Why]:
+        """Rule -> why it is not judged at this time of day (None: there is none, and no schedule counts).
+
+        `changed`: the switches that somebody has set; the others are as in the file.
+        """
+        found: dict[str, Why] = {}
+        if wall_ns is not None and self.schedules:
+            resting = (one for one in rules if one.times and not one.times.fit(self.schedules, wall_ns))
+            found |= {ready.definition.id: "schedule" for ready in resting}
+        off = {name for name, on in {**self.file.switches, **(changed or {})}.items() if not on}
+        if off:
+            found |= {one.definition.id: "switch" for one in rules if not off.isdisjoint(one.definition.while_)}
+        return found
+
+    @property
+    def looking_back(self) -> set[str]:
+        """The ids of the rules whose conditions have a part that looks back in time."""
+        return {
+            rule_id
+            for rule_id, ready in self.rules.items()
+            if ready.rule.when.temporal or (ready.rule.who and ready.rule.who.temporal)
+        }
 
     def of_camera(self, camera: str) -> list[ReadyRule]:
         """Those that a camera is judged by: its name fits, and it has the zones and lines that they use."""
         return [
-            ready
+            self._own(ready, camera)
             for ready in self.rules.values()
             if any(fnmatchcase(camera, pattern) for pattern in ready.definition.cameras)
             and all(for_camera(self.file.zones[name], camera) for name in ready.zones)
             and all(for_camera(self.file.lines[name], camera) for name in ready.lines)
         ]
+
+    def _own(self, ready: ReadyRule, camera: str) -> ReadyRule:
+        """The rule as it is for a camera: by its name, else by the first pattern that fits, else as for all."""
+        different = self.per_camera.get(ready.definition.id, ())
+        fitting = [(pattern != camera, own) for pattern, own in different if fnmatchcase(camera, pattern)]
+        return min(fitting, key=lambda one: one[0])[1] if fitting else ready
 
     def zones_of(self, ready: ReadyRule, camera: str, size: tuple[int, int]) -> dict[str, Zone]:
         """The zones that this rule uses, for frames of (width, height) of a camera."""
@@ -99,63 +144,297 @@ def _line(definition: LineDefinition, size: tuple[int, int]) -> Line:
 # ---- compiling
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """A mistake in a rule: the path of its key, the text, and its offset in the text of a condition."""
-
-    path: KeyPath
-    text: str
-    offset: int | None = None
-
-
 def compile_rules(file: RuleFile, cameras: FrameSizes | None = None) -> tuple[RuleSet, list[Fault]]:
     """The correct rules, and the mistakes in the others.
 
     `cameras`: those that the rules are for; without them it is not asked whether rules and zones are for any of them.
     """
-    faults: list[Fault] = []
+    vocabulary, faults = _vocabulary(file)
+    templates, wrong_templates = _templates(file, vocabulary)
+    faults += wrong_templates
+    vocabulary = replace(vocabulary, rules=frozenset(rule.id or rule.use or NO_ID for rule in file.rules))
     ready: dict[str, ReadyRule] = {}
     used: dict[int, tuple[Collection[str], Collection[str]]] = {}
+    whole: list[RuleDefinition] = []
     ids: set[str] = set()
-    for index, definition in enumerate(file.rules):
-        when, who, wrong = _conditions(definition, index, file.zones, file.lines)
+    per_camera: dict[str, list[tuple[str, ReadyRule]]] = {}
+    too_many = sum(len(rule.per_camera) for rule in file.rules) > MAX_OVERRIDES
+    if too_many:
+        text = f"`per_camera` stands for more than {MAX_OVERRIDES:,} cameras and patterns: use fewer patterns"
+        faults.append(Fault(("rules",), text))
+    for index, written in enumerate(file.rules):
+        path = ("rules", index)
+        made, wrong = made_rule(written, path, templates, zones=file.zones, lines=file.lines)
+        definition = made.definition if made else _unreadable(written)
+        whole.append(definition)
         if definition.id in ids - {NO_ID}:
-            wrong.append(Fault(("rules", index, "id"), f"a rule `{definition.id}` stands above: each needs its own id"))
+            wrong.append(Fault((*path, "id"), f"a rule `{definition.id}` stands above: each needs its own id"))
         ids.add(definition.id)
-        faults += wrong
-        if when:
-            used[index] = (
-                when.zones | (who.zones if who else frozenset()),
-                when.lines | (who.lines if who else frozenset()),
+        if made:
+            when, who, mistakes = _conditions(definition, vocabulary, made.fault)
+            wrong += [*mistakes, *_unknown_names(definition, path, file)]
+            if when:
+                used[index] = (
+                    when.zones | (who.zones if who else frozenset()),
+                    when.lines | (who.lines if who else frozenset()),
+                )
+            if when and not wrong:
+                ready[definition.id] = _ready(file, definition, (when, who), vocabulary)
+        for pattern, override in written.per_camera.items() if made and not wrong and not too_many else ():
+            at = (*path, "per_camera", pattern)
+            own, mistakes = made_rule(
+                written, path, templates, zones=file.zones, lines=file.lines, override=(at, override)
             )
-        if when and not wrong:
-            rule = _rule(definition, when, who, file.min_confidence)
-            ready[definition.id] = ReadyRule(rule, definition, _hash(file, definition, rule))
+            if own:
+                when, who, more = _conditions(own.definition, vocabulary, own.fault)
+                mistakes += more
+                if when and not mistakes:
+                    different = _ready(file, own.definition, (when, who), vocabulary)
+                    per_camera.setdefault(own.definition.id, []).append((pattern, different))
+            wrong += mistakes
+        faults += wrong
+    rules = file.model_copy(update={"rules": whole})
     if cameras is not None:
-        faults += [Fault(path, text) for path, text in camera_faults(file, used, cameras)]
-    return RuleSet(file, ready, used), faults
+        faults += [Fault(path, text) for path, text in camera_faults(rules, used, cameras)]
+        faults += [Fault(path, text) for path, text in override_faults(file, cameras)]
+    schedules, wrong_zone = _schedules(file)
+    faults += [*_circles(whole, ready), *_wrong_counters(file)]
+    return RuleSet(rules, ready, used, schedules, per_camera), [*wrong_zone, *faults]
+
+
+def _circles(whole: Sequence[RuleDefinition], ready: Mapping[str, ReadyRule]) -> Iterator[Fault]:
+    """Rules that ask by `running(...)` about their own incidents."""
+    asked = {rule_id: one.rule.asks_about for rule_id, one in ready.items()}
+    for index, definition in enumerate(whole):
+        way = _way_back(definition.id, asked)
+        if way:
+            circle = " -> ".join(way)
+            text = f"the rule asks about its own incidents by `running(...)`: {circle}; ask in one direction only"
+            yield Fault(("rules", index, "when" if definition.when != UNKNOWN else "id"), text)
+
+
+def _way_back(start: str, asked: Mapping[str, Collection[str]]) -> list[str]:
+    """From a rule over those that it asks about to itself; empty if there is no such way."""
+    came_from: dict[str, str] = {}
+    todo = [start]
+    while todo:
+        here = todo.pop()
+        for there in sorted(asked.get(here, ())):
+            if there == start:
+                way = [start, here]
+                while way[-1] != start:
+                    way.append(came_from[way[-1]])
+                return way[::-1]
+            if there not in came_from:
+                came_from[there] = here
+                todo.append(there)
+    return []
+
+
+def _ready(
+    file: RuleFile,
+    definition: RuleDefinition,
+    conditions: tuple[Condition, Condition | None],
+    vocabulary: _Vocabulary,
+) -> ReadyRule:
+    rule = _rule(definition, *conditions, file.min_confidence)
+    times = Times(tuple(definition.during), tuple(definition.not_during))
+    return ReadyRule(rule, definition, _hash(file, definition, rule, vocabulary), times)
+
+
+def _schedules(file: RuleFile) -> tuple[dict[str, Schedule], list[Fault]]:
+    if not file.schedules:
+        return {}, []
+    if file.time_zone is None:
+        text = "expected `time_zone` beside `schedules`, such as `time_zone: Europe/Berlin`: whose clock is meant?"
+        return {}, [Fault(("schedules",), text)]
+    zone = time_zone_of(file.time_zone)
+    return {name: Schedule(periods, zone, file.holidays) for name, periods in file.schedules.items()}, []
+
+
+def _counters(file: RuleFile) -> dict[str, tuple[Of, str]]:
+    """The counters of lines and zones that there are."""
+    lines = {name: ("line", one.line) for name, one in file.counters.items() if one.line in file.lines}
+    zones = {name: ("zone", one.zone) for name, one in file.counters.items() if one.zone in file.zones}
+    return cast(dict[str, tuple[Of, str]], {**lines, **zones})
+
+
+def _wrong_counters(file: RuleFile) -> Iterator[Fault]:
+    for name, one in file.counters.items():
+        for kind, shape, known in (("line", one.line, file.lines), ("zone", one.zone, file.zones)):
+            if shape is not None and shape not in known:
+                guess = did_you_mean(shape, known) or (f"; known: {', '.join(known)}" if known else "")
+                yield Fault(("counters", name, kind), f"there is no {kind} `{shape}`{guess}")
+        if one.reset is not None and file.time_zone is None:
+            text = "expected `time_zone` beside it, such as `time_zone: Europe/Berlin`: whose clock is meant?"
+            yield Fault(("counters", name, "reset"), text)
+
+
+def _unknown_names(definition: RuleDefinition, path: KeyPath, file: RuleFile) -> Iterator[Fault]:
+    """Schedules and switches that the file does not have."""
+    asked: tuple[tuple[str, Sequence[str], str, Collection[str]], ...] = (
+        ("during", definition.during, "schedule", file.schedules),
+        ("not_during", definition.not_during, "schedule", file.schedules),
+        ("while", definition.while_, "switch", file.switches),
+    )
+    for key, names, kind, known in asked:
+        for name in names:
+            if name not in known:
+                plural = f"{kind}es" if kind == "switch" else f"{kind}s"
+                listed = f"; known: {', '.join(known)}" if known else f": this file has no `{plural}`"
+                yield Fault((*path, key), f"there is no {kind} `{name}`{did_you_mean(name, known) or listed}")
+
+
+def _unreadable(written: RuleDefinition) -> RuleDefinition:
+    """Stands for a rule of which no whole one can be made."""
+    keys = {"id": written.id or NO_ID, "when": UNKNOWN, "cameras": written.cameras}
+    return RuleDefinition.model_validate(keys)
+
+
+@dataclass(frozen=True, slots=True)
+class _Vocabulary:
+    """The names that conditions may use besides those of the language. `wrong`: words with mistakes of their own."""
+
+    zones: frozenset[str]
+    lines: frozenset[str]
+    words: Mapping[str, str]
+    budget: Budget
+    wrong: frozenset[str] = frozenset()
+    rules: frozenset[str] | None = None
+    """The ids that `running(...)` may name; None for any."""
+    counters: Mapping[str, tuple[Of, str]] = field(default_factory=dict)
+
+    def compiled(self, text: str, scope: Scope, lost_after_ns: int = LOST_AFTER_NS) -> Condition:
+        """Raises ExpressionError."""
+        self.budget.take(text, scope, lost_after_ns)
+        return compile_condition(
+            text,
+            scope,
+            zones=self.zones,
+            lines=self.lines,
+            words=self.words,
+            rules=self.rules,
+            lost_after_ns=lost_after_ns,
+            counters=self.counters,
+        )
+
+    def behind(self, *texts: str) -> dict[str, str]:
+        """The words that these texts use, directly or by other words."""
+        found: dict[str, str] = {}
+        todo = list(texts)
+        while todo:
+            names = set(_NAME.findall(todo.pop())) & self.words.keys() - found.keys()
+            found |= {name: self.words[name] for name in names}
+            todo += [self.words[name] for name in names]
+        return found
+
+
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def _vocabulary(file: RuleFile) -> tuple[_Vocabulary, list[Fault]]:
+    """All words, of which those of the file are checked by themselves."""
+    words = {name: word.means for name, word in {**library().words, **file.define}.items()}
+    measured = extents(words)
+    too_much = {name: why for name in file.define if (why := measured[name].why_too_much)}
+    first = [name for name in too_much if too_much.keys().isdisjoint(_NAME.findall(words[name]))]
+    # Neither they nor their users are expanded.
+    words |= dict.fromkeys(too_much, UNKNOWN)
+    budget = Budget(extents(words))
+    vocabulary = _Vocabulary(frozenset(file.zones), frozenset(file.lines), words, budget, counters=_counters(file))
+    wrong = {name for name, text in words.items() if text == UNKNOWN}
+    faults = [Fault(("define", name, "means"), f"`{name}`: {too_much[name]}") for name in first]
+    elsewhere: dict[str, list[ExpressionError]] = {}
+    for name in [name for name in file.define if name not in wrong]:
+        found = min((_word_errors(vocabulary, text, scope) for text, scope in _uses(name)), key=len)
+        own = [one for one in found if one.word == name]
+        faults += [Fault(("define", name, "means"), str(one), one.at) for one in own]
+        if own:
+            wrong.add(name)
+        elif found:
+            elsewhere[name] = found
+    for name, errors in elsewhere.items():  # circles, and words that are right for another scope
+        others = [one for one in errors if one.word not in wrong or one.word in elsewhere]
+        texts = [f"{one} (in the definition of `{one.word}`)" for one in others]
+        faults += [Fault(("define", name, "means"), text) for text in texts]
+        wrong.add(name)
+    return replace(vocabulary, wrong=frozenset(wrong)), faults
+
+
+def _uses(word: str) -> tuple[tuple[str, Scope], ...]:
+    """How a word may stand in a condition: it is right if its definition is in one of these."""
+    return (word, "person"), (word, "scene"), (f"either({word})", "person")
+
+
+def _word_errors(vocabulary: _Vocabulary, text: str, scope: Scope) -> list[ExpressionError]:
+    """The mistakes in the definition of a word. That it is a value, and no condition, is none."""
+    try:
+        vocabulary.compiled(text, scope)
+    except ExpressionError as error:
+        return [one for one in error.all if one.word]
+    return []
+
+
+def _templates(file: RuleFile, vocabulary: _Vocabulary) -> tuple[dict[str, Template], list[Fault]]:
+    """Those of the library and of the file, which are checked by themselves."""
+    found = {name: Template(name, definition) for name, definition in library().templates.items()}
+    faults: list[Fault] = []
+    for name, definition in file.templates.items():
+        template = Template(name, definition, ("templates", name))
+        wrong = _template_faults(template, vocabulary)
+        found[name] = replace(template, sound=not wrong)
+        faults += wrong
+    return found, faults
+
+
+def _template_faults(template: Template, vocabulary: _Vocabulary) -> list[Fault]:
+    assert template.path is not None
+    path = template.path
+    trial, faults = trial_of(template)
+    if trial is None:
+        return faults
+
+    def fault(key: str, text: str, offset: int) -> Fault:
+        at = trial.texts[key].raw(offset) if key in trial.texts else offset
+        return Fault((*path, key), text, at)
+
+    more = replace(vocabulary, zones=vocabulary.zones | trial.zones, lines=vocabulary.lines | trial.lines)
+    return _conditions(trial.definition, more, fault)[2]
 
 
 def _conditions(
-    definition: RuleDefinition, index: int, zones: Collection[str], lines: Collection[str]
+    definition: RuleDefinition,
+    vocabulary: _Vocabulary,
+    fault: Callable[[str, str, int], Fault | None],
 ) -> tuple[Condition | None, Condition | None, list[Fault]]:
-    """`when` and `who` of a rule, compiled, and the mistakes in them."""
-    faults: list[Fault] = []
+    """`when` and `who` of a rule, compiled, and the mistakes in them; `fault` makes one of key, text and offset."""
+    faults: list[Fault | None] = []
 
     def compiled(key: str, text: str, scope: Scope) -> Condition | None:
         if text == UNKNOWN:
             return None
         try:
-            return compile_condition(text, scope, zones=zones, lines=lines)
+            return vocabulary.compiled(text, scope, duration_ns(definition.lost_after))
         except ExpressionError as error:
-            faults.extend(Fault(("rules", index, key), str(one), one.at) for one in error.all)
+            faults.extend(of_text(key, one) for one in error.all)
             return None
+
+    def of_text(key: str, error: ExpressionError) -> Fault | None:
+        if not error.word:
+            return fault(key, str(error), error.at)
+        if error.word in vocabulary.wrong:
+            return None
+        return fault(key, f"{error} (in the definition of `{error.word}`)", error.used_at)
 
     when = compiled("when", definition.when, definition.scope)
     who = compiled("who", definition.who, "person") if definition.who else None
+    if definition.merge and definition.scope == "scene":
+        found = fault("merge", "`merge` needs `scope: person` or `scope: pair`: a scene has one incident at a time", 0)
+        faults.append(replace(found, offset=None) if found else None)
     if definition.who and definition.scope != "scene":
-        faults.append(Fault(("rules", index, "who"), f"`who` needs `scope: scene`, got `scope: {definition.scope}`"))
-    return when, who, faults
+        found = fault("who", f"`who` needs `scope: scene`, got `scope: {definition.scope}`", 0)
+        faults.append(replace(found, offset=None) if found else None)
+    return when, who, [one for one in faults if one is not None]
 
 
 def _rule(definition: RuleDefinition, when: Condition, who: Condition | None, min_confidence: float) -> Rule:
@@ -170,12 +449,19 @@ def _rule(definition: RuleDefinition, when: Condition, who: Condition | None, mi
     return Rule(definition.id, definition.scope, when, who, timing, duration_ns(definition.gap), floor)
 
 
-def _hash(file: RuleFile, definition: RuleDefinition, rule: Rule) -> str:
+def _hash(file: RuleFile, definition: RuleDefinition, rule: Rule, vocabulary: _Vocabulary) -> str:
     ready = ReadyRule(rule, definition, "")
     shapes = file.model_dump(mode="json", by_alias=True, include={"zones", "lines"})
     zones = {name: shapes["zones"][name] for name in ready.zones}
     lines = {name: shapes["lines"][name] for name in ready.lines}
-    return digest(definition.model_dump(mode="json", by_alias=True), rule.min_confidence, zones, lines)[:16]
+    own = definition.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    words = vocabulary.behind(definition.when, definition.who or "")
+    named = {*definition.during, *definition.not_during}
+    if named:
+        times = file.model_dump(mode="json", by_alias=True, include={"schedules", "time_zone", "holidays"})
+        times["schedules"] = {name: times["schedules"].get(name) for name in named}
+        return digest(own, rule.min_confidence, zones, lines, words, times)[:16]
+    return digest(own, rule.min_confidence, zones, lines, words)[:16]
 
 
 # ---- reading
@@ -232,7 +518,10 @@ def examined_rules(text: str, name: str, cameras: FrameSizes | None = None) -> t
 def _problem(report: Report, fault: Fault, text: str) -> Problem:
     """A fault at its place; inside a condition that stands on one line, at the very word."""
     line, column = report.source.position(fault.path)
-    words = f"{dotted(fault.path)}: {fault.text}"
+    short = isinstance(_value(report.source.data, fault.path[:-1]), str)
+    words = f"{dotted(fault.path[:-1] if short else fault.path)}: {fault.text}"
+    if fault.also:
+        words += f"; it stands in line {report.source.position(fault.also).line}"
     if fault.offset is not None and 0 < line <= len(rows := text.splitlines()):
         whole = str(_value(report.source.data, fault.path))
         begin = rows[line - 1].find(whole, column - 1)
@@ -241,6 +530,12 @@ def _problem(report: Report, fault: Fault, text: str) -> Problem:
 
 
 def _value(data: object, path: KeyPath) -> object:
+    """The value there, None if there is none; of a short form, which stands for a mapping, the whole."""
     for part in path:
-        data = data[part]  # type: ignore[index]
+        if isinstance(data, str):
+            return data
+        if isinstance(data, list) and isinstance(part, int) and part < len(data):
+            data = data[part]
+        else:
+            data = data.get(part) if isinstance(data, dict) else None
     return data

@@ -31,7 +31,7 @@ _BEHIND_ID = (b'","source":"camgraph/', b'", "source": "camgraph/')
 
 
 def link_of(path: Path) -> str:
-    """The target of a symbolic link, as it stands in it; "" if the path is none."""
+    """The target of a symbolic link, as written in it; "" if the path is none."""
     try:
         return str(path.readlink())
     except OSError:
@@ -50,7 +50,7 @@ class LineFile:
         self.cut_bytes = 0
         """How much of a torn last line was cut off."""
         self.kept_bytes = 0
-        """How long a torn last line was that somebody else had begun: it was ended and kept."""
+        """The length of an unfinished last line of another program: it was ended and kept."""
         self._torn = b""
         """A last line without its end, whose writer is not known yet."""
         self._cut_to: int | None = None
@@ -149,21 +149,38 @@ class LineFile:
         self._torn = b""
         self._end = 0
 
-    def tail(self, start: int, most: int) -> Iterator[bytes]:
-        """The lines from byte `start` on (0 if someone has shortened the file), the last `most` bytes at most.
+    def tail(self, start: int, most: int, lines: int) -> Iterator[bytes]:
+        """The lines from byte `start` on (0 if someone has shortened the file), the last `most` bytes and `lines` lines
+        at most, and an unfinished one, or b"", behind them.
 
         Read piece by piece: a process that has held them all at once stays as large as that for life.
         """
         start = start if start <= self.size else 0
-        at = max(start, self.size - most)
-        whole, rest = at == start, b""
+        least = max(start, self.size - most)
+        at = self._start_of_last(lines, least)
+        whole, rest = at == start or at > least, b""
         while piece := _read_at(self._descriptor, _PIECE, at):
             at += len(piece)
-            *lines, rest = (rest + piece).split(b"\n")
-            yield from lines if whole else lines[1:]
-            whole = whole or bool(lines)
+            *ended, rest = (rest + piece).split(b"\n")
+            yield from ended if whole else ended[1:]
+            whole = whole or bool(ended)
         if whole:
             yield rest
+
+    def _start_of_last(self, lines: int, least: int) -> int:
+        """Where the last `lines` lines that have an end begin; `least` if there are no more behind that byte."""
+        at, missing = self.size, lines + 1
+        while at > least:
+            first = max(least, at - _PIECE)
+            piece = _read_at(self._descriptor, at - first, first)
+            ends = piece.count(b"\n")
+            if ends >= missing:
+                end = len(piece)
+                for _ in range(missing):
+                    end = piece.rfind(b"\n", 0, end)
+                return first + end + 1
+            at, missing = first, missing - ends
+        return least
 
     def close(self) -> None:
         """Let go of the file and its lock."""
@@ -242,7 +259,7 @@ class LineStream:
         try:
             _write_all(self._descriptor, b"\n" + data if self._torn else data)
         except BrokenPipeError:
-            raise UserError(f"{self._name}: nobody reads it any more, and there are events for it") from None
+            raise UserError(f"{self._name}: its reader has closed it, and there are more events for it") from None
         except OSError as error:
             self._torn = True
             raise EnvironmentProblem(

@@ -162,7 +162,7 @@ class Recording:
         self.frames += 1
 
     def close(self) -> None:
-        """Complete the file and give it its name. If somebody took that meanwhile, `target` becomes the next one."""
+        """Complete the file and rename it. If another file has the name now, `target` becomes the next free one."""
         try:
             self._container.mux(self._stream.encode(None))
             self._container.close()
@@ -282,7 +282,7 @@ def rescue(target: Path, *, replace: bool = False) -> Path | None:
     if not HAS_LOCKS:
         return None
     try:
-        if not stat.S_ISREG(part.lstat().st_mode):  # a link or a pipe that somebody put there: nothing of a writer
+        if not stat.S_ISREG(part.lstat().st_mode):  # a link or a pipe, which no writer has made
             return None
         descriptor = open_regular(part, os.O_RDWR)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Which file a video goes to: the first of its name that nobody has.
+"""Chooses the file of a video: the first free one of its name.
 
     videos/{camera}/{date}_{time}.mp4  ->  videos/front/2026-11-22_10-44-39.mp4, if that is taken ..._10-44-39.2.mp4
 
@@ -72,7 +72,7 @@ class VideoNames:
         return self.folder() / _PLACEHOLDER.sub(lambda found: values[found[1]], rest)
 
     def unfinished(self, cameras: Iterable[str]) -> Iterator[tuple[str, Path]]:
-        """(camera, target) of each file that somebody has begun for these cameras, and that has no name yet."""
+        """(camera, target) of each unfinished file of these cameras, which does not have its final name yet."""
         folder = self.folder()
         rest = "/".join(PurePath(self.template).parts[len(self._fixed()) :])
         for camera in cameras:
@@ -115,7 +115,7 @@ def names_but(first: Path, reserved: Container[Path]) -> Iterator[Path]:
 
 
 def taken(name: Path) -> bool:
-    """Whether there is such a file, or somebody has begun one."""
+    """Whether there is such a file, finished or not."""
     return name.exists() or name.is_symlink() or part_of(name).exists()
 
 

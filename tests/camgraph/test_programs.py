@@ -196,7 +196,7 @@ def test_a_hidden_package_is_told_by_name(script: Script, tmp_path: Path, kind: 
         return
     assert status == 1
     [last] = err.splitlines()[-1:]
-    assert f"`{name_of_ours}` is a package of camgraph, and Python finds {theirs} instead" in last
+    assert f"`{name_of_ours}` is a package of camgraph, but Python finds {theirs} instead" in last
     assert "python -P" in last
     assert done(script("import camgraph\nprint('fine')\n", "-P"))[1] == ["fine"]
 

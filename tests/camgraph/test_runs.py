@@ -19,6 +19,7 @@ from camgraph_test_stages.waiting import until
 
 import camgraph
 import pipeline.local
+from camgraph.background import Background
 from pipeline.testing import hit
 
 Graphs = Callable[..., Path]
@@ -92,14 +93,14 @@ def test_a_graph_needs_no_sink_for_what_a_program_reads(counting: Graphs) -> Non
 
 
 def test_a_kind_that_the_graph_does_not_make_is_refused(counting: Graphs) -> None:
-    with pytest.raises(camgraph.UserError, match="this graph follows nobody"):
+    with pytest.raises(camgraph.UserError, match="no stage of this graph makes tracks"):
         next(camgraph.run(counting()).tracks())
 
 
 def test_a_kind_that_is_asked_for_too_late_is_refused(counting: Graphs) -> None:
     with camgraph.run(counting()) as run:
         next(run.events())
-        with pytest.raises(camgraph.UserError, match=r"ask for `tracks\(\)` before its first item"):
+        with pytest.raises(camgraph.UserError, match=r"call `tracks\(\)` before you ask for its first item"):
             run.tracks()
 
 
@@ -291,6 +292,51 @@ def test_a_run_that_is_closed_does_not_begin(counting: Graphs) -> None:
         next(run.events())
 
 
+def test_a_close_while_another_thread_starts_is_not_lost(counting: Graphs, monkeypatch: pytest.MonkeyPatch) -> None:
+    starting, go_on = threading.Event(), threading.Event()
+    start = Background.start
+
+    def slow_start(background: Background) -> None:
+        starting.set()
+        assert go_on.wait(60)
+        start(background)
+
+    monkeypatch.setattr(Background, "start", slow_start)
+    run = camgraph.run(counting(cameras="a: {frames: 100000, pace_ms: 10}"))
+    run.events()
+    threads = [threading.Thread(target=run.start), threading.Thread(target=run.close)]
+    threads[0].start()
+    assert starting.wait(60)
+    threads[1].start()
+    until(lambda: run._closed)
+    go_on.set()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert run.result is not None
+
+
+def test_a_signal_handler_may_close_a_run_that_starts(counting: Graphs, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Background.start
+    run = camgraph.run(counting(cameras="a: {frames: 100000, pace_ms: 10}"))
+
+    def interrupted(background: Background) -> None:
+        run.close()
+        start(background)
+
+    monkeypatch.setattr(Background, "start", interrupted)
+    run.start()
+    assert run.wait(60) is not None
+
+
+def test_pictures_cannot_change_once_a_run_has_started(seeing: Graphs) -> None:
+    with camgraph.run(seeing()) as run:
+        next(run.frames(max_width=64))
+        run.frames(max_width=64)
+        with pytest.raises(camgraph.UserError, match="before start"):
+            run.frames(annotated=False, max_width=64)
+
+
 def test_a_run_that_is_forgotten_ends(counting: Graphs) -> None:
     run = camgraph.run(counting(cameras="a: {frames: 100000, pace_ms: 10}")).start()
     until(lambda: children_of(os.getpid()))
@@ -316,7 +362,7 @@ def test_mistakes_of_a_graph_are_those_that_the_command_prints(counting: Graphs)
     with pytest.raises(camgraph.GraphError) as raised:
         camgraph.run(path)
     assert printed.returncode == raised.value.exit_status == 2
-    mine = [line for line in printed.stderr.splitlines() if "nobody reads" not in line]
+    mine = [line for line in printed.stderr.splitlines() if "no stage reads" not in line]
     assert [line.strip() for line in str(raised.value).splitlines()] == mine
     assert {problem.line for problem in raised.value.problems} == {8, 9}
 
@@ -348,6 +394,11 @@ def test_a_watched_clip_needs_no_name_and_leaves_nothing(clip: Path, two_people:
     assert len({run.name for run in runs}) == 2
     del runs, events
     assert not any(event.earlier_run for event in camgraph.watch(clip, model=two_people, rules=rules))
+
+
+def test_nothing_to_watch_is_refused() -> None:
+    with pytest.raises(camgraph.UserError, match="no source: expected a video"):
+        camgraph.watch()
 
 
 def test_a_changed_graph_file_is_taken_over(counting: Graphs, name: str) -> None:

@@ -78,7 +78,7 @@ def test_lost_gpu_restarts_process_without_loss(cuda: Any) -> None:
     cuda.errors.unlink()
     assert run.end() == 0, run.logs
     died = [log for log in run.logs if log["event"] == "process_died"]
-    assert {log["unit"] for log in died} == {"infer.1"}
+    assert {log["process"] for log in died} == {"infer.1"}
     assert died[0]["why"] == "GPU 1 is lost to this process: CUDA error 719, unspecified launch failure"
     assert not any(log["event"] == "item_dropped" for log in run.logs)
     processes = [{call["process"] for call in cuda.calls() if call["device"] == device} for device in (0, 1)]

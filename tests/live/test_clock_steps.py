@@ -126,7 +126,7 @@ stages:
   prepare: {{use: preprocess, from: capture, with: {{size: [64, 64]}}}}
   infer: {{use: infer, from: prepare, with: {{model: light.onnx}}}}
   people: {{use: decode_yolo_pose, from: infer}}
-  tracks: {{use: track, from: people, with: {{confirm_frames: 1}}}}
+  tracks: {{use: track, from: people, with: {{confirm_s: 0}}}}
   actions: {{use: rules, from: tracks, with: {{rules: [{{id: seen, when: score > 0.01, update: 1ms}}]}}}}
   log: {{use: sink_jsonl, from: actions, with: {{path: events.jsonl, order: time}}}}
 """

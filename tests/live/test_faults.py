@@ -6,7 +6,7 @@ import pytest
 
 from tools.proofs.live_faults.cases import CASES
 from tools.proofs.live_faults.proof import prove
-from tools.simulator.gstreamer import what_is_missing
+from tools.simulator.gstreamer import missing_packages
 
 
 @pytest.mark.slow
@@ -17,7 +17,7 @@ def test_faults_are_reported_bounded_and_contained() -> None:
     assert proof.problems == []
     expected = {one.name for case in CASES for one in (case, case.then) if one}
     tried = {result.case for result in proof.results}
-    missing = what_is_missing()
+    missing = missing_packages()
     assert tried == expected if missing is None else tried == expected - {"the server ends", "the server freezes"}
     assert len(proof.others) == len(proof.results)
     assert proof.others_began_s < 10, "an absent camera has held up the others"

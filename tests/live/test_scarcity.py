@@ -78,7 +78,7 @@ def test_too_few_descriptors_at_the_start_are_one_line(subject: Subject) -> None
 def test_lack_of_descriptors_only_delays_one_camera(subject: Subject) -> None:
     with LiveRun(subject) as run:
         run.until_live(WITHIN_S)
-        victim, before = run.units()["capture.c0"]["pid"], resource.prlimit(run.pid, resource.RLIMIT_NOFILE)
+        victim, before = run.processes()["capture.c0"]["pid"], resource.prlimit(run.pid, resource.RLIMIT_NOFILE)
         used = sum(1 for _ in Path(f"/proc/{run.pid}/fd").iterdir())
         # Enough to be asked, too few for a start: ZeroMQ would abort the supervisor over the last one.
         resource.prlimit(run.pid, resource.RLIMIT_NOFILE, (used + 4, before[1]))
@@ -103,7 +103,7 @@ def test_memory_that_runs_out_delays_one_camera_and_ends_nothing(simulator: Rtsp
     """Its pictures grow while its process gets no more address space."""
     with LiveRun(subject) as run:
         run.until_live(WITHIN_S)
-        pid = run.units()["capture.c0"]["pid"]
+        pid = run.processes()["capture.c0"]["pid"]
         before = resource.prlimit(pid, resource.RLIMIT_AS)
         resource.prlimit(pid, resource.RLIMIT_AS, (address_space(pid), before[1]))
         simulator.camera("c0").resize(1280, 720)
@@ -113,7 +113,7 @@ def test_memory_that_runs_out_delays_one_camera_and_ends_nothing(simulator: Rtsp
         resource.prlimit(pid, resource.RLIMIT_AS, before)
         run.until_live(WITHIN_S)
         run.until(lambda now: now["cameras"]["c0"]["facts"]["size"] == "1280x720", WITHIN_S, "it is seen")
-        assert run.units()["capture.c0"]["pid"] == pid
+        assert run.processes()["capture.c0"]["pid"] == pid
         assert run.lines("process_died") == []
         assert run.stop() == 0
     assert left_over(subject.name) == []

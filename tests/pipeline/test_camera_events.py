@@ -102,8 +102,8 @@ class Stage:
     def has(self, count: int) -> Callable[[], bool]:
         return lambda: len(self.events()) >= count
 
-    def process(self, unit: str) -> Any:
-        return next(process for process in self.run.processes if process.plan.name == unit)
+    def process(self, plan: str) -> Any:
+        return next(process for process in self.run.processes if process.plan.name == plan)
 
     def ask(self, op: str, **values: Any) -> Callable[[], bool]:
         """Ask the run from outside; true once it has answered."""
@@ -199,7 +199,7 @@ def test_each_loss_has_one_end(tmp_path: Path) -> None:
 
     outcome, status = run_graph(load_plan(path), stage.tell(story()))
     assert stage.over
-    assert outcome.problems == ["camera front: not a frame in the whole run (unauthorised: 401)"]
+    assert outcome.problems == ["camera front: no frame in the whole run (unauthorised: 401)"]
     told = [(e["subject"], e["type"].rpartition(".")[2], e["data"].get("reason")) for e in stage.events()]
     assert [row for row in told if row[0] == "front"] == [
         ("front", "lost", None),
@@ -225,8 +225,8 @@ def test_death_is_no_loss_for_a_paused_camera(tmp_path: Path) -> None:
         yield stage.is_("front", "live")
         yield stage.ask("pause", camera="mute")
         yield stage.is_("mute", "paused")
-        for unit in ("src.mute", "src.front"):
-            hit(stage.process(unit).pid, signal.SIGKILL)
+        for process in ("src.mute", "src.front"):
+            hit(stage.process(process).pid, signal.SIGKILL)
         yield stage.has(2)
         yield lambda: stage.process("src.mute").incarnation == 2 and stage.process("src.mute").state == "running"
         yield stage.ask("resume", camera="mute")
@@ -316,8 +316,8 @@ def test_run_goes_on_while_all_cameras_are_away(tmp_path: Path) -> None:
         run.kill()
         run.wait()
     assert run.returncode == 130
-    assert "camgraph: camera front: not a frame in the whole run (unauthorised: wrong password)" in said
-    assert "camgraph: camera yard: not a frame in the whole run (gone: no such stream)" in said
+    assert "camgraph: camera front: no frame in the whole run (unauthorised: wrong password)" in said
+    assert "camgraph: camera yard: no frame in the whole run (gone: no such stream)" in said
     assert said.count("camera_state") == 2
     kinds = [(event["type"], event["subject"]) for event in Stage(tmp_path).events()]
     assert sorted(kinds[:2]) == [("camgraph.camera.lost", "front"), ("camgraph.camera.lost", "yard")]
@@ -355,7 +355,7 @@ def test_stop_with_absent_camera_exits_0_with_problem(tmp_path: Path, placement:
     else:
         outcome, status = run_graph(load_plan(write(tmp_path)), stage.tell(story()))
     assert outcome.status == 0
-    assert outcome.problems == ["camera yard: not a frame in the whole run (lost: no route to host)"]
+    assert outcome.problems == ["camera yard: no frame in the whole run (lost: no route to host)"]
     told = [(event["subject"], event["type"]) for event in stage.events()]
     assert told == [("yard", "camgraph.camera.lost"), ("yard", "camgraph.camera.ended")]
     assert status["cameras"]["yard"]["state"] == "stopped"
@@ -364,7 +364,7 @@ def test_stop_with_absent_camera_exits_0_with_problem(tmp_path: Path, placement:
 def test_reports_on_foreign_cameras_are_ignored(tmp_path: Path, logs: list[Any]) -> None:
     plan = load_plan(write(tmp_path))
     cameras = Cameras(plan, Notices("run", "graph"), structlog.get_logger())
-    units = {unit.name: unit for unit in plan.units}
+    processes = {process.name: process for process in plan.processes}
     later = time.monotonic_ns() + 10**15
     changes = [StateChange("yard", "lost", "", 1), StateChange("front", "live", f"a\nb rtsp://u:{SECRET}@h", later)]
     heartbeat = Heartbeat(
@@ -373,9 +373,9 @@ def test_reports_on_foreign_cameras_are_ignored(tmp_path: Path, logs: list[Any])
         camera_facts={"yard": {"codec": "x"}},
         counts=[("frames", "mute", 5)],
     )
-    cameras.heard(units["emit.0"], heartbeat)
+    cameras.note_heartbeat(processes["emit.0"], heartbeat)
     assert logs == []
-    cameras.heard(units["src.front"], heartbeat)
+    cameras.note_heartbeat(processes["src.front"], heartbeat)
     assert [(line["camera"], line["state"], line["why"]) for line in logs] == [("front", "live", "a b rtsp://***@h")]
     now = cameras.now()
     assert now["front"].since_s >= 0
@@ -385,9 +385,11 @@ def test_reports_on_foreign_cameras_are_ignored(tmp_path: Path, logs: list[Any])
 def test_camera_failure_is_logged_once_with_reason(tmp_path: Path, logs: list[Any]) -> None:
     plan = load_plan(write(tmp_path))
     cameras = Cameras(plan, Notices("run", "graph"), structlog.get_logger())
-    units = {unit.name: unit for unit in plan.units}
+    processes = {process.name: process for process in plan.processes}
     now_ns = time.monotonic_ns()
-    cameras.heard(units["src.front"], Heartbeat(camera_changes=[StateChange("front", "lost", "cable", now_ns)]))
+    cameras.note_heartbeat(
+        processes["src.front"], Heartbeat(camera_changes=[StateChange("front", "lost", "cable", now_ns)])
+    )
     for _ in range(2):  # each process says it with which its last word goes
         cameras.ended("front", "error", f"no decoder\nfor rtsp://u:{SECRET}@h")
         cameras.ended("yard", "end")

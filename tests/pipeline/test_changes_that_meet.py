@@ -76,7 +76,7 @@ def test_camera_is_added_though_settings_are_refused(tmp_path: Path) -> None:
         refused = run.ask("cameras")["refused"]
         assert list(refused) == ["calm.0"]
         assert "RuntimeError while it was opened" in refused["calm.0"]
-        assert run.ask("status")["units"]["calm.0"]["restarts"] == 0
+        assert run.ask("status")["processes"]["calm.0"]["restarts"] == 0
         assert reload(run, chain(tmp_path, "abc"))["restarted"] == []
         assert run.ask("cameras")["refused"] == {}
 
@@ -93,10 +93,10 @@ def test_settings_refused_while_opening_others(tmp_path: Path) -> None:
         run.moves("a")
         for settings in ({"open_s": 2.0}, {"open_s": 0.1, "shut": "shut"}):
             assert reload(run, chain(tmp_path, "a", **settings))["restarted"] == ["calm.0"]
-            run.until(lambda _: run.ask("status")["units"]["calm.0"]["state"] == "starting")
+            run.until(lambda _: run.ask("status")["processes"]["calm.0"]["state"] == "starting")
         run.moves("a", by=50)
         assert "the file shut is there" in run.ask("cameras")["refused"]["calm.0"]
-        assert run.ask("status")["units"]["calm.0"]["restarts"] == 0
+        assert run.ask("status")["processes"]["calm.0"]["restarts"] == 0
 
     run_with(path, talk)
     assert [whole(life, 1) for life in lives(tmp_path)["a"]] == [True]
@@ -109,7 +109,7 @@ def test_settings_during_trial_of_refused_ones(tmp_path: Path) -> None:
     def talk(run: Talk) -> None:
         run.moves("a")
         reload(run, chain(tmp_path, "a", open_s=2.0, shut="shut"))
-        run.until(lambda _: run.ask("status")["units"]["calm.0"]["state"] == "starting")
+        run.until(lambda _: run.ask("status")["processes"]["calm.0"]["state"] == "starting")
         good = chain(tmp_path, "a", open_s=0.1)
         reload(run, good)
         run.moves("a", by=50)
@@ -133,7 +133,7 @@ def test_settings_reverted_before_their_trial(tmp_path: Path) -> None:
         run.until(lambda _: run.pids()["calm.0"] not in (0, pid))
         run.moves("a", by=50)
         assert run.ask("cameras")["refused"] == {}
-        assert run.ask("status")["units"]["calm.0"]["restarts"] == 0
+        assert run.ask("status")["processes"]["calm.0"]["restarts"] == 0
 
     run_with(path, talk)
     assert [whole(life, 1) for life in lives(tmp_path)["a"]] == [True]
@@ -175,7 +175,7 @@ def test_settings_change_while_process_waits_for_restart(tmp_path: Path, monkeyp
     def talk(run: Talk) -> None:
         run.moves("a")
         run.kill("src.a")
-        run.until(lambda _: run.ask("status")["units"]["src.a"]["state"] == "waiting")
+        run.until(lambda _: run.ask("status")["processes"]["src.a"]["state"] == "waiting")
         reload(run, write(tmp_path, {"a": {**ENDLESS, "bytes": 100}}))
         run.moves("a", by=400)
         assert run.ask("cameras")["cameras"]["a"]["error"] == ""
@@ -217,7 +217,7 @@ def test_process_ready_before_a_new_worker(tmp_path: Path) -> None:
         run.ask("add", camera="b", values=ENDLESS)
         run.kill("src.0")
         run.until(lambda _: run.pids()["src.0"] not in (0, before["src.0"]))
-        run.until(lambda _: run.ask("status")["units"]["src.0"]["state"] == "running")
+        run.until(lambda _: run.ask("status")["processes"]["src.0"]["state"] == "running")
         assert "calm.1" not in run.pids()
         hit(before["beside.0"], signal.SIGCONT)
         run.moves("a", "b")
@@ -260,21 +260,21 @@ def test_live_run_survives_stage_that_does_not_open(tmp_path: Path, logs: list[A
         run.moves("a", "b")
         (tmp_path / "shut").touch()
         run.kill("calm.0")
-        known = run.until_status(lambda status: status["units"]["calm.0"]["why"])
-        assert known["units"]["calm.0"]["why"] == "the file shut is there"
+        known = run.until_status(lambda status: status["processes"]["calm.0"]["why"])
+        assert known["processes"]["calm.0"]["why"] == "the file shut is there"
         assert known["stages"]["calm"]["held"] == "the file shut is there"
         beside = len((tmp_path / "beside").read_text().splitlines())
         run.moves("a", "b", by=50)
         assert len((tmp_path / "beside").read_text().splitlines()) > beside
         (tmp_path / "shut").unlink()
-        known = run.until_status(lambda status: status["units"]["calm.0"]["state"] == "running")
-        assert known["units"]["calm.0"]["why"] == ""
+        known = run.until_status(lambda status: status["processes"]["calm.0"]["state"] == "running")
+        assert known["processes"]["calm.0"]["why"] == ""
         run.moves("a", "b")
 
     run_with(path, talk)
     said = [line for line in logs if line["event"] == "process_died" and "why" in line]
     assert said
-    assert {(line["unit"], line["why"]) for line in said} == {("calm.0", "the file shut is there")}
+    assert {(line["process"], line["why"]) for line in said} == {("calm.0", "the file shut is there")}
 
 
 def test_stop_reports_stage_that_does_not_open(tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def test_stop_reports_stage_that_does_not_open(tmp_path: Path) -> None:
         run.moves("a")
         (tmp_path / "shut").touch()
         run.kill("calm.0")
-        run.until_status(lambda status: status["units"]["calm.0"]["why"])
+        run.until_status(lambda status: status["processes"]["calm.0"]["why"])
 
     outcome, _ = run_graph(load_plan(path), Talk(talk))
     assert outcome.status == 1

@@ -43,14 +43,16 @@ def test_slow_close_is_killed_and_reported(tmp_path: Path) -> None:
     outcome, _ = run_graph(load_plan(path), limit_s=60)
     assert outcome.status == 1
     assert outcome.problems == [
-        "mid.0 was killed: it did not close within 5 s; what its stages had not written yet is lost"
+        "mid.0 was killed: it did not close within 5 s; data that its stages had not written yet are lost"
     ]
 
 
 def test_a_stage_that_crashes_while_it_closes_is_no_success(tmp_path: Path) -> None:
     outcome, _ = run_graph(load_plan(chain(tmp_path, {"how": "close_segfault"})))
     assert outcome.status == 1
-    assert outcome.problems == ["mid.0 died while it closed: signal 11; what its stages had not written yet is lost"]
+    assert outcome.problems == [
+        "mid.0 died while it closed: signal 11; data that its stages had not written yet are lost"
+    ]
     assert len((tmp_path / "numbers").read_text().splitlines()) == 40
 
 

@@ -27,7 +27,7 @@ from pipeline.execution.stage_chain import StageChain
 from pipeline.items import MOST_PARTS, Item, Key
 from pipeline.messages import Message, Tombstone
 from pipeline.monitoring.metrics import Counters
-from pipeline.plan import EdgePlan, StagePlan, UnitPlan
+from pipeline.plan import EdgePlan, ProcessPlan, StagePlan
 from pipeline.shm.slots import SlotRing
 from pipeline.single_stage import HandContext
 from pipeline.stage import Settings, Stage
@@ -69,12 +69,12 @@ RIGHT = EdgePlan("mid", "both", "right", "note", "block", 8, tombstones=True)
 
 
 def outlet_of(
-    unit: str, poller: zmq.Poller, readers: Mapping[EdgePlan, str], incarnation: int = 1
+    process: str, poller: zmq.Poller, readers: Mapping[EdgePlan, str], incarnation: int = 1
 ) -> tuple[Sender, SlotRing]:
-    ring = SlotRing(f"camgraph-{os.getuid()}-test{os.getpid()}-{unit}", 8)
+    ring = SlotRing(f"camgraph-{os.getuid()}-test{os.getpid()}-{process}", 8)
     routes = {edge.name: {"a": reader} for edge, reader in readers.items()}
     sender = Sender(
-        unit=unit,
+        process=process,
         incarnation=incarnation,
         edges=list(readers),
         routes=routes,
@@ -108,7 +108,7 @@ class Mid:
     def __init__(self, folder: Path, endpoint: str, *, successor: bool, threads: int = 1, incarnation: int = 1) -> None:
         log, counters, collector = structlog.get_logger(), Counters(), Collector()
         stage = StagePlan("mid", "pass_on", {}, threads=threads)
-        plan = UnitPlan("mid.0", (stage,), ("a",), 2, (DOWN, RIGHT), {}, senders={DOWN.name: ("src.a",)})
+        plan = ProcessPlan("mid.0", (stage,), ("a",), 2, (DOWN, RIGHT), {}, senders={DOWN.name: ("src.a",)})
         retry = Retry(lambda _: True, collector, log)
         runner = pass_on(stage, folder, counters, retry)
         self.poller = zmq.Poller()
@@ -149,7 +149,7 @@ class Both:
     def __init__(self, endpoint: str, *, successor: bool) -> None:
         edges = (LEFT, RIGHT)
         senders = {LEFT.name: ("src.a",), RIGHT.name: ("mid.0",)}
-        plan = UnitPlan("both.0", (StagePlan("both", "pair", {}),), ("a",), 8, edges, {}, senders=senders)
+        plan = ProcessPlan("both.0", (StagePlan("both", "pair", {}),), ("a",), 8, edges, {}, senders=senders)
         self.counters = Counters()
         accepted = {edge.name: [Note] for edge in edges}
         self.receiver = Receiver(endpoint, plan, accepted, self.counters, structlog.get_logger(), successor=successor)
@@ -170,8 +170,8 @@ class Both:
 
     def finish(self, *seqs: int) -> None:
         for seq in seqs:
-            self.receiver.free(self.rows[seq])
-            self.receiver.done(self.rows[seq])
+            self.receiver.credit(self.rows[seq])
+            self.receiver.ack(self.rows[seq])
 
 
 class Graph:
@@ -295,14 +295,14 @@ def test_watermark_passes_in_process_joins_and_merges(tmp_path: Path, inner: lis
     log, counters = structlog.get_logger(), Counters()
     retry = Retry(lambda _: True, Collector(), log)
     runners = {stage.name: pass_on(stage, tmp_path, counters, retry) for stage in stages}
-    unit = StageChain(UnitPlan("all.0", stages, ("a",), 8, (*inner, CHAIN[1]), {}), runners, log)
-    last = unit.passed(Key(0, 7, 0))[CHAIN[1].name]
+    process = StageChain(ProcessPlan("all.0", stages, ("a",), 8, (*inner, CHAIN[1]), {}), runners, log)
+    last = process.passed(Key(0, 7, 0))[CHAIN[1].name]
 
     def made(seq: int) -> list[Key]:
         item = Item("a", Key(0, seq, 0), Note(stamp(seq, "a")))
         joined = any(edge.port for edge in inner)  # one of a frame; else as many as there may be
         rows = [[Note(item.stamp)] * (1 if joined else MOST_PARTS)]
-        return [one.key for one in unit.spread("head", [item], rows)]
+        return [one.key for one in process.spread("head", [item], rows)]
 
     assert made(7)
     assert all(key <= last for key in made(7))

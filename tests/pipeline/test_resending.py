@@ -126,13 +126,13 @@ class Deaths(RuleBasedStateMachine):
         self.begin_mid()
         self.begin_both()
         self.untold: list[tuple[str, str]] = []
-        for who, unit in (("src", "mid.0"), ("src", "both.0"), ("mid", "both.0")):
-            self.hears(who, unit)
+        for who, process in (("src", "mid.0"), ("src", "both.0"), ("mid", "both.0")):
+            self.hears(who, process)
         self.submit(3)
         self.settle()
 
-    def at(self, unit: str) -> str:
-        return f"ipc://{self.folder}/{unit}.{self.lives[unit]}"
+    def at(self, process: str) -> str:
+        return f"ipc://{self.folder}/{process}.{self.lives[process]}"
 
     def begin_mid(self) -> None:
         self.lives["mid.0"] += 1
@@ -207,7 +207,7 @@ class Deaths(RuleBasedStateMachine):
     def mid_dies(self, late: list[str]) -> None:
         self.mid.close()
         self.begin_mid()
-        self.untold = [(who, unit) for who, unit in self.untold if who != "mid" and unit != "mid.0"]
+        self.untold = [(who, process) for who, process in self.untold if who != "mid" and process != "mid.0"]
         self.begun([("src", "mid.0"), ("mid", "both.0")], late)
 
     @rule(done=st.lists(st.integers(0, _WINDOW), max_size=3), heard=st.sampled_from(["", "src", "mid"]), late=_LATE)
@@ -220,16 +220,16 @@ class Deaths(RuleBasedStateMachine):
             self.turn([heard])
         self.both.receiver.close()
         self.begin_both()
-        self.untold = [(who, unit) for who, unit in self.untold if unit != "both.0"]
+        self.untold = [(who, process) for who, process in self.untold if process != "both.0"]
         self.begun([("src", "both.0"), ("mid", "both.0")], late)
 
     def begun(self, pairs: list[tuple[str, str]], late: list[str]) -> None:
         """A new life has begun: who is not `late` hears of it at once."""
-        for who, unit in pairs:
+        for who, process in pairs:
             if who in late:
-                self.untold.append((who, unit))
+                self.untold.append((who, process))
             else:
-                self.hears(who, unit)
+                self.hears(who, process)
 
     @precondition(lambda self: self.untold)
     @rule(which=st.integers(0, 5))
@@ -237,9 +237,9 @@ class Deaths(RuleBasedStateMachine):
         """The supervisor's word of a new life comes to each sender at its own time."""
         self.hears(*self.untold.pop(which % len(self.untold)))
 
-    def hears(self, who: str, unit: str) -> None:
+    def hears(self, who: str, process: str) -> None:
         sender = self.src.sender if who == "src" else self.mid.sender
-        sender.connect({unit: self.at(unit)})
+        sender.connect({process: self.at(process)})
 
     # ---- the end
 

@@ -63,7 +63,7 @@ def test_a_secret_is_hidden_wherever_its_value_occurs(tmp_path: Path, processes:
     lines = [json.loads(line) for line in said.splitlines()]
     assert any(line["event"] == "spoken" and "***" in line["note"] for line in lines)
     assert any("ValueError: " in line.get("exception", "") for line in lines)
-    assert any(line.get("text", "").startswith("a note: ") for line in lines if "unit" in line) or processes == "one"
+    assert any(line.get("text", "").startswith("a note: ") for line in lines if "process" in line) or processes == "one"
     for spelling in ("Zq9", quote(SECRET, safe="")):
         assert spelling not in said
 
@@ -189,7 +189,7 @@ def test_a_file_that_others_can_read_is_remarked_on(tmp_path: Path) -> None:
         ("${file:/no/such}", "/no/such cannot be read: No such file"),
         ("${file:/tmp}", "/tmp is a folder"),
         ("${file:/dev/zero}", "/dev/zero is a device"),
-        ("${file:~nobody-of-that-name/x}", "nobody of this machine has the name behind `~`"),
+        ("${file:~nobody-of-that-name/x}", "no user of this machine has the name after `~`"),
         ("${file:/a\0b}", "holds a NUL character, which no file name can have"),
         ("${file:/a\ud800b}", "holds characters that no file name can have"),
         (f"${{file:/{'a' * 300}}}", "each of its names at most 255"),
@@ -218,7 +218,12 @@ def test_a_secret_in_a_folder_that_may_not_be_entered_is_told(monkeypatch: pytes
 
 
 def test_a_binary_or_huge_file_is_no_secret(tmp_path: Path) -> None:
-    for content, why in ((b"a\0b", "no text"), (b"\xff", "no text"), (b"a\nb", "no text"), (b"x" * 70_000, "larger")):
+    for content, why in (
+        (b"a\0b", "not text"),
+        (b"\xff", "not text"),
+        (b"a\nb", "not text"),
+        (b"x" * 70_000, "larger"),
+    ):
         (tmp_path / "pw").write_bytes(content)
         assert why in substitute(f"${{file:{tmp_path / 'pw'}}}", {}).problems[0]
 

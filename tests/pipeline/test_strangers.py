@@ -35,10 +35,10 @@ while os.getppid() == int(sys.argv[2]):
     for name in os.listdir("/dev/shm"):
         if not name.startswith(f"camgraph-{sys.argv[1]}-") or name in planted:
             continue
-        unit, incarnation = re.match(r"(.*)[.]([0-9]+)[.][^.]*$", name).groups()
+        process, incarnation = re.match(r"(.*)[.]([0-9]+)[.][^.]*$", name).groups()
         for life in range(int(incarnation), int(incarnation) + 4):
             for number in range(4):
-                new = f"{unit}.{life}.{number}"
+                new = f"{process}.{life}.{number}"
                 if new not in planted:
                     try:
                         os.close(os.open("/dev/shm/" + new, os.O_CREAT | os.O_EXCL, 0o666))
@@ -81,15 +81,15 @@ def grows(path: Path, process: subprocess.Popen[str], log: Path) -> None:
     wait(lambda: path.stat().st_size > size + 100, process, log)
 
 
-def child(process: subprocess.Popen[str], unit: str) -> int:
-    """The id of the process of this unit, 0 while there is none."""
+def child(process: subprocess.Popen[str], plan: str) -> int:
+    """The id of the process of this process, 0 while there is none."""
     for path in Path("/proc").glob("[0-9]*"):
         try:
             words = (path / "cmdline").read_text().split("\0")
             parent = (path / "stat").read_text().rpartition(")")[2].split()[1]
         except OSError:
             continue
-        if int(parent) == process.pid and f"lobby/{unit}" in words:
+        if int(parent) == process.pid and f"lobby/{plan}" in words:
             return int(path.name)
     return 0
 
@@ -227,9 +227,7 @@ def test_only_root_may_ask_run_of_another_user(person: Callable[[], Person]) -> 
         for words in (["status"], ["status", "--name", name], ["stop", "--name", name]):
             done = camgraph(stranger, *words)
             assert done.returncode == 2
-            assert re.search(rf"running, but not yours to ask: .*\b{name} of user {owner.uid}", done.stderr), (
-                done.stderr
-            )
+            assert re.search(rf"running as another user: .*\b{name} of user {owner.uid}", done.stderr), done.stderr
         root = {**os.environ, "CAMGRAPH_RUN_DIR": "", "HOME": "/root"}
         for words in (["status", "--json", "--name", name], ["stop", "--name", name]):
             command = [sys.executable, "-m", "tools.cli", *words]

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.stage import Upstream
 from pipeline.testing import feed, opened, stamp
 from stages.crop import Crop
-from stages.messages import Frame, People, Tensor
+from stages.messages import Frame, People, Tensor, Tracks
 
 SIZE = (320, 240)
 
@@ -49,3 +50,23 @@ def test_each_person_has_a_row_and_the_best_come_first(tmp_path: Path) -> None:
 def test_nobody_is_a_message_of_no_rows(tmp_path: Path) -> None:
     [tensor], counts = cropped(tmp_path, [{"frames": frame(), "people": people()}])
     assert (tensor.rows, tensor.arrays_by_name["image"].shape, counts) == (0, (0, 192, 192, 3), {})
+
+
+def test_people_of_whom_the_model_is_not_certain_are_left_out(tmp_path: Path) -> None:
+    """Those whom `track` follows are cropped all the same: it knows that they are there."""
+    found = people((10, 10, 50, 90), (200, 20, 240, 100), (250, 30, 300, 130))
+    found.scores[:] = (0.15, 0.9, 0.35)
+    followed = Tracks(**{**vars(found), "ids": np.arange(3, dtype=np.int64)})
+    for given, settings, owners in (
+        (found, {}, [1, 2]),
+        (found, {"min_score": 0.1}, [1, 2, 0]),
+        (followed, {}, [1, 2, 0]),
+    ):
+        [tensor], counts = cropped(tmp_path, [{"frames": frame(), "people": given}], **settings)
+        assert (tensor.owner.tolist(), counts) == (owners, {})
+
+
+def test_the_score_follows_the_model_unless_it_is_written() -> None:
+    told = Upstream({"decode": {"scores": {"certain": 0.2}}})
+    assert Crop.follow(Crop.settings_type(), Path(), told) == {"min_score": 0.2}
+    assert Crop.follow(Crop.settings_type.model_validate({"min_score": 0.5}), Path(), told) == {}

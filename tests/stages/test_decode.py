@@ -114,7 +114,7 @@ def test_what_is_said_of_outputs_that_do_not_fit(tmp_path: Path) -> None:
         decoded(tensor(), tmp_path, **POSE | {"class_names": ["a", "b"]})
     with pytest.raises(UserError, match="the model has no output heads; it has: output0"):
         decoded(tensor(), tmp_path, **POSE | {"outputs": ["heads"]})
-    with pytest.raises(UserError, match="no model stands before this stage: say its `format`"):
+    with pytest.raises(UserError, match="there is no model before this stage: write its `format`"):
         decoded(tensor(), tmp_path)
 
 
@@ -137,7 +137,7 @@ def test_outputs_of_a_wrong_shape_are_told_once_for_each_of_them(tmp_path: Path)
         for item in [*wrong, *wrong]:
             with pytest.raises(BadItem) as caught:
                 feed(stage, [item])
-            assert (caught.value.reason, caught.value.told) == ("shape", True)
+            assert (caught.value.reason, caught.value.logged) == ("shape", True)
         assert len(feed(stage, [good])) == 1
     assert [line["event"] for line in logs] == ["wrong_shape"] * 2
     assert [line["output"] for line in logs] == ["num", "boxes"]

@@ -129,6 +129,12 @@ def test_a_summary_has_what_is_counted_and_shown() -> None:
     assert summary.shown == {"time": "now", "camera": "front", "action": "fall", "phase": "update", "people": [4]}
 
 
+def test_events_of_other_forms_are_counted_under_their_camera() -> None:
+    summary = events.CloudEvents().summary(b'{"id": "1", "camera": "front", "brightness": 3}')
+    assert (summary.camera, summary.action, summary.begins) == ("front", "event", True)
+    assert summary.shown["camera"] == "front"
+
+
 @given(body=st.binary(max_size=50) | st.from_regex(rb'\{"(data|id|type)": [\[\]\{\}0-9"a]{0,9}\}', fullmatch=True))
 def test_any_body_has_a_summary_and_a_lost_end(body: bytes) -> None:
     form = events.CloudEvents()

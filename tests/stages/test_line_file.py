@@ -16,6 +16,8 @@ from pipeline.errors import EnvironmentProblem
 from stages.writing import line_file
 from stages.writing.line_file import LineFile
 
+_READ_AT = line_file._read_at
+
 
 @given(st.lists(st.binary(max_size=6).map(lambda b: b.replace(b"\n", b"")), max_size=12), st.data())
 def test_the_tail_is_what_it_would_be_in_one_piece(
@@ -28,10 +30,12 @@ def test_the_tail_is_what_it_would_be_in_one_piece(
     begin = start if start <= len(text) else 0
     first = max(begin, len(text) - most)
     expected = text[first:].split(b"\n")[0 if first == begin else 1 :]
+    count = data.draw(st.integers(0, len(lines) + 1))
+    expected = [*expected[:-1][-count:], *expected[-1:]] if count else expected[-1:]
     file = LineFile(path, sync=False)
     before, line_file._PIECE = line_file._PIECE, data.draw(st.integers(1, 9))
     try:
-        assert [*file.tail(start, most)] == expected
+        assert [*file.tail(start, most, count)] == expected
     finally:
         line_file._PIECE = before
         file.close()
@@ -42,12 +46,24 @@ def test_a_long_tail_is_never_held_as_a_whole(tmp_path: Path) -> None:
     path.write_bytes((b'{"id": "%s"}\n' % (b"x" * 2000)) * 6000)
     file = LineFile(path, sync=False)
     tracemalloc.start()
-    count = sum(1 for line in file.tail(0, 1 << 24) if line)
+    count = sum(1 for line in file.tail(0, 1 << 24, 10_000) if line)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     file.close()
     assert count == 6000
     assert peak < 6_000_000, "the file has twelve million bytes"
+
+
+def test_only_the_last_lines_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"".join(b'{"id": %d}\n' % n for n in range(100_000)))
+    file = LineFile(path, sync=False)
+    read: list[int] = []
+    monkeypatch.setattr(line_file, "_PIECE", 4096)
+    monkeypatch.setattr(line_file, "_read_at", lambda *where: read.append(len(got := _READ_AT(*where))) or got)
+    assert [*file.tail(0, 1 << 24, 3)] == [b'{"id": 99997}', b'{"id": 99998}', b'{"id": 99999}', b""]
+    assert sum(read) < 3 * 4096
+    file.close()
 
 
 def test_full_pipe_with_high_descriptor_is_awaited(many_descriptors: None) -> None:

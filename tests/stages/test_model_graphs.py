@@ -109,16 +109,16 @@ def candidates(folder: Path, **parts: str) -> tuple[int, float] | None:
 
 
 def test_who_decodes_says_how_many_candidates_it_reads(folder: Path) -> None:
-    assert candidates(folder) == (1000, 0.3)
-    assert candidates(folder, decode=", with: {min_score: 0.1, max_people: 5}") == (1000, 0.1)
-    assert candidates(folder, decode=", with: {max_people: 250}") == (2500, 0.3)
+    assert candidates(folder) == (1300, 0.1)
+    assert candidates(folder, decode=", with: {min_score: 0.2, max_people: 5}") == (1300, 0.2)
+    assert candidates(folder, decode=", with: {max_people: 250}") == (3250, 0.1)
 
 
 def test_candidates_are_kept_for_undeclared_readers(folder: Path) -> None:
     reads_all = "  raw: {use: sink_null, from: infer}\n"
     assert candidates(folder, more=reads_all) is None
     of_each = "  other: {{use: {use}, from: infer{rest}}}\n  end: {{use: sink_null, from: other}}\n"
-    assert candidates(folder, more=of_each.format(use="decode", rest="")) == (1000, 0.3)
+    assert candidates(folder, more=of_each.format(use="decode", rest="")) == (1300, 0.1)
     assert candidates(folder, more=of_each.format(use="decode_yolo_pose", rest=", with: {min_score: 0.5}")) is None
 
 
@@ -151,7 +151,7 @@ def test_a_picture_that_no_stage_makes_is_a_mistake(folder: Path, picture: list[
     model(folder / "odd.onnx", picture, [1, 56, 4200])
     found = mistakes(folder, model="odd.onnx")
     assert "g.yaml:6:" in found
-    assert "stages.prepare: what follows from the stages beside it is nothing that it can do (size" in found
+    assert "stages.prepare: it cannot use the settings that follow from its neighbours (size" in found
 
 
 @pytest.mark.parametrize(

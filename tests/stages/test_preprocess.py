@@ -145,3 +145,17 @@ def test_a_fixed_size_has_no_longest_side(tmp_path: Path) -> None:
 def test_sizes_that_are_none(size: Any) -> None:
     with pytest.raises(ValidationError):
         PreprocessSettings.model_validate({"size": size})
+
+
+def test_each_camera_may_have_its_own_longest_side(tmp_path: Path) -> None:
+    frame = bgr_frame(256, 64)
+    sides = {frame.stamp.camera: 128, "*": 64}
+    assert image_of(prepared(frame, tmp_path, size="native", max_side=sides)).shape == (1, 32, 128, 3)
+    assert image_of(prepared(frame, tmp_path, size="native", max_side={"other": 64, "*": 64})).shape == (1, 32, 64, 3)
+    assert image_of(prepared(frame, tmp_path, size="native", max_side={"other": 64})).shape == (1, 64, 256, 3)
+
+
+def test_a_side_for_a_camera_that_is_not_there_is_remarked_on(tmp_path: Path) -> None:
+    settings = PreprocessSettings(size="native", max_side={"fornt": 384, "*": 512})
+    [remark] = Preprocess.remarks(settings, tmp_path, {"front": (640, 480)})
+    assert remark == "max_side: no camera of the graph is called `fornt`; did you mean `front`?"

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -23,7 +24,7 @@ from pydantic import ValidationError
 from pipeline.errors import BadItem, GraphError
 from pipeline.graph import parse_graph, plan_of
 from pipeline.items import Item, Key
-from pipeline.messages import End, Event
+from pipeline.messages import Clock, End, Event
 from pipeline.outbox.outbox import Outbox
 from pipeline.supervision.fleet import Fleet
 from pipeline.supervision.membership import Membership
@@ -107,6 +108,52 @@ def test_told_once(tmp_path: Path) -> None:
     rules = {**IN_DOOR, "rules": [{"id": "a", "when": "in door", "once": True, "update": "0.1s"}]}
     [single] = run(rules, [tracks(i, [(7, 150.0, 200.0)]) for i in range(9)], tmp_path, end=True)
     assert (single.phase, single.reason, single.end_time) == ("single", None, None)
+
+
+NIGHT = {
+    "schedules": {"night": {"from": "21:00", "to": "06:00"}, "cleaning": {"from": "21:01", "to": "21:02"}},
+    "time_zone": "Europe/Berlin",
+    "zones": ZONES,
+}
+
+
+def at_night(item: Tracks, begin: str, clock: Clock = "ntp") -> Tracks:
+    """The frame at this time of day and as many seconds later as its stream time says."""
+    wall_ns = int(datetime.fromisoformat(begin).timestamp()) * 10**9 + item.stamp.time_ns
+    return replace(item, stamp=item.stamp._replace(wall_ns=wall_ns, clock=clock))
+
+
+def someone_from(begin: str, rule: dict[str, Any], folder: Path, **options: Any) -> list[IncidentData]:
+    """The events of somebody who is in the door for six seconds."""
+    rules = {**NIGHT, "rules": [{"id": "a", "when": "in door", **rule}]}
+    return run(rules, [at_night(tracks(i, [(7, 150.0, 200.0)]), begin, **options) for i in range(60)], folder, end=True)
+
+
+def test_a_rule_for_the_night_begins_and_ends_with_it(tmp_path: Path) -> None:
+    start, end = someone_from("2026-11-22T20:59:57+01:00", {"during": "night", "for": "1s"}, tmp_path)
+    assert (start.start_time, start.schedules, start.severity) == ("2026-11-22T20:00:00.000Z", ["night"], "warning")
+    assert (end.end_time, end.reason) == ("2026-11-22T20:00:02.900Z", "end")
+    start, end = someone_from("2026-11-22T05:59:57+01:00", {"during": "night", "severity": "alarm"}, tmp_path)
+    assert (end.end_time, end.reason, end.severity) == ("2026-11-22T04:59:59.900Z", "schedule", "alarm")
+    assert someone_from("2026-11-22T12:00:00+01:00", {"during": "night"}, tmp_path) == []
+
+
+def test_a_rule_that_rests_in_the_time_of_another_schedule(tmp_path: Path) -> None:
+    rule = {"during": ["night"], "not_during": ["cleaning"], "hold": "0s"}
+    told_of = someone_from("2026-11-22T21:00:57+01:00", rule, tmp_path)
+    assert [(data.phase, data.reason) for data in told_of] == [("start", None), ("end", "schedule")]
+    told_of = someone_from("2026-11-22T21:01:57+01:00", rule, tmp_path)
+    assert [(data.phase, data.start_time) for data in told_of] == [
+        ("start", "2026-11-22T20:02:00.000Z"),
+        ("end", "2026-11-22T20:02:00.000Z"),
+    ]
+
+
+def test_a_file_without_a_date_has_no_time_of_day(tmp_path: Path) -> None:
+    """Its frames count from 1970: all rules are judged, so that they can be tried."""
+    for rule in ({"during": "night"}, {"not_during": "night"}):
+        start, end = someone_from("1970-01-01T12:00:00+01:00", rule, tmp_path, clock="file")
+        assert (start.schedules, end.reason) == (None, "end")
 
 
 def photograph(seq: int, people: Sequence[Person] = ()) -> Tracks:
@@ -267,7 +314,7 @@ def test_mistakes_are_found_before_anything_runs(tmp_path: Path) -> None:
         Rules.settings_type.model_validate({})
     (tmp_path / "rules.yaml").write_text("rules:\n  - {id: a, when: score > 0.1}\n")
     both = Rules.settings_type.model_validate({"file": "rules.yaml", **IN_DOOR})
-    assert [path for path, _ in Rules.check(both, tmp_path)] == [("rules",), ("zones",)]
+    assert sorted(path for path, _ in Rules.check(both, tmp_path)) == [("rules",), ("zones",)]
 
 
 GRAPH = """\
@@ -361,7 +408,7 @@ def filled(graph: str, folder: Path) -> Any:
     """The settings of the stage `one`, as its process gets them."""
     (folder / "rules.yaml").write_text(json.dumps(IN_DOOR))
     plan = plan_of(parse_graph(graph, "graph.yaml", base_folder=folder))
-    [stage] = [stage for unit in plan.units for stage in unit.stages if stage.name == "one"]
+    [stage] = [stage for process in plan.processes for stage in process.stages if stage.name == "one"]
     return Rules.settings_type.model_validate(dict(stage.settings))
 
 
@@ -456,3 +503,12 @@ def test_a_camera_knows_only_itself(tmp_path_factory: Any, one: Any, other: Any,
         phases = [event.phase for event in alone if event.incident == incident]
         assert phases == ["single"] or (phases[0], phases[-1]) == ("start", "end")
         assert set(phases[1:-1]) <= {"update"}
+
+
+def test_an_event_says_whom_a_new_track_goes_on(tmp_path: Path) -> None:
+    story = [tracks(i, [(7, 150, 200), (8, 120, 200)]) for i in range(6)]
+    for item in story:
+        item.continues[:] = (3, 0)
+    with opened(Rules, IN_DOOR, folder=tmp_path) as stage:
+        events = told(feed(stage, story))
+    assert {(one.people[0].track_id, one.people[0].continues) for one in events} == {(7, 3), (8, None)}

@@ -26,7 +26,7 @@ def test_an_event_is_handed_in_until_the_program_is_done_with_it(tmp_path: Path)
     reader = Selection([inbox], [inbox])
     with opened(SinkApiEvents, {"address": str(tmp_path / "s")}, folder=tmp_path) as stage:
         for _ in range(2):
-            with pytest.raises(Unavailable, match="not done") as busy:
+            with pytest.raises(Unavailable, match="has not acknowledged") as busy:
                 stage.process([event(0)])
             assert busy.value.patient
         with board.changed:

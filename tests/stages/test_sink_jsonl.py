@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.graph import load_plan
-from pipeline.messages import Event
+from pipeline.messages import MOST_REPEATED, Event
 from pipeline.supervision.supervisor import Supervisor
 from pipeline.testing import feed, opened, run_graph, stamp
 from stages import sink_jsonl
-from stages.sink_jsonl import SinkJsonl
+from stages.sink_jsonl import KNOWN, SinkJsonl
 from stages.writing.line_file import LineFile
 
 
@@ -76,6 +76,27 @@ def test_what_a_new_outbox_hands_over_again_is_not_written_twice(tmp_path, monke
     counts = write(tmp_path, [*events(1, 2, 3), *events(2, 3, 4)], batch=2)
     assert ids(tmp_path / "events.jsonl") == ["e1", "e2", "e3", "e4"]
     assert counts == {("written", "cam"): 4, ("repeated", "cam"): 2}
+
+
+def test_only_ids_that_may_come_again_are_kept(tmp_path) -> None:
+    count = 2 * KNOWN + 5
+    what = events(*range(count))
+    with opened(SinkJsonl, {"path": "events.jsonl", "sync": False}, folder=tmp_path) as sink:
+        feed(sink, what, batch=64)
+        assert len(sink._written) == KNOWN
+        feed(sink, what[-MOST_REPEATED:], batch=64)
+    assert ids(tmp_path / "events.jsonl") == [e.id for e in what]
+
+
+def test_a_restart_keeps_only_ids_that_may_come_again(tmp_path) -> None:
+    count = 2 * KNOWN + 5
+    what = events(*range(count))
+    write(tmp_path, what, sync=False, batch=64)
+    with opened(SinkJsonl, {"path": "events.jsonl", "sync": False}, folder=tmp_path, incarnation=2) as sink:
+        assert len(sink._read_back) == KNOWN
+        feed(sink, what[-MOST_REPEATED:], batch=64)
+        assert sink.context.counts == {("repeated", "cam"): MOST_REPEATED}
+    assert ids(tmp_path / "events.jsonl") == [e.id for e in what]
 
 
 def test_same_id_from_earlier_run_is_another_event(tmp_path) -> None:
@@ -531,4 +552,4 @@ def test_a_reader_of_standard_output_that_goes_is_reported(tmp_path) -> None:
         child.stdout.readline()
         child.stdout.close()
         error = child.stderr.read().decode()
-    assert "UserError: standard output: nobody reads it any more" in error
+    assert "UserError: standard output: its reader has closed it" in error

@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 import pytest
 
-from pipeline.errors import EnvironmentProblem, GraphError, UserError
+from pipeline.errors import EnvironmentProblem, GraphError, NeedsNewProcess, UserError
 from pipeline.graph import parse_graph
 from pipeline.messages import End, Stamp
 from pipeline.stage import Settings
@@ -567,3 +567,20 @@ def test_a_mistake_in_the_rules_is_told_before_anything_runs(tmp_path: Path) -> 
     (tmp_path / "wrong.yaml").write_text("version: 1\nrules: [{id: b, when: agee > 1s}]\n")
     with pytest.raises(GraphError, match=r"wrong\.yaml:2:"):
         list(SinkVideo.check(SinkVideoSettings(rules="wrong.yaml"), tmp_path))
+
+
+def test_other_rules_are_shown_in_the_same_video(tmp_path: Path) -> None:
+    """Those that are as before go on; with anything else changed it begins anew."""
+    rules = "version: 1\nrules: [{id: seen, when: age >= 0.2s}, {id: also, when: age > 9s}]"
+    settings: dict[str, object] = {"rules_text": rules}
+    with opened(SinkVideo, settings, folder=tmp_path) as sink:
+        list(sink.process(items(10)))
+        other = {"rules_text": rules.replace("also", "other").replace("9s", "0.5s")}
+        sink.change_settings(SinkVideoSettings.model_validate(other))
+        list(sink.process(items(10, first=10)))
+        firing = sink._onlooker._cameras["cam"].firing
+        assert sorted(action for action, _ in firing) == ["other", "seen"]
+        for more in ({**other, "max_width": 64}, {"rules_text": ""}, {}):
+            with pytest.raises(NeedsNewProcess):
+                sink.change_settings(SinkVideoSettings.model_validate(more))
+    assert len(times(tmp_path / "videos" / "cam.mp4")) == 20

@@ -33,7 +33,7 @@ stages:
   prepare: {{use: preprocess, from: capture, with: {{size: [{side}, {side}]}}}}
   infer: {{use: infer, from: prepare, with: {{model: light.onnx}}}}
   people: {{use: decode_yolo_pose, from: infer}}
-  tracks: {{use: track, from: people, with: {{confirm_frames: 1}}}}
+  tracks: {{use: track, from: people, with: {{confirm_s: 0}}}}
   actions: {{use: rules, from: tracks, with: {{file: rules.yaml}}}}
   log: {{use: sink_jsonl, from: events, with: {{path: events.jsonl, order: time}}}}
   films: {{use: sink_video, from: {{frames: capture, tracks: tracks}}, with: {{path: "videos/{{camera}}.mp4"}}}}

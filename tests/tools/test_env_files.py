@@ -148,7 +148,7 @@ def test_a_further_camera_brings_its_own_variables(place: Place) -> None:
     assert "the environment variable DOOR is not set" in place.camgraph(*asked).stderr
     done = place.camgraph(*asked, "--env-file", "door.env")
     assert (done.returncode, done.stdout) == (0, "door is there\n"), done.stderr
-    assert "door.env holds secrets, and has mode 0644" in done.stderr
+    assert "door.env contains secrets, and has mode 0644" in done.stderr
     words = "cameras add yard 'rtsp://viewer:${secret:YARD}@127.0.0.1:9/x' --env-file <(echo YARD=Zq9yard)"
     piped = subprocess.run(
         ["/bin/bash", "-c", f"{sys.executable} -m tools.cli {words}"],
@@ -177,7 +177,7 @@ def test_reload_rereads_env_file_or_keeps_old_values(place: Place) -> None:
     (place.folder / "new.env").chmod(0o644)
     done = place.camgraph("reload", "--env-file", "new.env")
     assert done.stdout == "one begins anew with other settings\n"
-    assert "new.env holds secrets, and has mode 0644: keep others out with `chmod 600" in done.stderr
+    assert "new.env contains secrets, and has mode 0644: keep others out with `chmod 600" in done.stderr
     (place.folder / "vars.env").write_text("nothing")
     assert place.said("reload") == "nothing has changed\n", "the new file is remembered"
 
@@ -223,7 +223,7 @@ def test_a_hangup_with_a_wrong_graph_leaves_the_run_as_it_is(place: Place, more:
 
 def test_a_file_that_others_can_read_is_said(tmp_path: Path) -> None:
     with run_in(tmp_path, "ONE=x\n", 0o644) as place:
-        assert any("vars.env holds secrets, and has mode 0644" in str(line.get("text")) for line in place.log())
+        assert any("vars.env contains secrets, and has mode 0644" in str(line.get("text")) for line in place.log())
 
 
 def test_a_terminal_that_is_closed_ends_the_run(tmp_path: Path) -> None:

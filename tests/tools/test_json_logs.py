@@ -94,7 +94,7 @@ def test_what_libraries_and_python_itself_write(tmp_path: Path, environ: dict[st
 def test_the_last_words_of_a_process_that_crashes(tmp_path: Path, environ: dict[str, str]) -> None:
     environ |= {"PYTHONFAULTHANDLER": "1"}
     _, lines = run(tmp_path, environ, graph(tmp_path, "separate", how="segfault", marker="once"))
-    said = [line["text"] for line in lines if line["event"] == "stderr" and line["unit"] == "bad.0"]
+    said = [line["text"] for line in lines if line["event"] == "stderr" and line["process"] == "bad.0"]
     assert said[0] == "Fatal Python error: Segmentation fault"
     assert any("_go_wrong" in text for text in said)
 

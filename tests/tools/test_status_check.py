@@ -136,7 +136,7 @@ def test_full_disk_names_sink_and_file(watched: Watched) -> None:
     watched.say(a="live", b="live")
     with watched.running():
         watched.until(0, "healthy")
-        sink = watched.status()["units"]["log.0"]["pid"]
+        sink = watched.status()["processes"]["log.0"]["pid"]
         before = resource.prlimit(sink, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
         told = watched.until(1, "log.jsonl")
         assert told.startswith(f"degraded: watched: log: {watched.folder}/log.jsonl: cannot write ")
@@ -170,14 +170,14 @@ def test_announced_slow_opening_is_not_a_hang(watched: Watched) -> None:
     with watched.running(f"{text}open_s: 20\n"):
         watched.until(1, "slow.0: is being opened: building it, 1 of 2")
         watched.until(0, "healthy")
-        assert watched.status()["units"]["slow.0"]["restarts"] == 0
+        assert watched.status()["processes"]["slow.0"]["restarts"] == 0
 
 
 def test_failed_reopening_gives_reason_and_next_try(watched: Watched) -> None:
     with watched.running(OPENING.replace("OPEN_S", "0")):
         watched.until(0, "healthy")
         (watched.folder / "shut").touch()
-        os.kill(watched.status()["units"]["slow.0"]["pid"], signal.SIGKILL)
+        os.kill(watched.status()["processes"]["slow.0"]["pid"], signal.SIGKILL)
         assert "no frame has gone through" in watched.until(2, "times in a row, last of: ")
         [trouble] = [one for one in watched.status()["troubles"] if one["where"] == "slow.0"]
         assert "the file shut is there" in trouble["why"]

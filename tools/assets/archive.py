@@ -17,7 +17,7 @@ from tools.assets.catalogue import Member, Package
 from tools.assets.clients import NPM_WHEEL, Command, archive_command, npm_here, npm_of_wheel, pip_command
 
 Progress = Callable[[str, int, int], None]
-"""Called now and then with the name of the download, its bytes so far, and how many there will be (0: unknown)."""
+"""Called regularly with the name of the download, its bytes so far, and its size (0: unknown)."""
 
 STALL_S = 300.0
 _POLL_S = 0.25
@@ -90,7 +90,7 @@ def _watched(process: subprocess.Popen[bytes], folder: Path, grown: Callable[[in
 
 
 def _size(folder: Path) -> int:
-    """Bytes below `folder`, while others write there."""
+    """The size of `folder`, while another program writes there."""
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:

@@ -146,7 +146,7 @@ def row_of(name: str, window: Window) -> Row:
         other_cores=window.other_cores,
         memory_mb=window.after.status["memory_mb"],
         supervisor_mb=window.after.supervisor_mb,
-        processes=window.after.status["processes"],
+        processes=sum(1 for process in window.after.status["processes"].values() if process["pid"]),
     )
 
 

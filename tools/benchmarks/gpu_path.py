@@ -169,8 +169,8 @@ def measure(subject: Subject, way: Way) -> None:
     way.batches.append(float(now["batch"]))
     way.others.append(other_cores(before.cpu, after.cpu))
     used: defaultdict[str, float] = defaultdict(float)
-    for name, unit in after.status["units"].items():
-        used[name.partition(".")[0]] += unit["cpu_s"] - before.status["units"][name]["cpu_s"]
+    for name, process in after.status["processes"].items():
+        used[name.partition(".")[0]] += process["cpu_s"] - before.status["processes"][name]["cpu_s"]
     for name, cpu_s in used.items():
         way.cpu_ms[name].append(1000 * cpu_s / max(1, frames))
 

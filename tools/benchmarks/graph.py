@@ -64,8 +64,8 @@ class Row:
         self.fps.append(frames / status["worked_s"])
         self.ratios.append(self.fps[-1] / limit)
         by_stage: dict[str, float] = {}
-        for unit, values in status["units"].items():
-            stage = unit.partition(".")[0]
+        for process, values in status["processes"].items():
+            stage = process.partition(".")[0]
             by_stage[stage] = by_stage.get(stage, 0.0) + 1000 * values["cpu_s"] / frames
         for stage, cost in by_stage.items():
             self.cpu_ms.setdefault(stage, []).append(cost)

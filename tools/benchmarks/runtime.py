@@ -102,7 +102,7 @@ def run_once(text: str, processes: str, cameras: Sequence[str], **values: Any) -
 
 def cpu_ms(status: dict[str, Any], frames: int) -> float:
     """Processor time of all processes for a frame, from when they were ready. Pure."""
-    return 1000 * sum(float(unit["cpu_s"]) for unit in status["units"].values()) / frames
+    return 1000 * sum(float(process["cpu_s"]) for process in status["processes"].values()) / frames
 
 
 def measure(clip: Path, frames: int, items: int, rounds: int, times: list[CpuTime]) -> dict[str, Placed]:

@@ -66,7 +66,7 @@ def assets() -> None:
 
 @assets.command("pull")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--force", is_flag=True, help="Pull again what is there already.")
+@click.option("--force", is_flag=True, help="Download files again that are there already.")
 def pull_command(names: tuple[str, ...], force: bool) -> None:
     """Pull the named assets, or the usual ones; undamaged ones that are there already are left alone."""
     for asset in [find(name) for name in names] or [asset for asset in CATALOGUE if not asset.on_request]:

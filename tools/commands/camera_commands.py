@@ -47,7 +47,7 @@ def cameras() -> None:
 @name_option
 @click.option("--json", "as_json", is_flag=True, help="All that is known, as JSON.")
 def list_cameras(name: str | None, as_json: bool) -> None:
-    """Show the cameras of a run, and how they are."""
+    """Show the cameras of a run, with their states."""
     run = find_run(name)
     if as_json:
         click.echo(json.dumps(_listed(ask(run, "cameras")), indent=2))
@@ -91,7 +91,7 @@ def add(
     variables = {"first": _named_in(text, first), "besides": _named_in(text, os.environ)}
     answer = ask(run, "add", within_s=_LOAD_S, camera=camera, given=given, **variables)
     if url and _PASSWORD.search(url):
-        click.echo("the password stood in the command line, where others can see it: write ${NAME} for it", err=True)
+        click.echo("other users can see the password in the command line: write ${NAME} in its place", err=True)
     for remark in answer.get("remarks", ()):
         click.echo(remark, err=True)
     if no_wait:
@@ -163,13 +163,15 @@ def reload(file: Path | None, name: str | None, no_wait: bool, env_files: tuple[
         click.echo("\n".join(_told(answer)))
         return
     known = _waited(run, lambda known: not known.busy, "not all of the change has happened yet")
-    refused = {unit: why for unit, why in known.refused.items() if unit in answer.restarted}
+    refused = {
+        process: why for process, why in known.refused.items() if process in {*answer.restarted, *answer.going_on}
+    }
     absent = {name: why for name, why in known.problems.items() if name in {*answer.added, *answer.changed}}
     for line in _told(answer, but={*refused, *absent}):
         click.echo(line)
     problems = [
-        f"{unit} does not open with its new settings, and goes on with those of before: {why}"
-        for unit, why in refused.items()
+        f"{process} does not open with its new settings, and goes on with those of before: {why}"
+        for process, why in refused.items()
     ]
     problems += [_not_taken_in(name, why) for name, why in absent.items()]
     if problems:
@@ -192,6 +194,7 @@ def _told(answer: Reloaded, but: Collection[str] = ()) -> list[str]:
         (answer.changed, "begins anew with other settings"),
         (answer.kept, "stays: it was added by command"),
         (answer.restarted, "is started again"),
+        (answer.going_on, "goes on with other settings"),
     )
     told = [f"{name} {what}" for names, what in rows for name in names if name not in but]
     return told if answer.changes_something else [*told, "nothing has changed"]

@@ -194,9 +194,9 @@ def _report(out: Path, received: int, *, same: bool) -> str:
     looks = {
         SHEET: "each camera at four moments",
         "videos": "people, their skeletons and their numbers",
-        EVENTS: "what they did: starts and ends, one JSON object a line",
+        EVENTS: "the events: starts and ends, one JSON object a line",
         RECEIVED: f"{received} lines that another program received over TCP, {verdict} in {EVENTS}",
-        GRAPH: f"what camgraph was told: change it, or {RULES} beside it, and run it again",
+        GRAPH: f"the graph: change it, or {RULES} beside it, and run it again",
     }
     lines = [f"  {out / name!s:<{len(str(out)) + 20}}{what}" for name, what in looks.items()]
     runs = [f"  {command} run {out / GRAPH}", f"  {command} watch your-video.mp4"]

@@ -40,7 +40,8 @@ def check(graph_file: Path, env_files: tuple[Path, ...]) -> None:
     """
     rules = _rules_alone(graph_file)
     if rules is not None:
-        click.echo(f"{graph_file}: {rules} rules: no mistakes; its cameras are known where a graph names it")
+        for line in rules:
+            click.echo(line)
         return
     environ, remarks = Variables(env_files).anew()
     for line in checked_lines(load_graph(graph_file, environ=environ, strict=True), remarks):
@@ -62,17 +63,20 @@ def checked_lines(graph: Graph, remarks: Iterable[str]) -> Iterator[str]:
         )
 
 
-def _rules_alone(path: Path) -> int | None:
-    """How many rules a file of rules holds, None for any other. Raises GraphError with all that is wrong with it."""
+def _rules_alone(path: Path) -> list[str] | None:
+    """The report on a correct file of rules, None for any other. Raises GraphError with all that is wrong with it."""
     try:
         text = read_text(path) if path.is_file() else ""
-    except (OSError, UnicodeDecodeError):  # that is said of a graph as well
+    except (OSError, UnicodeDecodeError):  # a graph with this file reports it as well
         return None
     if not re.search(r"^rules\s*:", text, re.MULTILINE) or re.search(r"^(stages|cameras)\s*:", text, re.MULTILINE):
         return None
-    from stages.rulebook.rule_set import read_rules  # noqa: PLC0415 - with it comes NumPy
+    from stages.rulebook.library import hiding  # noqa: PLC0415 - with it comes NumPy
+    from stages.rulebook.rule_set import read_rules  # noqa: PLC0415
 
-    return len(read_rules(path).rules)
+    rules = read_rules(path)
+    told = f"{path}: {len(rules.rules)} rules: no mistakes; its cameras are known where a graph names it"
+    return [told, *hiding(rules.file)]
 
 
 def _require_outbox_folder(graph: Graph) -> None:
@@ -126,7 +130,7 @@ def schema(builtin: bool) -> None:
 
 
 def _usable(use: str) -> bool:
-    """A broken package must not take the schema of all others away."""
+    """Leave out broken packages, so that the schema has all others."""
     try:
         find_stage(use)
     except CamgraphError as error:

@@ -33,7 +33,7 @@ def checked(name: str | None) -> HealthStatus:
     except UserError as error:
         return _verdict("unknown", str(error))
     if health.level not in EXIT_OF:
-        return _verdict("unknown", f"the run {run} is of another camgraph, and does not say how it is")
+        return _verdict("unknown", f"the run {run} is from another version of camgraph, and does not report its health")
     return _verdict(health.level, f"{run}: {health.reason}")
 
 

@@ -14,7 +14,7 @@ from pipeline.system.spelling import did_you_mean
 from tools.commands.configs import config_path
 
 INDEX = "index"
-"""The page that groups all others; the list of pages is read from it."""
+"""The index page, from which the list of pages is read."""
 _HEADING = re.compile(r"## (.+)")
 _ENTRY = re.compile(r"- \[([^]]+)\]\((?:[\w/]+/)?(\w+)\.md\)(?:: (.+))?")
 

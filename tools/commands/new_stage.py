@@ -1,4 +1,4 @@
-"""`camgraph stages new`: writes the package of a new stage, which works and passes its own test as it is written."""
+"""`camgraph stages new`: writes the package of a new stage, sink or source, which works and passes its own test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import click
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.registry import stage_distribution, stage_names
 from pipeline.system.names import MAX_NAME
-from tools.commands.stage_skeleton import SINK, STAGE
+from tools.commands.stage_skeleton import SKELETONS
 
 _A_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _RESERVED = ("new", "events", "outbox")
@@ -22,22 +22,28 @@ _RESERVED = ("new", "events", "outbox")
 
 @click.command("new")
 @click.argument("name")
-@click.option("--sink", is_flag=True, help="A stage that takes events and makes nothing, instead of frames to events.")
+@click.option(
+    "--kind",
+    type=click.Choice(tuple(SKELETONS)),
+    default="stage",
+    show_default=True,
+    help="A stage that makes events of frames, a sink that delivers events, or a source that makes frames.",
+)
 @click.option(
     "--into",
     type=click.Path(path_type=Path),
     default=Path(),
     help="The folder in which the package gets its own folder; by default the current one.",
 )
-def new(name: str, sink: bool, into: Path) -> None:
+def new(name: str, kind: str, into: Path) -> None:
     """Write a package with the stage NAME: the stage, its test, a graph that uses it, a README.
 
-    Pages with all that a stage can do: `camgraph help write_a_stage`, `camgraph help write_a_sink`.
+    Pages: `camgraph help write_a_stage`, `camgraph help write_a_sink`, `camgraph help write_a_source`.
     """
     _require_free(name)
     folder = into / folder_of(name)
-    _write(folder, skeleton_of(name, sink=sink))
-    click.echo(f"{folder}: a package with the {'sink' if sink else 'stage'} `{name}`. Next:")
+    _write(folder, skeleton_of(name, kind))
+    click.echo(f"{folder}: a package with the {kind} `{name}`. Next:")
     click.echo(f"  cd {shlex.quote(str(folder))} && python -m pip install -e '.[dev]' && python -m pytest")
 
 
@@ -46,7 +52,7 @@ def folder_of(name: str) -> str:
     return f"camgraph-{name.replace('_', '-')}"
 
 
-def skeleton_of(name: str, *, sink: bool) -> dict[str, str]:
+def skeleton_of(name: str, kind: str) -> dict[str, str]:
     """Path within the folder -> text, of all files of the package."""
     words = name.split("_")
     values = {
@@ -55,8 +61,9 @@ def skeleton_of(name: str, *, sink: bool) -> dict[str, str]:
         "folder": folder_of(name),
         "package": f"camgraph_{name}",
     }
-    files = SINK if sink else STAGE
-    return {Template(path).substitute(values): Template(text).substitute(values) for path, text in files.items()}
+    return {
+        Template(path).substitute(values): Template(text).substitute(values) for path, text in SKELETONS[kind].items()
+    }
 
 
 def _require_free(name: str) -> None:

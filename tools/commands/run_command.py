@@ -29,7 +29,7 @@ from tools.display.screen import JSON_LOGS
 @click.argument("graph", type=click.Path(path_type=Path))
 @click.option("--name", help="The name of the run; by default the graph's.")
 @click.option(JSON_LOGS, is_flag=True, help="Write logs as JSON lines, without a live table.")
-@click.option("--quiet", is_flag=True, help="No live table and no summary; problems are still said.")
+@click.option("--quiet", is_flag=True, help="No live table and no summary; problems are still printed.")
 @env_file_option("NAME=VALUE lines for `${NAME}` in GRAPH; the run remembers the file for later changes.")
 def run(graph: Path, name: str | None, json_logs: bool, quiet: bool, env_files: tuple[Path, ...]) -> None:
     """Run GRAPH until its cameras end or you stop it (Ctrl-C: frames on the way still arrive).
@@ -70,7 +70,7 @@ def status(name: str | None, as_json: bool, as_check: bool) -> None:
     """Show the state of a running graph.
 
     With --check: exit status 0 if the run is healthy, 1 if it is degraded, 2 if it is down, 3 if there is no such run;
-    one line says why. Healthy means that frames of every camera went through lately, and that nothing is in trouble.
+    one line gives the reason. Healthy means: frames of every camera went through lately, and there is no trouble.
     """
     if as_check:
         verdict = checked(name)

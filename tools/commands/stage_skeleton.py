@@ -1,6 +1,6 @@
 """The files that `camgraph stages new` writes, with `$name` and the like for the stage's own name.
 
-docs/write_a_stage.md and docs/write_a_sink.md begin with the same files, and a test holds that they are.
+write_a_stage.md, write_a_sink.md and write_a_source.md in docs/ begin with the same files, and a test checks that.
 """
 
 from __future__ import annotations
@@ -216,6 +216,158 @@ stages:
   keep:    {use: $name, from: actions, with: {path: events.db}}
 """
 
+_SOURCE = '''\
+"""Takes pictures from cameras that offer a JPEG at an address, again and again."""
+
+import time
+from collections.abc import Iterator
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import cv2
+import numpy as np
+from pipeline.messages import Message, Stamp
+from pipeline.stage import CameraSettings, CameraState, Settings, Source, Stop
+from pydantic import Field
+from stages.messages import Frame
+
+STATES: dict[int, CameraState] = {401: "unauthorised", 403: "unauthorised", 404: "gone"}
+MOST_BYTES = 1 << 24
+WAIT_S = 3.0
+
+
+class ${Name}Camera(CameraSettings):
+    url: str = Field(pattern="^https?://", description="The address of the camera's picture")
+    every_s: float = Field(1, gt=0, le=5, description="Seconds from picture to picture")
+    pictures: int | None = Field(None, ge=1, description="End after this many pictures; by default never")
+
+
+class $Name(Source[Settings]):
+    """An address -> Frame, one for each picture."""
+
+    camera_type = ${Name}Camera
+    outputs = (Frame,)
+
+    _state: CameraState = "connecting"
+
+    @classmethod
+    def is_live(cls, camera_settings: Any) -> bool:
+        return True
+
+    @classmethod
+    def still_s(cls, camera_settings: Any) -> float:
+        return float(camera_settings.every_s + WAIT_S + 1)
+
+    def frames(self, stop: Stop, resume: Stamp | None) -> Iterator[Message]:
+        epoch = max(int(time.time()), resume.epoch + 1 if resume else 0)
+        due, seq = time.monotonic(), 0
+        while seq != self.camera_settings.pictures and not stop.wait(max(0.0, due - time.monotonic())):
+            due = max(due + self.camera_settings.every_s, time.monotonic())
+            self.context.alive()
+            picture = self._picture()
+            if picture is not None:
+                now_ns = time.monotonic_ns()
+                at = Stamp(self.camera, epoch, seq, now_ns, now_ns, time.time_ns(), clock="wall")
+                yield Frame.of_bgr(at, picture)
+                seq += 1
+
+    def _picture(self) -> np.ndarray[Any, np.dtype[np.uint8]] | None:
+        try:
+            with urlopen(self.camera_settings.url, timeout=WAIT_S) as answer:
+                coded = np.frombuffer(answer.read(MOST_BYTES), np.uint8)
+        except HTTPError as error:
+            self._report(STATES.get(error.code, "lost"), f"the camera answers with status {error.code}")
+            return None
+        except (OSError, HTTPException) as error:
+            self._report("lost", f"no answer: {error}")
+            return None
+        picture = cv2.imdecode(coded, cv2.IMREAD_COLOR) if coded.size else None
+        if picture is None:
+            self._report("lost", "the camera's answer is not a picture")
+            return None
+        self._report("live")
+        return np.asarray(picture, np.uint8)
+
+    def _report(self, state: CameraState, why: str = "") -> None:
+        if state != self._state:
+            self._state = state
+            self.context.camera_is(self.camera, state, why)
+'''
+
+_SOURCE_TEST = """\
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from pipeline.messages import Message
+from pipeline.stage import Settings
+from pipeline.testing import HandContext
+
+from $package.$name import $Name, ${Name}Camera
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[str]:
+    cv2.imwrite(str(tmp_path / "now.jpg"), np.full((48, 64, 3), 200, np.uint8))
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+class StopAfter:
+    def __init__(self, waits: int) -> None:
+        self.left = waits
+
+    def is_set(self) -> bool:
+        return self.left < 0
+
+    def wait(self, timeout: float) -> bool:
+        self.left -= 1
+        return self.is_set()
+
+
+def read(url: str, context: HandContext, waits: int) -> list[Message]:
+    source = $Name(Settings(), "front", ${Name}Camera(url=url, every_s=0.01), context)
+    return list(source.frames(StopAfter(waits), None))
+
+
+def test_each_picture_becomes_a_frame(address: str, tmp_path: Path) -> None:
+    context = HandContext(tmp_path, tmp_path)
+    frames = read(f"{address}/now.jpg", context, waits=3)
+    assert [frame.stamp.seq for frame in frames] == [0, 1, 2]
+    assert context.camera_states == [("front", "live", "")]
+
+
+def test_a_picture_that_is_missing_is_reported_once(address: str, tmp_path: Path) -> None:
+    context = HandContext(tmp_path, tmp_path)
+    assert read(f"{address}/none.jpg", context, waits=3) == []
+    assert context.camera_states == [("front", "gone", "the camera answers with status 404")]
+"""
+
+_SOURCE_GRAPH = """\
+version: 1
+name: $name
+cameras:
+  front: {url: "http://127.0.0.1:8000/now.jpg", every_s: 0.2, pictures: 25}   # the address of a camera's picture
+stages:
+  capture: {use: $name}
+  prepare: {use: preprocess, from: capture}
+  infer:   {use: infer, from: prepare, with: {model: "asset:movenet-multipose.onnx"}}
+  people:  {use: decode, from: infer}
+  tracks:  {use: track, from: people}
+  actions: {use: rules, from: tracks, with: {rules: [{id: somebody, when: age >= 0.5s, once: true}]}}
+  log:     {use: sink_jsonl, from: actions, with: {path: events.jsonl, mode: replace}}
+"""
+
 _README = """\
 # $folder
 
@@ -226,7 +378,7 @@ The $kind `$name` for camgraph.
     camgraph stages $name                 # its settings
     camgraph run $name.yaml               # a graph that uses it
 
-`camgraph help $page` explains all that a $kind can do.
+`camgraph help $page` has everything about it.
 """
 
 
@@ -242,5 +394,9 @@ def _package(kind: str, code: str, test: str, graph: str) -> Mapping[str, str]:
     }
 
 
-STAGE = _package("stage", _STAGE, _STAGE_TEST, _STAGE_GRAPH)
-SINK = _package("sink", _SINK, _SINK_TEST, _SINK_GRAPH)
+SKELETONS = {
+    "stage": _package("stage", _STAGE, _STAGE_TEST, _STAGE_GRAPH),
+    "sink": _package("sink", _SINK, _SINK_TEST, _SINK_GRAPH),
+    "source": _package("source", _SOURCE, _SOURCE_TEST, _SOURCE_GRAPH),
+}
+"""Kind -> path -> text, with placeholders in both."""

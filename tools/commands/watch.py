@@ -63,7 +63,7 @@ def _a_name(_: click.Context, __: click.Parameter, text: str) -> str:
     type=click.FloatRange(0, 1000, min_open=True),
     callback=_finite,
     metavar="N",
-    help="Take at most so many frames a second of each camera; by default all.",
+    help="Take at most this many frames a second from each camera; by default all.",
 )
 @click.option("--single-process", is_flag=True, help="Run everything in one process: to debug, or without /dev/shm.")
 @click.option(
@@ -72,7 +72,7 @@ def _a_name(_: click.Context, __: click.Parameter, text: str) -> str:
 @click.option(
     "--name", default="watch", callback=_a_name, show_default=True, help="The run's name: part of every event's id."
 )
-@click.option("--quiet", is_flag=True, help="No live table and no summary; problems are still said.")
+@click.option("--quiet", is_flag=True, help="No live table and no summary; problems are still printed.")
 @env_file_option("NAME=VALUE lines for `${NAME}` in a SOURCE.")
 def watch(**options: Any) -> None:
     """Watch videos, cameras, or folders of pictures, and write down the actions of people in them.

@@ -25,7 +25,9 @@ def render_cameras(known: CameraList) -> RenderableType:
     remarks = {name: _remark(name, camera, known) for name, camera in rows.items()}
     told = (Text(shown(f"{name}: {remark}")) for name, remark in remarks.items() if remark)
     problems = {name: f"{name} was not taken in: {why}" for name, why in known.problems.items()}
-    refused = {unit: f"{unit} goes on with its settings of before: {why}" for unit, why in known.refused.items()}
+    refused = {
+        process: f"{process} goes on with its settings of before: {why}" for process, why in known.refused.items()
+    }
     return Group(table, *told, *(Text(shown(line), "bold red") for line in {**problems, **refused}.values()))
 
 

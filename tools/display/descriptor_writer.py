@@ -1,4 +1,4 @@
-"""Writes to a descriptor that somebody else made: it may be full for a while, or be one that does not wait.
+"""Writes to an inherited descriptor: it may be full for a while, or be non-blocking.
 
 it would have to wait (EAGAIN)     wait until it takes more
 nobody reads any more (EPIPE)      the caller is told: that is for ever
@@ -81,11 +81,11 @@ class LossyWriter:
 
 
 class OutputProblem(OSError):
-    """Nothing can be written, though somebody would read it: a full disk, say."""
+    """Nothing can be written although the reader is there, for example because the disk is full."""
 
 
 class WaitingFile(io.FileIO):
-    """A descriptor that others have opened, to write to; it is not closed.
+    """A descriptor to write to that another process has opened; it is not closed.
 
     `write` raises BrokenPipeError or OutputProblem.
     """

@@ -49,7 +49,7 @@ def open_display(console: Console, now_s: Callable[[], float] = time.monotonic) 
     if not console.is_terminal or console.is_dumb_terminal:
         yield PlainLines(console, now_s)
         return
-    # Rich would obey the sequences in the output of others meanwhile.
+    # Rich would obey escape sequences in the output of other programs meanwhile.
     live = Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False)
     live.start()
     try:

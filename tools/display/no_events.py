@@ -9,6 +9,7 @@ from pipeline.plan import RunPlan, StagePlan
 from stages.events import CAMERA_TYPES
 from stages.rules import JUDGED
 from stages.track import FOLLOWED, SEEN
+from stages.vision.decoding.score_ranges import score_range
 from tools.display.status_view import counted
 
 MORE = "more: camgraph help no_events"
@@ -28,7 +29,7 @@ def why_no_events(status: Mapping[str, Any], plan: RunPlan) -> str:
     if not seen:
         return f"nobody was found in {counted(frames, 'frame')}: {_try_size(plan)}, or a lower `min_score`; {MORE}"
     if not followed:
-        score = track.settings.get("new_score", 0.4)
+        score = track.settings.get("new_score") or score_range(None).new
         return (
             f"people were found ({seen} in {counted(frames, 'frame')}), but nobody surely enough to be followed "
             f"(`new_score` of `{track.name}` is {score:g}): {_try_size(plan)}, or lower it; {MORE}"
@@ -48,7 +49,7 @@ def why_no_events(status: Mapping[str, Any], plan: RunPlan) -> str:
 
 
 def _stage(plan: RunPlan, use: str) -> StagePlan | None:
-    return next((stage for unit in plan.units for stage in unit.stages if stage.use == use), None)
+    return next((stage for process in plan.processes for stage in process.stages if stage.use == use), None)
 
 
 def _told_something(status: Mapping[str, Any]) -> bool:

@@ -15,7 +15,7 @@ from stages.reading.pictures import is_album, list_pictures
 
 OVER = ("done", "stopped", "failed")
 LEAST_S = 3.0
-"""A rate of fewer seconds says nothing: stages are still getting up to speed."""
+"""A shorter measurement proves nothing: stages are still getting up to speed."""
 
 
 def expected_frames(plan: RunPlan) -> dict[str, int]:
@@ -57,7 +57,7 @@ def _expected_of(camera: Camera, folder: Path) -> int | None:
 
 
 class Pace:
-    """Notes how fast the frames of all files come, and says when the last one will have come."""
+    """Measures the rate of the frames of all files, and estimates when the last one will arrive."""
 
     def __init__(self, expected: Mapping[str, int], now_s: Callable[[], float] = time.monotonic) -> None:
         self._expected = expected

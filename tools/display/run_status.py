@@ -64,7 +64,7 @@ class TroubleStatus:
 
 @dataclass(frozen=True, slots=True)
 class HealthStatus:
-    """How a run is (`healthy`, `degraded`, `down`), and why; "" if it does not say, as one of an older camgraph."""
+    """The health of a run (`healthy`, `degraded`, `down`), and the reason; "" for runs of an older camgraph."""
 
     level: str = ""
     reason: str = ""
@@ -92,7 +92,7 @@ class Totals:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], cameras: Iterable[CameraStatus | CameraSummary]) -> Totals:
-        """Made of a run's answer; a run that says nothing of it has the cameras that it shows, and no others."""
+        """Make it from a run's answer; without the list of cameras, the run has those that its status shows."""
         if isinstance(data.get("totals"), Mapping):
             return _made(cls, data["totals"])
         rows = [(one.frames, one.drops, one.incidents) for one in cameras]
@@ -125,9 +125,9 @@ class Status:
     cameras: Mapping[str, CameraStatus] = field(default_factory=dict)
     stages: Mapping[str, StageStatus] = field(default_factory=dict)
     events: Sequence[EventStatus] = ()
-    processes: int = 0
     memory_mb: float = 0.0
     totals: Totals = Totals()
+    switches: Mapping[str, bool] = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Status:
@@ -147,9 +147,9 @@ class Status:
                 _made(EventStatus, {**event, "people": tuple(event.get("people", ()))})
                 for event in data.get("events", ())
             ),
-            processes=int(data.get("processes", 0)),
             memory_mb=float(data.get("memory_mb", 0)),
             totals=Totals.from_json(data, cameras.values()),
+            switches=dict(data.get("switches", {})),
         )
 
 
@@ -184,13 +184,17 @@ class CameraList:
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """The changes that a changed graph file makes to a run: names of cameras, and of processes that are `restarted`."""
+    """The changes that a changed graph file makes to a run: names of cameras and processes.
+
+    `restarted`: processes that begin anew with other settings; `going_on`: those that take them while they live.
+    """
 
     added: Sequence[str] = ()
     removed: Sequence[str] = ()
     changed: Sequence[str] = ()
     kept: Sequence[str] = ()
     restarted: Sequence[str] = ()
+    going_on: Sequence[str] = ()
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Reloaded:
@@ -200,7 +204,7 @@ class Reloaded:
     @property
     def changes_something(self) -> bool:
         """False if the file matches the run already."""
-        return bool(self.added or self.removed or self.changed or self.restarted)
+        return bool(self.added or self.removed or self.changed or self.restarted or self.going_on)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tools.display.progress import Pace
 
 _RELOADING = getattr(signal, "SIGHUP", None)
-_HEARD = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 class Run(Protocol):
@@ -76,9 +76,9 @@ class _Signals:
 
     @contextmanager
     def handled(self) -> Iterator[None]:
-        """Listen to them meanwhile."""
-        heard = [number for number in _HEARD if signal.getsignal(number) != signal.SIG_IGN]  # as nohup wants it
-        before = {number: signal.signal(number, self) for number in heard}
+        """Handle these signals meanwhile."""
+        handled = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]  # nohup ignores SIGHUP
+        before = {number: signal.signal(number, self) for number in handled}
         try:
             yield
         finally:
@@ -122,7 +122,7 @@ def run_plan(
         if plan.secrets or holds_credentials(run_to_wire(plan)):
             forbid_dumps()
         shown = _Shown(display, _pace_of(plan) if display else None)
-        with said_for_people(), _prepared(plan, shown, loader) as run:
+        with errors_for_people(), _prepared(plan, shown, loader) as run:
             signals = _Signals(run)
             with signals.handled():
                 outcome = run.run()
@@ -172,7 +172,7 @@ class _Shown:
             try:
                 status = run.status()
                 self._display.show(Status.from_json(self._pace.added_to(status) if self._pace else status))
-            except OSError:  # nobody looks any more: that must not end the run
+            except OSError:  # the terminal is gone, which must not end the run
                 self._display = None
 
 
@@ -188,8 +188,8 @@ def _print(console: Console, line: str) -> None:
 
 
 @contextmanager
-def said_for_people() -> Iterator[None]:
-    """A refusal by the machine is no bug of the program."""
+def errors_for_people() -> Iterator[None]:
+    """Turn an error of the machine into an EnvironmentProblem, because it is no bug of the program."""
     try:
         yield
     except Exception as error:

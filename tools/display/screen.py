@@ -107,7 +107,7 @@ def rewrite_line(text: str) -> None:
 
 
 class _Pump:
-    """The small process that writes to the real standard error; it ends when nobody can write to it any more.
+    """The small process that writes to the real standard error; it ends when all its writers have ended.
 
     `stray` takes all other output, `lines` only finished JSON lines of the log; `secrets` are hidden in the stray
     lines, each value as JSON.
@@ -130,7 +130,7 @@ class _Pump:
 
     def log_line(self, line: str) -> None:
         """Write one line of the log; may be called from several threads."""
-        with self._lock, suppress(OSError):  # nobody reads any more: that must not end a run
+        with self._lock, suppress(OSError):  # the reader is gone, which must not end a run
             write_all(self.lines, f"{line}\n".encode(errors="backslashreplace"))
 
     def hide(self, secrets: Iterable[str]) -> None:
@@ -164,7 +164,7 @@ def _be_the_pump(sources: dict[int, _Source], out: LossyWriter, real: int) -> No
         _keep_only({*sources, real})
         _pump(sources, out)
     except BrokenPipeError:
-        pass  # nobody reads any more
+        pass  # the reader is gone
     finally:
         os._exit(0)
 
@@ -297,7 +297,7 @@ def guarded(*, as_json: bool = False) -> Iterator[None]:
         except OutputProblem as problem:
             tell(f"the standard output cannot be written: {problem.strerror}", EXIT_ENVIRONMENT)
             raise SystemExit(EXIT_ENVIRONMENT) from None
-        except Exception as bug:  # noqa: BLE001 - told here, while there is somebody who listens to it
+        except Exception as bug:  # noqa: BLE001 - reported here, while the screen can still show it
             _tell_of_a_bug(bug)
             raise SystemExit(EXIT_GAVE_UP) from None
         finally:

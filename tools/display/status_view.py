@@ -19,7 +19,7 @@ SMALL = 15
 """Lines below which not every section gets its share."""
 STALE_MS = 2000.0
 NO_DATE = "1970-01-01T"
-"""On this day a file begins that does not say when it was taken."""
+"""The day on which files of unknown date begin."""
 STATE_STYLES = {
     "live": "green",
     "running": "green",
@@ -32,7 +32,7 @@ OVER = ("done", "stopped")
 ORDINARY = ("live", "running", *OVER)
 BAR_WIDTH = 40
 MOST_IN_TROUBLE = 5
-"""So many are named on a plain line."""
+"""How many are named on a plain line."""
 
 
 def render(status: Status) -> RenderableType:
@@ -66,7 +66,7 @@ def render_summary(summary: Summary) -> RenderableType:
 
 
 def _with_ends(begun: int, committed: int) -> str:
-    """So many that somebody who counts the lines of a file finds them again."""
+    """Count as the lines of the events file do, so that the two numbers agree."""
     told = counted(begun, "event")
     return f"{told} ({committed} with updates and ends)" if committed > begun else told
 
@@ -126,7 +126,7 @@ def shares(needs: Sequence[int], total: int) -> list[int]:
 
 
 def section_lines(cameras: int, stages: int, events: int, total: int) -> list[int]:
-    """The lines of each section (an empty line, a head, its rows) that would like so many rows.
+    """Share out the lines of the screen among sections (an empty line, a head, rows) by their wishes.
 
     A few events have a place like all others; more of them take the space that is left. On a small screen the cameras
     come first, then the events, then the stages.

@@ -99,9 +99,9 @@ class Window:
     def cores_by_stage(self) -> dict[str, float]:
         """Name of the processes, without their cameras -> processor time over time."""
         used: defaultdict[str, float] = defaultdict(float)
-        before = self.before.status["units"]
-        for name, unit in self.after.status["units"].items():
-            used[name.partition(".")[0]] += unit["cpu_s"] - before[name]["cpu_s"]
+        before = self.before.status["processes"]
+        for name, process in self.after.status["processes"].items():
+            used[name.partition(".")[0]] += process["cpu_s"] - before[name]["cpu_s"]
         used["supervisor"] = self.after.supervisor_cpu_s - self.before.supervisor_cpu_s
         return {name: cpu_s / self.seconds for name, cpu_s in used.items()}
 

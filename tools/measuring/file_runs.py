@@ -62,7 +62,7 @@ class Way:
 
 @dataclass(slots=True)
 class Ran:
-    """The results of a run. `recovery_s`: unit -> seconds from its kill until it was ready again."""
+    """The results of a run. `recovery_s`: process -> seconds from its kill until it was ready again."""
 
     status: int
     problems: list[str]

@@ -20,13 +20,13 @@ SUPERVISOR = "supervisor"
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One process. `own_kb` is its own memory (anonymous), `rss_kb` all that it has in memory. `open`: kind of
-    descriptor -> how many; numbers in names are replaced by an N.
+    """One process. `own_kb` is its own memory (anonymous); `pss_kb` all that it has in memory, with its share of the
+    pages that several processes have. `open`: kind of descriptor -> how many; numbers in names are replaced by an N.
     """
 
     pid: int
-    unit: str
-    rss_kb: int
+    process: str
+    pss_kb: int
     own_kb: int
     threads: int
     open: Mapping[str, int]
@@ -34,8 +34,8 @@ class Member:
 
     @property
     def kind(self) -> str:
-        """Its unit without number or camera."""
-        return self.unit.partition(".")[0]
+        """Its process without number or camera."""
+        return self.process.partition(".")[0]
 
     @property
     def descriptors(self) -> int:
@@ -170,9 +170,19 @@ def _member(pid: int, supervisor: int) -> Member | None:
         zombie = status["State"].split()[0] == "Z"
     except (OSError, KeyError):
         return None
-    unit = SUPERVISOR if pid == supervisor else _words(pid)[-1].rpartition("/")[2]
+    process = SUPERVISOR if pid == supervisor else _words(pid)[-1].rpartition("/")[2]
     rss, own, threads = (int(status.get(name, "0").split()[0]) for name in ("VmRSS", "RssAnon", "Threads"))
-    return Member(pid, unit, rss, own, threads, {} if zombie else _open(pid), zombie)
+    exact = _exact_sizes(pid)
+    pss, own = exact.get("Pss", rss), exact.get("Anonymous", own)
+    return Member(pid, process, pss, own, threads, {} if zombie else _open(pid), zombie)
+
+
+def _exact_sizes(pid: int) -> dict[str, int]:
+    """In kB; the numbers in `status` lag behind by some hundred. Nothing of a process that may not be looked into."""
+    with contextlib.suppress(OSError):
+        lines = (_PROC / str(pid) / "smaps_rollup").read_text().splitlines()[1:]
+        return {line.partition(":")[0]: int(line.split()[1]) for line in lines}
+    return {}
 
 
 def _status(pid: int) -> dict[str, str]:

@@ -20,6 +20,7 @@ from stages.infer import Infer, InferSettings
 from stages.inference.model.model_files import find_libraries
 from stages.messages import Frame, Labels, People, Tensor
 from stages.preprocess import Preprocess
+from stages.vision.decoding.score_ranges import score_range
 from stages.vision.model_contract import Converter
 from stages.vision.probabilities import Activation, are_distributions
 from stages.vision.recognition import Reading
@@ -73,7 +74,8 @@ class Chain:
             how = {"activation": self._activation}
             classify = Classify.follow(ClassifySettings.model_validate(how), folder, upstream)
             return opened(Classify, {**how, **classify}, folder=folder, stage="classify")
-        kept = {"classes": self._classes}
+        # Nobody follows these people over time: only those count of whom the model is certain.
+        kept = {"classes": self._classes, "min_score": score_range(self.reading.format).certain}
         decode = Decode.follow(DecodeSettings.model_validate(kept), folder, upstream)
         return opened(Decode, {**kept, **decode}, folder=folder, stage="decode")
 

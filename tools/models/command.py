@@ -103,7 +103,7 @@ def fp16(file: str, out: Path, *, overwrite: bool) -> None:
 @model.command()
 @click.argument("file")
 @writes_a_model
-@click.option("--frames", "sources", multiple=True, help="What it is calibrated on: videos or pictures; repeatable.")
+@click.option("--frames", "sources", multiple=True, help="Videos or pictures for the calibration; repeatable.")
 @click.option(
     "--count",
     type=click.IntRange(1, 10_000),
@@ -136,7 +136,7 @@ def quantize(
 
     path = find_model(file, Path.cwd())
     if dynamic == bool(sources):
-        raise UserError("expected --frames with what your cameras see, or --dynamic, and not both")
+        raise UserError("expected --frames with frames of your cameras, or --dynamic, but not both")
     model_output.check_out(path, out, overwrite=overwrite)
     if dynamic:
         kept = lighter.quantize_dynamic(path, out, float_head=float_head)

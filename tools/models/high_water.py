@@ -1,4 +1,4 @@
-"""The most memory that this process has held.
+"""The peak memory of this process.
 
 The kernel's own high-water mark is read (VmHWM), which starts with the program; that of `getrusage` would start with
 the memory of its parent.

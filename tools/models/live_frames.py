@@ -17,7 +17,7 @@ from stages.capture import Camera, Capture
 from stages.messages import Frame
 
 MOST_WAIT_S = 30.0
-"""For the next picture: several tries to connect, and a camera that sends whole pictures seldom, take so long."""
+"""The limit for the next picture: allows several tries to connect, and a camera with few keyframes."""
 
 
 class Patience:

@@ -103,7 +103,7 @@ def _label(line: str, place: str) -> NDArray[np.float64]:
     try:
         values = np.array(line.split(), float)
     except ValueError:
-        raise UserError(f"{place}: got what is no number; {_LABELS}") from None
+        raise UserError(f"{place}: got something that is not a number; {_LABELS}") from None
     if len(values) != _COLUMNS:
         boxes = ": these are boxes without keypoints" if len(values) == _BOX_COLUMNS else ""
         raise UserError(f"{place}: got {len(values)} numbers{boxes}; {_LABELS}")

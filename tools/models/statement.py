@@ -60,7 +60,7 @@ class StatedModel:
         return signature_of_file(self.path, self.statement.libraries)
 
     def contract(self) -> InputContract:
-        """How it wants its pictures. Raises UserError if that cannot be said, or a stated size does not fit."""
+        """The form of its pictures. Raises UserError if it is unknown, or if a given size does not fit."""
         said = self.statement
         if said.kind != _NO_KIND:
             self.reading()  # a format that it has not decides nothing

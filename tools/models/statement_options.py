@@ -152,7 +152,7 @@ def says_what_they_are(command: Command) -> Command:
 
 
 def statement(options: Mapping[str, Any]) -> Statement:
-    """The statements in the options of one model; others are left alone."""
+    """The statements in the options of one model, without those for other models."""
     from stages.inference.contracts import InputSettings  # noqa: PLC0415
     from stages.inference.model.model_files import find_libraries  # noqa: PLC0415
     from stages.vision.recognition import Stated  # noqa: PLC0415
@@ -180,7 +180,7 @@ def stated_models(files: Sequence[str], options: Mapping[str, Any]) -> list[Stat
 
 
 def _check_files(name: str, values: Sequence[Said], files: Sequence[str]) -> None:
-    """Raises UserError if something is said of a model that is not there."""
+    """Raise UserError if an option names a model that is not compared."""
     for file, _ in values:
         if file is not None and file not in files:
             raise UserError(f"--{name} {file}=...: there is no such model here; expected one of {', '.join(files)}")

@@ -83,7 +83,27 @@ zones:
 lines:
   gate: {from: [0.55, 0.30], to: [0.97, 0.42]}
 other_cameras: [roof-1]
+time_zone: Europe/Berlin
+holidays: [2026-12-24, 12-25]
+schedules:
+  night: {from: "21:00", to: "06:00", days: [mon, fri], except: holidays}
+  closed: [{from: "18:30", to: "08:00"}, {from: "00:00", to: "24:00", days: sun}]
+counters: {visitors: {line: gate, reset: "00:00"}, at_till: {zone: till}}
+switches: {armed: true, spare: "off"}
+define:
+  folded: distance(shoulders, knees) < far
+  far: {means: 0.8bl, about: Nearly as long as the torso}
+templates:
+  stays:
+    about: Somebody stays.
+    parameters: {zone: {kind: zone, about: Where}, stay: 5s, pace: {default: 0.2h/s}}
+    when: "in {zone} and speed < {pace} and not folded"
+    for: "{stay}"
 rules:
+  - {id: stays_long, use: stays, with: {zone: door, stay: 1min}, per_camera: {front: {for: 3s, with: {pace: 1h/s}}}}
+  - {use: crosses_line, with: {line: gate, direction: leftward}, during: night, not_during: [closed], while: armed}
+  - {id: full, scope: scene, when: visitors.inside > 5 and at_till.entered > 1, per_camera: {front: {for: 3s}}}
+  - {id: folds, when: folded and age > 2s, severity: alarm, per_camera: {"y*": {hold: 2s}}}
   - id: hands_up
     when: left_wrist.y < nose.y - 0.1h and right_wrist.y < nose.y - 0.1h
     for: 1s

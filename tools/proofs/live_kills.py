@@ -21,7 +21,7 @@ from tools.proofs.trials.subject import FPS, KINDS
 TOOL = "proofs.live_kills"
 BACK_S = 3.0
 BASE_S = 20.0
-_MEMORY = "lost what it remembered"
+_MEMORY = "lost its state"
 _FREEZE_S, _SUPERVISOR_S, _AROUND_S = 10.0, 10.0, 60.0
 """About what a round takes in which a process is frozen, or the supervisor killed; and what comes before and after."""
 

@@ -36,7 +36,7 @@ _CAPTURES = tuple(f"capture.{camera}" for camera in STARTS_S)
 _STATELESS = (*_CAPTURES, "prepare.0", "infer.0", "people.0", "outbox.0", "log.0")
 _WITH_MEMORY = ("tracks.0", "actions.0")
 FILE_GROUPS: Sequence[tuple[str, ...]] = (
-    *((unit,) for unit in (*_STATELESS[2:], *_WITH_MEMORY)),
+    *((process,) for process in (*_STATELESS[2:], *_WITH_MEMORY)),
     ("infer.0", "people.0"),
     ("prepare.0", "infer.0"),
     ("capture.south", "infer.0", "log.0"),
@@ -81,18 +81,22 @@ _WAIT_S = 120.0
 class Killed:
     """One group that died at once. `found`: the result; `faults`: each in a sentence."""
 
-    units: tuple[str, ...]
+    processes: tuple[str, ...]
     back_s: float
     found: str
     faults: tuple[str, ...] = ()
 
     @property
     def row(self) -> str:
-        return f"| {_in_short(self.units)} | {self.back_s:.2f} s | {self.found} |"
+        return f"| {_in_short(self.processes)} | {self.back_s:.2f} s | {self.found} |"
 
 
-def _in_short(units: Sequence[str]) -> str:
-    return ", ".join(units) if len(units) <= 4 else f"{', '.join(units[:2])} ... {units[-1]} ({len(units)})"
+def _in_short(processes: Sequence[str]) -> str:
+    return (
+        ", ".join(processes)
+        if len(processes) <= 4
+        else f"{', '.join(processes[:2])} ... {processes[-1]} ({len(processes)})"
+    )
 
 
 # ---- files
@@ -103,34 +107,35 @@ def kill_with_files(model: str, seconds: float, groups: Sequence[tuple[str, ...]
     way = Way(threads=2, batch=3, model=model)
     reference = run_way(way, seconds)
     found = []
-    for units in groups:
-        killed = judged(units, run_way(way, seconds, Killing([units], _AFTER_FRAMES)), reference)
+    for processes in groups:
+        killed = judged(processes, run_way(way, seconds, Killing([processes], _AFTER_FRAMES)), reference)
         click.echo(killed.row)
         found.append(killed)
     return found
 
 
-def judged(units: tuple[str, ...], ran: Ran, reference: Ran) -> Killed:
+def judged(processes: tuple[str, ...], ran: Ran, reference: Ran) -> Killed:
     """Status 1 only if a stage with a memory died, or reports its loss."""
-    same, remembering = ran.events == reference.events, set(units) & set(_WITH_MEMORY)
+    same, remembering = ran.events == reference.events, set(processes) & set(_WITH_MEMORY)
     faults = [f"left over: {what}" for what in left_over(run_name())]
-    if set(ran.recovery_s) != set(units):
+    if set(ran.recovery_s) != set(processes):
         faults.append(f"back: {', '.join(ran.recovery_s) or 'none'}")
     # A capture that died may count frames twice that it had to send again.
-    if ran.frames != reference.frames and not set(units) & set(_CAPTURES):
+    if ran.frames != reference.frames and not set(processes) & set(_CAPTURES):
         faults.append(f"frames {ran.frames}, expected {reference.frames}")
     if not remembering and (ran.status or not same):
         faults.append(f"status {ran.status}, events {'the same' if same else 'others'}: {ran.problems}")
     if remembering and (
-        ran.status != 1 or any(f"{unit.partition('.')[0]} lost" not in " ".join(ran.problems) for unit in remembering)
+        ran.status != 1
+        or any(f"{process.partition('.')[0]} lost" not in " ".join(ran.problems) for process in remembering)
     ):
         faults.append(f"status {ran.status}, and of what was lost is said: {ran.problems}")
     told = "byte-identical, status 0" if same and not ran.status else f"status {ran.status}: {'; '.join(ran.problems)}"
     return Killed(
-        units,
+        processes,
         max(ran.recovery_s.values(), default=0.0),
         told,
-        tuple(f"{_in_short(units)}: {fault}" for fault in faults),
+        tuple(f"{_in_short(processes)}: {fault}" for fault in faults),
     )
 
 
@@ -148,7 +153,7 @@ def kill_live(model: str, groups: Sequence[tuple[str, ...]] = LIVE_GROUPS, camer
         with LiveRun(subject) as run:
             run.until(_is_healthy, _WAIT_S, "healthy at the start")
             ledger = Ledger(run.outbox)
-            found = [_kill_group(run, ledger, units) for units in groups]
+            found = [_kill_group(run, ledger, processes) for processes in groups]
             ledger.read()
             return [*found, _ended(run, ledger)]
 
@@ -165,27 +170,31 @@ def _is_healthy(status: dict[str, object]) -> bool:
     return isinstance(health, dict) and health["level"] == "healthy"
 
 
-def _kill_group(run: LiveRun, ledger: Ledger, units: tuple[str, ...]) -> Killed:
-    before = run.units()
+def _kill_group(run: LiveRun, ledger: Ledger, processes: tuple[str, ...]) -> Killed:
+    before = run.processes()
     ledger.read()
     at = time.monotonic()
-    for unit in units:
-        hit(before[unit]["pid"], signal.SIGKILL)
+    for process in processes:
+        hit(before[process]["pid"], signal.SIGKILL)
 
     def is_back(status: dict[str, object]) -> bool:
-        now = status["units"]
+        now = status["processes"]
         assert isinstance(now, dict)
-        anew = all(now[unit]["pid"] not in (0, before[unit]["pid"]) for unit in units)
+        anew = all(now[process]["pid"] not in (0, before[process]["pid"]) for process in processes)
         return anew and _is_healthy(status)
 
     faults = []
     try:
         run.until(is_back, _WAIT_S, "healthy again")
     except TimeoutError as late:
-        faults.append(f"{_in_short(units)}: {late}")
-    others = [unit for unit, now in run.units().items() if unit not in units and now["pid"] != before[unit]["pid"]]
-    faults += [f"{_in_short(units)}: {other} was started again as well" for other in others]
-    killed = Killed(units, time.monotonic() - at, "healthy again" if not faults else "not healthy", tuple(faults))
+        faults.append(f"{_in_short(processes)}: {late}")
+    others = [
+        process
+        for process, now in run.processes().items()
+        if process not in processes and now["pid"] != before[process]["pid"]
+    ]
+    faults += [f"{_in_short(processes)}: {other} was started again as well" for other in others]
+    killed = Killed(processes, time.monotonic() - at, "healthy again" if not faults else "not healthy", tuple(faults))
     click.echo(killed.row)
     return killed
 
@@ -198,7 +207,7 @@ def _ended(run: LiveRun, ledger: Ledger) -> Killed:
     told = run.problems()
     faults = [] if delivered.good else [f"events: {delivered}"]
     faults += [f"left over: {what}" for what in left_over(run.subject.name)]
-    faults += [f"the run says: {problem}" for problem in told if "lost what it remembered" not in problem]
+    faults += [f"the run says: {problem}" for problem in told if "lost its state" not in problem]
     faults += [f"status {status}, expected 1"] if status != 1 else []
     faults += ["a traceback in the log"] if "Traceback" in run.log.read_text(errors="replace") else []
     return Killed(("stop",), time.monotonic() - begun, f"status {status}; {delivered}", tuple(faults))

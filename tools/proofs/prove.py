@@ -73,19 +73,19 @@ def kills(seconds: float, rounds: int) -> Part:
     reference = run_way(way, seconds)
     part = Part(["| process | rounds | recovery, median and worst | events | exit status |", "|---|---|---|---|---|"])
     stateless = [*(f"capture.{camera}" for camera in STARTS_S), "prepare.0", "infer.0", "people.0", "outbox.0", "log.0"]
-    for unit in [*stateless, "tracks.0", "actions.0"]:
-        found = [run_way(way, seconds, Killing([unit], 12)) for _ in range(rounds)]
+    for process in [*stateless, "tracks.0", "actions.0"]:
+        found = [run_way(way, seconds, Killing([process], 12)) for _ in range(rounds)]
         times = [t for ran in found for t in ran.recovery_s.values()]
         statuses = sorted({ran.status for ran in found})
         if len(times) < rounds:
-            part.faults.append(f"{unit}: back {len(times)} times of {rounds}")
-        if unit in stateless and not (all(ran.events == reference.events for ran in found) and statuses == [0]):
-            part.faults.append(f"{unit}: other events, or status {statuses}: {[ran.problems for ran in found]}")
+            part.faults.append(f"{process}: back {len(times)} times of {rounds}")
+        if process in stateless and not (all(ran.events == reference.events for ran in found) and statuses == [0]):
+            part.faults.append(f"{process}: other events, or status {statuses}: {[ran.problems for ran in found]}")
         if _NOT_SAID in (events := _events_of(found, reference)):
-            part.faults.append(f"{unit}: other events, and nothing is said")
-        part.faults += [f"{unit}: left over: {what}" for what in left_over(run_name())]
+            part.faults.append(f"{process}: other events, and nothing is said")
+        part.faults += [f"{process}: left over: {what}" for what in left_over(run_name())]
         part.lines.append(
-            f"| {unit} | {rounds} | {median_and_worst(times)} | {events} | {', '.join(map(str, statuses))} |"
+            f"| {process} | {rounds} | {median_and_worst(times)} | {events} | {', '.join(map(str, statuses))} |"
         )
         click.echo(part.lines[-1])
     return _with_supervisor(part, seconds, rounds)

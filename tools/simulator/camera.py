@@ -115,7 +115,7 @@ class Camera:
         self._viewers.discard(viewer)
 
     def counted(self) -> CameraCounts:
-        """The counters as they stand."""
+        """The present counters."""
         self.counts.open_connections = len(self._connections)
         self.counts.clients = len(self._viewers)
         return self.counts

@@ -61,7 +61,7 @@ class TcpCarrier:
         self._outflow.write(interleaved((packet,), self._channels[1]))
 
     def close(self) -> None:
-        """The connection belongs to others."""
+        """The connection belongs to another object."""
 
 
 class UdpCarrier:

@@ -34,10 +34,14 @@ _FAULTS = "\n".join(
 )
 @click.option("--codec", type=click.Choice(["h264", "h265"]), help="Encode to this; by default the clip as it is.")
 @click.option("--size", metavar="WIDTHxHEIGHT", help="Encode at this size.")
-@click.option("--fps", type=float, help="Encode at this rate; what moves keeps its speed.")
-@click.option("--gop", type=int, help="Frames from keyframe to keyframe, where it is encoded; by default one second.")
-@click.option("--b-frames", type=int, help="B-frames between two others, where it is encoded; by default none.")
-@click.option("--seconds", type=float, help="Only so much of the clip, from its beginning.")
+@click.option("--fps", type=float, help="Encode at this rate; movements keep their speed.")
+@click.option(
+    "--gop", type=int, help="Frames from keyframe to keyframe, if the clip is encoded; by default one second."
+)
+@click.option(
+    "--b-frames", type=int, help="B-frames between two other frames, if the clip is encoded; by default none."
+)
+@click.option("--seconds", type=float, help="Only this much of the clip, from its beginning.")
 @click.option(
     "--auth",
     type=click.Choice(["none", "basic", "digest"]),
@@ -52,7 +56,7 @@ _FAULTS = "\n".join(
     "faults",
     multiple=True,
     metavar="[CAMERA=]NAME[:ARG]@SECONDS[+DURATION]",
-    help="Something that goes wrong so long after the start; see below. Can be given many times.",
+    help="A fault, and its time after the start; see below. Can be given several times.",
 )
 def simulator(**options: Any) -> None:
     """Serve CLIPs as RTSP cameras on this machine, again and again, until Ctrl-C; without one, a test picture.
@@ -68,7 +72,7 @@ def simulator(**options: Any) -> None:
             status = running.wait()
         except KeyboardInterrupt:
             return
-        raise EnvironmentProblem(f"farm: its process ended with status {status}; what it printed above says why")
+        raise EnvironmentProblem(f"farm: its process ended with status {status}; see its messages above")
 
 
 def _cameras(options: dict[str, Any]) -> list[CameraSettings]:

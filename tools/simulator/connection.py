@@ -104,7 +104,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def _checked(self, request: Request) -> Response:
-        """The answer of the first thing that stands against the request, else that of its method."""
+        """The answer of the first objection to the request, else that of its method."""
         answer = self._answers.get(request.method)
         if answer is None:
             return Response(501)

@@ -68,19 +68,19 @@ KINDS: Mapping[FaultName, Kind] = {
     "silence": Kind("", _NOTHING, "Connections are accepted, nothing is answered; packets of open ones go on."),
     "answer": Kind("401|404|503", _one_of("401", "404", "503"), "All requests but OPTIONS are answered with it."),
     "stall": Kind("", _NOTHING, "No more packets; the connection stays and is answered.", counts=True),
-    "hold": Kind("SECONDS", _Number(0, 3600), "Over TCP all comes late by so much, from the middle of a packet on."),
+    "hold": Kind("SECONDS", _Number(0, 3600), "Over TCP everything is late by this time, from mid-packet on."),
     "cut": Kind("fin|rst", _one_of("fin", "rst"), "The connections end, in order or with a reset.", counts=True),
-    "reboot": Kind("SECONDS", _Number(0, 3600), "Reset, refusing for so long, then back as if just switched on."),
-    "half_open": Kind("", _NOTHING, "The open connections are forgotten without a word; new ones work.", counts=True),
-    "drop": Kind("PERCENT", _PERCENT, "So many UDP packets are lost.", counts=True),
-    "reorder": Kind("PERCENT", _PERCENT, "So many UDP packets arrive behind later ones.", counts=True),
-    "corrupt": Kind("PERCENT", _PERCENT, "In so many packets, bytes are changed.", counts=True),
-    "resize": Kind("WIDTHxHEIGHT", _size, "The stream changes its resolution, without a word.", counts=True),
-    "codec": Kind("h264|h265", _one_of("h264", "h265"), "The stream changes its codec, without a word.", counts=True),
+    "reboot": Kind("SECONDS", _Number(0, 3600), "Reset, refuse for this time, then be back as if just switched on."),
+    "half_open": Kind("", _NOTHING, "Open connections are no longer read or written; new ones work.", counts=True),
+    "drop": Kind("PERCENT", _PERCENT, "This share of UDP packets is lost.", counts=True),
+    "reorder": Kind("PERCENT", _PERCENT, "This share of UDP packets arrives after later ones.", counts=True),
+    "corrupt": Kind("PERCENT", _PERCENT, "In this share of packets, bytes change.", counts=True),
+    "resize": Kind("WIDTHxHEIGHT", _size, "The resolution changes, without a new DESCRIBE.", counts=True),
+    "codec": Kind("h264|h265", _one_of("h264", "h265"), "The codec changes, without a new DESCRIBE.", counts=True),
     "jump": Kind("SECONDS", _Number(-_YEAR_S, _YEAR_S), "Time stamps jump, forward or back.", counts=True),
-    "wrap": Kind("SECONDS", _Number(0, 3600), "Time stamps of new clients pass 2**32 after so long."),
-    "timestamps": Kind("constant|duplicate", _STAMPS, "They stand still, or come twice.", counts=True),
-    "clock": Kind("SECONDS", _Number(-_YEAR_S, _YEAR_S), "Sender reports are wrong by so much."),
+    "wrap": Kind("SECONDS", _Number(0, 3600), "Time stamps of new clients pass 2**32 after this time."),
+    "timestamps": Kind("constant|duplicate", _STAMPS, "Time stamps stand still, or come twice.", counts=True),
+    "clock": Kind("SECONDS", _Number(-_YEAR_S, _YEAR_S), "Sender reports are wrong by this time."),
     "fps": Kind("FPS", _Number(0.01, 1000), "The SDP gives this rate, whatever is sent."),
 }  # fmt: skip
 
@@ -114,7 +114,7 @@ class Fault(Frozen):
         return float(self.value)
 
     def packets_left(self, packets: int, frames: int) -> float:
-        """How many more packets a client gets that has got so many packets and frames; infinity while none counts."""
+        """How many more packets a client gets, from the packets and frames that it has got."""
         if self.after_packets:
             return max(0, self.after_packets - packets)
         return float("inf") if frames < self.after_frames else 0

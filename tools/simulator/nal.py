@@ -25,7 +25,7 @@ def is_parameter_set(codec: Codec, nal: bytes) -> bool:
 
 
 def is_padding(codec: Codec, nal: bytes) -> bool:
-    """Whether it says nothing that RTP does not say as well: access unit delimiters and filler."""
+    """Whether RTP makes it redundant: access unit delimiters and filler."""
     return nal_type(codec, nal) in (_H264_PADDING if codec == "h264" else _H265_PADDING)
 
 

@@ -33,7 +33,7 @@ class Outflow:
         self._held += data[at:]
 
     def hold(self, seconds: float) -> None:
-        """Send half of the next data, then nothing for so long, then all of it at once."""
+        """Send half of the next data, then nothing for this time, then all of it at once."""
         if self._held is None:
             self._held, self._splits = bytearray(), True
             asyncio.get_running_loop().call_later(seconds, self._let_go)

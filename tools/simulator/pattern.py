@@ -1,4 +1,4 @@
-"""A test picture that says which it is, and can be read after it was coded, sent and decoded.
+"""A test picture that shows its number, which can be read after coding, sending and decoding.
 
 Sixteen blocks across the top hold the number in binary, white for one, the highest bit first; the blocks below them
 hold the opposite, so that a damaged picture is recognised. The rest is patches that change with each picture, so that

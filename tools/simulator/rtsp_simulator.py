@@ -119,7 +119,7 @@ class RtspSimulator:
             except OSError as error:
                 raise EnvironmentProblem(f"farm: no answer of its process in {within_s:g} s: {error}") from error
         if not answer:
-            raise EnvironmentProblem("farm: its process ended; what it printed above says why")
+            raise EnvironmentProblem("farm: its process ended; see its messages above")
         reply = Reply.model_validate_json(answer)
         if reply.error:
             raise _as_it_was(reply)
@@ -135,7 +135,7 @@ class CameraHandle:
     """One camera of a running simulator. Each method returns when the camera has done it.
 
     Faults last until `heal`. Those with ``after_packets`` or ``after_frames`` meet each client, present or future, when
-    it has got so many since its PLAY; without, they meet who is there now (`cut`, `half_open`, `jump`) or everyone.
+    it has got that many since its PLAY; without, they affect its present clients (`cut`, `half_open`, `jump`) or all.
     """
 
     def __init__(self, simulator: RtspSimulator, settings: CameraSettings, port: int) -> None:
@@ -177,7 +177,7 @@ class CameraHandle:
         self.apply(Fault(name="stall", after_packets=after_packets, after_frames=after_frames))
 
     def hold(self, seconds: float) -> None:
-        """Over TCP: send half a packet, then nothing for so long, then at once all that was due meanwhile."""
+        """Over TCP: send half a packet, then nothing for this time, then at once everything that was due."""
         self.apply(Fault(name="hold", value=f"{seconds:f}"))
 
     def cut(self, how: Literal["fin", "rst"] = "rst", *, after_packets: int = 0, after_frames: int = 0) -> None:
@@ -185,31 +185,31 @@ class CameraHandle:
         self.apply(Fault(name="cut", value=how, after_packets=after_packets, after_frames=after_frames))
 
     def half_open(self, *, after_packets: int = 0, after_frames: int = 0) -> None:
-        """Forget connections without a word: their sockets stay open, unread and unwritten. New ones work."""
+        """Forget connections: their sockets stay open, unread and unwritten. New ones work."""
         self.apply(Fault(name="half_open", after_packets=after_packets, after_frames=after_frames))
 
     def reboot(self, down_s: float) -> None:
-        """Reset all connections, refuse for so long, then be back with a new SSRC, time stamps and media clock."""
+        """Reset all connections, refuse new ones for this time, then return with a new SSRC, time stamps and clock."""
         self.apply(Fault(name="reboot", value=f"{down_s:f}"))
 
     def drop(self, percent: float, *, seed: int = 0, after_packets: int = 0) -> None:
-        """Lose so many UDP packets of a hundred."""
+        """Lose this percentage of UDP packets."""
         self.apply(Fault(name="drop", value=f"{percent:f}", seed=seed, after_packets=after_packets))
 
     def reorder(self, percent: float, *, seed: int = 0, after_packets: int = 0) -> None:
-        """Send so many UDP packets of a hundred one to four places too late."""
+        """Send this percentage of UDP packets one to four places too late."""
         self.apply(Fault(name="reorder", value=f"{percent:f}", seed=seed, after_packets=after_packets))
 
     def corrupt(self, percent: float, *, seed: int = 0, after_packets: int = 0) -> None:
-        """Change bytes in the payload of so many packets of a hundred."""
+        """Change bytes in the payload of this percentage of packets."""
         self.apply(Fault(name="corrupt", value=f"{percent:f}", seed=seed, after_packets=after_packets))
 
     def resize(self, width: int, height: int, *, after_frames: int = 0) -> None:
-        """Change the resolution in mid-stream, after the first client has got so many frames."""
+        """Change the resolution in mid-stream, after the first client has got `after_frames` frames."""
         self.apply(Fault(name="resize", value=f"{width}x{height}", after_frames=after_frames))
 
     def recode(self, codec: Codec, *, after_frames: int = 0) -> None:
-        """Change the codec in mid-stream, after the first client has got so many frames."""
+        """Change the codec in mid-stream, after the first client has got `after_frames` frames."""
         self.apply(Fault(name="codec", value=codec, after_frames=after_frames))
 
     def jump(self, seconds: float, *, after_packets: int = 0, after_frames: int = 0) -> None:
@@ -218,7 +218,7 @@ class CameraHandle:
         self.apply(Fault(name="jump", value=value, after_packets=after_packets, after_frames=after_frames))
 
     def wrap(self, after_s: float) -> None:
-        """Let the time stamps of clients that come from now on pass 2**32 after so long."""
+        """Let the time stamps of clients from now on pass 2**32 after this time."""
         self.apply(Fault(name="wrap", value=f"{after_s:f}"))
 
     def stamps(self, how: Literal["constant", "duplicate"], *, after_frames: int = 0) -> None:
@@ -226,7 +226,7 @@ class CameraHandle:
         self.apply(Fault(name="timestamps", value=how, after_frames=after_frames))
 
     def clock(self, offset_s: float) -> None:
-        """Let sender reports be wrong by so much."""
+        """Let sender reports be wrong by this time."""
         self.apply(Fault(name="clock", value=f"{offset_s:f}"))
 
     def declare(self, fps: float) -> None:
@@ -240,7 +240,7 @@ class CameraHandle:
         return counts
 
     def sent(self, newest: int = 0) -> tuple[FrameSent, ...]:
-        """The pictures that went to anyone, the oldest first: so many of the newest, or all of the last 50,000."""
+        """The pictures that were sent to any client, the oldest first: the newest ones, or all of the last 50,000."""
         return self._simulator.ask(Order(do="sent", camera=self.name, newest=newest)).sent
 
     def wait_for(self, condition: Callable[[CameraCounts], bool], within_s: float = 10.0) -> CameraCounts:

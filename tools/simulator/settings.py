@@ -30,9 +30,9 @@ class ClipSettings(Frozen):
     codec: Codec | None = None
     width: Side | None = None
     height: Side | None = None
-    fps: float | None = Field(default=None, gt=0, le=240, description="Pictures a second; what moves keeps its speed.")
+    fps: float | None = Field(default=None, gt=0, le=240, description="Pictures a second; movements keep their speed.")
     gop: int | None = Field(default=None, ge=1, description="Frames from keyframe to keyframe; by default one second.")
-    b_frames: int | None = Field(default=None, ge=0, le=8, description="B-frames between two others.")
+    b_frames: int | None = Field(default=None, ge=0, le=8, description="B-frames between two other frames.")
     seconds: float | None = Field(default=None, gt=0, description="How much of the clip, from its beginning.")
 
     @property
@@ -56,7 +56,7 @@ class CameraSettings(Frozen):
     password: str = Field(default="farm", repr=False)
     report_s: float = Field(default=0.5, ge=0, description="Between two sender reports; 0 sends none.")
     clock_offset_s: float = Field(default=0.0, description="By how much the camera's clock is wrong.")
-    declared_fps: float | None = Field(default=None, gt=0, description="What the SDP says instead of the truth.")
+    declared_fps: float | None = Field(default=None, gt=0, description="A wrong rate for the SDP.")
     seed: int = Field(default=0, description="Of session ids, SSRCs, sequence numbers and time stamps.")
 
     def url(self, port: int) -> str:

@@ -26,7 +26,7 @@ class Line(Protocol):
         ...
 
     def abandon(self) -> None:
-        """Forget it without a word."""
+        """Forget it without closing it."""
         ...
 
 

@@ -17,7 +17,7 @@ _ID = "device_id"
 
 
 def device_of(devices: Sequence[int], worker: int) -> int | None:
-    """The GPU of this worker, counted from 0; None if nobody has chosen one."""
+    """The GPU of this worker, counted from 0; None if the graph names none."""
     return devices[worker % len(devices)] if devices else None
 
 
@@ -43,5 +43,5 @@ def device_problems(
         yield ("devices",), f"none of the providers runs on a GPU: name one of {known} in `providers`, or remove this"
     for provider in ON_DEVICES:
         if _ID in given.get(provider, {}):
-            text = "`devices` says already which GPU each worker has: remove one of the two"
+            text = "`devices` sets the GPU of each worker already: remove one of the two"
             yield ("options", provider, _ID), text

@@ -25,7 +25,7 @@ class RunFailed(Exception):
 
 
 class OutOfMemory(RunFailed):
-    """There is not enough memory for a run of so many rows, on the device or for this process; fewer may fit."""
+    """There is not enough memory for a run of this many rows, on the device or in this process; fewer may fit."""
 
 
 class WrongOutput(Exception):

@@ -67,7 +67,7 @@ class HostRuns:
 
     @property
     def sessions(self) -> int:
-        """So many are open; each has its own memory on the device."""
+        """The number of open sessions; each has its own memory on the device."""
         return len(self._sessions)
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:

@@ -62,7 +62,7 @@ class KServeEngine:
         except NoTensor as error:
             raise WrongOutput(
                 port.name,
-                f"{self._settings}: its answer is not what the server says of the model: {error}; "
+                f"{self._settings}: its answer is not as the server describes the model: {error}; "
                 "if another model was put in its place, run the graph anew",
             ) from None
 

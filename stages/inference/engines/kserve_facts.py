@@ -80,7 +80,7 @@ class Questions:
         """Raises EnvironmentProblem if the server does not name its inputs and outputs."""
         if not metadata.inputs or not metadata.outputs:
             raise EnvironmentProblem(
-                f"{self._settings}: the server does not say what its inputs and outputs are; "
+                f"{self._settings}: the server does not describe its inputs and outputs; "
                 "state them in the model's configuration there"
             )
         ports = len(metadata.inputs) + len(metadata.outputs)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class MemoryLimits(NamedTuple):
-    """`limit_bytes` of each of so many `sessions` of one process on GPU `device`, which has `device_bytes`."""
+    """`limit_bytes` for each of the `sessions` of one process on GPU `device`, which has `device_bytes`."""
 
     limit_bytes: int
     sessions: int
@@ -17,7 +17,7 @@ class MemoryLimits(NamedTuple):
     device_bytes: int
 
     def together(self, workers: int) -> int:
-        """Bytes for the sessions of so many processes."""
+        """Bytes for the sessions of this many processes."""
         return self.limit_bytes * self.sessions * workers
 
     def why_too_much(self, workers: int) -> str:

@@ -75,14 +75,14 @@ class CudaRuntime:
             self._library.cudaGetLastError()
 
     def host_memory(self, size: int) -> int | None:
-        """The address of so many bytes that a GPU reads and writes by itself; None if there are no more of them.
+        """Return the address of memory that a GPU reads and writes by itself; None if there is no more.
 
         CUDA does it for the GPU that the thread has set, and would begin to use GPU 0 if there is none.
         """
         address = ctypes.c_void_p()
         self._library.cudaSetDevice(self.device)
         if self._library.cudaHostAlloc(ctypes.byref(address), ctypes.c_size_t(size), _FOR_ALL_GPUS):
-            # The runtime keeps an error until somebody asks for it: the next kernel would be blamed for it.
+            # The runtime keeps an error until it is asked for: the next kernel would be blamed for it.
             self._library.cudaGetLastError()
             return None
         return address.value

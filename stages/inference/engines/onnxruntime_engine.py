@@ -256,7 +256,7 @@ def _run_convolution(options: Mapping[str, str]) -> None:
 
 
 _IN_SOURCES = re.compile(r"^/\S+:\d+ .*?\[ONNXRuntimeError\] : \d+ : \w+ : ", re.DOTALL)
-"""Often so long that a message of bounded length held nothing else."""
+"""Left out, because it is often longer than the rest of the message."""
 _CUDA_ERROR = re.compile(r"CUDA failure (\d+): (.*?) ;")
 _NO_MEMORY = re.compile(
     r"Failed to allocate memory for requested buffer of size (\d+)"

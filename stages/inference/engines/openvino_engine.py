@@ -62,7 +62,7 @@ def is_installed() -> bool:
 def open_openvino(
     path: Path, signature: Signature, *, threads: int, at_once: int, precision: Precision
 ) -> OpenVinoEngine:
-    """The model on OpenVINO's CPU device, for so many runs at once of so many threads each.
+    """The model on OpenVINO's CPU device, for some runs at once with some threads each.
 
     It is held to a limit of memory (`model_memory`).
 

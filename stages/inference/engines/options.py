@@ -49,7 +49,7 @@ class CudaOptions(Settings):
         default=None, description="The most memory of its arena, in bytes or such as 2GB"
     )
     arena_extend_strategy: Literal["kNextPowerOfTwo", "kSameAsRequested"] | None = Field(
-        default=None, description="How the arena grows: by doubling, or by what is needed"
+        default=None, description="How the arena grows: by doubling, or as much as needed"
     )
     cudnn_conv_algo_search: Literal["EXHAUSTIVE", "HEURISTIC", "DEFAULT"] | None = Field(
         default=None,
@@ -76,7 +76,7 @@ class TensorrtOptions(Settings):
     trt_max_workspace_size: Bytes | None = Field(default=None, description="The most memory while an engine is built")
     trt_fp16_enable: bool | None = Field(default=None, description="Whether it may calculate in float16")
     trt_int8_enable: bool | None = Field(
-        default=None, description="Whether it may calculate in int8, where the model is quantized"
+        default=None, description="Whether it may calculate in int8, if the model is quantized"
     )
     trt_engine_cache_enable: bool | None = Field(
         default=None, description="Whether built engines are kept for the next start, as by default"
@@ -85,9 +85,9 @@ class TensorrtOptions(Settings):
         default=None, description="The folder of kept engines; by default one for each model in the cache of camgraph"
     )
     trt_timing_cache_enable: bool | None = Field(
-        default=None, description="Whether what was measured while building is kept, as by default"
+        default=None, description="Whether measurements of the build are kept, as by default"
     )
-    trt_timing_cache_path: str | None = Field(default=None, description="The folder of what was measured")
+    trt_timing_cache_path: str | None = Field(default=None, description="The folder of these measurements")
     trt_profile_min_shapes: str | None = Field(default=None, description="The smallest shapes: `images:1x3x640x640`")
     trt_profile_opt_shapes: str | None = Field(default=None, description="The shapes for which it is built best")
     trt_profile_max_shapes: str | None = Field(default=None, description="The largest shapes")
@@ -108,10 +108,10 @@ class CoremlOptions(Settings):
     """Of ONNX Runtime's CoreML provider."""
 
     ModelFormat: Literal["MLProgram", "NeuralNetwork"] | None = Field(
-        default=None, description="What the model is made into"
+        default=None, description="The format into which the model is converted"
     )
     MLComputeUnits: Literal["ALL", "CPUOnly", "CPUAndGPU", "CPUAndNeuralEngine"] | None = Field(
-        default=None, description="What may calculate"
+        default=None, description="The units that may calculate"
     )
     RequireStaticInputShapes: bool | None = Field(
         default=None, description="Whether nodes of open shapes stay on the CPU"

@@ -50,7 +50,7 @@ class HostMemory(Protocol):
 
 
 class _Block:
-    """Page-locked memory, given back when nobody has it any more; at the end of the process, the system does that."""
+    """Page-locked memory, freed with its last reference, or by the system at the end of the process."""
 
     def __init__(self, source: HostMemory, address: int, size: int) -> None:
         self.bytes = (ctypes.c_uint8 * size).from_address(address)
@@ -68,7 +68,7 @@ class PinnedMemory:
         self._free: dict[int, deque[_Block]] = {}
 
     def new_array(self, elements: int, dtype: str) -> Array:
-        """Flat, uninitialised; its memory is used again when nobody holds it or a part of it any more."""
+        """A flat, uninitialised array; its memory is used again after its last reference is gone."""
         wanted = elements * np.dtype(dtype).itemsize
         if not wanted:
             return np.empty(elements, dtype)

@@ -115,7 +115,7 @@ def fold_selection(model: ModelProto, selection: Selection) -> None:
 
 
 def _places(writer: NodeWriter, heads: str, selection: Selection, opset: int) -> str:
-    """int64, of the shape of what is selected: for each value the candidate from which it is."""
+    """int64, of the shape of the selection: the candidate of each value."""
     axis, across = selection.axis, 3 - selection.axis
     scores = writer.slice(heads, across, selection.first_score, selection.end_score)
     if selection.end_score - selection.first_score > 1:

@@ -131,14 +131,14 @@ def _counted(graph: GraphProto, shapes: Mapping[str, Shape]) -> Iterator[NodeWor
 
 
 def _may_be_heavy(node: NodeProto) -> bool:
-    """Whether it is of a kind that calculates much and is not counted, or that nobody knows."""
+    """Whether it is of an unknown kind, or of one that calculates much and is not counted."""
     if node.domain in _STANDARD:
         return node.op_type in _NOT_COUNTED
     return node.domain != _ONNX_RUNTIME or node.op_type not in _LIGHT
 
 
 def _is_heavy_within(node: NodeProto) -> bool:
-    """Whether a graph within a node such as If or Loop has something to count: nobody knows how often it runs."""
+    """Whether a graph within a node such as If or Loop has something to count: how often it runs is unknown."""
     inner = (other for graph in graphs_of(node) for body in bodies_of(graph) for other in body.node)
     return any(other.op_type in _PRODUCTS or _may_be_heavy(other) for other in inner)
 

@@ -130,7 +130,7 @@ _LIMIT = _Limit()
 
 
 def most_of(memory_mb: int | None, workers: int = 1) -> int | None:
-    """Bytes for each of so many processes of a stage: by its settings, else a share of the machine's memory.
+    """Bytes for each process of a stage: by its settings, else a share of the machine's memory.
 
     None if the settings give none, and the system does not report its memory.
     """

@@ -155,7 +155,7 @@ def _check_sizes(path: Path, model: ModelProto, contents: Contents, stored_bytes
     if filled > (most := most_of(None) or filled):
         raise UserError(
             f"{path}: its sparse weights take {filled >> 20:,} MB of memory once they are filled up with zeros; "
-            f"expected at most {most >> 20:,} MB, half of what this machine has: export it with dense weights"
+            f"expected at most {most >> 20:,} MB, half of this machine's memory: export it with dense weights"
         )
 
 
@@ -186,7 +186,7 @@ def are_sides(sides: Iterable[int]) -> bool:
 
 
 def _check_functions(path: Path, model: ModelProto, contents: Contents) -> None:
-    """Of two functions with the same name, nobody would know which one runs."""
+    """Refuse two functions with the same name: it is unknown which one would run."""
     if contents.hands_graphs:
         raise UserError(
             f"{path}: it hands graphs to its functions as attributes: such a model is not opened; export it "

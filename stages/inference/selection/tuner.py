@@ -34,7 +34,7 @@ LIMIT_S = 4.0
 _SLICE_S = 0.08
 _ROUNDS = 3
 _QUIET = 0.3
-"""Of the cores that others may use for a measurement to be believed next time, too."""
+"""The share of the cores that other programs may use if a measurement is to be kept."""
 
 Open = Callable[[int], Engine]
 """Threads of a run -> the model."""
@@ -142,7 +142,7 @@ class OtherWork:
         self._began = self._now()
 
     def cores(self) -> float:
-        """So many cores were busy with others since then."""
+        """The number of cores that other programs used since then."""
         now = self._now()
         wall, own, all_of_them = (later - before for later, before in zip(now, self._began, strict=True))
         return max(0.0, (all_of_them - own) / wall) if wall > 0 else 0.0

@@ -28,7 +28,7 @@ class Run(NamedTuple):
 
 
 class Tuned(NamedTuple):
-    """The chosen combination. ``rows``: at most so many pictures in a run, None if nothing speaks against many;
+    """The chosen combination. ``rows``: the most pictures in a run, None if any number is good;
     ``at_once``: fewer runs than the stage has threads, None if each of them may run the model.
     """
 

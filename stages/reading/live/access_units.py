@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 _START = b"\x00\x00\x01"
 _ESCAPED = b"\x00\x00\x03"
 _HEAD_BYTES = 64
-"""So much of a NAL unit is looked at: all that is read here lies before."""
+"""How many bytes of a NAL unit are read: all fields that are needed here lie in them."""
 _H264_SLICES = frozenset({1, 2, 5})
 _H264_IDR, _H264_SPS = 5, 7
 _REFERRED = 0x60

@@ -22,9 +22,9 @@ MOST_AHEAD_NS = 10 * SECOND_NS
 CREDIBLE_NS = 24 * 3600 * SECOND_NS
 """A camera may have the wrong time zone, but a clock that was never set is useless."""
 STEADY_NS = SECOND_NS
-"""From one picture to the next, the step of the camera's clock may differ so much from the step of their arrival."""
+"""How far the step of the camera's clock between two pictures may differ from the step of their arrivals."""
 SETTLE_NS = 5 * SECOND_NS
-"""So long a clock that jumped must be steady."""
+"""How long a clock must be steady after it has jumped."""
 
 
 class Pace:

@@ -85,7 +85,7 @@ class Connection:
         took_s = time.monotonic() - began
         if packet is None or took_s > self._timeouts.give_up_s:
             raise Dropped(why_no_packet(took_s, self._timeouts.give_up_s))
-        self._lifeline.heard()
+        self._lifeline.note_arrival()
         return packet
 
     def close(self) -> None:
@@ -136,7 +136,7 @@ def connected(camera: Camera, lifeline: Lifeline, gate: Gate | None = None) -> I
     with lifeline.lease(2 * camera.connect_s + _MARGIN_S):
         container = _open(camera, gate)
     connection = Connection(container, timeouts_of(camera), lifeline)
-    lifeline.heard()
+    lifeline.note_arrival()
     try:
         yield connection
     finally:

@@ -9,7 +9,7 @@ from pipeline.system.disk import write_whole
 from pipeline.system.names import ascii_form
 
 EPOCHS_OF_A_LIFE = 1_000_000
-"""So many connections have room before the epochs of the camera's next life begin."""
+"""How many connections have room before the epochs of the camera's next life begin."""
 
 
 def first_epoch(folder: Path, camera: str, incarnation: int) -> int:

@@ -97,7 +97,7 @@ def _prepare() -> None:
     """Once for the process; again does no harm."""
     # A line that comes twice is about two packets.
     av.logging.set_skip_repeated(False)
-    # Lines of threads that do not listen go to Python's logging, which nobody may see.
+    # Lines of other threads would go to Python's logging, where they might show passwords.
     silent = logging.getLogger("libav")
     silent.propagate = False
     silent.setLevel(logging.CRITICAL + 1)

@@ -58,7 +58,7 @@ class HostLookup:
         start(self._thread)
 
     def wait(self, seconds: float) -> bool:
-        """Whether the answer is there, at most so much later."""
+        """Wait for the answer, at most this long; whether it is there."""
         return self._host is None or self._answered.wait(seconds)
 
     def peers(self) -> frozenset[Peer]:

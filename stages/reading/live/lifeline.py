@@ -88,11 +88,11 @@ class Lifeline:
                 self._until = None
 
     def alive(self) -> None:
-        """A sign of life of the reading thread itself."""
+        """Report that the reading thread is alive."""
         self._reporter.alive()
 
-    def heard(self) -> None:
-        """The connection stands, or a packet came: a sign of life, and from now on silence counts."""
+    def note_arrival(self) -> None:
+        """Note that the connection is up, or a packet has arrived: a sign of life, and silence counts from now on."""
         self._reporter.alive()
         with self._lock:
             self._silent_since = time.monotonic()

@@ -58,7 +58,7 @@ class LiveCamera:
         self._reporter = CameraReporter(name, context)
         self._facts = Facts(self._reporter)
         self._lookup = HostLookup(camera.url)
-        # For frames that leave the process, somebody needs more memory.
+        # Frames that leave the process need more memory.
         self._alone = context.outputs_leave
         # So that cameras do not come back as one: nothing that has to be hard to guess.
         self._retries = Retries(random.Random().random)  # noqa: S311
@@ -162,7 +162,7 @@ class LiveCamera:
         except Exception:
             if lifeline.too_much_memory:
                 limit = f"{self._camera.memory_mb} MB (memory_mb)"
-                raise Dropped(f"too much memory: FFmpeg took more than {limit} for what it sends") from None
+                raise Dropped(f"too much memory: FFmpeg took more than {limit} for its stream") from None
             if gate is not None and gate.problem is not None:
                 raise gate.problem from None
             raise

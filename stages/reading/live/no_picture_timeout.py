@@ -16,7 +16,7 @@ _NEVER = "opened again; not one picture has come since it was opened"
 
 
 class NoPictureTimeout:
-    """Decides, for one connection that stands since ``now_s``, when it has brought no picture for too long.
+    """Decides, for one connection that is up since ``now_s``, when it has brought no picture for too long.
 
     At most ``max_fps`` pictures a second are wanted of it.
     """

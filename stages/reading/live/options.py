@@ -44,7 +44,7 @@ def options_of(camera: Camera, *, playlist: bool = False) -> dict[str, str]:
     if addresses.is_device(camera.url):
         return {}
     if addresses.is_rtsp(camera.url):
-        # Sound is not even set up: a camera sends nothing that nobody takes.
+        # Sound is not set up, so the camera does not send it.
         wanted = {"rtsp_transport": camera.transport, "allowed_media_types": "video", "max_streams": str(MOST_TRACKS)}
         return {**_PROBING, **DECODER_OPTIONS, **wanted}
     if addresses.is_gated(camera.url):

@@ -15,7 +15,7 @@ _STALLED_HLS_S = 12.0
 
 
 class Timeouts(NamedTuple):
-    """Without a packet for so long a camera is stalled; then its connection is given up."""
+    """How long a camera may send no packet: it is stalled then, and later its connection is given up."""
 
     stalled_s: float
     give_up_s: float

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 MOST_HELD = 64
-"""No picture comes out so many packets behind its own: decoders hold 16 back, of those that are decoded."""
+"""No picture comes out this many packets after its own: decoders keep back at most 16 decoded ones."""
 
 
 @dataclass(slots=True)

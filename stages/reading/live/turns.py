@@ -27,7 +27,7 @@ class Turns:
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """Within it nobody else has a turn; after ``wait_s``, or without a lock to be had, it begins all the same."""
+        """Hold the turn alone; after ``wait_s``, or if the lock cannot be made, begin without it."""
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             file = self._file.open("a")

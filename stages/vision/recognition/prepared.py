@@ -3,7 +3,7 @@
 camgraph.picture       {'order': 'rgb', 'scale': 1.0, 'align': 'corner', 'pad': 114}    how its picture is wanted now
                        {'order': 'rgb', 'scale': 1.0}                the same of a model that nobody could read then
 camgraph.format        yolo_end2end                                                     what its outputs are now
-camgraph.suppression   {'min_score': 0.3, 'iou': 0.5, 'most': 100}                      done in the graph
+camgraph.suppression   {'min_score': 0.1, 'iou': 0.5, 'most': 100}                      done in the graph
 """
 
 from __future__ import annotations

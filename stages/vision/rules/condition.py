@@ -7,17 +7,24 @@ false (see `people` for how NaN makes a third answer of that):
     left_wrist.y < nose.y - 0.1h     true: k[19] < (k[1] - (0.1 * p.h))     false: k[19] >= (k[1] - (0.1 * p.h))
     not C                            true: false of C                       false: true of C
     C and D                          true: both are true                    false: one of the two is false
+
+A part that looks back in time is a cell (`memory`), and the text around it reads the cell's present value:
+
+    drop(hips.y, 0.8s) > 0.4bl       m[0] > (0.4 * torso(k))      cell 0: Growth of (k[23] + k[25]) / 2 over 0.8 s
+    in door for 5s                   m[1]   /   m[1] is False     cell 1: Lasting 5 s of in door
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from stages.vision.rules import people
+from stages.vision.rules.counters import FIELDS, Of
 from stages.vision.rules.expression import (
     Arithmetic,
     Call,
@@ -25,35 +32,73 @@ from stages.vision.rules.expression import (
     ExpressionError,
     Inside,
     Junction,
+    Lasts,
+    LostWhile,
     Name,
     Negative,
     Node,
     Not,
     Number,
+    Was,
     parse,
 )
-from stages.vision.rules.kinds import MEASURES, UNITS, Kind, KindError, added, compared, divided, multiplied
-from stages.vision.rules.vocabulary import FUNCTIONS, SCALES, Measure, PersonWords, Place, suggestion
+from stages.vision.rules.expression import Sequence as SequenceNode
+from stages.vision.rules.kinds import (
+    MEASURES,
+    PER_SECOND,
+    UNITS,
+    Kind,
+    KindError,
+    added,
+    compared,
+    divided,
+    multiplied,
+)
+from stages.vision.rules.people import COCO_17, PAIRED
+from stages.vision.rules.vocabulary import FUNCTIONS, Measure, PersonWords, Place, scale_of, suggestion
 
 Scope = Literal["person", "pair", "scene"]
 
 _PARAMETERS: dict[Scope, str] = {"person": "k, p, g", "pair": "ka, pa, kb, pb, g", "scene": "s, g"}
+MAX_EXPANDED = 20_000
+"""Characters of the definitions of all words that a condition uses."""
+LOST_AFTER_NS = 1_000_000_000
+MAX_CELLS = 32
+"""Parts of a condition that look back in time."""
+LONGEST_NS = 600_000_000_000
+"""A window may be so long."""
+_MEANT_UNITS = {"m": "min", "mins": "min", "sec": "s", "secs": "s"}
+"""Usual spellings, of which the nearest by its letters is another one."""
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_FUNCTIONS = ("above", "beside", "beyond", "angle", "ratio", "low", "high")
 _GLOBALS: dict[str, Any] = {
     "__builtins__": {},
     "abs": abs,
     "hypot": math.hypot,
-    **{name: getattr(people, name) for name in ("torso", "lean", "angle", "ratio", "low", "high")},
+    "nan": math.nan,
+    **{name: getattr(people, name) for name in _FUNCTIONS},
 }
 
 
 @dataclass(frozen=True, slots=True)
+class CellText:
+    """A cell before it is made: its class, its times, the Python text of its inputs, and whether it is a truth."""
+
+    name: str
+    times: tuple[Any, ...]
+    inputs: tuple[str, ...]
+    truth: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Condition:
     """A compiled condition.
 
     `judge` gives True, False or None (unknown); `values` gives for each of `parts` (text, kind) the two sides of the
     comparison, or a truth. Both take the arguments of the scope: person (joints, Person, Surroundings),
-    pair (joints, Person, joints, Person, Surroundings), scene (Scene, Surroundings).
+    pair (joints, Person, joints, Person, Surroundings), scene (Scene, Surroundings). With `cells`, `judge` also takes
+    the list of their values, and `values` that list, the cells and the clock. `parameters` and `true` are Python text:
+    the names of the arguments, and what holds when the condition is surely true.
     """
 
     judge: Callable[..., bool | None]
@@ -61,6 +106,18 @@ class Condition:
     parts: tuple[tuple[str, Kind], ...]
     zones: frozenset[str]
     lines: frozenset[str]
+    rules: frozenset[str] = frozenset()
+    """The rules whose incidents it asks about."""
+    about_lost: bool = False
+    """Whether it is also judged of people who are no longer seen."""
+    cells: tuple[CellText, ...] = ()
+    parameters: str = ""
+    true: str = ""
+
+    @property
+    def temporal(self) -> bool:
+        """Whether it looks back in time."""
+        return bool(self.cells) or self.about_lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,37 +127,91 @@ class _Truth:
     true: str
     false: str
 
+    @property
+    def three_valued(self) -> str:
+        return f"(True if {self.true} else (False if {self.false} else None))"
+
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 _Value = Measure | Place | _Truth
 
 
-def compile_condition(text: str, scope: Scope, *, zones: Collection[str], lines: Collection[str]) -> Condition:
+def compile_condition(
+    text: str,
+    scope: Scope,
+    *,
+    zones: Collection[str],
+    lines: Collection[str],
+    words: Mapping[str, str] | None = None,
+    rules: Collection[str] | None = None,
+    lost_after_ns: int = LOST_AFTER_NS,
+    counters: Mapping[str, tuple[Of, str]] | None = None,
+) -> Condition:
     """Raises ExpressionError if the text means nothing; `zones` and `lines` are the names that it may use.
 
-    The error has all the mistakes of a text that can be taken apart: of one that cannot, only the first.
+    `words` are names with a definition of their own: a condition, a value or a point, in this language. In a pair a
+    word stands behind `a.` or `b.`, and its definition is about that person.
+
+    `counters`: those that conditions about a scene may ask, and of which line or zone each is.
+
+    `rules`: those that `running(...)` may name, None for any. `lost_after_ns`: who is unseen for longer is `lost`.
+
+    The error has all the mistakes of a text that can be taken apart: of one that cannot, only the first. A mistake in
+    the definition of a word names that word, and its place is the one in the definition.
     """
-    return _compiled(text, scope, frozenset(zones), frozenset(lines))
+    known = _Known(
+        frozenset(zones),
+        frozenset(lines),
+        tuple(sorted((words or {}).items())),
+        None if rules is None else frozenset(rules),
+        tuple(sorted((counters or {}).items())),
+    )
+    return _compiled(text, scope, known, lost_after_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The names that a condition may use. `words`: (name, definition); `rules`: None for any."""
+
+    zones: frozenset[str]
+    lines: frozenset[str]
+    words: tuple[tuple[str, str], ...]
+    rules: frozenset[str] | None
+    counters: tuple[tuple[str, tuple[Of, str]], ...] = ()
 
 
 @functools.lru_cache(maxsize=2048)
-def _compiled(text: str, scope: Scope, zones: frozenset[str], lines: frozenset[str]) -> Condition:
+def _compiled(text: str, scope: Scope, known: _Known, lost_after_ns: int) -> Condition:
     tree = parse(text)
-    writer = _Writer(text, scope, zones, lines)
+    writer = _Writer(text, scope, known, lost_after_ns)
     truth = writer.truth(tree)
-    head = f"lambda {_PARAMETERS[scope]}: "
-    judge = _function(head + f"True if {truth.true} else (False if {truth.false} else None)")
-    values = _function(head + f"({''.join(f'{code}, ' for code in writer.values)})")
-    return Condition(judge, values, tuple(writer.parts), frozenset(writer.zones), frozenset(writer.lines))
+    parameters = _PARAMETERS[scope]
+    memory, all_memory = (", m", ", m, c, t") if writer.cells else ("", "")
+    values = "".join(f"{code}, " for code in writer.values)
+    return Condition(
+        function_of("judge", [f"def judge({parameters}{memory}):", f"    return {truth.three_valued}"]),
+        function_of("values", [f"def values({parameters}{all_memory}):", f"    return ({values})"]),
+        tuple(writer.parts),
+        frozenset(writer.zones),
+        frozenset(writer.lines),
+        frozenset(writer.rules),
+        writer.about_lost,
+        tuple(writer.cells),
+        parameters,
+        truth.true,
+    )
 
 
-def _function(source: str) -> Callable[..., Any]:
+def function_of(name: str, lines: Iterable[str]) -> Callable[..., Any]:
+    """The function of a Python text that `_Writer` wrote. Raises ExpressionError if it is nested too deeply."""
+    space = dict(_GLOBALS)
     try:
-        # The source is written by this module alone, from a tree of known names and numbers.
-        return eval(compile(source, "<condition>", "eval"), dict(_GLOBALS))  # type: ignore[no-any-return]  # noqa: S307
+        # The source is written by this package alone, from a tree of known names and numbers.
+        exec(compile("\n".join(lines), "<condition>", "exec"), space)  # noqa: S102
     except (SyntaxError, RecursionError, MemoryError):
         raise ExpressionError(0, "the condition is nested too deeply: make two rules of it") from None
+    return space[name]  # type: ignore[no-any-return]
 
 
 class _Mistakes:
@@ -120,7 +231,7 @@ class _Mistakes:
     def complain(self) -> None:
         """Raise the mistakes, if there are any."""
         if self._found:
-            first, *others = sorted(self._found, key=lambda error: error.at)
+            first, *others = sorted(self._found, key=lambda error: (error.used_at, error.at))
             first.others = others
             raise first
 
@@ -133,18 +244,53 @@ def _each(read: Callable[[Part], Result], parts: Iterable[Part]) -> list[Result]
     return [result for result in results if result is not None]
 
 
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The text that is being read: the condition's, or the definition of a word.
+
+    `owner`: in a pair, the one of the two whom the definition of a word is about. `side`: inside `either` or `both`,
+    the side of joints that have none. `words`: those whose definitions are being read, the outermost first.
+    """
+
+    text: str
+    owner: str = ""
+    side: str = ""
+    words: tuple[str, ...] = ()
+
+
 class _Writer:
     """Writes Python for a tree, and records the names that it uses."""
 
-    def __init__(self, text: str, scope: Scope, zones: Collection[str], lines: Collection[str]) -> None:
+    def __init__(self, text: str, scope: Scope, known: _Known, lost_after_ns: int) -> None:
         self.parts: list[tuple[str, Kind]] = []
         self.values: list[str] = []
         self.zones: set[str] = set()
         self.lines: set[str] = set()
-        self._text = text
-        self._scope: Scope = scope
-        self._known = {"zone": zones, "line": lines}
-        self._words = PersonWords()
+        self.rules: set[str] = set()
+        self.about_lost = False
+        self.cells: list[CellText] = []
+        self._window: Number | None = None
+        self._reading = _Reading(text)
+        self._whole_scope: Scope = scope
+        self._known: Mapping[str, frozenset[str]] = {"zone": known.zones, "line": known.lines}
+        self._known_rules = known.rules
+        self._counters = dict(known.counters)
+        self._lost_after_ns = lost_after_ns
+        self._names = PersonWords()
+        self._words = dict(known.words)
+        self._expanded = 0
+        self._sides_used = 0
+
+    @property
+    def _scope(self) -> Scope:
+        """The definition of a word is about one person."""
+        return "person" if self._reading.owner else self._whole_scope
+
+    @property
+    def _person(self) -> tuple[str, str]:
+        """The Python names of the joints and the Person of whom a condition about one person is."""
+        owner = self._reading.owner
+        return f"k{owner}", f"p{owner}"
 
     # ---- truths
 
@@ -158,9 +304,11 @@ class _Writer:
             return self._comparison(node)
         if isinstance(node, Inside):
             return self._inside(node)
-        if isinstance(node, Call) and node.function in ("crosses", "enters", "leaves"):
-            return self._step(node)
-        value = self._value(node)
+        if isinstance(node, LostWhile):
+            return self._lost_while(node)
+        value = self._looking_back(node) if isinstance(node, Lasts | Was | SequenceNode) else self._value(node)
+        if isinstance(value, _Truth):
+            return value
         what = value.kind.value if isinstance(value, Measure) else Kind.POINT.value
         raise ExpressionError(node.begin, f"`{self._slice(node)}` is {what}: expected a comparison, such as {_EXAMPLE}")
 
@@ -173,7 +321,9 @@ class _Writer:
 
     def _comparison(self, node: Comparison) -> _Truth:
         mistakes = _Mistakes()
+        window, self._window = self._window, node.window
         measures = [mistakes.of(self._measure, operand) for operand in node.operands]
+        self._window = window
 
         def step(i: int) -> _Truth | None:
             left, right = measures[i], measures[i + 1]
@@ -193,47 +343,138 @@ class _Writer:
         self._note(self._pair(node, i), left.kind, f"({left.code}, {right.code})")
         return _compare(node.operators[i], left.code, right.code)
 
+    def _looking_back(self, node: Lasts | Was | SequenceNode) -> _Truth:
+        """A truth with memory."""
+        noted = len(self.parts)
+        if isinstance(node, SequenceNode):
+            return self._sequence(node)
+        truth, time_ns = self.truth(node.operand), self._time_ns(node.time)
+        if isinstance(node, Was):
+            del self.parts[noted:], self.values[noted:]
+        code = self._cell(
+            node, type(node).__name__.replace("Lasts", "Lasting"), (time_ns,), [truth.three_valued], truth=True
+        )
+        self._note(self._slice(node), Kind.TRUTH, code)
+        return _Truth(code, f"({code} is False)")
+
+    def _sequence(self, node: SequenceNode) -> _Truth:
+        noted = len(self.parts)
+        operands = [step.operand.operand if isinstance(step.operand, Lasts) else step.operand for step in node.steps]
+        truths = _each(self.truth, operands)
+        del self.parts[noted:], self.values[noted:]
+        limits = tuple(self._time_ns(step.limit) if step.limit else None for step in node.steps)
+        lasting = tuple(
+            self._time_ns(step.operand.time) if isinstance(step.operand, Lasts) else 0 for step in node.steps
+        )
+        inputs = [truth.three_valued for truth in truths]
+        code = self._cell(node, "Sequence", (limits, lasting), inputs, truth=True)
+        self._note(self._slice(node), Kind.TRUTH, code)
+        for i, step in enumerate(node.steps):
+            text = f"step {i + 1}: {self._slice(step)}"
+            self._note(text, Kind.AGO, f"(c{code[1:]}.ago(t, {i}), nan)")
+        return _Truth(code, f"({code} is False)")
+
+    def _lost(self, node: Node) -> _Truth:
+        if self._whole_scope != "person":
+            raise ExpressionError(node.begin, "`lost` is about one person: use it with `scope: person`")
+        self.about_lost = True
+        code = f"p.lost_ns >= {self._lost_after_ns}"
+        self._note("lost", Kind.TRUTH, code)
+        return _Truth(f"({code})", f"(p.lost_ns < {self._lost_after_ns})")
+
+    def _lost_while(self, node: LostWhile) -> _Truth:
+        """`lost while C`: C was true when they were last seen."""
+        noted = len(self.parts)
+        lost, inner = self._lost(node), self.truth(node.operand)
+        del self.parts[noted:], self.values[noted:]
+        last = self._cell(node, "LastSeen", (), [inner.three_valued, "p.lost_ns"], truth=True)
+        truth = _Truth(f"({lost.true} and {last})", f"({lost.false} or {last} is False)")
+        self._note(self._slice(node), Kind.TRUTH, truth.three_valued)
+        return truth
+
+    def _running(self, node: Call) -> _Truth:
+        """running(rule): of the same person, pair or scene, or of one that they are part of."""
+        name = "".join(self._slice(node.arguments[0]).split()) if len(node.arguments) == 1 else ""
+        if not name:
+            raise ExpressionError(node.begin, f"expected {_CALLS['running']}")
+        if self._known_rules is not None and name not in self._known_rules:
+            guess = suggestion(name, self._known_rules)
+            raise ExpressionError(node.arguments[0].begin, f"there is no rule `{name}`{guess}")
+        self.rules.add(name)
+        whose = {"person": f"({self._person[1]}.id,)", "pair": "(pa.id, pb.id)", "scene": "()"}[self._scope]
+        code = f"g.runs({name!r}, {whose})"
+        self._note(self._slice(node), Kind.TRUTH, code)
+        return _Truth(code, f"(not {code})")
+
+    def _cell(self, node: Node, name: str, times: tuple[Any, ...], inputs: Sequence[str], *, truth: bool) -> str:
+        """The Python text of the present value of a cell; equal cells are one."""
+        cell = CellText(name, times, tuple(inputs), truth)
+        if cell not in self.cells:
+            if len(self.cells) == MAX_CELLS:
+                text = f"more than {MAX_CELLS} parts of the condition look back in time: make two rules of it"
+                raise ExpressionError(node.begin, text)
+            self.cells.append(cell)
+        return f"m[{self.cells.index(cell)}]"
+
+    def _time_ns(self, node: Node) -> int:
+        """A window or a time limit."""
+        text = self._slice(node)
+        if not isinstance(node, Number) or UNITS.get(node.unit) is not Kind.TIME:
+            raise ExpressionError(node.begin, f"`{text}` is no time: expected one such as 2s or 500ms")
+        time_ns = round(node.value * float(str(scale_of(node.unit, "scene", "", ""))) * 1e9)
+        if not 1_000_000 <= time_ns <= LONGEST_NS:
+            raise ExpressionError(
+                node.begin, f"expected a time from 1ms to {LONGEST_NS // 60_000_000_000}min, got `{text}`"
+            )
+        return time_ns
+
     def _inside(self, node: Inside) -> _Truth:
         if node.point is None:
             if self._scope != "person":
                 raise ExpressionError(node.begin, f"whose feet? {_WHOSE[self._scope]}")
-            point = self._words.point("feet", "k", "p")
-        else:
-            found = self._value(node.point)
-            if not isinstance(found, Place):
-                text = self._slice(node.point)
-                raise ExpressionError(
-                    node.point.begin, f"`{text}` is no point: expected one such as feet or left_wrist"
-                )
-            point = found
+            return self._feet_inside(node, self._person[1])
+        found = self._value(node.point)
+        if isinstance(node.point, Name) and node.point.parts[-1] == "feet" and "feet" not in self._words:
+            return self._feet_inside(node, self._whose(node.point)[1])
+        if not isinstance(found, Place):
+            text = self._slice(node.point)
+            raise ExpressionError(node.point.begin, f"`{text}` is no point: expected one such as feet or left_wrist")
+        point = found
         name = self._named("zone", node.zone)
         code = f"g.zones[{name!r}]({point.x}, {point.y})"
         self._note(self._slice(node), Kind.TRUTH, code)
         return _Truth(code, f"({point.x} == {point.x} and {point.y} == {point.y} and not {code})")
 
+    def _feet_inside(self, node: Inside, p: str) -> _Truth:
+        """The judge knows of everybody in which zones their feet are."""
+        code = f"{p}.inside.get({self._named('zone', node.zone)!r})"
+        self._note(self._slice(node), Kind.TRUTH, code)
+        return _Truth(code, f"({code} is False)")
+
     def _step(self, node: Call) -> _Truth:
         """crosses(line), crosses(line, rightward | leftward), enters(zone), leaves(zone)."""
         if self._scope != "person":
             raise ExpressionError(node.begin, f"`{node.function}` is about one person: use it with `scope: person`")
+        p = self._person[1]
         if node.function == "crosses":
-            code = self._crosses(node)
+            code = self._crosses(node, p)
         else:
             name = self._named("zone", self._only_name(node, "zone"))
-            code = f"p.entered.get({name!r}) == {1 if node.function == 'enters' else -1}"
+            code = f"{p}.entered.get({name!r}) == {1 if node.function == 'enters' else -1}"
         self._note(self._slice(node), Kind.TRUTH, code)
         return _Truth(f"({code})", f"(not {code})")
 
-    def _crosses(self, node: Call) -> str:
+    def _crosses(self, node: Call, p: str) -> str:
         if len(node.arguments) != 2:
             line = self._named("line", self._only_name(node, "line"))
-            return f"p.crossed.get({line!r}, 0) != 0"
+            return f"{p}.crossed.get({line!r}, 0) != 0"
         line_node, way = node.arguments
         line = self._named("line", self._name(line_node, node, "line"))
         word = way.text if isinstance(way, Name) else self._slice(way)
         if word not in ("rightward", "leftward"):
             hint = suggestion(word, ("rightward", "leftward"))
             raise ExpressionError(way.begin, f"`{word}` is no direction: expected rightward or leftward{hint}")
-        return f"p.crossed.get({line!r}, 0) == {1 if word == 'rightward' else -1}"
+        return f"{p}.crossed.get({line!r}, 0) == {1 if word == 'rightward' else -1}"
 
     def _only_name(self, node: Call, what: str) -> Name:
         if len(node.arguments) != 1:
@@ -287,23 +528,105 @@ class _Writer:
             return Measure(Kind.NUMBER, repr(node.value))
         kind = UNITS.get(node.unit)
         if kind is None:
-            listed = suggestion(node.unit, UNITS) or f"; known: {', '.join(UNITS)}"
+            near = f"; did you mean `{_MEANT_UNITS[node.unit]}`?" if node.unit in _MEANT_UNITS else ""
+            listed = near or suggestion(node.unit, UNITS) or f"; known: {', '.join(UNITS)}"
             raise ExpressionError(node.begin, f"`{self._slice(node)}`: there is no unit `{node.unit}`{listed}")
-        scale = SCALES[self._scope].get(node.unit)
+        scale = scale_of(node.unit, self._scope, *self._person)
         if scale is None:
             text = f"`{self._slice(node)}` is measured on one person, and a scene has none: use fw, fh or px"
             raise ExpressionError(node.begin, text)
         return Measure(kind, f"({node.value!r} * {scale})")
 
     def _look_up(self, node: Name) -> _Value:
+        if node.text == "lost":
+            return self._lost(node)
+        word, owner = self._word(node)
+        if word:
+            return self._defined(node, word, owner)
+        if len(node.parts) > 1 and node.parts[-1] in {"x", "y"}:
+            point = Name(node.begin, node.end, node.parts[:-1])
+            word, owner = self._word(point)
+            if word:
+                return self._coordinate(self._defined(node, word, owner), point, node.parts[-1])
+        if node.parts[0] in self._counters:
+            return self._counted(node)
+        parts = tuple(map(self._sided, node.parts))
         try:
-            return self._words.look_up(node.parts, self._scope)
+            return self._names.look_up(parts, self._scope, *self._person)
         except KeyError as error:
             if node.text in self._known["zone"]:
                 raise ExpressionError(node.begin, f"`{node.text}` is a zone: write `in {node.text}`") from None
             if node.text in self._known["line"]:
                 raise ExpressionError(node.begin, f"`{node.text}` is a line: write crosses({node.text})") from None
             raise ExpressionError(node.begin, str(error.args[0])) from None
+
+    def _counted(self, node: Name) -> Measure:
+        """A number of a counter."""
+        name, (kind, shape) = node.parts[0], self._counters[node.parts[0]]
+        if self._scope != "scene":
+            text = f"`{node.text}` is about the whole camera: it is known only under `when`, with `scope: scene`"
+            raise ExpressionError(node.begin, text)
+        fields = FIELDS[kind]
+        if len(node.parts) != 2 or node.parts[1] not in fields:
+            guess = suggestion(node.parts[-1], fields) or f": it has {', '.join(fields)}"
+            raise ExpressionError(node.begin, f"`{node.text}` is no number of the counter `{name}`{guess}")
+        (self.zones if kind == "zone" else self.lines).add(shape)
+        return Measure(Kind.NUMBER, f"g.counters[{name!r}].{fields[node.parts[1]]}")
+
+    def _sided(self, name: str) -> str:
+        """Inside `either` and `both`: `wrist` is that of the side, `other_wrist` that of the other one."""
+        side, joint = self._reading.side, name.removeprefix("other_")
+        if not side or joint not in PAIRED:
+            return name
+        self._sides_used += 1
+        return f"{side if name == joint else _OTHER_SIDE[side]}_{joint}"
+
+    def _coordinate(self, value: _Value, node: Name, part: str) -> Measure:
+        if not isinstance(value, Place):
+            raise ExpressionError(node.begin, f"`{node.text}` is no point, so it has no `{part}`")
+        return Measure(Kind.X, value.x) if part == "x" else Measure(Kind.Y, value.y)
+
+    def _word(self, node: Name) -> tuple[str, str]:
+        """The word that a name is, and in a pair the one of the two whom it is about; "" for none."""
+        last = node.parts[-1]
+        if last not in self._words:
+            return "", ""
+        if len(node.parts) == 1:
+            if self._scope == "pair":
+                raise ExpressionError(
+                    node.begin, f"`{last}` of whom? the two people of a pair are a and b: a.{last} or b.{last}"
+                )
+            return last, self._reading.owner
+        owner = node.parts[0]
+        if len(node.parts) == 2 and self._scope == "pair" and owner in {"a", "b"}:
+            return last, owner
+        return "", ""
+
+    def _defined(self, node: Name, word: str, owner: str) -> _Value:
+        """The value of a word: that of its definition. Raises ExpressionError with the mistakes there."""
+        before = self._reading
+        if word in before.words:
+            circle = " -> ".join([*before.words[before.words.index(word) :], word])
+            raise ExpressionError(node.begin, f"`{word}` is defined by itself: {circle}")
+        self._expanded += len(self._words[word])
+        if self._expanded > MAX_EXPANDED:
+            text = f"the definitions of the words are more than {MAX_EXPANDED} characters together: use fewer of them"
+            raise ExpressionError(node.begin, text)
+        self._reading = _Reading(self._words[word], owner, before.side, (*before.words, word))
+        noted = len(self.parts)
+        try:
+            value = self._value(parse(self._words[word]))
+        except ExpressionError as error:
+            for one in error.all:
+                one.word = one.word or word
+                one.used_at = node.begin
+            raise
+        finally:
+            self._reading = before
+        if isinstance(value, _Truth):
+            del self.parts[noted:], self.values[noted:]
+            self._note(self._slice(node), Kind.TRUTH, value.three_valued)
+        return value
 
     def _negative(self, node: Negative) -> Measure:
         inner = self._measure(node.operand)
@@ -322,12 +645,23 @@ class _Writer:
         return Measure(kind, f"({left.code} {node.operator} {right.code})")
 
     def _call(self, node: Call) -> _Value:
-        if node.function in ("crosses", "enters", "leaves"):
-            return self.truth(node)
-        if node.function in ("distance", "angle"):
-            return self._of_points(node)
-        if node.function in ("abs", "min", "max"):
-            return self._of_measures(node)
+        if node.function in _OVER_A_WINDOW:
+            return self._over_a_window(node)
+        written: Mapping[str, Callable[[Call], _Value]] = {
+            **dict.fromkeys(("crosses", "enters", "leaves"), self._step),
+            **dict.fromkeys(("distance", "angle"), self._of_points),
+            **dict.fromkeys(("abs", "min", "max"), self._of_measures),
+            **dict.fromkeys(("since", "total"), self._time_of),
+            **dict.fromkeys(("above", "beside"), self._along_the_body),
+            **dict.fromkeys(("either", "both"), self._of_both_sides),
+            "beyond": self._beyond,
+            "running": self._running,
+            "swings": self._swings,
+            "dwell": self._dwell,
+            "speed": self._speed,
+        }
+        if node.function in written:
+            return written[node.function](node)
         raise ExpressionError(
             node.begin,
             f"there is no function `{node.function}`"
@@ -346,6 +680,64 @@ class _Writer:
             return Measure(kind, f"hypot({one.x} - {other.x}, {one.y} - {other.y})")
         return Measure(kind, f"angle({', '.join(f'({point.x}, {point.y})' for point in points)})")
 
+    def _along_the_body(self, node: Call) -> Measure:
+        """above(p, q), beside(p, q): in a pair along the body of the one whose point p is."""
+        places = _each(self._value, node.arguments)
+        points = [place for place in places if isinstance(place, Place)]
+        if len(points) != 2 or len(places) != 2:
+            raise ExpressionError(node.begin, f"{node.function}(...) takes 2 points, as in {_CALLS[node.function]}")
+        one, other = (f"({point.x}, {point.y})" for point in points)
+        return Measure(Kind.LENGTH, f"{node.function}({self._whose(node.arguments[0])[0]}, {one}, {other})")
+
+    def _whose(self, node: Node) -> tuple[str, str]:
+        """The Python names of the joints and the Person whose point it is."""
+        if self._scope == "pair" and isinstance(node, Name):
+            return f"k{node.parts[0]}", f"p{node.parts[0]}"
+        return self._person
+
+    def _beyond(self, node: Call) -> _Truth:
+        """beyond(joint), beyond(joint, side)."""
+        name, *sides = node.arguments or (node,)
+        if not isinstance(name, Name) or len(sides) > 1:
+            raise ExpressionError(node.begin, f"expected {_CALLS['beyond']}")
+        self._value(name)
+        joint = self._sided(name.parts[-1])
+        if joint not in COCO_17:
+            raise ExpressionError(name.begin, f"`{name.text}` is no joint: expected one, as in {_CALLS['beyond']}")
+        side = sides[0].text if sides and isinstance(sides[0], Name) else ""
+        if sides and side not in _BORDERS:
+            text = f"`{self._slice(sides[0])}` is no side of the picture: expected {', '.join(_BORDERS)}"
+            raise ExpressionError(sides[0].begin, text)
+        k, p = self._whose(name)
+        code = f"beyond({k}, {p}, g, {COCO_17.index(joint)}, {side!r})"
+        self._note(self._slice(node), Kind.TRUTH, code)
+        return _Truth(code, f"({code} is False)")
+
+    def _of_both_sides(self, node: Call) -> _Truth:
+        """either(C), both(C): C of the left and C of the right."""
+        if len(node.arguments) != 1:
+            raise ExpressionError(node.begin, f"expected {_CALLS[node.function]}")
+        before, used = self._reading, self._sides_used
+        if before.side:
+            raise ExpressionError(node.begin, "`either` and `both` do not stand inside each other")
+        truths = []
+        try:
+            for side in ("left", "right"):
+                self._reading = dataclasses.replace(before, side=side)
+                truths.append(self.truth(node.arguments[0]))
+        finally:
+            self._reading = before
+        if self._sides_used == used:
+            text = (
+                f"{node.function}(...) is about joints without a side, such as wrist or knee, and there is none in "
+                f"`{self._slice(node.arguments[0])}`"
+            )
+            raise ExpressionError(node.begin, text)
+        left, right = truths
+        if node.function == "either":
+            return _Truth(f"({left.true} or {right.true})", f"({left.false} and {right.false})")
+        return _Truth(f"({left.true} and {right.true})", f"({left.false} or {right.false})")
+
     def _of_measures(self, node: Call) -> Measure:
         measures = _each(self._measure, node.arguments)
         if len(measures) != 1 if node.function == "abs" else len(measures) < 2:
@@ -360,14 +752,113 @@ class _Writer:
         code = {"abs": "abs", "min": "low", "max": "high"}[node.function]
         return Measure(measures[0].kind, f"{code}({', '.join(measure.code for measure in measures)})")
 
+    # ---- values with memory
+
+    def _time_of(self, node: Call) -> Measure:
+        """since(C), total(C, 60s)."""
+        if len(node.arguments) != FUNCTIONS[node.function][0]:
+            raise ExpressionError(node.begin, f"expected {_CALLS[node.function]}")
+        noted = len(self.parts)
+        truth = self.truth(node.arguments[0])
+        del self.parts[noted:], self.values[noted:]
+        times = tuple(self._time_ns(argument) for argument in node.arguments[1:])
+        return Measure(Kind.TIME, self._cell(node, node.function.title(), times, [truth.three_valued], truth=False))
+
+    def _dwell(self, node: Call) -> Measure:
+        """dwell(zone), dwell(zone, 5s), dwell(point, zone), dwell(point, zone, 5s)."""
+        *places, last = node.arguments or (node,)
+        time_ns = self._time_ns(last) if isinstance(last, Number) else _DWELL_NS
+        names = places if isinstance(last, Number) else [*places, last]
+        if not 1 <= len(names) <= 2 or not isinstance(names[-1], Name):
+            raise ExpressionError(node.begin, f"expected {_CALLS['dwell']}")
+        noted = len(self.parts)
+        truth = self._inside(Inside(node.begin, node.end, names[0] if len(names) > 1 else None, names[-1]))
+        del self.parts[noted:], self.values[noted:]
+        return Measure(Kind.TIME, self._cell(node, "Dwell", (time_ns,), [truth.three_valued], truth=False))
+
+    def _window_ns(self, node: Call, place: int) -> int:
+        """The window of a function: its argument, or else that of the comparison, or else the usual one."""
+        if len(node.arguments) > place:
+            return self._time_ns(node.arguments[place])
+        if self._window:
+            return self._time_ns(self._window)
+        if node.function not in _USUAL_WINDOW_NS:
+            raise ExpressionError(node.begin, f"over which time? expected {_CALLS[node.function]}")
+        return _USUAL_WINDOW_NS[node.function]
+
+    def _over_a_window(self, node: Call) -> Measure:
+        """drop(x, 1s), usual(x, 10s) and so on: of one value."""
+        if not 1 <= len(node.arguments) <= 2:
+            raise ExpressionError(node.begin, f"expected {_CALLS[node.function]}")
+        window_ns = self._window_ns(node, 1)
+        inner = self._inner_measure(node.arguments[0])
+        name, more = _OVER_A_WINDOW[node.function]
+        kind = inner.kind
+        if node.function in ("lowest", "highest") and kind == Kind.Y:
+            place = {"lowest": "greatest", "highest": "least"}[node.function]
+            text = (
+                f"`{node.function}` of a y could mean the number or the place: y grows downwards; write "
+                f"{place}(...) for the {node.function} place in the picture"
+            )
+            raise ExpressionError(node.begin, text)
+        if node.function in ("drop", "rise"):
+            # The y of something that falls grows.
+            more = (1 if (node.function == "rise") != (kind == Kind.Y) else -1,)
+        if node.function in ("drop", "rise", "change") and kind in (Kind.X, Kind.Y):
+            kind = Kind.LENGTH
+        elif node.function == "velocity":
+            kind = PER_SECOND.get(Kind.LENGTH if kind in (Kind.X, Kind.Y) else kind, Kind.TRUTH)
+            if kind == Kind.TRUTH:
+                raise ExpressionError(node.begin, f"velocity(...) of {inner.kind.value} means nothing here")
+        return Measure(kind, self._cell(node, name, (window_ns, *more), [inner.code], truth=False))
+
+    def _swings(self, node: Call) -> Measure:
+        """swings(value), swings(value, amplitude), swings(value, amplitude, 2s)."""
+        if not 1 <= len(node.arguments) <= 3:
+            raise ExpressionError(node.begin, f"expected {_CALLS['swings']}")
+        inner = self._inner_measure(node.arguments[0])
+        kind = Kind.LENGTH if inner.kind in (Kind.X, Kind.Y) else inner.kind
+        if len(node.arguments) > 1:
+            amplitude = self._inner_measure(node.arguments[1])
+            if amplitude.kind != kind and not {amplitude.kind, kind} <= _COMMON_LENGTHS:
+                text = f"how far each way? expected {kind.value}, got {amplitude.kind.value}"
+                raise ExpressionError(node.arguments[1].begin, text)
+            size = amplitude.code
+        else:
+            body = scale_of("bl", self._scope, *self._person)
+            size = f"({_USUAL_SWING_BL!r} * {body})" if kind in _COMMON_LENGTHS and body else ""
+            size = repr(_USUAL_SWING_DEG) if kind == Kind.ANGLE else size
+            if not size:
+                raise ExpressionError(node.begin, f"how far each way? expected {_CALLS['swings']}")
+        window_ns = self._window_ns(node, 2)
+        return Measure(Kind.RATE, self._cell(node, "Swings", (window_ns,), [inner.code, size], truth=False))
+
+    def _inner_measure(self, node: Node) -> Measure:
+        """A value inside a part with memory."""
+        window, self._window = self._window, None
+        try:
+            return self._measure(node)
+        finally:
+            self._window = window
+
+    def _speed(self, node: Call) -> Measure:
+        """speed(point), speed(point, 0.3s)."""
+        point = self._value(node.arguments[0]) if 1 <= len(node.arguments) <= 2 else None
+        if not isinstance(point, Place):
+            raise ExpressionError(node.begin, f"expected a point, as in {_CALLS['speed']}")
+        window_ns = self._window_ns(node, 1)
+        return Measure(Kind.SPEED, self._cell(node, "Speed", (window_ns,), [point.x, point.y], truth=False))
+
     # ---- words
 
     def _note(self, text: str, kind: Kind, code: str) -> None:
+        if self._reading.side:
+            text = f"{text} ({self._reading.side})"
         self.parts.append((text, kind))
         self.values.append(code)
 
     def _slice(self, node: Node) -> str:
-        return " ".join(self._text[node.begin : node.end].split())
+        return " ".join(self._reading.text[node.begin : node.end].split())
 
     def _pair(self, node: Comparison, i: int) -> str:
         return f"{self._slice(node.operands[i])} {node.operators[i]} {self._slice(node.operands[i + 1])}"
@@ -399,7 +890,53 @@ _CALLS = {
     "leaves": "leaves(door)",
     "distance": "distance(left_wrist, nose)",
     "angle": "angle(left_shoulder, left_elbow, left_wrist)",
+    "above": "above(left_wrist, left_shoulder)",
+    "beside": "beside(left_wrist, hips)",
+    "beyond": "beyond(left_wrist, top)",
+    "either": "either(wrist.y < nose.y)",
+    "both": "both(wrist.y < nose.y)",
+    "swings": "swings(left_wrist.x, 0.3bl) or swings(left_wrist.x, 0.3bl, 2s)",
+    "running": "running(other_rule)",
+    "since": "since(in door)",
+    "total": "total(in door, 60s)",
+    "dwell": "dwell(door) or dwell(door, 5s), which survives exits of up to 5 s",
+    "drop": "drop(hips.y, 0.8s)",
+    "rise": "rise(hips.y, 0.8s)",
+    "change": "change(lean, 1s)",
+    "before": "before(hips.y, 1s)",
+    "usual": "usual(hips.y, 10s)",
+    "least": "least(hips.y, 10s)",
+    "greatest": "greatest(hips.y, 10s)",
+    "lowest": "lowest(lean, 10s)",
+    "highest": "highest(lean, 10s)",
+    "average": "average(hips.y, 10s)",
+    "velocity": "velocity(hips.y) or velocity(hips.y, 0.5s)",
+    "speed": "speed(left_wrist) or speed(left_wrist, 0.5s)",
 }
+_OVER_A_WINDOW: dict[str, tuple[str, tuple[int, ...]]] = {
+    "drop": ("Growth", ()),
+    "rise": ("Growth", ()),
+    "change": ("Change", ()),
+    "before": ("Before", ()),
+    "usual": ("Median", ()),
+    "least": ("Extreme", (1,)),
+    "greatest": ("Extreme", (-1,)),
+    "lowest": ("Extreme", (1,)),
+    "highest": ("Extreme", (-1,)),
+    "average": ("Average", ()),
+    "velocity": ("Velocity", ()),
+}
+"""Function of a value -> its cell, and the cell's further arguments."""
+_USUAL_WINDOW_NS = {
+    **dict.fromkeys(("drop", "rise", "change"), 1_000_000_000),
+    **dict.fromkeys(("velocity", "speed"), 300_000_000),
+    "swings": 2_000_000_000,
+}
+_USUAL_SWING_BL, _USUAL_SWING_DEG = 0.25, 20.0
+_BORDERS = ("top", "bottom", "left", "right")
+_OTHER_SIDE = {"left": "right", "right": "left"}
+_DWELL_NS = 2_000_000_000
+"""Leaving a zone for so long does not end a stay."""
 _RESULTS: dict[str, Callable[[Kind, Kind], Kind]] = {
     "+": lambda left, right: added("+", left, right),
     "-": lambda left, right: added("-", left, right),

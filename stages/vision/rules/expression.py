@@ -1,14 +1,20 @@
 """Parses the text of a condition into a tree. Nothing of it is ever run: the tree holds only nodes of this grammar.
 
+whole       = or | "first" or {"then" or ["within" TIME ["for" TIME]]}          a sequence
 or          = and {"or" and}
-and         = not {"and" not}
-not         = "not" not | comparison
+and         = lasting {"and" lasting}
+lasting     = not ["for" TIME]
+not         = "not" not | "was" not "within" TIME | comparison
 comparison  = ["in" NAME]                               the person's feet are in a zone
             | sum [["not"] "in" NAME]                   a point is in a zone
-            | sum {("<" | "<=" | ">" | ">=" | "==" | "!=") sum}
+            | sum {("<" | "<=" | ">" | ">=" | "==" | "!=") sum} ["within" TIME]
+            | "lost" ["while" not]
 sum         = product {("+" | "-") product}
 product     = sign {("*" | "/") sign}
-sign        = ["-"] (NUMBER [UNIT] | NAME {"." NAME} | NAME "(" [or {"," or}] ")" | "(" or ")")
+sign        = ["-"] (NUMBER [UNIT] | NAME {"." NAME} | NAME "(" [whole {"," whole}] ")" | "(" whole ")")
+
+`first`, `then`, `was`, `within`, `for` and `while` are words only where no name can stand, so a zone may have such a
+name. After a comparison `within` is the window of a function in it that has none, such as `drop(hips.y)`.
 """
 
 from __future__ import annotations
@@ -23,21 +29,31 @@ MAX_NUMBER = 1e6
 _SHOWN = 40
 
 KEYWORDS = frozenset({"and", "or", "not", "in"})
+GRAMMAR_WORDS = KEYWORDS | {"first", "then", "was", "within", "for", "while"}
+"""Names that no word may have that is defined in a file."""
+WINDOW_AT = {"drop": 1, "rise": 1, "change": 1, "velocity": 1, "speed": 1, "swings": 2}
+"""Functions whose window may stand behind the comparison, and the place of the window among the arguments."""
 COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>\d+\.?\d*|\.\d+)(?P<unit>[A-Za-z%]+(?:/s\b)?)?"
+    r"\s*(?:(?P<number>\d+\.?\d*|\.\d+)(?P<unit>[A-Za-z%]+(?:/s\b)?|/s\b)?"
     r"|(?P<name>[A-Za-z_]\w*)|(?P<sign><=|>=|==|!=|[-+*/<>(),.]))",
     re.ASCII,  # other scripts have digits too, and nobody would see which number was meant
 )
 
 
 class ExpressionError(ValueError):
-    """A condition that means nothing. `at` is the place in its text, from 0; `others` are the mistakes behind it."""
+    """A condition that means nothing. `at` is the place in its text, from 0; `others` are the mistakes behind it.
+
+    With a `word`, `at` is the place in the definition of that word, and `used_at` the place of the word in the
+    condition.
+    """
 
     def __init__(self, at: int, text: str) -> None:
         super().__init__(text)
         self.at = at
+        self.word = ""
+        self.used_at = at
         self.others: list[ExpressionError] = []
 
     @property
@@ -89,10 +105,11 @@ class Arithmetic(Node):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Node):
-    """`operands[i] operators[i] operands[i + 1]`; all of these must hold."""
+    """`operands[i] operators[i] operands[i + 1]`; all of these must hold. `window`: of the functions without one."""
 
     operators: tuple[str, ...]
     operands: tuple[Node, ...]
+    window: Number | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +131,44 @@ class Junction(Node):
 
     operator: str
     operands: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lasts(Node):
+    """`operand` has been true for `time`."""
+
+    operand: Node
+    time: Number
+
+
+@dataclass(frozen=True, slots=True)
+class Was(Node):
+    """`operand` was true within the last `time`."""
+
+    operand: Node
+    time: Number
+
+
+@dataclass(frozen=True, slots=True)
+class LostWhile(Node):
+    """Someone is lost of whom `operand` was true when they were last seen."""
+
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Node):
+    """A step of a sequence: within `limit` (None: any time) of the step before."""
+
+    operand: Node
+    limit: Number | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence(Node):
+    """Two steps or more, one after the other. A step that is `Lasts` must last from then on."""
+
+    steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,14 +238,23 @@ class _Parser:
         self._tokens = tokens
         self._next = 0
         self._depth = 0
+        self._open_for: set[int] = set()
+        """The ids of the nodes `C for 2s` that stand in no parentheses."""
+        self._kept: list[Node] = []
 
     def whole(self) -> Node:
         if self._peek.kind == "end":
             raise ExpressionError(0, "the condition is empty: expected one such as `left_wrist.y < nose.y`")
-        tree = self._or()
+        tree = self._sequence()
         if self._peek.kind != "end":
-            raise self._unexpected("the end, `and`, `or` or an operator")
+            raise self._not_the_end()
         return tree
+
+    def _not_the_end(self) -> ExpressionError:
+        token = self._peek
+        if token.kind == "name" and token.text in _MISPLACED:
+            return ExpressionError(token.begin, f"`{token.text}` has no place here: {_MISPLACED[token.text]}")
+        return self._unexpected("the end, `and`, `or` or an operator")
 
     @property
     def _peek(self) -> _Token:
@@ -214,6 +278,53 @@ class _Parser:
         got = "the condition ends here" if token.kind == "end" else f"got `{token.text}{token.unit}`"
         return ExpressionError(token.begin, f"expected {what}, {got}")
 
+    def _word(self, text: str) -> _Token | None:
+        """Take a word of the grammar that stands behind a condition."""
+        token = self._peek
+        if token.kind != "name" or token.text != text:
+            return None
+        self._next += 1
+        return token
+
+    def _opening(self, text: str) -> _Token | None:
+        """Take a word of the grammar that stands before a condition; before anything else it is a name."""
+        token, behind = self._peek, self._tokens[min(self._next + 1, len(self._tokens) - 1)]
+        if token.kind != "name" or token.text != text or behind.kind not in ("name", "number", "(", "not", "in", "-"):
+            return None
+        self._next += 1
+        return token
+
+    def _time(self, word: str) -> Number:
+        token = self._peek
+        if token.kind != "number" or not token.unit:
+            raise self._unexpected(f"a time such as 2s or 500ms after `{word}`")
+        self._next += 1
+        return _number(token)
+
+    def _sequence(self) -> Node:
+        first = self._opening("first")
+        if not first:
+            return self._or()
+        operand = self._or()
+        steps = [Step(operand.begin, operand.end, operand, None)]
+        while self._word("then"):
+            steps.append(self._step())
+        if len(steps) == 1:
+            if self._peek.text == "within":
+                text = "the first step follows no other, so it has no `within`: expected `then` and a condition"
+                raise ExpressionError(self._peek.begin, text)
+            raise self._unexpected("`then` and a condition")
+        return Sequence(first.begin, steps[-1].end, tuple(steps))
+
+    def _step(self) -> Step:
+        operand = self._or()
+        limit = self._time("within") if self._word("within") else None
+        if limit and (self._word("for")):
+            time = self._time("for")
+            operand = Lasts(operand.begin, time.end, operand, time)
+        end = max(operand.end, limit.end if limit else 0)
+        return Step(operand.begin, end, operand, limit)
+
     def _or(self) -> Node:
         self._depth += 1
         if self._depth > MAX_DEPTH:
@@ -222,19 +333,57 @@ class _Parser:
         while self._take("or"):
             operands.append(self._and())
         self._depth -= 1
-        return _joined("or", operands)
+        return self._joined("or", operands)
 
     def _and(self) -> Node:
-        operands = [self._not()]
+        operands = [self._lasting()]
         while self._take("and"):
-            operands.append(self._not())
-        return _joined("and", operands)
+            operands.append(self._lasting())
+        return self._joined("and", operands)
+
+    def _joined(self, operator: str, operands: list[Node]) -> Node:
+        if len(operands) == 1:
+            return operands[0]
+        open_for = [id(operand) in self._open_for for operand in operands]
+        if open_for[-1] and not all(open_for):
+            last = operands[-1]
+            assert isinstance(last, Lasts)
+            text = (
+                f"does `for` go with the last condition only, or with all before it? write `... {operator} (... for "
+                f"...)` or `(... {operator} ...) for ...`"
+            )
+            raise ExpressionError(last.time.begin, text)
+        return Junction(operands[0].begin, operands[-1].end, operator, tuple(operands))
+
+    def _lasting(self) -> Node:
+        operand = self._not()
+        if not self._word("for"):
+            return operand
+        time = self._time("for")
+        tree = Lasts(operand.begin, time.end, operand, time)
+        self._open_for.add(id(tree))
+        self._kept.append(tree)  # an id stays that of this node
+        return tree
+
+    def _was(self, word: _Token) -> Was:
+        operand = self._not()
+        if not self._word("within"):
+            if isinstance(operand, Comparison) and operand.window:
+                text = f"`within {operand.window.value:g}{operand.window.unit}` is the window of the comparison"
+                raise ExpressionError(
+                    operand.window.begin, f"{text}: put `(...)` around it, and `within` for `was` behind"
+                )
+            hint = " (several conditions stand in parentheses)" if self._peek.kind in ("and", "or") else ""
+            raise self._unexpected(f"`within` and a time after `was ...`{hint}")
+        time = self._time("within")
+        return Was(word.begin, time.end, operand, time)
 
     def _not(self) -> Node:
         negations = []
         while token := self._take("not"):
             negations.append(token)
-        tree = self._comparison()
+        was = self._opening("was")
+        tree = self._was(was) if was else self._comparison()
         for token in reversed(negations):
             tree = Not(token.begin, tree.end, tree)
         return tree
@@ -259,8 +408,15 @@ class _Parser:
             operators.append(token.text)
             operands.append(self._sum())
         if not operators:
+            if isinstance(left, Name) and left.text == "lost" and self._word("while"):
+                operand = self._not()
+                return LostWhile(left.begin, operand.end, operand)
             return left
-        return Comparison(left.begin, operands[-1].end, tuple(operators), tuple(operands))
+        window, end = None, operands[-1].end
+        if self._peek.text == "within" and any(map(_lacks_window, operands)) and self._word("within"):
+            window = self._time("within")
+            end = window.end
+        return Comparison(left.begin, end, tuple(operators), tuple(operands), window)
 
     def _zone(self) -> Name:
         token = self._need("name", "the name of a zone after `in`")
@@ -291,15 +447,16 @@ class _Parser:
         if token := self._take("name"):
             return self._call(token) if self._take("(") else self._dotted(token)
         if token := self._take("("):
-            tree = self._or()
+            tree = self._sequence()
             self._need(")", f"`)` for the `(` at character {token.begin + 1}")
+            self._open_for.discard(id(tree))
             return tree
         raise self._unexpected("a name, a number or `(`")
 
     def _call(self, name: _Token) -> Call:
         arguments: list[Node] = []
         while self._peek.kind != ")":
-            arguments.append(self._or())
+            arguments.append(self._sequence())
             if not self._take(","):
                 break
         closing = self._need(")", f"`,` or `)` in `{name.text}(...)`")
@@ -314,10 +471,23 @@ class _Parser:
         return Name(first.begin, end, tuple(parts))
 
 
-def _joined(operator: str, operands: list[Node]) -> Node:
-    if len(operands) == 1:
-        return operands[0]
-    return Junction(operands[0].begin, operands[-1].end, operator, tuple(operands))
+def _lacks_window(node: Node) -> bool:
+    """Whether a function in a value has no window."""
+    if isinstance(node, Call):
+        place = WINDOW_AT.get(node.function)
+        return (place is not None and 0 < len(node.arguments) <= place) or any(map(_lacks_window, node.arguments))
+    if isinstance(node, Arithmetic):
+        return _lacks_window(node.left) or _lacks_window(node.right)
+    return isinstance(node, Negative) and _lacks_window(node.operand)
+
+
+_MISPLACED = {
+    "within": "it follows `was C`, `then C`, or a comparison with drop(...), rise(...), change(...), swings(...), "
+    "velocity(...) or speed(...) that has no window yet",
+    "then": "a sequence begins with `first`, as in `first A then B within 2s`",
+    "for": "it follows a condition, once, as in `in door for 5s`",
+    "while": "it follows `lost`",
+}
 
 
 def _number(token: _Token) -> Number:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from stages.vision.rules.people import Point
 
@@ -18,11 +19,16 @@ class Line:
 
     start: Point
     end: Point
+    _length: float = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        (ax, ay), (bx, by) = self.start, self.end
+        object.__setattr__(self, "_length", math.hypot(bx - ax, by - ay))
 
     def distance(self, x: float, y: float) -> float:
         """How far a place is from the (endless) line; positive to its right."""
         (ax, ay), (bx, by) = self.start, self.end
-        return ((bx - ax) * (y - ay) - (by - ay) * (x - ax)) / math.hypot(bx - ax, by - ay)
+        return ((bx - ax) * (y - ay) - (by - ay) * (x - ax)) / self._length
 
     def met_by(self, one: Point, other: Point) -> bool:
         """Whether the way from one place to another, on the other side, goes through the line between its ends."""
@@ -32,12 +38,23 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The surroundings that one camera's conditions use: the frame's size in pixels, its zones and its lines."""
+    """The surroundings that one camera's conditions use: the frame's size in pixels, its zones and its lines.
+
+    `running`: rule -> of whom it has incidents that are running.
+    """
 
     width: int
     height: int
     zones: Mapping[str, Zone] = field(default_factory=dict)
     lines: Mapping[str, Line] = field(default_factory=dict)
+    counters: Mapping[str, Any] = field(default_factory=dict)
+    """Counter -> its counts (`counters.Counter`)."""
+    running: Mapping[str, Collection[tuple[int, ...]]] = field(default_factory=dict)
+
+    def runs(self, rule: str, ids: tuple[int, ...]) -> bool:
+        """Whether a rule has a running incident of these people, of the scene, or of others with or among them."""
+        own = set(ids)
+        return any(own.issuperset(others) or own.issubset(others) for others in self.running.get(rule, ()))
 
 
 def _turn(one: Point, other: Point, third: Point) -> float:
@@ -52,7 +69,12 @@ def zone_of(corners: Sequence[Point]) -> Zone:
         if ay != by
     ]
 
+    left, right = min(x for x, _ in corners), max(x for x, _ in corners)
+    top, bottom = min(y for _, y in corners), max(y for _, y in corners)
+
     def inside(x: float, y: float) -> bool:
+        if not (left <= x <= right and top <= y <= bottom):
+            return False
         crossings = False
         for ay, by, ax, slope in edges:
             if (ay <= y) != (by <= y) and x >= ax + (y - ay) * slope:

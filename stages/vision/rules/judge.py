@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import Any, Literal
-
-import numpy as np
-from numpy.typing import NDArray
 
 from stages.vision.frame_interval import FrameInterval
 from stages.vision.rules.condition import Condition, Scope
+from stages.vision.rules.crowd import Cast, Crowd, Ids, Picture, Subject
 from stages.vision.rules.geometry import Surroundings, Zone
 from stages.vision.rules.incidents import Incident, Timing, Watch
-from stages.vision.rules.people import COCO_17, UNSEEN, Joints, Past, Person, Scene
+from stages.vision.rules.memory import Clock
+from stages.vision.rules.people import Scene
+from stages.vision.rules.program import Key, Memory, Program, program_of
 
-F32 = NDArray[np.float32]
-Ids = tuple[int, ...]
-Why = Literal["condition", "unseen", "end"]
+Why = Literal["condition", "unseen", "end", "schedule", "switch", "reload"]
 
 FORGET_NS = 30_000_000_000
 """A track that was not seen for so long is not remembered: it will not come back."""
-LINE_MARGIN = 0.05
-"""A side of a line counts from so many body heights away on: who stands on it does not cross it all the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,25 +35,10 @@ class Rule:
     gap_ns: int
     min_confidence: float
 
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """The people of one frame: `ids` (N,), `boxes` (N, 4) xyxy, `scores` (N,), `keypoints` (N, K, 3). Own copies.
-
-    `joints_known`: the keypoints are those of COCO, (N, 17, 3) in their order.
-    """
-
-    moment: Any
-    ids: NDArray[np.int64]
-    boxes: F32
-    scores: F32
-    keypoints: F32
-    size: tuple[int, int]
-    joints_known: bool = True
-
     @property
-    def time_ns(self) -> int:
-        return int(self.moment.time_ns)
+    def asks_about(self) -> frozenset[str]:
+        """The rules whose incidents its conditions ask about."""
+        return self.when.rules | (self.who.rules if self.who else frozenset())
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +62,11 @@ class Verdict:
     rows: tuple[int, ...]
     why: Why = "condition"
     evidence: tuple[Evidence, ...] = ()
+    everyone: tuple[int, ...] = ()
+    """Of an incident that was merged of several: all of its people so far."""
 
 
-@dataclass(slots=True)
-class _Subject:
-    """The input of a rule in one frame: the arguments of its condition, and the rows of the people concerned."""
-
-    ids: Ids
-    rows: tuple[int, ...]
-    arguments: tuple[Any, ...]
-
-
-_Judged = tuple[Ids, _Subject | None, bool | None]
+_Judged = tuple[Ids, Subject | None, bool | None]
 """Its person; the judgement (None: not in this frame): surely true, surely false or unknown."""
 
 
@@ -102,6 +77,44 @@ class _Watched:
     """The people at the incident's last true frame."""
 
 
+@dataclass(frozen=True, slots=True)
+class _About:
+    """The people that conditions are judged of together. `rule`: of a scene, which each rule counts by itself."""
+
+    scope: Scope
+    floor: float
+    with_lost: bool
+    rule: str = ""
+
+
+@dataclass(slots=True)
+class _Group:
+    """Conditions about the same people, in one program, and the memory of each of them."""
+
+    about: _About
+    program: Program
+    memories: dict[Ids, Memory] = field(default_factory=dict)
+    true: dict[int, list[Subject]] = field(default_factory=dict)
+    """Of the present frame: place of a condition -> of whom it is surely true."""
+
+
+@dataclass(slots=True)
+class _Placed:
+    """A rule, and where its conditions stand: group and place."""
+
+    rule: Rule
+    when: tuple[_Group, int]
+    who: tuple[_Group, int] | None
+
+
+@dataclass(slots=True)
+class _Level:
+    """Rules that ask about the incidents of lower levels only. Groups of people; the scenes come after them."""
+
+    groups: list[_Group]
+    rules: list[_Placed]
+
+
 @dataclass(slots=True)
 class Judge:
     """All rules of one camera and epoch. `surroundings` gives the zones and lines for a frame size."""
@@ -110,172 +123,284 @@ class Judge:
     surroundings: Callable[[tuple[int, int]], Surroundings]
     judged: set[str] = field(default_factory=set)
     """The rules whose condition was surely true or surely false of somebody, at least once."""
+    _levels: list[_Level] = field(default_factory=list)
+    _with_lost: bool = False
     _watched: dict[str, dict[Ids, _Watched]] = field(default_factory=dict)
-    _past: dict[int, Past] = field(default_factory=dict)
+    _running: dict[str, set[Ids]] = field(default_factory=dict)
+    _inherited: dict[tuple[_About, Ids], dict[Key, Any]] = field(default_factory=dict)
+    """Cells of the judge before this one."""
+    _crowd: Crowd = field(default_factory=Crowd)
     _interval: FrameInterval = field(default_factory=FrameInterval)
+    _clock: Clock = field(default_factory=Clock)
     _around: Surroundings | None = None
 
-    def judge(self, picture: Picture) -> Iterator[Verdict]:
-        """The changes of the next frame, in the order of the rules and ids."""
+    def __post_init__(self) -> None:
+        self._levels = [_level(rules) for rules in in_levels(self.rules)]
+        self._with_lost = any(group.about.with_lost for level in self._levels for group in level.groups)
+
+    def judge(self, picture: Picture, asleep: Mapping[str, Why] | None = None) -> Iterator[Verdict]:
+        """The changes of the next frame, in the order of the rules and ids.
+
+        `asleep`: rule -> why it is not judged in this frame. Its incidents end, and it begins anew when it wakes; its
+        condition remembers meanwhile.
+        """
         self._note_time(picture.time_ns)
         around = self._surroundings(picture.size)
-        people = self._people(picture, around)
-        cast = _Cast(picture, people, around)
-        for rule in self.rules:
-            yield from self._judge_rule(rule, picture, cast.subjects(rule))
+        cast = self._crowd.seen(picture, around, with_lost=self._with_lost)
+        for counter in around.counters.values():
+            counter.step(cast.people)
+        verdicts: dict[int, list[Verdict]] = {}
+        for level in self._levels:
+            for group in level.groups:
+                about = group.about
+                assert about.scope != "scene"
+                subjects = cast.subjects(about.scope, about.floor, with_lost=about.with_lost)
+                self._ask(group, subjects.values(), alone=picture.alone)
+            for placed in level.rules:
+                found = self._of_rule(placed, cast, asleep or {})
+                if found:
+                    verdicts[id(placed.rule)] = found
+        if verdicts:
+            for rule in self.rules:
+                yield from verdicts.get(id(rule), ())
 
     def finish(self) -> Iterator[Verdict]:
         """The ends of all incidents that are running; nothing is remembered afterwards."""
         for rule in self.rules:
-            for ids, watched in sorted(self._watched.get(rule.id, {}).items()):
-                incident = watched.watch.incident
-                if incident and incident.running:
-                    yield Verdict(rule, ids, "end", incident, incident.last, watched.rows, "end")
+            yield from self._rest(rule, "end")
         self._watched.clear()
-        self._past.clear()
+        self._crowd.clear()
+        for group in self._groups():
+            group.memories.clear()
+
+    def take_over(self, other: Judge, same: Collection[str]) -> list[Verdict]:
+        """Go on where another judge of the same camera stopped; `same`: the ids of rules that did not change.
+
+        Returns the ends of the incidents of the others, of which nothing is remembered, nor of zones and lines that
+        only they used.
+        """
+        ends = [verdict for rule in other.rules if rule.id not in same for verdict in other._rest(rule, "reload")]
+        self._watched, self._running = other._watched, other._running
+        self.judged |= other.judged & set(same)
+        self._crowd, self._interval, self._clock = other._crowd, other._interval, other._clock
+        kept = [rule for rule in other.rules if rule.id in same]
+        conditions = [condition for rule in kept for condition in (rule.when, rule.who) if condition]
+        zones, lines = (
+            {name for condition in conditions for name in getattr(condition, kind)} for kind in ("zones", "lines")
+        )
+        self._crowd.forget_shapes(zones, lines)
+        for level in other._levels:
+            for placed in level.rules:
+                for at in (placed.when, placed.who):
+                    if at and placed.rule.id in same:
+                        self._inherit(*at, other._inherited)
+        return ends
+
+    def _inherit(self, group: _Group, place: int, before: Mapping[tuple[_About, Ids], dict[Key, Any]]) -> None:
+        """Take the cells of one condition over, for whoever they know; `before`: those that the other had taken over,
+        of people who have not come back since.
+        """
+        keys = list(group.program.cells)
+        own = [keys[i] for i in group.program.places[place]]
+        for ids, memory in group.memories.items() if own else ():
+            self._inherited.setdefault((group.about, ids), {}).update({key: memory.cells[key] for key in own})
+        for (about, ids), cells in before.items() if own else ():
+            if about == group.about and ids not in group.memories:
+                kept = {key: cells[key] for key in own if key in cells}
+                self._inherited.setdefault((about, ids), {}).update(kept)
+
+    # ---- conditions
+
+    def _groups(self) -> Iterator[_Group]:
+        for level in self._levels:
+            yield from level.groups
+            for placed in level.rules:
+                if placed.rule.scope == "scene":
+                    yield placed.when[0]
+
+    def _ask(self, group: _Group, subjects: Collection[Subject], *, alone: bool) -> None:
+        """Ask all conditions of a group about everybody."""
+        true: dict[int, list[Subject]] = {}
+        group.true = true
+        program = group.program
+        hits, step = program.hits, program.step
+        values: Any = None
+        for subject in subjects:
+            if step is not None:
+                memory = self._memory(group, subject.ids)
+                values = memory.values
+                if not alone:
+                    step(*subject.arguments, values, memory.steps, self._clock)
+            for place in hits(*subject.arguments, values):
+                true.setdefault(place, []).append(subject)
+        if len(group.memories) > len(subjects):
+            self._forget(group)
+
+    def _memory(self, group: _Group, ids: Ids) -> Memory:
+        memory = group.memories.get(ids)
+        if memory is None:
+            inherited = self._inherited.pop((group.about, ids), None) if self._inherited else None
+            memory = group.memories[ids] = group.program.new_memory(inherited)
+        memory.stepped_ns = self._clock.now_ns
+        return memory
+
+    def _forget(self, group: _Group) -> None:
+        before_ns = self._clock.now_ns - self._interval.at_least(FORGET_NS)
+        for ids in [ids for ids, memory in group.memories.items() if memory.stepped_ns < before_ns]:
+            del group.memories[ids]
+
+    def _truth(self, condition: Condition, at: tuple[_Group, int], subject: Subject) -> bool | None:
+        """The three-valued truth of one condition, in the frame in which its group was asked."""
+        group, place = at
+        if not condition.cells:
+            return condition.judge(*subject.arguments)
+        return condition.judge(*subject.arguments, group.program.of_one(place, group.memories[subject.ids])[0])
+
+    def _evidence(self, placed: _Placed, subject: Subject) -> Iterator[Evidence]:
+        condition, arguments, (group, place) = placed.rule.when, subject.arguments, placed.when
+        if condition.cells:
+            values, cells = group.program.of_one(place, group.memories[subject.ids])
+            arguments = (*arguments, values, cells, self._clock)
+        for (text, kind), found in zip(condition.parts, condition.values(*arguments), strict=True):
+            yield Evidence(text, kind.name.lower(), found)
 
     # ---- rules
 
-    def _judge_rule(self, rule: Rule, picture: Picture, subjects: Iterable[_Subject]) -> Iterator[Verdict]:
+    def _of_rule(self, placed: _Placed, cast: Cast, asleep: Mapping[str, Why]) -> list[Verdict]:
+        rule = placed.rule
+        subjects: Mapping[Ids, Subject] = {}
+        if rule.scope == "scene":
+            subjects = {(): self._scene(placed, cast)}
+            self._ask(placed.when[0], subjects.values(), alone=cast.picture.alone)
+        if asleep and rule.id in asleep:
+            return list(self._rest(rule, asleep[rule.id]))
+        true = placed.when[0].true.get(placed.when[1], ())
+        watched = self._watched.get(rule.id)
+        if not true and not watched and rule.id in self.judged:
+            return []
+        if rule.scope != "scene":
+            subjects = cast.subjects(rule.scope, rule.min_confidence, with_lost=placed.when[0].about.with_lost)
+        self._note_judged(placed, true, subjects.values())
+        if not true and not watched:
+            return []
+        picture = cast.with_lost if placed.when[0].about.with_lost else cast.picture
+        return list(self._judge_rule(placed, true, subjects, picture))
+
+    def _scene(self, placed: _Placed, cast: Cast) -> Subject:
+        if placed.who is None:
+            rows = [person.row for person in cast.people]
+        else:
+            rows = [subject.rows[0] for subject in placed.who[0].true.get(placed.who[1], ())]
+        return Subject((), tuple(rows), (Scene(len(cast.people), len(rows)), cast.around))
+
+    def _note_judged(self, placed: _Placed, true: Sequence[Subject], subjects: Iterable[Subject]) -> None:
+        rule = placed.rule
+        if rule.id not in self.judged and (
+            true or any(self._truth(rule.when, placed.when, subject) is not None for subject in subjects)
+        ):
+            self.judged.add(rule.id)
+
+    def _judge_rule(
+        self, placed: _Placed, true: Sequence[Subject], subjects: Mapping[Ids, Subject], picture: Picture
+    ) -> Iterator[Verdict]:
+        rule = placed.rule
         watched = self._watched.setdefault(rule.id, {})
         gap_ns = self._interval.at_least(rule.gap_ns)
-        judge = rule.when.judge
-        present: dict[Ids, tuple[_Subject, bool | None]] = {}
-        known = False
-        for subject in subjects:
-            truth = judge(*subject.arguments)
-            known = known or truth is not None
-            if truth or subject.ids in watched:
-                present[subject.ids] = (subject, truth)
-        if known:
-            self.judged.add(rule.id)
-        for ids in sorted({*present, *watched}):
-            judged = present.get(ids, (None, None))
-            entry = watched.setdefault(ids, _Watched(Watch(rule.timing)))
-            yield from self._step(rule, entry, picture, (ids, *judged), gap_ns)
+        present: dict[Ids, tuple[Subject | None, bool | None]] = {subject.ids: (subject, True) for subject in true}
+        for ids in watched:
+            if ids not in present:
+                subject = subjects.get(ids)
+                present[ids] = (subject, self._truth(rule.when, placed.when, subject) if subject else None)
+        for ids in sorted(present):
+            entry = watched.get(ids)
+            if entry is None:
+                entry = watched[ids] = _Watched(Watch(rule.timing))
+            yield from self._step(placed, entry, picture, (ids, *present[ids]), gap_ns)
             if entry.watch.idle(picture.time_ns):
                 del watched[ids]
 
-    def _step(self, rule: Rule, entry: _Watched, picture: Picture, judged: _Judged, gap_ns: int) -> Iterator[Verdict]:
+    def _step(
+        self, placed: _Placed, entry: _Watched, picture: Picture, judged: _Judged, gap_ns: int
+    ) -> Iterator[Verdict]:
         ids, subject, truth = judged
-        before = entry.rows
+        rule, before = placed.rule, entry.rows
         if truth and subject:
             entry.rows = subject.rows
         for step in entry.watch.step(picture, truth, gap_ns, seen=subject is not None):
+            running = self._running.setdefault(rule.id, set())
+            (running.discard if step.phase == "end" else running.add)(ids)
             if step.phase == "end" or subject is None:
                 yield Verdict(rule, ids, step.phase, step.incident, step.incident.last, before, step.why)
             else:
-                evidence = tuple(_evidence(rule.when, subject.arguments))
+                evidence = tuple(self._evidence(placed, subject))
                 yield Verdict(rule, ids, step.phase, step.incident, picture, subject.rows, step.why, evidence)
 
-    # ---- time
+    def _rest(self, rule: Rule, why: Why) -> Iterator[Verdict]:
+        """The ends of a rule's incidents that are running; nothing of it is remembered."""
+        self._running.pop(rule.id, None)
+        for ids, watched in sorted(self._watched.pop(rule.id, {}).items()):
+            incident = watched.watch.incident
+            if incident and incident.running:
+                yield Verdict(rule, ids, "end", incident, incident.last, watched.rows, why)
+
+    # ---- frames
 
     def _note_time(self, time_ns: int) -> None:
         self._interval.note(time_ns)
-        forget_ns = self._interval.at_least(FORGET_NS)
-        for track_id in [i for i, past in self._past.items() if time_ns - past.seen_ns > forget_ns]:
-            del self._past[track_id]
+        self._clock.tick(time_ns, 2 * self._interval.usual_ns, self._interval.at_least(0))
+        gone = self._crowd.forget(time_ns - self._interval.at_least(FORGET_NS))
+        if gone:
+            self._drop_watches(gone)
 
-    # ---- people
+    def _drop_watches(self, gone: AbstractSet[int]) -> None:
+        """A cooldown of days must not cost anything for people who never come back under the same id."""
+        for watched in self._watched.values():
+            for ids in [ids for ids in watched if not watched[ids].watch.incident and not gone.isdisjoint(ids)]:
+                del watched[ids]
 
     def _surroundings(self, size: tuple[int, int]) -> Surroundings:
         if self._around is None or (self._around.width, self._around.height) != size:
-            self._around = self.surroundings(size)
+            self._around = dataclasses.replace(self.surroundings(size), running=self._running)
         return self._around
 
-    def _people(self, picture: Picture, around: Surroundings) -> list[Person]:
-        """In the order of their ids, each with the facts known from before."""
-        boxes, scores = picture.boxes.tolist(), picture.scores.tolist()
-        confidences = (
-            picture.keypoints[:, :, 2].tolist() if picture.joints_known else [[0.0] * len(COCO_17)] * len(boxes)
-        )
-        ids = picture.ids.tolist()
-        people = []
-        for row in sorted(range(len(ids)), key=ids.__getitem__):
-            left, top, right, bottom = boxes[row]
-            person = Person(ids[row], row, left, top, right, bottom, scores[row], confidences[row])
-            self._remember(person, picture.time_ns, around)
-            people.append(person)
-        return people
 
-    def _remember(self, person: Person, time_ns: int, around: Surroundings) -> None:
-        past = self._past.get(person.id)
-        if past is None:
-            past = self._past[person.id] = Past(time_ns, time_ns)
-        person.age = (time_ns - past.first_ns) / 1e9
-        person.speed = past.moved(time_ns, person.feet)
-        past.seen_ns = time_ns
-        person.crossed = {name: _crossed(past, person, name, around) for name in around.lines}
-        person.entered = {name: _entered(past, person, name, around) for name in around.zones}
+def in_levels(rules: Sequence[Rule]) -> list[list[Rule]]:
+    """The rules, each behind those whose incidents it asks about. Of a circle, as they come."""
+    ids = {rule.id for rule in rules}
+    levels: list[list[Rule]] = []
+    placed: set[str] = set()
+    left = list(rules)
+    while left:
+        level = [rule for rule in left if (rule.asks_about & ids) <= placed] or left
+        levels.append(level)
+        placed |= {rule.id for rule in level}
+        left = [rule for rule in left if rule.id not in placed]
+    return levels
 
 
-def _crossed(past: Past, person: Person, name: str, around: Surroundings) -> int:
-    line, feet = around.lines[name], person.feet
-    distance = line.distance(*feet)
-    if abs(distance) <= LINE_MARGIN * person.h:
-        return 0
-    side = 1 if distance > 0 else -1
-    before = past.sides.get(name)
-    past.sides[name] = (side, feet)
-    return side if before and before[0] != side and line.met_by(before[1], feet) else 0
+def _level(rules: Sequence[Rule]) -> _Level:
+    asked: dict[_About, list[tuple[Condition, int]]] = {}
 
+    def place(condition: Condition, about: _About, gap_ns: int) -> tuple[_About, int]:
+        conditions = asked.setdefault(about, [])
+        conditions.append((condition, gap_ns))
+        return about, len(conditions) - 1
 
-def _entered(past: Past, person: Person, name: str, around: Surroundings) -> int:
-    inside = around.zones[name](*person.feet)
-    before = past.inside.get(name, inside)
-    past.inside[name] = inside
-    return int(inside) - int(before)
+    places = []
+    for rule in rules:
+        own = rule.id if rule.scope == "scene" else ""
+        when = place(rule.when, _About(rule.scope, rule.min_confidence, rule.when.about_lost, own), rule.gap_ns)
+        who = None
+        if rule.who:
+            who = place(rule.who, _About("person", rule.min_confidence, with_lost=rule.who.about_lost), rule.gap_ns)
+        places.append((rule, when, who))
+    groups = {about: _Group(about, program_of(tuple(conditions))) for about, conditions in asked.items()}
 
+    def at(found: tuple[_About, int]) -> tuple[_Group, int]:
+        return groups[found[0]], found[1]
 
-class _Cast:
-    """The people that a frame's rules are about. Values that several rules need are computed once."""
-
-    def __init__(self, picture: Picture, people: Sequence[Person], around: Surroundings) -> None:
-        self._picture = picture
-        self._people = people
-        self._around = around
-        self._joints: dict[float, list[Joints]] = {}
-        self._subjects: dict[tuple[Scope, float], list[_Subject]] = {}
-
-    def subjects(self, rule: Rule) -> list[_Subject]:
-        if rule.scope == "scene":
-            return [self._scene(rule)]
-        key = (rule.scope, rule.min_confidence)
-        if key not in self._subjects:
-            self._subjects[key] = self._pairs(key[1]) if rule.scope == "pair" else self._persons(key[1])
-        return self._subjects[key]
-
-    def _persons(self, floor: float) -> list[_Subject]:
-        joints = self._joints_above(floor)
-        return [_Subject((p.id,), (p.row,), (joints[p.row], p, self._around)) for p in self._people]
-
-    def _pairs(self, floor: float) -> list[_Subject]:
-        joints = self._joints_above(floor)
-        return [
-            _Subject((a.id, b.id), (a.row, b.row), (joints[a.row], a, joints[b.row], b, self._around))
-            for a, b in combinations(self._people, 2)
-        ]
-
-    def _scene(self, rule: Rule) -> _Subject:
-        joints = self._joints_above(rule.min_confidence)
-        who = rule.who
-        counted = [p for p in self._people if who is None or who.judge(joints[p.row], p, self._around)]
-        return _Subject((), tuple(p.row for p in counted), (Scene(len(self._people), len(counted)), self._around))
-
-    def _joints_above(self, floor: float) -> list[Joints]:
-        """By row; joints below the confidence are NaN."""
-        if not self._picture.joints_known:
-            return [UNSEEN] * len(self._people)
-        if floor not in self._joints:
-            keypoints = self._picture.keypoints
-            places = np.where(keypoints[:, :, 2:] >= floor, keypoints[:, :, :2], np.nan)
-            self._joints[floor] = places.reshape(len(places), 2 * len(COCO_17)).tolist()
-        return self._joints[floor]
-
-
-def _evidence(condition: Condition, arguments: tuple[Any, ...]) -> Iterator[Evidence]:
-    for (text, kind), values in zip(condition.parts, condition.values(*arguments), strict=True):
-        yield Evidence(text, kind.name.lower(), values)
+    placed = [_Placed(rule, at(when), at(who) if who else None) for rule, when, who in places]
+    return _Level([group for about, group in groups.items() if about.scope != "scene"], placed)
 
 
 def zones_with(zones: Mapping[str, Zone], picture: Picture, rows: Iterable[int]) -> list[str]:

@@ -25,6 +25,9 @@ class Kind(Enum):
     TIME = "a time"
     SPEED = "a speed"
     ANGLE = "an angle"
+    TURN = "a speed of turning"
+    RATE = "a rate"
+    AGO = "a time ago"
     POINT = "a point"
     TRUTH = "a condition"
 
@@ -37,22 +40,34 @@ UNITS: dict[str, Kind] = {
     "px": Kind.PIXELS,
     "s": Kind.TIME,
     "ms": Kind.TIME,
+    "min": Kind.TIME,
     "h/s": Kind.SPEED,
     "bl/s": Kind.SPEED,
     "px/s": Kind.SPEED,
     "deg": Kind.ANGLE,
+    "deg/s": Kind.TURN,
+    "/s": Kind.RATE,
 }
 
 _LENGTHS = frozenset({Kind.LENGTH, Kind.FRAME_WIDTH, Kind.FRAME_HEIGHT, Kind.PIXELS})
 _PLACES = {Kind.X: {Kind.FRAME_WIDTH, Kind.PIXELS}, Kind.Y: {Kind.FRAME_HEIGHT, Kind.PIXELS}}
-_AMOUNTS = _LENGTHS | {Kind.NUMBER, Kind.TIME, Kind.SPEED, Kind.ANGLE}
+_AMOUNTS = _LENGTHS | {Kind.NUMBER, Kind.TIME, Kind.SPEED, Kind.ANGLE, Kind.TURN, Kind.RATE}
 MEASURES = _AMOUNTS | frozenset(_PLACES)
+
+PER_SECOND = {
+    **dict.fromkeys(_LENGTHS, Kind.SPEED),
+    Kind.ANGLE: Kind.TURN,
+    Kind.NUMBER: Kind.RATE,
+}
+"""The kind of a value's change in a second."""
 
 _EXAMPLES = {
     Kind.LENGTH: "0.1h (of the person's height) or 0.2bl (of the torso)",
     Kind.TIME: "2s or 500ms",
     Kind.SPEED: "0.5h/s (heights a second)",
     Kind.ANGLE: "90deg",
+    Kind.TURN: "90deg/s",
+    Kind.RATE: "2/s (so many a second)",
     Kind.X: "0.5fw (half the frame's width from the left) or a length from another position, as in nose.x + 0.1h",
     Kind.Y: "0.5fh (half the frame's height from the top) or a length from another position, as in nose.y - 0.1h",
 }
@@ -109,8 +124,8 @@ def divided(left: Kind, right: Kind) -> Kind:
         return left
     if (left == right and left in _AMOUNTS) or {left, right} <= _LENGTHS:
         return Kind.NUMBER
-    if left in _LENGTHS and right == Kind.TIME:
-        return Kind.SPEED
+    if right == Kind.TIME and left in PER_SECOND:
+        return PER_SECOND[left]
     raise KindError(f"{left.value} cannot be divided by {right.value}")
 
 

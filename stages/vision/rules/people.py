@@ -1,6 +1,7 @@
 """The people that conditions look at: in the current frame, with the facts known of them from before.
 
-Joints are flat lists of numbers, x0, y0, x1, y1, ..., in which a joint below the confidence floor is NaN. Every
+Joints are flat lists of numbers, x0, y0, x1, y1, ..., in which a joint below the confidence floor is NaN, and behind
+them values that many conditions use (`with_more`). Every
 comparison with NaN is false, so "surely true" and "surely false" are two plain Python expressions, and anything else is
 unknown.
 """
@@ -11,6 +12,10 @@ import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 NAN = math.nan
 
@@ -19,12 +24,20 @@ COCO_17 = (
     *("left_shoulder", "right_shoulder", "left_elbow", "right_elbow", "left_wrist", "right_wrist"),
     *("left_hip", "right_hip", "left_knee", "right_knee", "left_ankle", "right_ankle"),
 )
-UNSEEN: list[float] = [NAN] * (2 * len(COCO_17))
+PAIRED = ("eye", "ear", "shoulder", "elbow", "wrist", "hip", "knee", "ankle")
+"""Joints of which there is a left and a right one."""
+TORSO, LEAN, FRONTAL, MIDDLES_AT = 34, 35, 36, 37
+"""Behind the joints: the places of values that many conditions use, the last those of the middles of the pairs."""
+_LEFT = [COCO_17.index(f"left_{joint}") for joint in PAIRED]
+_RIGHT = [COCO_17.index(f"right_{joint}") for joint in PAIRED]
+_SHOULDERS_AT, _HIPS_AT = PAIRED.index("shoulder"), PAIRED.index("hip")
+UNSEEN: list[float] = [NAN] * (MIDDLES_AT + 2 * len(PAIRED))
 """The joints of someone without a known joint."""
 
 _SPEED_WINDOW_NS = 1_000_000_000
 _SPEED_LEAST_NS = 400_000_000
 
+F64 = NDArray[np.float64]
 Joints = list[float]
 Point = tuple[float, float]
 
@@ -35,7 +48,8 @@ class Person:
 
     `age`: seconds since the track was first seen; `speed`: pixels a second. For the step of the feet from their last
     seen place to here: `crossed` (line -> 1 rightward, -1 leftward, 0) and `entered` (zone -> 1 came in, -1 went out,
-    0).
+    0). `inside`: zone -> whether the feet are in it. `lost_ns`: how long they have been lost; -1 of those who are seen,
+    and of those who left the picture.
     """
 
     id: int
@@ -52,6 +66,8 @@ class Person:
     speed: float = NAN
     crossed: Mapping[str, int] = field(default_factory=dict)
     entered: Mapping[str, int] = field(default_factory=dict)
+    inside: Mapping[str, bool] = field(default_factory=dict)
+    lost_ns: int = -1
 
     def __post_init__(self) -> None:
         self.h = self.bottom - self.top
@@ -79,7 +95,14 @@ class Past:
     seen_ns: int
     feet: deque[tuple[int, float, float]] = field(default_factory=deque)
     sides: dict[str, tuple[int, Point]] = field(default_factory=dict)
-    inside: dict[str, bool] = field(default_factory=dict)
+    inside: Mapping[str, bool] = field(default_factory=dict)
+
+    @property
+    def velocity(self) -> Point:
+        """Of the feet over the last second, in pixels a second; 0 while that is too short."""
+        (since_ns, x, y), (now_ns, now_x, now_y) = self.feet[0], self.feet[-1]
+        seconds = (now_ns - since_ns) / 1e9
+        return ((now_x - x) / seconds, (now_y - y) / seconds) if seconds else (0.0, 0.0)
 
     def moved(self, time_ns: int, feet: Point) -> float:
         """Record the place of the feet; returns their speed over the last second, NaN while that is too short."""
@@ -93,18 +116,96 @@ class Past:
         return math.hypot(feet[0] - x, feet[1] - y) / ((time_ns - since_ns) / 1e9)
 
 
+@np.errstate(all="ignore")  # a place of a joint may be any number
+def with_more(places: F64) -> list[Joints]:
+    """The joints (N, 17, 2) of each person as a list, with the values behind them.
+
+    torso: from the middle of the shoulders to that of the hips, in pixels. lean: the angle in degrees between the torso
+    and upright, 0 standing, 90 lying, 180 upside down. frontal: how far apart the shoulders are across the torso, in
+    torsos, positive if the chest is towards the camera, negative if the back is.
+    """
+    middles = (places[:, _LEFT] + places[:, _RIGHT]) / 2
+    x, y = (middles[:, _SHOULDERS_AT] - middles[:, _HIPS_AT]).T
+    torso = np.hypot(x, y)
+    torso_or_nan = np.where(torso > 0, torso, NAN)
+    across_x, across_y = (places[:, _LEFT[_SHOULDERS_AT]] - places[:, _RIGHT[_SHOULDERS_AT]]).T
+    frontal = (across_y * x - across_x * y) / torso_or_nan**2
+    lean = np.degrees(np.arctan2(np.abs(x), -y)) + (torso_or_nan - torso_or_nan)
+    more = np.stack([torso, lean, frontal], 1)
+    flat = [places.reshape(len(places), 2 * len(COCO_17)), more, middles.reshape(len(places), 2 * len(PAIRED))]
+    return np.concatenate(flat, 1).tolist()  # type: ignore[no-any-return]
+
+
 # ---- functions for conditions
 
 
-def torso(k: Joints) -> float:
-    """From the middle of the shoulders to the middle of the hips."""
-    return math.hypot((k[10] + k[12] - k[22] - k[24]) / 2, (k[11] + k[13] - k[23] - k[25]) / 2)
+def above(k: Joints, p: Point, q: Point) -> float:
+    """How far p is from q along the torso, towards the head; negative towards the feet."""
+    x, y = k[10] + k[12] - k[22] - k[24], k[11] + k[13] - k[23] - k[25]
+    size = math.hypot(x, y)
+    return ((p[0] - q[0]) * x + (p[1] - q[1]) * y) / size if size else NAN
 
 
-def lean(k: Joints) -> float:
-    """The angle in degrees between the torso and upright: 0 standing, 90 lying, 180 upside down."""
-    x, y = (k[10] + k[12] - k[22] - k[24]) / 2, (k[23] + k[25] - k[11] - k[13]) / 2
-    return math.degrees(math.atan2(abs(x), y)) if x or y else NAN
+def beside(k: Joints, p: Point, q: Point) -> float:
+    """How far p is from q across the torso, to either side."""
+    x, y = k[10] + k[12] - k[22] - k[24], k[11] + k[13] - k[23] - k[25]
+    size = math.hypot(x, y)
+    return abs((p[0] - q[0]) * y - (p[1] - q[1]) * x) / size if size else NAN
+
+
+def beyond(k: Joints, p: Person, g: Frame, joint: int, side: str) -> bool | None:
+    """Whether a joint lies beyond a side of the picture ("" for any); None if it is not known and may be hidden.
+
+    A joint that is not known is beyond the border if its limb points there: as far again as the limb's other half.
+    Legs, and the head, are also beyond the border if the person's box ends at it.
+    """
+    x, y = k[2 * joint], k[2 * joint + 1]
+    if x == x:  # noqa: PLR0124 - NaN
+        return _outside(x, y, g, side)
+    for near, far, share in _LIMBS.get(joint, ()):
+        ax, ay = _middle(k, near)
+        bx, by = _middle(k, far)
+        if _outside(ax + (ax - bx) * share, ay + (ay - by) * share, g, side):
+            return True
+    at_the_border = _CUT_OFF * g.height
+    if side in ("", "bottom") and joint >= _FIRST_OF_LEGS and p.bottom >= g.height - at_the_border:
+        return True
+    if side in ("", "top") and joint < _FIRST_OF_ARMS and p.top <= at_the_border:
+        return True
+    return None
+
+
+class Frame(Protocol):
+    """The size of a frame in pixels."""
+
+    @property
+    def width(self) -> int: ...
+    @property
+    def height(self) -> int: ...
+
+
+_CUT_OFF = 0.01
+"""Of the frame's height: a box that ends so near to the border ends at it."""
+_FIRST_OF_ARMS, _FIRST_OF_LEGS = 5, 11
+_SHOULDERS, _HIPS = (5, 6), (11, 12)
+_Limb = tuple[tuple[int, ...], tuple[int, ...], float]
+_LIMBS: dict[int, tuple[_Limb, ...]] = {
+    **dict.fromkeys(range(_FIRST_OF_ARMS), ((_SHOULDERS, _HIPS, 0.5),)),
+    **{wrist: (((wrist - 2,), (wrist - 4,), 0.9),) for wrist in (9, 10)},
+    **{knee: (((knee - 2,), (knee - 8,), 0.8),) for knee in (13, 14)},
+    **{ankle: (((ankle - 2,), (ankle - 4,), 0.9), ((ankle - 4,), (ankle - 10,), 0.8)) for ankle in (15, 16)},
+}
+"""Joint -> the two ends of the limb before it (the middles of joints), and how far it goes on, in its lengths."""
+
+
+def _middle(k: Joints, of: tuple[int, ...]) -> Point:
+    return sum(k[2 * joint] for joint in of) / len(of), sum(k[2 * joint + 1] for joint in of) / len(of)
+
+
+def _outside(x: float, y: float, g: Frame, side: str) -> bool:
+    """Whether a place is beyond a side of the frame; False for NaN."""
+    over = {"top": y < 0, "bottom": y > g.height, "left": x < 0, "right": x > g.width}
+    return over[side] if side else any(over.values())
 
 
 def angle(a: Point, b: Point, c: Point) -> float:

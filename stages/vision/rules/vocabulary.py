@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
+from stages.vision.rules.expression import GRAMMAR_WORDS
 from stages.vision.rules.kinds import Kind
-from stages.vision.rules.people import COCO_17
+from stages.vision.rules.people import COCO_17, FRONTAL, LEAN, MIDDLES_AT, PAIRED, TORSO
 
 Scope = Literal["person", "pair", "scene"]
 
@@ -32,16 +33,16 @@ class Place(NamedTuple):
     y: str
 
 
-_PAIRED = ("eye", "ear", "shoulder", "elbow", "wrist", "hip", "knee", "ankle")
-MIDDLES = {f"{joint}s" if joint != "foot" else "feet": joint for joint in _PAIRED}
+MIDDLES = {f"{joint}s" if joint != "foot" else "feet": joint for joint in PAIRED}
 """Between a left and a right joint: shoulders, hips, ..."""
 _BOX = {"left": Kind.X, "right": Kind.X, "top": Kind.Y, "bottom": Kind.Y}
 _VALUES = {
     "speed": Measure(Kind.SPEED, "{p}.speed"),
     "age": Measure(Kind.TIME, "{p}.age"),
     "score": Measure(Kind.NUMBER, "{p}.score"),
-    "lean": Measure(Kind.ANGLE, "lean({k})"),
-    "torso": Measure(Kind.LENGTH, "torso({k})"),
+    "lean": Measure(Kind.ANGLE, f"{{k}}[{LEAN}]"),
+    "frontal": Measure(Kind.NUMBER, f"{{k}}[{FRONTAL}]"),
+    "torso": Measure(Kind.LENGTH, f"{{k}}[{TORSO}]"),
     "box.width": Measure(Kind.LENGTH, "({p}.right - {p}.left)"),
     "box.height": Measure(Kind.LENGTH, "{p}.h"),
     **{f"box.{side}": Measure(kind, f"{{p}}.{side}") for side, kind in _BOX.items()},
@@ -58,25 +59,72 @@ FUNCTIONS: dict[str, tuple[int, Kind]] = {
     "crosses": (2, Kind.TRUTH),
     "enters": (1, Kind.TRUTH),
     "leaves": (1, Kind.TRUTH),
+    "since": (1, Kind.TIME),
+    "total": (2, Kind.TIME),
+    "dwell": (1, Kind.TIME),
+    "drop": (1, Kind.LENGTH),
+    "rise": (1, Kind.LENGTH),
+    "change": (1, Kind.LENGTH),
+    "before": (2, Kind.LENGTH),
+    "usual": (2, Kind.LENGTH),
+    "least": (2, Kind.LENGTH),
+    "greatest": (2, Kind.LENGTH),
+    "lowest": (2, Kind.LENGTH),
+    "highest": (2, Kind.LENGTH),
+    "average": (2, Kind.LENGTH),
+    "above": (2, Kind.LENGTH),
+    "beside": (2, Kind.LENGTH),
+    "beyond": (2, Kind.TRUTH),
+    "running": (1, Kind.TRUTH),
+    "either": (1, Kind.TRUTH),
+    "both": (1, Kind.TRUTH),
+    "swings": (2, Kind.RATE),
+    "velocity": (1, Kind.SPEED),
+    "speed": (1, Kind.SPEED),
 }
 """Function -> how many arguments, and the kind of the result where it is always the same."""
 
-_FRAME = {"fw": "g.width", "fh": "g.height", "px": "1.0", "px/s": "1.0", "s": "1.0", "ms": "0.001", "deg": "1.0"}
-_BODY = {"h": "p.h", "bl": "torso(k)", "h/s": "p.h", "bl/s": "torso(k)"}
-_TWO = {"h": "((pa.h + pb.h) / 2)", "bl": "((torso(ka) + torso(kb)) / 2)"}
-SCALES: dict[Scope, dict[str, str]] = {
-    "person": _FRAME | _BODY,
-    "pair": _FRAME | _TWO | {f"{unit}/s": code for unit, code in _TWO.items()},
-    "scene": _FRAME,
+NAMES = frozenset(
+    {
+        *POINTS,
+        *(name.partition(".")[0] for name in _VALUES),
+        *_SCENE,
+        *FUNCTIONS,
+        *("a", "b", "lost"),
+        *PAIRED,
+        *(f"other_{joint}" for joint in PAIRED),
+        *GRAMMAR_WORDS,
+    }
+)
+"""Words with a meaning of their own, which no definition may change."""
+
+_FRAME = {
+    **{"fw": "g.width", "fh": "g.height", "px": "1.0", "px/s": "1.0"},
+    **{"s": "1.0", "ms": "0.001", "min": "60.0", "deg": "1.0", "deg/s": "1.0", "/s": "1.0"},
 }
-"""Scope -> unit -> Python text of one of it, in pixels, seconds or degrees."""
+_BODY = {"h": "{p}.h", "bl": f"{{k}}[{TORSO}]"}
+
+
+def scale_of(unit: str, scope: Scope, k: str, p: str) -> str | None:
+    """Python text of one of a unit, in pixels, seconds or degrees; None if the scope has no such unit."""
+    if unit in _FRAME:
+        return _FRAME[unit]
+    body = _BODY.get(unit.removesuffix("/s"))
+    if body is None or scope == "scene":
+        return None
+    if scope == "person":
+        return body.format(k=k, p=p)
+    return f"(({body.format(k='ka', p='pa')} + {body.format(k='kb', p='pb')}) / 2)"
 
 
 class PersonWords:
     """Looks names up."""
 
-    def look_up(self, parts: tuple[str, ...], scope: Scope) -> Measure | Place:
-        """What a dotted name stands for. Raises KeyError with the words to say where there is no such name."""
+    def look_up(self, parts: tuple[str, ...], scope: Scope, k: str = "k", p: str = "p") -> Measure | Place:
+        """The Python of a dotted name. Raises KeyError with a message if there is no such name.
+
+        `k`, `p`: the names of the joints and the Person, in the scope person.
+        """
         name = ".".join(parts)
         if scope == "scene":
             if name not in _SCENE:
@@ -87,7 +135,7 @@ class PersonWords:
         if name in _SCENE:
             raise KeyError(f"`{name}` is about the whole frame: it is known only under `when`, with `scope: scene`")
         if scope == "person":
-            return self._of_person(parts, "k", "p", "")
+            return self._of_person(parts, k, p, "")
         if parts[0] not in ("a", "b"):
             raise KeyError(f"`{name}` of whom? the two people of a pair are a and b: a.{parts[0]} or b.{parts[0]}")
         if len(parts) == 1:
@@ -101,8 +149,8 @@ class PersonWords:
         if name == "center":
             return Place(f"{p}.x", f"(({p}.top + {p}.bottom) / 2)")
         if name in MIDDLES:
-            left, right = (COCO_17.index(f"{side}_{MIDDLES[name]}") * 2 for side in ("left", "right"))
-            return Place(f"(({k}[{left}] + {k}[{right}]) / 2)", f"(({k}[{left + 1}] + {k}[{right + 1}]) / 2)")
+            at = MIDDLES_AT + 2 * PAIRED.index(MIDDLES[name])
+            return Place(f"{k}[{at}]", f"{k}[{at + 1}]")
         at = COCO_17.index(name) * 2
         return Place(f"{k}[{at}]", f"{k}[{at + 1}]")
 
@@ -168,7 +216,7 @@ def meant(word: str) -> str:
         return ""
     single = "foot" if rest[0] == "feet" else rest[0].removesuffix("s")
     joint = _OTHER_WORDS.get(single, single)
-    if joint in _PAIRED:
+    if joint in PAIRED:
         return f"{sides[0]}_{joint}" if sides else f"{joint}s"
     return _WITHOUT_SIDE.get(single, "")
 
@@ -188,5 +236,10 @@ def _unknown(parts: tuple[str, ...], prefix: str) -> str:
         return f"`{prefix}{name}` is not known{guess}"
     if parts[0] in singles:
         return f"`{prefix}{name}` is not known: `{prefix}{parts[0]}` has no `{'.'.join(parts[1:])}`"
+    if parts[0] in PAIRED:
+        middle = next(name for name, joint in MIDDLES.items() if joint == parts[0])
+        return (
+            f"`{prefix}{name}` is not known; did you mean `{middle}`, or either(...) or both(...) around the condition?"
+        )
     guess = f"; did you mean `{right}`?" if (right := meant(parts[0])) else suggestion(parts[0], singles)
     return f"`{prefix}{name}` is not known{guess or '; `camgraph help rules` lists the names'}"

@@ -29,13 +29,16 @@ def similarity(one_xyxy: F64, other_xyxy: F64, margins: F64 | None = None) -> F6
     along x and y. So what moved by more than its width between two frames still overlaps. The idea is C-BIoU's
     (Yang et al., WACV 2023), there with a fixed part of the box's size.
     """
-    margin = np.zeros((len(one_xyxy), 2)) if margins is None else margins
-    one = np.concatenate((one_xyxy[:, :2] - margin, one_xyxy[:, 2:] + margin), axis=1)
-    begin = np.maximum(one[:, None, :2], other_xyxy[None, :, :2] - margin[:, None])
-    end = np.minimum(one[:, None, 2:], other_xyxy[None, :, 2:] + margin[:, None])
-    shared = np.clip(end - begin, 0, None).prod(axis=2)
-    other_sizes = other_xyxy[None, :, 2:] - other_xyxy[None, :, :2] + 2 * margin[:, None]
-    union = (one[:, 2:] - one[:, :2]).prod(axis=1)[:, None] + other_sizes.prod(axis=2) - shared
+    shared = np.ones((1, 1))
+    one_area, other_area = np.ones((len(one_xyxy), 1)), np.ones((1, 1))
+    for axis in (0, 1):
+        twice = 0.0 if margins is None else 2 * margins[:, axis : axis + 1]
+        end = np.minimum.outer(one_xyxy[:, axis + 2], other_xyxy[:, axis + 2])
+        length = end - np.maximum.outer(one_xyxy[:, axis], other_xyxy[:, axis]) + twice
+        shared = shared * np.maximum(length, 0)
+        one_area = one_area * (one_xyxy[:, axis + 2, None] - one_xyxy[:, axis, None] + twice)
+        other_area = other_area * ((other_xyxy[:, axis + 2] - other_xyxy[:, axis])[None] + twice)
+    union = one_area + other_area - shared
     return np.asarray(shared / np.maximum(union, 1e-9))
 
 

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 F64 = NDArray[np.float64]
 
 # In box heights. Tuned on TUD-Stadtmitte at 25, 12.5, 5 and 3 frames a second, where half and twice as much do as well.
-MEASURED_STD = np.array([0.04, 0.04, 0.06, 0.06])
-PUSH_STD = np.array([0.35, 0.35, 0.12, 0.12])
+MEASURED_STD = np.array([0.04, 0.04, 0.09, 0.09])
+PUSH_STD = np.array([0.3, 0.3, 0.06, 0.06])
 FIRST_VELOCITY_STD = np.array([1.0, 1.0, 0.2, 0.2])
 MIN_SIZE = 1.0
 

@@ -1,20 +1,26 @@
-"""Gives the boxes of one camera identities that last.
+"""Gives the people of one camera identities that last.
 
     every frame    predict all tracks to the frame's time
-      1  good boxes   x  confirmed tracks            overlap with the prediction
-      2  weak boxes   x  confirmed tracks seen last  a person half hidden scores low: no new track, but it goes on
-      3  good boxes   x  tracks not yet confirmed
-      4  good boxes left over                        begin tracks
+      1  good people   x  confirmed tracks        how alike: boxes, poses, sizes
+      2  weak people   x  confirmed tracks left   a person half hidden scores low: no new track, but it goes on
+      3  good people   x  tracks not yet confirmed
+      4  good people left over                    begin tracks
 
-    begun --seen `confirm_frames` times in a row--> confirmed --unseen--> lost --`max_lost_s`--> forgotten
-      |                                                 ^                  |
-      +--unseen once--> forgotten                       +------seen--------+
+    begun --seen for `confirm_s`--> confirmed --unseen--> lost --`max_lost_s`--> forgotten
+      |                                  ^                  |
+      +--unseen once--> forgotten        +------seen--------+
 
-`max_lost_s` is widened for cameras whose frames are farther apart than that.
+How alike two are is the overlap of their boxes, widened by the doubt of the prediction: little from frame to frame,
+much after a gap. A part of it is the similarity of poses; and it falls with the ratio of sizes, and with the time for
+which a track is lost. So a lost track is taken up again only by somebody who can be there by now, and who is as large;
+anybody else begins a new one.
 
-A track gets its id when it is confirmed, so that boxes which flash up use none. Sources: ByteTrack (Zhang et al.,
-ECCV 2022) for the two passes over good and weak boxes, C-BIoU (Yang et al., WACV 2023) for widened boxes, here by how
-unsure the prediction is: little from frame to frame, much after a gap. The motion model is in `motion`.
+A sighting stands for the time since the frame before it: at 25 frames a second a track needs several, at 5 one is
+enough. `max_lost_s` is widened for cameras whose frames are farther apart than that. A track gets its id when it is
+confirmed, so that boxes which flash up use none.
+
+Sources: ByteTrack (Zhang et al., ECCV 2022) for the two passes over good and weak boxes, C-BIoU (Yang et al., WACV
+2023) for widened boxes. The motion model is in `motion`.
 """
 
 from __future__ import annotations
@@ -26,35 +32,53 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.vision.frame_interval import FrameInterval
-from stages.vision.tracking.matching import F64, Pairs, Rows, match, similarity
+from stages.vision.tracking.continuation import Passage, continued
+from stages.vision.tracking.likeness import pose_likeness, size_likeness, torso_lengths
+from stages.vision.tracking.matching import F64, Rows, match, similarity
+from stages.vision.tracking.memory import NO_ID, Memory, People, heights_of
 from stages.vision.tracking.motion import Motion
 
-NO_ID = 0
+_LOST_TRUST = 0.3
+"""The likeness of a track that is lost for a second is less by this part."""
+_FAR = 0.05
+"""Boxes that overlap by less are nobody's: their poses are not compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrackerOptions:
-    """Scores and overlaps are in [0, 1]."""
+    """Scores, overlaps and weights are in [0, 1]."""
 
-    good_score: float = 0.3
-    """Boxes from here on are matched first, and may begin a track."""
-    weak_score: float = 0.1
-    """Boxes below are ignored."""
+    good_score: float = 0.25
+    """People from here on are matched first, and may begin a track."""
+    weak_score: float = 0.05
+    """People below are ignored."""
     new_score: float = 0.4
-    """Boxes below begin no track."""
-    min_overlap: float = 0.3
+    """People below begin no track."""
+    sure_score: float = 0.6
+    """People from here on have a confirmed track at once."""
+    min_overlap: float = 0.2
     min_overlap_weak: float = 0.4
-    widen: float = 1.0
+    widen: float = 0.9
     """Boxes are compared with their sides moved outwards by so many standard deviations of the predicted place."""
-    confirm_frames: int = 2
-    max_lost_s: float = 2.0
+    pose_weight: float = 0.35
+    """The part of the likeness that poses have; boxes have the rest."""
+    size_spread: float = 0.27
+    """The standard deviation of the logarithm of the ratio of sizes."""
+    confirm_s: float = 0.12
+    max_lost_s: float = 3.0
+    continue_s: float = 8.0
+    """For so long after somebody was lost, a new track may be told to go on theirs."""
 
 
 class Followed(NamedTuple):
-    """The confirmed tracks of one frame: `rows` (M,) of the boxes that were handed in, ascending, and their `ids`."""
+    """The confirmed tracks of one frame: `rows` (M,) of the people that were handed in, ascending, and their `ids`.
+
+    `continues` (M,): the id of an earlier track that was lost and is likely the same person's; 0 if there is none.
+    """
 
     rows: Rows
     ids: Rows
+    continues: Rows
 
 
 class Tracker:
@@ -64,109 +88,175 @@ class Tracker:
         self.options = options
         self.next_id = first_id
         self._time_ns: int | None = None
+        self._dt_ns = 0
         self._interval = FrameInterval()
         self._motion = Motion.begun(np.empty((0, 4)))
-        self._ids = np.empty(0, np.int64)
-        self._classes = np.empty(0, np.int64)
-        self._hits = np.empty(0, np.int64)
-        self._seen_ns = np.empty(0, np.int64)
-        self._seen = np.empty(0, bool)
+        self._known = Memory.empty()
+        self._gone = Passage.nobody()
+        """Tracks that are forgotten, for `continue_s`."""
 
-    def follow(self, time_ns: int, boxes_xyxy: F64, scores: F64, classes: NDArray[np.int64] | None = None) -> Followed:
-        """Take the boxes (N, 4), scores (N,) and classes (N,) of the next frame. All must be finite.
+    def __len__(self) -> int:
+        """How many tracks it remembers."""
+        return len(self._known)
 
-        A track keeps its class. `time_ns` is the frame's; a time that runs backwards counts as no time.
+    def follow(
+        self,
+        time_ns: int,
+        boxes_xyxy: F64,
+        scores: F64,
+        classes: NDArray[np.int64] | None = None,
+        keypoints: F64 | None = None,
+    ) -> Followed:
+        """Take the boxes (N, 4), scores (N,), classes (N,) and keypoints (N, K, 3) of the next frame.
+
+        Boxes and scores must be finite; joints that are not finite count as unknown. A track keeps its class.
+        `time_ns` is the frame's; a time that runs backwards counts as no time.
         """
-        kinds = np.zeros(len(boxes_xyxy), np.int64) if classes is None else classes
         boxes = np.asarray(boxes_xyxy, np.float64).reshape(-1, 4)
+        joints = _known_joints(keypoints, len(boxes))
+        kinds = np.zeros(len(boxes), np.int64) if classes is None else classes
+        people = People(boxes, scores, kinds, joints, heights_of(boxes), torso_lengths(joints))
         self._predict(time_ns)
-        owners = np.full(len(boxes), -1, np.int64)
-        good = np.flatnonzero(scores >= self.options.good_score)
-        weak = np.flatnonzero((scores >= self.options.weak_score) & (scores < self.options.good_score))
-        left = self._associate(boxes, kinds, good, weak, owners)
-        self._correct(time_ns, boxes, owners)
-        owners_kept = self._forget(time_ns, owners)
-        self._begin(time_ns, boxes, kinds, left[scores[left] >= self.options.new_score], owners_kept)
-        return self._confirmed(owners_kept)
+        self._known = self._known.with_points(people.keypoints.shape[1])
+        owners = np.full(len(people.boxes), -1, np.int64)
+        left = self._associate(people, owners)
+        self._correct(time_ns, people, owners)
+        owners = self._forget(time_ns, owners)
+        self._begin(time_ns, people, left[scores[left] >= self.options.new_score], owners)
+        self._name(time_ns, people, owners)
+        return self._confirmed(owners)
 
     def _predict(self, time_ns: int) -> None:
-        dt_s = max(0, time_ns - self._time_ns) / 1e9 if self._time_ns is not None else 0.0
-        self._time_ns = time_ns
+        dt_ns = max(0, time_ns - self._time_ns) if self._time_ns is not None else 0
+        self._time_ns, self._dt_ns = time_ns, dt_ns
         self._interval.note(time_ns)
-        if len(self._motion) and dt_s > 0:
-            self._motion = self._motion.predicted(dt_s, self._seen)
+        if len(self._known) and dt_ns > 0:
+            self._motion = self._motion.predicted(dt_ns / 1e9, self._known.seen)
 
-    def _associate(self, boxes: F64, kinds: Rows, good: Rows, weak: Rows, owners: Rows) -> Rows:
-        """Write each box's track into `owners`; returns the good boxes that have none."""
-        options = self.options
-        confirmed = np.flatnonzero(self._ids != NO_ID)
-        first = self._pairs(confirmed, boxes, kinds, good, options.min_overlap)
-        owners[good[first.boxes]] = confirmed[first.tracks]
-        waiting = confirmed[first.tracks_left]
-        waiting = waiting[self._seen[waiting]]
-        second = self._pairs(waiting, boxes, kinds, weak, options.min_overlap_weak)
-        owners[weak[second.boxes]] = waiting[second.tracks]
-        left = good[first.boxes_left]
-        begun = np.flatnonzero(self._ids == NO_ID)
-        third = self._pairs(begun, boxes, kinds, left, options.min_overlap)
-        owners[left[third.boxes]] = begun[third.tracks]
-        return left[third.boxes_left]
+    def _associate(self, people: People, owners: Rows) -> Rows:
+        """Write each person's track into `owners`; returns the good ones that have none."""
+        options, scores = self.options, people.scores
+        good = np.flatnonzero(scores >= options.good_score)
+        weak = np.flatnonzero((scores >= options.weak_score) & (scores < options.good_score))
+        if not len(self._known) or not len(people.boxes):
+            return good
+        likeness = self._likeness(people)
 
-    def _pairs(self, tracks: Rows, boxes: F64, kinds: Rows, rows: Rows, least: float) -> Pairs:
-        if not len(tracks) or not len(rows):
-            nothing = np.empty(0, np.int64)
-            return Pairs(nothing, nothing, np.arange(len(tracks)), np.arange(len(rows)))
-        likeness = similarity(
-            self._motion.boxes_xyxy[tracks], boxes[rows], self.options.widen * self._motion.doubt[tracks]
+        def paired(tracks: Rows, rows: Rows, least: float) -> tuple[Rows, Rows]:
+            """Those of each that are left over."""
+            if not len(tracks) or not len(rows):
+                return tracks, rows
+            pairs = match(likeness[tracks[:, None], rows], least=least)
+            owners[rows[pairs.boxes]] = tracks[pairs.tracks]
+            return tracks[pairs.tracks_left], rows[pairs.boxes_left]
+
+        named = self._known.ids != NO_ID
+        waiting, left = paired(np.flatnonzero(named), good, options.min_overlap)
+        paired(waiting, weak, options.min_overlap_weak)
+        return paired(np.flatnonzero(~named), left, options.min_overlap)[1]
+
+    def _likeness(self, people: People) -> F64:
+        """Of each track and person, (T, N) in [0, 1]."""
+        options, known, motion = self.options, self._known, self._motion
+        doubt = options.widen * motion.doubt
+        overlap = similarity(motion.boxes_xyxy, people.boxes, doubt)
+        near = (overlap >= _FAR) & (known.classes[:, None] == people.classes[None, :])
+        tracks, rows = np.nonzero(near)
+        alike = overlap[tracks, rows]
+        if options.pose_weight and people.keypoints.shape[1]:
+            moved = motion.place[:, :2] - known.anchors
+            areas = motion.place[:, 2:].prod(axis=1)
+            poses = pose_likeness(
+                known.keypoints[tracks], moved[tracks], people.keypoints[rows], areas[tracks], doubt[tracks]
+            )
+            alike = np.where(np.isnan(poses), alike, alike + options.pose_weight * (poses - alike))
+        alike *= size_likeness(
+            known.heights[tracks], known.torsos[tracks], people.heights[rows], people.torsos[rows], options.size_spread
         )
-        likeness[self._classes[tracks][:, None] != kinds[rows][None, :]] = 0.0
-        return match(likeness, least=least)
+        likeness = np.zeros_like(overlap)
+        likeness[tracks, rows] = alike * self._trust()[tracks]
+        return likeness
 
-    def _correct(self, time_ns: int, boxes: F64, owners: Rows) -> None:
+    def _trust(self) -> F64:
+        """(T,): less for tracks that are lost for longer, for others may have come into their place."""
+        assert self._time_ns is not None
+        lost_s = (self._time_ns - self._known.seen_ns - self._dt_ns) / 1e9
+        return np.asarray(1 - _LOST_TRUST * np.clip(lost_s, 0, 1))
+
+    def _correct(self, time_ns: int, people: People, owners: Rows) -> None:
         rows = np.flatnonzero(owners >= 0)
         tracks = owners[rows]
-        self._seen = np.zeros(len(self._ids), bool)
-        self._seen[tracks] = True
-        self._hits[tracks] += 1
-        self._seen_ns[tracks] = time_ns
         if len(rows):
-            self._motion = self._motion.corrected(tracks, boxes[rows])
-        ripe = tracks[(self._ids[tracks] == NO_ID) & (self._hits[tracks] >= self.options.confirm_frames)]
-        self._name(ripe)
+            self._motion = self._motion.corrected(tracks, people.boxes[rows])
+        anchors = self._motion.place[tracks, :2]
+        self._known.note(tracks, time_ns, self._dt_ns, people.taken(rows), anchors)
 
-    def _name(self, tracks: Rows) -> None:
-        self._ids[tracks] = np.arange(self.next_id, self.next_id + len(tracks))
+    def _name(self, time_ns: int, people: People, owners: Rows) -> None:
+        """Give ids to the tracks that are confirmed by now, in the order of their beginning."""
+        rows = np.flatnonzero(owners >= 0)
+        tracks, known = owners[rows], self._known
+        ripe = known.watched_ns[tracks] >= self.options.confirm_s * 1e9
+        ripe |= people.scores[rows] >= self.options.sure_score
+        ripe &= known.ids[tracks] == NO_ID
+        if not ripe.any():
+            return
+        tracks = np.sort(tracks[ripe])
+        known.ids[tracks] = np.arange(self.next_id, self.next_id + len(tracks))
         self.next_id += len(tracks)
+        if self.options.continue_s:
+            self._ask_who_they_were(time_ns, tracks)
+
+    def _ask_who_they_were(self, time_ns: int, tracks: Rows) -> None:
+        known = self._known
+        lost = np.flatnonzero(~known.seen & (known.ids != NO_ID))
+        gone = self._gone.joined(self._passage(lost, known.seen_ns, known.anchors))
+        gone = gone.taken(time_ns - gone.times_ns <= self.options.continue_s * 1e9)
+        gone = gone.taken(~np.isin(gone.ids, known.continues))
+        if len(gone.ids):
+            known.continues[tracks] = continued(gone, self._passage(tracks, known.began_ns, known.first_places))
+
+    def _passage(self, rows: Rows, times_ns: Rows, places: F64) -> Passage:
+        known, velocities = self._known, self._motion.velocity[:, :2]
+        return Passage(
+            known.ids[rows], known.classes[rows], times_ns[rows], places[rows], velocities[rows], known.heights[rows]
+        )
 
     def _forget(self, time_ns: int, owners: Rows) -> Rows:
         """Let go of tracks that were not seen for too long. Returns `owners` with the rows that the others have now."""
+        known = self._known
         lost_ns = round(self.options.max_lost_s * 1e9)
-        recent = time_ns - self._seen_ns <= (self._interval.at_least(lost_ns) if lost_ns else 0)
-        kept = self._seen | ((self._ids != NO_ID) & recent)
+        recent = time_ns - known.seen_ns <= (self._interval.at_least(lost_ns) if lost_ns else 0)
+        kept = known.seen | ((known.ids != NO_ID) & recent)
         if kept.all():
             return owners
+        if self.options.continue_s:
+            lost = np.flatnonzero(~kept & (known.ids != NO_ID))
+            gone = self._gone.joined(self._passage(lost, known.seen_ns, known.anchors))
+            self._gone = gone.taken(time_ns - gone.times_ns <= self.options.continue_s * 1e9)
         rows = np.flatnonzero(kept)
-        self._motion = self._motion.taken(rows)
-        self._ids, self._classes, self._hits = self._ids[rows], self._classes[rows], self._hits[rows]
-        self._seen_ns, self._seen = self._seen_ns[rows], self._seen[rows]
+        self._motion, self._known = self._motion.taken(rows), known.taken(rows)
         renumbered = np.append(np.cumsum(kept) - 1, -1)
         return np.asarray(renumbered[owners])
 
-    def _begin(self, time_ns: int, boxes: F64, kinds: Rows, rows: Rows, owners: Rows) -> None:
+    def _begin(self, time_ns: int, people: People, rows: Rows, owners: Rows) -> None:
         if not len(rows):
             return
-        first = len(self._ids)
+        first = len(self._known)
         owners[rows] = np.arange(first, first + len(rows))
-        self._motion = self._motion.joined(Motion.begun(boxes[rows]))
-        self._ids = np.append(self._ids, np.full(len(rows), NO_ID))
-        self._classes = np.append(self._classes, kinds[rows])
-        self._hits = np.append(self._hits, np.ones(len(rows), np.int64))
-        self._seen_ns = np.append(self._seen_ns, np.full(len(rows), time_ns))
-        self._seen = np.append(self._seen, np.ones(len(rows), bool))
-        if self.options.confirm_frames <= 1:
-            self._name(owners[rows])
+        begun = people.taken(rows)
+        self._motion = self._motion.joined(Motion.begun(begun.boxes))
+        self._known = self._known.joined(Memory.begun(time_ns, self._dt_ns, begun))
 
     def _confirmed(self, owners: Rows) -> Followed:
         rows = np.flatnonzero(owners >= 0)
-        ids = self._ids[owners[rows]] if len(rows) else np.empty(0, np.int64)
-        return Followed(rows[ids != NO_ID], ids[ids != NO_ID])
+        ids, continues = self._known.ids[owners[rows]], self._known.continues[owners[rows]]
+        return Followed(rows[ids != NO_ID], ids[ids != NO_ID], continues[ids != NO_ID])
+
+
+def _known_joints(keypoints: F64 | None, count: int) -> F64:
+    """A copy, (N, K, 3), in which joints that are not finite have no confidence."""
+    if keypoints is None:
+        return np.empty((count, 0, 3))
+    known = np.array(keypoints, np.float64)
+    known[~np.isfinite(known).all(axis=2)] = 0.0
+    return known

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import ClassVar
+from unittest.mock import patch
 
 import structlog
 
@@ -12,11 +13,11 @@ from pipeline.execution.outbox_runner import OutboxRunner
 from pipeline.execution.retry import Retry
 from pipeline.execution.runner import StageRunner
 from pipeline.items import Item, Key
-from pipeline.messages import End, Event, Message
+from pipeline.messages import MOST_REPEATED, End, Event, Message
 from pipeline.monitoring.metrics import Counters
 from pipeline.outbox.outbox import Outbox
 from pipeline.plan import StagePlan
-from pipeline.stage import Settings, Stage
+from pipeline.stage import Context, Settings, Stage
 from pipeline.testing import HandContext, stamp
 
 
@@ -28,7 +29,12 @@ class Log(Stage[Settings]):
     outputs: ClassVar = ()
     ended = False
 
+    def __init__(self, settings: Settings, context: Context) -> None:
+        super().__init__(settings, context)
+        self.got: list[str] = []
+
     def process(self, items: list[Event]) -> list[Message]:  # type: ignore[override]
+        self.got += [event.id for event in items]
         return []
 
     def finish(self, camera: str, end: End) -> list[Message]:
@@ -62,6 +68,26 @@ def test_the_end_waits_until_it_is_noted_what_the_sinks_have(tmp_path: Path) -> 
     assert outbox.over("log")
     outbox.close()
     assert not list(tmp_path.glob("outbox*"))
+
+
+def test_the_end_comes_after_events_that_waited_for_a_note(tmp_path: Path) -> None:
+    log, context, names = structlog.get_logger(), HandContext(tmp_path, tmp_path), [f"e{n}" for n in range(2500)]
+    values = {"path": str(tmp_path / "outbox.sqlite"), "sinks": {"log": []}}
+    outbox = Outbox(Outbox.settings_type.model_validate(values), context)
+    outbox.open()
+    sink = Log(Settings(), context)
+    retry = Retry(lambda seconds: False, Collector(), log)
+    sinks = {"log": StageRunner(StagePlan("log", "log", {}), sink, Counters(), retry, log)}
+    runner = OutboxRunner(StagePlan("outbox", "outbox", {}), outbox, sinks=sinks, retry=retry)
+    made = [Event(stamp(n), name, name, "single", b"{}") for n, name in enumerate(names)]
+    outbox.accept([Item("cam", Key(0, n, 0), event, "rules") for n, event in enumerate(made)])
+    with patch.object(outbox, "try_to_note"):  # as while somebody has locked the file
+        runner.run([])
+        assert sink.got == names[:MOST_REPEATED]
+        runner.end("cam", End(stamp(0)))
+    assert sink.got == names
+    assert sink.ended
+    outbox.close()
 
 
 def test_kept_events_count_as_work_between_deaths(

@@ -202,14 +202,14 @@ def test_frames_do_not_wait_for_what_the_machine_refuses(tmp_path: Path) -> None
     assert counters.get("dropped.error", "cam") == 1
 
 
-@pytest.mark.parametrize("told", [False, True])
-def test_bad_item_logged_by_stage_is_only_counted(tmp_path: Path, told: bool) -> None:
-    stage = Diary(tmp_path, [BadItem("odd", told=told), BadItem("odd", told=told)])
+@pytest.mark.parametrize("logged", [False, True])
+def test_bad_item_logged_by_stage_is_only_counted(tmp_path: Path, logged: bool) -> None:
+    stage = Diary(tmp_path, [BadItem("odd", logged=logged), BadItem("odd", logged=logged)])
     with capture_logs() as logs:
         run, counters = runner(stage)
         assert [len(made) for made in run.run(items(0, 1))] == [0, 1]
     assert counters.get("dropped.odd", "cam") == 1
-    assert [line["event"] for line in logs] == ([] if told else ["batch_split", "item_dropped"])
+    assert [line["event"] for line in logs] == ([] if logged else ["batch_split", "item_dropped"])
 
 
 @pytest.mark.parametrize("after", [BadItem("odd", "no"), RuntimeError("oh")])

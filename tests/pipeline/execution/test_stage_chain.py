@@ -19,7 +19,7 @@ from pipeline.execution.stage_chain import Made, StageChain
 from pipeline.items import END_SEQ, MOST_PARTS, Item, Key
 from pipeline.messages import End, Message, Tombstone
 from pipeline.monitoring.metrics import Counters
-from pipeline.plan import EdgePlan, StagePlan, UnitPlan
+from pipeline.plan import EdgePlan, ProcessPlan, StagePlan
 from pipeline.stage import Settings, Stage
 from pipeline.testing import HandContext, stamp
 
@@ -62,9 +62,9 @@ def edge(sender: str, reader: str, port: str = "", *, inner: bool = True, tombst
     return EdgePlan(sender, reader, port, Message.TYPE, "block", 1, tombstones=tombstones, inner=inner)
 
 
-def unit_of(steps: Mapping[str, Step], edges: Sequence[EdgePlan], *, batch_max: int = 8) -> StageChain:
+def chain_of(steps: Mapping[str, Step], edges: Sequence[EdgePlan], *, batch_max: int = 8) -> StageChain:
     plans = tuple(StagePlan(name, "", {}, batch_max=batch_max) for name in steps)
-    plan = UnitPlan("unit", plans, ("cam",), window=4, edges=tuple(edges), routes={})
+    plan = ProcessPlan("chain", plans, ("cam",), window=4, edges=tuple(edges), routes={})
     retry = Retry(lambda _: True, Collector(), LOG)
     runners = {one.name: StageRunner(one, steps[one.name], Counters(), retry, LOG) for one in plans}
     return StageChain(plan, runners, LOG)
@@ -74,8 +74,8 @@ def items(*numbers: int) -> list[Item]:
     return [Item("cam", Key(0, n, 0), Message(stamp(n))) for n in numbers]
 
 
-def run(unit: StageChain, given: Sequence[Item]) -> list[Made]:
-    return unit.spread(unit.order[0], given, unit.run_head(given))
+def run(chain: StageChain, given: Sequence[Item]) -> list[Made]:
+    return chain.spread(chain.order[0], given, chain.run_head(given))
 
 
 def told(made: Sequence[Made]) -> list[tuple[str, int, list[str]]]:
@@ -90,8 +90,8 @@ def end(seq: int = 9) -> Item:
 def test_only_outputs_of_the_last_stage_leave() -> None:
     diary: list[str] = []
     steps = {"a": Step(diary, "a"), "b": Step(diary, "b", drops=[2]), "c": Step(diary, "c", copies=2)}
-    unit = unit_of(steps, [edge("a", "b"), edge("b", "c"), edge("c", "out", inner=False)])
-    made = run(unit, items(1, 2))
+    chain = chain_of(steps, [edge("a", "b"), edge("b", "c"), edge("c", "out", inner=False)])
+    made = run(chain, items(1, 2))
     assert diary == ["a 1", "a 2", "b 1", "b 2", "c 1"]
     assert told(made) == [("message", 1, ["c>out"])] * 2
     assert [one.item.stamp.seq for one in made] == [1, 1], "the item of the first stage is what is to be acknowledged"
@@ -102,8 +102,8 @@ def test_only_outputs_of_the_last_stage_leave() -> None:
 def test_inner_batches_change_nothing(numbers: list[int], batch_max: int) -> None:
     def made(most: int) -> list[tuple[Key, int]]:
         steps = {"a": Step([], "a", drops=[7], copies=2), "b": Step([], "b", drops=[3]), "c": Step([], "c", copies=3)}
-        unit = unit_of(steps, [edge("a", "b"), edge("b", "c"), edge("c", "out", inner=False)], batch_max=most)
-        return [(one.key, one.message.stamp.seq) for one in run(unit, items(*numbers))]
+        chain = chain_of(steps, [edge("a", "b"), edge("b", "c"), edge("c", "out", inner=False)], batch_max=most)
+        return [(one.key, one.message.stamp.seq) for one in run(chain, items(*numbers))]
 
     found = made(batch_max)
     assert found == made(1)
@@ -113,10 +113,10 @@ def test_inner_batches_change_nothing(numbers: list[int], batch_max: int) -> Non
 def test_frame_without_output_leaves_a_tombstone() -> None:
     steps = {"a": Step([], "a", drops=[1]), "b": Step([], "b")}
     outer = [edge("a", "join", "left", inner=False, tombstones=True), edge("b", "log", inner=False)]
-    unit = unit_of(steps, [edge("a", "b", tombstones=True), *outer])
-    assert told(run(unit, items(1))) == [("tombstone", 1, ["a>join:left"])]
+    chain = chain_of(steps, [edge("a", "b", tombstones=True), *outer])
+    assert told(run(chain, items(1))) == [("tombstone", 1, ["a>join:left"])]
     stone = Item("cam", Key(0, 2, 0), Tombstone(stamp(2), "queue_full"))
-    [passed_on] = unit.pass_on("a", stone)
+    [passed_on] = chain.pass_on("a", stone)
     assert isinstance(passed_on.message, Tombstone)
     assert passed_on.message.reason == "queue_full", "the reason of the first drop is kept"
 
@@ -133,16 +133,16 @@ def test_a_diamond_is_joined_within_the_process() -> None:
 
     steps = {"a": Step([], "a"), "b": Step([], "b", drops=[2]), "both": Both([], "both")}
     inner = [edge("a", "b"), edge("a", "both", "left", tombstones=True), edge("b", "both", "right", tombstones=True)]
-    unit = unit_of(steps, [*inner, edge("both", "out", inner=False)])
-    assert told(run(unit, items(1, 2, 3))) == [("message", 1, ["both>out"]), ("message", 3, ["both>out"])]
+    chain = chain_of(steps, [*inner, edge("both", "out", inner=False)])
+    assert told(run(chain, items(1, 2, 3))) == [("message", 1, ["both>out"]), ("message", 3, ["both>out"])]
     assert rows == [["left", "right"]] * 2
 
 
 def test_an_end_follows_the_last_words_of_all_stages() -> None:
     diary: list[str] = []
     steps = {"a": Step(diary, "a", last=1), "b": Step(diary, "b", last=1)}
-    unit = unit_of(steps, [edge("a", "b"), edge("b", "out", inner=False)])
-    assert told(unit.end("a", end())) == [("message", 9, ["b>out"])] * 2 + [("end", 9, ["b>out"])]
+    chain = chain_of(steps, [edge("a", "b"), edge("b", "out", inner=False)])
+    assert told(chain.end("a", end())) == [("message", 9, ["b>out"])] * 2 + [("end", 9, ["b>out"])]
     assert diary == ["a ends", "b 9", "b ends"]
 
 
@@ -150,43 +150,45 @@ def test_a_merge_ends_after_both_of_its_senders() -> None:
     diary: list[str] = []
     steps = {"a": Step(diary, "a"), "b": Step(diary, "b"), "c": Step(diary, "c"), "merged": Step(diary, "merged")}
     inner = [edge("a", "b"), edge("a", "c"), edge("b", "merged"), edge("c", "merged")]
-    unit = unit_of(steps, [*inner, edge("merged", "out", inner=False)])
-    made = run(unit, items(1))
+    chain = chain_of(steps, [*inner, edge("merged", "out", inner=False)])
+    made = run(chain, items(1))
     assert told(made) == [("message", 1, ["merged>out"])] * 2
     assert made[0].key < made[1].key
     diary.clear()
-    assert [one.message.TYPE for one in unit.end("a", end())] == ["end"]
+    assert [one.message.TYPE for one in chain.end("a", end())] == ["end"]
     assert diary == ["a ends", "b ends", "c ends", "merged ends"]
 
 
 def test_watermark_follows_all_of_a_finished_frame() -> None:
-    unit = unit_of({"a": Step([], "a"), "b": Step([], "b", copies=3)}, [edge("a", "b"), edge("b", "out", inner=False)])
-    keys = [one.key for one in run(unit, items(4))]
-    passed = unit.passed(Key(0, 4, 0))["b>out"]
+    chain = chain_of(
+        {"a": Step([], "a"), "b": Step([], "b", copies=3)}, [edge("a", "b"), edge("b", "out", inner=False)]
+    )
+    keys = [one.key for one in run(chain, items(4))]
+    passed = chain.passed(Key(0, 4, 0))["b>out"]
     assert max(keys) <= passed == Key(0, 4, 0).made(MOST_PARTS - 1).made(MOST_PARTS - 1)
-    assert passed < run(unit, items(5))[0].key
+    assert passed < run(chain, items(5))[0].key
 
 
 def test_closes_in_reverse_order_despite_a_failure() -> None:
     diary: list[str] = []
     steps = {name: Step(diary, name) for name in "abc"}
     steps["b"].failure = RuntimeError("oh")
-    unit = unit_of(steps, [edge("a", "b"), edge("b", "c")])
+    chain = chain_of(steps, [edge("a", "b"), edge("b", "c")])
     with pytest.raises(Exception, match="stage b: RuntimeError while it was opened; the log has the details"):
-        unit.open()
-    failures = unit.close()
+        chain.open()
+    failures = chain.close()
     assert diary == ["a opens", "b opens", "b closes", "a closes"]
     assert [str(failure) for failure in failures] == [
         "stage b: RuntimeError while it was closed; the log has the details"
     ]
-    assert unit.close() == [], "once"
+    assert chain.close() == [], "once"
 
 
 def test_the_fault_of_a_stage_keeps_its_exit_status() -> None:
     steps = {"a": Step([], "a")}
     steps["a"].failure = EnvironmentProblem("the disk is full")
-    unit = unit_of(steps, [])
+    chain = chain_of(steps, [])
     with pytest.raises(EnvironmentProblem, match="the disk is full"):
-        unit.open()
-    [failure] = unit.close()
+        chain.open()
+    [failure] = chain.close()
     assert (str(failure), failure.exit_status) == ("stage a, while it was closed: the disk is full", EXIT_ENVIRONMENT)

@@ -37,7 +37,7 @@ def test_files_block(parse: Parse) -> None:
     found = edges(parse(chain()))
     assert {edge.policy for edge in found.values()} == {"block"}
     assert found["count>model"].depth == 12, "batches of 8 in two threads and one gathered, of two cameras: 3 x 8 / 2"
-    assert found["model>twice"].depth == 4
+    assert found["model>twice"].depth == 6
 
 
 def test_the_limits_of_the_file_are_those_of_the_run(parse: Parse) -> None:
@@ -53,7 +53,7 @@ def test_live_cameras_drop_the_oldest_but_never_an_event(parse: Parse) -> None:
         "count>model": ("drop_oldest", 1),
         "model>twice": ("drop_oldest", 1),
         "twice>actions": ("drop_oldest", 1),
-        "actions>outbox": ("block", 4),
+        "actions>outbox": ("block", 6),
         "outbox>log": ("block", 64),
     }
 
@@ -96,7 +96,7 @@ def test_the_short_edge_of_a_join_is_as_deep_as_the_long_way(parse: Parse) -> No
     found = edges(graph)
     assert graph.window == 2 * 4 + 2
     assert found["count>both:left"].depth == found["thin>both:right"].depth == graph.window
-    assert found["count>model"].depth == 4
+    assert found["count>model"].depth == 6
 
 
 def test_short_edge_holds_frames_of_long_way_if_dropping(parse: Parse) -> None:
@@ -139,7 +139,7 @@ def test_one_outbox_serves_all_sinks(parse: Parse) -> None:
     assert plan.graph == "site"
     assert plan.event_filters == {"all": (), "one": ("more",), "two": ("some", "more")}
     assert plan.ordered_sinks == ("two",)
-    names = {edge.name for unit in plan.units for edge in unit.edges}
+    names = {edge.name for process in plan.processes for edge in process.edges}
     assert {name for name in names if "outbox" in name} == {
         "some>outbox",
         "more>outbox",
@@ -147,7 +147,7 @@ def test_one_outbox_serves_all_sinks(parse: Parse) -> None:
         "outbox>one",
         "outbox>two",
     }
-    outbox = next(stage for unit in plan.units for stage in unit.stages if stage.name == "outbox")
+    outbox = next(stage for process in plan.processes for stage in process.stages if stage.name == "outbox")
     assert outbox.settings["sinks"] == {"all": [], "one": ["more"], "two": ["some", "more"]}
     assert outbox.settings["ordered"] == ["two"]
     assert outbox.settings["path"].endswith("/camgraph/site/outbox.sqlite")

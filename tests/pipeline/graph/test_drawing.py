@@ -54,7 +54,7 @@ flowchart LR
   s_count -->|"left: number<br>block 26"| s_both
   s_model -->|"right: number<br>block 26"| s_both
   s_both -.->|"number<br>direct"| s_actions
-  s_actions -->|"event<br>block 4"| s_outbox
+  s_actions -->|"event<br>block 6"| s_outbox
   s_outbox -->|"event<br>of actions<br>block 64"| s_log
 """
 

@@ -41,12 +41,12 @@ def test_slots_are_window_plus_two_per_camera(parse: Parse) -> None:
 def test_the_need_is_what_the_processes_take(parse: Parse, live: str) -> None:
     graph = parse(GRAPH.replace("000000", f"000000{live}").replace("500000", f"500000{live}"))
     prefix = f"camgraph-{os.getuid()}-memory-{os.getpid()}"
-    units = [unit for unit in plan_of(graph).units if unit.sources]
-    rings = [SlotRing(f"{prefix}-{unit.name}", slots_of(unit)) for unit in units]
+    processes = [process for process in plan_of(graph).processes if process.sources]
+    rings = [SlotRing(f"{prefix}-{process.name}", slots_of(process)) for process in processes]
     try:
         for ring, size in zip(rings, (1_000_000, 500_000), strict=True):
             ring.allocate(size)
-        taken = sum(segments_bytes(f"{prefix}-{unit.name}") for unit in units)
+        taken = sum(segments_bytes(f"{prefix}-{process.name}") for process in processes)
     finally:
         for ring in rings:
             ring.close()
@@ -70,8 +70,8 @@ def test_live_camera_needs_window_only_if_edge_blocks(parse: Parse, reads: str, 
     """However many frames the stages behind it work on: they have freed the slots of these."""
     text = GRAPH.replace("000000", "000000, live: true").replace("500000", "500000, live: true")
     graph = parse(text.replace("use: double, from: count", f"use: double, {reads}"))
-    units = [unit for unit in plan_of(graph).units if unit.sources]
-    assert [slots_of(unit) for unit in units] == [slots, slots]
+    processes = [process for process in plan_of(graph).processes if process.sources]
+    assert [slots_of(process) for process in processes] == [slots, slots]
     assert graph.window == (6 if reads is not BATCHES else 18)
 
 

@@ -55,7 +55,7 @@ ${secret:WHY} for a secret of this name, $${WHY} for the text itself
 5:10: cameras.yard: unknown key `frmaes`; did you mean `frames`?
 6:3: cameras: expected a name of letters of any script, digits, `_` and `-` (at most 40 characters and 120 bytes), got \
 `日 本`; did you mean `日-本`?
-7:3: the key `front` stands twice, first in line 4: remove one of them
+7:3: the key `front` appears twice, first in line 4: remove one of them
 9:30: stages.count.threads: count is a source: every camera has a thread already; remove `threads`
 10:16: stages.model.use: no stage is called `nul_model`; did you mean `null_model`?
 11:45: stages.slow.threads: double is not safe in several threads: expected 1; use `workers` instead
@@ -133,7 +133,7 @@ stages:
 """
 
 
-UNREAD = "7:3: stages.count: nobody reads its Number: name it in the `from` of a stage, or remove it"
+UNREAD = "7:3: stages.count: no stage reads its Number: name it in the `from` of a stage, or remove it"
 
 
 def test_a_right_graph_has_no_mistakes(mistakes: Mistakes) -> None:
@@ -182,7 +182,7 @@ def test_a_right_graph_has_no_mistakes(mistakes: Mistakes) -> None:
         (
             "use: count_source",
             "use: outbox",
-            ["7:16: stages.count.use: the outbox is put into every graph with events by itself: remove this stage"],
+            ["7:16: stages.count.use: camgraph adds the outbox to every graph with events: remove this stage"],
         ),
         (
             "{use: count_source}",
@@ -201,8 +201,8 @@ def test_a_right_graph_has_no_mistakes(mistakes: Mistakes) -> None:
             "count_source}",
             "count_source, workers: 2, cameras_per_process: 4}",
             [
-                "7:42: stages.count.cameras_per_process: count is a source: with `workers` it is said already how its "
-                "cameras are dealt out; remove one of the two"
+                "7:42: stages.count.cameras_per_process: count is a source: with `workers` its cameras are distributed "
+                "already; remove one of the two"
             ],
         ),
         (
@@ -237,7 +237,7 @@ def test_a_right_graph_has_no_mistakes(mistakes: Mistakes) -> None:
         (
             "model, from: count",
             "model, from: [count, count]",
-            ["8:42: stages.model.from[1]: `count` stands twice: remove one of them"],
+            ["8:42: stages.model.from[1]: `count` appears twice: remove one of them"],
         ),
         (
             "model, from: count",
@@ -275,7 +275,7 @@ def test_a_right_graph_has_no_mistakes(mistakes: Mistakes) -> None:
         (
             "model, from: count",
             "model, from: events",
-            [UNREAD, "8:34: stages.model.from: `events` stands for Events, and model takes none"],
+            [UNREAD, "8:34: stages.model.from: `events` means Events, but model takes none"],
         ),
         (
             "null_model, from",
@@ -305,7 +305,7 @@ def test_a_right_graph_has_no_mistakes(mistakes: Mistakes) -> None:
         (
             "from: actions, with",
             "from: [events, actions], with",
-            ["10:37: stages.log.from[0]: `events` stands for actions as well: keep one of them"],
+            ["10:37: stages.log.from[0]: `events` means actions as well: keep one of them"],
         ),
         (
             "from: actions, with",
@@ -319,7 +319,7 @@ def test_a_right_graph_has_no_mistakes(mistakes: Mistakes) -> None:
         ),
         (", with: {path: x}", "", ["10:3: stages.log: `path` is missing: A file; lines are appended."]),
         ("with: {path: x}", "with: [x]", ["10:51: stages.log.with: expected `key: value` lines, got a list of 1"]),
-        ("  log:", "  events:", ["10:3: a stage cannot be called `events`: it stands for all stages that make events"]),
+        ("  log:", "  events:", ["10:3: a stage cannot be called `events`: it means all stages that make events"]),
         (
             "  log:",
             "  a.b:",
@@ -352,7 +352,7 @@ def test_a_right_graph_has_no_mistakes(mistakes: Mistakes) -> None:
         (
             "  log: {use: collect_events, from: actions, with: {path: x}}\n",
             "",
-            ["9:3: stages.actions: nobody reads its Event: name it in the `from` of a stage, or remove it"],
+            ["9:3: stages.actions: no stage reads its Event: name it in the `from` of a stage, or remove it"],
         ),
     ],
 )
@@ -370,7 +370,7 @@ def test_a_run_needs_a_name(parse: Callable[..., Any], name: str) -> None:
 def test_a_sink_needs_somebody_who_makes_events(mistakes: Mistakes) -> None:
     text = RIGHT.replace("emit, from: model", "double, from: model").replace("from: actions", "from: events")
     assert mistakes(text) == [
-        "9:3: stages.actions: nobody reads its Number: name it in the `from` of a stage, or remove it",
+        "9:3: stages.actions: no stage reads its Number: name it in the `from` of a stage, or remove it",
         "10:36: stages.log.from: no stage of this graph makes Events",
     ]
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipeline.graph import Graph, parse_graph, plan_of
-from pipeline.plan import EVERY_CAMERA, RunPlan, UnitPlan, from_wire, to_wire
+from pipeline.plan import EVERY_CAMERA, ProcessPlan, RunPlan, from_wire, to_wire
 
 Parse = Callable[..., Graph]
 
@@ -32,16 +32,16 @@ stages:
 """
 
 
-def units(graph: Graph) -> dict[str, tuple[str, str]]:
+def placed(graph: Graph) -> dict[str, tuple[str, str]]:
     """Process -> its stages and its cameras, in short."""
     return {
-        unit.name: (" ".join(stage.name for stage in unit.stages), "".join(unit.cameras))
-        for unit in plan_of(graph).units
+        process.name: (" ".join(stage.name for stage in process.stages), "".join(process.cameras))
+        for process in plan_of(graph).processes
     }
 
 
 def test_separate_gives_every_stage_its_own(parse: Parse) -> None:
-    assert units(parse(GRAPH)) == {
+    assert placed(parse(GRAPH)) == {
         "count.a": ("count", "a"),
         "count.b": ("count", "b"),
         "count.c": ("count", "c"),
@@ -58,7 +58,7 @@ def test_separate_gives_every_stage_its_own(parse: Parse) -> None:
 
 def test_compact_makes_chains(parse: Parse) -> None:
     """`thin` runs beside each camera; the model has a thread of its own and begins a chain, which may fork."""
-    assert units(parse(GRAPH.replace("separate", "compact"))) == {
+    assert placed(parse(GRAPH.replace("separate", "compact"))) == {
         "count.a": ("count thin", "a"),
         "count.b": ("count thin", "b"),
         "count.c": ("count thin", "c"),
@@ -71,44 +71,44 @@ def test_compact_makes_chains(parse: Parse) -> None:
 def test_one_is_one(parse: Parse) -> None:
     plan = plan_of(parse(GRAPH.replace("separate", "one")))
     assert plan.in_process
-    (unit,) = plan.units
-    assert unit.sources == ("count",)
-    assert [stage.name for stage in unit.stages] == [
+    (process,) = plan.processes
+    assert process.sources == ("count",)
+    assert [stage.name for stage in process.stages] == [
         "count", "thin", "model", "twice", "sum", "actions", "end", "outbox", "log"
     ]  # fmt: skip
-    assert all(edge.inner for edge in unit.edges)
-    assert unit.routes == {}
+    assert all(edge.inner for edge in process.edges)
+    assert process.routes == {}
 
 
 @pytest.mark.parametrize("processes", ["separate", "compact"])
 def test_cameras_are_dealt_out_in_turn(parse: Parse, processes: str) -> None:
     text = GRAPH.replace("separate", processes).replace("from: thin,", "from: thin, workers: 2,")
-    found = units(parse(text))
+    found = placed(parse(text))
     assert (found["model.0"][1], found["model.1"][1]) == ("ac", "b")
     assert found["end.0"] == ("end", "abc"), "a sink does not multiply by itself"
 
 
 def test_a_chain_takes_on_the_workers_of_its_first_stage(parse: Parse) -> None:
     text = GRAPH.replace("separate", "compact").replace("from: thin,", "from: thin, workers: 2,")
-    assert units(parse(text))["model.1"] == ("model twice sum actions", "b")
+    assert placed(parse(text))["model.1"] == ("model twice sum actions", "b")
     other = text.replace("sum: {use: running_sum,", "sum: {use: running_sum, workers: 1,")
-    assert units(parse(other))["model.1"] == ("model twice", "b")
+    assert placed(parse(other))["model.1"] == ("model twice", "b")
 
 
 def test_there_are_never_more_workers_than_cameras(parse: Parse) -> None:
-    found = units(parse(GRAPH.replace("from: thin,", "from: thin, workers: 9,")))
+    found = placed(parse(GRAPH.replace("from: thin,", "from: thin, workers: 9,")))
     assert [name for name in found if name.startswith("model")] == ["model.0", "model.1", "model.2"]
 
 
 def test_a_source_may_share_processes_among_cameras(parse: Parse) -> None:
-    found = units(parse(GRAPH.replace("count_source}", "count_source, workers: 2}")))
+    found = placed(parse(GRAPH.replace("count_source}", "count_source, workers: 2}")))
     assert (found["count.0"], found["count.1"]) == (("count", "ac"), ("count", "b"))
 
 
 def test_a_group_is_made_where_the_graph_says(parse: Parse) -> None:
     text = GRAPH.replace("from: model}", "from: model, group: mid}").replace("from: twice}", "from: twice, group: mid}")
     for processes in ("separate", "compact"):
-        found = units(parse(text.replace("separate", processes)))
+        found = placed(parse(text.replace("separate", processes)))
         assert found["mid.0"] == ("twice sum", "abc")
         assert "actions.0" in found, "a group holds those that name it, and no others"
 
@@ -116,7 +116,11 @@ def test_a_group_is_made_where_the_graph_says(parse: Parse) -> None:
 @pytest.mark.parametrize(
     ("stage", "changed", "expected"),
     [
-        ("log", "group: mid, use", "log cannot share the process of mid: what takes Events has a process of its own"),
+        (
+            "log",
+            "group: mid, use",
+            "log cannot share the process of mid: a stage that takes Events has a process of its own",
+        ),
         (
             "model",
             "group: mid, use",
@@ -206,20 +210,22 @@ def test_every_message_finds_its_reader(tmp_path: Path, data: dict[str, Any]) ->
     graph = parse_graph(yaml.safe_dump(data, sort_keys=False), "g.yaml", base_folder=tmp_path, environ={})
     plan = plan_of(graph)
     _each_stage_has_each_camera_once(plan, data)
-    by_name = {unit.name: unit for unit in plan.units}
-    for unit in plan.units:
-        assert from_wire(to_wire(unit)) == unit
-        assert unit.window >= 4
-        _stages_are_in_order(unit)
-        _only_the_first_reads_from_outside(unit)
-        _routes_lead_to_the_reader(unit, by_name)
+    by_name = {process.name: process for process in plan.processes}
+    for process in plan.processes:
+        assert from_wire(to_wire(process)) == process
+        assert process.window >= 4
+        _stages_are_in_order(process)
+        _only_the_first_reads_from_outside(process)
+        _routes_lead_to_the_reader(process, by_name)
     reads = {(end, name) for name, stage in data["stages"].items() for end in _ends(stage.get("from"))}
-    edges = {(edge.sender, edge.reader) for unit in plan.units for edge in unit.edges}
+    edges = {(edge.sender, edge.reader) for process in plan.processes for edge in process.edges}
     assert {pair for pair in reads if pair[0] != "events"} == {pair for pair in edges if "outbox" not in pair}
 
 
 def _each_stage_has_each_camera_once(plan: RunPlan, data: dict[str, Any]) -> None:
-    places = [(stage.name, camera) for unit in plan.units for stage in unit.stages for camera in unit.cameras]
+    places = [
+        (stage.name, camera) for process in plan.processes for stage in process.stages for camera in process.cameras
+    ]
     assert len(places) == len(set(places))
     sinks = {"log"} & data["stages"].keys() if not plan.in_process else set()
     names = {*data["stages"], *(["outbox"] if "log" in data["stages"] else [])} - sinks
@@ -227,22 +233,24 @@ def _each_stage_has_each_camera_once(plan: RunPlan, data: dict[str, Any]) -> Non
     assert set(places) == expected | {(name, EVERY_CAMERA) for name in sinks}
 
 
-def _stages_are_in_order(unit: UnitPlan) -> None:
-    place = {stage.name: n for n, stage in enumerate(unit.stages)}
-    assert all(place[edge.sender] < place[edge.reader] for edge in unit.edges if edge.inner)
+def _stages_are_in_order(process: ProcessPlan) -> None:
+    place = {stage.name: n for n, stage in enumerate(process.stages)}
+    assert all(place[edge.sender] < place[edge.reader] for edge in process.edges if edge.inner)
 
 
-def _only_the_first_reads_from_outside(unit: UnitPlan) -> None:
-    assert {edge.reader for edge in unit.incoming} <= {unit.stages[0].name}
-    assert all(stage.threads == 1 for stage in unit.stages[1:]) or (len(unit.sources) == 1 and not unit.outgoing)
+def _only_the_first_reads_from_outside(process: ProcessPlan) -> None:
+    assert {edge.reader for edge in process.incoming} <= {process.stages[0].name}
+    assert all(stage.threads == 1 for stage in process.stages[1:]) or (
+        len(process.sources) == 1 and not process.outgoing
+    )
 
 
-def _routes_lead_to_the_reader(unit: UnitPlan, by_name: dict[str, UnitPlan]) -> None:
-    assert set(unit.routes) == {edge.name for edge in unit.outgoing}
-    assert not set(unit.routes) & {edge.name for edge in unit.edges if edge.inner}
-    for edge in unit.outgoing:
-        route = unit.routes[edge.name]
-        assert set(route) == ({EVERY_CAMERA} if edge.sender == "outbox" else set(unit.cameras))
+def _routes_lead_to_the_reader(process: ProcessPlan, by_name: dict[str, ProcessPlan]) -> None:
+    assert set(process.routes) == {edge.name for edge in process.outgoing}
+    assert not set(process.routes) & {edge.name for edge in process.edges if edge.inner}
+    for edge in process.outgoing:
+        route = process.routes[edge.name]
+        assert set(route) == ({EVERY_CAMERA} if edge.sender == "outbox" else set(process.cameras))
         for camera, reader in route.items():
             assert edge.reader in {stage.name for stage in by_name[reader].stages}
             assert camera == EVERY_CAMERA or camera in by_name[reader].cameras
@@ -252,13 +260,13 @@ def _routes_lead_to_the_reader(unit: UnitPlan, by_name: dict[str, UnitPlan]) -> 
 def test_two_hundred_cameras(parse: Parse) -> None:
     cameras = "".join(f"  cam{n}: {{frames: {n}, fps: 10}}\n" for n in range(200))
     plan = plan_of(parse(GRAPH.replace("cameras: {a: , b: , c: }", f"cameras:\n{cameras}")))
-    assert len(plan.units) == 208
+    assert len(plan.processes) == 208
     assert plan.camera_settings["cam199"] == {"frames": 199, "fps": 10}
 
 
 def test_every_process_knows_the_priorities_of_its_cameras(parse: Parse) -> None:
     text = GRAPH.replace("{a: , b: , c: }", "{a: {priority: 3}, b: , c: {priority: '100'}}")
     plan = plan_of(parse(text.replace("from: thin, batch", "from: thin, workers: 2, batch")))
-    known = {unit.name: dict(unit.priorities) for unit in plan.units}
+    known = {process.name: dict(process.priorities) for process in plan.processes}
     assert (known["model.0"], known["model.1"], known["sum.0"]) == ({"a": 3, "c": 100}, {}, {"a": 3, "c": 100})
-    assert from_wire(to_wire(plan.units[-1])) == plan.units[-1]
+    assert from_wire(to_wire(plan.processes[-1])) == plan.processes[-1]

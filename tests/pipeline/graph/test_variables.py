@@ -49,8 +49,11 @@ def test_where_a_value_goes(text: str, expected: str) -> None:
         ),
         ("${1x}", "`${` without a name and `}`: expected ${NAME}; write $${ for the characters themselves"),
         ("${A", "`${` without a name and `}`: expected ${NAME}; write $${ for the characters themselves"),
-        ("${BROKEN}", "the environment variable BROKEN holds characters that are no text: expected printable UTF-8"),
-        ("${LINES}", "the environment variable LINES holds characters that are no text: expected printable UTF-8"),
+        (
+            "${BROKEN}",
+            "the environment variable BROKEN contains characters that are not text: expected printable UTF-8",
+        ),
+        ("${LINES}", "the environment variable LINES contains characters that are not text: expected printable UTF-8"),
     ],
 )
 def test_what_cannot_be_put_in_stays_and_is_told(text: str, expected: str) -> None:

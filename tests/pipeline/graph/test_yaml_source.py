@@ -40,7 +40,7 @@ def test_what_is_written_is_read(data: dict[str, object]) -> None:
 def test_a_key_in_two_spellings_stands_twice() -> None:
     text = "cameras:\n  S\u00fcd: {}\n  Su\u0308d: {}\n"
     assert list(load(text.replace("S\u00fcd", "Nord"), "f").data["cameras"]) == ["Nord", "S\u00fcd"]
-    assert problems(text) == ["3:3: the key `S\u00fcd` stands twice, first in line 2: remove one of them"]
+    assert problems(text) == ["3:3: the key `S\u00fcd` appears twice, first in line 2: remove one of them"]
 
 
 @given(st.text())
@@ -81,7 +81,7 @@ def test_columns_count_characters() -> None:
         ("a: 10:30", '1:4: `10:30` is a number to base 60 in YAML: write "10:30" with quotes'),
         ("a: 1:30.5", '1:4: `1:30.5` is a number to base 60 in YAML: write "1:30.5" with quotes'),
         ("a: 0640", '1:4: `0640` is octal in YAML: write 416 for the number, "0640" for text'),
-        ("a: 1\na: 2", "2:1: the key `a` stands twice, first in line 1: remove one of them"),
+        ("a: 1\na: 2", "2:1: the key `a` appears twice, first in line 1: remove one of them"),
         ("a: &x [*x]", "1:4: an anchor that contains its own alias has no end: remove the alias"),
         ("a: &x {<<: *x}", "1:4: `<<` takes a mapping or a list of mappings: expected an alias such as *name"),
         ("? [1]\n: 2", "1:3: a key must be a name, got a list, a mapping or nothing"),

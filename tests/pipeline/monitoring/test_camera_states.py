@@ -22,7 +22,7 @@ def keeper() -> CameraStates:
 
 def told(states: CameraStates, *said: CameraState) -> list[Change | None]:
     """One word a second, from 1 s on."""
-    return [states.told("front", state, f"why {n}", (n + 1) * S) for n, state in enumerate(said)]
+    return [states.reported("front", state, f"why {n}", (n + 1) * S) for n, state in enumerate(said)]
 
 
 def losses(changes: list[Change | None]) -> list[tuple[str, int, float | None]]:
@@ -72,10 +72,10 @@ def test_death_is_a_loss_until_successor_is_live() -> None:
     told(states, "connecting", "live")
     died = states.died("front", "signal 9", 5 * S)
     assert died == Change("front", "lost", "signal 9", "live", 3.0, 5 * S, loss=1)
-    assert states.told("front", "connecting", "", 6 * S) is None
+    assert states.reported("front", "connecting", "", 6 * S) is None
     assert states.now(7 * S)["front"].state == "lost"
     assert states.now(7 * S)["front"].why == "signal 9"
-    back = states.told("front", "live", "", 8 * S)
+    back = states.reported("front", "live", "", 8 * S)
     assert back
     assert (back.was, back.loss, back.lost_s) == ("lost", 1, 3.0)
 
@@ -86,7 +86,7 @@ def test_a_process_that_keeps_dying_is_one_loss() -> None:
     changes: list[Change | None] = []
     for n in range(5):
         changes.append(states.died("front", f"death {n}", (2 + 2 * n) * S))
-        changes.append(states.told("front", "connecting", "", (3 + 2 * n) * S))
+        changes.append(states.reported("front", "connecting", "", (3 + 2 * n) * S))
     assert [change for change in changes if change] == changes[:1]
     assert states.now(20 * S)["front"].why == "death 4"
 
@@ -138,8 +138,8 @@ def test_of_those_that_were_never_live_is_said_how_they_are() -> None:
     told(states, "connecting")
     assert states.absent() == {}
     told(states, "unauthorised")
-    states.told("yard", "live", "", S)
-    states.told("yard", "lost", "cable", 2 * S)
+    states.reported("yard", "live", "", S)
+    states.reported("yard", "lost", "cable", 2 * S)
     assert states.absent() == {"front": "unauthorised: why 0"}
     states.stop()
     states.end_losses(3 * S)
@@ -159,7 +159,7 @@ def test_absent_excludes_camera_live_before_new_settings() -> None:
     told(states, "live")
     states.follow(["yard"], ["yard"], 5 * S, wanted=["front", "yard"])
     states.follow(["front", "yard"], ["front", "yard"], 6 * S)
-    assert states.told("front", "unauthorised", "401", 7 * S)
+    assert states.reported("front", "unauthorised", "401", 7 * S)
     assert states.absent() == {}
 
 
@@ -173,10 +173,10 @@ def begun_anew() -> CameraStates:
 
 def test_reports_from_before_readding_are_ignored() -> None:
     states = begun_anew()
-    assert states.told("front", "live", "", 6 * S - 1) is None
-    assert states.told("front", "lost", "cable", 5 * S) is None
+    assert states.reported("front", "live", "", 6 * S - 1) is None
+    assert states.reported("front", "lost", "cable", 5 * S) is None
     assert states.now(6 * S)["front"].state == ""
-    change = states.told("front", "connecting", "", 6 * S)
+    change = states.reported("front", "connecting", "", 6 * S)
     assert change
     assert (change.state, change.was) == ("connecting", "starting")
 
@@ -210,11 +210,11 @@ def test_readded_camera_keeps_its_loss_count() -> None:
     states = keeper()
     told(states, "live", "lost")
     states.follow(["yard", "new"], ["yard", "new"], 5 * S)
-    assert states.told("front", "live", "", 6 * S) is None
+    assert states.reported("front", "live", "", 6 * S) is None
     assert states.brought("new", 1, 6 * S)
     states.follow(["front", "yard", "new"], ["front", "yard", "new"], 7 * S)
     assert states.now(8 * S)["front"].state == ""
-    assert losses([states.told("front", "gone", "", 9 * S)]) == [("gone", 2, None)]
+    assert losses([states.reported("front", "gone", "", 9 * S)]) == [("gone", 2, None)]
     assert states.now(9 * S)["front"].losses == 2
     assert states.now(9 * S)["new"].state == "live"
 
@@ -227,13 +227,13 @@ def test_a_loss_is_over_when_its_camera_goes_or_begins_anew() -> None:
         over = states.follow(["yard"], ["yard"], 5 * S, wanted=wanted)
         assert [(one.camera, one.reason, one.loss, one.lost_s) for one in over] == [("front", reason, 1, 4.0)]
         assert states.follow(["front", "yard"], ["front", "yard"], 6 * S) == []
-        assert losses([states.told("front", "live", "", 7 * S)]) == []
+        assert losses([states.reported("front", "live", "", 7 * S)]) == []
 
 
 def test_loss_ends_with_its_camera_or_the_run() -> None:
     states = keeper()
-    states.told("front", "lost", "", 1 * S)
-    states.told("yard", "stalled", "", 2 * S)
+    states.reported("front", "lost", "", 1 * S)
+    states.reported("yard", "stalled", "", 2 * S)
     loss = LossOver("front", "error", 4 * S, 1, 3.0)
     assert states.ended("front", "error", 4 * S) == Over("lost", 3.0, loss)
     assert states.ended("front", "error", 5 * S) is None
@@ -248,7 +248,7 @@ def test_memory_of_departed_cameras_is_bounded() -> None:
     states, numbers = keeper(), set[int]()
     for n in range(MOST_DEPARTED + 50):
         states.follow(["front", f"new{n}"], ["front", f"new{n}"], n * S)
-        change = states.told(f"new{n}", "lost", "", n * S)
+        change = states.reported(f"new{n}", "lost", "", n * S)
         assert change
         numbers.add(change.loss)
     assert len(numbers) == MOST_DEPARTED + 50, "the number of a loss is never given again"
@@ -259,7 +259,7 @@ def test_memory_of_departed_cameras_is_bounded() -> None:
 
 def test_of_an_unknown_camera_nothing_is_heard() -> None:
     states = keeper()
-    assert states.told("nobody", "lost", "", S) is None
+    assert states.reported("nobody", "lost", "", S) is None
     assert states.died("nobody", "", S) is None
     assert set(states.now(S)) == {"front", "yard", "file"}
 
@@ -295,5 +295,5 @@ def _after(states: CameraStates, what: Happening, now: int) -> list[Change | Los
     if what == "ended":
         told = states.ended("front", "end", now)
         return [told.loss] if told and told.loss else []
-    change = states.died("front", "", now) if what == "died" else states.told("front", what, "", now)
+    change = states.died("front", "", now) if what == "died" else states.reported("front", what, "", now)
     return [change] if change else []

@@ -10,7 +10,7 @@ import pytest
 from pipeline.graph import load_plan
 from pipeline.monitoring.load_meter import KEPT_S, LoadMeter, Recent, sums_of
 from pipeline.monitoring.reports import Heartbeat, StageStats
-from pipeline.plan import RunPlan, UnitPlan
+from pipeline.plan import ProcessPlan, RunPlan
 
 GRAPH = """
 version: 1
@@ -27,7 +27,7 @@ stages:
 class Measured:
     """A process that reports so much busy time of its stage, and of the processor."""
 
-    def __init__(self, plan: UnitPlan) -> None:
+    def __init__(self, plan: ProcessPlan) -> None:
         self.plan = plan
         self.heartbeat = Heartbeat()
 
@@ -46,7 +46,7 @@ def counts(frames: int, drops: int = 0) -> Counter[tuple[str, str]]:
 
 def test_load_spans_first_to_last_frame(tmp_path: Path) -> None:
     plan = planned(tmp_path)
-    model = Measured(next(unit for unit in plan.units if unit.name == "model.0"))
+    model = Measured(next(process for process in plan.processes if process.name == "model.0"))
     recent, meter = Recent(), LoadMeter()
     moments = [(0, 0, 0.0), (60, 0, 0.0), (61, 1, 0.0), (65, 1, 0.0), (71, 3, 19.0), (72, 4, 20.9), (500, 4, 20.9)]
     for now_s, frames, busy_s in moments:

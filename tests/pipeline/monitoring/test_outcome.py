@@ -75,13 +75,13 @@ def test_camera_absent_for_whole_run_is_a_problem() -> None:
     absent = {"front": "unauthorised: wrong password", "yard": "lost"}
     outcome.add_absent(absent, {"front": ("end", ""), "yard": ("error", "broken")})
     assert outcome.status == 1
-    assert outcome.problems == ["camera front: not a frame in the whole run (unauthorised: wrong password)"]
+    assert outcome.problems == ["camera front: no frame in the whole run (unauthorised: wrong password)"]
 
 
 def test_stopped_run_succeeds_despite_absent_camera() -> None:
     outcome = Outcome()
     outcome.add_absent({"front": "lost: no route to host"}, {"front": ("stopped", "")}, stopped=True)
     assert outcome.status == 0
-    assert outcome.problems == ["camera front: not a frame in the whole run (lost: no route to host)"]
+    assert outcome.problems == ["camera front: no frame in the whole run (lost: no route to host)"]
     outcome.add(3, "no room")
     assert outcome.status == 3

@@ -18,7 +18,7 @@ from pipeline.monitoring.event_format import EventSummary, event_format
 from pipeline.monitoring.health import Plight
 from pipeline.monitoring.reports import Heartbeat, StageStats
 from pipeline.monitoring.status import FrameAges, Meter
-from pipeline.plan import UnitPlan
+from pipeline.plan import ProcessPlan
 from pipeline.registry import find_stage
 from pipeline.testing import run_graph
 from tools.display.run_status import Status
@@ -60,7 +60,7 @@ def test_an_event_of_a_strange_form_is_shown_as_far_as_it_can_be(tmp_path: Path,
 class Capture:
     """The process of a source, as its reports make it look."""
 
-    def __init__(self, plan: UnitPlan) -> None:
+    def __init__(self, plan: ProcessPlan) -> None:
         self.plan = plan
         self.state = "running"
         self.heartbeat = Heartbeat()
@@ -82,7 +82,7 @@ class Scene:
         patch.setattr("pipeline.monitoring.status.time.monotonic", lambda: self.now)
         plan = load_plan(folder / "g.yaml")
         self.meter = Meter(plan)
-        self.capture = Capture(next(unit for unit in plan.units if unit.sources))
+        self.capture = Capture(next(process for process in plan.processes if process.sources))
 
     def frame(self, later_s: float) -> None:
         self.now += later_s
@@ -109,8 +109,10 @@ def test_what_the_source_says_of_its_camera_is_shown(scene: Scene) -> None:
 
 
 def test_a_process_says_what_was_dropped_in_it(scene: Scene) -> None:
-    units = scene.meter.status([scene.capture], [])["units"]
-    assert {name: unit["drops"] for name, unit in units.items()} == {scene.capture.plan.name: {"a": {"stale": 2}}}
+    processes = scene.meter.status([scene.capture], [])["processes"]
+    assert {name: process["drops"] for name, process in processes.items()} == {
+        scene.capture.plan.name: {"a": {"stale": 2}}
+    }
 
 
 def test_a_camera_that_has_just_come_or_rests_is_not_stalled(scene: Scene) -> None:
@@ -438,10 +440,10 @@ def test_age_ends_before_the_outbox(tmp_path: Path, processes: str, stages: str,
     """Few frames make an event: what only events reach says nothing of the frames."""
     path = tmp_path / "g.yaml"
     path.write_text(CHAIN.format(name="ends", processes=processes) + stages)
-    ending = [unit for unit in load_plan(path).units if unit.ends_frames]
-    assert {stage.name for unit in ending for stage in unit.stages} >= ends
-    assert {edge.type for unit in ending for edge in unit.outgoing} <= {"event"}
-    assert not any(stage.use in ("outbox", "collect_events") for unit in ending for stage in unit.stages)
+    ending = [process for process in load_plan(path).processes if process.ends_frames]
+    assert {stage.name for process in ending for stage in process.stages} >= ends
+    assert {edge.type for process in ending for edge in process.outgoing} <= {"event"}
+    assert not any(stage.use in ("outbox", "collect_events") for process in ending for stage in process.stages)
 
 
 def test_of_several_places_where_frames_end_the_slowest_counts() -> None:

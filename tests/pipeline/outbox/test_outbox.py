@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import EnvironmentProblem
 from pipeline.items import Item, Key
-from pipeline.messages import Event, Tombstone
+from pipeline.messages import MOST_REPEATED, Event, Tombstone
 from pipeline.outbox.outbox import Outbox
 from pipeline.stage import Stage
 from pipeline.testing import HandContext, stamp
@@ -257,6 +257,23 @@ def test_acknowledgement_is_retried_until_disk_takes_it(tmp_path: Path) -> None:
     assert (outbox.left("log"), outbox.over("log")) == (2, False), "it is tried once a second"
     outbox.try_to_note(101.0)
     assert (outbox.left("log"), outbox.over("log")) == (0, True)
+    outbox.close()
+
+
+@pytest.mark.parametrize("ordered", [[], ["log"]])
+def test_a_sink_gets_no_more_while_none_is_noted(tmp_path: Path, ordered: list[str]) -> None:
+    outbox = make(tmp_path, sinks={"log": []}, ordered=ordered)
+    outbox.accept([event(n) for n in range(2 * MOST_REPEATED)])
+    outbox.end("cam")
+    handed: list[int] = []
+    while rows := [row for row, _ in outbox.pull("log", 100)]:
+        outbox.acknowledge("log", rows)
+        handed += rows
+    assert len(handed) == MOST_REPEATED
+    outbox.note_delivered()
+    handed += (rest := [row for row, _ in outbox.pull("log", 2 * MOST_REPEATED)])
+    assert len(rest) == MOST_REPEATED
+    assert handed == [*range(1, 2 * MOST_REPEATED + 1)]
     outbox.close()
 
 

@@ -41,7 +41,7 @@ def test_a_bug_in_an_answer_is_logged_and_said_and_ends_nothing(server: ControlS
     if filters.get("event_filters"):
         assert said == {"filters": [["a", 1], ["b", None]]}
         return
-    assert "is it of the camgraph that the run began with" in said["error"]
+    assert "is it from another version of camgraph than the run" in said["error"]
     assert [(line["event"], line["op"]) for line in lines] == [("request_failed", "reload")]
 
 

@@ -82,7 +82,7 @@ REFUSED = replace(KILLED, status=3, failure=(EXIT_ENVIRONMENT, "no memory"))
             EndRun(EXIT_GAVE_UP, "infer.0 died 8 times in a row, last of signal 9"),
         ),
         (
-            replace(KILLED, unit="src.a", fruitless=MOST_DEATHS, last_chance=False),
+            replace(KILLED, process="src.a", fruitless=MOST_DEATHS, last_chance=False),
             True,
             True,
             EndCameras("src.a died 8 times in a row, last of signal 9"),

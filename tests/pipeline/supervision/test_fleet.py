@@ -44,7 +44,7 @@ class Ears:
         self.run = RunState(running=True, finite=False)
         self.died_with: list[tuple[str, object]] = []
 
-    def heard(self, process: Process, report: Report) -> None:
+    def reported(self, process: Process, report: Report) -> None:
         match report:
             case Ready():
                 process.note_ready(report.endpoint)
@@ -165,7 +165,7 @@ def test_a_name_that_comes_again_counts_its_incarnations_on(ears: Ears, plan: Ru
     ears.fleet.start_new()
     again = named(ears.fleet, "mid.0")
     assert (again is mid, again.incarnation) == (False, 2)
-    assert again.number not in {unit.number for unit in ears.fleet.processes if unit is not again}
+    assert again.number not in {process.number for process in ears.fleet.processes if process is not again}
     ears.listen_until(lambda: again.state == "running")
     assert not ears.fleet.changing
 

@@ -15,7 +15,7 @@ S = 1_000_000_000
 def look(
     heartbeat: dict[str, Any] | None = None, *, starting: bool = False, hang_s: float = 10.0, **times: float
 ) -> str:
-    seconds = Times(**{"now": 100.0, "since": 0.0, "heard_at": 100.0, "heartbeat_at": 100.0, **times})
+    seconds = Times(**{"now": 100.0, "since": 0.0, "reported_at": 100.0, "heartbeat_at": 100.0, **times})
     return hung(starting, Heartbeat(**(heartbeat or {})), seconds, Limits(hang_s, open_s=60.0))
 
 
@@ -23,9 +23,9 @@ def look(
     ("why", "arguments"),
     [
         ("", {}),
-        ("", {"heard_at": 90.0}),
-        ("no sign of life for 10 s", {"heard_at": 89.9}),
-        ("", {"starting": True, "since": 40.0, "heard_at": 0.0}),
+        ("", {"reported_at": 90.0}),
+        ("no sign of life for 10 s", {"reported_at": 89.9}),
+        ("", {"starting": True, "since": 40.0, "reported_at": 0.0}),
         ("not ready after 60 s", {"starting": True, "since": 39.9}),
         ("", {"starting": True, "since": 39.9, "starved": 1.0}),
         ("", {"starting": True, "since": 39.9, "opens_until": 100.0}),
@@ -68,13 +68,13 @@ def test_a_machine_that_is_slow_is_given_time() -> None:
     assert not look(heartbeat=heartbeat, slowest=3.0)
     assert not look(heartbeat=heartbeat, opened_in=30.0), "nothing is known of batches before the first is done"
     assert look(heartbeat=heartbeat, opened_in=29.9)
-    assert look(heard_at=70.0, slowest=3.0, opened_in=30.0), "a process that is silent is not at a batch"
+    assert look(reported_at=70.0, slowest=3.0, opened_in=30.0), "a process that is silent is not at a batch"
 
 
 def test_what_a_process_waits_for_a_core_does_not_count() -> None:
     for hangs in (
         {"heartbeat": {"working_since_ns": 70 * S}},
-        {"heard_at": 70.0},
+        {"reported_at": 70.0},
         {"heartbeat": {"source_silent_since_ns": 70 * S}},
     ):
         assert look(**hangs, starved=19.9)
@@ -82,7 +82,7 @@ def test_what_a_process_waits_for_a_core_does_not_count() -> None:
 
 
 def test_ten_times_the_limit_is_too_long_for_everybody() -> None:
-    for hangs in ({"heartbeat": {"working_since_ns": S}, "since": 0.5}, {"heard_at": 1.0}):
+    for hangs in ({"heartbeat": {"working_since_ns": S}, "since": 0.5}, {"reported_at": 1.0}):
         assert look(hang_s=9.8, slowest=1e6, starved=1e6, opened_in=1e6, **hangs)
         assert not look(hang_s=10.0, slowest=1e6, starved=1e6, **hangs)
 

@@ -242,7 +242,7 @@ def test_a_process_of_a_run_that_closes_is_finished(life: Lifecycle) -> None:
     closing = replace(LIVE, closing=True)
     assert verdict_on(opened(life), exit_status=0, run=closing) == NotNeeded()
     lost = NotNeeded(
-        (EXIT_GAVE_UP, "infer.0 died while it closed: signal 9; what its stages had not written yet is lost")
+        (EXIT_GAVE_UP, "infer.0 died while it closed: signal 9; data that its stages had not written yet are lost")
     )
     assert verdict_on(opened(life), run=closing) == lost
     assert verdict_on(life.start(NOW), run=closing) == NotNeeded(), "one that is not open has nothing to lose"

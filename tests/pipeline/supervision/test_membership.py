@@ -56,7 +56,7 @@ def test_a_camera_that_rests_goes_on_where_it_was(tmp_path: Path) -> None:
         still = frames()
         run.kill("src.b")
         run.moves("a", by=200)
-        run.until(lambda known: run.ask("status")["units"]["src.b"]["state"] == "running")
+        run.until(lambda known: run.ask("status")["processes"]["src.b"]["state"] == "running")
         run.moves("a", by=200)
         assert run.ask("cameras")["paused"] == ["b"]
         assert frames() == still
@@ -73,8 +73,8 @@ def test_a_change_gets_through_whatever_dies_meanwhile(tmp_path: Path) -> None:
     def talk(run: Talk) -> None:
         run.moves("a", "b")
         run.ask("add", camera="c", values=ENDLESS)
-        for unit in ("left.0", "left.1", "both.0", "outbox.0"):
-            run.kill(unit)
+        for process in ("left.0", "left.1", "both.0", "outbox.0"):
+            run.kill(process)
         run.moves("a", "b", "c")
         for _ in range(3):  # the third time it is not started again at once
             run.kill("src.b")
@@ -150,7 +150,7 @@ def test_the_only_camera_gets_other_settings(tmp_path: Path) -> None:
         ("add", {"camera": "x", "values": {"live": True}}, "is live, and those of this run are files"),
         ("remove", {"camera": "x"}, "no camera called x; there are: a, b"),
         ("pause", {}, "no camera called None"),
-        ("reload", {"plan": {"units": 3}}, "expected the plan of a graph"),
+        ("reload", {"plan": {"processes": 3}}, "expected the plan of a graph"),
         ("explode", {}, "unknown request 'explode'"),
     ],
 )

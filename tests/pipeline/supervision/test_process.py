@@ -48,7 +48,7 @@ def folder() -> Iterator[RunFolder]:
 def process(tmp_path: Path) -> Iterator[Process]:
     (tmp_path / "g.yaml").write_text(GRAPH.format(pid=os.getpid()))
     plan = load_plan(tmp_path / "g.yaml")
-    process = Process(next(unit for unit in plan.units if unit.name == "sum.0"), 7)
+    process = Process(next(plan for plan in plan.processes if plan.name == "sum.0"), 7)
     yield process
     if process.pid:
         process.kill("the test is over")
@@ -59,7 +59,7 @@ def process(tmp_path: Path) -> Iterator[Process]:
 def boot_of(process: Process, folder: RunFolder) -> Boot:
     incarnation = process.incarnation + 1
     return Boot(
-        unit=process.plan,
+        plan=process.plan,
         graph=folder.name,
         run=folder.name,
         incarnation=incarnation,
@@ -205,7 +205,7 @@ def test_an_end_after_deaths_is_nobodys_mistake(process: Process) -> None:
 def test_it_looks_still_to_the_stall_detector_only_if_it_is(process: Process) -> None:
     sight = process.sight(trusted=True, finite=True)
     assert sight.excused, "it has not been started"
-    assert (sight.unit, sight.in_flight, sight.readers) == ("sum.0", 0, frozenset({"out.0"}))
+    assert (sight.process, sight.in_flight, sight.readers) == ("sum.0", 0, frozenset({"out.0"}))
 
 
 # ---- its reports
@@ -224,7 +224,7 @@ def test_work_is_added_up_over_lives_and_the_condition_is_not() -> None:
     reported.die()
     assert (reported.heartbeat.queue, reported.heartbeat.troubles, reported.blocked_since) == (0, [], 0.0)
     reported.begin(3.0)
-    assert (reported.heard_at, reported.slowest_s) == (3.0, 0.0)
+    assert (reported.reported_at, reported.slowest_s) == (3.0, 0.0)
     reported.note_heartbeat(heartbeat(2), 4.0)
     assert reported.heartbeat.stages["sum"].items == 7
     assert reported.counters.counts == {("frames", "a"): 7}
@@ -236,7 +236,7 @@ def test_blocked_since_is_the_first_heartbeat_that_says_so() -> None:
         reported.note_heartbeat(heartbeat(1, held="the disk is full"), now)
     assert reported.blocked_since == 1.0
     reported.sleep(10.0)
-    assert (reported.blocked_since, reported.heard_at) == (11.0, 13.0)
+    assert (reported.blocked_since, reported.reported_at) == (11.0, 13.0)
     reported.note_heartbeat(heartbeat(1, held="the program takes its time", patient=True), 14.0)
     assert reported.blocked_since == 0.0
     reported.sleep(1.0)

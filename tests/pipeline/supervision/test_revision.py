@@ -45,16 +45,16 @@ def bare(cameras: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 def homes(plan: RunPlan) -> dict[str, str]:
     """Unit -> its cameras, in short."""
-    return {unit.name: "".join(unit.cameras) for unit in plan.units}
+    return {process.name: "".join(process.cameras) for process in plan.processes}
 
 
 def test_a_camera_comes(tmp_path: Path) -> None:
     before = plan_with(tmp_path, "ab", workers=2)
     after = with_cameras(before, bare("abc"), ())
-    old = {unit.name: unit for unit in before.units}
-    assert [unit.name for unit in after.units if unit.name not in old] == ["count.c"]
-    assert not old.keys() - {unit.name for unit in after.units}
-    others = {unit.name for unit in after.units if unit.name in old and unit != old[unit.name]}
+    old = {process.name: process for process in before.processes}
+    assert [process.name for process in after.processes if process.name not in old] == ["count.c"]
+    assert not old.keys() - {process.name for process in after.processes}
+    others = {process.name for process in after.processes if process.name in old and process != old[process.name]}
     assert others == {"thin.0", "thin.1", "sum.0", "both.0", "actions.0", "outbox.0", "end.0"}
     assert homes(after)["thin.0"] == "ac"
     assert homes(after)["thin.1"] == "b"
@@ -94,7 +94,7 @@ def test_nothing_changes_where_nothing_is_changed(tmp_path: Path) -> None:
 
 def test_a_camera_that_comes_brings_its_priority(tmp_path: Path) -> None:
     after = with_cameras(plan_with(tmp_path, "a"), {"a": {}, "b": {"priority": 4}}, ())
-    assert {unit.name: dict(unit.priorities) for unit in after.units}["sum.0"] == {"b": 4}
+    assert {process.name: dict(process.priorities) for process in after.processes}["sum.0"] == {"b": 4}
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -117,24 +117,26 @@ def test_every_message_finds_its_reader_and_nobody_moves(tmp_path: Path, data: s
 
 
 def _is_whole(plan: RunPlan, cameras: Sequence[str]) -> None:
-    units = {unit.name: unit for unit in plan.units}
-    places = [(stage.name, camera) for unit in plan.units for stage in unit.stages for camera in unit.cameras]
-    stages = {stage.name for unit in plan.units for stage in unit.stages} - {"log"}
+    processes = {process.name: process for process in plan.processes}
+    places = [
+        (stage.name, camera) for process in plan.processes for stage in process.stages for camera in process.cameras
+    ]
+    stages = {stage.name for process in plan.processes for stage in process.stages} - {"log"}
     assert sorted(places) == sorted([(s, c) for s in stages for c in cameras] + [("log", "*")])
-    assert [name for group in plan.groups for name in group.units] == list(units)
+    assert [name for group in plan.groups for name in group.processes] == list(processes)
     for group in plan.groups:
-        assert all(len(units[name].cameras) <= group.cameras for name in group.units if group.cameras)
-        assert not group.workers or len(group.units) <= group.workers
-    for unit in plan.units:
-        for edge in unit.outgoing:
-            for camera, reader in unit.routes[edge.name].items():
-                assert camera in units[reader].cameras
-                assert unit.name in units[reader].senders[edge.name]
-            assert edge.sender == "outbox" or set(unit.routes[edge.name]) == set(unit.cameras)
+        assert all(len(processes[name].cameras) <= group.cameras for name in group.processes if group.cameras)
+        assert not group.workers or len(group.processes) <= group.workers
+    for process in plan.processes:
+        for edge in process.outgoing:
+            for camera, reader in process.routes[edge.name].items():
+                assert camera in processes[reader].cameras
+                assert process.name in processes[reader].senders[edge.name]
+            assert edge.sender == "outbox" or set(process.routes[edge.name]) == set(process.cameras)
 
 
 def _nobody_moved(before: RunPlan, after: RunPlan, cameras: set[str]) -> None:
-    for unit in before.units:
-        stayed = [camera for camera in unit.cameras if camera in cameras]
+    for process in before.processes:
+        stayed = [camera for camera in process.cameras if camera in cameras]
         if stayed:
-            assert set(stayed) <= set(next(other.cameras for other in after.units if other.name == unit.name))
+            assert set(stayed) <= set(next(other.cameras for other in after.processes if other.name == process.name))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -97,3 +99,13 @@ def test_he_whose_readers_all_wait_themselves_is_not_named() -> None:
     watched.processes["mid"]["in_flight"] = 2
     [stuck] = watched.wait(35)
     assert stuck.culprits == ("out",)
+
+
+@pytest.mark.parametrize("finite", [False, True])
+def test_looking_for_an_hour_leaves_nothing_in_memory(finite: bool) -> None:
+    watched = Watched(finite=finite)
+    watched.wait(100, *watched.work)
+    gc.collect()  # empties what Python sets aside
+    before = sys.getallocatedblocks()
+    watched.wait(1500, *watched.work)
+    assert sys.getallocatedblocks() - before < 200

@@ -83,7 +83,7 @@ def test_invalid_report_restarts_its_process(tmp_path: Path, logs: list[Any], ho
     assert ["reports_refused", "", 1] in status["counts"]
     [said] = [line for line in logs if line["event"] == "report_refused"]
     assert why in said["why"]
-    assert said["unit"] == "mid.0"
+    assert said["process"] == "mid.0"
 
 
 @pytest.mark.parametrize("block_at", [0, 15])
@@ -93,7 +93,7 @@ def test_a_source_that_blocks_for_ever_is_started_again(tmp_path: Path, logs: li
     outcome, _ = run_graph(load_plan(path), limit_s=90)
     assert (outcome.status, outcome.problems) == (0, [])
     assert numbers(tmp_path) == ALL
-    said = [line for line in logs if line["event"] == "process_hangs" and line["unit"] == "src.a"]
+    said = [line for line in logs if line["event"] == "process_hangs" and line["process"] == "src.a"]
     assert ("first frame" if block_at == 0 else "a source gives no sign of life") in said[0]["why"]
 
 
@@ -199,8 +199,8 @@ def test_of_a_camera_that_has_ended_nothing_is_lost(tmp_path: Path, frames: dict
 
     outcome, status = run_graph(load_plan(path), harm)
     assert len(killed) == 1
-    assert status["units"]["sum.0"]["restarts"] == 1
-    assert outcome.problems == (["sum lost what it remembered (signal 9) and began anew"] if lost else [])
+    assert status["processes"]["sum.0"]["restarts"] == 1
+    assert outcome.problems == (["sum lost its state (signal 9) and began anew"] if lost else [])
     assert outcome.status == bool(lost)
     events = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
     assert [event["subject"] for event in events if event.get("type") == "camgraph.stage.restarted"] == lost
@@ -232,7 +232,7 @@ def test_loss_of_state_is_an_event_despite_outbox_death(tmp_path: Path, order: t
 
     outcome, _ = run_graph(load_plan(path), harm)
     assert killed == list(order)
-    assert outcome.problems == ["sum lost what it remembered (signal 9) and began anew"]
+    assert outcome.problems == ["sum lost its state (signal 9) and began anew"]
     assert len(restarted(tmp_path)) == 1
 
 
@@ -253,7 +253,7 @@ def test_uncommitted_event_is_resent_to_new_outbox(tmp_path: Path) -> None:
 
     outcome, status = run_graph(load_plan(path), harm)
     assert steps == ["stage", "outbox"]
-    assert outcome.problems == ["sum lost what it remembered (signal 9) and began anew"]
+    assert outcome.problems == ["sum lost its state (signal 9) and began anew"]
     assert len(restarted(tmp_path)) == 1
     assert status["actions"]["a"]["camgraph.stage.restarted"] == 1
 

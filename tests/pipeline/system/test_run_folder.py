@@ -182,7 +182,7 @@ def test_asking_a_missing_run_is_a_user_error() -> None:
     folder = RunFolder("lobby")
     with pytest.raises(UserError, match="running: lobby"):
         find_run("yard")
-    with pytest.raises(UserError, match="the run lobby has everything in one process"):
+    with pytest.raises(UserError, match="the run lobby has one process and no socket"):
         find_run(None)
     (folder.path / CONTROL).touch()
     assert find_run(None) == "lobby"

@@ -36,7 +36,7 @@ class Talk:
     def attach(self, *, same_reader: bool) -> None:
         self.in_flight.pause()
         self.arrived: dict[int, Place] = {}
-        self.freed: set[int] = set()
+        self.credited: set[int] = set()
         self.in_flight.begin(self._arrive, same_reader=same_reader)
 
     def _arrive(self, n: int, delivery: Delivery) -> None:
@@ -46,8 +46,8 @@ class Talk:
         assert (camera, seq) not in self.arrived.values(), "nothing comes twice on one connection"
         assert n == len(self.arrived) + 1, "numbers count from 1 on each connection"
         self.arrived[n] = (camera, seq)
-        unfreed = [m for m, place in self.arrived.items() if place[0] == camera and m not in self.freed]
-        assert len(unfreed) <= DEPTH, "never more than there are credits"
+        uncredited = [m for m, place in self.arrived.items() if place[0] == camera and m not in self.credited]
+        assert len(uncredited) <= DEPTH, "never more than there are credits"
 
     def submit(self, number: int) -> None:
         camera = "ab"[number % 2]
@@ -57,12 +57,12 @@ class Talk:
         deliver(self.in_flight, self.queues[camera], place[1], ticket)
         ticket.closed()
 
-    def free(self, n: int) -> None:
-        self.freed.add(n)
+    def credit(self, n: int) -> None:
+        self.credited.add(n)
         self.in_flight.hear(Signals([n], [], []))
 
     def finish(self, n: int) -> None:
-        self.freed.add(n)
+        self.credited.add(n)
         self.done |= {self.arrived[n]} if n in self.arrived else set()
         self.in_flight.hear(Signals([n], [n], []))
 
@@ -81,7 +81,9 @@ def deliver(in_flight: InFlight, queue: Queue, seq: int, ticket: Ticket | None =
     return delivery
 
 
-steps = st.tuples(st.sampled_from(["submit", "submit", "submit", "free", "finish", "lose", "die"]), st.integers(1, 12))
+steps = st.tuples(
+    st.sampled_from(["submit", "submit", "submit", "credit", "finish", "lose", "die"]), st.integers(1, 12)
+)
 
 
 @given(st.lists(steps, max_size=80))
@@ -89,7 +91,7 @@ def test_every_message_arrives_in_order_and_is_forgotten_once(steps: list[tuple[
     talk = Talk()
     for step, number in steps:
         # What a reader says of what has not arrived is ignored; it cannot free in advance.
-        if step in ("free", "finish") and number not in talk.arrived:
+        if step in ("credit", "finish") and number not in talk.arrived:
             talk.in_flight.hear(Signals([number + 100], [number + 100], [number + 100]))
         else:
             getattr(talk, step)(number)

@@ -47,27 +47,27 @@ def test_third_credit_is_sent_at_once_with_earlier_ones() -> None:
     talk = Talk()
     a, b = items(), items(camera="b", first=7)
     for item in (a[0], a[1], b[0], b[1]):
-        talk.answers.free(item)
+        talk.answers.credit(item)
         assert talk.said() == []
-    talk.answers.free(a[2])
+    talk.answers.credit(a[2])
     assert talk.said() == [([1, 2, 7, 8, 3], [], [])]
 
 
-def test_of_each_camera_one_message_that_is_done_is_withheld() -> None:
+def test_third_done_message_of_a_camera_is_sent_at_once() -> None:
     talk = Talk()
     a, b = items(), items(camera="b", first=7)
-    for item in (a[0], b[0]):
-        talk.answers.done(item)
+    for item in (a[0], b[0], a[1], b[1]):
+        talk.answers.ack(item)
         assert talk.said() == []
-    talk.answers.done(a[1])
-    assert talk.said() == [([1, 7, 2], [1, 7, 2], [])]
-    talk.answers.done(b[1])
+    talk.answers.ack(a[2])
+    assert talk.said() == [([1, 7, 2, 8, 3], [1, 7, 2, 8, 3], [])]
+    talk.answers.ack(b[2])
     assert talk.said() == [], "counted anew"
 
 
 def test_nothing_is_withheld_for_longer_than_a_tenth_of_a_second() -> None:
     talk = Talk()
-    talk.answers.done(items()[0])
+    talk.answers.ack(items()[0])
     talk.now = 0.09
     assert talk.said() == []
     talk.now = 0.11
@@ -86,7 +86,7 @@ def test_nothing_is_withheld_for_longer_than_a_tenth_of_a_second() -> None:
 )
 def test_nothing_is_withheld_where_somebody_waits(edge: EdgePlan, of: str) -> None:
     talk = Talk()
-    talk.answers.done(items(edge, of=of)[0])
+    talk.answers.ack(items(edge, of=of)[0])
     assert talk.said() == [([1], [1], [])]
 
 
@@ -103,5 +103,5 @@ def test_nothing_is_said_on_a_connection_that_is_over() -> None:
     talk = Talk()
     talk.answers.close(SENDER)
     for item in items():
-        talk.answers.done(item)
+        talk.answers.ack(item)
     assert talk.said() == []

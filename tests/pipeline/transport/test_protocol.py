@@ -42,14 +42,14 @@ READERS: list[Callable[[bytes], Any]] = [read_heads, Signals.read, read_hello, r
 
 
 @given(st.text(max_size=20), st.integers(0, 999), st.integers(0, 999))
-def test_a_sender_is_known_by_its_routing_id(unit: str, incarnation: int, connection: int) -> None:
-    sender = SenderId(unit, incarnation, connection)
+def test_a_sender_is_known_by_its_routing_id(process: str, incarnation: int, connection: int) -> None:
+    sender = SenderId(process, incarnation, connection)
     assert SenderId.of(sender.routing_id()) == sender
 
 
 @pytest.mark.parametrize("identity", [b"", b"\x00k\x8b\x45\x67", b"src.a", b"src.a#1", b"src.a#1#x", b"\xff#1#1"])
 def test_another_routing_id_is_nobodys(identity: bytes) -> None:
-    with pytest.raises(WireError, match="unit#incarnation#connection"):
+    with pytest.raises(WireError, match="process#incarnation#connection"):
         SenderId.of(identity)
 
 
@@ -70,8 +70,8 @@ def test_data_messages_come_back(first: int, rows: list[tuple[str, str, Key, tup
 
 
 @given(st.lists(numbers), st.lists(numbers), st.lists(numbers))
-def test_signals_come_back(freed: list[int], done: list[int], tried: list[int]) -> None:
-    assert Signals.read(Signals(freed, done, tried).packed()) == (freed, done, tried)
+def test_signals_come_back(credited: list[int], acked: list[int], tried: list[int]) -> None:
+    assert Signals.read(Signals(credited, acked, tried).packed()) == (credited, acked, tried)
 
 
 def test_a_hello_comes_back() -> None:

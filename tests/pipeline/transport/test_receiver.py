@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from pipeline.items import END_SEQ, Item, Key
 from pipeline.messages import Message
 from pipeline.monitoring.metrics import Counters
-from pipeline.plan import EdgePlan, StagePlan, UnitPlan
+from pipeline.plan import EdgePlan, ProcessPlan, StagePlan
 from pipeline.testing import stamp
 from pipeline.transport.protocol import (
     AGAIN,
@@ -44,7 +44,7 @@ class Note(Message):
 LEFT = EdgePlan("left", "sum", "", "note", "block", 8)
 RIGHT = EdgePlan("right", "sum", "", "note", "block", 8)
 SENDERS = {LEFT.name: ("left.0",), RIGHT.name: ("right.0", "right.1")}
-PLAN = UnitPlan("sum.0", (StagePlan("sum", "sum", {}),), ("a",), 8, (LEFT, RIGHT), {}, senders=SENDERS)
+PLAN = ProcessPlan("sum.0", (StagePlan("sum", "sum", {}),), ("a",), 8, (LEFT, RIGHT), {}, senders=SENDERS)
 
 
 class Reader:
@@ -196,17 +196,17 @@ def test_numbers_of_an_earlier_connection_are_not_mixed_up(reader: Reader) -> No
         other.send_multipart(note(n, seq, RIGHT))
     until(lambda: arrived(reader, 6))
     items = [item for item in reader.take() if item.sender == "left"]
-    reader.receiver.done(items[0])
+    reader.receiver.ack(items[0])
     assert reader.signals(first) == ([1], [1], [])
-    reader.receiver.free(items[2])
+    reader.receiver.credit(items[2])
     second = reader.sender("left.0#1#2", attached=False)
     body = reader.hear(second)
     assert (body[:1], read_hello(body[1:])) == (HELLO, [(LEFT.name, "a", stamp(0, "a"), stamp(2, "a"))])
     second.send_multipart(note(1, 1))
     second.send_multipart(note(2, 2))
     assert reader.signals(second) == ([2], [], [])
-    reader.receiver.done(items[1])
-    reader.receiver.done(items[2])
+    reader.receiver.ack(items[1])
+    reader.receiver.ack(items[2])
     assert reader.signals(second) == ([1], [1, 2], [])
     assert not first.poll(0) or Signals.read(first.recv()[1:]) == ([3], [], [])
 

@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 from pipeline.items import Item, Key
 from pipeline.messages import Array, Message, Stamp
 from pipeline.monitoring.metrics import Counters
-from pipeline.plan import EdgePlan, Policy, StagePlan, UnitPlan
+from pipeline.plan import EdgePlan, Policy, ProcessPlan, StagePlan
 from pipeline.shm.slots import SlotRing
 from pipeline.system.paths import SHARED_MEMORY
 from pipeline.testing import stamp
@@ -69,7 +69,7 @@ class Pair:
         self.poller = zmq.Poller()
         self.ring = SlotRing(f"camgraph-{os.getuid()}-test{os.getpid()}-sender.1", 32)
         self.sender = Sender(
-            unit="src.a",
+            process="src.a",
             incarnation=1,
             edges=[self.edge],
             routes={self.edge.name: {"a": "model.0"}},
@@ -86,7 +86,7 @@ class Pair:
         """A reader that knows of nothing, at this endpoint."""
         stages = (StagePlan("model", "model", {}),)
         senders = {self.edge.name: ("src.a",)}
-        plan = UnitPlan("model.0", stages, ("a",), 8, (self.edge,), {}, senders=senders)
+        plan = ProcessPlan("model.0", stages, ("a",), 8, (self.edge,), {}, senders=senders)
         endpoint = f"ipc://{self.folder}/{name}"
         self.receiver = Receiver(endpoint, plan, {self.edge.name: [Parcel]}, self.counters, structlog.get_logger())
         self.sender.connect({"model.0": endpoint})
@@ -109,8 +109,8 @@ class Pair:
 
     def finish(self, item: Item) -> None:
         assert self.receiver
-        self.receiver.free(item)
-        self.receiver.done(item)
+        self.receiver.credit(item)
+        self.receiver.ack(item)
 
     @property
     def socket(self) -> zmq.Socket[bytes]:
@@ -173,7 +173,7 @@ def test_credits_come_back_after_a_loss(pair: Pair) -> None:
         pair.submit(seq)
     until(lambda: pair.turn() or len(pair.taken) == 4)
     assert pair.receiver
-    pair.receiver.free(pair.taken[0])
+    pair.receiver.credit(pair.taken[0])
     break_from_the_reader(pair)
     for seq in range(4, 12):
         pair.submit(seq)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -147,6 +149,34 @@ def test_an_array_outside_of_its_slot_is_refused(ring: SlotRing) -> None:
     header = read_header(body, TYPES)
     with pytest.raises(WireError, match="outside"):
         read_arrays(header, MappedSegment(slot.segment.name))
+
+
+def test_packing_keeps_and_takes_little_memory() -> None:
+    large, taken = bytes(2 << 20), []
+    tracemalloc.start()
+    try:
+        for size in (10, len(large), 10, 10):
+            before, _ = tracemalloc.get_traced_memory()
+            tracemalloc.reset_peak()
+            assert unpack(pack([large[:size]])) == [large[:size]]
+            now, peak = tracemalloc.get_traced_memory()
+            taken.append((now - before, peak - before))
+    finally:
+        tracemalloc.stop()
+    assert taken[1][0] < 100_000, "the buffer of a large message is not kept"
+    assert taken[3][1] < 8_000, "one buffer serves many messages"
+
+
+def test_a_value_that_cannot_be_packed_leaves_nothing_behind() -> None:
+    with pytest.raises(TypeError):
+        pack(["begun", object()])
+    assert unpack(pack(["whole"])) == ["whole"]
+
+
+def test_threads_pack_side_by_side() -> None:
+    with ThreadPoolExecutor(4) as pool:
+        values = [[n, ["x" * (n % 300)] * 20] for n in range(2000)]
+        assert [unpack(data) for data in pool.map(pack, values)] == values
 
 
 def test_the_name_of_a_file_that_is_no_utf8_travels() -> None:

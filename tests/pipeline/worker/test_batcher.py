@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from pipeline.items import Key
 from pipeline.messages import Message
 from pipeline.monitoring.metrics import Counters
-from pipeline.plan import EdgePlan, StagePlan, UnitPlan
+from pipeline.plan import EdgePlan, ProcessPlan, StagePlan
 from pipeline.testing import stamp
 from pipeline.transport.mailbox import Gone
 from pipeline.transport.mailboxes import Mailboxes
@@ -60,7 +60,7 @@ class Device:
         head = StagePlan("model", "null_model", {}, batch_max=most, wait_ms=wait_ms)
         device: Any = self
         self.batcher = Batcher(
-            plan=UnitPlan("model.0", (head,), (), 6, edges, {}),
+            plan=ProcessPlan("model.0", (head,), (), 6, edges, {}),
             head=head,
             receiver=device.mailboxes,
             sender=device,

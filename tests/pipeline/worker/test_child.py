@@ -51,7 +51,7 @@ class Deaths:
     def __init__(self) -> None:
         self.statuses: list[int] = []
 
-    def heard(self, process: Process, report: Report) -> None:
+    def reported(self, process: Process, report: Report) -> None:
         pass
 
     def died(self, process: Process) -> None:

@@ -18,7 +18,7 @@ from pipeline.items import Item, Key
 from pipeline.messages import End, Event
 from pipeline.monitoring.metrics import Counters
 from pipeline.outbox.outbox import Outbox
-from pipeline.plan import EVERY_CAMERA, EdgePlan, StagePlan, UnitPlan
+from pipeline.plan import EVERY_CAMERA, EdgePlan, ProcessPlan, StagePlan
 from pipeline.shm.slots import SlotRing
 from pipeline.testing import HandContext, stamp
 from pipeline.transport.channel import Channel
@@ -30,9 +30,9 @@ EDGE = EdgePlan("outbox", "log", "", "event", "block", 8)
 ROUTES = {EDGE.name: {EVERY_CAMERA: "log.0"}}
 
 
-def unit(name: str, cameras: tuple[str, ...]) -> UnitPlan:
+def process(name: str, cameras: tuple[str, ...]) -> ProcessPlan:
     senders = {EDGE.name: ("outbox.0",)} if name == "log" else {}
-    return UnitPlan(f"{name}.0", (StagePlan(name, name, {}),), cameras, 8, (EDGE,), ROUTES, senders=senders)
+    return ProcessPlan(f"{name}.0", (StagePlan(name, name, {}),), cameras, 8, (EDGE,), ROUTES, senders=senders)
 
 
 def make_outbox(folder: Path) -> Outbox:
@@ -52,7 +52,7 @@ class Joined:
         self.poller = zmq.Poller()
         self.ring = SlotRing(f"camgraph-{os.getuid()}-test{os.getpid()}-dispatch.1", 8)
         self.sender = Sender(
-            unit="outbox.0",
+            process="outbox.0",
             incarnation=1,
             edges=[EDGE],
             routes=ROUTES,
@@ -63,11 +63,11 @@ class Joined:
         )
         ours, self._theirs = socket.socketpair()
         self.channel = Channel(ours)
-        plan = unit("outbox", ("cam",))
+        plan = process("outbox", ("cam",))
         self.relay = OutboxRelay(
             self.outbox, plan=plan, incarnation=1, sender=self.sender, channel=self.channel, log=log
         )
-        sink = unit("log", (EVERY_CAMERA,))
+        sink = process("log", (EVERY_CAMERA,))
         self.receiver = Receiver(f"ipc://{folder}/in", sink, {EDGE.name: [Event]}, Counters(), log)
         self.sender.connect({"log.0": self.receiver.endpoint})
         until(lambda: self.turn() or self.sender.attached)
@@ -79,7 +79,7 @@ class Joined:
         self.receiver.receive()
         for item in self.receiver.take(8, lambda _: 8):
             self.taken.append(item)
-            self.receiver.done(item)
+            self.receiver.ack(item)
         self.receiver.flush()
 
     @property

@@ -115,21 +115,21 @@ class Talk:
             )
         )
 
-    def kill(self, unit: str) -> None:
+    def kill(self, process: str) -> None:
         """Once it is there, and it is another than the one that was killed before."""
 
         def back() -> int:
-            pid = self.pids().get(unit, 0)
-            return 0 if pid == self._killed.get(unit) else pid
+            pid = self.pids().get(process, 0)
+            return 0 if pid == self._killed.get(process) else pid
 
-        self._killed[unit] = until(back, LIMIT_S, lambda: f"{unit} does not come back", every_s=0.05)
-        hit(self._killed[unit])
+        self._killed[process] = until(back, LIMIT_S, lambda: f"{process} does not come back", every_s=0.05)
+        hit(self._killed[process])
 
     def settled(self) -> dict[str, Any]:
         return self.until(lambda known: not known["busy"])
 
     def pids(self) -> dict[str, int]:
-        return {name: unit["pid"] for name, unit in self.ask("status")["units"].items()}
+        return {name: process["pid"] for name, process in self.ask("status")["processes"].items()}
 
 
 def run_with(path: Path, talk: Callable[[Talk], None]) -> Talk:

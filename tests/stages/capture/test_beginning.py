@@ -104,7 +104,7 @@ def test_check_says_when_each_file_was_recorded(make_clip: MakeClip, tmp_path: P
     assert list(remarks_on(load_graph(tmp_path / "graph.yaml"))) == [
         "named: recorded from 2026-11-22T09:44:39Z on, by its name, in Europe/Berlin",
         "created: recorded from 2026-11-22T10:44:39Z on, by its metadata",
-        "plain, same: neither metadata nor name say when it was recorded: times count from 1970; set start_at",
+        "plain, same: neither metadata nor name tell when it was recorded: times count from 1970; set start_at",
         "given: recorded from 2026-11-22T10:44:39Z on, as start_at says",
     ]
 

@@ -102,7 +102,7 @@ def test_check_says_for_what_pictures_are_taken(tmp_path: Path) -> None:
     )
     assert list(remarks_on(load_graph(tmp_path / "graph.yaml"))) == [
         "film: 2 pictures, a film of 10 frames a second (if they are photographs: sequence: false)",
-        "film: neither metadata nor name say when it was recorded: times count from 1970; set start_at",
+        "film: neither metadata nor name tell when it was recorded: times count from 1970; set start_at",
         "photos: 2 photographs, each judged by itself (if they are a film, say its rate, as fps: 10)",
         "one: a photograph",
     ]

@@ -151,7 +151,7 @@ PAIR = {"pair": ("int64", ["n", 2])}
         (
             PAIR,
             {},
-            "nothing fills the input `pair` .tensor.int64. .'n', 2.. of m.onnx: say in `feeds` of `infer` what does",
+            "nothing fills the input `pair` .tensor.int64. .'n', 2.. of m.onnx: fill it in `feeds` of `infer`",
         ),
         (PAIR, {"pairs": 1}, "m.onnx has no input `pairs`; it has: `images`"),
         (PAIR, {"pair": [0.5, 1]}, "int64 cannot hold"),

@@ -84,7 +84,7 @@ def test_warm_up_uses_the_expected_picture_size(model: Path) -> None:
     ):
         pass
     assert [line["pictures"] for line in logs] == ["96 x 64"]
-    unknown = r"m\.onnx does not run on pictures of 256 x 256 to begin with; .* unless `picture_size` says it: "
+    unknown = r"m\.onnx does not run on pictures of 256 x 256 to begin with; .* unless `picture_size` gives it: "
     with pytest.raises(UserError, match=unknown), opened(Infer, {"model": "m.onnx"}, folder=model.parent):
         pass
 
@@ -100,7 +100,7 @@ def test_unknown_picture_size_is_logged(tmp_path: Path) -> None:
         pass
     [line] = logs
     assert line["event"] == "model_opened"
-    assert line["pictures"].startswith("64 x 256 to begin with; how large they are shows when they come, unless")
+    assert line["pictures"].startswith("64 x 256 to begin with; their size is known when they arrive, unless")
 
 
 def shapes(inputs: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:

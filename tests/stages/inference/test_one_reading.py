@@ -179,7 +179,7 @@ def test_what_does_not_reach_the_model_is_a_mistake(tmp_path: Path, turned: Path
     """A stage of somebody's own stands between: it is not asked for what its readers state."""
     upstream = Upstream({"infer": Infer.describe(InferSettings(model=turned.name)), "own": {}})
     stated = DecodeSettings(format="yolo_pose", keypoints=17)
-    with pytest.raises(UserError, match=r"`infer` does not know .* write `format: yolo_pose, keypoints: 17` there as"):
+    with pytest.raises(UserError, match=r"`infer` does not get .* write `format: yolo_pose, keypoints: 17` there as"):
         Decode.follow(stated, tmp_path, upstream)
     told = Infer.describe(InferSettings(model=turned.name, format="yolo_pose"))
     assert Decode.follow(stated, tmp_path, Upstream({"infer": told, "own": {}}))["keypoints"] == 17
@@ -235,7 +235,7 @@ def test_a_stage_between_a_server_and_what_is_stated(tmp_path: Path) -> None:
     said = Infer.describe(InferSettings.model_validate({"server": {"url": "10.0.0.1:8001", "model": "pose"}}))
     upstream = Upstream({"infer": said, "own": {}})
     assert Decode.follow(DecodeSettings(), tmp_path, upstream) == {"server": said["model_server"]}
-    with pytest.raises(UserError, match="`infer` does not know what is said here of its model"):
+    with pytest.raises(UserError, match="`infer` does not get these statements about its model"):
         Decode.follow(DecodeSettings(format="yolo_pose"), tmp_path, upstream)
 
 

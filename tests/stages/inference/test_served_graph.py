@@ -33,7 +33,7 @@ stages:
   prepare: {{use: preprocess, from: capture, with: {{size: [32, 32]}}}}
   infer: {{use: infer, from: prepare, batch: {{max: 3}}, threads: 2, with: {{{model}}}}}
   people: {{use: decode, from: infer}}
-  tracks: {{use: track, from: people, with: {{confirm_frames: 1}}}}
+  tracks: {{use: track, from: people, with: {{confirm_s: 0}}}}
   actions: {{use: rules, from: tracks, with: {{rules: [{{id: seen, when: score > 0.01, update: 1ms}}]}}}}
   log: {{use: sink_jsonl, from: actions, with: {{path: events.jsonl, order: time}}}}
 """
@@ -108,7 +108,7 @@ def test_server_gives_same_events_as_file_despite_restart(
 @pytest.mark.usefixtures("clips")
 def test_a_graph_is_checked_without_its_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = planned(tmp_path, 'server: {url: "10.255.255.1:8001", model: pose, version: 2}')
-    stages = {stage.name: stage.settings for unit in plan.units for stage in unit.stages}
+    stages = {stage.name: stage.settings for process in plan.processes for stage in process.stages}
     assert stages["people"]["server"] == {"url": "10.255.255.1:8001", "model": "pose", "version": "2"}
     said = CliRunner().invoke(check, [str(tmp_path / "graph.yaml")])
     assert said.exit_code == 0

@@ -88,7 +88,7 @@ def test_a_wrong_shape_costs_its_frames_and_is_told_once(tmp_path: Path, name: s
         for items in ([picture(0, 255)], [picture(1, 0), picture(2, 255)], [picture(3, 255)]):
             with pytest.raises(BadItem, match="output `output0` is ") as caught:
                 list(stage.process(items))
-            assert (caught.value.reason, caught.value.told) == ("shape", True)
+            assert (caught.value.reason, caught.value.logged) == ("shape", True)
         assert len(feed(stage, [picture(4, 0), picture(5, 0)], batch=2)) == 2
     [line] = [line for line in logs if line["event"] == "wrong_shape"]
     assert (line["stage"], line["output"], line["log_level"]) == ("infer", "output0", "warning")
@@ -96,7 +96,7 @@ def test_a_wrong_shape_costs_its_frames_and_is_told_once(tmp_path: Path, name: s
 
 def test_file_declaring_wrong_output_shape_is_refused(tmp_path: Path) -> None:
     lying(tmp_path / "m.onnx", MORE_ROWS, ("n", 57, 21))
-    with pytest.raises(UserError, match=r"stage infer: .* is \(1, 56, 21\), and the model says \(any, 57, 21\)"):
+    with pytest.raises(UserError, match=r"stage infer: .* is \(1, 56, 21\), but the model declares \(any, 57, 21\)"):
         with opened(Infer, {"model": "m.onnx"}, folder=tmp_path, stage="infer"):
             pass
 

@@ -118,6 +118,6 @@ def test_a_file_may_be_called_like_an_address(tmp_path: Path) -> None:
 
 
 def test_a_home_that_nobody_has(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="nobody of this machine"):
+    with pytest.raises(UserError, match="no user of this machine"):
         path_of("~no-such-user/a.mp4", tmp_path)
-    assert "nobody of this machine" in what_is_wrong("~no-such-user/a.mp4", tmp_path)
+    assert "no user of this machine" in what_is_wrong("~no-such-user/a.mp4", tmp_path)

@@ -210,3 +210,66 @@ def test_aliases_that_multiply_are_bounded_in_a_file_of_rules() -> None:
 def test_rules_are_in_no_file_of_the_kernel() -> None:
     with pytest.raises(UserError, match="is a file of the kernel: expected a file of rules"):
         read_rules(Path("/proc/self/status"))
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        ("rules: [{id: a, when: score > 0, during: nihgt}]\n", "4:42", "no schedule `nihgt`; did you mean `night`?"),
+        ("rules: [{id: a, when: score > 0, not_during: [x]}]\n", "4:46", "no schedule `x`; known: night"),
+        ("holidays: [2026-02-30]\nrules: [{id: a, when: score > 0}]\n", "4:12", "there is no day 2026-02-30"),
+        ("holidays: [soon]\nrules: [{id: a, when: score > 0}]\n", "4:12", "such as 2026-12-24, or 12-25"),
+        (
+            "rules: [{id: a, when: score > 0, severity: alert}]\n",
+            "4:44",
+            "one of 'info', 'warning' or 'alarm'",
+        ),
+        ("rules: [{id: a, when: score > 0}]\nother: 1", "5:1", "unknown key `other`"),
+    ],
+)
+def test_mistakes_in_times_of_day(text: str, place: str, words: str) -> None:
+    begin = 'version: 1\ntime_zone: Europe/Berlin\nschedules: {night: {from: "21:00", to: "06:00"}}\n'
+    with pytest.raises(GraphError) as caught:
+        parse_rules(begin + text, "r")
+    assert str(caught.value.problems[0]).startswith(f"r:{place}: "), caught.value
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("schedules", "place", "words"),
+    [
+        ("{night: {from: '21:00', to: '6:00'}}", "2:40", "expected a time of day"),
+        ("{night: {from: 21:00, to: '06:00'}}", "2:27", "with quotes"),
+        ("{night: {from: '21:00'}}", "2:13", "`to` is missing"),
+        ("{night: {from: '21:00', to: '06:00', days: [son]}}", "2:56", "did you mean `sun`?"),
+        ("{night: {from: '21:00', to: '06:00', days: fry}}", "2:55", "did you mean `fri`?"),
+        ("{night: {from: '21:00', to: '06:00', except: weekends}}", "2:57", "expected 'holidays'"),
+    ],
+)
+def test_mistakes_in_schedules(schedules: str, place: str, words: str) -> None:
+    rules = "rules: [{id: a, when: score > 0, during: night}]\n"
+    with pytest.raises(GraphError) as caught:
+        parse_rules(f"time_zone: UTC\nschedules: {schedules}\n{rules}", "r")
+    [told] = str(caught.value).splitlines()
+    assert told.startswith(f"r:{place}: "), told
+    assert words in told
+
+
+def test_schedules_need_a_zone() -> None:
+    schedules = "schedules: {night: {from: '21:00', to: '06:00'}}\n"
+    rules = "rules: [{id: a, when: score > 0, during: night}]\n"
+    with pytest.raises(GraphError, match=r"^r:1:12: schedules: expected `time_zone` beside `schedules`"):
+        parse_rules(schedules + rules, "r")
+    with pytest.raises(GraphError, match="no time zone 'Europe/Berln' is known to this machine"):
+        parse_rules(f"time_zone: Europe/Berln\n{schedules}{rules}", "r")
+
+
+def test_the_hash_is_also_that_of_its_times() -> None:
+    text = (
+        "time_zone: UTC\nschedules: {night: {from: '21:00', to: '06:00'}, day: {from: '07:00', to: '09:00'}}\n"
+        "rules: [{id: a, when: score > 0, during: night}, {id: b, when: score > 0}]\n"
+    )
+    before = parse_rules(text, "r").rules
+    for change, changed in (("21:00", ["a"]), ("07:00", []), ("UTC", ["a"])):
+        after = parse_rules(text.replace(change, {"UTC": "+01:00"}.get(change, "22:00")), "r").rules
+        assert [name for name in before if before[name].hash != after[name].hash] == changed

@@ -78,3 +78,21 @@ def test_times_that_stand_still_or_run_back_are_no_intervals() -> None:
     for time_ns in [0, 40 * MS, 40 * MS, 20 * MS, 60 * MS]:
         interval.note(time_ns)
     assert interval.at_least(0) == 100 * MS
+
+
+@pytest.mark.parametrize(
+    ("intervals_ms", "usual_ms"),
+    [
+        ((), 0),
+        ((40,), 40),
+        ((40, 60, 40), 40),
+        ((40, 40, 6000, 40), 40),
+        ((600, 400, 600, 400), 600),
+        ((1000, 1000, 2000, 1000), 1000),
+    ],
+)
+def test_one_stall_is_not_usual(intervals_ms: tuple[int, ...], usual_ms: int) -> None:
+    interval = FrameInterval()
+    for time_ns in after(*intervals_ms):
+        interval.note(time_ns)
+    assert interval.usual_ns == usual_ms * MS

@@ -21,9 +21,8 @@ def look(at_s: int, frames: int, dropped: int) -> Snapshot:
 
     status = {
         "cameras": {"a": camera(1), "b": camera(2)},
-        "units": {"capture.a": {"cpu_s": frames / 100}, "infer.0": {"cpu_s": frames / 20}},
+        "processes": {"capture.a": {"pid": 7, "cpu_s": frames / 100}, "infer.0": {"pid": 8, "cpu_s": frames / 20}},
         "memory_mb": 80.0,
-        "processes": 4,
     }
     return Snapshot(at_s * 10**9, status, 0.0, frames / 200, CpuTime(at_s, frames / 10, 0.065 * frames), 30.0)
 
@@ -37,7 +36,7 @@ def test_a_row_says_who_got_what_and_what_it_cost() -> None:
     assert set(row.ages_ms) == {50.0}
     text = report(Subject(CameraSet(2, 10, (640, 360), None), "model.onnx", (320, 192), 3.0), [row], [1.0, 2.0])
     assert "| separate | 20.0 | 10.0 | 0.67, 1.33 | 50, 50 | queue_full 3 to 6 | 0 |" in text
-    assert "| separate | 4 | 80 | 30 | 0.60 | 60.0 | capture 0.10, infer 0.50 | 0.05 | 0.35 |" in text
+    assert "| separate | 2 | 80 | 30 | 0.60 | 60.0 | capture 0.10, infer 0.50 | 0.05 | 0.35 |" in text
     assert "| b | 30 | 10 | 0.67 | queue_full 6 |" in text
     assert "Decoding alone took 1.0 to 2.0 ms a picture" in text
 

@@ -47,9 +47,14 @@ def test_points_are_filled_in_round_by_round() -> None:
 
 
 def test_one_hop_cost_from_small_and_large_messages() -> None:
-    measured = [Hop("small", 16, [80, 100, 90]), Hop("large", 10**6, [400]), Hop("odd", 10**5, [10])]
+    measured = [
+        Hop("idle", 16, [300], pace_ms=20),
+        Hop("small", 16, [80, 100, 90]),
+        Hop("large", 10**6, [400]),
+        Hop("odd", 10**5, [10]),
+    ]
     measured.append(Hop("many", 16, [60], cameras=16))
-    assert one_hop_us(measured) == {"small": 45, "large": 355, "odd": 0, "many": 30}
+    assert one_hop_us(measured) == {"idle": 150, "small": 45, "large": 355, "odd": 0, "many": 30}
 
 
 def test_a_picture_made_in_a_slot_is_not_copied() -> None:
@@ -72,6 +77,7 @@ def test_a_copy_on_the_way_is_seen_wherever_it_happens(monkeypatch: pytest.Monke
 def test_a_hop_is_measured_in_real_runs() -> None:
     assert hops.cpu_us("compact", 16, 50) > 0
     assert hops.cpu_us("compact", 16, 50, cameras=2) > 0
+    assert hops.cpu_us("compact", 16, 5, pace_ms=1) > 0
 
 
 def test_each_further_camera_is_told() -> None:

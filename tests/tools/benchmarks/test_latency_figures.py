@@ -67,10 +67,10 @@ def test_ages_and_bound_are_of_frames_in_window() -> None:
 
 def test_what_the_machine_and_the_stages_took_is_told_apart() -> None:
     def look(at_ns: int, capture_s: float, farm_s: float, machine_s: float) -> Snapshot:
-        units = {"capture.a": {"cpu_s": capture_s}, "capture.b": {"cpu_s": 2 * capture_s}, "end.0": {"cpu_s": 0.0}}
+        processes = {"capture.a": {"cpu_s": capture_s}, "capture.b": {"cpu_s": 2 * capture_s}, "end.0": {"cpu_s": 0.0}}
         camera = {"frames": round(100 * farm_s), "drops_by_reason": {"stale": round(10 * farm_s)}}
         cpu = CpuTime(at_ns / 1e9, machine_s, 3 * capture_s + farm_s)
-        return Snapshot(at_ns, {"units": units, "cameras": {"a": camera}}, 1.0, farm_s, cpu, 0)
+        return Snapshot(at_ns, {"processes": processes, "cameras": {"a": camera}}, 1.0, farm_s, cpu, 0)
 
     window = Window(look(0, 1.0, 1.0, 100.0), look(2_000_000_000, 2.0, 1.5, 104.5), [])
     assert window.cores_by_stage == {"capture": 1.5, "end": 0.0, "supervisor": 0.0}

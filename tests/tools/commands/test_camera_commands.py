@@ -141,7 +141,7 @@ def test_a_camera_comes_rests_and_goes(command: Command) -> None:
 def test_a_password_in_the_command_line_is_pointed_out(command: Command) -> None:
     added = command("cameras", "add", "yard", "rtsp://viewer:open@127.0.0.1:9/yard", "--no-wait")
     assert said(added) == "yard is on its way\n"
-    assert "write ${NAME} for it" in added.stderr
+    assert "write ${NAME} in its place" in added.stderr
     said(command("cameras", "remove", "yard"))
 
 
@@ -182,7 +182,7 @@ def test_reload_reports_refusals_and_lack_of_room(counting: Command, tmp_path: P
 
     third = "  c: {frames: 1000000, pace_ms: 20, live: true, bytes: 30000}\n"
     graph.write_text(COUNTING.replace("stages:", third + "stages:").replace("path: numbers", "path: others"))
-    left = json.loads(said(counting("status", "--json")))["units"]["left.0"]["pid"]
+    left = json.loads(said(counting("status", "--json")))["processes"]["left.0"]["pid"]
     before = resource.prlimit(left, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
     short = counting("reload")
     assert (short.returncode, short.stdout) == (3, "numbers.0 is started again\n")
@@ -206,8 +206,8 @@ def test_cameras_are_called_in_any_script(command: Command) -> None:
         assert said(added) == f"{name} is there\n"
     status = json.loads(said(command("status", "--json")))
     assert {*status["cameras"]} == {"one", "two", *names}
-    assert {f"capture.{ascii_form(name)}" for name in names} <= {*status["units"]}
-    assert all(unit.isascii() for unit in status["units"])
+    assert {f"capture.{ascii_form(name)}" for name in names} <= {*status["processes"]}
+    assert all(process.isascii() for process in status["processes"])
     listed = said(command("cameras", "list"))
     shown = said(command("status"))
     assert all(name in listed and name in shown for name in names)
@@ -222,7 +222,7 @@ def test_cameras_are_called_in_any_script(command: Command) -> None:
     assert "there is a camera called Süd" in again.stderr
     for name in names:
         assert said(command("cameras", "remove", unicodedata.normalize("NFD", name))) == f"{name} is gone\n"
-    assert {*json.loads(said(command("status", "--json")))["units"]}.isdisjoint(
+    assert {*json.loads(said(command("status", "--json")))["processes"]}.isdisjoint(
         f"capture.{ascii_form(name)}" for name in names
     )
 

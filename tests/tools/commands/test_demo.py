@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import tempfile
 from pathlib import Path
@@ -75,7 +76,7 @@ def test_demo_leaves_its_files_and_a_rerunnable_graph(
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout.splitlines()[0].startswith("watching 4 cameras for 2 s each, 80 frames: about ")
-    assert "100 %" in done.stderr
+    assert re.search(r" \d+ %", done.stderr), "how far it is"
     for camera in CAMERAS:
         with av.open(str(out / "videos" / f"{camera}.mp4")) as video:
             assert sum(1 for _ in video.decode(video=0)) == 20

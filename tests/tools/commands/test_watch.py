@@ -77,7 +77,7 @@ def test_a_video_of_an_earlier_run_stays_until_told_otherwise(
         assert done.returncode == 0, done.stderr
         return done.stderr
 
-    told = "v: a camera that has a video there gets another one, with a number (--overwrite replaces it)\n"
+    told = "v: a camera with a video there gets another one, with a number (--overwrite replaces it)\n"
     assert told not in watched()
     first = (tmp_path / "v" / "square.mp4").read_bytes()
     second = watched()
@@ -155,7 +155,7 @@ def test_events_are_appended_unless_overwrite(camgraph, short_clip, pulled_model
     asked = ("watch", short_clip, *few, "--events", "e.jsonl", "--name", name)
     done = camgraph(*asked)
     assert done.returncode == 0, done.stderr
-    assert "e.jsonl: new events come behind those that stand there (--overwrite begins anew)\n" in done.stderr
+    assert "e.jsonl: new events are added to those in the file (--overwrite replaces it)\n" in done.stderr
     assert (tmp_path / "e.jsonl").read_text().startswith(kept)
     done = camgraph(*asked, "--overwrite")
     assert "come behind" not in done.stderr
@@ -377,7 +377,7 @@ def test_passwords_may_come_from_a_file(camgraph, pulled_model, tmp_path: Path, 
     assert printed.returncode == 0, printed.stderr
     assert "http://viewer:${DOOR}@127.0.0.1:1/x" in printed.stdout
     assert SECRET not in printed.stdout + printed.stderr
-    assert "door.env holds secrets, and has mode 0644" in printed.stderr
+    assert "door.env contains secrets, and has mode 0644" in printed.stderr
     (tmp_path / "g.yaml").write_text(printed.stdout)
     assert camgraph("check", "g.yaml", "--env-file", "door.env").returncode == 0
 

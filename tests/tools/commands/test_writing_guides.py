@@ -5,25 +5,34 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from fractions import Fraction
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import av
+import cv2
 import numpy as np
 import pytest
 from camgraph_test_stages.installing import install
 
+from pipeline.messages import Stamp
 from pipeline.registry import find_stage, stage_names
-from pipeline.stage import Stage
-from pipeline.testing import feed, opened, stamp
+from pipeline.stage import Source, Stage
+from pipeline.testing import HandContext, feed, opened, stamp
 from stages.messages import Frame, Tracks
 from tools.commands.new_stage import skeleton_of
 
 DOCS = Path(__file__).parents[3] / "docs"
-PAGES = {"write_a_stage": ("dark", False), "write_a_sink": ("sink_sqlite", True)}
+PAGES = {
+    "write_a_stage": ("dark", "stage"),
+    "write_a_sink": ("sink_sqlite", "sink"),
+    "write_a_source": ("snapshots", "source"),
+}
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE_NAME = re.compile(r"# (\S+\.\w+)\n")
 
@@ -44,8 +53,8 @@ def blocks(page: str) -> Iterator[Block]:
 
 def project(page: str, folder: Path, version: int) -> Path:
     """The package that the page makes: as it begins (0), or with what the page changes later (-1)."""
-    name, sink = PAGES[page]
-    files = skeleton_of(name, sink=sink)
+    name, kind = PAGES[page]
+    files = skeleton_of(name, kind)
     for path in files:
         versions = [block.text for block in blocks(page) if block.file == path]
         if versions:
@@ -58,8 +67,8 @@ def project(page: str, folder: Path, version: int) -> Path:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_begins_with_the_package_that_the_command_writes(page: str) -> None:
-    name, sink = PAGES[page]
-    files = skeleton_of(name, sink=sink)
+    name, kind = PAGES[page]
+    files = skeleton_of(name, kind)
     shown = {}
     for block in blocks(page):
         if block.file:
@@ -135,6 +144,48 @@ def test_the_sink_runs_in_its_graph(tmp_path: Path, evening: Path, two_people: P
     assert [body["data"]["rule"]["id"] for body in bodies] == ["somebody", "somebody"]
 
 
+@pytest.fixture
+def camera_address(tmp_path: Path) -> Iterator[str]:
+    """A camera that offers its picture over HTTP."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+    cv2.imwrite(str(folder / "now.jpg"), np.full((64, 96, 3), 200, np.uint8))
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/now.jpg"
+        server.shutdown()
+
+
+def test_the_source_runs_in_its_graph(tmp_path: Path, camera_address: str, two_people: Path, python: Any) -> None:
+    folder = project("write_a_source", tmp_path / "project", 0)
+    replaced = {"http://127.0.0.1:8000/now.jpg": camera_address, "asset:movenet-multipose.onnx": two_people}
+    ran(folder, "write_a_source", tmp_path, python, replaced)
+    bodies = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+    assert [body["data"]["rule"]["id"] for body in bodies] == ["somebody", "somebody"]
+    assert {body["data"]["frame"]["clock"] for body in bodies} == {"wall"}
+
+
+def test_a_recording_goes_on_where_it_was(tmp_path: Path) -> None:
+    np.save(tmp_path / "film.npy", np.zeros((4, 48, 64, 3), np.uint8))
+    film = example_with("Film")
+    camera = film.camera_type(url="film.npy", fps=10)
+
+    def read(resume: Stamp | None) -> list[Stamp]:
+        source = film(film.settings_type(), "cam", camera, HandContext(tmp_path, tmp_path))
+        return [frame.stamp for frame in source.frames(threading.Event(), resume)]
+
+    whole = read(None)
+    assert [at.time_ns for at in whole] == [0, 100_000_000, 200_000_000, 300_000_000]
+    assert [(at.seq, at.time_ns) for at in read(whole[1])] == [(at.seq, at.time_ns) for at in whole[2:]]
+
+
+def test_the_source_page_names_all_planning_hooks() -> None:
+    page = (DOCS / "write_a_source.md").read_text("utf-8")
+    asked = {name for name, member in vars(Source).items() if isinstance(member, classmethod)}
+    assert {name for name in asked if f"`{name}`" not in page} == set()
+
+
 def test_the_table_of_messages_names_all_that_make_them() -> None:
     page = (DOCS / "write_a_stage.md").read_text("utf-8")
     rows = re.findall(r"^\| `(Frame|Tensor|People|Tracks|Labels|Event)` \| .* \| (.*) \|$", page, re.MULTILINE)
@@ -163,7 +214,7 @@ def example_with(name: str) -> Any:
 
 def test_all_other_examples_are_tried_below() -> None:
     unnamed = [block.text for page in PAGES for block in blocks(page) if block.language == "python" and not block.file]
-    tried = ("brightness_of", "BrightPeople", "Heat", "Mask")
+    tried = ("brightness_of", "BrightPeople", "Heat", "Mask", "Film")
     assert len(unnamed) == len(tried) == len([example_with(name) for name in tried])
 
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from pipeline.plan import RunPlan, StagePlan, UnitPlan
+from pipeline.plan import ProcessPlan, RunPlan, StagePlan
 from tools.display.no_events import why_no_events
 
 
 def plan(*, file: str = "g.yaml", uses: tuple[str, ...] = ("preprocess", "track", "rules"), **picture: Any) -> RunPlan:
     stages = tuple(StagePlan(f"my-{use}", use, picture if use == "preprocess" else {}) for use in uses)
-    return RunPlan("g", "/", (UnitPlan("u.0", stages, ("a",), 1, (), {}),), {"a": {}}, file=file)
+    return RunPlan("g", "/", (ProcessPlan("u.0", stages, ("a",), 1, (), {}),), {"a": {}}, file=file)
 
 
 def status(frames: int = 10, actions: dict[str, int] | None = None, **counts: int) -> dict[str, Any]:

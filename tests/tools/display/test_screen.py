@@ -133,11 +133,13 @@ ARGUMENTS = {
     "check": [[NAME], [NAME + "/" + NAME]],
     "graph": [[NAME], ["g.yaml", "--format", NAME]],
     "schema": [[NAME]],
+    "actions": [[NAME]],
     "stages": [[NAME]],
     "status": [["--name", NAME]],
     "stop": [["--name", NAME]],
     "cameras": [[NAME], ["add", NAME, NAME], ["list", "--name", NAME], ["remove", NAME]],
     "reload": [[NAME], ["--name", NAME]],
+    "switch": [[NAME], ["--name", NAME], [NAME, "on"], ["armed", NAME]],
     "model": [
         [NAME],
         ["inspect", NAME],

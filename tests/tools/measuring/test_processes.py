@@ -47,9 +47,9 @@ def test_a_tree_of_real_processes_is_counted(run: str) -> None:
         assert tree(process.pid) == [process.pid, child]
         assert now.zombies == {child}
         [root] = now.living
-        assert (root.unit, root.threads, root.open["pipe:[N]"]) == (SUPERVISOR, 1, 2)
+        assert (root.process, root.threads, root.open["pipe:[N]"]) == (SUPERVISOR, 1, 2)
         assert root.descriptors >= 3
-        assert 1000 < root.own_kb < root.rss_kb
+        assert 1000 < root.own_kb < root.pss_kb
         assert own_mb(process.pid) == pytest.approx(root.own_kb / 1000, rel=0.2)
         assert now.total("threads") == 1
         assert set(now.kinds()) == {SUPERVISOR}

@@ -107,7 +107,7 @@ def test_scores_of_all_classes_are_compared_as_they_are_meant(folder: Path, end:
     told = compared(folder, first, other)
     assert told.exit_code == 1
     if end == "Sigmoid":
-        assert "**scores from 0 to 1 that do not add up to 1: say --activation**" in told.output
+        assert "**scores from 0 to 1 that do not add up to 1: add --activation**" in told.output
     saved = folder / "saved.json"
     told = compared(folder, first, other, "--activation", said, "--json", str(saved))
     assert "**scores below 0.95**" in told.output

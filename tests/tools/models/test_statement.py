@@ -130,7 +130,7 @@ def test_quantize_bench_and_profile_take_the_same(turned_model: Path, picture: P
 
 
 def test_inspect_says_what_it_would_be(turned_model: Path) -> None:
-    assert f"camgraph does not know what it is: its outputs {TWO_READINGS}" in camgraph("inspect", turned_model).output
+    assert f"camgraph does not recognise it: its outputs {TWO_READINGS}" in camgraph("inspect", turned_model).output
     told = camgraph("inspect", turned_model, "--format", "yolox")
     assert "camgraph takes it for yolox" in told.output
     assert "bgr, pixel x 1, 64 x 64" in told.output

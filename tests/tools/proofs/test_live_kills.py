@@ -25,7 +25,7 @@ LOG = Series("log", [Round("log.0", 1.0, 4.0, 1.2)], {"a": 0.7}, {"a": 0.99}, QU
 
 def good() -> KillProof:
     gone = [Round("supervisor", 5.0, 0.5)]
-    problem = "tracks lost what it remembered (signal 9) and began anew"
+    problem = "tracks lost its state (signal 9) and began anew"
     base = Base({"a": 10.0, "b": 9.9}, {"a": 10.0, "b": 10.0}, QUIET)
     return KillProof(
         base, [CAPTURE, LOG], [LOG], gone, gone, deaths=3, exit_status=0, problems=[problem],

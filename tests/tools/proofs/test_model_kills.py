@@ -8,13 +8,13 @@ from tools.measuring.file_runs import Ran
 from tools.proofs.model_kills import Killed, judged, report
 
 SAME = Ran(0, [], b"events", {"a": 20}, 20, 0)
-TRACKS_LOST = ["tracks lost what it remembered (signal 9) and began anew"]
+TRACKS_LOST = ["tracks lost its state (signal 9) and began anew"]
 
 
 def ran(
-    *units: str, status: int = 0, problems: tuple[str, ...] = (), events: bytes = b"events", frames: int = 20
+    *processes: str, status: int = 0, problems: tuple[str, ...] = (), events: bytes = b"events", frames: int = 20
 ) -> Ran:
-    return Ran(status, list(problems), events, {"a": frames}, frames, 0, dict.fromkeys(units, 1.5))
+    return Ran(status, list(problems), events, {"a": frames}, frames, 0, dict.fromkeys(processes, 1.5))
 
 
 def test_stateless_processes_leave_no_trace() -> None:
@@ -24,7 +24,7 @@ def test_stateless_processes_leave_no_trace() -> None:
 
 
 @pytest.mark.parametrize(
-    ("units", "found", "fault"),
+    ("processes", "found", "fault"),
     [
         (("infer.0",), ran("infer.0", events=b"others"), "infer.0: status 0, events others: []"),
         (("infer.0",), ran("infer.0", status=1), "infer.0: status 1, events the same: []"),
@@ -34,8 +34,8 @@ def test_stateless_processes_leave_no_trace() -> None:
         (("tracks.0",), ran("tracks.0"), "tracks.0: status 0, and of what was lost is said: []"),
     ],
 )
-def test_what_should_not_be_is_a_fault(units: tuple[str, ...], found: Ran, fault: str) -> None:
-    assert judged(units, found, SAME).faults == (fault,)
+def test_what_should_not_be_is_a_fault(processes: tuple[str, ...], found: Ran, fault: str) -> None:
+    assert judged(processes, found, SAME).faults == (fault,)
 
 
 def test_a_capture_that_died_may_count_frames_again() -> None:

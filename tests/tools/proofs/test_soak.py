@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tools.measuring.processes import Member, Sample
 from tools.measuring.processor_time import CpuTime
 from tools.proofs import soak
 from tools.proofs.soak import faults_of, report
@@ -37,6 +38,34 @@ def test_one_that_broke_off_has_a_page_that_says_so() -> None:
     assert "until all cameras were live and all processes ran: never." in page
     assert "Other processes took 0.10 of" in page
     assert "| c0 | 600 | damaged 3 | 2 |" in page
+
+
+def test_the_page_of_an_undisturbed_run_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[Plan] = []
+
+    def soak_it(plan: Plan, *_: object) -> Soaked:
+        plans.append(plan)
+        made = soaked()
+        made.plan = plan
+        members = (Member(7, "supervisor", 9000, 40_000, 4, {}),)
+        made.samples = [Sample(float(n), members, 0, 0) for n in range(60)]
+        return made
+
+    page = tmp_path / "soak.md"
+    marks = [f"<!-- written by tools.{soak.UNDISTURBED}: {which} -->" for which in ("begin", "end")]
+    page.write_text("<!-- written by tools.proofs.soak: begin -->\n<!-- written by tools.proofs.soak: end -->\n")
+    monkeypatch.setattr(soak, "soak", soak_it)
+    call = ["--minutes", "1", "--cameras", "2", "--undisturbed", "--report", str(page)]
+    assert "the page has no place for the report" in CliRunner().invoke(soak.main, call).output
+    assert plans == []
+    page.write_text(page.read_text() + "\n".join(marks))
+    CliRunner().invoke(soak.main, call)
+    text = page.read_text()
+    assert "nothing was done to them" in text
+    assert "In memory of all (MB), this run cannot tell a slope below 0.0 MB an hour from none." in text
+    assert "What was done to it" not in text
+    assert not plans[0].is_disturbed
+    assert text.index("Written by") > text.index(marks[0])
 
 
 def test_deaths_that_nobody_ordered_are_found() -> None:

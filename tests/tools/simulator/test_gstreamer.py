@@ -19,7 +19,7 @@ from pipeline.stage import Settings
 from pipeline.testing import HandContext
 from stages.capture import Camera, Capture
 from tools.simulator import RtspSimulator
-from tools.simulator.gstreamer import GStreamerServer, server, what_is_missing
+from tools.simulator.gstreamer import GStreamerServer, missing_packages, server
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -30,7 +30,7 @@ ACCOUNT = ("me", "a/b#c:d@e")
 @pytest.fixture(scope="module")
 def serve(simulator: RtspSimulator) -> Iterator[Callable[..., GStreamerServer]]:
     """A server with the clip of a camera of the simulator: `serve("h265", "digest")`, the same for all tests."""
-    missing = what_is_missing()
+    missing = missing_packages()
     if missing:
         pytest.skip(missing)
     made: dict[tuple[str, str], GStreamerServer] = {}

@@ -83,7 +83,7 @@ class Builder:
         self.channels[node.name] = channels
 
     def picture(self, name: str) -> str:
-        """The picture that stands for a TensorFlow node, computed if it was a factor and a sum until now."""
+        """The value of a TensorFlow node as a picture, computed if it was a factor and a sum until now."""
         value = self.values[name]
         if isinstance(value, Affine):
             scale = self.constant(f"{name}/scale", value.scale.astype(np.float32))
@@ -94,7 +94,7 @@ class Builder:
         return value
 
     def affine(self, name: str) -> Affine:
-        """The factor and sum that stand for a TensorFlow node."""
+        """The value of a TensorFlow node as a factor and a sum."""
         value = self.values[name]
         return value if isinstance(value, Affine) else Affine(value, np.ones((1, 1, 1, 1)), np.zeros((1, 1, 1, 1)))
 

@@ -44,6 +44,7 @@ def main(target: Path | None, **options: Any) -> None:
     hopped = [hops.Hop(name, size) for name, size in hops.SIZES.items() if "hops" in wanted]
     if hopped:
         hopped.insert(1, hops.Hop(f"16 bytes, {hops.MANY} cameras", 16, cameras=hops.MANY))
+        hopped.insert(2, hops.Hop(f"16 bytes, one every {hops.IDLE_MS} ms", 16, pace_ms=hops.IDLE_MS))
     hops.measure(hopped, options["rounds"], options["frames"])
     copied = [hops.copied(name, shape, _TIMES) for name, shape in _COPIES.items() if "hops" in wanted]
     times.append(cpu_time())
@@ -58,7 +59,7 @@ def main(target: Path | None, **options: Any) -> None:
 
 def _about_s(options: dict[str, Any]) -> float:
     points = {name: len(options[name]) for name in ("cameras", "people", "rules")}
-    points["hops"] = (len(hops.SIZES) + 1) * options["rounds"]
+    points["hops"] = (len(hops.SIZES) + 2) * options["rounds"]
     return sum(_ABOUT_S[name] * points[name] for name in options["curves"])
 
 

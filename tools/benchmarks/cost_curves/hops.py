@@ -6,7 +6,9 @@
     processor time apart - together = two hops: make -> look, with the payload, and look -> end, with next to none
 
 With a payload of 16 bytes both are small ones, and cost half of the difference each; a large one costs what is left.
-With one camera each message finds its reader asleep; with `MANY` cameras messages and signals travel several at once.
+With one camera few messages travel together; with `MANY` cameras messages and signals travel several at once. An idle
+hop has `IDLE_MS` from one message to the next: each finds all threads asleep and the caches of their processors used by
+others. Such a run lasts long enough for heartbeats, and the hop has its share of them.
 `look` reads all bytes of the payload in both placements, but apart they have to come from another core's cache.
 """
 
@@ -34,6 +36,8 @@ from stages.messages import Tensor
 SIZES = {"16 bytes": 16, "5 kB": 5000, "640 x 640 x 3": 640 * 640 * 3, "1280 x 720 x 3": 1280 * 720 * 3}
 _SMALL = 16
 MANY = 16
+IDLE_MS = 20
+_IDLE_FRAMES = 250
 _GRAPH = """
 version: 1
 name: hops{pid}
@@ -55,6 +59,8 @@ class Hop:
     size: int
     two_us: list[float] = field(default_factory=list)
     cameras: int = 1
+    pace_ms: int = 0
+    """From one message to the next; 0: as fast as they are taken."""
 
     @property
     def both_us(self) -> float:
@@ -81,26 +87,28 @@ def measure(hops: Sequence[Hop], rounds: int, frames: int) -> None:
     """Fill in the hops: real runs, in turns."""
     for _ in range(rounds):
         for hop in hops:
-            apart, together = (cpu_us(way, hop.size, frames, hop.cameras) for way in ("separate", "compact"))
+            made = _IDLE_FRAMES if hop.pace_ms else frames
+            apart, together = (cpu_us(way, hop.size, made, hop.cameras, hop.pace_ms) for way in ("separate", "compact"))
             hop.two_us.append(apart - together)
 
 
-def cpu_us(processes: str, size: int, frames: int, cameras: int = 1) -> float:
+def cpu_us(processes: str, size: int, frames: int, cameras: int = 1, pace_ms: int = 0) -> float:
     """Processor time of all processes for a message, of `frames` from all cameras, from when they were ready."""
     each = frames // cameras
-    listed = ", ".join(f"c{number}: {{frames: {each}, bytes: 16}}" for number in range(cameras))
+    camera = f"{{frames: {each}, bytes: 16, pace_ms: {pace_ms}}}"
+    listed = ", ".join(f"c{number}: {camera}" for number in range(cameras))
     text = _GRAPH.format(pid=os.getpid(), processes=processes, cameras=listed, size=size)
     with tempfile.TemporaryDirectory() as folder:
         plan = plan_of(parse_graph(text, "hops.yaml", base_folder=Path(folder)))
     outcome, status = run_graph(plan, limit_s=300)
     if outcome.status:
         raise click.ClickException("; ".join(outcome.problems))
-    return 1e6 * sum(float(unit["cpu_s"]) for unit in status["units"].values()) / (each * cameras)
+    return 1e6 * sum(float(process["cpu_s"]) for process in status["processes"].values()) / (each * cameras)
 
 
 def one_hop_us(hops: Sequence[Hop]) -> dict[str, float]:
     """Size -> what one hop with it costs, by the figures of all. One of them must be that of 16 bytes. Pure."""
-    small = next(hop.both_us / 2 for hop in hops if hop.size == _SMALL and hop.cameras == 1)
+    small = next(hop.both_us / 2 for hop in hops if hop.size == _SMALL and hop.cameras == 1 and not hop.pace_ms)
     return {hop.name: hop.both_us / 2 if hop.size == _SMALL else max(0.0, hop.both_us - small) for hop in hops}
 
 

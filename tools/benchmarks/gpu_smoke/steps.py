@@ -677,7 +677,7 @@ def _run_files(bench: Bench, during: Callable[[Any], None] | None = None, **how:
     bench.figures |= {
         "frames": frames, "drops": drops, "worked_s": status["worked_s"],
         "inferred": status["stages"]["infer"]["items"], "problems": outcome.problems, "memory_mb": status["memory_mb"],
-        "cpu_s": {name: unit["cpu_s"] for name, unit in status["units"].items()},
+        "cpu_s": {name: process["cpu_s"] for name, process in status["processes"].items()},
     }  # fmt: skip
     if outcome.problems or drops or not frames:
         raise Failed("; ".join(outcome.problems) or f"{frames} frames, lost: {drops}")
@@ -719,7 +719,7 @@ def _rounded(values: Mapping[str, float]) -> dict[str, float]:
 class _Watch:
     """Called by the supervisor: looks when all cameras have been there for a while, looks again, and stops the run.
 
-    A look is (seconds, frames inferred, unit -> processor time).
+    A look is (seconds, frames inferred, process -> processor time).
     """
 
     def __init__(self, seconds: float) -> None:
@@ -737,7 +737,7 @@ class _Watch:
         if not self._due:
             self._due = now + self._seconds
             return
-        cpu = {name: unit["cpu_s"] for name, unit in status["units"].items()}
+        cpu = {name: process["cpu_s"] for name, process in status["processes"].items()}
         self.looks.append((now, status["stages"]["infer"]["items"], cpu))
         self._due = now + self._seconds
         if len(self.looks) == 2:

@@ -1,1 +1,1 @@
-"""`camgraph doctor`: checks the machine, and says for each part whether it is well and how to mend it."""
+"""`camgraph doctor`: checks each part of the machine, and names a remedy if one is wrong."""

@@ -31,7 +31,7 @@ def look_at_hardware() -> Iterator[Finding]:
     """Whether `decode: cuda` works."""
     why = why_no_cuda()
     if why:
-        yield Finding("ok", "decode: cuda", f"not to be had here ({why}); the CPU decodes")
+        yield Finding("ok", "decode: cuda", f"not available here ({why}); the CPU decodes")
     else:
         yield Finding("ok", "decode: cuda", "a device can be opened")
 

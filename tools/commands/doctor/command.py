@@ -69,7 +69,9 @@ def _if_it_can_be(what: str, look: Callable[[], Iterable[Finding]]) -> Iterator[
     try:
         yield from look()
     except (ImportError, AttributeError) as error:
-        yield Finding("wrong", what, f"cannot be looked at: {error}", "first mend what cannot be imported (above)")
+        yield Finding(
+            "wrong", what, f"cannot be checked: {error}", "first repair the packages that cannot be imported (above)"
+        )
 
 
 def _codecs() -> Iterator[Finding]:

@@ -78,7 +78,7 @@ def look_at_cuda(nvidia: Nvidia, built_for: str) -> Iterator[Finding]:
         yield Finding("warning", "cuda", found, f"{cure}pip install 'camgraph[cuda]'")
     elif nvidia.cuda is None:
         found = f"nvidia-smi does not say which CUDA the driver runs; this ONNX Runtime was built for {built_for}"
-        yield Finding("warning", "cuda", found, "look at the head of what nvidia-smi prints")
+        yield Finding("warning", "cuda", found, "look at the first lines of nvidia-smi")
     else:
         yield _compared(nvidia.cuda, wanted)
 

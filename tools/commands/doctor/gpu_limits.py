@@ -51,9 +51,9 @@ def look_at_limits(graph_file: Path, gpus: Sequence[Gpu], env_files: Sequence[Pa
 
 def shares_of(plan: RunPlan) -> Iterator[Share]:
     """Of all processes of a run that may have a model on CUDA."""
-    for unit in plan.units:
-        for stage in unit.stages:
-            if stage.use == "infer" and (share := _share(stage, unit.worker)):
+    for process in plan.processes:
+        for stage in process.stages:
+            if stage.use == "infer" and (share := _share(stage, process.worker)):
                 yield share
 
 
@@ -94,13 +94,13 @@ def limits_against(shares: Iterable[Share], gpus: Sequence[Gpu]) -> Iterator[Fin
         there = int(found[1]) << 20 if found else None
         if unlimited := {share.stage for share in own if not share.limit_bytes}:
             names = ", ".join(sorted(unlimited))
-            yield Finding("ok", what, f"{names}: no `gpu_mem_limit`, so ONNX Runtime takes what it needs")
+            yield Finding("ok", what, f"{names}: no `gpu_mem_limit`, so ONNX Runtime takes as much as it needs")
         else:
             yield _compared(what, own, there)
 
 
 def _compared(what: str, shares: Sequence[Share], there: int | None) -> Finding:
-    """Contexts, inputs and outputs come on top: nobody knows how much, so a sum that nearly fits may be too much."""
+    """Compare the sum with the GPU's memory. Contexts, inputs and outputs need an unknown amount more."""
     together = sum(share.limit_bytes * share.sessions for share in shares)
     sessions = sum(share.sessions for share in shares)
     processes = "1 process" if len(shares) == 1 else f"{len(shares)} processes"
@@ -108,5 +108,5 @@ def _compared(what: str, shares: Sequence[Share], there: int | None) -> Finding:
     if there is None:
         return Finding("warning", what, f"{told}, and nvidia-smi does not say how much it has", "look with nvidia-smi")
     if together > there:
-        return Finding("warning", what, f"{told}, and it has {there / 1e6:,.0f}: they hold nothing", _CURE)
+        return Finding("warning", what, f"{told}, but it has {there / 1e6:,.0f}: they do not protect it", _CURE)
     return Finding("ok", what, f"{told}, and it has {there / 1e6:,.0f}")

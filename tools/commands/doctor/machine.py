@@ -87,7 +87,7 @@ def look_at_processors(cpuinfo: str | None = None) -> Iterator[Finding]:
     text = _told_by("/proc/cpuinfo") if cpuinfo is None else cpuinfo
     flags = next((set(line.split()) for line in text.splitlines() if line.startswith(("flags", "Features"))), set())
     fast = sorted({name for flag, name in _FAST.items() if flag in flags})
-    known = ", ".join(fast) or ("no VNNI, no bf16" if text else "the system does not tell what they have")
+    known = ", ".join(fast) or ("no VNNI, no bf16" if text else "the system does not report them")
     yield Finding("ok", "processors", f"{usable_cores()} cores; {known}")
 
 

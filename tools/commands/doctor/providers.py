@@ -47,7 +47,7 @@ def look_at_providers(attempt: Try | None = None, *, nvidia: bool, openvino: boo
             cure = "pip install --force-reinstall openvino"
             yield Finding("warning", what, f"is installed, and does not work ({why})", cure)
         elif name in _CURES:
-            yield Finding("ok", what, f"not to be had here ({why})", f"if wanted: {_CURES[name]}")
+            yield Finding("ok", what, f"not available here ({why})", f"if wanted: {_CURES[name]}")
 
 
 def _tried(name: ProviderName) -> Trial:

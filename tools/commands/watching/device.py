@@ -18,7 +18,7 @@ _PROBE_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """`providers` as `infer` takes them; `why_not` says why a GPU that is there is not among them."""
+    """`providers` as `infer` takes them; `why_not`: the reason if they leave out a GPU of this machine."""
 
     providers: tuple[str, ...]
     batch: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import yaml
 
@@ -18,7 +18,7 @@ _PLAIN_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """All that the graph says. Paths as the graph writes them: inputs absolute, outputs as the person named them.
+    """The contents of the graph. Paths as the graph has them: inputs absolute, outputs as the user named them.
 
     `events`: None if no file of events is wanted.
     """
@@ -72,11 +72,17 @@ def _stages(watch: Watch) -> Iterator[str]:
     yield "  capture: {use: capture}"
     if model.size is None and model.why:
         yield f"  # max_side is {model.why}: people should be 60 to 250 pixels tall in the model's picture."
-    yield f"  prepare: {{use: preprocess, from: capture, with: {{{_picture(model)}}}}}"
-    yield f"  infer:   {{use: infer, from: prepare, group: model, {batch}threads: {device.threads}, " + (
-        f"with: {{model: {_quoted(model.model)}{providers}}}}}"
-    )
-    yield "  people:  {use: decode, from: infer, group: model}"
+    run = f"{batch}threads: {device.threads}, with: {{model: {_quoted(model.model)}{providers}}}"
+    if model.near is None:
+        yield f"  prepare: {{use: preprocess, from: capture, with: {{{_picture(model)}}}}}"
+        yield f"  infer:   {{use: infer, from: prepare, group: model, {run}}}"
+        yield "  people:  {use: decode, from: infer, group: model}"
+    else:
+        for name, side in (("near", replace(model, max_side=model.near)), ("far", model)):
+            yield f"  {name}_picture: {{use: preprocess, from: capture, with: {{{_picture(side)}}}}}"
+            yield f"  {name}_model: {{use: infer, from: {name}_picture, group: {name}, {run}}}"
+            yield f"  {name}_people: {{use: decode, from: {name}_model, group: {name}}}"
+        yield "  people:  {use: combine_people, from: {near: near_people, far: far_people}}"
     yield "  tracks:  {use: track, from: people}"
     yield f"  actions: {{use: rules, from: tracks, with: {{file: {_quoted(_escaped(watch.rules))}}}}}"
     if watch.events is not None:
@@ -99,7 +105,10 @@ def _picture(model: PoseModel) -> str:
     if model.size is not None:
         corner = f", align: corner, pad: {model.pad}" if model.align == "corner" else ""
         return f"size: [{model.size[0]}, {model.size[1]}]{corner}"
-    return f"size: native, max_side: {model.max_side}"
+    if isinstance(model.max_side, int):
+        return f"size: native, max_side: {model.max_side}"
+    sides = ", ".join(f"{_key(camera)}: {side}" for camera, side in model.max_side.items())
+    return f"size: native, max_side: {{{sides}}}"
 
 
 def _escaped(path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -20,13 +21,15 @@ YOLO_SIDE = 640
 class PoseModel:
     """A model as a graph names it, and its picture.
 
-    `size` is (width, height), or None if the model takes frames of any size; then `max_side` is their longest side, and
-    `why` gives the reason for it.
+    `size` is (width, height), or None if the model takes frames of any size; then `max_side` is their longest side, or
+    camera -> longest side, and `why` gives the reason for it. `near`: the side of a second, smaller picture for people
+    who are too large in the first.
     """
 
     model: str
     size: tuple[int, int] | None = None
-    max_side: int = MULTIPOSE_SIDE
+    max_side: int | Mapping[str, int] = MULTIPOSE_SIDE
+    near: int | None = None
     why: str = ""
     align: Literal["centre", "corner"] = "centre"
     pad: int = 114
@@ -68,7 +71,7 @@ def pose_model(model: str, side: int | None) -> PoseModel:
         return found
     if found.size is None:
         return replace(found, max_side=side, why="as asked for")
-    raise UserError(f"--size {side}: {model} takes pictures of {found.size[0]}x{found.size[1]} and no others")
+    raise UserError(f"--size {side}: {model} takes only pictures of {found.size[0]}x{found.size[1]}")
 
 
 def _look_into(path: Path) -> PoseModel:

@@ -12,7 +12,7 @@ STANDARD_OUTPUT = "-"
 
 
 def ready_events(text: str, folder: Path) -> bool:
-    """See that events can be written there; True if some stand there already. Raises UserError."""
+    """Check that events can be written there; True if the file has some already. Raises UserError."""
     if text == STANDARD_OUTPUT:
         return False
     path = _ready(text, folder, "--events")
@@ -23,7 +23,7 @@ def ready_events(text: str, folder: Path) -> bool:
 
 
 def ready_videos(text: str, folder: Path) -> bool:
-    """See that videos can be written into this folder; True if some stand there already. Raises UserError."""
+    """Check that videos can be written into this folder; True if it has some already. Raises UserError."""
     if "{" in text or "}" in text:
         raise UserError(f"--video {text}: a folder's name cannot hold braces here; name another")
     if os.path.isfile(folder / text):  # noqa: PTH113 - Path.is_file raises where a folder may not be entered

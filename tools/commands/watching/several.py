@@ -1,4 +1,4 @@
-"""One source a camera, out of arguments that stand for several: patterns in quotes, and folders of videos.
+"""Expands arguments for several sources, such as quoted patterns and folders of videos, to one for each camera.
 
 'clips/*.mkv'  ->  clips/a.mkv, clips/b.mkv          a shell fills in a pattern without quotes itself
 clips          ->  clips/a.mkv, clips/b.mkv          a folder with pictures alone stays one camera

@@ -1,52 +1,153 @@
-"""The size of MultiPose's picture, chosen by a look at the files.
+"""The size of MultiPose's picture, chosen by a look at the frames of each camera.
 
-It finds people who are 60 to 250 pixels tall in its picture (docs/accuracy.md): at 640 pixels nobody who fills a
-webcam's picture, at 256 few on a square. How tall people are nobody knows beforehand, so a few frames are looked at
-in several sizes. Sums of scores over eight frames of each of some clips, at 256, 384, 512, 640, 768:
+MultiPose finds people who are 60 to 250 pixels tall in its picture (docs/accuracy.md): at 640 pixels somebody who fills
+the frame falls into two halves or is not found, at 256 few are found on a square. So a few frames of each camera are
+looked at in several sizes, and the size wins that shows people whole and certain:
 
-    a person before a webcam     5.8   5.2   1.1   0.2   0.0   -> 256
-    a person walks through       4.2   4.7   4.4   2.0   2.5   -> 384
-    a crowd close by             1.1   4.0   6.3   3.9   4.2   -> 512
-    a square (vtest.avi)         4.3   9.8  14.8  17.8  20.8   -> 768
+    frame --every size--> detections --the same person--> Sighting: how whole and certain at each size
+                                                             |
+            sum over people of (importance x wholeness at the size) --> the smallest size nearly as good as the best
+
+Half a person counts as that person, poorly seen, and never as two. Somebody whom only one size shows is perhaps nobody
+and counts half. Large people count more than small ones, because those near the camera are those it was put up for.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from stages.reading import examiner
 from stages.reading.inspection import MEMORY_MB
+from stages.vision.same_person import best_of_each, wholeness
 from tools.commands.watching.models import MULTIPOSE_SIDE
 
+if TYPE_CHECKING:
+    from tools.models.pose_estimators import Found
+
+F64 = NDArray[np.float64]
+U8 = NDArray[np.uint8]
+
 SIDES = (256, 384, 512, 640, MULTIPOSE_SIDE)
-LOOKS = 8
-"""Frames over all cameras: at most a second and a half on two cores."""
+LOOKS = 6
+"""Frames of one camera; of several cameras fewer of each, at least `LOOKS_EACH`. Two seconds on two cores."""
+LOOKS_EACH = 3
+MOST_CAMERAS = 24
+"""More are not looked at: they get the size that most of the others have."""
 MIN_SCORE = 0.2
 NEARLY = 0.95
 """A smaller size is as good if it reaches this share of the best."""
+WORTH_TWO = 1.3
+"""Two sizes cost as much as both; they are proposed if they show so many times as much as the best alone."""
 
 
-def best_side(model: Path, files: Sequence[Path]) -> int:
-    """The longer side of the picture in which most is seen of the people in these videos and folders of pictures."""
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One person in one frame: `height` in pixels of the frame, and how whole and certain each of `SIDES` shows them.
+
+    `agreed`: pictures of several sizes show this person.
+    """
+
+    height: float
+    whole: tuple[float, ...]
+    agreed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The longer side of the picture, and the reason for it in words.
+
+    `near`: a smaller side that shows people whom this one cannot, if no size shows all; else None.
+    """
+
+    side: int
+    why: str
+    near: int | None = None
+
+
+def choose_sides(model: Path, files: Mapping[str, Path]) -> dict[str, Choice]:
+    """The choice for each camera, by its video or folder of pictures."""
     # ONNX Runtime takes a while to import.
-    from tools.models.pose_estimators import multipose, session  # noqa: PLC0415
+    from tools.models.pose_estimators import session  # noqa: PLC0415
 
     opened = session(model, threads=len(os.sched_getaffinity(0)))
-    each = max(1, LOOKS // len(files))
-    frames = [frame for file in files[:LOOKS] for frame in examiner.frames(file, each, MEMORY_MB)]
-    seen: dict[int, float] = {}
-    for side in SIDES:
-        # Small frames are not made larger.
-        looks = (multipose(opened, min(side, max(frame.shape)), MIN_SCORE)(frame) for frame in frames)
-        seen[side] = float(sum(look.scores.sum() for look in looks))
-        if seen[side] < max(seen.values()) / 2:
-            break  # people are too tall already, and larger is slower
-    return choose(seen)
+    looked = list(files)[:MOST_CAMERAS]
+    each = max(LOOKS_EACH, LOOKS // max(1, len(looked)))
+    chosen = {}
+    for camera in looked:
+        frames = examiner.frames(files[camera], each, MEMORY_MB)
+        chosen[camera] = choose([person for frame in frames for person in look(opened, frame)])
+    usual = _most_common([choice.side for choice in chosen.values()])
+    others = {camera: Choice(usual, "as for most of the other cameras") for camera in files if camera not in chosen}
+    return chosen | others
 
 
-def choose(seen: Mapping[int, float]) -> int:
+def look(model: Any, frame: U8) -> list[Sighting]:
+    """The people of a frame (H, W, 3) BGR, out of what each size shows of it."""
+    from tools.models.pose_estimators import Found, multipose  # noqa: PLC0415 - as above
+
+    # Small frames are not made larger: all sides beyond theirs make the same picture.
+    longest = max(frame.shape)
+    sides = sorted({min(side, longest) for side in SIDES})
+    shown = [multipose(model, side, MIN_SCORE)(frame) for side in sides]
+    found = Found(*(np.concatenate(arrays) for arrays in zip(*shown, strict=True)))
+    return sightings(found, np.repeat(sides, [len(one.scores) for one in shown]), longest)
+
+
+def sightings(found: Found, sides: NDArray[np.int64], longest: int) -> list[Sighting]:
+    """The people in detections of several sizes; `sides` (N,): which has shown each, `longest`: the frame's side."""
+    whole = wholeness(found.scores, found.keypoints)
+    best = best_of_each(found.boxes_xyxy, whole, found.keypoints)
+    people = []
+    for leader in np.unique(best).tolist():
+        rows = np.flatnonzero(best == leader)
+        at = tuple(float(whole[rows[sides[rows] == min(side, longest)]].max(initial=0.0)) for side in SIDES)
+        height = float(found.boxes_xyxy[leader, 3] - found.boxes_xyxy[leader, 1])
+        people.append(Sighting(height, at, len(np.unique(sides[rows])) > 1))
+    return people
+
+
+def choose(people: Sequence[Sighting]) -> Choice:
     """The smallest side that is nearly as good as the best; the largest if nobody was seen."""
-    best = max(seen.values())
-    return min(side for side, sum_of_scores in seen.items() if sum_of_scores >= NEARLY * best) if best else max(seen)
+    if not people:
+        return Choice(SIDES[-1], "nobody was seen in it, and small people need a large picture")
+    weights = _importance(people)
+    seen = np.array([person.whole for person in people]).T * weights  # (sides, people)
+    good = seen.sum(axis=1)
+    side = SIDES[int(np.flatnonzero(good >= NEARLY * good.max())[0])]
+    why = _why(good / good.max(), side)
+    near, far = _two(seen[:, [person.agreed for person in people]])
+    return Choice(far, f"one size does not show all; {why}", near) if near else Choice(side, why)
+
+
+def _importance(people: Sequence[Sighting]) -> F64:
+    """(N,): those whom only one size shows are perhaps nobody; those near the camera are those it was put up for."""
+    tallest = max(person.height for person in people)
+    agreed = np.array([1.0 if person.agreed else 0.5 for person in people])
+    return np.asarray(agreed * (0.25 + np.array([person.height for person in people]) / tallest))
+
+
+def _two(seen: F64) -> tuple[int | None, int]:
+    """The sides (near, far) that together show most of `seen` (sides, people); no `near` if one is nearly as good."""
+    near, far = max(combinations(range(len(SIDES)), 2), key=lambda pair: float(seen[list(pair)].max(axis=0).sum()))
+    worth = seen[[near, far]].max(axis=0).sum() >= WORTH_TWO * max(seen.sum(axis=1).max(), 1e-9)
+    return (SIDES[near] if worth else None), SIDES[far]
+
+
+def _why(shares: F64, chosen: int) -> str:
+    """`people are most whole and certain at 384 (256: 80 %, 512: 94 % of that)`."""
+    others = ", ".join(
+        f"{side}: {100 * share:.0f} %" for side, share in zip(SIDES, shares, strict=True) if side != chosen
+    )
+    return f"people are most whole and certain at {chosen} ({others} of that)"
+
+
+def _most_common(sides: Sequence[int]) -> int:
+    return max(sorted(set(sides), reverse=True), key=sides.count) if sides else SIDES[-1]

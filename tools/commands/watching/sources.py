@@ -155,6 +155,6 @@ def _mixed(shown: Sequence[str], live: Sequence[bool]) -> str:
     files = [text for text, is_live_one in zip(shown, live, strict=True) if not is_live_one]
     return (
         f"live cameras ({', '.join(alive)}) and files ({', '.join(files)}) cannot be watched in one run: frames of "
-        "live cameras are dropped where the machine is too slow, those of files never are. Watch them in two runs, "
+        "live cameras are dropped if the machine is too slow, those of files never are. Watch them in two runs, "
         "at once if you like; then give one of them a --name of its own"
     )

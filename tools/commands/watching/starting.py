@@ -27,9 +27,9 @@ from tools.commands.watching.graph_text import Watch, graph_text
 from tools.commands.watching.models import PoseModel, model_file, named_model, pose_model
 from tools.commands.watching.outputs import STANDARD_OUTPUT, ready_events, ready_videos
 from tools.commands.watching.photographs import photographs
-from tools.commands.watching.picture_size import DEVICE_SIDE, LOOKING
+from tools.commands.watching.picture_size import DEVICE_SIDE, LOOKING, in_words, one_for_all
 from tools.commands.watching.several import one_each
-from tools.commands.watching.size import best_side
+from tools.commands.watching.size import choose_sides
 from tools.commands.watching.sources import WatchedCamera, cameras_of
 from tools.display.running import run_plan
 
@@ -61,7 +61,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class WatchGraph:
-    """The text of a graph, and all that it is read with: `environ` has the secrets that its variables stand for."""
+    """The text of a graph, with everything to read it: `environ` has the secret values of its variables."""
 
     text: str
     folder: Path
@@ -171,9 +171,15 @@ def _sized(model: PoseModel, cameras: Sequence[WatchedCamera], folder: Path, say
     file = model_file(model.model)
     if not file.is_file():
         return model
-    say(f"{LOOKING} (--size spares it)")
-    side = best_side(file, [resolve(camera.url.replace("$${", "${"), folder) for camera in cameras])
-    return replace(model, max_side=side, why="chosen by a look at these files")
+    say(f"{LOOKING} (--size skips this)")
+    choices = choose_sides(file, {camera.name: resolve(camera.url.replace("$${", "${"), folder) for camera in cameras})
+    for line in in_words(choices):
+        say(line)
+    # A second look costs as much again, and all cameras of the graph would have it.
+    nears = [choice.near for choice in choices.values()]
+    smaller = min(near for near in nears if near) if all(nears) else None
+    sides = one_for_all({camera: choice.side for camera, choice in choices.items()})
+    return replace(model, max_side=sides, near=smaller, why="chosen by a look at these files")
 
 
 def _device(model: str, say: Callable[[str], None]) -> Device:
@@ -192,14 +198,14 @@ def _rules(text: str | None, folder: Path, usual: str) -> str:
 
 def _ready_outputs(asked: Asked, folder: Path, say: Callable[[str], None]) -> None:
     if asked.video is not None and ready_videos(asked.video, folder) and not asked.overwrite:
-        told = "a camera that has a video there gets another one, with a number (--overwrite replaces it)"
+        told = "a camera with a video there gets another one, with a number (--overwrite replaces it)"
         say(f"{asked.video}: {told}")
     if asked.events is not None and ready_events(asked.events, folder) and not asked.overwrite:
-        say(f"{asked.events}: new events come behind those that stand there (--overwrite begins anew)")
+        say(f"{asked.events}: new events are added to those in the file (--overwrite replaces it)")
 
 
 def _hidden(cameras: Sequence[WatchedCamera]) -> dict[str, str]:
-    """The variables that stand for the secrets of the addresses."""
+    """The variables with the secrets of the addresses."""
     return {key: value for camera in cameras for key, value in camera.variables.items()}
 
 

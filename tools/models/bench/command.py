@@ -67,7 +67,7 @@ _count = click.IntRange(1, 4096)
 @click.option("--price-per-hour", type=FiniteRange(0, min_open=True), help="Of the machine, in any currency.")
 @click.option("--json", "saved", type=_file, help="Save the run here.")
 @click.option("--plot", "picture", type=_file, help="Draw it into this PNG file.")
-@click.option("--against", type=_file, help="A saved run of before: say what became faster or slower.")
+@click.option("--against", type=_file, help="An earlier saved run: show the differences.")
 @click.pass_context
 def bench(ctx: click.Context, /, *, file: str, **options: Any) -> None:
     """Measure how fast the model FILE (or asset:NAME) runs here: providers x batches x splits of the cores.

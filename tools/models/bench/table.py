@@ -21,7 +21,7 @@ def _lines(record: Record, price_per_hour: float | None) -> Iterator[str]:
     width, height = record.size
     yield f"- {record.model}, pictures of {width} x {height} ({record.pictures}), {record.precision}; {record.at}"
     if record.interrupted:
-        yield "- interrupted: this is what was measured until then"
+        yield "- interrupted: these are the measurements until then"
     yield from (f"- left out: {one.what}: {one.why}" for one in record.left_out)
     yield ""
     if not record.measured:

@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="With --labels: how much less average precision (AP) than the first the others may have.",
 )
-@click.option("--classes", metavar="A,B|all", help="What they look for, as in `decode`; by default people, or all.")
+@click.option("--classes", metavar="A,B|all", help="The classes to find, as in `decode`; by default people, or all.")
 @click.option(
     "--activation",
     type=click.Choice(["auto", "softmax", "sigmoid", "none"]),
@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     "--providers",
     default="cpu",
     show_default=True,
-    help="Who may run them, the best first, with commas; or auto: what it takes for the first model runs all.",
+    help="The providers that may run them, the best first, with commas; or auto: the choice for the first model.",
 )
 @click.option("--json", "saved", type=click.Path(path_type=Path, dir_okay=False), help="Save the figures here.")
 @says_what_they_are
@@ -128,9 +128,9 @@ def compare(
     from tools.models.compare import table as comparison_table  # noqa: PLC0415
 
     if len(files) < 2:
-        raise UserError("expected two models or more; the first is what the others are compared with")
+        raise UserError("expected two models or more; the others are compared with the first")
     if not sources and labels is None:
-        raise UserError("expected --frames with what your cameras see, or --labels with pictures that are labelled")
+        raise UserError("expected --frames with frames of your cameras, or --labels with labelled pictures")
     check_places([saved])
     truth = None if labels is None else accuracy.read_labels(labels, pictures, count)
     models = stated_models(files, options)

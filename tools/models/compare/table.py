@@ -110,7 +110,7 @@ def _legend(first: Compared, labelled: bool, dropped: bool) -> str:
 
 
 def _kinds(first: Compared) -> str:
-    """The classes with people: nothing is stated about the others."""
+    """The classes with people: the verdict does not cover others."""
     names = first.classes_seen
     shown_names = ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
     return f"Classes that were seen: {shown_names or 'none'}."

@@ -55,7 +55,7 @@ def _objections(one: Compared, first: Compared, limits: Limits) -> Iterator[str]
     if one.keypoints != first.keypoints:
         yield f"{one.keypoints or 'no'} keypoints, not {first.keypoints or 'none'}"
     if one.is_unclear or first.is_unclear:
-        yield "scores from 0 to 1 that do not add up to 1: say --activation"
+        yield "scores from 0 to 1 that do not add up to 1: add --activation"
     if (lost := lost_ap(one, first)) > limits.most_lost:
         yield "no AP to compare" if lost == inf else f"AP {lost:.3f} less"
     yield from _disagreements(one, limits)

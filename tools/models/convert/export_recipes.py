@@ -43,7 +43,7 @@ class Family:
 
 
 def family_of(model: str) -> Family | None:
-    """By the model's name; None if nobody knows it."""
+    """Return the recipe by the model's name; None if it is unknown."""
     stem = Wanted(model).stem.lower()
     return next((family for family in FAMILIES if re.match(family.names, stem)), None)
 

@@ -74,7 +74,7 @@ def check_out(model: Path, out: Path, *, overwrite: bool) -> None:
     if not _is_model(out):
         raise UserError(f"{out}: is there already, and is no model: expected a file of another name")
     if not overwrite:
-        raise UserError(f"{out}: is there already: name another file, or say --overwrite")
+        raise UserError(f"{out}: exists already: name another file, or add --overwrite")
 
 
 def _is_model(path: Path) -> bool:
@@ -91,4 +91,4 @@ def _check_loads(model: Path, part: Path) -> None:
         signature_of_file(part)
     except UserError as error:
         why = str(error).removeprefix(f"{part}: ")
-        raise UserError(f"{model}: what was made of it does not load, and was not kept: {why}") from None
+        raise UserError(f"{model}: the result does not load, and was not kept: {why}") from None

@@ -19,7 +19,7 @@ _OF_MANY_KINDS = ("efficient_nms", "yolo_end2end")
 
 
 def check_known(stated: StatedModel, contract: InputContract) -> None:
-    """Raises UserError if neither the model shows nor a person says how it wants its pixels."""
+    """Raise UserError if neither the model nor the user tells how the model wants its pixels."""
     if _is_said(stated, contract):
         return
     try:

@@ -24,7 +24,7 @@ Triple = tuple[float, float, float]
 @click.argument("file")
 @writes_a_model
 @click.option("--nms", is_flag=True, help="Suppress overlaps in the graph too: its output becomes rows of people.")
-@click.option("--min-score", type=FiniteRange(0, 1, min_open=True), default=0.3, show_default=True, help="With --nms.")
+@click.option("--min-score", type=FiniteRange(0, 1, min_open=True), default=0.1, show_default=True, help="With --nms.")
 @click.option("--iou", type=FiniteRange(0, 1), default=0.5, show_default=True, help="With --nms.")
 @click.option("--most", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Rows; with --nms.")
 @click.option("--mean", metavar="A,B,C", help="Subtracted from the scaled values of each channel, in its order.")

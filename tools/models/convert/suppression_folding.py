@@ -28,7 +28,7 @@ _BOX = 4
 class Suppression:
     """Which candidates are people: as the settings of `decode` with these names."""
 
-    min_score: float = 0.3
+    min_score: float = 0.1
     iou: float = 0.5
     most: int = 100
 
@@ -113,7 +113,7 @@ def _chosen(writer: NodeWriter, boxes: str, scores: str, asked: Suppression) -> 
 
 
 def _kept(writer: NodeWriter, best: str, places: str) -> str:
-    """(B, A): the scores of the anchors that stay, 0 for all others."""
+    """(B, A): the scores of the selected anchors, 0 for all others."""
     flat = writer.add("Reshape", [best, writer.constant([0, -1])])
     nothing = writer.add("ConstantOfShape", [writer.add("Shape", [flat])])
     return writer.add("ScatterND", [nothing, places, writer.add("GatherND", [flat, places])])

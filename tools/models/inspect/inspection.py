@@ -46,7 +46,7 @@ class Inspection:
     size: tuple[int, int]
     work: Work
     too_large: str = ""
-    """Why it is not said how much it calculates, and who runs it."""
+    """The reason why its operations and its providers are not shown."""
 
 
 def inspect(stated: StatedModel) -> Inspection:
@@ -129,7 +129,7 @@ def _ports(kind: str, ports: tuple[Port, ...]) -> Iterator[str]:
 
 def _taken_for(found: Inspection) -> Iterator[str]:
     if isinstance(found.reading, str):
-        yield f"camgraph does not know what it is: {found.reading}"
+        yield f"camgraph does not recognise it: {found.reading}"
     else:
         reading = found.reading
         yield f"camgraph takes it for {reading.format}: {reading.why}"
@@ -158,7 +158,7 @@ def _picture(contract: InputContract, reading: Reading | str) -> str:
 
 def _calculation(found: Inspection) -> Iterator[str]:
     if found.too_large:
-        yield f"{found.too_large}; so it is not said how much it calculates, and who runs it"
+        yield f"{found.too_large}; so its operations and its providers are not shown"
     if found.work.nodes:
         yield _amount(found.work, found.size)
     operators = _few(f"{name} {count}" for name, count in found.operators.most_common())
@@ -173,7 +173,7 @@ def _few(texts: Iterable[str]) -> str:
 
 
 def _amount(work: Work, size: tuple[int, int]) -> str:
-    """How much it calculates; if that is not known of all nodes, the text says so."""
+    """The amount of calculation, with a note if it is unknown for some nodes."""
     total = f"{work.total / 1e9:.2f} GFLOP"
     if work.unknown:
         total = f"at least {total}" if work.total else "it is not known how many GFLOP"

@@ -40,7 +40,7 @@ _file = click.Path(path_type=Path, dir_okay=False)
     type=click.FloatRange(1, 36_000),
     default=300.0,
     show_default=True,
-    help="It is given up where opening it, or a run that does not end, takes so much longer than --seconds.",
+    help="End the profile if opening the model, or a run, takes this much longer than --seconds.",
 )
 @click.option("--nodes", type=click.IntRange(0, 10_000), default=15, show_default=True, help="The heaviest, to show.")
 @click.option("--json", "saved", type=_file, help="Save the figures here.")

@@ -9,8 +9,8 @@ from tools.measuring.processes import Member, Sample
 
 
 def grown(before: Sample, after: Sample, *, memory_mb: float, but: str = "") -> list[str]:
-    """The resources that grew, in words; a process may need ``memory_mb`` more. ``but``: a unit left out."""
-    old, new = (_by_unit(one, but) for one in (before, after))
+    """The resources that grew, in words; a process may need ``memory_mb`` more. ``but``: a process left out."""
+    old, new = (_by_process(one, but) for one in (before, after))
     found = [f"{name}: new" for name in new.keys() - old.keys()]
     found += [f"{name}: gone" for name in old.keys() - new.keys()]
     for name in old.keys() & new.keys():
@@ -22,8 +22,8 @@ def grown(before: Sample, after: Sample, *, memory_mb: float, but: str = "") -> 
     return sorted(found)
 
 
-def _by_unit(one: Sample, but: str) -> Mapping[str, Member]:
-    return {member.unit: member for member in one.living if member.unit != but}
+def _by_process(one: Sample, but: str) -> Mapping[str, Member]:
+    return {member.process: member for member in one.living if member.process != but}
 
 
 def _more(old: Member, new: Member, memory_mb: float, processes: int) -> Iterator[str]:

@@ -23,7 +23,7 @@ from tools.proofs.live_faults.rates import LEAST_S, Base, Others, base_of, hurt,
 from tools.proofs.live_faults.rounds import all_well, go_through, wait_until
 from tools.proofs.live_faults.trial import Result
 from tools.simulator import RtspSimulator
-from tools.simulator.gstreamer import GStreamerServer, what_is_missing
+from tools.simulator.gstreamer import GStreamerServer, missing_packages
 
 START_S = 120.0
 LEAST_PERCENT = 95.0
@@ -132,7 +132,7 @@ def _patients(cameras: int, password: str) -> Iterator[list[Patient]]:
         simulator = stack.enter_context(RtspSimulator(settings_of(names, password)))
         patients = [Patient(name, kind, simulator.camera(name)) for name, kind in names.items()]
         next(patient for patient in patients if patient.kind == "absent").simulator.refuse()
-        if what_is_missing() is None:
+        if missing_packages() is None:
             server = GStreamerServer(CLIP, auth="digest", account=(USER, password))
             patients.append(Patient("other", "server", server=stack.enter_context(server)))
         yield patients

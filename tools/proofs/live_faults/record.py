@@ -60,7 +60,7 @@ class Record:
         elif line.get("event") == "running":
             self.running_s = now_s
         elif line.get("event") == "process_died":
-            self.deaths.append(f"{line['unit']}: {line['reason']}")
+            self.deaths.append(f"{line['process']}: {line['reason']}")
 
     def event(self, event: Mapping[str, Any], now_s: float) -> None:
         """One line of the sink."""
@@ -76,7 +76,7 @@ class Record:
             keys = (camera["state"], camera["losses"], camera["facts"], camera["drops_by_reason"])
             self.looks[name] = CameraStatus(now_s, *keys)
             self.history[name].append(self.looks[name])
-        self.restarts = {name: unit["restarts"] for name, unit in status["units"].items()}
+        self.restarts = {name: process["restarts"] for name, process in status["processes"].items()}
 
     def look(self, camera: str) -> CameraStatus:
         """The newest."""

@@ -95,8 +95,8 @@ class HarmedRun:
 
         A round takes `round_s` or longer, for rates need some time.
         """
-        units = sorted(unit for unit in self.run.units() if unit.partition(".")[0] == kind)
-        victims = [units[number % len(units)] for number in range(rounds)]
+        processes = sorted(process for process in self.run.processes() if process.partition(".")[0] == kind)
+        victims = [processes[number % len(processes)] for number in range(rounds)]
         series, marks = Series(kind), [self._mark()]
         begun = self.cpu[-1]
         for victim in victims:
@@ -109,29 +109,29 @@ class HarmedRun:
         series.load = load_of(begun, self.cpu[-1])
         return series
 
-    def kill(self, unit: str) -> Round:
+    def kill(self, process: str) -> Round:
         """SIGKILL, and wait until its successor has brought something through."""
         before, files = self._status(), self._files()
-        epoch = self.epoch_of(unit)
+        epoch = self.epoch_of(process)
         struck_s = time.monotonic()
-        hit(before["units"][unit]["pid"], signal.SIGKILL)
-        back_s = self._until_back(unit, before)
-        return self._looked_at(Round(unit, back_s), before, epoch, files, struck_s)
+        hit(before["processes"][process]["pid"], signal.SIGKILL)
+        back_s = self._until_back(process, before)
+        return self._looked_at(Round(process, back_s), before, epoch, files, struck_s)
 
-    def freeze(self, unit: str) -> Round:
+    def freeze(self, process: str) -> Round:
         """SIGSTOP: it has to be noticed, killed, and started again."""
         before, files = self._status(), self._files()
-        epoch = self.epoch_of(unit)
-        pid, told = before["units"][unit]["pid"], len(self.run.lines("process_hangs"))
+        epoch = self.epoch_of(process)
+        pid, told = before["processes"][process]["pid"], len(self.run.lines("process_hangs"))
         struck_s = time.monotonic()
         hit(pid, signal.SIGSTOP)
-        self._until(lambda: self._pid(unit) != pid, f"the frozen {unit} is killed")
+        self._until(lambda: self._pid(process) != pid, f"the frozen {process} is killed")
         noticed_s = time.monotonic() - struck_s
-        back_s = self._until_back(unit, before)
+        back_s = self._until_back(process, before)
         lines = self.run.lines("process_hangs")[told:]
-        blamed = [line["unit"] for line in lines]
-        wrong = () if blamed == [unit] else (f"{unit} was frozen, and hanging was said of {blamed or 'nobody'}",)
-        return self._looked_at(Round(unit, back_s, noticed_s, faults=wrong), before, epoch, files, struck_s)
+        blamed = [line["process"] for line in lines]
+        wrong = () if blamed == [process] else (f"{process} was frozen, and hanging was said of {blamed or 'nobody'}",)
+        return self._looked_at(Round(process, back_s, noticed_s, faults=wrong), before, epoch, files, struck_s)
 
     def freeze_supervisor(self) -> Round:
         """SIGSTOP for longer than `hang_s`, and SIGCONT: nobody is to blame, and the work goes on meanwhile."""
@@ -173,46 +173,46 @@ class HarmedRun:
 
     # ---- observations
 
-    def epoch_of(self, unit: str) -> int:
+    def epoch_of(self, process: str) -> int:
         """The newest epoch of a frame, of the camera of a capture process; -2 for other processes."""
-        kind, _, camera = unit.partition(".")
+        kind, _, camera = process.partition(".")
         self._read()
         return self._log.newest_epoch(camera) if kind == "capture" else -2
 
     def _files(self) -> int:
         return sockets(self.run.subject.name)
 
-    def _pid(self, unit: str) -> int:
-        return int(self._status()["units"][unit]["pid"])
+    def _pid(self, process: str) -> int:
+        return int(self._status()["processes"][process]["pid"])
 
-    def _until_back(self, unit: str, before: Mapping[str, Any]) -> float:
+    def _until_back(self, process: str, before: Mapping[str, Any]) -> float:
         begun = time.monotonic()
-        self._until(lambda: is_back(unit, before, self._status()), f"{unit} is back")
+        self._until(lambda: is_back(process, before, self._status()), f"{process} is back")
         return time.monotonic() - begun
 
     def _looked_at(self, one: Round, before: Mapping[str, Any], epoch: int, files: int, struck_s: float) -> Round:
         """With all that is wrong once a process is back, and how long frames were missing."""
-        faults = tuple(self._look(one.unit, before, epoch, files))
+        faults = tuple(self._look(one.process, before, epoch, files))
         now_s = time.monotonic()
-        others = [camera for camera in before["cameras"] if one.unit != f"capture.{camera}"]
+        others = [camera for camera in before["cameras"] if one.process != f"capture.{camera}"]
         gaps = [longest_gap_s(self._log.frames[camera], struck_s, now_s) for camera in others]
         return replace(one, silent_s=max(gaps, default=0.0), faults=(*one.faults, *faults))
 
-    def _look(self, unit: str, before: Mapping[str, Any], epoch: int, files: int) -> Iterator[str]:
-        name, camera = self.run.subject.name, unit.partition(".")[2]
+    def _look(self, process: str, before: Mapping[str, Any], epoch: int, files: int) -> Iterator[str]:
+        name, camera = self.run.subject.name, process.partition(".")[2]
         if epoch >= -1 and not self._holds(lambda: self._log.newest_epoch(camera) > epoch):
-            yield f"{unit}: the epoch did not grow"
+            yield f"{process}: the epoch did not grow"
         if not self._holds(lambda: is_whole(self._status())):
-            yield f"{unit}: not all is live again"
-        for other in lost(unit, before, self._status()):
-            yield f"{unit}: {other} was lost as well"
+            yield f"{process}: not all is live again"
+        for other in lost(process, before, self._status()):
+            yield f"{process}: {other} was lost as well"
         zombies = sample(self.run.pid, name).zombies
         if zombies and not self._holds(lambda: not zombies & sample(self.run.pid, name).zombies):
-            yield f"{unit}: zombies {sorted(zombies)}"
+            yield f"{process}: zombies {sorted(zombies)}"
         if not self._holds(lambda: self._files() == files):
-            yield f"{unit}: {self._files()} socket files, {files} before"
+            yield f"{process}: {self._files()} socket files, {files} before"
         if not self._holds(lambda: not orphans(name)):
-            yield f"{unit}: without an owner in /dev/shm: {orphans(name)}"
+            yield f"{process}: without an owner in /dev/shm: {orphans(name)}"
         self.ledger.read()
 
     def _holds(self, condition: Callable[[], bool]) -> bool:
@@ -239,7 +239,7 @@ class HarmedRun:
 
 def causes(run: LiveRun) -> Counter[str]:
     """How often its log says that a process of a kind died."""
-    return Counter(line["unit"].partition(".")[0] for line in run.lines("process_died"))
+    return Counter(line["process"].partition(".")[0] for line in run.lines("process_died"))
 
 
 @contextmanager

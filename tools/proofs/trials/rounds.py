@@ -16,7 +16,7 @@ class Round:
     brought something through; `silent_s`: the longest time in which no frame of some camera came out of all stages,
     of the worst off (without the one whose own capture was harmed); `faults`: what was wrong, each in a sentence."""
 
-    unit: str
+    process: str
     back_s: float
     noticed_s: float = 0.0
     silent_s: float = 0.0
@@ -73,10 +73,10 @@ def rates(
     return found
 
 
-def is_back(unit: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+def is_back(process: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     """Whether a successor runs and has brought something through: frames of its camera, items of its stage."""
-    kind, _, camera = unit.partition(".")
-    was, is_now = before["units"][unit], now["units"][unit]
+    kind, _, camera = process.partition(".")
+    was, is_now = before["processes"][process], now["processes"][process]
     if is_now["state"] != "running" or is_now["pid"] in (0, was["pid"]):
         return False
     if kind == "capture":
@@ -85,12 +85,12 @@ def is_back(unit: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> boo
     return bool(now["stages"][kind]["items"] > before["stages"][kind]["items"])
 
 
-def lost(unit: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def lost(process: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """The cameras that were lost meanwhile, without the one whose capture was harmed."""
     return [
         camera
         for camera, seen in now["cameras"].items()
-        if unit != f"capture.{camera}" and seen["losses"] > before["cameras"][camera]["losses"]
+        if process != f"capture.{camera}" and seen["losses"] > before["cameras"][camera]["losses"]
     ]
 
 
@@ -100,4 +100,4 @@ def over(rate: Mapping[str, float], base: Mapping[str, float]) -> dict[str, floa
 
 
 def pids(status: Mapping[str, Any]) -> dict[str, int]:
-    return {name: unit["pid"] for name, unit in status["units"].items()}
+    return {name: process["pid"] for name, process in status["processes"].items()}

@@ -96,9 +96,9 @@ class LiveRun:
         except CamgraphError:
             return {}
 
-    def units(self) -> dict[str, dict[str, Any]]:
+    def processes(self) -> dict[str, dict[str, Any]]:
         """Name -> pid, state, restarts, ...; empty while it does not answer."""
-        return dict(self.status().get("units", {}))
+        return dict(self.status().get("processes", {}))
 
     def lines(self, event: str) -> list[dict[str, Any]]:
         """The lines of its log of this event."""
@@ -164,12 +164,12 @@ def _problem(line: str) -> str:
 
 def is_whole(status: Mapping[str, Any]) -> bool:
     """True when all processes run and all cameras are live."""
-    return all(unit["state"] == "running" for unit in status["units"].values()) and all(
+    return all(process["state"] == "running" for process in status["processes"].values()) and all(
         camera["state"] == "live" for camera in status["cameras"].values()
     )
 
 
 def _short(status: Mapping[str, Any]) -> str:
     cameras = {name: (c["state"], c["why"]) for name, c in status.get("cameras", {}).items() if c["state"] != "live"}
-    units = {name: u["state"] for name, u in status.get("units", {}).items() if u["state"] != "running"}
-    return f"{cameras} {units}" if status else "no answer"
+    processes = {name: u["state"] for name, u in status.get("processes", {}).items() if u["state"] != "running"}
+    return f"{cameras} {processes}" if status else "no answer"

@@ -65,9 +65,9 @@ class Kill:
     kind: str
     chance: float
 
-    def victim(self, units: Sequence[str]) -> str | None:
-        """Which of these units it is; None if none is of the kind."""
-        fitting = sorted(unit for unit in units if unit.partition(".")[0] == self.kind)
+    def victim(self, processes: Sequence[str]) -> str | None:
+        """Which of these processes it is; None if none is of the kind."""
+        fitting = sorted(process for process in processes if process.partition(".")[0] == self.kind)
         return fitting[int(self.chance * len(fitting))] if fitting else None
 
 

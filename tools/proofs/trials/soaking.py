@@ -30,7 +30,7 @@ _RECOVERY_S = 90.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan. A fault each `fault_s`, a killed process each `kill_s`, a look each `sample_s`."""
+    """The plan. A fault each `fault_s`, a killed process each `kill_s` (inf: none), a look each `sample_s`."""
 
     seconds: float
     cameras: int = 8
@@ -38,6 +38,11 @@ class Plan:
     fault_s: float = 4.0
     kill_s: float = 60.0
     sample_s: float = 5.0
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether anything is done to the run."""
+        return min(self.fault_s, self.kill_s) < self.seconds
 
 
 @dataclass(slots=True)
@@ -117,11 +122,11 @@ class _Soak:
             self._strike(self._kills.popleft())
 
     def _strike(self, kill: Kill) -> None:
-        units = self._run.units()
-        victim = kill.victim([name for name, unit in units.items() if unit["pid"]])
+        processes = self._run.processes()
+        victim = kill.victim([name for name, process in processes.items() if process["pid"]])
         if victim:
             with suppress(ProcessLookupError):
-                hit(units[victim]["pid"], signal.SIGKILL)
+                hit(processes[victim]["pid"], signal.SIGKILL)
                 self._soaked.killed[kill.kind] += 1
 
     def _look(self, at_s: float) -> None:
@@ -157,7 +162,7 @@ class _Soak:
         soaked.problems = self._run.problems()
         soaked.states = Counter(line["state"] for line in self._run.lines("camera_state"))
         soaked.deaths = Counter(
-            f"{line['unit'].partition('.')[0]}, {line['reason']}" for line in self._run.lines("process_died")
+            f"{line['process'].partition('.')[0]}, {line['reason']}" for line in self._run.lines("process_died")
         )
         soaked.left = left_over(self._subject.name)
         soaked.delivered = self._ledger.against(self._subject.events)

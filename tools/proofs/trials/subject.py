@@ -30,7 +30,7 @@ stages:
   prepare: {{use: preprocess, from: capture, with: {{size: [{side}, {side}]}}}}
   infer: {{use: infer, from: prepare, batch: {{max: 8}}, with: {{model: light.onnx}}}}
   people: {{use: decode_yolo_pose, from: infer}}
-  tracks: {{use: track, from: people, with: {{confirm_frames: 1, max_lost_s: 600}}}}
+  tracks: {{use: track, from: people, with: {{confirm_s: 0, max_lost_s: 600}}}}
   actions: {{use: rules, from: tracks, with: {{rules: [{rule}]}}}}
   log: {{use: sink_jsonl, from: events, batch: {{max: 32}}, with: {{path: {events}}}}}
 """
@@ -39,7 +39,7 @@ _EVERY_FRAME = "{id: seen, when: score > 0.01, update: 1ms, hold: 60s, gap: 60s}
 """Makes an event of each frame that comes out, even if many before it were passed over."""
 
 KINDS = ("capture", "prepare", "infer", "people", "tracks", "actions", "outbox", "log")
-"""Of processes, apart from the supervisor; a unit is called `kind.number`, or `capture.camera`."""
+"""Of processes, apart from the supervisor; a process is called `kind.number`, or `capture.camera`."""
 
 
 @dataclass(frozen=True, slots=True)

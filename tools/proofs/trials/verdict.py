@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from tools.measuring.processes import SUPERVISOR, Sample
-from tools.proofs.trials.flatness import Bound, Flatness, judge
+from tools.proofs.trials.flatness import HOUR_S, Bound, Flatness, judge
 from tools.proofs.trials.subject import KINDS
 
 _WARM_UP_PART = 0.25
 _LONGEST_WARM_UP_S = 300.0
 _NOT_ONE = Bound(0, 0.5)
+MEMORY = "memory of all (MB)"
+LEAK_MB_PER_HOUR = 1.0
+"""So much all processes of an undisturbed run may gain together, after it has warmed up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,7 @@ class Bounds:
 
     memory: Bound = field(default=Bound(0.05, 2))
     total: Bound = field(default=Bound(0.03, 4))
+    resident: Bound = field(default=Bound(0.03, 4))
     descriptors: Bound = field(default=Bound(0.02, 4))
     threads: Bound = field(default=Bound(0.02, 2))
     shm: Bound = field(default=Bound(0.02, 0.1))
@@ -32,6 +36,11 @@ class Verdict:
 
     flatness: Mapping[str, Flatness]
     faults: list[str] = field(default_factory=list)
+
+
+def undisturbed_bounds(seconds: float) -> Bounds:
+    """The bounds for a run that nothing happens to."""
+    return Bounds(total=Bound(0, LEAK_MB_PER_HOUR * (seconds - warm_up_s(seconds)) / HOUR_S))
 
 
 def warm_up_s(seconds: float) -> float:
@@ -46,7 +55,8 @@ def judge_samples(samples: Sequence[Sample], seconds: float, bounds: Bounds) -> 
         name: judge(times, values, bound, warm_up_s=warm) for name, (values, bound) in _series(samples, bounds).items()
     }
     faults = [
-        f"{name} is not flat: {f.per_hour:+.3g} an hour, {f.rise:+.3g} over the judged time, bound {f.bound:.3g}"
+        f"{name} is not flat: {f.per_hour:+.3g} an hour ({f.least_per_hour:+.3g} to {f.most_per_hour:+.3g}), "
+        f"{f.rise:+.3g} over the judged time, bound {f.bound:.3g}"
         for name, f in flatness.items()
         if not f.flat
     ]
@@ -56,8 +66,8 @@ def judge_samples(samples: Sequence[Sample], seconds: float, bounds: Bounds) -> 
 def _series(samples: Sequence[Sample], bounds: Bounds) -> dict[str, tuple[list[float], Bound]]:
     """Quantity -> its values, one a sample, and how much it may rise."""
     found: dict[str, tuple[list[float], Bound]] = {
-        "memory of all (MB)": ([s.total("own_kb") / 1000 for s in samples], bounds.total),
-        "resident, all (MB)": ([s.total("rss_kb") / 1000 for s in samples], bounds.total),
+        MEMORY: ([s.total("own_kb") / 1000 for s in samples], bounds.total),
+        "resident, all, shared pages once (MB)": ([s.total("pss_kb") / 1000 for s in samples], bounds.resident),
         "descriptors": ([s.total("descriptors") for s in samples], bounds.descriptors),
         "threads": ([s.total("threads") for s in samples], bounds.threads),
         "shared memory (MB)": ([s.shm_bytes / 1e6 for s in samples], bounds.shm),

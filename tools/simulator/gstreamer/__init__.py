@@ -1,5 +1,5 @@
 """An RTSP server that is not ours, so that camgraph is not tested against its own reading of the protocol alone."""
 
-from tools.simulator.gstreamer.server import PACKAGES, GStreamerServer, what_is_missing
+from tools.simulator.gstreamer.server import PACKAGES, GStreamerServer, missing_packages
 
-__all__ = ["PACKAGES", "GStreamerServer", "what_is_missing"]
+__all__ = ["PACKAGES", "GStreamerServer", "missing_packages"]

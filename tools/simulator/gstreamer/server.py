@@ -34,7 +34,7 @@ _START_S = 30.0
 _END_S = 5.0
 
 
-def what_is_missing() -> str | None:
+def missing_packages() -> str | None:
     """The packages to install before a `GStreamerServer` can start; None if all are there."""
     found = Path(_PYTHON).exists() and _runs(_IMPORTS)
     if found:
@@ -96,7 +96,7 @@ class GStreamerServer:
 
         Raises EnvironmentProblem if GStreamer is missing or does not listen.
         """
-        missing = what_is_missing()
+        missing = missing_packages()
         if missing:
             raise EnvironmentProblem(missing)
         command = [_PYTHON, "-I", str(_PROGRAM)]
@@ -104,7 +104,7 @@ class GStreamerServer:
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, process_group=0)  # noqa: S603 - our program
         try:
             self._tell(self._process)
-            self._port = self._heard(self._process)
+            self._port = self._printed_port(self._process)
         except BaseException:
             self.close()
             raise
@@ -123,7 +123,7 @@ class GStreamerServer:
         _close(process.stdout)
 
     def _tell(self, process: subprocess.Popen[bytes]) -> None:
-        """By a pipe: the password must not stand among the arguments."""
+        """By a pipe, because the password must not be in the arguments."""
         assert process.stdin is not None
         try:
             process.stdin.write(json.dumps(self._plan()).encode() + b"\n")
@@ -150,7 +150,7 @@ class GStreamerServer:
             "sizes": [len(one.data) for one in self._pictures],
         }
 
-    def _heard(self, process: subprocess.Popen[bytes]) -> int:
+    def _printed_port(self, process: subprocess.Popen[bytes]) -> int:
         """The port, when it is open."""
         assert process.stdout is not None
         with selectors.DefaultSelector() as selector:

@@ -303,7 +303,7 @@ class Gate(ABC):
         return made
 
     def _addresses(self, origin: Origin) -> list[str]:
-        """Addresses at which it may be reached. Raises Dropped if there are none, or if nobody knows."""
+        """Return the addresses of the camera. Raises Dropped if there are none, or if its name is unknown."""
         if origin.host == self._camera.origin.host:
             return sorted(self._road.addresses)
         lookup = HostLookup(f"{origin.scheme}://{origin.authority}")

@@ -17,7 +17,7 @@ from stages.reading.live.gate.origins import Target, target_of
 from stages.reading.live.gate.rtsp_stream import Malformed, Message, Splitter
 from stages.reading.live.verdicts import Dropped
 
-_CHUNK = 1 << 18
+_CHUNK = 1 << 16
 _MOST_UNANSWERED = 32
 _PASSED_BACK = ("Session", "Public", "Content-Base", "Content-Type", "Range", "RTP-Info")
 """Of an answer, as it is: nothing by which FFmpeg goes elsewhere, asks again, or takes the camera for another kind."""
@@ -49,7 +49,7 @@ class RtspGate(Gate):
             self._hang_up(server)
 
     def authorization_for(self, target: Target) -> Authorization | None:
-        """Who signs the requests to this host; None for nobody."""
+        """Signs the requests to this host; None if they are not signed."""
         return self._authorization_for(target.origin)
 
     def foreign(self, uri: str, target: Target) -> str:
@@ -91,18 +91,20 @@ class _Talk:
         self._from_client, self._from_server = Splitter(), Splitter()
         self._asked: dict[str, _Asked] = {}
         self._number = 0
+        # `recv` takes all that it may read for each packet, and cuts it down: that riddles the thread's heap with gaps.
+        self._buffer = bytearray(_CHUNK)
 
     def run(self, begun: bytes) -> None:
         """Until either side ends; the client has begun with this. Raises OSError, Dropped."""
-        self._heard(begun)
+        self._take(begun)
         with selectors.DefaultSelector() as selector:
             for one in (self._client, self._server):
                 selector.register(one, selectors.EVENT_READ)
             while True:
                 for key, _ in selector.select():
                     if key.fileobj is self._client:
-                        data = self._client.recv(_CHUNK)
-                        self._heard(data)
+                        data = self._read(self._client)
+                        self._take(data)
                     else:
                         data = self._received()
                         self._answered(data)
@@ -111,14 +113,18 @@ class _Talk:
 
     def _received(self) -> bytes:
         """Read everything that is there: data that TLS has decoded already wakes no selector."""
-        data = self._server.recv(_CHUNK)
+        data = self._read(self._server)
         if isinstance(self._server, ssl.SSLSocket):
-            while data and (more := self._server.pending()):
-                data += self._server.recv(more)
+            while data and self._server.pending():
+                data += self._read(self._server)
         return data
 
-    def _heard(self, data: bytes) -> None:
-        """From FFmpeg. Its mistakes end its own connection, and are not the camera's fault: raises OSError."""
+    def _read(self, source: socket.socket) -> bytes:
+        size = source.recv_into(self._buffer)
+        return bytes(memoryview(self._buffer)[:size])
+
+    def _take(self, data: bytes) -> None:
+        """Handle bytes from FFmpeg. Raises OSError for its mistakes, which end its own connection, not the camera's."""
         try:
             for piece in self._from_client.feed(data):
                 self._to_server(piece)
@@ -193,7 +199,7 @@ class _Talk:
             number = next(iter(self._asked), "")
         asked = self._asked.pop(number, None)
         if asked is None:
-            raise Dropped("it answers what nobody has asked")
+            raise Dropped("it sends an answer without a request")
         return asked
 
 

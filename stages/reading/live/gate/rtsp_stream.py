@@ -80,12 +80,12 @@ class Splitter:
     def __init__(self) -> None:
         self._held = bytearray()
         self._left = 0
-        """Of the media that has begun, so many bytes are still to come."""
+        """How many bytes of the media that has begun are still to come."""
         self._lines: list[str] = []
         """Of a head that is not whole yet."""
         self._head_size = 0
         self._searched = 0
-        """So many of the held bytes hold no line end."""
+        """How many of the kept bytes have no line end in them."""
         self._begun: tuple[Message, int] | None = None
         """A message whose body is not whole yet, and the size of that."""
 
@@ -120,7 +120,7 @@ class Splitter:
         del self._held[:at]
 
     def _extent(self, at: int) -> tuple[int, bool] | None:
-        """So many bytes from there on are media, or useless; None if it is neither."""
+        """Return how many bytes from there on are media, or useless; None if they are neither."""
         there = len(self._held) - at
         if not there:
             return None

@@ -78,7 +78,7 @@ class WebGate(Gate):
         return self._here("camera", self._camera)
 
     def ask(self) -> bool:
-        """Ask the camera before FFmpeg starts, because FFmpeg must be told whether to expect a playlist.
+        """Ask the camera before FFmpeg starts, because FFmpeg must know whether to expect a playlist.
 
         FFmpeg's first request gets this answer: some cameras do not answer twice. Raises Dropped, OSError.
         """
@@ -236,7 +236,7 @@ class WebGate(Gate):
         client.sendall(f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n".encode() + body)
 
     def _rewritten(self, text: str, kind: Kind, target: Target) -> str:
-        """Raises Dropped if a playlist stands in the place of something else, or leads to if none may."""
+        """Raise Dropped if the answer is a playlist although none is allowed here."""
         if kind == "segment" or (kind == "list" and playlists.is_master(text)):
             raise Dropped("its playlist names playlists that name playlists again")
 

@@ -81,7 +81,7 @@ def test_what_does_not_go_together(model: Path) -> None:
     both = {"devices": [0, 1], "providers": ["cuda"], "options": {"cuda": {"device_id": 1}}}
     [(place, text)] = problems(folder, **both)
     assert place == ("options", "cuda", "device_id")
-    assert "`devices` says already which GPU" in text
+    assert "`devices` sets the GPU" in text
     [(place, text)] = problems(folder, devices=[0], providers=["cpu"])
     assert place == ("devices",)
     assert "none of the providers runs on a GPU" in text

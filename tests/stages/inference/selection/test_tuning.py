@@ -303,7 +303,9 @@ stages:
   end: {{use: sink_null, from: infer}}
 """
     plan = plan_of(parse_graph(text, "g.yaml", base_folder=folder))
-    [stage] = {stage.threads: stage for unit in plan.units for stage in unit.stages if stage.name == "infer"}.values()
+    [stage] = {
+        stage.threads: stage for process in plan.processes for stage in process.stages if stage.name == "infer"
+    }.values()
     return stage.threads
 
 

@@ -84,7 +84,7 @@ def test_silence_after_a_packet_is_a_stall(line: Line) -> None:
     with line.lifeline.lease(WITHIN_S):
         until(lambda: len(line.context.signs) >= 7)
         assert line.context.camera_states == []
-        line.lifeline.heard()
+        line.lifeline.note_arrival()
         until(lambda: bool(line.context.camera_states))
     assert line.context.camera_states == [("cam", "stalled", "it is connected, and nothing came for 1 s")]
 

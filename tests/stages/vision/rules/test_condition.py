@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,7 +26,7 @@ from stages.vision.rules.expression import (
     parse,
 )
 from stages.vision.rules.geometry import Surroundings, zone_of
-from stages.vision.rules.people import COCO_17, NAN, Person, Scene
+from stages.vision.rules.people import COCO_17, NAN, Person, Scene, with_more
 from stages.vision.rules.vocabulary import PersonWords, meant
 
 ZONES, LINES = ["door", "yard"], ["gate"]
@@ -41,12 +42,14 @@ STANDING = {
 def joints(**moved: tuple[float, float] | None) -> list[float]:
     """The joints of someone who stands, with some moved, or (None) not seen."""
     places = {**STANDING, **moved}
-    return [value for name in COCO_17 for value in (places[name] or (NAN, NAN))]
+    return with_more(np.array([[places[name] or (NAN, NAN) for name in COCO_17]]))[0]
 
 
 def person(**changes: Any) -> Person:
     values = {"id": 1, "row": 0, "left": 20.0, "top": 5.0, "right": 40.0, "bottom": 95.0, "score": 0.9}
-    return Person(**{**values, "confidences": [0.8] * 17, "speed": 30.0, "age": 2.5, **changes})
+    one = Person(**{**values, "confidences": [0.8] * 17, "speed": 30.0, "age": 2.5, **changes})
+    one.inside = {name: zone(one.x, one.bottom) for name, zone in AROUND.zones.items()}
+    return one
 
 
 def judged(text: str, k: list[float] | None = None, p: Person | None = None) -> bool | None:
@@ -369,3 +372,9 @@ def test_words_that_people_write_for_parts_of_the_body(word: str, name: str) -> 
     assert meant(word) == name
     if name:
         assert PersonWords().look_up(tuple(name.split(".")), "person")
+
+
+@pytest.mark.parametrize(("written", "meant"), [("2m", "min"), ("2sec", "s")])
+def test_a_usual_spelling_of_a_time_is_understood(written: str, meant: str) -> None:
+    with pytest.raises(ExpressionError, match=f"did you mean `{meant}`"):
+        compile_condition(f"age > {written}", "person", zones=(), lines=())

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stages.vision.rules.condition import Scope, compile_condition
+from stages.vision.rules.crowd import Picture
 from stages.vision.rules.geometry import Line, Surroundings, zone_of
 from stages.vision.rules.incidents import Timing
-from stages.vision.rules.judge import Judge, Picture, Rule, Verdict
+from stages.vision.rules.judge import Judge, Rule, Verdict
 from tests.stages.vision.live_times import slow_cameras
 
 SECOND = 1_000_000_000
@@ -193,4 +194,4 @@ def test_nothing_is_kept_of_those_who_are_gone_for_long() -> None:
     for i in range(200):
         list(judge.judge(picture(i, [(i, 150.0, 200.0)])))
     list(judge.judge(picture(300, [])))
-    assert (len(judge._past), len(judge._watched["rule"])) == (0, 0)
+    assert (len(judge._crowd._past), len(judge._watched["rule"])) == (0, 0)

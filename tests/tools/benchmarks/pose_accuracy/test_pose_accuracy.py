@@ -77,7 +77,7 @@ def test_nobody_is_on_a_picture_without_labels(truth, tmp_path):
     [
         ("0 0.5 0.5 0.1 0.1", "got 5 numbers: these are boxes without keypoints; expected 56 numbers a line"),
         ("0 0.5", "got 2 numbers; expected 56"),
-        ("0 person", "got what is no number; expected 56"),
+        ("0 person", "got something that is not a number; expected 56"),
         ("0 0.5 0.5 nan 0.1" + " 0.5" * 51, "got a number that is not finite; expected 56"),
     ],
 )

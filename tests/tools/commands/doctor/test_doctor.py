@@ -123,7 +123,7 @@ def test_a_provider_that_only_claims_to_work_is_named() -> None:
     by_name = providers_found(lambda name: "" if name == "openvino" else f"no {name}")
     assert by_name["provider cpu"].state == "wrong"
     assert by_name["provider openvino"].found == "runs a model"
-    assert by_name["provider cuda"].found == "not to be had here (no cuda)"
+    assert by_name["provider cuda"].found == "not available here (no cuda)"
     assert "provider directml" not in by_name, "of another system"
 
 

@@ -78,7 +78,7 @@ def test_limits_add_up_and_unknown_gpu_warns() -> None:
     shares = [Share("day", 0, 10**10, 1), Share("night", 0, 5 * 10**9, 3)]
     [beyond] = limits_against(shares, [GPU])
     assert beyond.found == (
-        "limits of 25,000 MB together (4 sizes of batches in 2 processes), and it has 24,153: they hold nothing"
+        "limits of 25,000 MB together (4 sizes of batches in 2 processes), but it has 24,153: they do not protect it"
     )
     [silent] = limits_against(shares, [])
     assert (silent.state, "does not say" in silent.found) == ("warning", True)

@@ -49,6 +49,18 @@ def test_the_standard_graph() -> None:
     )
 
 
+def test_each_camera_may_have_its_own_size() -> None:
+    text = graph_text(watch(model=PoseModel("m", max_side={"door": 384, "007": 256})))
+    assert 'with: {size: native, max_side: {door: 384, "007": 256}}' in text
+    assert yaml.safe_load(text)["stages"]["prepare"]["with"]["max_side"] == {"door": 384, "007": 256}
+
+
+def test_two_sizes_are_two_looks_that_are_combined() -> None:
+    stages = yaml.safe_load(graph_text(watch(model=PoseModel("m", max_side=768, near=256))))["stages"]
+    assert [stages[f"{name}_picture"]["with"]["max_side"] for name in ("near", "far")] == [256, 768]
+    assert stages["people"] == {"use": "combine_people", "from": {"near": "near_people", "far": "far_people"}}
+
+
 def test_all_that_can_be_asked_for() -> None:
     cameras = [
         WatchedCamera("on", "${CAMERA_1_URL}", live=True, variables={"CAMERA_1_URL": "rtsp://v:ge/heim@h"}),

@@ -42,7 +42,7 @@ def test_the_size_is_the_models(
 ) -> None:
     model = named_model(str(yolo_like(tmp_path / "m.onnx", sides, metadata)), tmp_path)
     assert pose_model(model, None) == PoseModel(model, size)
-    with pytest.raises(UserError, match=rf"--size 256: .* takes pictures of {size[0]}x{size[1]} and no others"):
+    with pytest.raises(UserError, match=rf"--size 256: .* takes only pictures of {size[0]}x{size[1]}"):
         pose_model(model, 256)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,8 @@ import pytest
 
 from pipeline.graph import load_plan
 from pipeline.plan import RunPlan
-from tools.commands.watching.picture_size import LOOKING, with_picture_sizes
+from tools.commands.watching.picture_size import LOOKING, MOST_SAID, in_words, with_picture_sizes
+from tools.commands.watching.size import Choice
 
 GRAPH = """\
 version: 1
@@ -29,7 +31,9 @@ def planned(folder: Path, url: object, model: object = "asset:movenet-multipose.
 
 
 def prepare(plan: RunPlan) -> dict[str, Any]:
-    return next(dict(stage.settings) for unit in plan.units for stage in unit.stages if stage.name == "prepare")
+    return next(
+        dict(stage.settings) for process in plan.processes for stage in process.stages if stage.name == "prepare"
+    )
 
 
 @pytest.mark.parametrize("picture", ["", "size: auto"])
@@ -40,7 +44,23 @@ def test_people_who_fill_a_small_clip_get_a_small_picture(
     plan = planned(tmp_path, test_data / "videos" / "intel_asl_yes.mkv", picture=picture)
     settings = prepare(with_picture_sizes(plan, said.append))
     assert (settings["size"], settings["max_side"]) == ("auto", 256)
-    assert said == [LOOKING]
+    assert said[0] == LOOKING
+    assert said[1].startswith("  a: 256 pixels: people are most whole and certain at 256 (384: ")
+
+
+def test_cameras_with_other_people_get_other_pictures(
+    pulled_model: Path, short_clip: Path, test_data: Path, tmp_path: Path
+) -> None:
+    plan = planned(tmp_path, test_data / "videos" / "intel_asl_yes.mkv")
+    settings = {**plan.camera_settings, "b": {**plan.camera_settings["a"], "url": str(short_clip)}}
+    both = with_picture_sizes(replace(plan, camera_settings=settings), lambda _: None)
+    assert prepare(both)["max_side"] == {"a": 256, "b": 768}
+
+
+def test_of_many_cameras_a_few_are_told() -> None:
+    lines = list(in_words({f"c{n}": Choice(384, "so it is") for n in range(11)}))
+    assert (lines[0], len(lines), lines[-1]) == ("  c0: 384 pixels: so it is", MOST_SAID + 1, "  and 3 more cameras")
+    assert list(in_words({"c": Choice(768, "no", 256)})) == ["  c: 256 and 768 pixels would fit: no"]
 
 
 @pytest.mark.parametrize("picture", ["size: native", "size: [640, 480]", "size: auto, max_side: 512", "max_side: 512"])

@@ -1,36 +1,135 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tools.commands.watching.size import SIDES, best_side, choose
+from tools.commands.watching.size import LOOKS_EACH, MOST_CAMERAS, SIDES, Sighting, choose, choose_sides, sightings
+from tools.models.pose_estimators import Found
+
+TALL, SMALL = 400.0, 60.0
+
+
+def person(*whole: float, height: float = TALL, agreed: bool = True) -> Sighting:
+    return Sighting(height, whole, agreed)
+
+
+def found(*rows: tuple[Sequence[float], float, int]) -> Found:
+    """Detections of (box, score, number of certain joints); joints lie at the same share of each box."""
+    boxes = np.array([box for box, _, _ in rows], np.float32)
+    keypoints = np.zeros((len(rows), 17, 3), np.float32)
+    for row, (box, _, certain) in enumerate(rows):
+        keypoints[row, :, 0] = (box[0] + box[2]) / 2
+        keypoints[row, :, 1] = np.linspace(box[1], box[3], 17)
+        keypoints[row, :certain, 2] = 0.9
+    return Found(boxes, np.array([score for _, score, _ in rows], np.float32), keypoints)
 
 
 @pytest.mark.parametrize(
-    ("sums", "side"),
+    ("people", "side"),
     [
-        ([5.8, 5.2, 1.1], 256),
-        ([4.2, 4.7, 4.4, 2.0], 384),
-        ([4.3, 9.8, 14.8, 17.8, 20.8], 768),
-        ([9.6, 10.0, 9.0], 256),
-        ([0.0] * 5, 768),
+        ([person(0.6, 0.5, 0.05, 0.0, 0.0)], 256),
+        ([person(0.5, 0.6, 0.55, 0.1, 0.1)], 384),
+        ([person(0.1, 0.2, 0.3, 0.4, 0.5, height=SMALL)] * 3, 768),
+        ([person(0.58, 0.6, 0.5, 0.1, 0.1)], 256),
+        ([], 768),
     ],
+    ids=["fills the frame", "whole in a room", "a square", "nearly as good", "nobody"],
 )
-def test_the_smallest_that_is_nearly_as_good(sums: list[float], side: int) -> None:
-    assert choose(dict(zip(SIDES, sums, strict=False))) == side
+def test_the_smallest_that_is_nearly_as_good(people: list[Sighting], side: int) -> None:
+    assert choose(people).side == side
+
+
+def test_halves_and_bystanders_do_not_outvote_a_whole_person() -> None:
+    man = person(0.5, 0.6, 0.3, 0.2, 0.2)
+    bystander = person(0.0, 0.1, 0.2, 0.3, 0.3, height=SMALL)
+    assert choose([man, bystander]).side == 384
+
+
+def test_somebody_whom_only_one_size_shows_counts_half() -> None:
+    people = [person(0.0, 0.4, 0.0, 0.0, 0.0), person(0.0, 0.0, 0.0, 0.0, 0.5, agreed=False)]
+    assert choose(people).side == 384
+
+
+def test_two_sizes_where_none_shows_all() -> None:
+    near, far = person(0.6, 0.3, 0.0, 0.0, 0.0), person(0.0, 0.0, 0.2, 0.5, 0.6, height=SMALL)
+    choice = choose([near, far, far, far])
+    assert (choice.near, choice.side) == (256, 768)
+    assert choose([near, near]).near is None
+
+
+def test_the_reason_names_the_other_sizes() -> None:
+    why = choose([person(0.3, 0.6, 0.48, 0.0, 0.0)]).why
+    assert why == "people are most whole and certain at 384 (256: 50 %, 512: 80 %, 640: 0 %, 768: 0 % of that)"
+
+
+def test_halves_are_one_person_poorly_seen() -> None:
+    whole = ((100, 0, 300, 400), 0.7, 17)
+    upper, lower = ((110, 0, 290, 190), 0.4, 6), ((110, 210, 290, 400), 0.4, 6)
+    shown = found(whole, upper, lower)
+    shown.keypoints[1] = shown.keypoints[0]
+    shown.keypoints[1, 8:, 2] = 0
+    shown.keypoints[2] = shown.keypoints[0]
+    shown.keypoints[2, :9, 2] = 0
+    [one] = sightings(shown, np.array([384, 640, 640]), longest=640)
+    assert one.height == 400
+    assert one.whole[1] == pytest.approx(0.7)
+    assert 0 < one.whole[3] == one.whole[4] < 0.3
+    assert one.whole[0] == one.whole[2] == 0
+
+
+def test_somebody_in_front_of_a_large_person_is_another_one() -> None:
+    shown = found(((0, 0, 300, 400), 0.7, 17), ((200, 250, 260, 390), 0.5, 17))
+    assert len(sightings(shown, np.array([256, 768]), longest=1000)) == 2
 
 
 def test_small_people_want_a_large_picture(pulled_model: Path, short_clip: Path) -> None:
-    assert best_side(pulled_model, [short_clip]) == 768
+    assert choose_sides(pulled_model, {"a": short_clip})["a"].side == 768
 
 
-def test_large_people_want_a_small_picture(pulled_model: Path, test_data: Path) -> None:
-    assert best_side(pulled_model, [test_data / "videos" / "intel_asl_yes.mkv"]) == 256
+@pytest.mark.parametrize(
+    ("clip", "sides"),
+    [
+        ("intel_asl_yes.mkv", {256}),
+        ("intel_asl_walk.mkv", {256, 384}),
+        ("intel_one-by-one-person-detection.mp4", {384}),
+        ("opencv4nodejs_people.mp4", {512, 640}),
+    ],
+)
+def test_each_clip_gets_the_size_that_shows_its_people(
+    pulled_model: Path, test_data: Path, clip: str, sides: set[int]
+) -> None:
+    choice = choose_sides(pulled_model, {"a": test_data / "videos" / clip})["a"]
+    assert choice.side in sides
+    assert choice.near is None
+
+
+def test_each_camera_has_its_own(pulled_model: Path, short_clip: Path, test_data: Path) -> None:
+    files = {"far": short_clip, "near": test_data / "videos" / "intel_asl_yes.mkv"}
+    chosen = choose_sides(pulled_model, files)
+    assert {camera: choice.side for camera, choice in chosen.items()} == {"far": 768, "near": 256}
 
 
 def test_nobody_to_be_seen_is_no_reason_to_look_less_closely(
     pulled_model: Path, tmp_path: Path, make_clip: Callable[..., Path]
 ) -> None:
-    assert best_side(pulled_model, [make_clip(tmp_path / "a.mp4"), make_clip(tmp_path / "b.mp4")]) == 768
+    choice = choose_sides(pulled_model, {"a": make_clip(tmp_path / "a.mp4")})["a"]
+    assert (choice.side, choice.why.startswith("nobody was seen")) == (768, True)
+
+
+def test_of_very_many_cameras_the_rest_get_the_usual_size(
+    pulled_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def frames(path: Path, count: int, memory_mb: int) -> list[np.ndarray]:
+        asked.append(count)
+        return []
+
+    monkeypatch.setattr("stages.reading.examiner.frames", frames)
+    chosen = choose_sides(pulled_model, {str(n): tmp_path / f"{n}.mp4" for n in range(MOST_CAMERAS + 5)})
+    assert asked == [LOOKS_EACH] * MOST_CAMERAS
+    assert {choice.side for choice in chosen.values()} == {SIDES[-1]}
+    assert chosen[str(MOST_CAMERAS + 4)].why == "as for most of the other cameras"

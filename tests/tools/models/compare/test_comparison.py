@@ -375,7 +375,7 @@ def test_without_pycocotools_it_is_named(tmp_path: Path, monkeypatch: pytest.Mon
 def test_what_the_command_needs() -> None:
     told = camgraph("compare", "a.onnx", "b.onnx")
     assert told.exit_code == 2
-    assert "expected --frames with what your cameras see, or --labels" in told.output
+    assert "expected --frames with frames of your cameras, or --labels" in told.output
 
 
 @pytest.mark.slow

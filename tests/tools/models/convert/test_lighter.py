@@ -141,7 +141,7 @@ def test_what_is_there_is_replaced_only_where_that_is_said(
     (tmp_path / "old.onnx").write_bytes(before)
     told = camgraph(*command, "m.onnx", "old.onnx")
     assert (told.exit_code, (tmp_path / "old.onnx").read_bytes()) == (2, before)
-    assert "old.onnx: is there already: name another file, or say --overwrite" in told.output
+    assert "old.onnx: exists already: name another file, or add --overwrite" in told.output
     told = camgraph(*command, "m.onnx", "old.onnx", "--overwrite")
     assert told.exit_code == 0, told.output
     assert (tmp_path / "old.onnx").read_bytes() != before
@@ -175,9 +175,7 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
     model, out = network(tmp_path / "m.onnx"), tmp_path / "out.onnx"
     before = onnx.ModelProto(ir_version=8, doc_string="what was there before").SerializeToString()
     out.write_bytes(before)
-    with pytest.raises(
-        UserError, match=r"m\.onnx: what was made of it does not load, and was not kept: cannot be read"
-    ):
+    with pytest.raises(UserError, match=r"m\.onnx: the result does not load, and was not kept: cannot be read"):
         with written(model, out) as part:
             part.write_bytes(b"no model")
     with pytest.raises(ZeroDivisionError), written(model, out) as part:
@@ -254,7 +252,7 @@ def test_a_quantized_pose_model_finds_the_people_of_the_first(test_data: Path, t
     ("arguments", "words"),
     [
         (["compare", "m.onnx", "--frames", "."], "expected two models or more"),
-        (["quantize", "m.onnx", "out.onnx"], "expected --frames with what your cameras see, or --dynamic"),
+        (["quantize", "m.onnx", "out.onnx"], "expected --frames with frames of your cameras, or --dynamic"),
         (["quantize", "m.onnx", "nowhere/out.onnx", "--dynamic"], "nowhere is no folder"),
         (["fp16", "absent.onnx", "out.onnx"], "no such model file"),
     ],

@@ -62,7 +62,7 @@ def test_keeps_metadata_and_records_folding(tmp_path: Path) -> None:
     assert rows.shape == ("batch", 20, 57)
     kept = {key: signature.metadata[key] for key in ("task", "kpt_shape", "names", "stride")}
     assert kept == {"task": "pose", "kpt_shape": "[17, 3]", "names": "{0: 'person'}", "stride": "32"}
-    assert signature.metadata["camgraph.suppression"] == "{'min_score': 0.3, 'iou': 0.4, 'most': 20}"
+    assert signature.metadata["camgraph.suppression"] == "{'min_score': 0.1, 'iou': 0.4, 'most': 20}"
     assert read_contract(signature, "m", InputSettings()).takes_pixels_as_they_are
 
 

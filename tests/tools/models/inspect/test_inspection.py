@@ -102,7 +102,7 @@ def test_words_of_a_model_move_no_cursor(tmp_path: Path) -> None:
 
 def test_what_is_not_known_is_said(tmp_path: Path) -> None:
     text = "\n".join(lines(inspect(StatedModel(layers(tmp_path / "m.onnx"), Statement(size=(16, 32))))))
-    assert "camgraph does not know what it is: its outputs (d ['n', 4, 'h', 5])" in text
+    assert "camgraph does not recognise it: its outputs (d ['n', 4, 'h', 5])" in text
     assert "GFLOP a picture of 16 x 32" in text
 
 

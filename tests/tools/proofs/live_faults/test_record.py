@@ -28,7 +28,7 @@ def test_spared_while_status_shows_no_new_drops() -> None:
 
     def told(at_s: float, **drops: int) -> None:
         camera = {"state": "live", "losses": 0, "facts": {}, "drops_by_reason": drops}
-        record.status({"cameras": {"a": camera}, "units": {}}, at_s)
+        record.status({"cameras": {"a": camera}, "processes": {}}, at_s)
 
     assert not record.is_spared("a", 0.5), "nothing was told"
     told(1.0, damaged=3)

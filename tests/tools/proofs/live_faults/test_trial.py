@@ -60,7 +60,7 @@ class Story:
     def status(self) -> None:
         state = "live" if self.live else "lost"
         camera = {"state": state, "losses": self._losses, "facts": {}, "drops_by_reason": dict(self.drops)}
-        self.record.status({"cameras": {"cam": camera}, "units": {}}, self.now_s)
+        self.record.status({"cameras": {"cam": camera}, "processes": {}}, self.now_s)
 
     @property
     def phase(self) -> str:

@@ -54,6 +54,28 @@ def test_slope_of_a_line_is_exact(slope: float, count: int) -> None:
     assert found.rise == pytest.approx(slope * times[-1], rel=1e-6, abs=1e-3)
 
 
+def test_the_interval_holds_the_slope_that_it_was_made_with() -> None:
+    """Noise that remembers itself, as memory does: formulas for independent samples would miss in most runs."""
+    held = 0
+    for seed in range(40):
+        chance, noise = np.random.default_rng(seed), [0.0]
+        for step in chance.normal(0, 1, len(TIMES) - 1):
+            noise.append(0.9 * noise[-1] + step)
+        found = judge(TIMES, 700 + np.array(noise) + np.array(TIMES) * 5 / 3600, BOUND, warm_up_s=0)
+        held += found.least_per_hour <= 5 <= found.most_per_hour
+        assert found.least_per_hour <= found.per_hour <= found.most_per_hour
+    assert held >= 34
+
+
+def test_one_step_shows_that_little_is_known() -> None:
+    step = judge(TIMES, [700.0 + (n > 180) for n in range(360)], BOUND, warm_up_s=0)
+    line = judge(TIMES, 700 + np.array(TIMES) * 2 / 3600, BOUND, warm_up_s=0)
+    assert line.finest_per_hour == pytest.approx(0, abs=1e-6)
+    assert step.per_hour == 0, "the median of slopes does not see it"
+    assert step.least_per_hour == 0
+    assert step.most_per_hour > 2
+
+
 def test_too_little_is_said_to_be_too_little() -> None:
     with pytest.raises(ValueError, match="expected three points or more after 10 s of warm-up, got 2"):
         judge([0, 5, 10, 15], [1, 1, 1, 1], BOUND, warm_up_s=10)

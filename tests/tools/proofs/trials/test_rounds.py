@@ -26,7 +26,7 @@ def test_a_rate_is_held_against_the_one_before() -> None:
 
 def status(pid: int, frames: int, *, state: str = "running", camera: str = "live", items: int = 5) -> dict[str, Any]:
     return {
-        "units": {"capture.a": {"pid": pid, "state": state}, "people.0": {"pid": pid, "state": state}},
+        "processes": {"capture.a": {"pid": pid, "state": state}, "people.0": {"pid": pid, "state": state}},
         "cameras": {"a": {"state": camera, "frames": frames}},
         "stages": {"people": {"items": items}},
     }

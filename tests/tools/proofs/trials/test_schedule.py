@@ -35,7 +35,7 @@ def test_every_kind_of_process_is_killed_before_any_is_again() -> None:
 
 
 def test_the_victim_is_one_of_its_kind() -> None:
-    units = ["log.0", "capture.c1", "capture.c0", "captures.0"]
-    assert Kill(0, "capture", 0.0).victim(units) == "capture.c0"
-    assert Kill(0, "capture", 0.999).victim(units) == "capture.c1"
-    assert Kill(0, "infer", 0.5).victim(units) is None
+    processes = ["log.0", "capture.c1", "capture.c0", "captures.0"]
+    assert Kill(0, "capture", 0.0).victim(processes) == "capture.c0"
+    assert Kill(0, "capture", 0.999).victim(processes) == "capture.c1"
+    assert Kill(0, "infer", 0.5).victim(processes) is None

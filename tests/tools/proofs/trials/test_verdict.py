@@ -8,22 +8,26 @@ import pytest
 
 from tools.measuring.processes import SUPERVISOR, Member, Sample
 from tools.proofs.trials.subject import KINDS
-from tools.proofs.trials.verdict import Bounds, judge_samples
+from tools.proofs.trials.verdict import Bounds, judge_samples, undisturbed_bounds
 
 SECONDS = 1800.0
 STEP_S = 5.0
 Change = Callable[[int], object]
 
 
-def member(pid: int, unit: str, *, own_kb: int = 40_000, threads: int = 4, fds: int = 20, dead: bool = False) -> Member:
-    return Member(pid, unit, 80_000, own_kb, threads, {"socket:[N]": fds}, dead)
+def member(
+    pid: int, process: str, *, own_kb: int = 40_000, threads: int = 4, fds: int = 20, dead: bool = False
+) -> Member:
+    return Member(pid, process, 80_000, own_kb, threads, {"socket:[N]": fds}, dead)
 
 
 def family(n: int, **changed: int) -> list[Member]:
     """The supervisor and one process of each kind; what `changed` says is of the tracker."""
-    units = [SUPERVISOR, *(f"{kind}.0" for kind in KINDS)]
+    processes = [SUPERVISOR, *(f"{kind}.0" for kind in KINDS)]
     values = {"own_kb": 40_000 + 50 * (n % 3), **changed}
-    return [member(pid, unit, **(values if unit == "tracks.0" else {})) for pid, unit in enumerate(units, 100)]
+    return [
+        member(pid, process, **(values if process == "tracks.0" else {})) for pid, process in enumerate(processes, 100)
+    ]
 
 
 def samples(at: Callable[[int], list[Member]], shm: Callable[[int], int] = lambda n: 5_000_000) -> list[Sample]:
@@ -63,6 +67,15 @@ def test_only_lasting_zombies_are_faults() -> None:
     dead = member(7, "capture.0", dead=True)
     assert faults(samples(lambda n: [*family(n), *([dead] if n == 50 else [])])) == ""
     assert "stayed zombies: 7" in faults(samples(lambda n: [*family(n), *([dead] if n in (50, 51) else [])]))
+
+
+def test_undisturbed_memory_of_all_may_gain_a_megabyte_an_hour() -> None:
+    def judged(mb_per_hour: float) -> list[str]:
+        grown = samples(lambda n: family(n, own_kb=40_000 + round(n * STEP_S * mb_per_hour / 3.6)))
+        return judge_samples(grown, SECONDS, undisturbed_bounds(SECONDS)).faults
+
+    assert judged(0.9) == []
+    assert "memory of all (MB) is not flat: +1.1 an hour" in judged(1.1)[0]
 
 
 def test_what_happens_while_it_warms_up_is_not_judged() -> None:

@@ -32,6 +32,14 @@ class Line:
         head, between, self._rest = self._rest.partition(b"\r\n\r\n")
         return (head + between).decode("latin-1")
 
+    def exactly(self, size: int) -> bytes:
+        """The next so many bytes, if nothing has been read ahead."""
+        assert not self._rest
+        got = b""
+        while len(got) < size and (data := self._end.recv(size - len(got))):
+            got += data
+        return got
+
     def all(self) -> bytes:
         """All until the other end hangs up."""
         while data := self._received():

@@ -1,0 +1,87 @@
+"""The low watermark of an edge and camera: up to which key everything that does not come (again) is done.
+
+Only a reader that has taken a dead process's place needs it. Its senders may know different things: one has heard that
+a frame is done and does not send it again, another has not heard and does. The partner that does not come must be
+neither counted as lost nor waited for. So each sender reports, before it sends anything again (message P), two keys:
+
+    provisional   Every message up to this key that does not come is done. A sender passes it on as soon as its own
+                  senders have reported it.
+    final         The same, and it is known which message up to this key is the last one that comes (`again`). A sender
+                  knows that when it has taken everything that came again to itself.
+
+    W1  Both only rise, and `final` is not higher than `provisional`: a report stays true, whoever dies.
+    W2  A message up to `provisional` that is missing between others is done: no loss.
+    W3  Once the message `again` has come, nothing more comes up to `final`: joins and merges need not wait.
+
+`tests/pipeline/test_resending.py` checks the consequences with a state machine: nothing is lost (S1), repeated or out
+of order (S2), counted as lost though it was done (S3), or waited for in vain (S4).
+
+The report passes through `InFlight` (which edges have news), `Mailbox` (the lowest of all edges), `InputLoop` (when it
+is due) and `StageChain.passed` (its key behind the stages of a process); these keep nothing of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.items import Key
+from pipeline.transport.protocol import Passed
+
+
+@dataclass(slots=True)
+class SentWatermark:
+    """The sender's side."""
+
+    provisional: Key | None = None
+    final: Key | None = None
+    _reported: tuple[Key | None, Key | None] = (None, None)
+
+    def rise(self, key: Key, *, final: bool) -> None:
+        """Every message up to this key that is left out is done and, if `final`, the others have been submitted."""
+        if self.provisional is None or key > self.provisional:
+            self.provisional = key
+        if final and (self.final is None or key > self.final):
+            self.final = key
+
+    @property
+    def is_news(self) -> bool:
+        """Whether it has risen since it was last reported to the reader, on any connection."""
+        return self._reported != (self.provisional, self.final)
+
+    def report(self, edge: str, camera: str, last: Key | None) -> list[Passed]:
+        """The report for the reader, which counts as sent now. `last`: the key of the last message in flight."""
+        self._reported = self.provisional, self.final
+        rows = []
+        if self.final:
+            rows.append(Passed(edge, camera, self.final, last, settled=True))
+        if self.provisional and self.provisional != self.final:
+            rows.append(Passed(edge, camera, self.provisional, None, settled=False))
+        return rows
+
+
+@dataclass(slots=True)
+class ReceivedWatermark:
+    """The reader's side: the highest of its senders' reports, also of those that have died since."""
+
+    provisional: Key | None = None
+    final: Key | None = None
+    again: Key | None = None
+
+    def rise(self, reported: Passed) -> None:
+        """A sender reports."""
+        self.provisional = max(self.provisional or reported.key, reported.key)
+        if reported.settled:
+            self.final = max(self.final or reported.key, reported.key)
+            self.again = max((known for known in (self.again, reported.again) if known), default=None)
+
+    def has_all_again(self, last: Key | None) -> bool:
+        """Whether all messages have come that the sender has announced; `last` is the key of the last one."""
+        return self.again is None or (last is not None and self.again <= last)
+
+    def is_silent(self, key: Key, last: Key | None) -> bool:
+        """Whether no more messages come with a key up to this one (W3)."""
+        return self.final is not None and key <= self.final and self.has_all_again(last)
+
+    def was_done(self, key: Key) -> bool:
+        """Whether a message with this key that does not come is done (W2)."""
+        return self.provisional is not None and key <= self.provisional

@@ -1,0 +1,238 @@
+"""The people of one camera, frame after frame: who is there, who is lost, and what is known of each from before."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stages.vision.rules.geometry import Line, Surroundings
+from stages.vision.rules.people import COCO_17, NAN, UNSEEN, Joints, Past, Person, Point, with_more
+
+F32 = NDArray[np.float32]
+Ids = tuple[int, ...]
+
+LINE_MARGIN = 0.05
+"""A side of a line counts from so many body heights away on: who stands on it does not cross it all the time."""
+LOST_NS = 10_000_000_000
+"""So long somebody stays lost: then nobody is judged any more."""
+_BORDER = 0.01
+"""Of the frame: a box that ends so near to its border ends at it."""
+_AHEAD_S = 1.0
+"""Who would have been out of the frame after so long, going on as before, has left it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The people of one frame: `ids` (N,), `boxes` (N, 4) xyxy, `scores` (N,), `keypoints` (N, K, 3). Own copies.
+
+    `joints_known`: the keypoints are those of COCO, (N, 17, 3) in their order.
+    """
+
+    moment: Any
+    ids: NDArray[np.int64]
+    boxes: F32
+    scores: F32
+    keypoints: F32
+    size: tuple[int, int]
+    joints_known: bool = True
+    alone: bool = False
+    """A photograph: nothing came before it, so conditions that look back in time are unknown."""
+    continues: Mapping[int, int] = field(default_factory=dict)
+    """Id -> that of an earlier track, which is likely the same person's."""
+
+    @property
+    def time_ns(self) -> int:
+        return int(self.moment.time_ns)
+
+
+@dataclass(slots=True)
+class Subject:
+    """The input of a rule in one frame: the arguments of its condition, and the rows of the people concerned."""
+
+    ids: Ids
+    rows: tuple[int, ...]
+    arguments: tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class _Last:
+    """The last sight of somebody: the row in a picture."""
+
+    picture: Picture
+    row: int
+
+
+@dataclass(slots=True)
+class Crowd:
+    """Everybody whom a camera has seen, and has not forgotten."""
+
+    _past: dict[int, Past] = field(default_factory=dict)
+    _last: dict[int, _Last] = field(default_factory=dict)
+
+    def forget(self, before_ns: int) -> set[int]:
+        """Forget the tracks that were last seen before a time, and return their ids."""
+        gone = {track_id for track_id, past in self._past.items() if past.seen_ns < before_ns}
+        for track_id in gone:
+            del self._past[track_id]
+            self._last.pop(track_id, None)
+        return gone
+
+    def forget_shapes(self, zones: Collection[str], lines: Collection[str]) -> None:
+        """Keep only in which of these zones, and on which side of these lines, people were."""
+        for past in self._past.values():
+            past.inside = {name: inside for name, inside in past.inside.items() if name in zones}
+            past.sides = {name: side for name, side in past.sides.items() if name in lines}
+
+    def clear(self) -> None:
+        self._past.clear()
+        self._last.clear()
+
+    def seen(self, picture: Picture, around: Surroundings, *, with_lost: bool) -> Cast:
+        """The people of the next frame; `with_lost`: also those who have been lost since."""
+        people = list(self._people(picture, around))
+        gone = list(self._gone(picture)) if with_lost else []
+        if with_lost:
+            self._last.update({person.id: _Last(picture, person.row) for person in people})
+        return Cast(picture, people, around, gone)
+
+    def _people(self, picture: Picture, around: Surroundings) -> Iterator[Person]:
+        """In the order of their ids, each with the facts known from before."""
+        boxes, scores = picture.boxes.tolist(), picture.scores.tolist()
+        confidences = (
+            picture.keypoints[:, :, 2].tolist() if picture.joints_known else [[0.0] * len(COCO_17)] * len(boxes)
+        )
+        ids, time_ns = picture.ids.tolist(), picture.time_ns
+        for row in sorted(range(len(ids)), key=ids.__getitem__):
+            left, top, right, bottom = boxes[row]
+            person = Person(ids[row], row, left, top, right, bottom, scores[row], confidences[row])
+            self._remember(person, time_ns, around)
+            yield person
+
+    def _remember(self, person: Person, time_ns: int, around: Surroundings) -> None:
+        past = self._past.get(person.id)
+        if past is None:
+            past = self._past[person.id] = Past(time_ns, time_ns)
+        person.age = (time_ns - past.first_ns) / 1e9
+        feet = x, y = person.x, person.bottom
+        person.speed = past.moved(time_ns, feet)
+        past.seen_ns = time_ns
+        if around.lines:
+            margin = LINE_MARGIN * person.h
+            person.crossed = {name: _crossed(past, feet, margin, name, line) for name, line in around.lines.items()}
+        if around.zones:
+            person.inside = {name: zone(x, y) for name, zone in around.zones.items()}
+            person.entered = _entered(past.inside, person.inside)
+            past.inside = person.inside
+
+    def _gone(self, picture: Picture) -> Iterator[tuple[int, int, _Last]]:
+        """(track id, for how long unseen, last sight) of the lost."""
+        here = set(picture.ids.tolist())
+        for track_id, last in self._last.items():
+            unseen_ns = picture.time_ns - last.picture.time_ns
+            if track_id not in here and unseen_ns <= LOST_NS and not self._left_frame(track_id, last):
+                yield track_id, unseen_ns, last
+
+    def _left_frame(self, track_id: int, last: _Last) -> bool:
+        """Whether somebody left by the border: the box ended there, or would have been beyond it soon."""
+        (left, top, right, bottom), (width, height) = last.picture.boxes[last.row].tolist(), last.picture.size
+        if left <= _BORDER * width or right >= (1 - _BORDER) * width or bottom >= (1 - _BORDER) * height:
+            return True
+        x, y = self._past[track_id].velocity
+        ahead_x, ahead_y = (left + right) / 2 + x * _AHEAD_S, (top + bottom) / 2 + y * _AHEAD_S
+        return not (0 <= ahead_x <= width and 0 <= ahead_y <= height)
+
+
+def _crossed(past: Past, feet: Point, margin: float, name: str, line: Line) -> int:
+    distance = line.distance(*feet)
+    if -margin <= distance <= margin:
+        return 0
+    side = 1 if distance > 0 else -1
+    before = past.sides.get(name)
+    past.sides[name] = (side, feet)
+    return side if before and before[0] != side and line.met_by(before[1], feet) else 0
+
+
+def _entered(before: Mapping[str, bool], inside: Mapping[str, bool]) -> dict[str, int]:
+    if before == inside:
+        return {}
+    return {name: int(now) - int(before.get(name, now)) for name, now in inside.items()}
+
+
+class Cast:
+    """The people that a frame's rules are about. Values that several rules need are computed once.
+
+    `picture` has the people of the frame. `with_lost` also has a row for each who is lost, as they were last seen.
+    """
+
+    def __init__(
+        self, picture: Picture, people: Sequence[Person], around: Surroundings, gone: Sequence[tuple[int, int, _Last]]
+    ) -> None:
+        self.picture = picture
+        self.with_lost = _extended(picture, [last for _, _, last in gone])
+        self.people = people
+        self.around = around
+        self._gone = gone
+        self._joints: dict[float, list[Joints]] = {}
+        self._subjects: dict[tuple[str, float, bool], dict[Ids, Subject]] = {}
+
+    def subjects(self, scope: Literal["person", "pair"], floor: float, *, with_lost: bool) -> dict[Ids, Subject]:
+        """Each person, or each two; joints below the floor of confidence are unknown."""
+        key = (scope, floor, with_lost)
+        found = self._subjects.get(key)
+        if found is None:
+            found = self._pairs(floor) if scope == "pair" else self._persons(floor)
+            if with_lost:
+                found |= self._lost()
+            self._subjects[key] = found
+        return found
+
+    def _persons(self, floor: float) -> dict[Ids, Subject]:
+        joints, around = self._joints_above(floor), self.around
+        return {(p.id,): Subject((p.id,), (p.row,), (joints[p.row], p, around)) for p in self.people}
+
+    def _pairs(self, floor: float) -> dict[Ids, Subject]:
+        joints, around = self._joints_above(floor), self.around
+        return {
+            (a.id, b.id): Subject((a.id, b.id), (a.row, b.row), (joints[a.row], a, joints[b.row], b, around))
+            for a, b in combinations(self.people, 2)
+        }
+
+    def _lost(self) -> dict[Ids, Subject]:
+        subjects: dict[Ids, Subject] = {}
+        for i, (track_id, unseen_ns, _) in enumerate(self._gone):
+            row = len(self.picture.ids) + i
+            nobody = Person(track_id, row, NAN, NAN, NAN, NAN, NAN, _NOT_SURE, age=NAN, lost_ns=unseen_ns)
+            subjects[(track_id,)] = Subject((track_id,), (row,), (UNSEEN, nobody, self.around))
+        return subjects
+
+    def _joints_above(self, floor: float) -> list[Joints]:
+        """By row; joints below the confidence are NaN."""
+        if not self.picture.joints_known:
+            return [UNSEEN] * len(self.people)
+        if floor not in self._joints:
+            keypoints = self.picture.keypoints.astype(np.float64)
+            # The confidence is compared as it came: 0.3 of a model is less than 0.3 in double precision.
+            known = self.picture.keypoints[:, :, 2:] >= floor
+            self._joints[floor] = with_more(np.where(known, keypoints[:, :, :2], np.nan))
+        return self._joints[floor]
+
+
+_NOT_SURE = [NAN] * len(COCO_17)
+
+
+def _extended(picture: Picture, lost: Sequence[_Last]) -> Picture:
+    """A picture with a further row for each of the lost."""
+    if not lost:
+        return picture
+
+    def with_rows(name: str) -> Any:
+        rows = [getattr(last.picture, name)[last.row][None] for last in lost]
+        return np.concatenate([getattr(picture, name), *rows])
+
+    arrays = {name: with_rows(name) for name in ("ids", "boxes", "scores", "keypoints")}
+    return replace(picture, **arrays)

@@ -1,0 +1,620 @@
+"""The memory of conditions: a cell for each part that looks back in time, for each person, pair or scene.
+
+A cell is stepped once a frame in which its person was judged, with the present value of the part inside it, and gives
+the present value of the whole part. Truths are True, False or None (unknown), numbers are floats or NaN (unknown).
+
+    hips.y   210 212 213 260 301 330    in pixels, frame by frame
+    Fall       0   2   3  50  91 120    drop(hips.y, 0.8s)
+
+Times are stream times in nanoseconds. All windows are times, so a result depends on the frame rate only as far as a
+slow camera sees less. A window is at least two frame intervals long. Between two frames a value goes straight from one
+to the other, if they are not farther apart than the rule's `gap`. No cell keeps more than `MOST_SAMPLES` samples: a
+longer window keeps the first sample of each of its `_PARTS` parts, and the newest.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+NAN = math.nan
+MOST_SAMPLES = 128
+_PARTS = 120
+_SECOND = 1e9
+
+Truth = bool | None
+
+
+class Clock:
+    """The time of the present frame, for all cells of a camera.
+
+    `before_ns`: the time of the frame before it. `two_ns`: two frame intervals. `slack_ns`: up to here two frames count
+    as following each other, however short a `gap` is.
+    """
+
+    __slots__ = ("_started", "before_ns", "now_ns", "slack_ns", "two_ns")
+
+    def __init__(self) -> None:
+        self._started = False
+        self.now_ns = 0
+        self.before_ns: int | None = None
+        self.two_ns = 0
+        self.slack_ns = 0
+
+    def tick(self, now_ns: int, two_ns: int, slack_ns: int) -> None:
+        """The next frame."""
+        self.before_ns = self.now_ns if self._started else None
+        self.now_ns, self._started = now_ns, True
+        self.two_ns, self.slack_ns = two_ns, slack_ns
+
+
+# ---- truths
+
+
+class Lasting:
+    """`C for 2s`: C has been true so long. Unknown or unseen up to the gap neither counts nor begins anew."""
+
+    __slots__ = ("_gap_ns", "_last_ns", "_time_ns", "true_ns")
+
+    def __init__(self, gap_ns: int, time_ns: int) -> None:
+        self._gap_ns = gap_ns
+        self._time_ns = time_ns
+        self._last_ns: int | None = None
+        self.true_ns = 0
+
+    def step(self, clock: Clock, truth: Truth) -> Truth:
+        if not truth:
+            if truth is False:
+                self.begin_anew()
+            return truth
+        now_ns, last_ns = clock.now_ns, self._last_ns
+        self._last_ns = now_ns
+        if last_ns is None or now_ns - last_ns > max(self._gap_ns, clock.slack_ns):
+            self.true_ns = 0
+        elif last_ns == clock.before_ns:
+            self.true_ns += now_ns - last_ns
+        return self.true_ns >= self._time_ns
+
+    def begin_anew(self) -> None:
+        self._last_ns, self.true_ns = None, 0
+
+
+class Was:
+    """`was C within 3s`: C was true in a frame of the last 3 s."""
+
+    __slots__ = ("_blind_ns", "_gap_ns", "_known_ns", "_time_ns", "_true_ns")
+
+    def __init__(self, gap_ns: int, time_ns: int) -> None:
+        self._gap_ns = gap_ns
+        self._time_ns = time_ns
+        self._true_ns: int | None = None
+        self._known_ns: int | None = None
+        self._blind_ns: int | None = None
+        """When C had been unknown for longer than the gap, the last time."""
+
+    def step(self, clock: Clock, truth: Truth) -> Truth:
+        now_ns = clock.now_ns
+        if truth:
+            self._true_ns = self._known_ns = now_ns
+            return True
+        if truth is False:
+            self._known_ns = now_ns
+        elif self._known_ns is None or now_ns - self._known_ns > max(self._gap_ns, clock.slack_ns):
+            self._blind_ns = now_ns
+        window_ns = max(self._time_ns, clock.two_ns)
+        if self._true_ns is not None and now_ns - self._true_ns <= window_ns:
+            return True
+        return None if self._blind_ns is not None and now_ns - self._blind_ns <= window_ns else False
+
+
+class LastSeen:
+    """`lost while C`: whether C was true when the person was last seen.
+
+    Unknown for up to the gap, it is as before; then nothing is known.
+    """
+
+    __slots__ = ("_gap_ns", "_known_ns", "_truth")
+
+    def __init__(self, gap_ns: int) -> None:
+        self._gap_ns = gap_ns
+        self._known_ns = 0
+        self._truth: Truth = None
+
+    def step(self, clock: Clock, truth: Truth, lost_ns: int) -> Truth:
+        if lost_ns < 0:
+            if truth is not None:
+                self._truth, self._known_ns = truth, clock.now_ns
+            elif clock.now_ns - self._known_ns > max(self._gap_ns, clock.slack_ns):
+                self._truth = None
+        return self._truth
+
+
+class Since:
+    """`since(C)`: seconds since C was seen to be true.
+
+    Unknown if it never was, or if C is unknown for longer than the gap.
+    """
+
+    __slots__ = ("_gap_ns", "_known_ns", "_true_ns")
+
+    def __init__(self, gap_ns: int) -> None:
+        self._gap_ns = gap_ns
+        self._true_ns: int | None = None
+        self._known_ns = 0
+
+    def step(self, clock: Clock, truth: Truth) -> float:
+        now_ns = clock.now_ns
+        if truth is not None:
+            self._known_ns = now_ns
+        if truth:
+            self._true_ns = now_ns
+        if self._true_ns is None or now_ns - self._known_ns > max(self._gap_ns, clock.slack_ns):
+            return NAN
+        return (now_ns - self._true_ns) / _SECOND
+
+
+class Total:
+    """`total(C, 60s)`: for how many of the last 60 s C was seen to be true. Unknown before C was known at all.
+
+    Keeps the stretches of time in which C was true. Of too many, the two oldest become one of the same length.
+    """
+
+    __slots__ = ("_gap_ns", "_known", "_last_ns", "_sum_ns", "_time_ns", "_true")
+
+    def __init__(self, gap_ns: int, time_ns: int) -> None:
+        self._gap_ns = gap_ns
+        self._time_ns = time_ns
+        self._true: deque[list[int]] = deque()
+        """[begin, end]."""
+        self._sum_ns = 0
+        self._last_ns: int | None = None
+        """The last frame in which C was true."""
+        self._known = False
+
+    def step(self, clock: Clock, truth: Truth) -> float:
+        now_ns = clock.now_ns
+        if truth:
+            self._true_now(clock)
+        self._known = self._known or truth is not None
+        self._leave(now_ns - max(self._time_ns, clock.two_ns))
+        return self._sum_ns / _SECOND if self._known else NAN
+
+    def _true_now(self, clock: Clock) -> None:
+        now_ns, last_ns = clock.now_ns, self._last_ns
+        self._last_ns = now_ns
+        if last_ns is None or last_ns != clock.before_ns or now_ns - last_ns > max(self._gap_ns, clock.slack_ns):
+            return
+        self._sum_ns += now_ns - last_ns
+        if self._true and self._true[-1][1] == last_ns:
+            self._true[-1][1] = now_ns
+            return
+        self._true.append([last_ns, now_ns])
+        if len(self._true) > MOST_SAMPLES // 2:
+            begin_ns, end_ns = self._true.popleft()
+            self._true[0][0] -= end_ns - begin_ns
+
+    def _leave(self, begin_ns: int) -> None:
+        """Forget the time before the window."""
+        true = self._true
+        while true and true[0][0] < begin_ns:
+            first = true[0]
+            if first[1] > begin_ns:
+                self._sum_ns -= begin_ns - first[0]
+                first[0] = begin_ns
+                return
+            self._sum_ns -= first[1] - first[0]
+            true.popleft()
+
+
+class Dwell:
+    """`dwell(door, 5s)`: seconds since they came into the zone.
+
+    They may be out of it, or unseen, for up to 5 s at a time.
+    """
+
+    __slots__ = ("_inside_ns", "_since_ns", "_time_ns")
+
+    def __init__(self, gap_ns: int, time_ns: int) -> None:
+        self._time_ns = time_ns
+        self._since_ns: int | None = None
+        self._inside_ns = 0
+
+    def step(self, clock: Clock, inside: Truth) -> float:
+        now_ns = clock.now_ns
+        away_ns = max(self._time_ns, clock.slack_ns)
+        if self._since_ns is not None and now_ns - self._inside_ns > away_ns:
+            self._since_ns = None
+        if inside:
+            self._inside_ns = now_ns
+            if self._since_ns is None:
+                self._since_ns = now_ns
+        if self._since_ns is None:
+            return NAN if inside is None else 0.0
+        return (now_ns - self._since_ns) / _SECOND
+
+
+class Sequence:
+    """`first A then B within 2s then C for 5s`: True from the frame in which the last step is complete, while it lasts.
+
+    For each step, the newest time at which all steps up to it were complete: a newer one leaves more time for the next.
+
+        A         T T T . . . . . .      step 1 done at   0 1 2 2 2 2 2 2 2
+        B         . . . . T . . . .      step 2 done at   - - - - 4 4 4 4 4
+        C for 2   . . T T T T T T .      C counts from 5  - - - - - 5 5 5 -
+        whole     . . . . . . . T .      then everything begins anew
+    """
+
+    __slots__ = ("_begun_ns", "_done_ns", "_limits_ns", "_over", "_steps", "steps_ns")
+
+    def __init__(self, gap_ns: int, limits_ns: tuple[int | None, ...], lasting_ns: tuple[int, ...]) -> None:
+        self._limits_ns = limits_ns
+        self._steps = [_Step(gap_ns, lasting) for lasting in lasting_ns]
+        self._done_ns: list[int | None] = [None] * len(limits_ns)
+        self._begun_ns = [0] * len(limits_ns)
+        """When each step became complete; it may have stayed so since."""
+        self._over = False
+        self.steps_ns: tuple[int, ...] = ()
+        """Of the last complete sequence: when the first step was last true, and each other one became complete."""
+
+    def step(self, clock: Clock, *truths: Truth) -> Truth:
+        last = len(truths) - 1
+        if self._over:
+            going_on = self._steps[last].goes_on(clock, truths[last])
+            if going_on is not False:
+                return going_on
+            self._begin_anew()
+        done = self._done_ns
+        for i in range(last, -1, -1):
+            if self._complete(i, clock, truths[i]):
+                if done[i] is None or done[i] != clock.before_ns:
+                    self._begun_ns[i] = clock.now_ns
+                done[i] = clock.now_ns
+        if done[last] is not None:
+            self._over = True
+            self.steps_ns = (done[0] or 0, *self._begun_ns[1:])
+            return True
+        return None if truths[last] is None and self._in_time(last, clock) else False
+
+    def _complete(self, i: int, clock: Clock, truth: Truth) -> bool:
+        """Whether step `i` is complete in this frame."""
+        step = self._steps[i]
+        if truth and not step.counting(clock) and not self._in_time(i, clock):
+            return False
+        return step.complete(clock, truth)
+
+    def _in_time(self, i: int, clock: Clock) -> bool:
+        """Whether step `i` may begin now: the one before it was done, and not too long ago."""
+        if not i:
+            return True
+        before_ns, limit_ns = self._done_ns[i - 1], self._limits_ns[i]
+        if before_ns is None:
+            return False
+        return limit_ns is None or clock.now_ns - before_ns <= max(limit_ns, clock.two_ns)
+
+    def ago(self, clock: Clock, i: int) -> float:
+        """How many seconds ago step `i` of the last complete sequence was done."""
+        return (clock.now_ns - self.steps_ns[i]) / _SECOND if self.steps_ns else NAN
+
+    def _begin_anew(self) -> None:
+        self._over = False
+        self._done_ns = [None] * len(self._steps)
+        for step in self._steps:
+            step.begin_anew()
+
+
+class _Step(Lasting):
+    """A step of a sequence: it counts from when the steps before it were complete."""
+
+    __slots__ = ()
+
+    def counting(self, clock: Clock) -> bool:
+        return self._last_ns is not None and clock.now_ns - self._last_ns <= max(self._gap_ns, clock.slack_ns)
+
+    def complete(self, clock: Clock, truth: Truth) -> bool:
+        if not self._time_ns:
+            self._last_ns = clock.now_ns if truth else None if truth is False else self._last_ns
+            return bool(truth)
+        return self.step(clock, truth) is True
+
+    def goes_on(self, clock: Clock, truth: Truth) -> Truth:
+        """Of a complete last step: still true, no longer, or unknown for no longer than the gap."""
+        if truth:
+            self._last_ns = clock.now_ns
+            return True
+        if truth is False or self._last_ns is None:
+            return False
+        return None if clock.now_ns - self._last_ns <= max(self._gap_ns, clock.slack_ns) else False
+
+
+# ---- values over a window
+
+
+class _Samples:
+    """The known samples of a window, (time, value), and the last one before it."""
+
+    __slots__ = ("_gap_ns", "_samples", "_time_ns")
+
+    def __init__(self, gap_ns: int, time_ns: int) -> None:
+        self._gap_ns = gap_ns
+        self._time_ns = time_ns
+        self._samples: deque[tuple[int, float]] = deque()
+
+    def _take(self, clock: Clock, value: float) -> int:
+        """Add a sample and drop the old ones; returns when the window begins."""
+        samples, now_ns = self._samples, clock.now_ns
+        time_ns = max(self._time_ns, clock.two_ns)
+        if value == value:  # noqa: PLR0124 - NaN
+            part_ns = time_ns // _PARTS
+            if len(samples) > 1 and samples[-1][0] // part_ns == samples[-2][0] // part_ns:
+                samples.pop()
+            if not samples or samples[-1][0] < now_ns:
+                samples.append((now_ns, value))
+        begin_ns = now_ns - time_ns
+        while len(samples) > 1 and samples[1][0] <= begin_ns:
+            samples.popleft()
+        if samples and samples[-1][0] < begin_ns:
+            samples.clear()
+        return begin_ns
+
+    def _apart_ns(self, clock: Clock) -> int:
+        """Samples that are not farther apart follow each other; those that were thinned out lie within two parts."""
+        return max(self._gap_ns, clock.slack_ns, 2 * max(self._time_ns, clock.two_ns) // _PARTS)
+
+    def _inside(self, clock: Clock, value: float) -> list[tuple[int, float]]:
+        """The samples of the window, with the value at its beginning if samples on both sides tell it."""
+        begin_ns = self._take(clock, value)
+        inside = list(self._samples)
+        if inside and inside[0][0] < begin_ns:
+            if len(inside) == 1 or inside[1][0] - inside[0][0] > self._apart_ns(clock):
+                del inside[0]
+            else:
+                inside[0] = (begin_ns, _between(inside[0], inside[1], begin_ns))
+        return inside
+
+
+def _between(one: tuple[int, float], other: tuple[int, float], at_ns: int) -> float:
+    """The value at a time between two samples."""
+    return one[1] + (other[1] - one[1]) * (at_ns - one[0]) / (other[0] - one[0])
+
+
+class Growth(_Samples):
+    """The greatest growth of a value from a moment of the window to a later one; with `sign` -1 the greatest fall."""
+
+    __slots__ = ("_sign",)
+
+    def __init__(self, gap_ns: int, time_ns: int, sign: int) -> None:
+        super().__init__(gap_ns, time_ns)
+        self._sign = sign
+
+    def step(self, clock: Clock, value: float) -> float:
+        sign, least, growth = self._sign, math.inf, NAN
+        for _, known in self._inside(clock, value):
+            at = sign * known
+            least = min(at, least)
+            if not growth >= at - least:
+                growth = at - least
+        return growth
+
+
+class Change(_Samples):
+    """The difference between the greatest and the smallest value of the window."""
+
+    __slots__ = ()
+
+    def step(self, clock: Clock, value: float) -> float:
+        values = [known for _, known in self._inside(clock, value)]
+        return max(values) - min(values) if values else NAN
+
+
+class Extreme(_Samples):
+    """The smallest value of the window; with `sign` -1 the greatest.
+
+    Keeps only values that can still become the smallest: each is smaller than those that came later.
+    """
+
+    __slots__ = ("_sign",)
+
+    def __init__(self, gap_ns: int, time_ns: int, sign: int) -> None:
+        super().__init__(gap_ns, time_ns)
+        self._sign = sign
+
+    def step(self, clock: Clock, value: float) -> float:
+        samples, now_ns = self._samples, clock.now_ns
+        time_ns = max(self._time_ns, clock.two_ns)
+        if value == value:  # noqa: PLR0124 - NaN
+            at = self._sign * value
+            while samples and samples[-1][1] >= at:
+                samples.pop()
+            part_ns = time_ns // _PARTS
+            if not samples or samples[-1][0] // part_ns != now_ns // part_ns:
+                samples.append((now_ns, at))
+        while samples and samples[0][0] < now_ns - time_ns:
+            samples.popleft()
+        return self._sign * samples[0][1] if samples else NAN
+
+
+class Median(_Samples):
+    """The median of the window: of one sample for each of its parts, so that a burst of frames weighs no more."""
+
+    __slots__ = ("_sorted",)
+
+    def __init__(self, gap_ns: int, time_ns: int) -> None:
+        super().__init__(gap_ns, time_ns)
+        self._sorted: list[float] = []
+
+    def step(self, clock: Clock, value: float) -> float:
+        samples, ordered, now_ns = self._samples, self._sorted, clock.now_ns
+        time_ns = max(self._time_ns, clock.two_ns)
+        part_ns = time_ns // _PARTS
+        while samples and samples[0][0] < now_ns - time_ns:
+            del ordered[bisect_left(ordered, samples.popleft()[1])]
+        if value == value and (not samples or samples[-1][0] // part_ns < now_ns // part_ns):  # noqa: PLR0124 - NaN
+            samples.append((now_ns, value))
+            insort(ordered, value)
+        if not ordered:
+            return NAN
+        half = len(ordered) // 2
+        return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
+class Average(_Samples):
+    """The mean of the window over time. Times between samples that are farther apart than the gap have no weight."""
+
+    __slots__ = ()
+
+    def step(self, clock: Clock, value: float) -> float:
+        inside = self._inside(clock, value)
+        if not inside:
+            return NAN
+        gap_ns = self._apart_ns(clock)
+        area = weight = 0.0
+        before_ns, before = inside[0]
+        for at_ns, known in inside:
+            step_ns = at_ns - before_ns
+            if step_ns <= gap_ns:
+                area += step_ns * (known + before) / 2
+                weight += step_ns
+            before_ns, before = at_ns, known
+        return area / weight if weight else sum(known for _, known in inside) / len(inside)
+
+
+class Before(_Samples):
+    """The value so long ago; unknown if the nearest samples are farther apart than the gap."""
+
+    __slots__ = ()
+
+    def step(self, clock: Clock, value: float) -> float:
+        self._take(clock, value)
+        samples, at_ns = self._samples, clock.now_ns - self._time_ns
+        one = other = None
+        for sample in samples:
+            if sample[0] > at_ns:
+                other = sample
+                break
+            one = sample
+        if one is None:
+            return NAN
+        if one[0] == at_ns:
+            return one[1]
+        if other is None or other[0] - one[0] > self._apart_ns(clock):
+            return NAN
+        return _between(one, other, at_ns)
+
+
+class Velocity(_Samples):
+    """The change per second over the window: the slope of the straight line that is nearest to the samples."""
+
+    __slots__ = ()
+
+    def step(self, clock: Clock, value: float) -> float:
+        begin_ns = self._take(clock, value)
+        samples = self._samples
+        first = 1 if samples and samples[0][0] < begin_ns else 0
+        n = len(samples) - first
+        if n < 2 or samples[-1][0] - samples[first][0] < (clock.now_ns - begin_ns) * _LEAST_SHARE:
+            return NAN
+        now_ns, tt, t, tv, v = clock.now_ns, 0.0, 0.0, 0.0, 0.0
+        for at_ns, known in samples:
+            if at_ns >= begin_ns:
+                at = (at_ns - now_ns) / _SECOND
+                t += at
+                v += known
+                tt += at * at
+                tv += at * known
+        return (n * tv - t * v) / (n * tt - t * t)
+
+
+_LEAST_SHARE = 0.4
+"""Of the window, that samples must span for a velocity."""
+
+
+class Speed:
+    """How fast a point moves: the size of its two velocities."""
+
+    __slots__ = ("_x", "_y")
+
+    def __init__(self, gap_ns: int, time_ns: int) -> None:
+        self._x = Velocity(gap_ns, time_ns)
+        self._y = Velocity(gap_ns, time_ns)
+
+    def step(self, clock: Clock, x: float, y: float) -> float:
+        return math.hypot(self._x.step(clock, x), self._y.step(clock, y))
+
+
+class Swings:
+    """`swings(left_wrist.x, 0.3bl)`: how many times a second a value goes there and back, at least so far each way.
+
+    A turn counts in the frame in which the value has come back that far. Two turns are one swing; the time before the
+    first turn of the window, and that since the last one, count as parts of one.
+    """
+
+    __slots__ = ("_cut", "_extreme", "_gap_ns", "_high", "_known_ns", "_low", "_time_ns", "_turns", "_way")
+
+    def __init__(self, gap_ns: int, time_ns: int) -> None:
+        self._gap_ns = gap_ns
+        self._time_ns = time_ns
+        self._turns: deque[int] = deque()
+        """When it turned, in the window, and the last time before it."""
+        self._cut = False
+        """Whether the window holds more turns than are kept."""
+        self._known_ns: int | None = None
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._way, self._extreme, self._low, self._high = 0, NAN, math.inf, -math.inf
+
+    def step(self, clock: Clock, value: float, amplitude: float) -> float:
+        now_ns = clock.now_ns
+        window_ns = max(self._time_ns, clock.two_ns)
+        if value == value and amplitude == amplitude:  # noqa: PLR0124 - NaN
+            if self._known_ns is not None and now_ns - self._known_ns > max(self._gap_ns, clock.slack_ns):
+                self._begin_anew()
+            self._known_ns = now_ns
+            if self._turned(value, amplitude):
+                self._turns.append(now_ns)
+                if len(self._turns) > MOST_SAMPLES:
+                    self._turns.popleft()
+                    self._cut = True
+        if self._known_ns is None or now_ns - self._known_ns > window_ns:
+            return NAN
+        return self._rate(now_ns, window_ns)
+
+    def _turned(self, value: float, amplitude: float) -> bool:
+        if not self._way:
+            self._low, self._high = min(self._low, value), max(self._high, value)
+            if self._high - self._low >= amplitude > 0:
+                self._way, self._extreme = (1 if value - self._low >= amplitude else -1), value
+            return False
+        beyond = (value - self._extreme) * self._way
+        if beyond >= 0:
+            self._extreme = value
+        elif -beyond >= amplitude > 0:
+            self._way, self._extreme = -self._way, value
+            return True
+        return False
+
+    def _rate(self, now_ns: int, window_ns: int) -> float:
+        turns, begin_ns = self._turns, now_ns - window_ns
+        while len(turns) > 1 and turns[1] <= begin_ns:
+            turns.popleft()
+            self._cut = False
+        if self._cut:
+            begin_ns = turns[0]
+        if len(turns) < 2 or turns[-1] <= begin_ns:
+            return 0.0
+        usual_ns = (turns[-1] - turns[0]) / (len(turns) - 1)
+        halves = len(turns) - 1 + min(1.0, (now_ns - turns[-1]) / usual_ns)
+        if turns[0] < begin_ns:
+            halves -= (begin_ns - turns[0]) / (turns[1] - turns[0])
+        return halves / 2 / ((now_ns - begin_ns) / _SECOND)
+
+
+_ALL: tuple[type, ...] = (
+    *(Lasting, Was, LastSeen, Since, Total, Dwell, Sequence),
+    *(Growth, Change, Extreme, Median, Average, Before, Velocity, Speed, Swings),
+)
+CELLS: dict[str, Callable[..., Any]] = {cell.__name__: cell for cell in _ALL}
+"""By name: each is made of the rule's gap and the cell's own times."""

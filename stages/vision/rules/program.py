@@ -1,0 +1,144 @@
+"""All conditions about the same people as one Python function, with the cells that they share.
+
+A camera may have hundreds of rules, and few of them are true of anybody at a time. So one call asks all conditions
+about a person at once, and says which of them are surely true. Only for those, and for incidents that are under way,
+anything else is done. Equal parts with memory are one cell, however many conditions have them:
+
+    rule 1   in door for 5s and lean > 60deg     m[0] and k[35] > 60.0
+    rule 2   in door for 5s                      m[0]
+    rule 3   speed > 1h/s                        p.speed > (1.0 * p.h)
+
+    def hits(k, p, g, m):                        def step(k, p, g, m, c, t):
+        h = []                                       m[0] = c[0](t, True if p.inside['door'] else ...)
+        if (m[0] and k[35] > 60.0): h.append(0)
+        if m[0]: h.append(1)
+        ...
+        return h
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from stages.vision.rules.condition import CellText, Condition, function_of
+from stages.vision.rules.memory import CELLS
+
+_REFERENCE = re.compile(r"\bm\[(\d+)\]")
+Key = str
+"""Of a cell: equal for cells that always have equal values."""
+
+
+@dataclass(slots=True)
+class Memory:
+    """The cells of a program for one person, pair or scene, and their present values."""
+
+    values: list[Any]
+    cells: dict[Key, Any]
+    steps: list[Callable[..., Any]]
+    stepped_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """Conditions of one scope, and of one floor of confidence.
+
+    `hits` takes the arguments of the scope and the cells' values, and returns the places of the conditions that are
+    surely true. `places`: of each condition, the places of its own cells among all.
+    """
+
+    hits: Callable[..., list[int]]
+    step: Callable[..., None] | None
+    cells: dict[Key, tuple[int, CellText]] = field(default_factory=dict)
+    """Each with the gap of its rules."""
+    places: tuple[tuple[int, ...], ...] = ()
+
+    def new_memory(self, inherited: dict[Key, Any] | None = None) -> Memory:
+        """The memory of somebody new; with cells of the same keys that were stepped by another program."""
+        known = inherited or {}
+        cells = {
+            key: known.get(key) or CELLS[text.name](gap_ns, *text.times) for key, (gap_ns, text) in self.cells.items()
+        }
+        values = [None if text.truth else math.nan for _, text in self.cells.values()]
+        return Memory(values, cells, [cell.step for cell in cells.values()])
+
+    def of_one(self, place: int, memory: Memory) -> tuple[list[Any], list[Any]]:
+        """The values and the cells of one condition, as its own functions take them."""
+        cells = list(memory.cells.values())
+        return [memory.values[i] for i in self.places[place]], [cells[i] for i in self.places[place]]
+
+
+@functools.lru_cache(maxsize=256)
+def program_of(conditions: tuple[tuple[Condition, int], ...]) -> Program:
+    """The program of one or more conditions of the same scope, each with the `gap` of its rule in nanoseconds."""
+    cells: dict[Key, tuple[int, CellText]] = {}
+    index: dict[Key, int] = {}
+    places = []
+    texts: list[str] = []
+    for condition, gap_ns in conditions:
+        keys = _keys(condition, gap_ns)
+        for key, text in zip(keys, condition.cells, strict=True):
+            if key not in index:
+                index[key] = len(index)
+                own = [index.get(inner, -1) for inner in keys]
+                whole = CellText(text.name, text.times, _renumbered(text.inputs, own), text.truth)
+                cells[key] = (gap_ns, whole)
+        own = [index[key] for key in keys]
+        places.append(tuple(own))
+        texts += _renumbered([condition.true], own)
+    parameters = conditions[0][0].parameters
+    first, texts = _computed_once(texts)
+    asked = [f"    if {text}: h.append({n})" for n, text in enumerate(texts)]
+    hits = function_of("hits", [f"def hits({parameters}, m):", *first, "    h = []", *asked, "    return h"])
+    steps = [f"    m[{i}] = c[{i}](t, {', '.join(cell.inputs)})" for i, (_, cell) in enumerate(cells.values())]
+    step = function_of("step", [f"def step({parameters}, m, c, t):", *steps]) if steps else None
+    return Program(hits, step, cells, tuple(places))
+
+
+def _computed_once(texts: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Lines that compute the calls which stand in several texts, and the texts with their values instead."""
+    counts = Counter(call for text in texts for call in set(_calls(text)))
+    names = {call: f"v{i}" for i, call in enumerate(call for call, count in counts.items() if count > 1)}
+    lines = [f"    {name} = {call}" for call, name in names.items()]
+    replaced = []
+    for text in texts:
+        for call in _calls(text):
+            if call in names:
+                text = text.replace(call, names[call])  # noqa: PLW2901
+        replaced.append(text)
+    return lines, replaced
+
+
+def _calls(text: str) -> list[str]:
+    """The calls of costly functions in a text, with their arguments; not those inside others."""
+    found = []
+    at = 0
+    while call := _COSTLY.search(text, at):
+        at, depth = call.end(), 1
+        while depth:
+            depth += {"(": 1, ")": -1}.get(text[at], 0)
+            at += 1
+        found.append(text[call.start() : at])
+    return found
+
+
+_COSTLY = re.compile(r"\b(?:angle|above|beside|beyond|hypot)\(")
+
+
+def _keys(condition: Condition, gap_ns: int) -> list[Key]:
+    """The key of each cell of a condition: made of its text, with the keys of the cells inside it."""
+    keys: list[Key] = []
+    for cell in condition.cells:
+        inputs = [_REFERENCE.sub(lambda found: keys[int(found[1])], text) for text in cell.inputs]
+        keys.append(hashlib.sha256(repr((gap_ns, cell.name, cell.times, inputs)).encode()).hexdigest())
+    return keys
+
+
+def _renumbered(texts: Sequence[str], places: Sequence[int]) -> tuple[str, ...]:
+    return tuple(_REFERENCE.sub(lambda found: f"m[{places[int(found[1])]}]", text) for text in texts)

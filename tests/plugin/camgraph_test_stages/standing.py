@@ -1,0 +1,44 @@
+"""Somebody who stands still, as the tracker would tell of them: for stages that judge people, without any picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from pydantic import Field
+
+from camgraph_test_stages.messages import Number
+from pipeline.errors import NeedsNewProcess
+from pipeline.stage import Settings, Stage
+from stages.messages import Tracks
+
+SIZE = (400, 300)
+
+
+class StandingSettings(Settings):
+    x: float = Field(100.0, description="Where the middle of the feet is, in pixels")
+    stubborn: bool = Field(False, description="Takes no other settings while it lives")
+
+
+class Standing(Stage[StandingSettings]):
+    """Number -> Tracks: one person, 20 x 60 pixels, in every frame."""
+
+    settings_type = StandingSettings
+    inputs = Number
+    outputs = (Tracks,)
+    takes_settings = True
+
+    def change_settings(self, settings: StandingSettings) -> None:
+        if settings.stubborn:
+            raise NeedsNewProcess("it is stubborn")
+        super().change_settings(settings)
+
+    def process(self, items: Sequence[Number]) -> Iterator[Tracks]:
+        x = self.settings.x
+        box = np.array([[x - 10, 140, x + 10, 200]], np.float32)
+        joints = np.full((1, 17, 3), (x, 150, 0.9), np.float32)
+        for item in items:
+            ids = np.array([7], np.int64)
+            yield Tracks(
+                item.stamp, box, np.full(1, 0.9, np.float32), joints, SIZE, np.zeros(1, np.int64), "coco-17", ids
+            )

@@ -1,0 +1,53 @@
+"""The values that made a rule fire: each kind of value has a unit that events may have."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from pipeline.testing import feed, opened, stamp
+from stages.events import Comparison
+from stages.messages import Tracks
+from stages.rulebook.evidence import UNITS
+from stages.rules import Rules
+from stages.vision.rules.kinds import Kind
+
+WITHOUT_UNIT = {Kind.NUMBER, Kind.POINT, Kind.TRUTH}
+
+
+def test_every_kind_has_a_unit_that_events_may_have() -> None:
+    assert set(UNITS) == {kind.name.lower() for kind in Kind if kind not in WITHOUT_UNIT}
+    [allowed, _] = get_args(Comparison.model_fields["unit"].annotation)
+    assert set(UNITS.values()) == set(get_args(allowed))
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        "swings(left_wrist.x, 0.01h) >= 0/s",
+        "velocity(lean, 0.3s) > -1000deg/s",
+        "velocity(nose.y) > -1000h/s",
+        "since(age > 0s) >= 0s",
+        "first age >= 0s then age > 0.1s within 1s",
+        "change(lean) >= 0deg within 1s",
+        "box.height / box.width > 0",
+    ],
+)
+def test_events_of_every_kind_of_value_are_made(when: str, tmp_path: object) -> None:
+    rng = np.random.default_rng(0)
+    people = []
+    for seq in range(40):
+        keypoints = np.ones((1, 17, 3), np.float32)
+        keypoints[0, :, :2] = rng.uniform(0, 100, (17, 2))
+        boxes = np.array([[0, 0, 100, 100]], np.float32)
+        people.append(
+            Tracks(
+                stamp(seq), boxes, np.ones(1, np.float32), keypoints, (200, 200), np.zeros(1, np.int64),
+                ids=np.array([1], np.int64),
+            )
+        )  # fmt: skip
+    with opened(Rules, {"rules": [{"id": "a", "when": when}]}, folder=tmp_path) as stage:
+        events = feed(stage, people, end=True)
+    assert events, "the rule fires, and its event is valid"

@@ -1,0 +1,120 @@
+"""Incidents of several people as one, through the stage that judges."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stages.events import IncidentData
+from stages.rulebook.rule_set import examined_rules
+from tests.stages.test_rules import ZONES, photograph, run, tracks
+
+IN, OUT = 150.0, 10.0
+
+
+def told_of(folder: Path, people: dict[int, list[tuple[int, int]]], frames: int, **rule: Any) -> list[IncidentData]:
+    """`people`: id -> the frames, from and up to, in which they are in the door."""
+    rules = {"zones": ZONES, "rules": [{"id": "a", "when": "in door", "hold": "0s", "merge": "1s", **rule}]}
+
+    def place(spans: list[tuple[int, int]], seq: int) -> float:
+        return IN if any(begin <= seq < end for begin, end in spans) else OUT
+
+    items = [tracks(seq, [(i, place(spans, seq), 200.0) for i, spans in people.items()]) for seq in range(frames)]
+    return run(rules, items, folder, end=True)
+
+
+def short(found: list[IncidentData]) -> list[tuple[str, int, list[int], list[int] | None, str | None]]:
+    """Phase, frame, people, everyone, and the reason of an end."""
+    return [
+        (data.phase, data.frame.seq, [one.track_id for one in data.people], data.everyone, data.reason)
+        for data in found
+    ]
+
+
+def test_who_comes_while_it_runs_or_soon_after_joins(tmp_path: Path) -> None:
+    found = told_of(tmp_path, {1: [(2, 6)], 2: [(4, 8)], 3: [(15, 17)], 4: [(40, 42)]}, 60)
+    assert short(found) == [
+        ("start", 2, [1], [1], None),
+        ("update", 4, [1, 2], [1, 2], None),
+        ("update", 15, [3], [1, 2, 3], None),
+        ("end", 16, [3], [1, 2, 3], "condition"),
+        ("start", 40, [4], [4], None),
+        ("end", 41, [4], [4], "condition"),
+    ]
+    assert len({data.incident for data in found}) == 2
+    assert found[3].start_time == found[0].start_time == "1970-01-01T00:00:00.200Z"
+    assert (found[3].end_time, found[3].duration_s) == ("1970-01-01T00:00:01.600Z", 1.4)
+
+
+def test_who_begins_in_the_same_frame_is_in_the_start(tmp_path: Path) -> None:
+    assert short(told_of(tmp_path, {2: [(3, 9)], 5: [(3, 5)]}, 30)) == [
+        ("start", 3, [2, 5], [2, 5], None),
+        ("end", 8, [2], [2, 5], "condition"),
+    ]
+    [single] = told_of(tmp_path, {2: [(3, 9)], 5: [(3, 5), (7, 12)]}, 30, once=True)
+    assert short([single]) == [("single", 3, [2, 5], [2, 5], None)]
+
+
+def test_one_who_goes_and_comes_again_goes_on_with_it(tmp_path: Path) -> None:
+    found = short(told_of(tmp_path, {1: [(2, 4), (9, 11), (14, 40)]}, 45))
+    assert [phase for phase, *_ in found] == ["start", "update", "update", "end"]
+
+
+def test_the_camera_ends_while_others_could_still_join(tmp_path: Path) -> None:
+    found = told_of(tmp_path, {1: [(2, 6)], 2: [(4, 8)]}, 10)
+    assert short(found)[-1] == ("end", 7, [2], [1, 2], "condition")
+    found = told_of(tmp_path, {1: [(2, 6)], 2: [(4, 20)]}, 10)
+    assert short(found)[-1] == ("end", 9, [2], [1, 2], "end")
+
+
+def test_updates_are_those_of_one(tmp_path: Path) -> None:
+    found = told_of(tmp_path, {1: [(2, 20)], 2: [(2, 20)]}, 40, update="0.5s")
+    assert [(data.phase, data.frame.seq) for data in found] == [
+        *[("start", 2), ("update", 7), ("update", 12), ("update", 17)],
+        ("end", 19),
+    ]
+
+
+def test_pairs(tmp_path: Path) -> None:
+    rule = {"scope": "pair", "when": "a.feet in door and b.feet in door"}
+    found = told_of(tmp_path, {1: [(2, 9)], 2: [(2, 9)], 3: [(5, 9)]}, 30, **rule)
+    assert short(found)[:2] == [("start", 2, [1, 2], [1, 2], None), ("update", 5, [1, 2, 3], [1, 2, 3], None)]
+
+
+def test_photographs_are_by_themselves(tmp_path: Path) -> None:
+    rules = {"zones": ZONES, "rules": [{"id": "a", "when": "in door", "merge": "1min"}]}
+    items = [photograph(seq, [(1, IN, 200.0), (2, IN, 200.0)]) for seq in range(2)]
+    assert [(phase, people) for phase, _, people, *_ in short(run(rules, items, tmp_path))] == [("single", [1, 2])] * 2
+
+
+def test_without_merge_each_has_their_own(tmp_path: Path) -> None:
+    found = told_of(tmp_path, {1: [(2, 6)], 2: [(4, 8)]}, 30, merge=None)
+    assert len({data.incident for data in found}) == 2
+    assert all(data.everyone is None for data in found)
+
+
+@pytest.mark.parametrize("scope", ["scene"])
+def test_a_scene_has_nothing_to_merge(scope: str) -> None:
+    text = f"rules: [{{id: a, scope: {scope}, when: count > 1, merge: 1s}}]\n"
+    [problem] = examined_rules(text, "r")[1]
+    assert "`merge` needs `scope: person` or `scope: pair`" in problem.text
+
+
+def test_tailgating_as_the_documentation_has_it(tmp_path: Path) -> None:
+    """The second within three seconds of the first; one who comes later is none."""
+    text = (Path(__file__).resolve().parents[3] / "docs" / "rules.md").read_text()
+    [when] = re.findall(r"id: tailgating\n    scope: pair\n    when: (.*)", text)
+    rule = {"id": "tailgating", "scope": "pair", "when": when, "once": True}
+    word = {"enters_by_gate": "crosses(gate, rightward)"}
+    rules = {"rules": [rule], "define": word, "lines": {"gate": {"from": [0.5, 1], "to": [0.5, 0]}}}
+
+    def x(seq: int, at: int) -> float:
+        return 100.0 if seq < at else 300.0
+
+    crossing = {1: 10, 2: 30, 3: 75}
+    items = [tracks(seq, [(i, x(seq, at), 200.0) for i, at in crossing.items()]) for seq in range(90)]
+    found = run(rules, items, tmp_path, end=True)
+    assert [([one.track_id for one in data.people], data.frame.seq) for data in found] == [([1, 2], 30)]

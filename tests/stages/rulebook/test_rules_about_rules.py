@@ -1,0 +1,78 @@
+"""Rules of a file that ask about the incidents of others, and when somebody counts as lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.errors import GraphError
+from stages.rulebook.camera_check import impossible_alone
+from stages.rulebook.rule_set import parse_rules
+
+
+def problems(*rules: str) -> list[str]:
+    with pytest.raises(GraphError) as caught:
+        parse_rules("version: 1\nrules:\n" + "".join(f"  - {rule}\n" for rule in rules), "rules.yaml")
+    return [f"{problem.line}:{problem.column} {problem.text}" for problem in caught.value.problems]
+
+
+def test_a_circle_is_named_at_each_of_its_rules() -> None:
+    found = problems(
+        "{id: a, when: running(b)}",
+        "{id: b, when: running(c) and age > 1s}",
+        "{id: c, when: running(a)}",
+        "{id: d, when: running(a)}",
+        "{id: e, when: running(e)}",
+    )
+    assert [text.split(" ")[0] for text in found] == ["3:19", "4:19", "5:19", "7:19"]
+    assert "in one direction only" in found[0]
+    assert "a -> b -> c -> a" in found[0]
+    assert "e -> e" in found[3]
+
+
+def test_only_rules_of_the_file_can_be_asked_about() -> None:
+    found = problems("{id: fallen, when: lean > 60deg}", "{id: help, when: running(fall)}")
+    assert found == ["4:30 rules[1].when: there is no rule `fall`; did you mean `fallen`?"]
+
+
+def test_ids_with_a_dash() -> None:
+    rules = parse_rules(
+        "version: 1\nrules: [{id: left-arm, when: age > 1s}, {id: b, when: running(left-arm)}]", "rules.yaml"
+    )
+    assert rules.rules["b"].rule.asks_about == {"left-arm"}
+
+
+def test_lost_after_is_a_key_of_the_rule() -> None:
+    text = "version: 1\nrules: [{id: a, when: lost}, {id: b, when: lost, lost_after: 3s}]"
+    rules = parse_rules(text, "rules.yaml").rules
+    assert [f">= {seconds}000000000" in rules[name].rule.when.true for name, seconds in (("a", 1), ("b", 3))] == [
+        True,
+        True,
+    ]
+    assert rules["a"].rule.when.about_lost
+
+
+def test_a_word_may_be_about_joints_without_a_side() -> None:
+    define = 'define: {raised: "above(wrist, shoulder) > 0.5bl"}\n'
+    rules = parse_rules(f"version: 1\n{define}rules: [{{id: a, when: either(raised)}}]", "rules.yaml")
+    assert [text for text, _ in rules.rules["a"].rule.when.parts] == ["raised (left)", "raised (right)"]
+    with pytest.raises(GraphError, match="either"):
+        parse_rules(f"version: 1\n{define}rules: [{{id: a, when: raised}}]", "rules.yaml")
+
+
+def test_photographs_have_no_past() -> None:
+    text = """\
+version: 1
+define: {fell: "drop(hips.y, 1s) > 0.5bl"}
+rules:
+  - {id: falls, when: fell}
+  - {id: stays, when: in door for 5s}
+  - {id: gone, when: lost, cameras: [film]}
+  - {id: some, scope: scene, who: was in door within 2s, when: count > 2}
+  - {id: lies, when: lean > 60deg}
+zones: {door: [[0, 0], [1, 0], [1, 1]]}
+"""
+    rules = parse_rules(text, "rules.yaml")
+    assert rules.looking_back == {"falls", "stays", "gone", "some"}
+    remarks = list(impossible_alone(rules.file, ["photos"], rules.looking_back))
+    assert [remark.split(" ")[2] for remark in remarks] == ["falls", "stays", "some"]
+    assert remarks[0] == "the rule falls looks back in time, and nothing came before each of the photographs of photos"

@@ -1,0 +1,205 @@
+"""Rules made of templates: what they become, and every mistake at the place where it was written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipeline.errors import GraphError
+from stages.rulebook.library import ACTIONS, WORDS, library, library_text
+from stages.rulebook.parameters import filled
+from stages.rulebook.rule_file import RuleDefinition
+from stages.rulebook.rule_set import examined_rules, parse_rules
+from stages.rulebook.templates import Template, trial_of
+
+SHAPES = """\
+zones: {door: [[0, 0], [1, 0], [1, 1]], till: [[0, 0], [1, 0], [1, 1]]}
+lines: {gate: {from: [0, 0], to: [1, 1]}}
+"""
+WAITS = """\
+templates:
+  waits:
+    about: Somebody stands in a zone.
+    parameters:
+      zone: {kind: zone, about: The zone}
+      stay: 10s
+      pace: {default: 0.2h/s}
+      least: 0.5
+    action: waiting
+    when: in {zone} and speed < {pace} and score > {least} and age > {stay}
+    for: "{stay}"
+    hold: 2s
+"""
+BOOK = f"version: 1\n{SHAPES}{WAITS}"
+
+
+def made(rules: str, book: str = BOOK) -> list[RuleDefinition]:
+    return [ready.definition for ready in parse_rules(f"{book}rules:\n{rules}", "r").rules.values()]
+
+
+def mistakes(text: str) -> list[str]:
+    return [str(problem).removeprefix("r:") for problem in examined_rules(text, "r")[1]]
+
+
+def test_a_rule_of_a_template() -> None:
+    [rule] = made("  - {id: queue, use: waits, with: {zone: till, stay: 1.5min, least: 0.7}, hold: 3s}\n")
+    assert rule.when == "in till and speed < 0.2h/s and score > 0.7 and age > 1.5min"
+    assert (rule.id, rule.action, rule.for_, rule.hold, rule.use) == ("queue", "waiting", "1.5min", "3s", None)
+
+
+def test_only_the_name_is_needed() -> None:
+    simple = "templates: {up: {when: left_wrist.y < nose.y, once: true}}\n"
+    [rule] = made("  - use: up\n", simple)
+    assert (rule.id, rule.when, rule.once) == ("up", "left_wrist.y < nose.y", True)
+
+
+def test_the_rule_has_the_last_word() -> None:
+    [rule] = made("  - {use: waits, with: {zone: door}, when: in till, for: 1s, action: stands, cameras: [a]}\n")
+    assert (rule.when, rule.for_, rule.action, rule.cameras) == ("in till", "1s", "stands", ["a"])
+
+
+def test_the_same_by_hand_or_by_template_is_the_same() -> None:
+    by_hand = "  - {id: w, action: waiting, when: in door and speed < 0.2h/s and score > 0.5 and age > 10s, "
+    rules = parse_rules(f"{BOOK}rules:\n  - {{id: w, use: waits, with: {{zone: door}}}}\n", "r").rules
+    other = parse_rules(f"{SHAPES}rules:\n{by_hand}for: 10s, hold: 2s}}\n", "r").rules
+    assert rules["w"].hash == other["w"].hash
+
+
+def test_conditions_as_parameters_stay_whole() -> None:
+    book = "templates: {nope: {parameters: {that: {kind: condition}}, when: 'not {that} and age > 1s'}}\n"
+    [rule] = made("  - {use: nope, with: {that: 'speed > 1h/s or lean > 60deg'}}\n", book)
+    assert rule.when == "not (speed > 1h/s or lean > 60deg) and age > 1s"
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("{use: ^wait}", "there is no template `wait`; did you mean `waits`?"),
+        ("^{use: waits}", "the template `waits` needs `with: {zone: ...}`, the name of a zone: The zone"),
+        ("{use: waits, with: {zone: ^dor}}", "there is no zone `dor`; did you mean `door`?"),
+        ("{use: waits, with: {zone: door, sty: ^5s}}", "no parameter `sty`; did you mean `stay`?"),
+        ("{use: waits, with: {zone: door, stay: ^5h}}", "expected a time such as 2s, 500ms or 1min, got '5h'"),
+        ("{use: waits, with: {zone: door, stay: ^5}}", "expected a time such as 2s, 500ms or 1min, got 5"),
+        ("{use: waits, with: {zone: door, stay: ^900000min}}", "expected a time of at most 366 days"),
+        ("{use: waits, with: {zone: door, pace: ^3s}}", "expected a speed such as 0.5h/s, got '3s'"),
+        ("{use: waits, with: {zone: door, least: ^a}}", "expected a bare number, got 'a'"),
+        ("{use: waits, with: {zone: door}, hold: ^2}", "expected a time with its unit, such as 2s, got 2"),
+        ("{id: a, when: in door, with: ^{zone: door}}", "`with` has values for a template"),
+        ("^{when: in door}", "`id` is missing: The rule's name"),
+        ("^{id: a}", "`when` is missing: The condition"),
+        ("{id: a, use: waits, with: {zone: ^[1]}}", "expected text or a whole number or a number, got a list of 1"),
+    ],
+)
+def test_mistakes_of_a_rule(rule: str, words: str) -> None:
+    """`^` marks the place."""
+    last = f"  - {rule}"
+    whole = f"{BOOK}rules:\n{last.replace('^', '')}\n"
+    told = mistakes(whole)
+    assert len(told) == 1, told
+    assert told[0].startswith(f"{len(whole.splitlines())}:{last.index('^') + 1}: ")
+    assert words in told[0]
+
+
+def test_mistakes_with_a_template_name_its_line() -> None:
+    [told] = mistakes(f"{BOOK}rules:\n  - {{use: waits, with: {{zone: door, stay: 5h}}}}\n")
+    assert told.endswith("got '5h' (for the template `waits`); it stands in line 6")
+
+
+def test_wrong_words_in_a_value_are_at_the_value() -> None:
+    text = f"{SHAPES}rules:\n  - {{use: crosses_line, with: {{line: gate, direction: rightwards}}}}\n"
+    [told] = mistakes(text)
+    assert told.startswith("4:55: rules[0].with.direction: `rightwards` is no direction")
+    assert "did you mean `rightward`? (in `when` of the template `crosses_line` of the library)" in told
+
+
+def test_a_condition_that_does_not_fit_the_rule() -> None:
+    """The template is right by itself; the scope of the rule is not its own."""
+    [told] = mistakes(
+        f"{BOOK}rules:\n  - {{use: waits, with: {{zone: door}}, scope: scene}}\n".replace("in {zone} and", "")
+    )
+    assert "the parameter `zone` stands in no key" in told
+    [told, *_] = mistakes(f"{BOOK}rules:\n  - {{use: waits, with: {{zone: door}}, scope: scene}}\n")
+    assert told.startswith("17:11: rules[0].use: whose feet? write it under `who` (in `when` of the template `waits`)")
+    assert told.endswith("it stands in line 6")
+
+
+OWN_MISTAKES = """\
+templates:
+  one:
+    parameters: {a: 5s, b: 3, pace: 1h/s, unused: 2s, bad: {kind: time, default: 5h}, none: {about: x}}
+    when: speed < {pase} and age > {b}
+    for: {a}
+  two:
+    parameters: {low: 0.3}
+    when: score > {low} and noes.y < 0.5fh and hips.y < {low}
+  three:
+    parameters: {far: 0.5h}
+    when: speed < {far}
+    for: "{far}"
+  four: {wen: in door}
+rules:
+  - use: one
+  - use: two
+  - {use: three, with: {far: 1h}}
+"""
+
+
+def test_mistakes_of_templates_are_told_once_at_theirs() -> None:
+    expected = [
+        ("3:93", "expected `default` or `kind`, such as `kind: zone`"),
+        ("5:10", 'write "{a}" with quotes'),
+        ("8:29", "`noes.y` is not known; did you mean `nose`?"),
+        ("8:48", "`hips.y < 0.3`"),
+        ("12:10", "`far` is a length, and `for` takes a time"),
+        ("13:3", "`when` is missing"),
+        ("13:10", "unknown key `wen`; did you mean `when`?"),
+    ]
+    told = mistakes(OWN_MISTAKES)
+    for place, words in expected:
+        assert any(line.startswith(f"{place}: ") and words in line for line in told), (place, words, told)
+
+
+def test_parameters_of_templates_are_looked_at() -> None:
+    text = OWN_MISTAKES.replace(", none: {about: x}", "").replace("{a}", '"{a}"')
+    told = "\n".join(mistakes(text))
+    assert "3:60: templates.one.parameters.bad: expected a time such as 2s, 500ms or 1min, got '5h'" in told
+    assert "4:19: templates.one.when: there is no parameter `pase`; did you mean `pace`?" in told
+    assert "the parameter `unused` stands in no key of `one`: write {unused} there, or remove it" in told
+
+
+def test_places_in_a_filled_text() -> None:
+    text = filled("a {x} b {y} c", {"x": ("number", "12345"), "y": ("condition", "q")})
+    assert text.text == "a 12345 b (q) c"
+    assert [text.raw(at) for at in (0, 2, 6, 8, 10, 14)] == [0, 2, 2, 6, 8, 12]
+    assert text.parameter_at(3) == ("x", 1)
+    assert text.parameter_at(1) is None
+
+
+def test_own_templates_come_before_those_of_the_library() -> None:
+    [rule] = made("  - use: loitering\n", "templates: {loitering: {when: score > 0}}\n")
+    assert rule.when == "score > 0"
+
+
+def test_the_library_is_right() -> None:
+    """Each of its templates is checked as one of a file would be."""
+    for name, definition in library().templates.items():
+        trial, faults = trial_of(Template(name, definition, ("templates", name)))
+        assert trial is not None, (name, faults)
+    together = {"version: 1": None, "templates:": None}
+    text = library_text(ACTIONS)
+    assert all(line in text for line in together)
+    assert examined_rules(f"{text}\nrules: [{{id: a, when: score > 0}}]\n", ACTIONS)[1] == []
+    assert library_text(WORDS)
+
+
+def test_every_action_says_what_it_finds_and_takes() -> None:
+    for name, template in library().templates.items():
+        assert template.about.endswith("."), name
+        assert all(parameter.about for parameter in template.parameters.values()), name
+
+
+@pytest.mark.parametrize("value", [True, None, [1], {"a": 1}])
+def test_a_value_is_a_text_or_a_number(value: Any) -> None:
+    with pytest.raises(GraphError):
+        parse_rules(f"{BOOK}rules: [{{use: waits, with: {{zone: {value!r}}}}}]\n".replace("'", '"'), "r")

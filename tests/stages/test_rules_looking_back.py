@@ -1,0 +1,83 @@
+"""The events of rules that look back in time, as the stage sends them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import GraphError
+from stages.rulebook.evidence import in_words
+from stages.rulebook.onlooker import Onlooker
+from stages.rulebook.rule_set import parse_rules
+from stages.vision.rules.judge import Evidence
+from tests.stages.test_rules import ZONES, Person, run, tracks
+
+AWAY: Person = (7, 50.0, 200.0)
+INSIDE: Person = (7, 150.0, 200.0)
+
+
+def rules(when: str, **keys: str) -> dict[str, object]:
+    return {"rules": [{"id": "rule", "when": when, **keys}], "zones": ZONES}
+
+
+def test_a_sequence_says_when_its_steps_were_done(tmp_path: Path) -> None:
+    film = [[AWAY]] * 5 + [[INSIDE]] * 20
+    one = rules("first not in door then in door within 1s then in door for 1s")
+    start = run(one, [tracks(i, people) for i, people in enumerate(film)], tmp_path)[0]
+    assert start.evidence is not None
+    parts = {part.text: part.model_dump(exclude_none=True) for part in start.evidence.conditions}
+    whole, *steps = parts.values()
+    assert whole == {"text": "first not in door then in door within 1s then in door for 1s", "holds": True}
+    assert [step["text"] for step in steps] == [
+        "step 1: not in door",
+        "step 2: in door within 1s",
+        "step 3: in door for 1s",
+    ]
+    assert [(step["left"], step["unit"]) for step in steps] == [(1.2, "s"), (1.1, "s"), (0.0, "s")]
+    assert start.start_time == "1970-01-01T00:00:01.600Z"
+
+
+def test_values_over_a_window_stand_in_the_evidence(tmp_path: Path) -> None:
+    film = [tracks(i, [(7, 50.0 + 10 * min(i, 10), 200.0)]) for i in range(20)]
+    start = run(rules("change(feet.x, 1s) > 0.5h and since(not in door) > 0s"), film, tmp_path)[0]
+    assert start.evidence is not None
+    first, second = (part.model_dump(exclude_none=True) for part in start.evidence.conditions)
+    assert first == {"text": "change(feet.x, 1s) > 0.5h", "left": 50.0, "right": 30.0, "unit": "px"}
+    assert second == {"text": "since(not in door) > 0s", "left": 0.1, "right": 0.0, "unit": "s"}
+
+
+def test_somebody_lost_is_shown_where_they_were_last_seen(tmp_path: Path) -> None:
+    film = [[INSIDE]] * 10 + [[]] * 30 + [[INSIDE]] * 5
+    one = rules("lost while in door", hold="0s")
+    start, end = run(one, [tracks(i, people) for i, people in enumerate(film)], tmp_path)
+    assert (start.people[0].track_id, start.people[0].bbox) == (7, (140.0, 140.0, 160.0, 200.0))
+    assert (start.start_time, start.zones) == ("1970-01-01T00:00:01.900Z", ["door"])
+    assert (end.end_time, end.reason, end.duration_s) == ("1970-01-01T00:00:03.900Z", "condition", 2.0)
+    assert run(rules("lost while in door", lost_after="5s"), [tracks(i, p) for i, p in enumerate(film)], tmp_path) == []
+
+
+def test_one_rule_after_another_on_the_screen() -> None:
+    text = """\
+rules:
+  - {id: there, when: in door for 0.3s}
+  - {id: turns, when: running(there) and velocity(feet.x) > 0px/s}
+zones: {door: [[0.25, 0], [0.5, 0], [0.5, 1], [0.25, 1]]}
+"""
+    onlooker = Onlooker(parse_rules(text, "rules.yaml"))
+    seen = [onlooker.look(tracks(i, [(7, 120.0 + i, 200.0)])) for i in range(8)]
+    assert [sorted(one.action for one in frame.firing) for frame in seen[2:4]] == [[], ["there", "turns"]]
+
+
+@pytest.mark.parametrize("name", ["first", "within", "lost", "wrist", "other_knee", "drop"])
+def test_words_of_the_grammar_cannot_be_defined(name: str) -> None:
+    with pytest.raises(GraphError, match="is a word of the language: choose another name"):
+        parse_rules(f"define: {{{name}: lean > 3deg}}\nrules: [{{id: a, when: in door}}]", "rules.yaml")
+
+
+def test_evidence_in_a_few_words() -> None:
+    parts = [
+        Evidence("step 1: upright", "ago", (1.25, float("nan"))),
+        Evidence("swings(lean) > 2/s", "rate", (2.5, 2.0)),
+    ]
+    assert in_words(parts) == "step 1: upright (1.25 s ago); swings(lean) > 2/s (2.5 /s)"

@@ -1,0 +1,220 @@
+"""People who are no longer seen, and rules that ask about the incidents of others."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import pytest
+
+from stages.vision.rules.condition import compile_condition
+from stages.vision.rules.expression import ExpressionError
+from stages.vision.rules.geometry import Surroundings
+from stages.vision.rules.incidents import Timing
+from stages.vision.rules.judge import Judge, Rule, Verdict, Why, in_levels
+from tests.stages.vision.rules.film import SECOND, ZONES, Pose, picture, rule, still, verdicts
+
+LOW = still(left_hip=(304, 175), right_hip=(296, 175))
+IS_LOW = "hips.y > shoulders.y + 40px"
+
+
+def short(found: Sequence[Verdict]) -> list[tuple[str, str, int]]:
+    return [(v.rule.id, v.phase, v.picture.time_ns // 10**8) for v in found]
+
+
+def lost(when: str, seen: Sequence[Pose | None], **given: float) -> list[tuple[str, int]]:
+    return [(phase, at) for _, phase, at in short(list(verdicts(rule(when, hold=0, **given), seen)))]
+
+
+def test_unseen_for_longer_than_a_second_is_lost() -> None:
+    assert lost("lost", [still()] * 5 + [None] * 30) == [("start", 14), ("end", 34)]
+    assert lost("lost", [still()] * 5 + [None] * 9 + [still()] * 5) == []
+
+
+def test_lost_ends_when_they_are_seen_again_or_after_ten_seconds() -> None:
+    assert lost("lost", [still()] * 5 + [None] * 20 + [still()] * 5) == [("start", 14), ("end", 24)]
+    assert lost("lost", [still()] * 5 + [None] * 200) == [("start", 14), ("end", 104)]
+
+
+def test_lost_while_a_condition_held() -> None:
+    assert lost(f"lost while {IS_LOW}", [still()] * 5 + [LOW] * 3 + [None] * 30)[0] == ("start", 17)
+    assert lost(f"lost while {IS_LOW}", [LOW] * 5 + [still()] * 3 + [None] * 30) == []
+    hidden = still(left_hip=None)
+    assert lost(f"lost while {IS_LOW}", [LOW] * 5 + [hidden] + [None] * 30)[0] == ("start", 15)
+    assert lost(f"lost while {IS_LOW}", [hidden] * 5 + [None] * 30) == []
+
+
+def test_lost_while_knows_nothing_of_long_ago() -> None:
+    hidden = still(left_hip=None)
+    assert lost(f"lost while {IS_LOW}", [LOW] * 5 + [hidden] * 5 + [None] * 30)[0] == ("start", 19)
+    assert lost(f"lost while {IS_LOW}", [LOW] * 5 + [hidden] * 6 + [None] * 30) == []
+
+
+def test_lost_while_is_about_the_last_frame_in_which_they_were_seen() -> None:
+    """Of who is lost, nothing is asked any more, although `enters` would have an answer."""
+    comes_in = [Pose({}, feet=(104, 190))] * 5 + [Pose({}, feet=(98, 190))]
+    assert lost("lost while enters(door)", [*comes_in, *[None] * 30])[0] == ("start", 15)
+
+
+def test_lost_while_something_else_held_is_surely_false() -> None:
+    assert lost(f"not (lost while {IS_LOW})", [still()] * 5 + [None] * 30) == [("start", 0), ("end", 34)]
+
+
+def test_lost_within_other_parts() -> None:
+    assert lost("lost for 2s", [still()] * 5 + [None] * 60)[0] == ("start", 34)
+    found = lost(f"first {IS_LOW} then lost within 3s", [still()] * 5 + [LOW] * 3 + [None] * 60)
+    assert found[0] == ("start", 17)
+    assert lost("not lost", [still()] * 5 + [None] * 30)[0] == ("start", 0)
+
+
+def walking(step: float, frames: int = 8) -> list[Pose | None]:
+    return [Pose({}, feet=(300 + step * i, 190)) for i in range(frames)]
+
+
+@pytest.mark.parametrize(
+    ("seen", "is_lost"),
+    [
+        (walking(0), True),
+        (walking(5), True),
+        (walking(40), False),
+        (walking(-40), False),
+        ([Pose({}, feet=(8, 190))] * 8, False),
+        ([Pose({}, feet=(633, 190))] * 8, False),
+        ([Pose({}, feet=(300, 479))] * 8, False),
+    ],
+    ids=["stands", "walks slowly", "runs out", "runs out left", "left border", "right border", "bottom"],
+)
+def test_who_leaves_the_picture_is_not_lost(seen: list[Pose | None], is_lost: bool) -> None:
+    assert bool(lost("lost", [*seen, *[None] * 30])) is is_lost
+
+
+def test_the_event_shows_where_they_were_last_seen() -> None:
+    start = next(iter(verdicts(rule(f"lost while {IS_LOW}"), [LOW] * 5 + [None] * 30)))
+    (row,) = start.rows
+    assert start.ids == (1,)
+    assert start.picture.boxes[row].tolist() == list(LOW.box)
+    assert start.picture.ids[row] == 1
+    assert start.picture.time_ns == 14 * SECOND // 10
+    assert [(part.text, part.values) for part in start.evidence] == [(f"lost while {IS_LOW}", True)]
+
+
+def test_other_people_beside_the_lost() -> None:
+    """The rows of those who are there stay theirs."""
+    other = dataclasses.replace(still(), id=7, feet=(400, 190))
+    judge = Judge([rule("lost or hips.y < 1px", hold=0)], lambda size: Surroundings(*size, ZONES, {}))
+    found = []
+    for i in range(30):
+        people = [still(), other] if i < 5 else [other]
+        found += list(judge.judge(picture(i * SECOND // 10, people)))
+    assert [(v.ids, v.phase, v.rows) for v in found] == [((1,), "start", (1,))]
+    assert found[0].picture.ids.tolist() == [7, 1]
+
+
+def test_how_long_until_somebody_is_lost() -> None:
+    condition = compile_condition("lost", "person", zones=[], lines=[], lost_after_ns=2 * SECOND)
+    one = Rule("rule", "person", condition, None, Timing(), SECOND // 2, 0.3)
+    assert short(list(verdicts(one, [still()] * 5 + [None] * 40)))[0] == ("rule", "start", 24)
+
+
+def test_lost_is_about_one_person() -> None:
+    with pytest.raises(ExpressionError, match="`lost` is about one person"):
+        compile_condition("lost", "scene", zones=[], lines=[])
+
+
+# ---- incidents of other rules
+
+
+def scene(name: str, when: str, who: str | None = None) -> Rule:
+    counted = compile_condition(who, "person", zones=ZONES, lines=[]) if who else None
+    return Rule(
+        name, "scene", compile_condition(when, "scene", zones=[], lines=[]), counted, Timing(), SECOND // 2, 0.3
+    )
+
+
+def judged(rules: Sequence[Rule], frames: Sequence[Sequence[Pose]]) -> list[tuple[str, tuple[int, ...], str, int]]:
+    judge = Judge(rules, lambda size: Surroundings(*size, ZONES, {}))
+    found = [(i, v) for i, people in enumerate(frames) for v in judge.judge(picture(i * SECOND // 10, people))]
+    return [(v.rule.id, v.ids, v.phase, i) for i, v in found]
+
+
+def test_running_is_about_the_same_person_in_the_same_frame() -> None:
+    other = dataclasses.replace(still(), id=2, feet=(400, 190))
+    low = rule(IS_LOW, name="low", hold=0)
+    with_low = rule("running(low) and age >= 0s", name="with_low", hold=0)
+    frames = [[still(), other]] * 3 + [[LOW, other]] * 3 + [[still(), other]] * 3
+    expected = [("with_low", (1,), "start", 3), ("low", (1,), "start", 3)]
+    expected += [("with_low", (1,), "end", 6), ("low", (1,), "end", 6)]
+    assert judged([with_low, low], frames) == expected
+
+
+def test_a_rule_that_sleeps_has_no_running_incident() -> None:
+    rules = [rule("running(low)", name="with_low", hold=0), rule(IS_LOW, name="low", hold=0)]
+    judge = Judge(rules, lambda size: Surroundings(*size, ZONES, {}))
+    found = []
+    for i in range(6):
+        asleep: dict[str, Why] = {"low": "schedule"} if i > 2 else {}
+        found += [(v.rule.id, v.phase, i) for v in judge.judge(picture(i * SECOND // 10, [LOW]), asleep)]
+    assert found == [("with_low", "start", 0), ("low", "start", 0), ("with_low", "end", 3), ("low", "end", 3)]
+
+
+def test_running_between_scopes() -> None:
+    low = rule(IS_LOW, name="low", hold=0)
+    many = scene("many", "people >= 2")
+    pair = compile_condition("running(low)", "pair", zones=[], lines=[])
+    rules = [
+        low,
+        many,
+        rule("running(many)", name="in_many", hold=0),
+        scene("any_low", "running(low)"),
+        scene("counted", "count >= 1", "running(low)"),
+        Rule("both", "pair", pair, None, Timing(), SECOND // 2, 0.3),
+    ]
+    other = dataclasses.replace(still(), id=2, feet=(400, 190))
+    starts = {(name, ids) for name, ids, phase, at in judged(rules, [[LOW, other]]) if phase == "start"}
+    everybody = {("low", (1,)), ("many", ()), ("in_many", (1,)), ("in_many", (2,))}
+    assert starts == everybody | {("any_low", ()), ("counted", ()), ("both", (1, 2))}
+
+
+def test_rules_are_judged_behind_those_they_ask_about() -> None:
+    rules = [rule("running(b)", name="a"), rule("running(c) or running(d)", name="b"), rule("age > 1s", name="c")]
+    assert [[one.id for one in level] for level in in_levels(rules)] == [["c"], ["b"], ["a"]]
+    assert [[one.id for one in level] for level in in_levels([rule("running(a)", name="a")])] == [["a"]]
+
+
+def test_a_rule_that_nobody_has_never_runs() -> None:
+    assert judged([rule("running(nobody)")], [[still()]] * 5) == []
+    with pytest.raises(ExpressionError, match=r"there is no rule `flls`; did you mean `falls`\?"):
+        compile_condition("running(flls)", "person", zones=[], lines=[], rules=["falls"])
+
+
+def test_a_judge_goes_on_where_another_stopped() -> None:
+    """As if there had been one judge all the time: incidents, memory, tracks."""
+    texts = {"waits": "age > 1s for 0.5s", "falls": "drop(hips.y, 1s) > 10px", "gone": "lost while age > 1s"}
+    frames = [[still()]] * 12 + [[LOW]] * 8 + [[]] * 20
+
+    def rules() -> list[Rule]:
+        return [rule(text, name=name, **{"for": 0.3}) for name, text in texts.items()]
+
+    whole = judged(rules(), frames)
+    for cut in range(1, 39):
+        first = Judge(rules(), lambda size: Surroundings(*size, ZONES, {}))
+        found = [(i, v) for i in range(cut) for v in first.judge(picture(i * SECOND // 10, frames[i]))]
+        second = Judge(rules(), lambda size: Surroundings(*size, ZONES, {}))
+        second.take_over(first, set(texts))
+        found += [(i, v) for i in range(cut, 40) for v in second.judge(picture(i * SECOND // 10, frames[i]))]
+        assert [(v.rule.id, v.ids, v.phase, i) for i, v in found] == whole
+
+
+def test_two_reloads_while_nobody_is_seen_forget_nothing() -> None:
+    frames = [[LOW]] * 12 + [[]] * 8 + [[still()]] * 3
+
+    def made() -> Judge:
+        return Judge([rule(f"was {IS_LOW} within 5s and age > 1.5s")], lambda size: Surroundings(*size, ZONES, {}))
+
+    judge, found = made(), []
+    for i, people in enumerate(frames):
+        if i in (14, 17):
+            judge, before = made(), judge
+            judge.take_over(before, {"rule"})
+        found += [(v.phase, i) for v in judge.judge(picture(i * SECOND // 10, people))]
+    assert found == [("start", 20)]

@@ -1,0 +1,52 @@
+"""Modules that docstrings and comments name in backticks exist."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+# The names of events and entry points begin with `camgraph.` as well.
+PACKAGES = ("camgraph", "pipeline", "stages", "tools")
+_NAME = re.compile(rf"`((?:{'|'.join(PACKAGES[1:])})(?:\.[a-zA-Z_]\w*)+)`")
+_FILE = re.compile(rf"`((?:{'|'.join(PACKAGES)})/[\w/]+\.py)`")
+
+
+def texts() -> Iterator[tuple[Path, str]]:
+    for folder in (*PACKAGES, "tests", "docs"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".py", ".md"):
+                yield path, path.read_text("utf-8")
+
+
+def is_there(name: str) -> bool:
+    """Whether a dotted name is a module, or something that stands in the file of one."""
+    parts = name.split(".")
+    for count in range(len(parts), 1, -1):
+        module = ".".join(parts[:count])
+        try:
+            spec = find_spec(module)
+        except ModuleNotFoundError:
+            continue
+        if spec is not None:
+            source = Path(spec.origin).read_text("utf-8") if spec.origin else ""
+            return all(re.search(rf"\b{part}\b", source) for part in parts[count:])
+    return False
+
+
+def test_named_modules_exist() -> None:
+    named = {(path, name) for path, text in texts() for name in _NAME.findall(text)}
+    assert len(named) > 50
+    dead = {f"{path.relative_to(ROOT)}: {name}" for path, name in named if not is_there(name)}
+    assert dead == set()
+
+
+def test_named_files_exist() -> None:
+    named = {(path, name) for path, text in texts() for name in _FILE.findall(text)}
+    assert len(named) > 30
+    dead = {
+        f"{path.relative_to(ROOT)}: {name}" for path, name in named if not (ROOT / name).exists() and "NAME" not in name
+    }
+    assert dead == set()

@@ -1,0 +1,51 @@
+"""The figures of the library of actions, and the page that keeps them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from stages.rulebook.library import library
+from tools.animator.library import MOTIONS
+from tools.benchmarks.actions import BEGIN, END, Figures, main, table, trials, write_into
+from tools.measuring.action_cases import CASES
+
+PAGE = Path(__file__).parents[3] / "docs/actions.md"
+
+
+def test_cases_name_actions_and_motions() -> None:
+    named = {motion for case in CASES.values() for motion in (*case.fires, *case.may)}
+    assert named <= MOTIONS.keys()
+    assert CASES.keys() <= library().templates.keys()
+
+
+def test_a_table_has_a_row_for_each_action() -> None:
+    figures = Figures(delays_s=[2.0, 3.0, 7.0], silent=4)
+    figures.found[25.0] = [True, True, False, False]
+    figures.wrong["walking"] = 1
+    row = table({"fall": figures}, (2.0, {"fall": 1})).splitlines()[2]
+    assert row == "| `fall` | 50 % | - | - | - | - | 3.0 s | 1 of 4 (walking) | 0.5 an hour |"
+
+
+def test_trials_are_the_same_each_time() -> None:
+    assert list(trials("walking", 1)) == list(trials("walking", 1))
+    assert len({trial.view.bearing_deg for trial in trials("walking", 1)}) == 30
+
+
+def test_only_the_figures_of_a_page_change(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nbehind\n", encoding="utf-8")
+    write_into(page, "new")
+    assert page.read_text(encoding="utf-8") == f"before\n{BEGIN}\n\nnew\n\n{END}\nbehind\n"
+
+
+def test_an_action_without_a_motion_is_refused() -> None:
+    result = CliRunner().invoke(main, ["--action", "crowd"])
+    assert result.exit_code == 2
+    assert "known: fall" in result.output
+
+
+def test_every_action_is_on_the_page() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert [name for name in library().templates if f"`{name}`" not in text] == []

@@ -1,0 +1,24 @@
+"""The benchmark of rules runs, and its rules are judged."""
+
+from __future__ import annotations
+
+from click.testing import CliRunner
+
+from stages.vision.rules.geometry import Surroundings
+from stages.vision.rules.judge import Judge
+from tools.benchmarks.rules import LINES, LOOKING_BACK, PLAIN, ZONES, crowd, main, rules
+
+
+def test_a_table_for_people_and_rules() -> None:
+    chosen = ["--people", "2", "--rules", "3", "--rules", "12", "--frames", "3", "--rounds", "1"]
+    result = CliRunner().invoke(main, chosen, catch_exceptions=False)
+    rows = [line for line in result.output.splitlines() if line.startswith("| 2 |")]
+    assert [row.split("|")[2].strip() for row in rows] == ["3", "12"]
+
+
+def test_all_its_rules_have_an_answer() -> None:
+    every = rules(12, PLAIN + LOOKING_BACK)
+    judge = Judge(every, lambda size: Surroundings(*size, ZONES, LINES))
+    for seq in range(30):
+        list(judge.judge(crowd(20, seq)))
+    assert judge.judged == {rule.id for rule in every}

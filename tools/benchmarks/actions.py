@@ -1,0 +1,142 @@
+"""The library of actions over animated people: where each fires, how soon, and where it should not.
+
+python -m tools.benchmarks.actions [--seeds N] [--action NAME] [--report docs/actions.md]
+
+Each motion of the animator is done once per seed, seen from several heights, distances and sides, by two models and at
+five frame rates. The figures of the page stand between two marks, and the rest of the page stays as it is. Ordinary
+scenes, in which nothing happens, give the false alarms per hour.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+import numpy as np
+
+from stages.rulebook.library import library
+from stages.rulebook.onlooker import picture_of
+from tools.animator.library import MOTIONS
+from tools.animator.messages import tracks
+from tools.animator.pose_model import MULTIPOSE, YOLO11N
+from tools.animator.scenes import FRONT, crossing_walks
+from tools.measuring.action_cases import CASES
+from tools.measuring.action_trials import LEAD_S, LEAST_SCORE, Trial, View, firings, pictures, rules_of
+
+RATES = (25.0, 12.5, 8.0, 5.0, 3.0)
+MODELS = (YOLO11N, MULTIPOSE)
+PLACES = ((1.6, 4.0), (2.6, 5.0), (3.5, 7.0))
+"""Heights and distances of the camera, in metres."""
+BEGIN, END = "<!-- figures: python -m tools.benchmarks.actions -->", "<!-- end of the figures -->"
+
+
+@dataclass
+class Figures:
+    """Of one action: by rate, of the trials in which it had to fire, those in which it did; delays; false trials."""
+
+    found: dict[float, list[bool]] = field(default_factory=lambda: defaultdict(list))
+    delays_s: list[float] = field(default_factory=list)
+    wrong: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    silent: int = 0
+
+    def recall(self, rate: float) -> str:
+        return f"{100 * np.mean(self.found[rate]):.0f} %" if self.found[rate] else "-"
+
+
+def trials(motion: str, seeds: int) -> Iterator[Trial]:
+    """Every model and rate from another side in each seed, half of them mirrored."""
+    for number, (model, rate, place, seed) in enumerate(itertools.product(MODELS, RATES, PLACES, range(seeds))):
+        bearing = float(np.random.default_rng([seed, number]).uniform(0, 360))
+        yield Trial(motion, View(*place, bearing, mirrored=bool(number % 2)), rate, model, seed)
+
+
+def measured(actions: Sequence[str], seeds: int) -> dict[str, Figures]:
+    """The figures of these actions over all motions."""
+    rules = rules_of(actions)
+    figures = {action: Figures() for action in actions}
+    for motion in MOTIONS:
+        for trial in trials(motion, seeds):
+            first: dict[str, float] = {}
+            for firing in firings(rules, pictures(trial)):
+                first.setdefault(firing.rule, firing.at_s - LEAD_S)
+            for action in actions:
+                _count(figures[action], action, trial, first.get(action))
+    return figures
+
+
+def _count(figures: Figures, action: str, trial: Trial, at_s: float | None) -> None:
+    case = CASES[action]
+    if trial.motion in case.fires:
+        in_time = at_s is not None and at_s <= case.fires[trial.motion]
+        figures.found[trial.fps].append(in_time)
+        if in_time and at_s is not None:
+            figures.delays_s.append(at_s)
+    elif trial.motion not in case.may:
+        figures.silent += 1
+        figures.wrong[trial.motion] += at_s is not None
+
+
+def alarms_per_hour(actions: Sequence[str], seeds: int, minutes: float = 2.0) -> tuple[float, dict[str, int]]:
+    """Hours of people who walk past each other, and how often each action fires."""
+    rules = rules_of(actions)
+    counts = dict.fromkeys(actions, 0)
+    for seed in range(seeds):
+        scene = crossing_walks(seed, people=4, duration_s=60 * minutes)
+        frames = scene.frames(8.0, seed, FRONT, YOLO11N)
+        for firing in firings(rules, (picture_of(item) for item in tracks(frames, min_score=LEAST_SCORE))):
+            counts[firing.rule] += 1
+    return seeds * minutes / 60, counts
+
+
+def table(figures: dict[str, Figures], walks: tuple[float, dict[str, int]]) -> str:
+    """Markdown: a row for each action."""
+    head = [
+        "action",
+        *(f"found at {rate:g}/s" for rate in RATES),
+        "in the median after",
+        "fires wrongly in",
+        "on walks",
+    ]
+    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    hours, counts = walks
+    for action, found in figures.items():
+        often = sorted(((n, motion) for motion, n in found.wrong.items() if n), reverse=True)[:3]
+        total = sum(found.wrong.values())
+        named = f" ({', '.join(motion for _, motion in often)})" if often else ""
+        delay = f"{np.median(found.delays_s):.1f} s" if found.delays_s else "-"
+        cells = [f"`{action}`", *(found.recall(rate) for rate in RATES), delay]
+        cells += [f"{total} of {found.silent}{named}", f"{round(counts[action] / hours, 1):g} an hour"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def write_into(page: Path, text: str) -> None:
+    """Put the figures between the marks of a page."""
+    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+
+
+@click.command()
+@click.option("--seeds", default=1, show_default=True, help="How often each motion is done in each setting.")
+@click.option("--action", "actions", multiple=True, help="Only this action; may be given several times.")
+@click.option("--report", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="The page to renew.")
+def main(seeds: int, actions: tuple[str, ...], report: Path | None) -> None:
+    """Measure the actions of the library on animated people."""
+    unknown = [action for action in actions if action not in CASES]
+    if unknown:
+        known = ", ".join(name for name in library().templates if name in CASES)
+        raise click.UsageError(f"no motion is known to show `{unknown[0]}`; known: {known}")
+    names = actions or tuple(CASES)
+    text = table(measured(names, seeds), alarms_per_hour(names, 3 * seeds))
+    click.echo(text)
+    if report:
+        write_into(report, text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""What judging costs: processor time of a frame, by people and rules: `python -m tools.benchmarks.rules`.
+
+Everybody walks and waves. The rules ask about joints, posture, a zone and speed; those with memory also look back in
+time, in six ways. Few are true of anybody: that is how rules are. Each row is the best of several rounds.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import click
+import numpy as np
+
+from stages.vision.rules.condition import compile_condition
+from stages.vision.rules.crowd import Picture
+from stages.vision.rules.geometry import Line, Surroundings, zone_of
+from stages.vision.rules.incidents import Timing
+from stages.vision.rules.judge import Judge, Rule
+from stages.vision.rules.people import COCO_17
+from tools.measuring.report_page import machine_line
+
+FPS = 25
+WIDTH, HEIGHT = 1920, 1080
+ZONES = {"door": zone_of([(100, 500), (700, 500), (760, 900), (100, 950)])}
+LINES = {"gate": Line((900, 200), (1000, 900))}
+PLAIN = (
+    "left_wrist.y < nose.y - 0.{n:03}h and right_wrist.y < nose.y - 0.{n:03}h",
+    "in door and speed < 0.0{n:03}h/s",
+    "lean > 50.{n:03}deg and box.width > 0.8h",
+    "speed > 1.2{n:03}h/s and age > 1s",
+    "angle(left_shoulder, left_elbow, left_wrist) < 20.{n:03}deg",
+)
+LOOKING_BACK = (
+    "drop(hips.y, 0.8s) > 1.{n:03}bl",
+    "lean > 50.{n:03}deg for 2s",
+    "dwell(door) > 100.{n:03}s",
+    "swings(left_wrist.x, 0.3bl) >= 9.{n:03}/s",
+    "hips.y > usual(hips.y, 10s) + 0.9{n:03}bl",
+    "first in door then lean > 60.{n:03}deg within 2s",
+)
+_JOINTS = np.array(
+    [
+        *((0, -0.95), (0.02, -0.97), (-0.02, -0.97), (0.05, -0.96), (-0.05, -0.96), (0.12, -0.8), (-0.12, -0.8)),
+        *((0.18, -0.65), (-0.18, -0.65), (0.2, -0.5), (-0.2, -0.5), (0.08, -0.5), (-0.08, -0.5)),
+        *((0.09, -0.27), (-0.09, -0.27), (0.09, -0.04), (-0.09, -0.04)),
+    ]
+)
+"""Of someone who stands, from the feet, in heights."""
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    time_ns: int
+
+
+def crowd(people: int, seq: int) -> Picture:
+    """Frame `seq` of so many people who walk and wave."""
+    t = seq / FPS
+    index = np.arange(people)
+    height = 150.0 + 7 * (index % 10)
+    x = 200 + (index * 173 + 60 * t) % (WIDTH - 400)
+    y = 400 + index * 97 % 600 + 3 * np.sin(5 * t + index)
+    joints = np.empty((people, len(COCO_17), 3), np.float32)
+    joints[:, :, :2] = np.stack([x, y], 1)[:, None] + _JOINTS[None] * height[:, None, None]
+    joints[:, 9, 0] += 0.2 * height * math.sin(2 * math.pi * t)
+    joints[:, :, 2] = 0.9
+    boxes = np.stack([x - height / 5, y - height, x + height / 5, y], 1).astype(np.float32)
+    scores = np.full(people, 0.9, np.float32)
+    return Picture(At(round(t * 1e9)), index.astype(np.int64), boxes, scores, joints, (WIDTH, HEIGHT))
+
+
+def rules(count: int, kinds: Sequence[str]) -> list[Rule]:
+    """So many rules, each with other numbers."""
+    found = []
+    for n in range(count):
+        text = kinds[n % len(kinds)].format(n=n)
+        condition = compile_condition(text, "person", zones=ZONES, lines=LINES)
+        found.append(Rule(f"rule{n}", "person", condition, None, Timing(500_000_000, 500_000_000), 500_000_000, 0.3))
+    return found
+
+
+def frame_ms(people: int, count: int, kinds: Sequence[str], frames: int) -> float:
+    """Milliseconds of processor time that a frame takes, after the first second."""
+    judge = Judge(rules(count, kinds), lambda size: Surroundings(*size, ZONES, LINES))
+    pictures = [crowd(people, seq) for seq in range(FPS + frames)]
+    for picture in pictures[:FPS]:
+        list(judge.judge(picture))
+    began = time.process_time()
+    for picture in pictures[FPS:]:
+        list(judge.judge(picture))
+    return (time.process_time() - began) * 1e3 / frames
+
+
+def table(people: Sequence[int], counts: Sequence[int], frames: int, rounds: int) -> Iterator[str]:
+    yield "| people | rules | ms a frame | with memory in each rule |"
+    yield "|---|---|---|---|"
+    for crowd_size in people:
+        for count in counts:
+            plain, looking_back = (
+                min(frame_ms(crowd_size, count, kinds, frames) for _ in range(rounds))
+                for kinds in (PLAIN, LOOKING_BACK)
+            )
+            yield f"| {crowd_size} | {count} | {plain:.3f} | {looking_back:.3f} |"
+
+
+@click.command()
+@click.option("--people", multiple=True, type=int, default=(1, 5, 20), show_default=True)
+@click.option("--rules", "counts", multiple=True, type=int, default=(10, 20, 200), show_default=True)
+@click.option("--frames", default=250, show_default=True)
+@click.option("--rounds", default=3, show_default=True)
+def main(people: tuple[int, ...], counts: tuple[int, ...], frames: int, rounds: int) -> None:
+    """Print a table of the processor time that judging a frame takes."""
+    for line in table(people, counts, frames, rounds):
+        click.echo(line)
+    click.echo(machine_line())
+
+
+if __name__ == "__main__":
+    main()

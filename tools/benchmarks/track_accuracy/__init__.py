@@ -1,0 +1,6 @@
+"""How well the tracker keeps identities, beside other packages' trackers, on the same detections.
+
+    python -m tools.benchmarks.track_accuracy --data FOLDER [--report docs/tracking.md]
+
+Start with `__main__.py`. `street` and `scenes` make sequences, `measures` judges, `peers` runs the others.
+"""

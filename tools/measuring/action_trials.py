@@ -1,0 +1,102 @@
+"""Rules judged over animated people: which of them fire, and when.
+
+    trial = Trial("falling forward", View(height_m=2.6, distance_m=5.0, bearing_deg=30.0), fps=8.0)
+    firings(rules_of(["fall"]), pictures(trial))   ->   [Firing("fall", 2.4, (1,))]
+
+Everybody has their true identity, so a rule is measured and not a tracker. The people before `LEAD_S` are as the motion
+begins, so that conditions which look back have something to look back at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from stages.rulebook.onlooker import picture_of
+from stages.rulebook.rule_set import RuleSet, parse_rules
+from stages.vision.rules.crowd import Picture
+from stages.vision.rules.judge import Judge
+from tools.animator import Actor, Camera, PoseModel, Scene
+from tools.animator.library import MOTIONS, starts_in, waiting
+from tools.animator.messages import tracks
+from tools.animator.pose_model import YOLO11N
+
+LEAD_S = 1.5
+"""How long somebody waits in the posture in which a motion begins."""
+AFTER_S = 4.5
+"""How long the scene goes on after the motion."""
+
+
+LEAST_SCORE = 0.15
+"""Weaker detections are of nobody; a tracker holds on to those who are known down to about here."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A camera that looks at the place where somebody acts. `bearing_deg`: 0 from the front, 90 from their left."""
+
+    height_m: float = 2.6
+    distance_m: float = 5.0
+    bearing_deg: float = 30.0
+    mirrored: bool = False
+
+    @property
+    def camera(self) -> Camera:
+        camera = Camera(height_m=self.height_m, mirrored=self.mirrored)
+        return camera.at(self.distance_m, self.bearing_deg)
+
+    def __str__(self) -> str:
+        return f"{self.height_m:g} m high, {self.distance_m:g} m away, from {self.bearing_deg:g} degrees"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One person who does one motion of the animator's library once. `gone_s`: when they are lost, after its start."""
+
+    motion: str
+    view: View = View()
+    fps: float = 12.5
+    model: PoseModel = YOLO11N
+    seed: int = 0
+    gone_s: float | None = None
+
+    @property
+    def scene(self) -> Scene:
+        motions = [waiting(LEAD_S), *MOTIONS[self.motion]()]
+        gone_s = float("inf") if self.gone_s is None else LEAD_S + self.gone_s
+        actor = Actor(motions, posture=starts_in(self.motion), gone_s=gone_s)
+        scene = Scene(self.motion, [actor])
+        return replace(scene, duration_s=scene.length_s(self.seed) + AFTER_S)
+
+
+@dataclass(frozen=True)
+class Firing:
+    """The start of an incident. `at_s`: in the scene's time."""
+
+    rule: str
+    at_s: float
+    ids: tuple[int, ...]
+
+
+def pictures(trial: Trial) -> list[Picture]:
+    """What the rules see of a trial."""
+    frames = trial.scene.frames(trial.fps, trial.seed, trial.view.camera, trial.model)
+    return [picture_of(item) for item in tracks(frames, min_score=LEAST_SCORE)]
+
+
+def firings(rules: RuleSet, frames: Iterable[Picture]) -> list[Firing]:
+    """The incidents that begin in these frames."""
+    ready = [one.rule for one in rules.of_camera("cam")]
+    judge = Judge(ready, lambda size: rules.surroundings("cam", size))
+    return [
+        Firing(verdict.rule.id, picture.time_ns / 1e9, verdict.ids)
+        for picture in frames
+        for verdict in judge.judge(picture)
+        if verdict.phase == "start"
+    ]
+
+
+def rules_of(actions: Sequence[str]) -> RuleSet:
+    """These actions of the library with the values that they have by default."""
+    rules = "".join(f"  - {{use: {name}}}\n" for name in actions)
+    return parse_rules(f"version: 1\nrules:\n{rules}", "library")
