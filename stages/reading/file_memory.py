@@ -1,7 +1,7 @@
 """Watches the memory that FFmpeg takes for a file, beside the thread that reads it.
 
     reading thread   | in FFmpeg |  its frame goes on  | in FFmpeg | ...    a call that took too much ends the file
-    beside it          looks five times a second
+    beside it          looks five times a second; a call of some length also looks at its own end
 
 A file has no connection that could be cut: a thread that does not return from FFmpeg gives no more signs of life, and
 the supervisor ends its process (`hang_s`).
@@ -18,6 +18,8 @@ from pipeline.errors import BadItem, EnvironmentProblem
 from stages.reading.memory import MemoryGuard
 
 TICK_S = 0.2
+_SHORT_S = 0.01
+"""Of processor time. A call that takes 64 MB, the least limit, must map 16,000 pages and is longer."""
 
 
 class FileMemory:
@@ -64,6 +66,11 @@ class FileMemory:
             "write a larger memory_mb for its camera",
         )
 
+    def look(self) -> None:
+        """Notice what a call has taken that was over before the other thread looked."""
+        if self._guard.has_grown():
+            self.is_too_large = True
+
     def _watch(self) -> None:
         while not self._over.wait(TICK_S):
             if self._guard.is_over(self.in_ffmpeg.begun_s, time.clock_gettime(self._clock)):
@@ -84,6 +91,8 @@ class Calls:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.begun_s = None
+        begun_s, self.begun_s = self.begun_s, None
+        if begun_s is not None and time.thread_time() - begun_s > _SHORT_S:
+            self._memory.look()
         if self._memory.is_too_large or isinstance(error, MemoryError):
             raise self._memory.problem() from None

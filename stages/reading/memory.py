@@ -66,14 +66,23 @@ class MemoryGuard:
 
         ``call_begun_s``: since when its thread is in FFmpeg, by the clock of ``now_s``; None if it is not.
         """
-        with _lock:
-            allowed, only = sum(_limits.values()), len(_limits) == 1
         has = own_bytes()
         if call_begun_s != self._call_begun_s:
             self._call_begun_s, self._call = call_begun_s, has
-        elif call_begun_s is not None and now_s - call_begun_s > _LONG_S and has - self._call > allowed:
+        elif call_begun_s is not None and now_s - call_begun_s > _LONG_S and has - self._call > _allowed():
             return True
-        return self._alone and only and has - self._begin > allowed
+        return self.has_grown()
+
+    def has_grown(self) -> bool:
+        """Whether this connection or file, alone in its process, has made it grow by more than it may."""
+        if not self._alone or len(_limits) > 1:
+            return False
+        return own_bytes() - self._begin > _allowed()
+
+
+def _allowed() -> int:
+    with _lock:
+        return sum(_limits.values())
 
 
 def _bound_blocks() -> None:
