@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.vision.drawing import draw_caption, draw_label, draw_people
+from tools.animator.action_drawings import as_sheet
+from tools.animator.action_scenes import ACTION_SCENES
 from tools.animator.body import KEYPOINTS, NODE, Body
 from tools.animator.camera import Camera
 from tools.animator.kinematics import joints
@@ -150,10 +152,11 @@ def _whole(point: NDArray[np.float64]) -> tuple[int, int]:
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("names", nargs=-1)
 def main(folder: Path, names: tuple[str, ...]) -> None:
-    """Draw a contact sheet of each motion (or of those with these NAMES) into FOLDER."""
+    """Draw a contact sheet of each motion (or of those with these NAMES) into FOLDER, and the pictures of docs/."""
     folder.mkdir(parents=True, exist_ok=True)
     if not names:
-        cv2.imwrite(str(folder / "animator.jpg"), draw_overview(OVERVIEW), [cv2.IMWRITE_JPEG_QUALITY, 70])
+        for picture, drawn in (("animator", draw_overview(OVERVIEW)), ("actions", as_sheet(ACTION_SCENES, 96))):
+            cv2.imwrite(str(folder / f"{picture}.jpg"), drawn, [cv2.IMWRITE_JPEG_QUALITY, 70])
     for name in names or MOTIONS:
         sheet = draw_sheet(name)
         cv2.imwrite(str(folder / f"{name.replace(' ', '_')}.png"), sheet)

@@ -1,11 +1,13 @@
-"""`camgraph actions`: the actions that rules may `use`, with their parameters and their definitions."""
+"""`camgraph actions`: the actions that rules may `use`, with a drawing, their parameters and their definitions."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 import click
@@ -17,13 +19,20 @@ from stages.rulebook.parameters import kind_of
 from stages.rulebook.rule_file import TemplateDefinition
 
 WIDEST = 100
+INDENT = "  "
 
 
 @click.command()
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-def actions(name: str | None, as_json: bool) -> None:
-    """List the actions that rules may `use`, or show the action NAME with its definition.
+@click.option(
+    "--pictures",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write a picture of each action (or of NAME) into FOLDER, in place of those of earlier times.",
+)
+def actions(name: str | None, as_json: bool, pictures: Path | None) -> None:
+    """List the actions that rules may `use` with a drawing each, or show the action NAME with its definition.
 
     `camgraph help actions` says how far each may be trusted.
     """
@@ -31,6 +40,8 @@ def actions(name: str | None, as_json: bool) -> None:
     if name is not None and name not in known:
         raise UserError(f"no action is called {name}{did_you_mean(name, known)}; `camgraph actions` lists them")
     shown = known if name is None else {name: known[name]}
+    if pictures:
+        _write_pictures(shown, pictures)
     if as_json:
         described = [_as_json(one, definition) for one, definition in shown.items()]
         click.echo(json.dumps(described if name is None else described[0], indent=2))
@@ -43,10 +54,12 @@ def _brief(name: str, definition: TemplateDefinition) -> Iterator[str]:
     given = ", ".join(f"{one}: {_default(value)}" for one, value in _parameters(definition).items())
     yield _wrapped(f"{name} ({given})" if given else name, "")
     yield _wrapped(definition.about, "  ")
+    yield from _drawing(name)
 
 
 def _whole(name: str, definition: TemplateDefinition) -> Iterator[str]:
     yield _wrapped(f"{name}: {definition.about}", "")
+    yield from _drawing(name)
     parameters = _parameters(definition)
     yield "\nwith:" if parameters else "\nwith: no parameters"
     for one, value in parameters.items():
@@ -54,6 +67,40 @@ def _whole(name: str, definition: TemplateDefinition) -> Iterator[str]:
         yield _wrapped(value["about"], "    ")
     yield f"\nIn a file of rules:\n  {rule_line(name, definition)}"
     yield f"\nIts definition:\n{definition_text(name)}"
+
+
+def _drawing(name: str) -> Iterator[str]:
+    """The action at a few moments, as far as the terminal is wide; none of an action of which no scene is known."""
+    # These imports take longer than --help may.
+    from tools.animator.action_drawings import as_text  # noqa: PLC0415
+    from tools.animator.action_scenes import ACTION_SCENES  # noqa: PLC0415
+
+    if name in ACTION_SCENES:
+        width = min(WIDEST, shutil.get_terminal_size().columns) - len(INDENT)
+        text = as_text(ACTION_SCENES[name], columns=width, braille=_prints_braille())
+        yield "\n".join((INDENT + line).rstrip() for line in text.splitlines())
+
+
+def _prints_braille() -> bool:
+    try:
+        "\u28ff".encode(sys.stdout.encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _write_pictures(names: Iterable[str], folder: Path) -> None:
+    import cv2  # noqa: PLC0415 - as above
+
+    from tools.animator.action_drawings import as_picture  # noqa: PLC0415
+    from tools.animator.action_scenes import ACTION_SCENES  # noqa: PLC0415
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        if name in ACTION_SCENES and not cv2.imwrite(
+            str(folder / f"{name}.png"), as_picture(name, ACTION_SCENES[name])
+        ):
+            raise UserError(f"{folder / f'{name}.png'} cannot be written; choose another folder")
 
 
 def rule_line(name: str, definition: TemplateDefinition) -> str:
