@@ -12,14 +12,16 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import structlog
 
 from pipeline.boot import Boot
-from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, CamgraphError
+from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, CamgraphError, EnvironmentProblem
 from pipeline.execution.builder import Builder, Built
 from pipeline.execution.context import Collector, Pulse
+from pipeline.execution.emissions import Emissions
 from pipeline.execution.retry import Closing, GivenUp, Retry
 from pipeline.execution.runner import Runner
 from pipeline.execution.source_thread import Handed, SourceThread
@@ -95,6 +97,9 @@ class LocalRun:
         self._retry = Retry(self._pause, self._collector, self._log)
         self._feeds: list[SourceThread] = []
         self._switches = Switches()
+        self._emissions: Emissions
+        self._emitted: dict[str, tuple[str, Event]] = {}
+        """Events that sinks have given to the outbox by themselves, by id: (stage, event)."""
         self._stop_since = 0.0
         self._hurried = False
 
@@ -169,6 +174,7 @@ class LocalRun:
                 self.outcome.add(EXIT_ENVIRONMENT, text)
 
     def _build(self, folder: str) -> Built:
+        self._emissions, self._thread = Emissions(self._send_emitted), threading.get_ident()
         boot = Boot(
             plan=self.plan.processes[0],
             graph=self.plan.graph,
@@ -187,8 +193,24 @@ class LocalRun:
             log=self._log,
             collector=self._collector,
             retry=self._retry,
+            emissions=self._emissions,
             one_at_a_time=True,
         ).build()
+
+    def _send_emitted(self, stage: str, event: Event) -> None:
+        """Take note of a sink's own event; from the loop's thread, commit it at once."""
+        self._emitted[event.id] = (stage, event)
+        if threading.get_ident() == self._thread:
+            self._commit_emitted()
+        self._wake.set()
+
+    def _commit_emitted(self) -> None:
+        """Raises EnvironmentProblem if the disk is full: then they stay, and their stages ask again."""
+        assert self._built.outbox is not None
+        for event_id, (stage, event) in list(self._emitted.items()):
+            self._built.outbox.accept([Item(event.stamp.camera, Key(0, 0, 0), event, stage)])
+            del self._emitted[event_id]
+            self._emissions.committed(event_id)
 
     def _feed(self, source: Source[Any], pulse: Pulse) -> SourceThread:
         live = source.is_live(source.camera_settings)
@@ -277,6 +299,8 @@ class LocalRun:
     def _look(self) -> None:
         outbox, chain = self._built.outbox, self._built.chain
         if outbox is not None and outbox.is_open:
+            with suppress(EnvironmentProblem):
+                self._commit_emitted()
             outbox.try_to_note(time.monotonic())
             for body in outbox.committed:
                 event = event_format().summary(body)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 import structlog
 
-from pipeline.messages import Array, End, Message, Stamp
+from pipeline.messages import Array, End, Event, Message, Stamp
 from pipeline.stage import Logger, Stage
 
 AnyStage = TypeVar("AnyStage", bound=Stage[Any])
@@ -56,6 +56,8 @@ class HandContext:
     troubles: dict[str, str] = field(default_factory=dict)
     """Camera ("" for all) -> the present trouble of the stage."""
     camera_facts: dict[str, dict[str, str | float]] = field(default_factory=dict)
+    emitted: list[Event] = field(default_factory=list)
+    """The events that a sink has given to the outbox by itself."""
 
     def new_arrays(self, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, Array]:
         return {name: np.empty(shape, dtype) for name, (shape, dtype) in specs.items()}
@@ -82,6 +84,9 @@ class HandContext:
 
     def wrote(self, path: Path) -> None:
         self.files.append(path)
+
+    def emit(self, event: Event) -> None:
+        self.emitted.append(event)
 
 
 @contextmanager

@@ -50,7 +50,7 @@ from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pipeline.messages import Array, End, Message, Stamp
+from pipeline.messages import Array, End, Event, Message, Stamp
 
 LOWEST_PRIORITY, HIGHEST_PRIORITY = 1, 100
 
@@ -198,6 +198,14 @@ class Context(Protocol):
     def wrote(self, path: Path) -> None:
         """Name a file that the user will look for; the summary of the run shows it."""
 
+    def emit(self, event: Event) -> None:
+        """Give the outbox an event that comes later than the item that it is about, such as "the clip is ready".
+
+        For sinks of events that say so (`Stage.emits`), from any of their threads. Returns once the event is committed;
+        the other sinks get it if they read from a stage that this sink reads from. Its id must be the same each time it
+        is made. Raises Unavailable if the outbox does not commit it within 5 s: call it again.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
@@ -244,6 +252,8 @@ class Stage(Generic[S]):
     """True if the stage remembers earlier items: a restart loses that, and is reported. Items then come one by one."""
     thread_safe: ClassVar[bool] = False
     """True if `process` may run in several threads at once, as many as the graph's `threads`."""
+    emits: ClassVar[bool] = False
+    """True for a sink of events that gives events of its own to the outbox (`Context.emit`). It ends before others."""
     own_thread: ClassVar[bool] = False
     """True if `process` takes long: it then runs in a thread of its own, while the loop gathers the next batch."""
 

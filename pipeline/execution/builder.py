@@ -11,6 +11,7 @@ from typing import Any
 from pipeline.boot import Boot
 from pipeline.errors import UserError
 from pipeline.execution.context import Allocate, Collector, Pulse, StageContext
+from pipeline.execution.emissions import Emissions
 from pipeline.execution.outbox_runner import OutboxRunner
 from pipeline.execution.retry import Retry
 from pipeline.execution.runner import Runner, StageRunner
@@ -47,6 +48,7 @@ class Builder:
         retry: Retry,
         allocate: Allocate | None = None,
         report_opening: Callable[[str, float], object] | None = None,
+        emissions: Emissions | None = None,
         one_at_a_time: bool = False,
     ) -> None:
         self._boot = boot
@@ -57,6 +59,7 @@ class Builder:
         self._retry = retry
         self._allocate = allocate
         self._report_opening = report_opening
+        self._emissions = emissions
         self._one_at_a_time = one_at_a_time
         self._leaving = {edge.sender for edge in boot.plan.outgoing}
 
@@ -99,6 +102,7 @@ class Builder:
             threads=1 if self._one_at_a_time else plan.threads,
             cores=plan.threads if self._one_at_a_time else 1,
             batch_max=plan.batch_max,
+            emissions=self._emissions if _emits(plan) else None,
         )
 
     def source(self, camera: str) -> tuple[Source[Any], Pulse]:
@@ -124,6 +128,11 @@ class Builder:
                 sinks = {e.reader: usual[e.reader] for e in self._plan.edges if e.inner and e.sender == name}
                 runners[name] = OutboxRunner(plans[name], stage, sinks=sinks, retry=self._retry)
         return {name: runners[name] for name in stages}
+
+
+def _emits(plan: StagePlan) -> bool:
+    stage_class = find_stage(plan.use)
+    return issubclass(stage_class, Stage) and stage_class.emits
 
 
 def _settings(plan: StagePlan, settings_type: type[Any]) -> Any:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeline.errors import BadItem
-from pipeline.messages import Array
+from pipeline.execution.emissions import Emissions
+from pipeline.messages import Array, Event
 from pipeline.monitoring.metrics import Counters
 from pipeline.stage import CameraState, Logger
 
@@ -135,6 +136,7 @@ class StageContext:
         cores: int = 1,
         batch_max: int = 1,
         switches: Mapping[str, bool] | None = None,
+        emissions: Emissions | None = None,
     ) -> None:
         self.stage = stage
         self.graph = graph
@@ -157,6 +159,7 @@ class StageContext:
         self._collector = collector or Collector()
         self._pulse = pulse
         self._report_opening = report_opening
+        self._emissions = emissions
 
     def new_arrays(self, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, Array]:
         """See `pipeline.stage.Context`."""
@@ -199,3 +202,9 @@ class StageContext:
     def wrote(self, path: Path) -> None:
         """See `pipeline.stage.Context`."""
         self._counters.wrote(str(path))
+
+    def emit(self, event: Event) -> None:
+        """See `pipeline.stage.Context`."""
+        if self._emissions is None:
+            raise TypeError(f"{self.stage} must declare `emits` to give events of its own to the outbox")
+        self._emissions.emit(self.stage, event)

@@ -59,11 +59,14 @@ class OutboxRunner:
         self.stage.end(camera, removed=end.reason == "removed")
         self._hand_out()
         if self.stage.all_ended:
-            while not self._retry.until_taken(self.plan.name, self._is_over):
-                self._hand_out()
-            for sink in self._sinks.values():
-                sink.end(EVERY_CAMERA, end)
+            for name in sorted(self._sinks, key=lambda name: len(self.stage.goes_before(name))):
+                self._deliver_rest()  # an earlier sink's end may have made events for it
+                self._sinks[name].end(EVERY_CAMERA, end)
         return []
+
+    def _deliver_rest(self) -> None:
+        while not self._retry.until_taken(self.plan.name, self._is_over):
+            self._hand_out()
 
     def _is_over(self) -> bool:
         """Record deliveries; True if no sink here waits for more. Raises EnvironmentProblem."""

@@ -48,7 +48,8 @@ def complete(
     everything = dict(nodes)
     if filters:
         makers = [name for name, node in nodes.items() if node.makes_events]
-        everything[OUTBOX] = _outbox(outbox, makers, filters, ordered)
+        emitters = tuple(name for name in filters if nodes[name].emits)
+        everything[OUTBOX] = _outbox(outbox, makers, filters, ordered, emitters)
     arrows = _through_outbox(nodes, arrows, filters)
     order = order_of(everything, arrows)
     told = _told_of_all(order, arrows, {OUTBOX} if ordered else set())
@@ -69,12 +70,19 @@ def _event_filters(nodes: Mapping[str, Node], arrows: Iterable[Arrow]) -> dict[s
     return wanted
 
 
-def _outbox(folder: str, makers: Sequence[str], filters: Mapping[str, tuple[str, ...]], ordered: Sequence[str]) -> Node:
+def _outbox(
+    folder: str,
+    makers: Sequence[str],
+    filters: Mapping[str, tuple[str, ...]],
+    ordered: Sequence[str],
+    emitters: Sequence[str],
+) -> Node:
     values: dict[str, Any] = {
         "path": str(state_folder(folder) / "outbox.sqlite"),
         "producers": list(makers),
         "sinks": {sink: list(producers) for sink, producers in filters.items()},
         "ordered": list(ordered),
+        "emitters": list(emitters),
     }
     return Node(OUTBOX, StageEntry.model_validate({"use": OUTBOX, "with": values}), find_stage(OUTBOX))
 

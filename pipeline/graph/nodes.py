@@ -87,6 +87,11 @@ class Node:
         return wanted is not None and issubclass(wanted, Event)
 
     @property
+    def emits(self) -> bool:
+        """True for an event sink that gives events of its own to the outbox."""
+        return self.stage is not None and self.stage.emits and self.takes_events
+
+    @property
     def makes_events(self) -> bool:
         """True if its events go to the outbox."""
         return any(issubclass(made, Event) for made in self.outputs)

@@ -1,4 +1,5 @@
-"""The supervisor's own events: a stage has lost its state; a camera is lost, is back, or is no longer wanted.
+"""Events beside those that stages make of frames: a stage has lost its state; a camera is lost, is back, or is no
+longer wanted; a sink has something to add.
 
 They go to the outbox like all events, and are sent again until the outbox reports that it has committed them: it may
 die in between, and recognises a repeated one by its id. The events of one camera's losses are sent one after the other,
@@ -99,6 +100,11 @@ class Notices:
         return self._keep(
             ("", change.camera), _emitted(stage, change.camera, (event_id, incident), body, incarnation=0)
         )
+
+    def emitted(self, stage: str, camera: str, event: dict[str, Any]) -> None:
+        """A sink gives the outbox an event (`pipeline.stage.Context.emit`) and waits until it is committed."""
+        if event["id"] not in self._kept:
+            self._keep((stage, str(event["id"])), {"sender": stage, "camera": camera, "incarnation": 0, **event})
 
     def _digest(self, *parts: object) -> str:
         return hashlib.sha256(json.dumps([self._run, *parts]).encode()).hexdigest()[:32]

@@ -129,6 +129,19 @@ class Committed(_Report):
     again: bool = False
 
 
+class Emitted(_Report):
+    """An event that a sink gives to the outbox by itself. It is reported back when it is committed."""
+
+    op: Literal["emit"]
+    stage: str
+    camera: str
+    time_ns: int
+    id: str
+    incident: str
+    phase: Literal["start", "update", "end", "single"]
+    body: bytes
+
+
 class Oversize(_Report):
     """A report of type `of` was not sent, because it has this many bytes."""
 
@@ -137,7 +150,7 @@ class Oversize(_Report):
     bytes: int
 
 
-Report = Ready | Opening | Heartbeat | Ended | Revised | Settled | Failed | Line | Committed | Oversize
+Report = Ready | Opening | Heartbeat | Ended | Revised | Settled | Failed | Line | Committed | Emitted | Oversize
 _READER: TypeAdapter[Report] = TypeAdapter(Annotated[Report, Field(discriminator="op")])
 
 

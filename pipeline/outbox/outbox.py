@@ -64,6 +64,7 @@ class OutboxSettings(Settings):
     producers: list[str] = Field(default=[], description="The stages that make events.")
     sinks: dict[str, list[str]] = Field(description="Event sink -> the stages whose events it wants; empty: all.")
     ordered: list[str] = Field(default=[], description="Sinks that want the events of all cameras in order of time.")
+    emitters: list[str] = Field(default=[], description="Sinks that give events of their own to the outbox.")
 
 
 class Outbox(Stage[OutboxSettings]):
@@ -255,9 +256,23 @@ class Outbox(Stage[OutboxSettings]):
         cursor = self.db.execute(_INSERT, (event.id, item.sender, item.camera, *place, *what, item.incarnation))
         if not cursor.rowcount:
             return False
-        wanted = [s for s, producers in self.settings.sinks.items() if not producers or item.sender in producers]
-        self.db.executemany("INSERT INTO pending VALUES (?, ?)", [(sink, cursor.lastrowid) for sink in wanted])
+        self.db.executemany(
+            "INSERT INTO pending VALUES (?, ?)", [(sink, cursor.lastrowid) for sink in self._readers(item.sender)]
+        )
         return True
+
+    def _readers(self, sender: str) -> list[str]:
+        """The sinks that want the events of a stage.
+
+        Those of a sink go to the sinks that read from the same stages, and not to those in order of time: they come
+        whenever they are ready, and these sinks get the same sequence in every run.
+        """
+        sinks = self.settings.sinks
+        if sender not in self.settings.emitters:
+            return [sink for sink, producers in sinks.items() if not producers or sender in producers]
+        own = set(sinks[sender])
+        others = sinks.keys() - {sender, *self.settings.ordered}
+        return [sink for sink in sinks if sink in others and (not own or not sinks[sink] or own & set(sinks[sink]))]
 
     def knows(self, event_id: str) -> bool:
         """True if an event of this id is committed. Raises EnvironmentProblem if the file cannot be read now."""
@@ -370,6 +385,11 @@ class Outbox(Stage[OutboxSettings]):
         """The number of events whose delivery to the sink is not recorded. Raises as `pull`."""
         with self._reading():
             return self._deliveries.left(sink)
+
+    def goes_before(self, sink: str) -> frozenset[str]:
+        """The sinks that must have had their end before this one gets it: their last events may be for it."""
+        emitters = frozenset(self.settings.emitters)
+        return frozenset() if sink in emitters else emitters
 
     def over(self, sink: str) -> bool:
         """True when all deliveries to the sink are recorded. Raises as `pull`."""

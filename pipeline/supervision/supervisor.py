@@ -27,7 +27,18 @@ from pipeline.monitoring.event_format import EventSummary, event_format
 from pipeline.monitoring.health import Phase
 from pipeline.monitoring.notices import Notices
 from pipeline.monitoring.outcome import Outcome
-from pipeline.monitoring.reports import Committed, Ended, Failed, Heartbeat, Opening, Ready, Report, Revised, Settled
+from pipeline.monitoring.reports import (
+    Committed,
+    Emitted,
+    Ended,
+    Failed,
+    Heartbeat,
+    Opening,
+    Ready,
+    Report,
+    Revised,
+    Settled,
+)
 from pipeline.monitoring.status import Meter
 from pipeline.monitoring.switches import Switches
 from pipeline.plan import RunPlan
@@ -77,6 +88,8 @@ class Supervisor:
         self._control = ControlServer(folder.control, self._requests.answer)
         self._fleet.poller.register(self._control.socket, zmq.POLLIN)
         self._notices = Notices(folder.name, plan.graph, outbox=any(p.has_outbox for p in self.processes))
+        self._emitters: dict[str, str] = {}
+        """Event that a sink has emitted -> the process of that sink."""
         self._cameras = Cameras(plan, self._notices, self._log)
         self._finite = is_finite(plan)
         stuck = partial(self._fail, stuck=True)
@@ -254,9 +267,21 @@ class Supervisor:
                 process.note_failure(report)
             case Committed():
                 event = event_format().summary(report.body)
+                self._tell_emitter(event.id)
                 if self._notices.committed(event.id) or not report.again:
                     self.meter.note_event(event)
                     self.events.append(event)
+            case Emitted():
+                self._emitters[report.id] = process.plan.name
+                values = report.model_dump(include={"id", "incident", "phase", "time_ns", "body"})
+                self._notices.emitted(report.stage, report.camera, values)
+
+    def _tell_emitter(self, event_id: str) -> None:
+        """The sink that gave this event to the outbox waits for the report that it is committed."""
+        emitter = self._emitters.pop(event_id, None)
+        for process in self.processes if emitter else ():
+            if process.plan.name == emitter and process.channel:
+                process.channel.send("committed", id=event_id)
 
     def _ready(self, process: Process, endpoint: str) -> None:
         process.note_ready(endpoint)

@@ -38,6 +38,8 @@ class OutboxRelay:
         self._log = log
         self._handed: Counter[str] = Counter()
         self._ended: set[str] = set()
+        self._closed: set[str] = set()
+        """Sinks that have processed their end."""
         self._unread, self._read_again_at = "", 0.0
         """Why events cannot be handed out at present."""
         self._unkept = False
@@ -89,10 +91,12 @@ class OutboxRelay:
             delivered.closed()
 
     def _end(self, edge: EdgePlan) -> None:
-        if self._outbox.over(edge.reader):
+        if self._outbox.goes_before(edge.reader) <= self._closed and self._outbox.over(edge.reader):
             self._ended.add(edge.reader)
             end = End(Stamp(EVERY_CAMERA, 0, 0, 0, 0, 0))
-            self._sender.submit([edge], EVERY_CAMERA, Key(self._incarnation, END_SEQ + 1, 0), end, None)
+            processed = Ticket(partial(self._closed.add, edge.reader))
+            self._sender.submit([edge], EVERY_CAMERA, Key(self._incarnation, END_SEQ + 1, 0), end, processed)
+            processed.closed()
 
     def emit(self, values: Mapping[str, Any]) -> None:
         """Keep the supervisor's event of a stage that lost its memory, and end the incidents that the stage had left

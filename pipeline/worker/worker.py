@@ -21,10 +21,11 @@ from pipeline.boot import Boot
 from pipeline.errors import CamgraphError
 from pipeline.execution.builder import Builder
 from pipeline.execution.context import Collector, Pulse
+from pipeline.execution.emissions import Emissions
 from pipeline.execution.retry import Closing, Retry
 from pipeline.execution.source_thread import SourceThread
 from pipeline.items import Item
-from pipeline.messages import End, Stamp
+from pipeline.messages import End, Event, Stamp
 from pipeline.monitoring.metrics import Counters
 from pipeline.outbox.outbox import Outbox
 from pipeline.plan import slots_of
@@ -66,6 +67,7 @@ class Worker:
         self._ring = SlotRing(boot.shm_prefix, slots_of(self._plan))
         self._collector = Collector(self._ring.release)
         self._retry = Retry(self._pause, self._collector, log)
+        self._emissions = Emissions(self._send_emitted)
         built = self._builder(boot).build()
         self._chain = built.chain
         self._receiver = self._make_inlet()
@@ -111,7 +113,13 @@ class Worker:
             retry=self._retry,
             allocate=partial(new_arrays, self._ring),
             report_opening=lambda doing, within_s: self._channel.send("opening", doing=doing, within_s=within_s),
+            emissions=self._emissions,
         )
+
+    def _send_emitted(self, stage: str, event: Event) -> None:
+        fields = {"id": event.id, "incident": event.incident, "phase": event.phase, "body": event.body}
+        stamp = event.stamp
+        self._channel.send("emit", stage=stage, camera=stamp.camera, time_ns=stamp.time_ns, **fields)
 
     def _make_inlet(self) -> Receiver | None:
         if not self._plan.incoming:
@@ -262,6 +270,8 @@ class Worker:
             elif message["op"] == "emit":
                 assert self._relay
                 self._relay.emit(message)
+            elif message["op"] == "committed":
+                self._emissions.committed(message["id"])
             elif message["op"] == "revise":
                 self._revise(Boot.from_wire(message["boot"]), message["number"])
             elif message["op"] == "settings":

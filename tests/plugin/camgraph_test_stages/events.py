@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
@@ -13,8 +14,8 @@ from pydantic import Field
 
 from camgraph_test_stages.messages import Number
 from pipeline.errors import Unavailable
-from pipeline.messages import Event, Message
-from pipeline.stage import Settings, Stage
+from pipeline.messages import End, Event, Message
+from pipeline.stage import Context, Settings, Stage
 from pipeline.system.paths import resolve
 
 
@@ -103,3 +104,54 @@ class CollectEvents(_Collecting):
         bodies = [json.loads(item.body) for item in items]
         self._write("{camera} {epoch} {seq} {value} {id}".format(**body) for body in bodies)
         return ()
+
+
+class CommentSettings(Settings):
+    """When it comments."""
+
+    after_s: float = Field(0.0, ge=0, description="So long after it got an event.")
+    at_end: bool = Field(False, description="Only when it gets no more events.")
+
+
+class Comment(Stage[CommentSettings]):
+    """Takes events, and gives the outbox a comment on each of them, later and from a thread of its own."""
+
+    settings_type = CommentSettings
+    inputs = Event
+    emits = True
+    own_thread = True
+
+    def __init__(self, settings: CommentSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._late: list[threading.Thread] = []
+        self._kept: list[Event] = []
+
+    def process(self, items: Sequence[Event]) -> Iterable[Message]:
+        for item in items:
+            if self.settings.at_end:
+                self._kept.append(item)
+            elif self.settings.after_s:
+                self._late.append(threading.Thread(target=self._comment_later, args=(item,)))
+                self._late[-1].start()
+            else:
+                self.context.emit(_comment_on(item))
+        return ()
+
+    def _comment_later(self, event: Event) -> None:
+        time.sleep(self.settings.after_s)
+        self.context.emit(_comment_on(event))
+
+    def finish(self, camera: str, end: End) -> Iterable[Message]:
+        while self._kept:
+            self.context.emit(_comment_on(self._kept[0]))
+            del self._kept[0]
+        for thread in self._late:
+            thread.join()
+        return ()
+
+
+def _comment_on(event: Event) -> Event:
+    event_id = hashlib.sha256(f"comment on {event.own_id}".encode()).hexdigest()[:16]
+    body = {**json.loads(event.body), "id": event_id, "on": event.own_id}
+    stamp = event.stamp._replace(camera=body["camera"])
+    return Event(stamp, event_id, event_id, "single", json.dumps(body).encode())
