@@ -66,7 +66,7 @@ def _padded(strip: U8, width: int) -> U8:
 # ---- the lines of a scene
 
 
-def _strokes(nodes: F64) -> Iterator[tuple[Side | None, tuple[int, int]]]:
+def _strokes() -> Iterator[tuple[Side | None, tuple[int, int]]]:
     """The limbs of a body, by the rows of their ends; those of the middle have no side."""
     for start, end in MIDDLE:
         yield None, (NODE[start], NODE[end])
@@ -104,8 +104,8 @@ def _dots(scene: ActionScene, at_s: float) -> NDArray[np.bool_]:
         _dotted(canvas, start, end)
     for nodes in scene.people(at_s):
         pixels, _ = camera.project(nodes)
-        for _, (start, end) in _strokes(nodes):
-            cv2.line(canvas, _whole(pixels[start]), _whole(pixels[end]), 1, 1)
+        for _, (first, last) in _strokes():
+            cv2.line(canvas, _whole(pixels[first]), _whole(pixels[last]), 1, 1)
         middle, radius = _head(pixels)
         cv2.circle(canvas, _whole(middle), round(radius), 1, cv2.FILLED)
     return canvas > 0
@@ -153,9 +153,9 @@ def _cell(scene: ActionScene, at_s: float, camera: Camera) -> U8:
         cv2.line(cell, _whole(start), _whole(end), SHAPE_COLOUR, max(1, line - 1), cv2.LINE_AA)
     for nodes in scene.people(at_s):
         pixels, depths = camera.project(nodes)
-        for side_of, (start, end) in _strokes(nodes):
+        for side_of, (first, last) in _strokes():
             colour = SIDE_COLOURS[side_of] if side_of else MIDDLE_COLOUR
-            cv2.line(cell, _whole(pixels[start]), _whole(pixels[end]), colour, line, cv2.LINE_AA)
+            cv2.line(cell, _whole(pixels[first]), _whole(pixels[last]), colour, line, cv2.LINE_AA)
         middle, radius = _head(pixels)
         cv2.circle(cell, _whole(middle), round(radius), MIDDLE_COLOUR, cv2.FILLED, cv2.LINE_AA)
         if depths[NODE["nose"]] < depths[NODE["head"]]:

@@ -73,8 +73,8 @@ def _people(*actors: Actor, at: tuple[float, ...], zone: Corners = (), line: Cor
     return ActionScene(actors, at, bearing_deg=-90.0, width_m=3.4, zone=zone, line=line)
 
 
-def _stands(x: float, y: float = 0.0, heading_deg: float = 0.0, **times: float) -> Actor:
-    return Actor([standing(9.0)], x, y, heading_deg, **times)
+def _stands(x: float, y: float = 0.0, heading_deg: float = 0.0, *, appears_s: float = 0.0) -> Actor:
+    return Actor([standing(9.0)], x, y, heading_deg, appears_s=appears_s)
 
 
 def _walks(start: float, end: float, *, y: float = 0.0, start_s: float = 0.0) -> Actor:
