@@ -36,7 +36,7 @@ from pipeline.monitoring.reports import Heartbeat, StageStats
 from pipeline.monitoring.status import Meter
 from pipeline.monitoring.switches import Switches
 from pipeline.outbox.outbox import Outbox
-from pipeline.plan import HOLD_LIMIT_S, ProcessPlan, RunPlan
+from pipeline.plan import BLOCKED_LIMIT_S, ProcessPlan, RunPlan
 from pipeline.stage import Source
 
 _WAIT_S = 0.1
@@ -289,8 +289,8 @@ class LocalRun:
             self.outcome.add(EXIT_GAVE_UP, told)
             return True
         since = self._retry.since
-        if since and not any(feed.live for feed in self._feeds) and now - since > HOLD_LIMIT_S:
-            self.outcome.add(EXIT_ENVIRONMENT, f"given up after {HOLD_LIMIT_S:g} s of waiting: {why}")
+        if since and not any(feed.live for feed in self._feeds) and now - since > BLOCKED_LIMIT_S:
+            self.outcome.add(EXIT_ENVIRONMENT, f"given up after {BLOCKED_LIMIT_S:g} s of waiting: {why}")
             return True
         return False
 
@@ -317,7 +317,7 @@ class LocalRun:
             op="heartbeat",
             stages=stages,
             files=files,
-            held=self._retry.waits_for,
+            blocked_on=self._retry.waits_for,
             troubles=troubles,
             cpu_s=time.process_time(),
         )

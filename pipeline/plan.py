@@ -22,7 +22,7 @@ from pipeline.messages import Event
 
 EVERY_CAMERA = "*"
 """The name under which the outbox hands all cameras' events to a sink: one partition, so that their order holds."""
-HOLD_LIMIT_S = 30.0
+BLOCKED_LIMIT_S = 30.0
 """A graph of files does not wait longer for a disk or a receiver."""
 DROPPING_AT_WORK = 2
 """How many frames of one live camera a process works on at once."""

@@ -21,9 +21,9 @@ from pipeline.monitoring.metrics import reason_line
 from pipeline.stage import Logger
 from pipeline.system.redaction import redact_urls
 
-HOLD_S = 1.0
+RETRY_S = 1.0
 """From one try to the next."""
-PATIENT_HOLD_S = 0.05
+PATIENT_RETRY_S = 0.05
 """Blocked on a reader that may take as long as it needs."""
 
 T = TypeVar("T")
@@ -97,7 +97,7 @@ class Retry:
                 raise
             waited = self._over() if self._waiting else None
             if waited and not waited.patient:
-                self._log.info("taken_again", stage=stage)
+                self._log.info("stage_unblocked", stage=stage)
             return result
 
     def _over(self) -> _Waiting | None:
@@ -111,7 +111,7 @@ class Retry:
         patient = isinstance(error, Unavailable) and error.patient
         known = before is not None and before.patient == patient
         if not known and not patient:
-            self._log.error("held_back", stage=stage, error=str(error))
+            self._log.error("stage_blocked", stage=stage, error=str(error))
         since = before.since if before and known else time.monotonic()
         self._waiting[thread] = _Waiting(since, stage, redact_urls(str(error)), patient)
-        return PATIENT_HOLD_S if patient else HOLD_S
+        return PATIENT_RETRY_S if patient else RETRY_S

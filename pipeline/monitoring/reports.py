@@ -54,8 +54,8 @@ class Heartbeat(_Report):
     `source_silent_since_ns`: since when a source that should make a frame has been silent;
     `source_opening`: that source has not made one since its start. `camera_changes`: each change since the last
     heartbeat, those of a camera in order; `camera_facts`: the present facts about a camera. `troubles`: (stage, camera,
-    why) of all present troubles, "" for no single camera. `patient`: the cause of `held` may take as long as it needs
-    (`pipeline.errors.Unavailable`).
+    why) of all present troubles, "" for no single camera. `blocked_on`: the stage that waits for something outside, and
+    why; `patient`: that may take as long as it needs (`pipeline.errors.Unavailable`).
     """
 
     op: Literal["heartbeat"] = "heartbeat"
@@ -71,7 +71,7 @@ class Heartbeat(_Report):
     queue: int = 0
     in_flight: int = 0
     slots: int = 0
-    held: str = ""
+    blocked_on: str = ""
     patient: bool = False
     troubles: list[tuple[str, str, str]] = []
     camera_changes: list[StateChange] = []

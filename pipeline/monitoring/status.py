@@ -366,7 +366,7 @@ class Meter:
             "fps": round(max(0.0, self._rates.get(f"stage {name}", 0.0)), 2),
             "restarts": sum(process.restarts for process, _ in rows),
             "busy": round(self._recent.rates(KEPT_S).get(f"busy {name}", 0.0), 3),
-            "held": next((why for process, _ in rows if (why := process.trouble or process.heartbeat.held)), ""),
+            "blocked_on": next((why for p, _ in rows if (why := p.trouble or p.heartbeat.blocked_on)), ""),
         }
 
 
@@ -386,7 +386,7 @@ class _Blocked:
         if source is None:
             return ""
         last = source.heartbeat
-        if last.source_silent_since_ns or not (last.in_flight or last.held):
+        if last.source_silent_since_ns or not (last.in_flight or last.blocked_on):
             return ""
         for name, plight in self._plights.items():
             return f"waits for {name}, which {plight.why}"

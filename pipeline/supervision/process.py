@@ -34,7 +34,7 @@ _EARLY = 0.25
 """After this share of its limit a process may be hanging, and its waiting time for a core is measured from then on."""
 _OVER_AT_DEATH: dict[str, Any] = {
     "queue": 0,
-    "held": "",
+    "blocked_on": "",
     "troubles": [],
     "working_since_ns": 0,
     "source_silent_since_ns": 0,
@@ -81,7 +81,7 @@ class Reported:
         self.slowest_s = max([self.slowest_s, *latencies_s])
         self.heartbeat = heartbeat.model_copy(update={"stages": self.counters.stages, "files": self.counters.files})
         self.reported_at = self.heartbeat_at = now
-        self.blocked_since = (self.blocked_since or now) if heartbeat.held and not heartbeat.patient else 0.0
+        self.blocked_since = (self.blocked_since or now) if heartbeat.blocked_on and not heartbeat.patient else 0.0
 
     def note_end(self, end: Ended, status: int) -> None:
         """Record the end of a camera; `status`: the exit status of its error."""
@@ -439,7 +439,7 @@ class Process:
         last = self.heartbeat
         done = (self.incarnation, [stage.items for stage in last.stages.values()], len(self.ended))
         seen = ((last.in_flight, last.queue, last.slots), list(self.frames_done.items()))
-        at_work = bool(last.working_since_ns or last.held or (finite and last.source_opening))
+        at_work = bool(last.working_since_ns or last.blocked_on or (finite and last.source_opening))
         return Sight(
             process=self.plan.name,
             source=bool(self.plan.sources),

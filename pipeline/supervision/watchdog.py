@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP
-from pipeline.plan import HOLD_LIMIT_S, RunPlan
+from pipeline.plan import BLOCKED_LIMIT_S, RunPlan
 from pipeline.stage import Logger
 from pipeline.supervision.fleet import Fleet
 from pipeline.supervision.hangs import Limits, Wakefulness
@@ -62,9 +62,10 @@ class Watchdog:
 
     def _look_for_blocked(self, now: float) -> None:
         """End a finite run that is blocked for too long on a disk or a receiver."""
-        blocked = [p for p in self._fleet.processes if p.blocked_since and now - p.blocked_since > HOLD_LIMIT_S]
+        blocked = [p for p in self._fleet.processes if p.blocked_since and now - p.blocked_since > BLOCKED_LIMIT_S]
         if self._finite and blocked:
-            self._fail(EXIT_ENVIRONMENT, f"gave up after waiting for {HOLD_LIMIT_S:g} s: {blocked[0].heartbeat.held}")
+            why = blocked[0].heartbeat.blocked_on
+            self._fail(EXIT_ENVIRONMENT, f"gave up after waiting for {BLOCKED_LIMIT_S:g} s: {why}")
 
     def _look_for_stall(self, plan: RunPlan, now: float, *, running: bool) -> None:
         trusted = running and self._wakefulness.trusts(now)

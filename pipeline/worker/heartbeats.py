@@ -75,7 +75,7 @@ class Heartbeats:
             queue=self._receiver.waiting() if self._receiver else 0,
             in_flight=self._sender.in_flight,
             slots=self._ring.in_use,
-            held=self._retry.waits_for or (self._relay.waits_for if self._relay else ""),
+            blocked_on=self._retry.waits_for or (self._relay.waits_for if self._relay else ""),
             patient=self._retry.patient and not (self._relay and self._relay.waits_for),
             troubles=[
                 *self._retry.troubles,

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from pipeline.errors import EnvironmentProblem
-from pipeline.execution.retry import HOLD_S
+from pipeline.execution.retry import RETRY_S
 from pipeline.items import END_SEQ, Item, Key
 from pipeline.messages import End, Event, Stamp
 from pipeline.outbox.outbox import Outbox
@@ -62,7 +62,7 @@ class OutboxRelay:
         except EnvironmentProblem as error:
             if not self._unread:
                 self._log.error("events_not_read", error=str(error))
-            self._unread, self._read_again_at = str(error), now + HOLD_S
+            self._unread, self._read_again_at = str(error), now + RETRY_S
         else:
             self._unread = ""
 

@@ -204,7 +204,7 @@ class Worker:
                 more = self._hear(0 if busy else self._idle_ms())
                 busy = self._turn() or more
         except Closing as closing:
-            self._log.warning("closed_while_held", error=str(closing))
+            self._log.warning("closed_while_blocked", error=str(closing))
 
     def _is_over(self) -> bool:
         return "close" in self._order or self._channel.closed
@@ -244,7 +244,7 @@ class Worker:
         self._heartbeats.tell_in_time()
 
     def _pause(self, seconds: float) -> bool:
-        """Let so much time pass while a stage is held; True when the process closes.
+        """Let so much time pass while a stage is blocked; True when the process closes.
 
         In the loop's own thread the loop goes on meanwhile, as far as it takes nothing new.
         """

@@ -159,7 +159,7 @@ def test_a_killed_process_loses_no_event_and_repeats_none(counting: Graphs, name
 
 
 def test_a_graph_of_files_waits_for_its_reader_without_limit(seeing: Graphs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline.local, "HOLD_LIMIT_S", 0.3)
+    monkeypatch.setattr(pipeline.local, "BLOCKED_LIMIT_S", 0.3)
     held_for = threading.Event()
     run = camgraph.run(seeing(), in_process=True)
     frames = run.frames()

@@ -262,7 +262,7 @@ def test_live_run_survives_stage_that_does_not_open(tmp_path: Path, logs: list[A
         run.kill("calm.0")
         known = run.until_status(lambda status: status["processes"]["calm.0"]["why"])
         assert known["processes"]["calm.0"]["why"] == "the file shut is there"
-        assert known["stages"]["calm"]["held"] == "the file shut is there"
+        assert known["stages"]["calm"]["blocked_on"] == "the file shut is there"
         beside = len((tmp_path / "beside").read_text().splitlines())
         run.moves("a", "b", by=50)
         assert len((tmp_path / "beside").read_text().splitlines()) > beside

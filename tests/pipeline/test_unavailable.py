@@ -86,11 +86,11 @@ def expected() -> list[str]:
 def test_a_sink_behind_other_stages_is_waited_for(
     tmp_path: Path, away: Away, processes: str, head: str, group: str
 ) -> None:
-    held: set[str] = set()
+    blocked: set[str] = set()
 
     def look(supervisor: Supervisor) -> None:
-        held.update(stage["held"] for stage in supervisor.status()["stages"].values())
-        if held - {""}:
+        blocked.update(stage["blocked_on"] for stage in supervisor.status()["stages"].values())
+        if blocked - {""}:
             away.seen()
 
     if processes == "one":
@@ -102,7 +102,7 @@ def test_a_sink_behind_other_stages_is_waited_for(
     assert (outcome.status, outcome.problems) == (0, [])
     assert sorted((tmp_path / "out").read_text().splitlines()) == expected()
     if processes != "one":
-        assert held - {""} == {"out: the file away is there"}
+        assert blocked - {""} == {"out: the file away is there"}
 
 
 @pytest.mark.parametrize("processes", ["separate", "compact", "one"])
@@ -119,17 +119,17 @@ def test_single_process_reports_wait_and_stops_in_time(tmp_path: Path) -> None:
     (tmp_path / "away").touch()
     path = write(tmp_path, EVENTS, processes="one")
     path.write_text(path.read_text() + "drain_s: 2\n")
-    held: set[str] = set()
+    blocked: set[str] = set()
 
     def tell(run: LocalRun) -> None:
-        held.update(stage["held"] for stage in run.status()["stages"].values())
-        if held - {""} and not stopped:
+        blocked.update(stage["blocked_on"] for stage in run.status()["stages"].values())
+        if blocked - {""} and not stopped:
             stopped.append(True)
             run.stop()
 
     stopped: list[bool] = []
     outcome = LocalRun(load_plan(path), tell).run()
-    assert held - {""} == {"out: the file away is there"}
+    assert blocked - {""} == {"out: the file away is there"}
     assert outcome.status == 1
     assert outcome.problems[0] == "not all was processed within 2 s after the stop: out: the file away is there"
     assert outcome.problems[1].startswith("out did not take all events")
@@ -140,9 +140,9 @@ def test_a_close_is_obeyed_while_something_is_held(tmp_path: Path) -> None:
     seen: list[str] = []
 
     def stop_twice(supervisor: Supervisor) -> None:
-        held = [stage["held"] for stage in supervisor.status()["stages"].values() if stage["held"]]
-        if held and not seen:
-            seen.extend(held)
+        blocked = [stage["blocked_on"] for stage in supervisor.status()["stages"].values() if stage["blocked_on"]]
+        if blocked and not seen:
+            seen.extend(blocked)
             supervisor.stop()
             supervisor.stop()
 

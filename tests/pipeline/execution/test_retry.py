@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from pipeline.errors import EnvironmentProblem, Unavailable
 from pipeline.execution.context import Collector
-from pipeline.execution.retry import HOLD_S, PATIENT_HOLD_S, Retry
+from pipeline.execution.retry import PATIENT_RETRY_S, RETRY_S, Retry
 
 
 class Outside:
@@ -36,12 +36,12 @@ def test_patient_wait_is_unlimited_and_no_trouble() -> None:
         assert retry.until_taken("sink", outside) == "taken"
     away, full = [("sink", "", "away")], [("sink", "", "full")]
     assert seen == [
-        (PATIENT_HOLD_S, "sink: reads", True, [], False),
-        (HOLD_S, "sink: away", False, away, True),
-        (HOLD_S, "sink: full", False, full, True),
+        (PATIENT_RETRY_S, "sink: reads", True, [], False),
+        (RETRY_S, "sink: away", False, away, True),
+        (RETRY_S, "sink: full", False, full, True),
     ]
     assert (retry.waits_for, retry.patient, retry.since) == ("", False, 0.0)
-    assert [line["event"] for line in lines] == ["held_back", "taken_again"]
+    assert [line["event"] for line in lines] == ["stage_blocked", "stage_unblocked"]
 
 
 def test_a_patient_wait_is_not_logged() -> None:

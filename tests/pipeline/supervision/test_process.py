@@ -219,7 +219,7 @@ def heartbeat(items: int, **values: object) -> Heartbeat:
 def test_work_is_added_up_over_lives_and_the_condition_is_not() -> None:
     reported = Reported()
     reported.begin(1.0)
-    reported.note_heartbeat(heartbeat(5, queue=3, held="the disk is full", troubles=[("log", "", "full")]), 2.0)
+    reported.note_heartbeat(heartbeat(5, queue=3, blocked_on="the disk is full", troubles=[("log", "", "full")]), 2.0)
     assert (reported.heartbeat.queue, reported.blocked_since, reported.slowest_s) == (3, 2.0, 0.005)
     reported.die()
     assert (reported.heartbeat.queue, reported.heartbeat.troubles, reported.blocked_since) == (0, [], 0.0)
@@ -233,11 +233,11 @@ def test_work_is_added_up_over_lives_and_the_condition_is_not() -> None:
 def test_blocked_since_is_the_first_heartbeat_that_says_so() -> None:
     reported = Reported()
     for now in (1.0, 2.0, 3.0):
-        reported.note_heartbeat(heartbeat(1, held="the disk is full"), now)
+        reported.note_heartbeat(heartbeat(1, blocked_on="the disk is full"), now)
     assert reported.blocked_since == 1.0
     reported.sleep(10.0)
     assert (reported.blocked_since, reported.reported_at) == (11.0, 13.0)
-    reported.note_heartbeat(heartbeat(1, held="the program takes its time", patient=True), 14.0)
+    reported.note_heartbeat(heartbeat(1, blocked_on="the program takes its time", patient=True), 14.0)
     assert reported.blocked_since == 0.0
     reported.sleep(1.0)
     assert reported.blocked_since == 0.0

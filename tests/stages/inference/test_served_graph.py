@@ -76,15 +76,15 @@ class Restarting:
     def __init__(self, server: Any, written: Path) -> None:
         self._server = server
         self._written = written
-        self.held = ""
+        self.blocked_on = ""
 
     def __call__(self, run: Supervisor) -> None:
         if self._server.runs:
-            if not self.held and self._written.exists() and self._written.stat().st_size:
+            if not self.blocked_on and self._written.exists() and self._written.stat().st_size:
                 self._server.kill()
             return
-        self.held = run.status()["stages"]["infer"]["held"]
-        if self.held:
+        self.blocked_on = run.status()["stages"]["infer"]["blocked_on"]
+        if self.blocked_on:
             self._server.start()
 
 
@@ -101,8 +101,8 @@ def test_server_gives_same_events_as_file_despite_restart(
     server.goes_wrong(delay_s=0.05)
     restarting = Restarting(server, tmp_path / "events.jsonl")
     assert events(tmp_path, by_server, "separate", restarting) == local
-    assert restarting.held.startswith(f"infer: model pose on {server.url}: ")
-    assert restarting.held.endswith("; frames wait for it")
+    assert restarting.blocked_on.startswith(f"infer: model pose on {server.url}: ")
+    assert restarting.blocked_on.endswith("; frames wait for it")
 
 
 @pytest.mark.usefixtures("clips")
