@@ -19,7 +19,7 @@ from stages.inference.outputs import OutputReader, OutputSettings
 from stages.messages import People, Tensor
 from stages.vision.decoding.formats import Asked
 from stages.vision.letterbox import keypoints_to_frame
-from stages.vision.recognition import Stated
+from stages.vision.recognition import Declared
 
 
 class AddKeypoints(BehindModel[OutputSettings]):
@@ -34,8 +34,8 @@ class AddKeypoints(BehindModel[OutputSettings]):
     thread_safe = True
 
     @classmethod
-    def stated(cls, settings: OutputSettings) -> Stated:
-        return Stated(settings.format, settings.keypoints, outputs=settings.outputs)
+    def declared(cls, settings: OutputSettings) -> Declared:
+        return Declared(settings.format, settings.keypoints, outputs=settings.outputs)
 
     @classmethod
     def followed(cls, settings: OutputSettings, found: ModelBefore) -> Mapping[str, Any]:

@@ -44,7 +44,7 @@ class Capture(Source[Settings]):
         super().__init__(settings, camera, camera_settings, context)
         self._reformatter = VideoReformatter()
         self._live_camera: LiveCamera | None = None
-        self._slot_memory = SlotMemory(camera_settings.memory_mb, context.slots, self._stated_bytes)
+        self._slot_memory = SlotMemory(camera_settings.memory_mb, context.slots, self._declared_bytes)
 
     @classmethod
     def environment(cls, settings: Settings) -> Iterable[str]:
@@ -152,7 +152,7 @@ class Capture(Source[Settings]):
         if why:
             raise BadItem("too_much_memory", f"{addresses.file_of(self.camera_settings.url)}: {why}")
 
-    def _stated_bytes(self) -> int:
+    def _declared_bytes(self) -> int:
         camera = self.camera_settings
         if addresses.is_live(camera.url):
             return 0

@@ -18,7 +18,7 @@ from stages.inference.output_checks import WrongShapes
 from stages.messages import Labels, Tensor
 from stages.vision.foreign_text import shown
 from stages.vision.probabilities import Activation, probabilities
-from stages.vision.recognition import Stated
+from stages.vision.recognition import Declared
 
 
 class ClassifySettings(BehindModelSettings):
@@ -44,8 +44,10 @@ class Classify(BehindModel[ClassifySettings]):
     thread_safe = True
 
     @classmethod
-    def stated(cls, settings: ClassifySettings) -> Stated:
-        return Stated("classes", classes=settings.class_names, outputs=(settings.output,) if settings.output else None)
+    def declared(cls, settings: ClassifySettings) -> Declared:
+        return Declared(
+            "classes", classes=settings.class_names, outputs=(settings.output,) if settings.output else None
+        )
 
     @classmethod
     def followed(cls, settings: ClassifySettings, found: ModelBefore) -> Mapping[str, Any]:

@@ -53,9 +53,9 @@ class Facts(TypedDict, total=False):
     """Of `infer` with a model in a file: read by the stages that decode its outputs."""
     model_server: Mapping[str, Any]
     """Of `infer` with a model on a server: the server's settings as a graph file has them."""
-    model_stated: Mapping[str, Any]
-    """Stated by `infer`: everything that the graph says of the model in addition to the model's own metadata."""
+    model_declared: Mapping[str, Any]
+    """Declared by `infer`: everything that the graph says of the model in addition to the model's own metadata."""
     scores: Mapping[str, float]
     """Of `decode`: the `ScoreRange` of its people by name, read by `track` and `crop`."""
     rules: RulesFact
-    """Stated by `rules`: read by `sink_video`, to show the zones and lines that count."""
+    """Declared by `rules`: read by `sink_video`, to show the zones and lines that count."""

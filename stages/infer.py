@@ -179,7 +179,7 @@ class Infer(Stage[InferSettings]):
             sizes=sizes,
             most=most,
             at_once=fastest.at_once,
-            stated=s.stated,
+            declared=s.declared,
             selection=ready.selection,
             on_smaller=self._say_smaller,
         )

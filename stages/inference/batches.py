@@ -18,7 +18,7 @@ import numpy as np
 
 from pipeline.errors import BadItem
 from pipeline.messages import Array
-from stages.inference.contracts import NOTHING_STATED, mixed_output
+from stages.inference.contracts import NOTHING_DECLARED, mixed_output
 from stages.inference.engines.engine import Engine, OutOfMemory, RunFailed, WrongOutput
 from stages.inference.engines.pinned import TakesFromHost, plain_array
 from stages.inference.feeds import NO_FEEDS, Feeds
@@ -28,7 +28,7 @@ from stages.vision.batching import runs_of
 from stages.vision.decoding.end2end import joined_rows, rows_by_image
 from stages.vision.foreign_text import shown
 from stages.vision.model_contract import Converter, InputContract
-from stages.vision.recognition import Port, Stated
+from stages.vision.recognition import Declared, Port
 
 Row = dict[str, Array]
 """The model's outputs for one picture, each with a leading axis of 1."""
@@ -77,7 +77,7 @@ class BatchRuns:
     If the device has too little memory for a run, later ones are smaller.
 
     ``sizes``: the only numbers of pictures that a run may have, ascending; empty for any up to ``most``. ``at_once``:
-    no more threads than that run the model at the same time, None for all. ``stated``: facts about the model in
+    no more threads than that run the model at the same time, None for all. ``declared``: facts about the model in
     addition to its own metadata. ``selection``: of the model's candidates, if the engine gives no others.
     ``on_smaller``: called with the new maximum of pictures in a run, and the reason.
     """
@@ -91,7 +91,7 @@ class BatchRuns:
         sizes: Sequence[int],
         most: int,
         at_once: int | None = None,
-        stated: Stated = NOTHING_STATED,
+        declared: Declared = NOTHING_DECLARED,
         selection: Selection | None = None,
         on_smaller: Callable[[int, str], None] = _say_nothing,
     ) -> None:
@@ -101,7 +101,7 @@ class BatchRuns:
         self._sizes = sizes
         self._most = most
         self._on_smaller = on_smaller
-        self._mixed = mixed_output(engine.signature, stated)
+        self._mixed = mixed_output(engine.signature, declared)
         self._ports = {port.name: _given(port, selection) for port in engine.signature.outputs}
         self._new_array = engine.new_array if isinstance(engine, TakesFromHost) else plain_array
         self._threads = threading.local()

@@ -1,6 +1,6 @@
 """Stages behind a model: settings that are left open are read from the model, in a file or on a server.
 
-what is stated here  ── wants, when the graph is checked ───> `infer`, which reads its model by it as well
+what is declared here  ── wants, when the graph is checked ───> `infer`, which reads its model by it as well
 models in files      ── follow, when the graph is checked ──> the settings, as they stand in the plan
 model on a server    ── open, when the server is asked ─────> the settings of this process
 neither of them      ── the first item, by its outputs ─────> the settings of this process
@@ -23,7 +23,7 @@ from stages.inference.model.model_files import find_libraries, find_model
 from stages.inference.signatures import read_signature, signature_of_file, signature_of_item
 from stages.messages import Tensor
 from stages.vision.foreign_text import shown
-from stages.vision.recognition import Reading, Signature, Stated
+from stages.vision.recognition import Declared, Reading, Signature
 
 _MOST_SHOWN = 5
 
@@ -56,7 +56,7 @@ class BehindModel(Stage[S]):
     settings_type: ClassVar[type[Settings]] = BehindModelSettings
 
     @classmethod
-    def stated(cls, settings: S) -> Stated:
+    def declared(cls, settings: S) -> Declared:
         """The facts about the model in the settings."""
         raise NotImplementedError
 
@@ -66,14 +66,14 @@ class BehindModel(Stage[S]):
         raise NotImplementedError
 
     @classmethod
-    def read(cls, signature: Signature, name: str, stated: Stated) -> Reading:
+    def read(cls, signature: Signature, name: str, declared: Declared) -> Reading:
         """Read the model's facts; ``name`` is its in errors. Raises UserError if they cannot be read."""
-        return read_signature(signature, name, stated)
+        return read_signature(signature, name, declared)
 
     @classmethod
     def wants(cls, settings: S, base_folder: Path) -> Mapping[str, Any]:
         """Pass the model's facts from these settings to `infer`, and to the stage that makes its pictures."""
-        return cls.stated(settings).said()
+        return cls.declared(settings).said()
 
     @classmethod
     def follow(cls, settings: S, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
@@ -84,7 +84,7 @@ class BehindModel(Stage[S]):
     @classmethod
     def _behind(cls, settings: S, base_folder: Path, stage: str, said: Mapping[str, Any]) -> Mapping[str, Any]:
         """The settings that follow from the model that ``stage`` runs."""
-        own, told = cls.stated(settings), Stated(**said.get("model_stated", {}))
+        own, told = cls.declared(settings), Declared(**said.get("model_declared", {}))
         agreed = _agreed(own, told, stage)
         if "model_file" in said:
             model = _in_file(said["model_file"], base_folder)
@@ -103,16 +103,16 @@ class BehindModel(Stage[S]):
         if not s.server:
             return s
         signature = signature_of_served(s.server, self.context.base_folder)
-        found = ModelBefore(str(s.server), self.read(signature, str(s.server), self.stated(s)))
+        found = ModelBefore(str(s.server), self.read(signature, str(s.server), self.declared(s)))
         return self._followed(found)
 
     def shown_settings(self, item: Tensor) -> S:
         """With the facts that an item's outputs show, for a stage that has no model before it.
 
-        Raises UserError if they contradict the stated facts.
+        Raises UserError if they contradict the declared facts.
         """
-        stated, name = self.stated(self.settings), self._say("the model before it")
-        found = ModelBefore(name, self.read(signature_of_item(item, stated), name, stated))
+        declared, name = self.declared(self.settings), self._say("the model before it")
+        found = ModelBefore(name, self.read(signature_of_item(item, declared), name, declared))
         return self._followed(found)
 
     def _followed(self, found: ModelBefore) -> S:
@@ -133,7 +133,7 @@ class _InFile(NamedTuple):
     signature: Signature
 
     def read_by(
-        self, read: Callable[[Signature, str, Stated], Reading], agreed: Stated, told: Stated, stage: str
+        self, read: Callable[[Signature, str, Declared], Reading], agreed: Declared, told: Declared, stage: str
     ) -> ModelBefore:
         """The model's facts. Raises UserError if they cannot be read, or if ``stage`` contradicts them."""
         reading = read(self.signature, self.name, agreed)
@@ -150,7 +150,7 @@ def _in_file(said: Mapping[str, Any], base_folder: Path) -> _InFile:
     return _InFile(str(path), signature_of_file(path, find_libraries(said["custom_ops"], base_folder)))
 
 
-def _agreed(own: Stated, told: Stated, stage: str) -> Stated:
+def _agreed(own: Declared, told: Declared, stage: str) -> Declared:
     """The facts that this stage and ``stage``, which runs the model, state together. Raises UserError if they
     differ.
     """
@@ -190,8 +190,8 @@ def _told(key: str, value: Any) -> str:
     return f"{key} {', '.join(names[:_MOST_SHOWN])}{f', ... ({len(names)})' if len(names) > _MOST_SHOWN else ''}"
 
 
-def _untold(stage: str, stated: Stated) -> str:
-    written = ", ".join(f"{key}: {value}" for key, value in stated.said().items())
+def _untold(stage: str, declared: Declared) -> str:
+    written = ", ".join(f"{key}: {value}" for key, value in declared.said().items())
     return (
         f"`{stage}` does not get these statements about its model, because other stages are between: write `{written}` "
         "there as well"

@@ -19,10 +19,10 @@ from stages.vision.model_contract import (
     Overrides,
     derive_contract,
 )
-from stages.vision.recognition import Reading, Signature, Stated, Unrecognised, recognise
+from stages.vision.recognition import Declared, Reading, Signature, Unrecognised, recognise
 
 NOTHING_ELSE: Mapping[str, Feed] = MappingProxyType({})
-NOTHING_STATED = Stated()
+NOTHING_DECLARED = Declared()
 
 
 class InputSettings(Settings):
@@ -40,9 +40,9 @@ class InputSettings(Settings):
 def read_contract(
     signature: Signature,
     model: str,
-    stated: InputSettings,
+    declared: InputSettings,
     feeds: Mapping[str, Feed] = NOTHING_ELSE,
-    kind: Stated = NOTHING_STATED,
+    kind: Declared = NOTHING_DECLARED,
 ) -> InputContract:
     """The picture that a model wants: by the settings, or else as usual for its kind. Raises UserError.
 
@@ -51,7 +51,9 @@ def read_contract(
     port = picture_input(signature, model, feeds)
     usual = reading_of(signature, kind)
     order, scale = (usual.picture.order, usual.picture.scale) if usual else (None, None)
-    overrides = Overrides(stated.layout, stated.order or order, stated.scale if stated.scale is not None else scale)
+    overrides = Overrides(
+        declared.layout, declared.order or order, declared.scale if declared.scale is not None else scale
+    )
     try:
         return derive_contract(*port, overrides)
     except LayoutError as error:
@@ -71,15 +73,15 @@ def check_size(contract: InputContract, model: str, sender: str, size: tuple[int
     )
 
 
-def mixed_output(signature: Signature, stated: Stated = NOTHING_STATED) -> str | None:
+def mixed_output(signature: Signature, declared: Declared = NOTHING_DECLARED) -> str | None:
     """The output that holds the rows of all images of a batch, if there is one."""
-    reading = reading_of(signature, stated)
+    reading = reading_of(signature, declared)
     return reading.outputs[0] if reading is not None and reading.mixes_images else None
 
 
-def reading_of(signature: Signature, stated: Stated = NOTHING_STATED) -> Reading | None:
-    """The kind of the model, as far as it shows or is stated; inference itself needs no format."""
+def reading_of(signature: Signature, declared: Declared = NOTHING_DECLARED) -> Reading | None:
+    """The kind of the model, as far as it shows or is declared; inference itself needs no format."""
     try:
-        return recognise(signature, stated)
+        return recognise(signature, declared)
     except Unrecognised:
         return None

@@ -24,7 +24,7 @@ from stages.vision.decoding.formats import Asked
 from stages.vision.decoding.score_ranges import score_range
 from stages.vision.foreign_text import shown
 from stages.vision.letterbox import boxes_to_frame, keypoints_to_frame
-from stages.vision.recognition import Reading, Signature, Stated, Unrecognised, recognise
+from stages.vision.recognition import Declared, Reading, Signature, Unrecognised, recognise
 
 PERSON = "person"
 _CANDIDATES_EACH = 13
@@ -75,8 +75,8 @@ class Decoder(BehindModel[D]):
     thread_safe = True
 
     @classmethod
-    def stated(cls, settings: D) -> Stated:
-        return Stated(settings.format, settings.keypoints, settings.class_names, settings.outputs)
+    def declared(cls, settings: D) -> Declared:
+        return Declared(settings.format, settings.keypoints, settings.class_names, settings.outputs)
 
     @classmethod
     def wants(cls, settings: D, base_folder: Path) -> Mapping[str, Any]:
@@ -184,10 +184,10 @@ class OneFormatDecoder(Decoder[D]):
     """Which these are, for people."""
 
     @classmethod
-    def read(cls, signature: Signature, name: str, stated: Stated) -> Reading:
+    def read(cls, signature: Signature, name: str, declared: Declared) -> Reading:
         """As `BehindModel.read`; of a model of another format it is said that `decode` reads it."""
         try:
-            return recognise(signature, stated)
+            return recognise(signature, declared)
         except Unrecognised as error:
             if not error.others:
                 raise UserError(f"{name}: {error}{error.in_graph}") from None

@@ -127,9 +127,9 @@ def picture_input(signature: Signature, model: str, feeds: Mapping[str, Feed]) -
         if name not in {port.name for port in signature.inputs}:
             raise FeedError(name, f"{model} has no input `{name}`; it has: {_named(signature.inputs)}")
     rest = [port for port in signature.inputs if port.name not in feeds]
-    stated = [port for port in signature.inputs if feeds.get(port.name) == PICTURE]
-    taken = stated or [port for port in rest if len(port.shape) == 4] or rest
-    if not rest and not stated:
+    declared = [port for port in signature.inputs if feeds.get(port.name) == PICTURE]
+    taken = declared or [port for port in rest if len(port.shape) == 4] or rest
+    if not rest and not declared:
         name = max(signature.inputs, key=lambda port: len(port.shape) == 4).name
         raise FeedError(
             name,
@@ -152,7 +152,7 @@ def picture_input(signature: Signature, model: str, feeds: Mapping[str, Feed]) -
 
 
 def read_feeds(
-    signature: Signature, contract: InputContract, model: str, stated: Mapping[str, Feed]
+    signature: Signature, contract: InputContract, model: str, declared: Mapping[str, Feed]
 ) -> tuple[InputContract, Feeds]:
     """The feeds of the other inputs, and the contract with the batch that they leave. Raises FeedError."""
     facts: dict[Port, str] = {}
@@ -160,7 +160,7 @@ def read_feeds(
     constants: dict[str, Array] = {}
     repeated: dict[str, Array] = {}
     for port in signature.inputs:
-        feed = stated.get(port.name, PICTURE)
+        feed = declared.get(port.name, PICTURE)
         if feed == PICTURE:
             continue
         try:
@@ -199,17 +199,17 @@ def _checked_fact(port: Port, fact: str) -> str:
     return fact
 
 
-def _numbers(port: Port, stated: Any) -> Array:
+def _numbers(port: Port, declared: Any) -> Array:
     """Numbers as the input's type."""
     try:
-        values = np.array(stated, np.float64)
+        values = np.array(declared, np.float64)
     except ValueError:
-        raise ValueError(f"expected rows of one length, got {stated}") from None
+        raise ValueError(f"expected rows of one length, got {declared}") from None
     dtype = np.dtype(DTYPES[port.onnx_type])
     with np.errstate(all="ignore"):
         cast: Array = values.astype(dtype)
     if not np.isfinite(cast).all() or (dtype.kind != "f" and not np.array_equal(cast, values)):
-        raise ValueError(f"{dtype.name} cannot hold {stated}")
+        raise ValueError(f"{dtype.name} cannot hold {declared}")
     return cast
 
 
@@ -221,10 +221,10 @@ def _is_of_a_run(values: Array, port: Port) -> bool:
     raise ValueError(f"got numbers of shape {list(values.shape)}, which are neither for a run nor for one picture")
 
 
-def _fits(shape: Sequence[int], stated: Sequence[int | str | None]) -> bool:
-    """Whether the sides are those that are stated; one that is no number may be any."""
-    return len(shape) == len(stated) and all(
-        side == expected for side, expected in zip(shape, stated, strict=True) if isinstance(expected, int)
+def _fits(shape: Sequence[int], declared: Sequence[int | str | None]) -> bool:
+    """Whether the sides are those that are declared; one that is no number may be any."""
+    return len(shape) == len(declared) and all(
+        side == expected for side, expected in zip(shape, declared, strict=True) if isinstance(expected, int)
     )
 
 

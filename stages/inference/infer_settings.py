@@ -19,7 +19,7 @@ from stages.inference.engines.options import Device, ProviderOptions
 from stages.inference.engines.served_models import MISSING, is_installed
 from stages.inference.engines.server_settings import ServerSettings
 from stages.inference.feeds import Feed
-from stages.vision.recognition import Format, Stated
+from stages.vision.recognition import Declared, Format
 
 Wanted = Literal["auto"] | ProviderName
 _NAMES = list(get_args(ProviderName))
@@ -208,9 +208,9 @@ class InferSettings(Settings):
         return self.server is not None or self.providers[0] not in ("auto", "cpu", "openvino")
 
     @property
-    def stated(self) -> Stated:
+    def declared(self) -> Declared:
         """The facts about the model in addition to its own metadata."""
-        return Stated(self.format, self.keypoints, outputs=self.outputs)
+        return Declared(self.format, self.keypoints, outputs=self.outputs)
 
     @property
     def file(self) -> str:
@@ -225,10 +225,10 @@ class InferSettings(Settings):
 
     def facts(self) -> Facts:
         """The facts that stages behind get about the model before it is opened."""
-        stated: Facts = {"model_stated": self.stated.said()}
+        declared: Facts = {"model_declared": self.declared.said()}
         if self.server:
             return {
-                **stated,
+                **declared,
                 "model": {"name": self.server.shown_model},
                 "model_server": self.server.plain(),
             }
@@ -237,7 +237,7 @@ class InferSettings(Settings):
             model["sha256"] = self.sha256
         if len(set(self.providers) - {"auto"}) == 1:
             model["provider"] = self.providers[0]
-        return {**stated, "model": model, "model_file": {"path": self.file, "custom_ops": self.custom_ops}}
+        return {**declared, "model": model, "model_file": {"path": self.file, "custom_ops": self.custom_ops}}
 
     def server_problems(self, server: ServerSettings, base_folder: Path) -> Iterator[tuple[tuple[str, ...], str]]:
         """Mistakes in the settings for a server, which is not asked: ((path of the key), text)."""

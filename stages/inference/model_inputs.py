@@ -19,7 +19,7 @@ from stages.inference.model.model_memory import most_of
 from stages.inference.model.model_safety import checked_model
 from stages.inference.signatures import read_signature, signature_of_file
 from stages.vision.foreign_text import shown
-from stages.vision.model_contract import Converter, InputContract, stated_size
+from stages.vision.model_contract import Converter, InputContract, declared_size
 from stages.vision.recognition import Signature
 from stages.vision.sample_pictures import sample_pictures
 
@@ -32,7 +32,7 @@ _MOST_BYTES_LOOKED_AT = 512 * 1024**2
 
 def first_size(contract: InputContract, signature: Signature, settings: InferSettings) -> tuple[int, int]:
     """Width and height of a picture to begin with: the size that will come, as far as that is known."""
-    likely = settings.picture_size or stated_size(signature.metadata) or WARM_UP_SIZE
+    likely = settings.picture_size or declared_size(signature.metadata) or WARM_UP_SIZE
     return contract.width or likely[0], contract.height or likely[1]
 
 
@@ -46,8 +46,8 @@ def told_size(contract: InputContract, size: tuple[int, int], settings: InferSet
 
 def wanted_picture(signature: Signature, settings: InferSettings) -> Mapping[str, Any]:
     """The settings that the model wants of the stage that makes its pictures, as far as known: size, align and pad."""
-    reading = reading_of(signature, settings.stated)
-    size = signature.picture_size() or stated_size(signature.metadata)
+    reading = reading_of(signature, settings.declared)
+    size = signature.picture_size() or declared_size(signature.metadata)
     found: dict[str, Any] = {} if size is None else {"size": size}
     if size is None and reading is not None and reading.format in _FIND_BY_HEIGHT:
         found["size"] = "auto"
@@ -70,22 +70,22 @@ def sample(contract: InputContract, feeds: Feeds, rows: int, size: tuple[int, in
 
 def inputs_of(signature: Signature, settings: InferSettings) -> tuple[InputContract, Feeds]:
     """The picture that the model wants, and the feeds of its other inputs. Raises UserError."""
-    contract = read_contract(signature, settings.shown_model, settings.input, settings.feeds, settings.stated)
+    contract = read_contract(signature, settings.shown_model, settings.input, settings.feeds, settings.declared)
     return read_feeds(signature, contract, settings.shown_model, settings.feeds)
 
 
 def reading_problems(signature: Signature, settings: InferSettings) -> Iterator[tuple[tuple[str, ...], str]]:
     """Contradictions between the model and the settings: ((path of the key), text)."""
-    said = settings.stated.said()
+    said = settings.declared.said()
     try:
         if said:
-            read_signature(signature, settings.shown_model, settings.stated)
+            read_signature(signature, settings.shown_model, settings.declared)
     except UserError as error:
         yield (next(iter(said)),), str(error)
 
 
 def size_problems(contract: InputContract, settings: InferSettings) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Stated sizes of pictures that the model does not take: ((path of the key), text)."""
+    """Declared sizes of pictures that the model does not take: ((path of the key), text)."""
     if settings.picture_size is not None and not contract.accepts(*settings.picture_size):
         wanted = f"{contract.width or 'any'} x {contract.height or 'any'}"
         width, height = settings.picture_size

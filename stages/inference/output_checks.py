@@ -47,24 +47,24 @@ class WrongShapes:
 
 
 def check_shape(port: Port, output: Array, pictures: int | None) -> None:
-    """Hold an output to the number of axes and the sides that the model states of it, and to a row for each picture.
+    """Hold an output to the number of axes and the sides that the model declares, and to a row for each picture.
 
     ``pictures``: None if the rows of all pictures stand in one array (n, C). Raises WrongOutput.
     """
-    shape, stated = output.shape, port.shape
+    shape, declared = output.shape, port.shape
     told = f"output `{shown(port.name)}` is {shape}"
     if pictures is None and not (len(shape) == 2 and shape[1]):
         raise WrongOutput(port.name, f"{told}; expected rows that begin with the number of their picture")
     if pictures is not None and (not shape or shape[0] != pictures):
         raise WrongOutput(port.name, f"{told} for {pictures} pictures: no axis for them")
     # ONNX Runtime shows no axes also if the file does not give their number.
-    if stated and not (len(shape) == len(stated) and all(map(_agrees, shape[1:], stated[1:]))):
-        sides = ", ".join(shown(str(side or "any")) for side in ("any", *stated[1:]))
+    if declared and not (len(shape) == len(declared) and all(map(_agrees, shape[1:], declared[1:]))):
+        sides = ", ".join(shown(str(side or "any")) for side in ("any", *declared[1:]))
         raise WrongOutput(port.name, f"{told}, but the model declares ({sides}): export it anew")
 
 
-def _agrees(side: int, stated: object) -> bool:
-    return not isinstance(stated, int) or stated <= 0 or side == stated
+def _agrees(side: int, declared: object) -> bool:
+    return not isinstance(declared, int) or declared <= 0 or side == declared
 
 
 def check_numbers(outputs: Mapping[str, Array]) -> None:

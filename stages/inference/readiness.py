@@ -215,7 +215,7 @@ class _Folding:
         if self._settings.candidates is None:
             return None
         try:
-            reading = reading_of(signature, self._settings.stated)
+            reading = reading_of(signature, self._settings.declared)
             return selection_of(signature, reading, self._settings.candidates.most)
         except CannotSelect as error:
             self._say("candidates_not_folded", why=str(error))

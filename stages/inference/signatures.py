@@ -12,7 +12,7 @@ from stages.inference.engines.onnxruntime_engine import look_into
 from stages.inference.model.model_safety import checked_model, too_large_to_analyse
 from stages.messages import Tensor
 from stages.vision.foreign_text import shown
-from stages.vision.recognition import MIXING, Port, Reading, Signature, Stated, Unrecognised, recognise
+from stages.vision.recognition import MIXING, Declared, Port, Reading, Signature, Unrecognised, recognise
 
 _NUMBERS = frozenset(
     f"tensor({name})"
@@ -80,9 +80,9 @@ def _port(value: ValueInfoProto) -> Port:
     return Port(value.name, sides, kind)
 
 
-def signature_of_item(item: Tensor, stated: Stated) -> Signature:
+def signature_of_item(item: Tensor, declared: Declared) -> Signature:
     """The signature as an item's outputs show it; nothing is known of the input."""
-    skipped = 2 if stated.format in MIXING else 1
+    skipped = 2 if declared.format in MIXING else 1
     ports = (
         Port(name, (None, *array.shape[skipped:]), f"tensor({_TYPES.get(array.dtype.name, array.dtype.name)})")
         for name, array in item.arrays_by_name.items()
@@ -90,17 +90,17 @@ def signature_of_item(item: Tensor, stated: Stated) -> Signature:
     return Signature((Port("picture", (None, 3, None, None), "tensor(uint8)"),), tuple(ports))
 
 
-def read_model(path: Path, stated: Stated, libraries: tuple[Path, ...] = ()) -> Reading:
+def read_model(path: Path, declared: Declared, libraries: tuple[Path, ...] = ()) -> Reading:
     """The format of a model file. Raises UserError if it is not recognised."""
-    return read_signature(signature_of_file(path, libraries), str(path), stated)
+    return read_signature(signature_of_file(path, libraries), str(path), declared)
 
 
-def read_signature(signature: Signature, name: str, stated: Stated) -> Reading:
+def read_signature(signature: Signature, name: str, declared: Declared) -> Reading:
     """The model of this signature, for a graph; ``name`` is its in errors.
 
     Raises UserError if that cannot be said.
     """
     try:
-        return recognise(signature, stated)
+        return recognise(signature, declared)
     except Unrecognised as error:
         raise UserError(f"{name}: {error}{error.in_graph}") from None

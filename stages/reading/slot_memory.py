@@ -14,15 +14,15 @@ from stages.reading.pixels import Picture
 class SlotMemory:
     """For one camera. ``slots``: how many it has, 0 if its pictures stay in their process.
 
-    ``stated_bytes``: of its largest picture, as `check` has found it and counted it before the run; 0 if only
+    ``declared_bytes``: of its largest picture, as `check` has found it and counted it before the run; 0 if only
     opening would tell. It is asked only if a picture needs more than ``memory_mb``.
     """
 
-    def __init__(self, memory_mb: int, slots: int, stated_bytes: Callable[[], int]) -> None:
+    def __init__(self, memory_mb: int, slots: int, declared_bytes: Callable[[], int]) -> None:
         self._memory_mb = memory_mb
         self._slots = slots
-        self._stated_bytes = stated_bytes
-        self._stated: int | None = None
+        self._declared_bytes = declared_bytes
+        self._declared: int | None = None
         self._fitting: Picture | None = None
 
     def why_too_large(self, picture: Picture) -> str:
@@ -30,7 +30,7 @@ class SlotMemory:
         if picture == self._fitting:
             return ""
         wanted = self._slots * picture.nbytes
-        if wanted > self._memory_mb << 20 and picture.nbytes > self._largest_stated():
+        if wanted > self._memory_mb << 20 and picture.nbytes > self._largest_declared():
             return (
                 f"a picture of {picture.width}x{picture.height} needs {self._slots} slots of "
                 f"{picture.nbytes / 1e6:.1f} MB in shared memory, more than {self._memory_mb} MB (memory_mb); "
@@ -39,7 +39,7 @@ class SlotMemory:
         self._fitting = picture
         return ""
 
-    def _largest_stated(self) -> int:
-        if self._stated is None:
-            self._stated = self._stated_bytes()
-        return self._stated
+    def _largest_declared(self) -> int:
+        if self._declared is None:
+            self._declared = self._declared_bytes()
+        return self._declared

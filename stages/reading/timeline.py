@@ -70,7 +70,7 @@ class MediaClock(Generic[Picture]):
     def show(self, picture: Picture, pts: int | None, dts: int | None = None) -> Iterator[tuple[Picture, int]]:
         """Take the next frame; gives the frames whose times are known now, in order."""
         ticks = self._better(pts, dts)
-        time_ns = self._stated_ns(ticks)
+        time_ns = self._declared_ns(ticks)
         if time_ns is not None:
             yield from self._place_waiting(before_ns=time_ns)
             yield picture, self._advance(time_ns)
@@ -95,7 +95,7 @@ class MediaClock(Generic[Picture]):
             return dts
         return pts
 
-    def _stated_ns(self, ticks: int | None) -> int | None:
+    def _declared_ns(self, ticks: int | None) -> int | None:
         """The time that this timestamp means; None if it is none, or not after the frame before."""
         if ticks is None:
             return None

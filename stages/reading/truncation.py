@@ -28,22 +28,22 @@ def missing_part(path: Path, container: InputContainer, stream: VideoStream, las
         size = path.stat().st_size
         return f"its index reaches to byte {end}, it has {size}" if end > size else ""
     if form == "avi":
-        end, size = _stated_avi_bytes(path), path.stat().st_size
+        end, size = _declared_avi_bytes(path), path.stat().st_size
         return f"its header states {end} bytes, it has {size}" if end > size else ""
-    promised_ns = _stated_duration_ns(stream)
+    promised_ns = _declared_duration_ns(stream)
     if last_ns + SECOND_NS // 2 < promised_ns:
         return f"it ends at {last_ns / SECOND_NS:.2f} s of {promised_ns / SECOND_NS:.2f} s"
     return ""
 
 
-def _stated_avi_bytes(path: Path) -> int:
+def _declared_avi_bytes(path: Path) -> int:
     """The end of the first RIFF chunk, 0 if its size was never filled in."""
     with path.open("rb") as file:
         size = int.from_bytes(file.read(8)[4:], "little")
     return size + 8 if size else 0
 
 
-def _stated_duration_ns(stream: VideoStream) -> int:
+def _declared_duration_ns(stream: VideoStream) -> int:
     """The end of the stream by Matroska's tag, as in 00:01:30.500000000; 0 without one."""
     parts = stream.metadata.get("DURATION", "").split(":")
     try:

@@ -69,7 +69,7 @@ def frames_from(path: Path, start_ns: int, signs: Signs, *, playlist: bool = Fal
 
 
 def frames_after(path: Path, place: Place, signs: Signs, *, playlist: bool = False) -> Iterator[Timed]:
-    """As `frames_of`, from the frame behind `place` on. `place` is as an earlier reading stated it."""
+    """As `frames_of`, from the frame behind `place` on. `place` comes from an earlier reading."""
     frames = frames_of(path, signs, playlist=True) if playlist else _frames_at(path, place, signs)
     for timed in frames:
         if timed.seq > place.seq:

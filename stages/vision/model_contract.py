@@ -90,36 +90,38 @@ def derive_contract(
     Floats are assumed to be in [0, 1] and the order to be RGB, unless `overrides` says otherwise, because a model does
     not show that. Raises ContractError.
     """
-    stated = f"input `{shown(name)}` is {onnx_type} {list(shape)}"
+    declared = f"input `{shown(name)}` is {onnx_type} {list(shape)}"
     if onnx_type not in DTYPES:
-        raise ContractError(f"{stated}; expected one of {', '.join(DTYPES)}")
+        raise ContractError(f"{declared}; expected one of {', '.join(DTYPES)}")
     if len(shape) != 4:
-        raise ContractError(f"{stated}; expected four axes: batch, height, width and 3 channels, in nchw or nhwc order")
+        raise ContractError(
+            f"{declared}; expected four axes: batch, height, width and 3 channels, in nchw or nhwc order"
+        )
     sides = [side if isinstance(side, int) and side > 0 else None for side in shape]
-    layout = _layout(stated, sides, overrides.layout)
+    layout = _layout(declared, sides, overrides.layout)
     height, width = (sides[2], sides[3]) if layout == "nchw" else (sides[1], sides[2])
     dtype = DTYPES[onnx_type]
     scale = overrides.scale if overrides.scale is not None else 1 / 255 if dtype.startswith("float") else 1.0
     return InputContract(name, layout, dtype, overrides.order or "rgb", scale, sides[0], width, height)
 
 
-def _layout(stated: str, sides: Sequence[int | None], wanted: Layout | None) -> Layout:
+def _layout(declared: str, sides: Sequence[int | None], wanted: Layout | None) -> Layout:
     """The axis of the three channels."""
     fits: dict[Layout, bool] = {"nchw": sides[1] in (3, None), "nhwc": sides[3] in (3, None)}
     if wanted is not None:
         if not fits[wanted]:
-            raise LayoutError(f"{stated}; that is not the layout {wanted}: its channel axis is not 3")
+            raise LayoutError(f"{declared}; that is not the layout {wanted}: its channel axis is not 3")
         return wanted
     certain = (sides[1] == 3, sides[3] == 3)
     if certain[0] == certain[1]:
         seen = (
             "both the second and the last axis are 3" if all(certain) else "neither the second nor the last axis is 3"
         )
-        raise ContractError(f"{stated}; {seen}; if it takes pictures, say `input: {{layout: nchw}}` or `nhwc`")
+        raise ContractError(f"{declared}; {seen}; if it takes pictures, say `input: {{layout: nchw}}` or `nhwc`")
     return "nchw" if certain[0] else "nhwc"
 
 
-def stated_size(metadata: Mapping[str, str]) -> tuple[int, int] | None:
+def declared_size(metadata: Mapping[str, str]) -> tuple[int, int] | None:
     """(width, height) by the metadata that Ultralytics writes (`imgsz`, "[height, width]"); None if it is none."""
     value = metadata_literal(metadata, "imgsz")
     if isinstance(value, (list, tuple)) and len(value) == 2 and all(type(side) is int for side in value):

@@ -25,7 +25,7 @@ def people(*boxes: tuple[float, ...], seq: int = 0, size: tuple[int, int] = SIZE
     )
 
 
-def test_unstated_keypoints_are_refused_on_opening(tmp_path: Path) -> None:
+def test_undeclared_keypoints_are_refused_on_opening(tmp_path: Path) -> None:
     settings = {"format": "movenet_single", "outputs": ["points"]}
     with pytest.raises(UserError, match="write its `keypoints`"), opened(AddKeypoints, settings, folder=tmp_path):
         pass

@@ -103,7 +103,7 @@ def test_who_is_in_several_crops_of_a_frame_is_in_one_message(tmp_path: Path, se
     assert decoded(item, tmp_path, **settings).scores.tolist() == pytest.approx([0.95, 0.9])
 
 
-def test_no_other_format_may_be_stated() -> None:
+def test_no_other_format_may_be_declared() -> None:
     with pytest.raises(ValidationError, match="yolo_pose"):
         DecodeYoloPoseSettings.model_validate({"format": "yolox"})
 

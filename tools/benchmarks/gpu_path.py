@@ -28,7 +28,7 @@ from pipeline.supervision.supervisor import Supervisor
 from pipeline.testing import run_graph
 from tools.measuring.processor_time import CpuTime, cpu_time, other_cores
 from tools.measuring.report_page import estimate, machine_line, publish, report_option, written_by
-from tools.models.statement import StatedModel
+from tools.models.declaration import DeclaredModel
 
 TOOL = "benchmarks.gpu_path"
 _SIDE = 640
@@ -88,13 +88,13 @@ class Subject:
     @property
     def size(self) -> tuple[int, int]:
         """Width and height of a picture."""
-        contract = StatedModel(Path(self.model)).contract()
+        contract = DeclaredModel(Path(self.model)).contract()
         return contract.width or _SIDE, contract.height or _SIDE
 
     def pretended(self, way: str) -> Mapping[str, str]:
         """For the pretended CUDA: it takes its time for each picture, as float32 or as uint8."""
         width, height = self.size
-        each = np.dtype(StatedModel(Path(self.model)).contract().dtype).itemsize if way == _AS_IT_IS else 1
+        each = np.dtype(DeclaredModel(Path(self.model)).contract().dtype).itemsize if way == _AS_IT_IS else 1
         per_mb = self.device_ms / (width * height * 3 * each / 1e6)
         return {"CUDA_PRETENDED_WORK_MS_PER_MB": f"{per_mb:.6f}", "CUDA_PRETENDED_COPIES": "none"}
 

@@ -10,16 +10,16 @@ from stages.inference.model_inputs import first_size, inputs_of, sample
 from stages.inference.selection.automatic import BEST_FIRST, Choice, candidates_here, choose
 from stages.inference.selection.opening import Asked
 from stages.vision.foreign_text import shown
-from tools.models.statement import StatedModel
+from tools.models.declaration import DeclaredModel
 
 
-def chosen(model: StatedModel) -> Choice:
+def chosen(model: DeclaredModel) -> Choice:
     """As a graph chooses for a stage with one thread. Raises UserError if the model does not run on the CPU."""
-    settings = InferSettings.model_validate({"model": str(model.path), **model.statement.infer})
+    settings = InferSettings.model_validate({"model": str(model.path), **model.declaration.infer})
     contract, feeds = inputs_of(model.signature, settings)
     size = first_size(contract, model.signature, settings)
     return choose(
-        model.path, Asked(libraries=model.statement.libraries), sample(contract, feeds, contract.batch or 1, size)
+        model.path, Asked(libraries=model.declaration.libraries), sample(contract, feeds, contract.batch or 1, size)
     )
 
 

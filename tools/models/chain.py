@@ -24,8 +24,8 @@ from stages.vision.decoding.score_ranges import score_range
 from stages.vision.model_contract import Converter
 from stages.vision.probabilities import Activation, are_distributions
 from stages.vision.recognition import Reading
+from tools.models.declaration import Declaration, DeclaredModel
 from tools.models.frames import frames_of, source_name
-from tools.models.statement import StatedModel, Statement
 
 Classes = tuple[str, ...] | Literal["all"] | None
 Activations = Activation | Literal["auto"]
@@ -56,9 +56,9 @@ class Chain:
         folder = self.model.parent
         infer = InferSettings.model_validate(self._settings)
         libraries = find_libraries(infer.custom_ops, folder)
-        stated = StatedModel(self.model, Statement(infer.stated, infer.input, infer.picture_size, libraries))
-        stated.contract()
-        self.reading = stated.reading()
+        declared = DeclaredModel(self.model, Declaration(infer.declared, infer.input, infer.picture_size, libraries))
+        declared.contract()
+        self.reading = declared.reading()
         behind = self._reads_outputs(Upstream({"infer": Infer.describe(infer)}))
         with ExitStack() as stack:
             enter = stack.enter_context
@@ -119,15 +119,15 @@ class Chain:
 
 
 def _picture(infer: InferSettings, folder: Path) -> dict[str, Any]:
-    """Settings of `preprocess` for a model: its size if it has one, else the stated one, else the frame's own."""
-    stated = {} if infer.picture_size is None else {"size": infer.picture_size}
-    return {"size": "native", **Infer.wants(infer, folder), **stated}
+    """Settings of `preprocess` for a model: its size if it has one, else the declared one, else the frame's own."""
+    declared = {} if infer.picture_size is None else {"size": infer.picture_size}
+    return {"size": "native", **Infer.wants(infer, folder), **declared}
 
 
-def model_inputs(model: StatedModel, sources: Sequence[str], count: int) -> Iterator[dict[str, NDArray[Any]]]:
+def model_inputs(model: DeclaredModel, sources: Sequence[str], count: int) -> Iterator[dict[str, NDArray[Any]]]:
     """The model's inputs for so many frames: by name, batches of one."""
     folder = model.path.parent
-    infer = InferSettings.model_validate({"model": str(model.path), **model.statement.infer})
+    infer = InferSettings.model_validate({"model": str(model.path), **model.declaration.infer})
     contract = model.contract()
     converter = Converter(contract)
     found = False

@@ -16,14 +16,14 @@ from tools.models.compare.command import compare
 from tools.models.convert.export_command import export
 from tools.models.convert.output_option import writes_a_model
 from tools.models.convert.prepare_command import prepare
+from tools.models.declaration_options import brings_operators, declaration, says_its_size, says_what_it_is
 from tools.models.profile.command import profile_model
 from tools.models.provider_names import provider_names
 from tools.models.saved import check_places, save
-from tools.models.statement_options import brings_operators, says_its_size, says_what_it_is, statement
 
 if TYPE_CHECKING:
     from stages.inference.selection.automatic import Choice
-    from tools.models.statement import StatedModel
+    from tools.models.declaration import DeclaredModel
 
 
 @click.group()
@@ -48,14 +48,14 @@ def inspect(file: str, providers: str, saved: Path | None, **options: Any) -> No
     """Describe the model FILE (or asset:NAME): inputs, outputs, operators, work, and how camgraph reads it."""
     # With them comes ONNX Runtime.
     from stages.inference.selection.automatic import Choice  # noqa: PLC0415
+    from tools.models.declaration import DeclaredModel  # noqa: PLC0415
     from tools.models.inspect import inspection  # noqa: PLC0415
     from tools.models.inspect import record as inspection_record  # noqa: PLC0415
-    from tools.models.statement import StatedModel  # noqa: PLC0415
 
     check_places([saved])
 
     path = find_model(file, Path.cwd())
-    model = StatedModel(path, statement(options))
+    model = DeclaredModel(path, declaration(options))
     names = () if providers == "auto" else provider_names(providers)
     found = inspection.inspect(model)
     click.echo("\n".join(inspection.lines(found)))
@@ -69,7 +69,7 @@ def inspect(file: str, providers: str, saved: Path | None, **options: Any) -> No
         save(saved, inspection_record.as_json(found, running, choice.passed_over))
 
 
-def _automatic(model: StatedModel) -> Choice:
+def _automatic(model: DeclaredModel) -> Choice:
     """The providers of `auto`; logs the reasons."""
     from tools.models import automatic_choice  # noqa: PLC0415
 
@@ -132,7 +132,7 @@ def quantize(
     """
     from tools.models import chain  # noqa: PLC0415 - with them comes ONNX Runtime
     from tools.models.convert import lighter, model_output  # noqa: PLC0415
-    from tools.models.statement import StatedModel  # noqa: PLC0415
+    from tools.models.declaration import DeclaredModel  # noqa: PLC0415
 
     path = find_model(file, Path.cwd())
     if dynamic == bool(sources):
@@ -141,7 +141,7 @@ def quantize(
     if dynamic:
         kept = lighter.quantize_dynamic(path, out, float_head=float_head)
     else:
-        inputs = chain.model_inputs(StatedModel(path, statement(options)), sources, count)
+        inputs = chain.model_inputs(DeclaredModel(path, declaration(options)), sources, count)
         kept = lighter.quantize(path, out, inputs, float_head=float_head)
     click.echo(f"written: {out}  {out.stat().st_size / 1e6:.1f} MB; {kept} nodes of the head stay in float")
 

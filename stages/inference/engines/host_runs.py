@@ -115,7 +115,7 @@ class _OneShape:
         self._new_array = new_array
         self._names = [port.name for port in signature.outputs]
         self._types = [_NUMPY.get(port.onnx_type, "") for port in signature.outputs]
-        self._stated = output_shapes(signature, dict(key))
+        self._declared = output_shapes(signature, dict(key))
         self._shapes: list[tuple[int, ...]] | None = None
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -134,8 +134,8 @@ class _OneShape:
         """A model's statement about its outputs is believed once a run has confirmed it."""
         outputs = self.session.run(self._names, dict(inputs))
         self.has_run = True
-        if self._stated == [output.shape for output in outputs]:
-            self._shapes = self._stated
+        if self._declared == [output.shape for output in outputs]:
+            self._shapes = self._declared
         return dict(zip(self._names, outputs, strict=True))
 
 

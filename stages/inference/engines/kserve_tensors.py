@@ -103,13 +103,14 @@ def _agree(output: Described, port: Port) -> None:
     """Refuse a type or a shape that the port excludes."""
     got = tuple(output.shape)
     fits = len(got) == len(port.shape) and all(
-        side == stated if isinstance(stated, int) else side >= 0 for side, stated in zip(got, port.shape, strict=True)
+        side == declared if isinstance(declared, int) else side >= 0
+        for side, declared in zip(got, port.shape, strict=True)
     )
     expected = datatype_of(port)
     if not fits or output.datatype != expected:
-        stated = ", ".join("any" if side is None else str(side) for side in port.shape)
+        declared = ", ".join("any" if side is None else str(side) for side in port.shape)
         raise NoTensor(
-            f"output `{shown(port.name)}`: expected {expected} [{stated}], "
+            f"output `{shown(port.name)}`: expected {expected} [{declared}], "
             f"got {output.datatype or 'no type'} [{', '.join(map(str, got))}]"
         )
 

@@ -25,7 +25,7 @@ MAX_BYTES = 2 * 1024**3
 MAX_STORED_BYTES = 64 * 1024**3
 """With the weights in other files."""
 MAX_VALUES = 2**31
-"""Of an input or output, as far as its sides are stated."""
+"""Of an input or output, as far as its sides are declared."""
 MAX_PORTS = 1000
 """Inputs and outputs of a model."""
 MAX_SIDES = 64
@@ -180,7 +180,7 @@ def _check_ports(path: Path, model: ModelProto) -> None:
 
 
 def are_sides(sides: Iterable[int]) -> bool:
-    """Whether an input or output may have these, as far as they are stated."""
+    """Whether an input or output may have these, as far as they are declared."""
     known = list(sides)
     return len(known) <= MAX_SIDES and all(side >= 0 for side in known) and prod(known) <= MAX_VALUES
 

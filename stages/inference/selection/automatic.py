@@ -60,14 +60,14 @@ class Example:
     outputs: Arrays
     rate: float = 0.0
     chosen: bool = False
-    stated: Mapping[str, tuple[Side, ...]] | None = None
+    declared: Mapping[str, tuple[Side, ...]] | None = None
 
     def fits(self, name: str, got: Array) -> bool:
         """Whether an output has the type and shape that it must have."""
         expected = self.outputs[name]
-        if got.dtype != expected.dtype or not self.chosen or self.stated is None:
+        if got.dtype != expected.dtype or not self.chosen or self.declared is None:
             return (got.dtype, got.shape) == (expected.dtype, expected.shape)
-        sides = zip(got.shape, expected.shape, self.stated[name], strict=False)
+        sides = zip(got.shape, expected.shape, self.declared[name], strict=False)
         return got.ndim == expected.ndim and all(one == two or not isinstance(side, int) for one, two, side in sides)
 
 
@@ -108,8 +108,8 @@ def example_of(path: Path, asked: Asked, inputs: Arrays, *, with_rate: bool = Fa
         rate = look(engine, inputs, asked.at_once) if with_rate else 0.0
     except RunFailed as error:
         raise UserError(f"{path}: it does not run on a picture: {error}") from None
-    stated = {port.name: port.shape for port in engine.signature.outputs}
-    return Example(outputs, rate, chooses(_operators(engine)), stated)
+    declared = {port.name: port.shape for port in engine.signature.outputs}
+    return Example(outputs, rate, chooses(_operators(engine)), declared)
 
 
 def _operators(engine: Engine) -> Iterator[str]:

@@ -16,7 +16,7 @@
     (B, C)                                              classes
 
 The metadata that `camgraph model prepare` wrote counts before the shapes (`prepared`). If two readings fit, or none,
-nobody guesses: the graph must give `format`. A stated format is believed if no side of a shape contradicts it.
+nobody guesses: the graph must give `format`. A declared format is believed if no side of a shape contradicts it.
 """
 
 from __future__ import annotations
@@ -28,16 +28,25 @@ from stages.vision.foreign_text import shown
 from stages.vision.recognition.classifiers import read_classifier
 from stages.vision.recognition.pose_models import read_counted, read_movenet, read_nas_flat, read_rtmo
 from stages.vision.recognition.prepared import prepared_format, prepared_picture
-from stages.vision.recognition.reading import EXPECTED, FORMATS, MIXING, Format, Picture, Reading, Stated
+from stages.vision.recognition.reading import EXPECTED, FORMATS, MIXING, Declared, Format, Picture, Reading
 from stages.vision.recognition.signature import Port, Signature
 from stages.vision.recognition.yolo_heads import read_heads
 from stages.vision.recognition.yolo_rows import read_end2end, read_objectness, read_v7_rows, read_yolox
 
 __all__ = [
-    "FORMATS", "MIXING", "Format", "Picture", "Port", "Reading", "Signature", "Stated", "Unrecognised", "recognise",
+    "FORMATS",
+    "MIXING",
+    "Declared",
+    "Format",
+    "Picture",
+    "Port",
+    "Reading",
+    "Signature",
+    "Unrecognised",
+    "recognise",
 ]  # fmt: skip
 
-_READERS: tuple[Callable[[Signature, Stated], Reading | None], ...] = (
+_READERS: tuple[Callable[[Signature, Declared], Reading | None], ...] = (
     read_heads,
     read_end2end,
     read_yolox,
@@ -49,13 +58,13 @@ _READERS: tuple[Callable[[Signature, Stated], Reading | None], ...] = (
     read_movenet,
     read_classifier,
 )
-_NOTHING_STATED = Stated()
+_NOTHING_DECLARED = Declared()
 
 
 class Unrecognised(ValueError):
     """The format cannot be recognised; the text describes the model, and says which settings to state.
 
-    `outputs`: those of the model, for people; `others`: the formats that fit instead of the stated one; `in_graph`:
+    `outputs`: those of the model, for people; `others`: the formats that fit instead of the declared one; `in_graph`:
     advice for graphs alone, to be put behind the text.
     """
 
@@ -66,59 +75,61 @@ class Unrecognised(ValueError):
         super().__init__(text)
 
 
-def recognise(signature: Signature, stated: Stated = _NOTHING_STATED) -> Reading:
-    """The model's reading. Raises Unrecognised if nothing fits, if several readings do, or not the stated one."""
-    signature = _chosen(signature, stated)
-    if stated.format is None:
-        stated = stated._replace(format=prepared_format(signature))
-    found = _readings(signature, stated)
+def recognise(signature: Signature, declared: Declared = _NOTHING_DECLARED) -> Reading:
+    """The model's reading. Raises Unrecognised if nothing fits, if several readings do, or not the declared one."""
+    signature = _chosen(signature, declared)
+    if declared.format is None:
+        declared = declared._replace(format=prepared_format(signature))
+    found = _readings(signature, declared)
     if len(found) == 1:
         reading = found[0]
-        return _named(replace(reading, picture=prepared_picture(signature, reading.picture)), stated)
-    raise _unrecognised(signature, stated, found)
+        return _named(replace(reading, picture=prepared_picture(signature, reading.picture)), declared)
+    raise _unrecognised(signature, declared, found)
 
 
-def _chosen(signature: Signature, stated: Stated) -> Signature:
-    """With the outputs that are stated. Raises Unrecognised if there is no such output."""
-    if stated.outputs is None:
+def _chosen(signature: Signature, declared: Declared) -> Signature:
+    """With the outputs that are declared. Raises Unrecognised if there is no such output."""
+    if declared.outputs is None:
         return signature
     ports = {port.name: port for port in signature.outputs}
-    missing = [shown(name) for name in stated.outputs if name not in ports]
+    missing = [shown(name) for name in declared.outputs if name not in ports]
     if missing:
         there = ", ".join(map(shown, ports)) or "none"
         raise Unrecognised(f"it has no output `{'`, `'.join(missing)}`; its outputs are {there}")
-    return replace(signature, outputs=tuple(ports[name] for name in stated.outputs))
+    return replace(signature, outputs=tuple(ports[name] for name in declared.outputs))
 
 
-def _readings(signature: Signature, stated: Stated) -> list[Reading]:
-    """All readings that fit the stated facts."""
+def _readings(signature: Signature, declared: Declared) -> list[Reading]:
+    """All readings that fit the declared facts."""
     numbers = {port.name for port in signature.outputs if port.holds_numbers}
-    found = [reading for read in _READERS if (reading := read(signature, stated)) is not None]
+    found = [reading for read in _READERS if (reading := read(signature, declared)) is not None]
     return [
-        reading for reading in found if stated.format in (None, reading.format) and numbers.issuperset(reading.outputs)
+        reading
+        for reading in found
+        if declared.format in (None, reading.format) and numbers.issuperset(reading.outputs)
     ]
 
 
-def _unrecognised(signature: Signature, stated: Stated, found: Sequence[Reading]) -> Unrecognised:
+def _unrecognised(signature: Signature, declared: Declared, found: Sequence[Reading]) -> Unrecognised:
     outputs = ", ".join(map(_shown, signature.outputs))
     if found:
         return Unrecognised(f"its outputs ({outputs}) can be read as {_either(found)}; say which: `format`")
-    if stated.format is None:
+    if declared.format is None:
         task = shown(signature.metadata.get("task", ""))
         told = f"its outputs ({outputs})"
         told += f" (its metadata says task `{task}`)" if task else ""
-        told += f" with {stated.keypoints} keypoints" if stated.keypoints else ""
+        told += f" with {declared.keypoints} keypoints" if declared.keypoints else ""
         told += " are of no known format"
     else:
-        told = f"its outputs ({outputs}) are not those of `format: {stated.format}`"
-    if alone := _alone(signature, stated):
+        told = f"its outputs ({outputs}) are not those of `format: {declared.format}`"
+    if alone := _alone(signature, declared):
         return Unrecognised(told + alone, in_graph=": name it in `outputs`")
-    if stated.format is None:
+    if declared.format is None:
         return Unrecognised(f"{told}; known are {', '.join(FORMATS)}")
-    if others := _readings(signature, stated._replace(format=None)):
+    if others := _readings(signature, declared._replace(format=None)):
         read = _either(others)
         return Unrecognised(f"{told}; without it they are read as {read}", outputs=outputs, others=read)
-    return Unrecognised(told + _expected(signature, stated.format))
+    return Unrecognised(told + _expected(signature, declared.format))
 
 
 def _either(readings: Sequence[Reading]) -> str:
@@ -130,11 +141,11 @@ def _shown(port: Port) -> str:
     return f"{shown(port.name)}{kind} {list(port.shape)}"
 
 
-def _alone(signature: Signature, stated: Stated) -> str:
+def _alone(signature: Signature, declared: Declared) -> str:
     """Which of several outputs could be read by itself."""
     if len(signature.outputs) == 1:
         return ""
-    found = {port: _readings(replace(signature, outputs=(port,)), stated) for port in signature.outputs}
+    found = {port: _readings(replace(signature, outputs=(port,)), declared) for port in signature.outputs}
     could = ", ".join(
         f"`{shown(port.name)}` could be {' or '.join(map(_said, of))}" for port, of in found.items() if of
     )
@@ -152,12 +163,12 @@ def _said(reading: Reading) -> str:
     return f"{reading.format} ({reading.why})"
 
 
-def _named(reading: Reading, stated: Stated) -> Reading:
+def _named(reading: Reading, declared: Declared) -> Reading:
     """With the names that a person gave. Raises Unrecognised if these are too few or too many."""
-    if stated.classes is None:
+    if declared.classes is None:
         return reading
-    if len(stated.classes) != len(reading.classes):
+    if len(declared.classes) != len(reading.classes):
         raise Unrecognised(
-            f"`class_names` has {len(stated.classes)} names, and the model {len(reading.classes)} classes"
+            f"`class_names` has {len(declared.classes)} names, and the model {len(reading.classes)} classes"
         )
-    return replace(reading, classes=stated.classes)
+    return replace(reading, classes=declared.classes)

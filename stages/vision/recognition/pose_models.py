@@ -9,9 +9,9 @@ from stages.vision.recognition.reading import (
     COCO_CLASSES,
     MOST_POINTS,
     PERSON,
+    Declared,
     Picture,
     Reading,
-    Stated,
     point_shape,
     unseen_classes,
 )
@@ -23,24 +23,24 @@ _MOVENET_PICTURE = Picture("rgb", 1.0)
 _COCO_POINTS = 17
 
 
-def read_nas_flat(signature: Signature, stated: Stated) -> Reading | None:
+def read_nas_flat(signature: Signature, declared: Declared) -> Reading | None:
     """nas_pose_flat: the rows of all images in one array; its pictures are uint8, which tells it from others."""
     port, picture = signature.only_output(2), signature.picture_port()
     if port is None or picture is None:
         return None
-    is_stated = stated.format == "nas_pose_flat"
-    if not is_stated and (isinstance(port.shape[0], int) or picture.onnx_type != "tensor(uint8)"):
+    is_declared = declared.format == "nas_pose_flat"
+    if not is_declared and (isinstance(port.shape[0], int) or picture.onnx_type != "tensor(uint8)"):
         return None
-    points = _points_behind(6, port.shape[1], signature, stated)
+    points = _points_behind(6, port.shape[1], signature, declared)
     if points is None:
         return None
-    why = f"rows of image, box, score, {points} points of 3" + ("" if is_stated else ", from pictures of uint8")
+    why = f"rows of image, box, score, {points} points of 3" + ("" if is_declared else ", from pictures of uint8")
     return Reading("nas_pose_flat", why, (port.name,), PERSON, points, 3, signature.picture_size(), _NAS_PICTURE)
 
 
-def read_counted(signature: Signature, stated: Stated) -> Reading | None:
+def read_counted(signature: Signature, declared: Declared) -> Reading | None:
     """nas_pose_batch or efficient_nms: four outputs, one of which counts the rows of the others."""
-    may_be_open = stated.format in ("nas_pose_batch", "efficient_nms")
+    may_be_open = declared.format in ("nas_pose_batch", "efficient_nms")
     boxes = _with(signature.outputs, axes=3, last=4, may_be_open=may_be_open)
     counts = [port for port in _with(signature.outputs, axes=2, last=1) if _is_count(port)]
     if not counts and may_be_open:
@@ -50,8 +50,8 @@ def read_counted(signature: Signature, stated: Stated) -> Reading | None:
     flat = [port for port in signature.outputs if len(port.shape) == 2 and port is not counts[0]]
     joints = _with(signature.outputs, axes=4, last=3, may_be_open=may_be_open)
     if len(flat) == 2:
-        return _efficient_nms(signature, stated, counts[0], boxes[0], flat)
-    points = _points_of(joints[0], signature, stated) if len(flat) == len(joints) == 1 else None
+        return _efficient_nms(signature, declared, counts[0], boxes[0], flat)
+    points = _points_of(joints[0], signature, declared) if len(flat) == len(joints) == 1 else None
     if points is None:
         return None
     names = (counts[0].name, boxes[0].name, flat[0].name, joints[0].name)
@@ -59,22 +59,22 @@ def read_counted(signature: Signature, stated: Stated) -> Reading | None:
     return Reading("nas_pose_batch", why, names, PERSON, points, 3, signature.picture_size(), _NAS_PICTURE)
 
 
-def _efficient_nms(signature: Signature, stated: Stated, count: Port, boxes: Port, flat: Sequence[Port]) -> Reading:
+def _efficient_nms(signature: Signature, declared: Declared, count: Port, boxes: Port, flat: Sequence[Port]) -> Reading:
     scores, classes = sorted(flat, key=lambda port: "int" in port.onnx_type or "class" in port.name)
     names = (count.name, boxes.name, scores.name, classes.name)
     why = "a count, boxes, scores and classes, as EfficientNMS gives them"
-    named = unseen_classes(signature, stated, len(COCO_CLASSES))
+    named = unseen_classes(signature, declared, len(COCO_CLASSES))
     return Reading("efficient_nms", why, names, named, size=signature.picture_size())
 
 
-def read_rtmo(signature: Signature, stated: Stated) -> Reading | None:
+def read_rtmo(signature: Signature, declared: Declared) -> Reading | None:
     """rtmo: boxes with scores, and points for each."""
-    may_be_open = stated.format == "rtmo"
+    may_be_open = declared.format == "rtmo"
     dets = _with(signature.outputs, axes=3, last=5, may_be_open=may_be_open)
     joints = _with(signature.outputs, axes=4, last=3, may_be_open=may_be_open)
     if len(signature.outputs) != 2 or len(dets) != 1 or len(joints) != 1:
         return None
-    points = _points_of(joints[0], signature, stated)
+    points = _points_of(joints[0], signature, declared)
     if points is None:
         return None
     why = f"boxes with scores, and {points} points of 3 for each"
@@ -82,7 +82,7 @@ def read_rtmo(signature: Signature, stated: Stated) -> Reading | None:
     return Reading("rtmo", why, names, PERSON, points, 3, signature.picture_size(), _RTMO_PICTURE)
 
 
-def read_movenet(signature: Signature, stated: Stated) -> Reading | None:
+def read_movenet(signature: Signature, declared: Declared) -> Reading | None:
     """movenet_multipose by the names of its heads, movenet_people and movenet_single by their shapes."""
     names, size = tuple(port.name for port in signature.outputs), signature.picture_size()
     if set(names) == set(HEAD_CHANNELS):
@@ -91,10 +91,10 @@ def read_movenet(signature: Signature, stated: Stated) -> Reading | None:
     if len(names) != 1:
         return None
     shape = signature.outputs[0].shape
-    if _is(shape, (None, 6, 56), may_be_open=stated.format == "movenet_people"):
+    if _is(shape, (None, 6, 56), may_be_open=declared.format == "movenet_people"):
         why = "six rows of 17 points, box and score"
         return Reading("movenet_people", why, names, PERSON, _COCO_POINTS, 3, size, _MOVENET_PICTURE)
-    if _is(shape, (None, 1, _COCO_POINTS, 3), may_be_open=stated.format == "movenet_single"):
+    if _is(shape, (None, 1, _COCO_POINTS, 3), may_be_open=declared.format == "movenet_single"):
         why = "17 points of y, x, confidence"
         return Reading("movenet_single", why, names, PERSON, _COCO_POINTS, 3, size, _MOVENET_PICTURE)
     return None
@@ -105,7 +105,7 @@ def _with(ports: Sequence[Port], *, axes: int, last: int, may_be_open: bool = Fa
 
 
 def _is(shape: Sequence[Side], wanted: Sequence[int | None], *, may_be_open: bool) -> bool:
-    """Whether a shape is this one; None stands for any side, and an open side may be any if that is stated."""
+    """Whether a shape is this one; None stands for any side, and an open side may be any if that is declared."""
     return len(shape) == len(wanted) and all(
         number is None or side == number or (may_be_open and not isinstance(side, int))
         for side, number in zip(shape, wanted, strict=True)
@@ -116,19 +116,19 @@ def _is_count(port: Port) -> bool:
     return "int" in port.onnx_type or "num" in port.name
 
 
-def _points_of(joints: Port, signature: Signature, stated: Stated) -> int | None:
-    """The number of points of each person; None if that contradicts the stated one."""
-    said, side = point_shape(signature, stated), joints.shape[2]
-    if stated.keypoints is not None and isinstance(side, int) and side != stated.keypoints:
+def _points_of(joints: Port, signature: Signature, declared: Declared) -> int | None:
+    """The number of points of each person; None if that contradicts the declared one."""
+    said, side = point_shape(signature, declared), joints.shape[2]
+    if declared.keypoints is not None and isinstance(side, int) and side != declared.keypoints:
         return None
     if isinstance(side, int):
         return side
     return said[0] if said else _COCO_POINTS
 
 
-def _points_behind(first: int, columns: Side, signature: Signature, stated: Stated) -> int | None:
+def _points_behind(first: int, columns: Side, signature: Signature, declared: Declared) -> int | None:
     """How many points of 3 stand in a row behind its ``first`` columns; None if there are none, or none that fit."""
-    said = point_shape(signature, stated)
+    said = point_shape(signature, declared)
     if not isinstance(columns, int):
         return said[0] if said else None
     points = said[0] if said else (columns - first) // 3

@@ -80,7 +80,7 @@ class Reading:
         return self.format in MIXING
 
 
-class Stated(NamedTuple):
+class Declared(NamedTuple):
     """The user's statements about a model, for facts that it shows wrongly or not at all."""
 
     format: Format | None = None
@@ -89,11 +89,11 @@ class Stated(NamedTuple):
     outputs: tuple[str, ...] | None = None
     """The names of those that count; the model has others beside them."""
 
-    def over(self, other: Stated) -> Stated:
+    def over(self, other: Declared) -> Declared:
         """With the other's statements, for facts that this one leaves open."""
         keypoints = other.keypoints if self.keypoints is None else self.keypoints
         classes, outputs = self.classes or other.classes, self.outputs or other.outputs
-        return Stated(self.format or other.format, keypoints, classes, outputs)
+        return Declared(self.format or other.format, keypoints, classes, outputs)
 
     def said(self) -> dict[str, str | int | list[str]]:
         """The statements about format, keypoints and outputs, as plain values."""
@@ -118,21 +118,21 @@ def named_classes(signature: Signature) -> int | None:
     return len(names) if isinstance(names, dict) and names else None
 
 
-def known_classes(signature: Signature, stated: Stated) -> int | None:
+def known_classes(signature: Signature, declared: Declared) -> int | None:
     """Their number by the metadata, else by the user's names; None if neither gives it."""
-    return named_classes(signature) or len(stated.classes or ()) or None
+    return named_classes(signature) or len(declared.classes or ()) or None
 
 
-def unseen_classes(signature: Signature, stated: Stated, usual: int) -> tuple[str, ...]:
+def unseen_classes(signature: Signature, declared: Declared, usual: int) -> tuple[str, ...]:
     """The names of classes that no shape counts: as many as somebody names, else ``usual``."""
-    return class_names(signature, known_classes(signature, stated) or usual)
+    return class_names(signature, known_classes(signature, declared) or usual)
 
 
-def point_shape(signature: Signature, stated: Stated) -> tuple[int, int] | None:
-    """(keypoints, values of each) as stated or by the metadata; None if neither gives it, or there are none."""
+def point_shape(signature: Signature, declared: Declared) -> tuple[int, int] | None:
+    """(keypoints, values of each) as declared or by the metadata; None if neither gives it, or there are none."""
     points, values = _written_points(signature) or (0, 3)
-    if stated.keypoints is not None:
-        points = stated.keypoints
+    if declared.keypoints is not None:
+        points = declared.keypoints
     return (points, values) if points else None
 
 

@@ -16,7 +16,7 @@ _NUMBERS = re.compile(r"tensor\((u?int\d+|b?float(16)?|double)\)")
 
 
 class Port(NamedTuple):
-    """An input or output as the model states it: a side is a number, or a name or None for any."""
+    """An input or output as the model declares it: a side is a number, or a name or None for any."""
 
     name: str
     shape: tuple[Side, ...]

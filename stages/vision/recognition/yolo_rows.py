@@ -6,10 +6,10 @@ from stages.vision.decoding.yolo_objectness import cells_of
 from stages.vision.recognition.reading import (
     COCO_CLASSES,
     MOST_POINTS,
+    Declared,
     Format,
     Picture,
     Reading,
-    Stated,
     class_names,
     known_classes,
     named_classes,
@@ -20,7 +20,7 @@ from stages.vision.recognition.signature import Port, Signature
 
 _BOX = 4
 _MOST_ROWS = 1000
-"""The most rows after suppression, if nothing states that they are: more are anchors."""
+"""The most rows after suppression, if nothing declares that they are: more are anchors."""
 _V7_POSE = 5 + 1 + 3 * 17
 _YOLOX_PICTURE = Picture("bgr", 1.0, "corner")
 
@@ -28,46 +28,46 @@ _YOLOX_PICTURE = Picture("bgr", 1.0, "corner")
 # ---- one row for each anchor: box, objectness, scores
 
 
-def read_yolox(signature: Signature, stated: Stated) -> Reading | None:
+def read_yolox(signature: Signature, declared: Declared) -> Reading | None:
     """yolox: one anchor in each cell of the picture."""
-    port, classes = signature.only_output(3), _scores(signature, stated, "yolox")
+    port, classes = signature.only_output(3), _scores(signature, declared, "yolox")
     if port is None or classes is None:
         return None
     rows, size = port.shape[1], signature.picture_size()
     if size is None or not isinstance(rows, int):
-        fits, why = stated.format == "yolox", "as stated"
+        fits, why = declared.format == "yolox", "as declared"
     else:
         fits, why = rows == cells_of(*size), f"{rows} rows, one for each cell {_of_each(size, classes)}"
     names = class_names(signature, classes)
     return Reading("yolox", why, (port.name,), names, size=size, picture=_YOLOX_PICTURE) if fits else None
 
 
-def read_objectness(signature: Signature, stated: Stated) -> Reading | None:
+def read_objectness(signature: Signature, declared: Declared) -> Reading | None:
     """yolo_objectness: three anchors in each cell. The rows of YOLOv7-pose, which nobody reads, look alike."""
-    port, classes = signature.only_output(3), _scores(signature, stated, "yolo_objectness")
+    port, classes = signature.only_output(3), _scores(signature, declared, "yolo_objectness")
     if port is None or classes is None:
         return None
-    rows, size, is_stated = port.shape[1], signature.picture_size(), stated.format == "yolo_objectness"
-    if port.shape[2] == _V7_POSE and not is_stated and named_classes(signature) is None:
+    rows, size, is_declared = port.shape[1], signature.picture_size(), declared.format == "yolo_objectness"
+    if port.shape[2] == _V7_POSE and not is_declared and named_classes(signature) is None:
         return None
     if size is None or not isinstance(rows, int):
-        fits, why = is_stated, "as stated"
+        fits, why = is_declared, "as declared"
     else:
         fits = signature.may_be_cells(rows, each=3)
         why = f"{rows} rows, three for each cell {_of_each(size, classes)}"
     return Reading("yolo_objectness", why, (port.name,), class_names(signature, classes), size=size) if fits else None
 
 
-def _scores(signature: Signature, stated: Stated, name: Format) -> int | None:
+def _scores(signature: Signature, declared: Declared, name: Format) -> int | None:
     """How many scores stand behind box and objectness; None if the model says that it is something else."""
     port = signature.only_output(3)
     if port is None:
         return None
     columns = port.shape[2]
-    classes = columns - _BOX - 1 if isinstance(columns, int) else known_classes(signature, stated)
-    if classes is None or classes < 1 or stated.format == name:
+    classes = columns - _BOX - 1 if isinstance(columns, int) else known_classes(signature, declared)
+    if classes is None or classes < 1 or declared.format == name:
         return classes if classes and classes > 0 else None
-    is_other = signature.task is not None or point_shape(signature, stated) is not None
+    is_other = signature.task is not None or point_shape(signature, declared) is not None
     return None if is_other or classes != (named_classes(signature) or classes) else classes
 
 
@@ -78,24 +78,24 @@ def _of_each(size: tuple[int, int], classes: int) -> str:
 # ---- one row for each detection
 
 
-def read_end2end(signature: Signature, stated: Stated) -> Reading | None:
+def read_end2end(signature: Signature, declared: Declared) -> Reading | None:
     """yolo_end2end: rows of x1, y1, x2, y2, score, class and points; fewer than there are anchors."""
     port = signature.only_output(3)
-    if port is None or signature.task not in (None, "pose", "detect") or not _may_be_left(signature, stated, port):
+    if port is None or signature.task not in (None, "pose", "detect") or not _may_be_left(signature, declared, port):
         return None
     columns = port.shape[2]
-    points, values = _points_behind(signature, stated, columns)
+    points, values = _points_behind(signature, declared, columns)
     if not 0 <= points <= MOST_POINTS or columns != (6 + points * values if isinstance(columns, int) else columns):
         return None
-    names = unseen_classes(signature, stated, 1 if points else len(COCO_CLASSES))
+    names = unseen_classes(signature, declared, 1 if points else len(COCO_CLASSES))
     why = f"{port.shape[1]} rows of box, score, class" + (f" and {points} points of {values}" if points else "")
     return Reading("yolo_end2end", why, (port.name,), names, points, values, signature.picture_size())
 
 
-def _may_be_left(signature: Signature, stated: Stated, port: Port) -> bool:
+def _may_be_left(signature: Signature, declared: Declared, port: Port) -> bool:
     """Whether suppression may have left these: no anchors, and no box with 80 scores, as transformers give."""
     _, rows, columns = port.shape
-    if stated.format == "yolo_end2end":
+    if declared.format == "yolo_end2end":
         return True
     known = signature.picture_size() is not None
     if known and any(isinstance(side, int) and signature.may_be_cells(side) for side in (rows, columns)):
@@ -103,27 +103,27 @@ def _may_be_left(signature: Signature, stated: Stated, port: Port) -> bool:
     if signature.task is not None:
         return isinstance(columns, int)
     is_few = isinstance(rows, int) and rows <= _MOST_ROWS
-    is_scores = columns == _BOX + len(COCO_CLASSES) and point_shape(signature, stated) is None
+    is_scores = columns == _BOX + len(COCO_CLASSES) and point_shape(signature, declared) is None
     return is_few and isinstance(columns, int) and not is_scores
 
 
-def _points_behind(signature: Signature, stated: Stated, columns: object) -> tuple[int, int]:
-    """(points, values of each); -1 points if nothing states them."""
-    if signature.task == "detect" or stated.keypoints == 0:
+def _points_behind(signature: Signature, declared: Declared, columns: object) -> tuple[int, int]:
+    """(points, values of each); -1 points if nothing declares them."""
+    if signature.task == "detect" or declared.keypoints == 0:
         return 0, 3
-    return point_shape(signature, stated) or ((columns - 6) // 3 if isinstance(columns, int) else -1, 3)
+    return point_shape(signature, declared) or ((columns - 6) // 3 if isinstance(columns, int) else -1, 3)
 
 
-def read_v7_rows(signature: Signature, stated: Stated) -> Reading | None:
+def read_v7_rows(signature: Signature, declared: Declared) -> Reading | None:
     """yolo_v7_rows: the output of YOLOv7's exporter with `--end2end`."""
     port, picture = signature.only_output(2), signature.picture_port()
     if port is None or picture is None:
         return None
     rows, columns = port.shape
-    if stated.format == "yolo_v7_rows":
+    if declared.format == "yolo_v7_rows":
         fits = columns == 7 or not isinstance(columns, int)
     else:
         is_of_pictures = isinstance(rows, int) or (rows is not None and rows == picture.shape[0])
         fits = columns == 7 and not is_of_pictures and picture.onnx_type != "tensor(uint8)"
-    why, names = "rows of image, box, class, score", unseen_classes(signature, stated, len(COCO_CLASSES))
+    why, names = "rows of image, box, class, score", unseen_classes(signature, declared, len(COCO_CLASSES))
     return Reading("yolo_v7_rows", why, (port.name,), names, size=signature.picture_size()) if fits else None

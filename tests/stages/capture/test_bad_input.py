@@ -207,7 +207,7 @@ def test_file_ends_at_picture_too_large_for_memory_mb(
 def test_what_check_has_counted_needs_no_setting(
     tmp_path: Path, capture: MakeCapture, read_until_error: ReadUntilError
 ) -> None:
-    """The memory for the slots of files is stated before the run, and a run for which there is none does not start."""
+    """The run counts the memory for the slots of files before it starts, and does not start without it."""
     path = tmp_path / "a.mjpeg"
     path.write_bytes(coded(1920, 1080) * 2 + coded(96, 64) * 2)
     album = tmp_path / "album"

@@ -74,11 +74,11 @@ def test_times_are_those_of_the_file(clip: Path, read: Read) -> None:
     first, before = frames[0].stamp.pts, None
     for stamp in (f.stamp for f in frames):
         assert stamp.pts is not None
-        stated_ns = (stamp.pts - first) * 1e9 * stamp.time_base[0] / stamp.time_base[1]
+        declared_ns = (stamp.pts - first) * 1e9 * stamp.time_base[0] / stamp.time_base[1]
         if stamp.pts == before:
-            assert stated_ns < stamp.time_ns < stated_ns + 100 * MS
+            assert declared_ns < stamp.time_ns < declared_ns + 100 * MS
         else:
-            assert stamp.time_ns == pytest.approx(stated_ns, abs=1)
+            assert stamp.time_ns == pytest.approx(declared_ns, abs=1)
         assert stamp.wall_ns == stamp.time_ns
         before = stamp.pts
 

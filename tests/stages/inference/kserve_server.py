@@ -153,9 +153,9 @@ def sides(port: Any) -> list[int]:
     return [side if isinstance(side, int) else -1 for side in port.shape]
 
 
-def described(port: Any, stated: list[int] | None = None) -> Any:
+def described(port: Any, declared: list[int] | None = None) -> Any:
     return service_pb2.ModelMetadataResponse.TensorMetadata(
-        name=port.name, datatype=TYPES[port.type][0], shape=stated or sides(port)
+        name=port.name, datatype=TYPES[port.type][0], shape=declared or sides(port)
     )
 
 

@@ -43,12 +43,12 @@ def small(path: Path, kind: int = TensorProto.FLOAT, *, outputs: tuple[str, ...]
     return path
 
 
-def contract_of(path: Path, **stated: Any) -> InputContract:
-    return read_contract(signature_of_file(path), path.name, InputSettings(**stated))
+def contract_of(path: Path, **declared: Any) -> InputContract:
+    return read_contract(signature_of_file(path), path.name, InputSettings(**declared))
 
 
-def copied(path: Path, **stated: Any) -> folded_models.FoldedModel:
-    return folded_model(path, sha256_of(path), Folds(contract_of(path, **stated)))
+def copied(path: Path, **declared: Any) -> folded_models.FoldedModel:
+    return folded_model(path, sha256_of(path), Folds(contract_of(path, **declared)))
 
 
 def outputs(model: Source, contract: InputContract, rows: int) -> dict[str, Any]:
@@ -87,13 +87,13 @@ def test_movenet_takes_pixels_already(test_data: Path) -> None:
             assert why_no_pixels(contract_of(path)) == "it takes uint8 RGB pictures as they are"
 
 
-@pytest.mark.parametrize("stated", [{}, {"order": "bgr", "scale": 1.0}, {"scale": 0.0170001}])
+@pytest.mark.parametrize("declared", [{}, {"order": "bgr", "scale": 1.0}, {"scale": 0.0170001}])
 @pytest.mark.parametrize("kind", [TensorProto.FLOAT, TensorProto.FLOAT16])
-def test_stated_preprocessing_is_folded(tmp_path: Path, kind: int, stated: dict[str, Any]) -> None:
+def test_declared_preprocessing_is_folded(tmp_path: Path, kind: int, declared: dict[str, Any]) -> None:
     path = small(tmp_path / "small.onnx", kind)
-    contract = contract_of(path, **stated)
+    contract = contract_of(path, **declared)
     expected = outputs(path, contract, 2)
-    got = outputs(copied(path, **stated).source, folded_contract(contract), 2)
+    got = outputs(copied(path, **declared).source, folded_contract(contract), 2)
     np.testing.assert_array_equal(got["out"], expected["out"])
 
 
@@ -179,9 +179,9 @@ def test_weights_in_other_files_are_in_the_copy(tmp_path: Path) -> None:
     assert_same_outputs(path)
 
 
-def refused(path: Path, **stated: Any) -> str:
+def refused(path: Path, **declared: Any) -> str:
     with pytest.raises(CannotFold) as refusal:
-        copied(path, **stated)
+        copied(path, **declared)
     return str(refusal.value)
 
 

@@ -42,8 +42,8 @@ def test_in_a_contract() -> None:
 
 def test_in_what_a_feed_lacks() -> None:
     port = Port(f"template{EVIL}", ("n", f"k{EVIL}"), "tensor(float)")
-    signature, stated = Signature((PICTURE, port), ()), {port.name: ArrayFeed(array="template")}
-    _, feeds = read_feeds(signature, read_contract(signature, "m", InputSettings(), stated), "m", stated)
+    signature, declared = Signature((PICTURE, port), ()), {port.name: ArrayFeed(array="template")}
+    _, feeds = read_feeds(signature, read_contract(signature, "m", InputSettings(), declared), "m", declared)
     item = Tensor(stamp(), {"image": np.zeros((1, 64, 64, 3), np.uint8)}, np.ones((1, 4), np.float32), (9, 9), (64, 64))
     with pytest.raises(UserError) as caught:
         feeds.of_item(item)

@@ -87,7 +87,7 @@ def test_models_that_differ_are_a_mistake_wherever_they_stand(
     assert words in said
 
 
-def test_names_of_classes_that_differ_may_be_stated(tmp_path: Path) -> None:
+def test_names_of_classes_that_differ_may_be_declared(tmp_path: Path) -> None:
     save(tmp_path / "one.onnx", [1, 6, 84], **CLASSES)
     save(tmp_path / "two.onnx", [1, 6, 84], **CLASSES | {"names": "{0: 'worker', 1: 'dog'}"})
     said = mistake(tmp_path)
@@ -120,8 +120,8 @@ def test_models_on_servers_are_not_known_to_agree(tmp_path: Path) -> None:
     assert "the first has model other on 10.0.0.5:8001, the second model pose on 10.0.0.5:8001;" in said
     same = settings(tmp_path, one=served("pose"), two=served("pose"))
     assert same["people"].server.model == "pose"
-    stated = settings(tmp_path, one=served("other"), two=served("pose"), people=served("pose"))
-    assert stated["people"].server.model == "pose"
+    declared = settings(tmp_path, one=served("other"), two=served("pose"), people=served("pose"))
+    assert declared["people"].server.model == "pose"
 
 
 def test_every_preprocess_stage_of_a_model_is_checked(tmp_path: Path) -> None:

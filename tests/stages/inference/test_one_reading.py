@@ -1,4 +1,4 @@
-"""There is one reading of a model in a graph: what is stated behind it holds for its pictures and its batches too."""
+"""There is one reading of a model in a graph: what is declared behind it holds for its pictures and its batches too."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def red(seq: int, value: int) -> Frame:
     return Frame(stamp(seq), pixels, SIDE, SIDE)
 
 
-def test_a_stated_format_reaches_the_picture(tmp_path: Path, turned: Path) -> None:
+def test_a_declared_format_reaches_the_picture(tmp_path: Path, turned: Path) -> None:
     """Taken for a YOLOX, the model would be given BGR from 0 to 255, in the corner."""
     made = graph(tmp_path, turned.name, decode=YOLO_POSE)
     assert (settings(made, "infer").format, settings(made, "infer").keypoints) == ("yolo_pose", 17)
@@ -135,7 +135,7 @@ def test_declared_format_reaches_neighbouring_stages(tmp_path: Path, turned: Pat
     assert (settings(made, "people").format, len(settings(made, "people").class_names)) == ("yolox", 51)
 
 
-def test_the_input_is_as_the_stated_format_wants_it(tmp_path: Path, turned: Path) -> None:
+def test_the_input_is_as_the_declared_format_wants_it(tmp_path: Path, turned: Path) -> None:
     """YOLOX wants BGR from 0 to 255; the model says how blue, its first channel, the picture is."""
     made = graph(tmp_path, turned.name, decode="format: yolox")
     pixels = np.zeros((SIDE, SIDE, 3), np.uint8)
@@ -145,7 +145,7 @@ def test_the_input_is_as_the_stated_format_wants_it(tmp_path: Path, turned: Path
 
 
 @pytest.mark.parametrize("batch", [1, 3])
-def test_a_stated_format_reaches_the_batches(tmp_path: Path, flat: Path, batch: int) -> None:
+def test_a_declared_format_reaches_the_batches(tmp_path: Path, flat: Path, batch: int) -> None:
     made = graph(tmp_path, flat.name, decode="format: nas_pose_flat", others="keypoints: 17")
     found = through(made, tmp_path, [red(seq, value) for seq, value in enumerate((200, 0, 9))], batch=batch)
     assert [len(one) for one in found] == [1, 0, 1]
@@ -178,11 +178,11 @@ def test_wrong_format_is_reported_at_its_stage(tmp_path: Path, turned: Path) -> 
 def test_what_does_not_reach_the_model_is_a_mistake(tmp_path: Path, turned: Path) -> None:
     """A stage of somebody's own stands between: it is not asked for what its readers state."""
     upstream = Upstream({"infer": Infer.describe(InferSettings(model=turned.name)), "own": {}})
-    stated = DecodeSettings(format="yolo_pose", keypoints=17)
+    declared = DecodeSettings(format="yolo_pose", keypoints=17)
     with pytest.raises(UserError, match=r"`infer` does not get .* write `format: yolo_pose, keypoints: 17` there as"):
-        Decode.follow(stated, tmp_path, upstream)
+        Decode.follow(declared, tmp_path, upstream)
     told = Infer.describe(InferSettings(model=turned.name, format="yolo_pose"))
-    assert Decode.follow(stated, tmp_path, Upstream({"infer": told, "own": {}}))["keypoints"] == 17
+    assert Decode.follow(declared, tmp_path, Upstream({"infer": told, "own": {}}))["keypoints"] == 17
 
 
 def test_what_a_model_shows_needs_no_telling(tmp_path: Path, turned: Path) -> None:
@@ -190,12 +190,12 @@ def test_what_a_model_shows_needs_no_telling(tmp_path: Path, turned: Path) -> No
     helper.set_model_props(model, {"task": "pose", "kpt_shape": "[17, 3]", "names": "{0: 'person'}"})
     onnx.save(model, turned)
     upstream = Upstream({"infer": Infer.describe(InferSettings(model=turned.name)), "own": {}})
-    stated = DecodeSettings(format="yolo_pose", keypoints=17)
-    assert Decode.follow(stated, tmp_path, upstream)["format"] == "yolo_pose"
+    declared = DecodeSettings(format="yolo_pose", keypoints=17)
+    assert Decode.follow(declared, tmp_path, upstream)["format"] == "yolo_pose"
 
 
 @pytest.mark.parametrize(
-    ("kind", "stated", "wanted"),
+    ("kind", "declared", "wanted"),
     [
         (Decode, {"format": "yolo", "keypoints": 0}, {"format": "yolo", "keypoints": 0}),
         (Decode, {"class_names": ["a", "b"]}, {}),
@@ -204,9 +204,9 @@ def test_what_a_model_shows_needs_no_telling(tmp_path: Path, turned: Path) -> No
     ],
 )
 def test_what_each_stage_behind_a_model_states(
-    tmp_path: Path, kind: Any, stated: dict[str, Any], wanted: dict[str, Any]
+    tmp_path: Path, kind: Any, declared: dict[str, Any], wanted: dict[str, Any]
 ) -> None:
-    told = dict(kind.wants(kind.settings_type.model_validate(stated), tmp_path))
+    told = dict(kind.wants(kind.settings_type.model_validate(declared), tmp_path))
     assert ("candidates" in told) == (kind is Decode)
     told.pop("candidates", None)
     assert told == wanted
@@ -231,7 +231,7 @@ def test_a_model_on_a_server_is_told_as_well(tmp_path: Path) -> None:
         made(infer=", format: yolox", decode=YOLO_POSE)
 
 
-def test_a_stage_between_a_server_and_what_is_stated(tmp_path: Path) -> None:
+def test_a_stage_between_a_server_and_what_is_declared(tmp_path: Path) -> None:
     said = Infer.describe(InferSettings.model_validate({"server": {"url": "10.0.0.1:8001", "model": "pose"}}))
     upstream = Upstream({"infer": said, "own": {}})
     assert Decode.follow(DecodeSettings(), tmp_path, upstream) == {"server": said["model_server"]}
@@ -239,7 +239,7 @@ def test_a_stage_between_a_server_and_what_is_stated(tmp_path: Path) -> None:
         Decode.follow(DecodeSettings(format="yolo_pose"), tmp_path, upstream)
 
 
-def test_a_model_that_is_not_what_was_stated_does_not_open(tmp_path: Path, turned: Path) -> None:
+def test_a_model_that_is_not_what_was_declared_does_not_open(tmp_path: Path, turned: Path) -> None:
     with (
         pytest.raises(UserError, match=r"stage infer: turned.onnx: .* not those of `format: rtmo`"),
         opened(Infer, {"model": turned.name, "format": "rtmo"}, folder=tmp_path, stage="infer"),

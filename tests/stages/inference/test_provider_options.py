@@ -40,8 +40,8 @@ def test_graph_overrides_tensorrt_cache_options(tmp_path: Path) -> None:
         "trt_timing_cache_enable": "True",
         "trt_timing_cache_path": str(tmp_path),
     }
-    stated = told("tensorrt", tmp_path, trt_engine_cache_enable=False, trt_timing_cache_path="mine")
-    found = with_caches(stated, tmp_path / "other")
+    declared = told("tensorrt", tmp_path, trt_engine_cache_enable=False, trt_timing_cache_path="mine")
+    found = with_caches(declared, tmp_path / "other")
     assert (found["trt_engine_cache_enable"], found["trt_timing_cache_path"]) == ("False", str(tmp_path / "mine"))
 
 

@@ -80,8 +80,8 @@ def test_a_provider_must_answer_as_the_cpu_does(said: Trial, why: str) -> None:
 def test_row_count_may_differ_if_its_dimension_is_open() -> None:
     rows = {"rows": np.ones((20, 7), np.float32)}
     more = Trial("", {"rows": np.ones((22, 7), np.float32)}, 1.0)
-    assert why_not(more, Example(rows, chosen=True, stated={"rows": ("n", 7)})) == ""
-    for fixed in (Example(rows, chosen=True, stated={"rows": (20, 7)}), Example(rows, stated={"rows": ("n", 7)})):
+    assert why_not(more, Example(rows, chosen=True, declared={"rows": ("n", 7)})) == ""
+    for fixed in (Example(rows, chosen=True, declared={"rows": (20, 7)}), Example(rows, declared={"rows": ("n", 7)})):
         assert why_not(more, fixed) == "output `rows` is float32 [22, 7], and float32 [20, 7] on the CPU"
 
 

@@ -26,10 +26,10 @@ BRIGHT = 0.5
 """Of all pictures of a run, in the mean of one of them."""
 
 
-def lying(path: Path, wrong: Sequence[Any], stated: Sequence[Any] = ("n", 56, 21), **metadata: str) -> Path:
+def lying(path: Path, wrong: Sequence[Any], declared: Sequence[Any] = ("n", 56, 21), **metadata: str) -> Path:
     """What it says is (n, 56, 21), and where a picture of the run is bright, (n, 56, 21) made into something else.
 
-    ``wrong``: nodes from `good` to `bad`. The file states ``stated``, which ONNX Runtime cannot look through: the
+    ``wrong``: nodes from `good` to `bad`. The file states ``declared``, which ONNX Runtime cannot look through: the
     branches of an If may have any shapes.
     """
     heads = np.zeros((1, 56, 21), np.float32)
@@ -60,7 +60,7 @@ def lying(path: Path, wrong: Sequence[Any], stated: Sequence[Any] = ("n", 56, 21
         nodes,
         "g",
         [nothing("images", FLOAT, ["n", 3, 32, 32])],
-        [nothing("output0", FLOAT, stated)],
+        [nothing("output0", FLOAT, declared)],
         [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)

@@ -141,8 +141,8 @@ def test_repeated_times_are_shared_out(make_clip: MakeClip, tmp_path: Path, suff
 
     path = remuxed(b_frames(make_clip, "whole.mp4"), tmp_path / f"repeated{suffix}", repeat)
     with av.open(str(path)) as container:
-        stated = [frame.pts for frame in container.decode(video=0)]
-    assert len(set(stated)) < len(stated)
+        declared = [frame.pts for frame in container.decode(video=0)]
+    assert len(set(declared)) < len(declared)
     times = times_s(path)
     assert all(earlier < later for earlier, later in pairwise(times))
     assert times == pytest.approx([number / FPS for number in range(24)], abs=1.1 / FPS)

@@ -14,8 +14,8 @@ from stages.vision.model_contract import (
     Converter,
     InputContract,
     Overrides,
+    declared_size,
     derive_contract,
-    stated_size,
 )
 
 
@@ -82,7 +82,7 @@ def test_a_layout_settles_what_is_unclear() -> None:
     ],
 )
 def test_the_size_that_metadata_state(metadata: dict[str, str], size: tuple[int, int] | None) -> None:
-    assert stated_size(metadata) == size
+    assert declared_size(metadata) == size
 
 
 def contract(layout: Any, dtype: str, order: Any, scale: float) -> InputContract:

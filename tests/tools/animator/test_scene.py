@@ -148,8 +148,8 @@ def test_noise_is_as_large_as_the_model_says():
     model = replace(TREMBLING, joint_floor_px=0.0)
     noise = residuals(model)
     for part, joints_of in {"wrist": (9, 10), "shoulder": (5, 6), "ankle": (15, 16)}.items():
-        stated = model.joint_noise[("face", "shoulder", "elbow", "wrist", "hip", "knee", "ankle").index(part)]
-        assert noise[:, joints_of].std() == pytest.approx(stated, rel=0.2), part
+        declared = model.joint_noise[("face", "shoulder", "elbow", "wrist", "hip", "knee", "ankle").index(part)]
+        assert noise[:, joints_of].std() == pytest.approx(declared, rel=0.2), part
 
 
 def test_noise_is_alike_from_frame_to_frame():
@@ -157,8 +157,8 @@ def test_noise_is_alike_from_frame_to_frame():
     noise = residuals(model)[:, 5:].reshape(-1, 24)
     noise = noise - noise.mean(axis=0)
     alike = (noise[1:] * noise[:-1]).mean() / (noise**2).mean()
-    stated = (1 - model.white_share) * np.exp(-0.04 / model.noise_tau_s)
-    assert alike == pytest.approx(stated, abs=0.08)
+    declared = (1 - model.white_share) * np.exp(-0.04 / model.noise_tau_s)
+    assert alike == pytest.approx(declared, abs=0.08)
 
 
 def test_people_are_off_for_longer_as_the_model_says():
@@ -175,14 +175,14 @@ def test_small_noise_ends_at_the_floor():
     assert noise[:, 5].std() * size_px == pytest.approx(YOLO11N.joint_floor_px * 2, rel=0.25)
 
 
-def test_false_boxes_come_at_the_stated_rate():
+def test_false_boxes_come_at_the_declared_rate():
     model = replace(YOLO11N, false_boxes=0.3, min_score=0.0)
     frames = list(Scene("nobody", [], duration_s=400.0).frames(4.0, 0, BESIDE, model))
     assert sum(len(frame.ids) for frame in frames) / len(frames) == pytest.approx(0.3, rel=0.25)
     assert all((frame.ids == -1).all() for frame in frames)
 
 
-def test_people_are_missed_and_doubled_at_the_stated_rates():
+def test_people_are_missed_and_doubled_at_the_declared_rates():
     model = replace(YOLO11N, missed=0.1, duplicates=0.1, false_boxes=0.0, min_score=0.0, nms_iou=1.0)
     frames = list(alone([standing(300.0)]).frames(10.0, 0, BESIDE, model))
     found = np.mean([1 in frame.ids for frame in frames])

@@ -20,12 +20,12 @@ from tools.cli import main
 from tools.models.bench import comparison as bench_comparison
 from tools.models.bench import table as bench_table
 from tools.models.bench.crew import Crew, CrewFailed
-from tools.models.bench.grid import Configuration, Split, cost_per_1000, grid, stated_splits, usual_splits
+from tools.models.bench.grid import Configuration, Split, cost_per_1000, declared_splits, grid, usual_splits
 from tools.models.bench.machine import disturbance
 from tools.models.bench.pictures import pictures_of
 from tools.models.bench.record import LeftOut, Machine, Measured, Record, read, save
 from tools.models.bench.worker import Job, batches
-from tools.models.statement import StatedModel, Statement
+from tools.models.declaration import Declaration, DeclaredModel
 
 MACHINE = Machine(cores=4, processor="P", system="S", python="3", onnxruntime="1", offered=("CPU",), other_cores=0.1)
 
@@ -64,8 +64,8 @@ def test_the_usual_splits_take_all_cores_in_each_way_and_no_more(cores: int) -> 
     assert splits[0] == Split(1, 1, 1)
 
 
-def test_stated_numbers_are_combined() -> None:
-    assert stated_splits([1, 2], [], [4]) == [Split(1, 1, 4), Split(2, 1, 4)]
+def test_declared_numbers_are_combined() -> None:
+    assert declared_splits([1, 2], [], [4]) == [Split(1, 1, 4), Split(2, 1, 4)]
 
 
 def test_a_dearer_hour_and_a_slower_model_cost_more() -> None:
@@ -80,7 +80,7 @@ def test_inputs_are_made_of_all_pictures_in_turn() -> None:
 
 def test_a_size_that_the_model_does_not_take_is_refused(tiny_model: Path) -> None:
     with pytest.raises(UserError, match="takes pictures of 32x32"):
-        pictures_of(StatedModel(tiny_model, Statement(size=(64, 64))), [])
+        pictures_of(DeclaredModel(tiny_model, Declaration(size=(64, 64))), [])
 
 
 def test_ratios_are_taken_within_a_round() -> None:

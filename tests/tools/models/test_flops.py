@@ -14,8 +14,8 @@ from onnx import helper
 
 from stages.inference.model.flops import work_of
 from tools.cli import main
+from tools.models.declaration import DeclaredModel
 from tools.models.inspect.inspection import inspect, lines
-from tools.models.statement import StatedModel
 
 TINY = 2 * 32 * 32 * (8 * 27 + 4 * 72)
 """Operations of the tiny model."""
@@ -34,8 +34,8 @@ def test_a_lighter_model_calculates_as_much_as_the_first(
     name, *options = command
     made = CliRunner().invoke(main, ["model", name, str(tiny_model), "lighter.onnx", *options])
     assert made.exit_code == 0, made.output
-    found = inspect(StatedModel(tmp_path / "lighter.onnx")).work
-    assert found.total == inspect(StatedModel(tiny_model)).work.total == TINY
+    found = inspect(DeclaredModel(tmp_path / "lighter.onnx")).work
+    assert found.total == inspect(DeclaredModel(tiny_model)).work.total == TINY
     assert not found.unknown
 
 
@@ -59,5 +59,5 @@ def test_a_lower_bound_is_called_one(tmp_path: Path, tiny_model: Path) -> None:
     whole = onnx.load(str(tiny_model))
     whole.graph.node.append(helper.make_node("Einsum", ["out"], ["rows"], equation="nchw->n"))
     onnx.save(whole, str(tiny_model))
-    text = "\n".join(lines(inspect(StatedModel(tiny_model))))
+    text = "\n".join(lines(inspect(DeclaredModel(tiny_model))))
     assert "at least 0.00 GFLOP a picture of 32 x 32: Conv 0.00, not known of 1 nodes (Einsum 1)" in text

@@ -266,9 +266,9 @@ def _tensors(bench: Bench, count: int) -> list[Tensor]:
     """Pictures of noise, as `preprocess` hands them on."""
     from pipeline.single_stage import stamp  # noqa: PLC0415
     from stages.messages import Tensor  # noqa: PLC0415
-    from tools.models.statement import StatedModel  # noqa: PLC0415
+    from tools.models.declaration import DeclaredModel  # noqa: PLC0415
 
-    contract = StatedModel(Path(bench.task.model)).contract()
+    contract = DeclaredModel(Path(bench.task.model)).contract()
     width, height = size = contract.width or 640, contract.height or 640
     noise = np.random.default_rng(0).integers(0, 256, (count, 1, height, width, 3), dtype=np.uint8)
     fit = np.array([[1, 1, 0, 0]], np.float32)
@@ -431,9 +431,9 @@ def workers(bench: Bench) -> str:
 
 def out_of_memory(bench: Bench) -> str:
     """Batches that do not fit into the GPU's memory are said and become smaller in a run: no frame is lost."""
-    from tools.models.statement import StatedModel  # noqa: PLC0415
+    from tools.models.declaration import DeclaredModel  # noqa: PLC0415
 
-    contract = StatedModel(Path(bench.task.model)).contract()
+    contract = DeclaredModel(Path(bench.task.model)).contract()
     of_a_picture = 12 * (contract.width or 640) * (contract.height or 640)  # as three channels of float32
     limit = min(_tight_limit(bench), _MOST_ROWS * of_a_picture // 2)
     too_many = min(_MOST_ROWS, 2 * limit // of_a_picture)
@@ -481,9 +481,9 @@ def cameras_shared(bench: Bench) -> str:
 
 def peers(bench: Bench) -> str:
     """camgraph beside a bare loop and others that are installed here, all on the GPU."""
-    from tools.models.statement import StatedModel  # noqa: PLC0415
+    from tools.models.declaration import DeclaredModel  # noqa: PLC0415
 
-    contract = StatedModel(Path(bench.task.model)).contract()
+    contract = DeclaredModel(Path(bench.task.model)).contract()
     file = bench.folder / "peers.json"
     options = ["--size", str(contract.width or 640), str(contract.height or 640), "--count", "4", "--rounds", "1"]
     done = subprocess.run(  # noqa: S603 - our own program
@@ -539,13 +539,13 @@ class _Runs:
 
     def __init__(self, bench: Bench, providers: tuple[Any, ...], of: ProviderName = "cuda", /, **options: str) -> None:
         from stages.inference.selection.opening import Asked, open_model  # noqa: PLC0415
-        from tools.models.statement import StatedModel  # noqa: PLC0415
+        from tools.models.declaration import DeclaredModel  # noqa: PLC0415
 
         device = {"device_id": str(bench.task.device)}
         told: dict[ProviderName, dict[str, str]] = {"cuda": device, of: device | options}
         path = Path(bench.task.model)
         self.engine, self.passed_over = open_model(path, Asked(providers, options=told))
-        self._contract = StatedModel(path).contract()
+        self._contract = DeclaredModel(path).contract()
         self._inputs: dict[int, Mapping[str, Any]] = {}
 
     def run(self, rows: int = 1) -> Mapping[str, Any]:
@@ -597,9 +597,9 @@ def _timed(call: Callable[[], object]) -> float:
 
 
 def _size(bench: Bench) -> tuple[str, ...]:
-    from tools.models.statement import StatedModel  # noqa: PLC0415
+    from tools.models.declaration import DeclaredModel  # noqa: PLC0415
 
-    contract = StatedModel(Path(bench.task.model)).contract()
+    contract = DeclaredModel(Path(bench.task.model)).contract()
     return () if contract.width else ("--size", "640x640")
 
 
@@ -654,9 +654,9 @@ def _plan(
     """``together``: cameras of a process; ``limit``: bytes of the arena; ``sizes``: the `batch_sizes`."""
     from pipeline.graph.loading import parse_graph  # noqa: PLC0415
     from pipeline.graph.planning import plan_of  # noqa: PLC0415
-    from tools.models.statement import StatedModel  # noqa: PLC0415
+    from tools.models.declaration import DeclaredModel  # noqa: PLC0415
 
-    contract = StatedModel(Path(bench.task.model)).contract()
+    contract = DeclaredModel(Path(bench.task.model)).contract()
     text = _GRAPH.format(
         name=f"smoke{bench.folder.name[-8:]}", cameras=cameras, model=bench.task.model, device=bench.task.device,
         size="" if contract.width else ", with: {size: [640, 640]}", workers=workers, together=together,

@@ -77,11 +77,11 @@ def pose_model(model: str, side: int | None) -> PoseModel:
 def _look_into(path: Path) -> PoseModel:
     # ONNX Runtime takes a while to import, and the default model does without a look.
     from stages.inference.signatures import read_model, signature_of_file  # noqa: PLC0415
-    from stages.vision.model_contract import stated_size  # noqa: PLC0415
-    from stages.vision.recognition import Stated  # noqa: PLC0415
+    from stages.vision.model_contract import declared_size  # noqa: PLC0415
+    from stages.vision.recognition import Declared  # noqa: PLC0415
 
     try:
-        reading = read_model(path, Stated())
+        reading = read_model(path, Declared())
     except UserError as error:
         raise UserError(f"{error}.\n{EXPECTED}") from None
     if not reading.keypoints:
@@ -89,7 +89,7 @@ def _look_into(path: Path) -> PoseModel:
     picture = reading.picture
     if reading.format == "movenet_multipose" and reading.size is None:
         return PoseModel(str(path))
-    size = reading.size or stated_size(signature_of_file(path).metadata) or (YOLO_SIDE, YOLO_SIDE)
+    size = reading.size or declared_size(signature_of_file(path).metadata) or (YOLO_SIDE, YOLO_SIDE)
     return PoseModel(str(path), size, align=picture.align, pad=picture.pad)
 
 

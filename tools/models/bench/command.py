@@ -12,9 +12,9 @@ import click
 
 from pipeline.errors import EXIT_GAVE_UP, EXIT_SIGINT
 from tools.measuring.plots import require_matplotlib
+from tools.models.declaration_options import brings_operators, declaration, says_its_size, says_what_it_is
 from tools.models.finite_range import FiniteRange
 from tools.models.saved import check_places
-from tools.models.statement_options import brings_operators, says_its_size, says_what_it_is, statement
 
 if TYPE_CHECKING:
     from stages.inference.engines.engine import ProviderName
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tools.models.bench.record import Record
     from tools.models.bench.rounds import Rounds
     from tools.models.bench.worker import Job
-    from tools.models.statement import StatedModel
+    from tools.models.declaration import DeclaredModel
 
 _file = click.Path(path_type=Path, dir_okay=False)
 _count = click.IntRange(1, 4096)
@@ -113,14 +113,14 @@ def _measured(file: str, options: dict[str, Any]) -> Record:
     from tools.models.bench import pictures as bench_pictures  # noqa: PLC0415
     from tools.models.bench import rounds as bench_rounds  # noqa: PLC0415
     from tools.models.bench.record import Record  # noqa: PLC0415
-    from tools.models.statement import StatedModel  # noqa: PLC0415
+    from tools.models.declaration import DeclaredModel  # noqa: PLC0415
 
     model = find_model(file, Path.cwd())
-    stated = StatedModel(model, statement(options))
-    pictures = bench_pictures.pictures_of(stated, options["sources"])
+    declared = DeclaredModel(model, declaration(options))
+    pictures = bench_pictures.pictures_of(declared, options["sources"])
     watch = bench_machine.Watch()
     with tempfile.TemporaryDirectory() as folder:
-        jobs = _jobs(stated, pictures, options, Path(folder))
+        jobs = _jobs(declared, pictures, options, Path(folder))
         click.echo(f"{len(jobs)} configurations, {options['rounds']} rounds; opening them ...", err=True)
         plan = bench_rounds.Plan(jobs, options["rounds"], options["seconds"], options["open_seconds"])
         rounds = bench_rounds.Rounds(plan, lambda text: click.echo(shown(text), err=True))
@@ -147,7 +147,7 @@ def _run(rounds: Rounds, watch: Watch) -> bool:
     return False
 
 
-def _jobs(model: StatedModel, pictures: Pictures, options: dict[str, Any], folder: Path) -> list[Job]:
+def _jobs(model: DeclaredModel, pictures: Pictures, options: dict[str, Any], folder: Path) -> list[Job]:
     import numpy as np  # noqa: PLC0415
 
     from pipeline.system.cores import usable_cores  # noqa: PLC0415
@@ -158,13 +158,13 @@ def _jobs(model: StatedModel, pictures: Pictures, options: dict[str, Any], folde
     np.save(folder / "pictures.npy", pictures.rows)
 
     def asked_of(one: Configuration) -> Asked:
-        libraries, split = model.statement.libraries, one.split
+        libraries, split = model.declaration.libraries, one.split
         precision = options["precision"]
         return Asked((one.provider,), split.intra_op, precision, libraries=libraries, at_once=split.threads)
 
     asked = options["workers"], options["threads"], options["intra_op"]
     cores = usable_cores()
-    splits = bench_grid.stated_splits(*asked) if any(asked) else bench_grid.usual_splits(cores)
+    splits = bench_grid.declared_splits(*asked) if any(asked) else bench_grid.usual_splits(cores)
     batches = bench_grid.fitting_batches(options["batches"], pictures.contract.batch)
     return [
         bench_worker.Job(

@@ -49,7 +49,7 @@ def usual_splits(cores: int) -> list[Split]:
     return list(dict.fromkeys(ways))
 
 
-def stated_splits(workers: Sequence[int], threads: Sequence[int], intra_op: Sequence[int]) -> list[Split]:
+def declared_splits(workers: Sequence[int], threads: Sequence[int], intra_op: Sequence[int]) -> list[Split]:
     """All combinations of the requested values; 1 for each that was not requested."""
     return [Split(*each) for each in product(workers or [1], threads or [1], intra_op or [1])]
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.model_contract import Converter, InputContract, stated_size
+from stages.vision.model_contract import Converter, InputContract, declared_size
 from stages.vision.sample_pictures import sample_pictures
 from tools.models.chain import model_inputs
+from tools.models.declaration import DeclaredModel
 from tools.models.frames import source_name
-from tools.models.statement import StatedModel
 
 _USUAL_SIZE = (640, 640)
 _COUNT = 16
@@ -35,7 +35,7 @@ class Pictures:
         return width, height
 
 
-def pictures_of(model: StatedModel, sources: Sequence[str]) -> Pictures:
+def pictures_of(model: DeclaredModel, sources: Sequence[str]) -> Pictures:
     """Frames of these videos or pictures as `preprocess` makes them for the model, or random ones.
 
     Raises UserError if the model takes no such pictures, or a source cannot be read.
@@ -44,12 +44,12 @@ def pictures_of(model: StatedModel, sources: Sequence[str]) -> Pictures:
     if sources:
         return Pictures(contract, _frames(model, sources, contract), ", ".join(map(source_name, sources)))
     signature = model.signature
-    size = model.statement.size or signature.picture_size() or stated_size(signature.metadata) or _USUAL_SIZE
+    size = model.declaration.size or signature.picture_size() or declared_size(signature.metadata) or _USUAL_SIZE
     rows = Converter(contract).batch([sample_pictures(_COUNT, size)])
     return Pictures(contract, rows, "random")
 
 
-def _frames(model: StatedModel, sources: Sequence[str], contract: InputContract) -> NDArray[Any]:
+def _frames(model: DeclaredModel, sources: Sequence[str], contract: InputContract) -> NDArray[Any]:
     """Those of the first one's size."""
     found = [inputs[contract.name] for inputs in islice(model_inputs(model, sources, _COUNT), _COUNT)]
     return np.concatenate([row for row in found if row.shape == found[0].shape])

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.errors import EXIT_GAVE_UP, UserError
+from tools.models.declaration_options import brings_operators, declared_models, says_what_they_are
 from tools.models.finite_range import FiniteRange
 from tools.models.provider_names import provider_names
 from tools.models.saved import check_places, save
-from tools.models.statement_options import brings_operators, says_what_they_are, stated_models
 
 if TYPE_CHECKING:
     from stages.inference.engines.engine import ProviderName
     from tools.models.chain import Activations, Classes
-    from tools.models.statement import StatedModel
+    from tools.models.declaration import DeclaredModel
 
 
 @click.command()
@@ -118,7 +118,7 @@ def compare(
 
     They find people or things, or all of them are classifiers, which call each frame something.
 
-    A statement about a model (--format and the like) holds for all of them, or as FILE=... for one.
+    A declaration about a model (--format and the like) holds for all of them, or as FILE=... for one.
 
     Exits with status 1 if one lost more than is allowed, or if too little was seen to judge.
     """
@@ -133,7 +133,7 @@ def compare(
         raise UserError("expected --frames with frames of your cameras, or --labels with labelled pictures")
     check_places([saved])
     truth = None if labels is None else accuracy.read_labels(labels, pictures, count)
-    models = stated_models(files, options)
+    models = declared_models(files, options)
     limits = verdict.Limits(least, most_lost, least_frames, least_pictures, least_people)
     names = _automatic(models[0]) if providers == "auto" else provider_names(providers)
     compared = comparison.compare(
@@ -146,7 +146,7 @@ def compare(
         ctx.exit(EXIT_GAVE_UP)
 
 
-def _automatic(first: StatedModel) -> tuple[ProviderName, ...]:
+def _automatic(first: DeclaredModel) -> tuple[ProviderName, ...]:
     """The providers of `auto` for the first model; prints the reasons beside the table."""
     from tools.models import automatic_choice  # noqa: PLC0415
 

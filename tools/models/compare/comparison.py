@@ -28,9 +28,9 @@ from tools.models.compare.accuracy import precision_of
 from tools.models.compare.agreement import Agreement, counterparts
 from tools.models.compare.memory import peak_bytes
 from tools.models.compare.throughput import runs_a_second
+from tools.models.declaration import DeclaredModel
 from tools.models.frames import frames_of
 from tools.models.pose_truth import Precision, Truth
-from tools.models.statement import StatedModel
 
 _WARM_UP = 3
 
@@ -85,7 +85,7 @@ class Compared:
 
 
 def compare(
-    models: Sequence[StatedModel],
+    models: Sequence[DeclaredModel],
     sources: Sequence[str],
     count: int,
     *,
@@ -102,7 +102,7 @@ def compare(
     """
     classify = [model.reading().format == "classes" for model in models]
     _check_kinds(models, classify, labelled=truth is not None, chosen=classes not in (None, "all"))
-    said = [{**model.statement.infer, **settings} for model in models]
+    said = [{**model.declaration.infer, **settings} for model in models]
     compared = [Compared(model.path, peak_bytes(model.path, **its)) for model, its in zip(models, said, strict=True)]
     pictures = [] if truth is None else [str(path) for path in truth.paths.values()]
     with ExitStack() as stack:
@@ -123,7 +123,7 @@ def compare(
     return compared
 
 
-def _check_kinds(models: Sequence[StatedModel], classify: Sequence[bool], *, labelled: bool, chosen: bool) -> None:
+def _check_kinds(models: Sequence[DeclaredModel], classify: Sequence[bool], *, labelled: bool, chosen: bool) -> None:
     """Raises UserError if there is nothing to compare. ``chosen``: the classes to look for."""
     if not any(classify):
         return

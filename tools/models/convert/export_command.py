@@ -7,7 +7,7 @@ import click
 from pipeline.errors import UserError
 from pipeline.system.spelling import did_you_mean
 from tools.models.convert.export_recipes import EXAMPLES, Wanted, family_of, fitting_sizes, recipe, stride_of
-from tools.models.statement_options import sides
+from tools.models.declaration_options import sides
 
 
 @click.command()

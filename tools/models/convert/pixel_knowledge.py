@@ -13,17 +13,17 @@ from pipeline.errors import UserError
 from stages.inference.contracts import reading_of
 from stages.inference.model.pixel_folding import Normalisation
 from stages.vision.model_contract import InputContract
-from tools.models.statement import StatedModel
+from tools.models.declaration import DeclaredModel
 
 _OF_MANY_KINDS = ("efficient_nms", "yolo_end2end")
 
 
-def check_known(stated: StatedModel, contract: InputContract) -> None:
+def check_known(declared: DeclaredModel, contract: InputContract) -> None:
     """Raise UserError if neither the model nor the user tells how the model wants its pixels."""
-    if _is_said(stated, contract):
+    if _is_said(declared, contract):
         return
     try:
-        stated.reading()
+        declared.reading()
     except UserError as error:
         raise UserError(
             f"{error}; so nobody knows how it wants its pixels, and nothing is folded: say what it is (--format), or "
@@ -31,8 +31,8 @@ def check_known(stated: StatedModel, contract: InputContract) -> None:
         ) from None
 
 
-def _is_said(stated: StatedModel, contract: InputContract) -> bool:
-    said = stated.statement.input
+def _is_said(declared: DeclaredModel, contract: InputContract) -> bool:
+    said = declared.declaration.input
     return said.order is not None and (said.scale is not None or not _is_scaled(contract))
 
 
@@ -41,12 +41,12 @@ def _is_scaled(contract: InputContract) -> bool:
     return contract.dtype.startswith("float")
 
 
-def doubts(stated: StatedModel, contract: InputContract, normalisation: Normalisation) -> Iterator[str]:
+def doubts(declared: DeclaredModel, contract: InputContract, normalisation: Normalisation) -> Iterator[str]:
     """A fact that does not show in a model of this kind, and was taken to be as usual; its exporter may have noted
     it.
     """
-    reading, said = reading_of(stated.signature, stated.statement.kind), stated.statement.input
-    if reading is None or stated.signature.task or said.order or said.scale or not _is_scaled(contract):
+    reading, said = reading_of(declared.signature, declared.declaration.kind), declared.declaration.input
+    if reading is None or declared.signature.task or said.order or said.scale or not _is_scaled(contract):
         return
     if reading.format in _OF_MANY_KINDS:
         yield (

@@ -22,7 +22,7 @@ from tools.models.convert.lighter import whole_model
 from tools.models.convert.model_output import save_model, written
 from tools.models.convert.pixel_knowledge import check_known, doubts
 from tools.models.convert.suppression_folding import FOLDABLE, LEAST_OPSET, Suppression, columns, fold_suppression
-from tools.models.statement import NOTHING_STATED, StatedModel, Statement
+from tools.models.declaration import NOTHING_DECLARED, Declaration, DeclaredModel
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Asked:
 
     suppression: Suppression | None = None
     normalisation: Normalisation = NOTHING_NORMALISED
-    statement: Statement = NOTHING_STATED
+    declaration: Declaration = NOTHING_DECLARED
 
 
 def prepare(model: Path, out: Path, asked: Asked) -> list[str]:
@@ -39,17 +39,17 @@ def prepare(model: Path, out: Path, asked: Asked) -> list[str]:
 
     Raises UserError if it is no model, or if something cannot be folded.
     """
-    stated = StatedModel(model, asked.statement)
-    signature, contract, reading = stated.signature, stated.contract(), _reading(stated)
+    declared = DeclaredModel(model, asked.declaration)
+    signature, contract, reading = declared.signature, declared.contract(), _reading(declared)
     pixels = not contract.takes_pixels_as_they_are or not asked.normalisation.changes_nothing
     if not pixels and asked.suppression is None:
         raise UserError(f"{model}: it takes uint8 RGB pictures as they are: there is nothing to fold, except by --nms")
     if pixels:
-        check_known(stated, contract)
+        check_known(declared, contract)
     made = whole_model(model)
-    told = list(doubts(stated, contract, asked.normalisation)) if pixels else []
+    told = list(doubts(declared, contract, asked.normalisation)) if pixels else []
     if asked.suppression is not None:
-        told.append(_fold_rows(model, made, _foldable(stated), asked.suppression))
+        told.append(_fold_rows(model, made, _foldable(declared), asked.suppression))
     if pixels:
         told.append(_told(contract, fold_pixels(made.graph, contract, asked.normalisation), asked.normalisation))
     helper.set_model_props(made, _metadata(made, signature, reading, asked.suppression))
@@ -58,17 +58,17 @@ def prepare(model: Path, out: Path, asked: Asked) -> list[str]:
     return told
 
 
-def _reading(stated: StatedModel) -> Reading | None:
+def _reading(declared: DeclaredModel) -> Reading | None:
     """The model's reading; None if it is not recognised."""
-    return reading_of(stated.signature, stated.statement.kind)
+    return reading_of(declared.signature, declared.declaration.kind)
 
 
-def _foldable(stated: StatedModel) -> Reading:
+def _foldable(declared: DeclaredModel) -> Reading:
     """The model's reading, if its overlaps can be suppressed in the graph. Raises UserError."""
-    reading = stated.reading()
+    reading = declared.reading()
     if reading.format not in FOLDABLE:
         raise UserError(
-            f"{stated.path}: --nms: it is {reading.format} ({reading.why}), whose overlaps are not suppressed in the "
+            f"{declared.path}: --nms: it is {reading.format} ({reading.why}), whose overlaps are not suppressed in the "
             f"graph; expected one of {', '.join(FOLDABLE)}: leave --nms out"
         )
     return reading

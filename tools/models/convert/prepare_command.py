@@ -11,8 +11,8 @@ import click
 from pipeline.errors import UserError
 from stages.inference.model.model_files import find_model
 from tools.models.convert.output_option import writes_a_model
+from tools.models.declaration_options import declaration, says_what_it_is
 from tools.models.finite_range import FiniteRange
-from tools.models.statement_options import says_what_it_is, statement
 
 if TYPE_CHECKING:
     from tools.models.convert.preparation import Asked
@@ -56,7 +56,7 @@ def _asked(options: dict[str, Any]) -> Asked:
     if 0 in normalisation.std:
         raise UserError(f"--std {options['std']}: a channel cannot be divided by 0")
     suppression = Suppression(options["min_score"], options["iou"], options["most"]) if options["nms"] else None
-    return Asked(suppression, normalisation, statement(options))
+    return Asked(suppression, normalisation, declaration(options))
 
 
 def _three(option: str, text: str | None, usual: Triple) -> Triple:

@@ -16,9 +16,9 @@ from stages.inference.model.model_safety import checked_model, too_large_to_anal
 from stages.inference.selection.opening import Asked, open_model
 from stages.inference.selection.placed_work import work_shares
 from stages.vision.foreign_text import shown
-from stages.vision.model_contract import InputContract, stated_size
+from stages.vision.model_contract import InputContract, declared_size
 from stages.vision.recognition import Port, Reading, Signature
-from tools.models.statement import NOTHING_STATED, StatedModel
+from tools.models.declaration import NOTHING_DECLARED, DeclaredModel
 
 _USUAL_SIZE = (640, 640)
 _SHOWN_ENTRIES = 100
@@ -49,15 +49,15 @@ class Inspection:
     """The reason why its operations and its providers are not shown."""
 
 
-def inspect(stated: StatedModel) -> Inspection:
-    """A look into the file, with the user's statements; operations are counted for a picture of the stated size.
+def inspect(declared: DeclaredModel) -> Inspection:
+    """A look into the file, with the user's declarations; operations are counted for a picture of the declared size.
 
-    Raises UserError if it is no model, or contradicts the statements.
+    Raises UserError if it is no model, or contradicts the declarations.
     """
-    path, signature = stated.path, stated.signature
-    model = checked_model(path, custom_ops=bool(stated.statement.libraries))
-    contract, reading = _contract(stated), _reading(stated)
-    size = stated.statement.size or signature.picture_size() or stated_size(signature.metadata) or _USUAL_SIZE
+    path, signature = declared.path, declared.signature
+    model = checked_model(path, custom_ops=bool(declared.declaration.libraries))
+    contract, reading = _contract(declared), _reading(declared)
+    size = declared.declaration.size or signature.picture_size() or declared_size(signature.metadata) or _USUAL_SIZE
     return Inspection(
         path,
         sha256_of(path),
@@ -82,20 +82,20 @@ def _count(dims: list[int]) -> int:
     return count
 
 
-def _contract(stated: StatedModel) -> InputContract | str:
+def _contract(declared: DeclaredModel) -> InputContract | str:
     try:
-        return stated.contract()
+        return declared.contract()
     except UserError as error:
-        if stated.statement != NOTHING_STATED:
+        if declared.declaration != NOTHING_DECLARED:
             raise
         return str(error)
 
 
-def _reading(stated: StatedModel) -> Reading | str:
+def _reading(declared: DeclaredModel) -> Reading | str:
     try:
-        return stated.reading()
+        return declared.reading()
     except UserError as error:
-        return str(error).removeprefix(f"{stated.path}: ")
+        return str(error).removeprefix(f"{declared.path}: ")
 
 
 def lines(found: Inspection) -> Iterator[str]:
@@ -184,9 +184,9 @@ def _amount(work: Work, size: tuple[int, int]) -> str:
     return f"{total} a picture of {size[0]} x {size[1]}: {', '.join(parts)}"
 
 
-def open_on(stated: StatedModel, providers: tuple[ProviderName, ...]) -> Opened:
+def open_on(declared: DeclaredModel, providers: tuple[ProviderName, ...]) -> Opened:
     """The model on the first of these providers. Raises UserError or EnvironmentProblem."""
-    return open_model(stated.path, Asked(providers, libraries=stated.statement.libraries))
+    return open_model(declared.path, Asked(providers, libraries=declared.declaration.libraries))
 
 
 def placement_lines(opened: Opened, work: Work) -> Iterator[str]:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tools.measuring.plots import require_matplotlib
+from tools.models.declaration_options import brings_operators, declaration, says_its_size, says_what_it_is
 from tools.models.finite_range import FiniteRange
 from tools.models.provider_names import provider_names
 from tools.models.saved import check_places, save
-from tools.models.statement_options import brings_operators, says_its_size, says_what_it_is, statement
 
 if TYPE_CHECKING:
     from tools.models.bench.record import Machine
@@ -55,22 +55,22 @@ def profile_model(file: str, **options: Any) -> None:
     from tools.models.bench import machine as bench_machine  # noqa: PLC0415
     from tools.models.bench import pictures as bench_pictures  # noqa: PLC0415
     from tools.models.bench import worker as bench_worker  # noqa: PLC0415
+    from tools.models.declaration import DeclaredModel  # noqa: PLC0415
     from tools.models.profile import run as profile_run  # noqa: PLC0415
     from tools.models.profile import table as profile_table  # noqa: PLC0415
-    from tools.models.statement import StatedModel  # noqa: PLC0415
 
     if options["picture"]:
         require_matplotlib()
     check_places([options["saved"], options["picture"], options["trace"]])
     model = find_model(file, Path.cwd())
     providers = provider_names(options["providers"])
-    stated = StatedModel(model, statement(options))
-    pictures = bench_pictures.pictures_of(stated, options["sources"])
+    declared = DeclaredModel(model, declaration(options))
+    pictures = bench_pictures.pictures_of(declared, options["sources"])
     rows = pictures.contract.batch or options["batch"]
     [batch, *_] = bench_worker.batches(pictures.rows, rows)
     watch = bench_machine.Watch()
     limits = options["intra_op"], options["runs"], options["seconds"]
-    libraries, limit_s = stated.statement.libraries, options["limit_seconds"]
+    libraries, limit_s = declared.declaration.libraries, options["limit_seconds"]
     wanted = profile_run.Wanted(providers, *limits, libraries, limit_s)
     done = profile_run.profile(model, {pictures.contract.name: batch}, wanted)
     watch.look()

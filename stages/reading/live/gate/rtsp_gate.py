@@ -203,11 +203,11 @@ class _Talk:
         return asked
 
 
-def _transport(wanted: str, stated: str, camera: str) -> str:
+def _transport(wanted: str, declared: str, camera: str) -> str:
     """The first transport in an answer to SETUP; media over UDP comes from the camera, and not from here."""
-    if not stated:
+    if not declared:
         return ""
-    protocol, _, parameters = stated.partition(",")[0].partition(";")
+    protocol, _, parameters = declared.partition(",")[0].partition(";")
     profile = "/".join(wanted.split("/")[:2])
     is_tcp = protocol.strip().lower().split("/")[2:3] == ["tcp"]
     is_multicast = "multicast" in (one.strip().lower() for one in parameters.split(";"))

@@ -180,9 +180,9 @@ def _parsed(lines: list[str]) -> tuple[Message, int]:
     first, *rest = lines
     pairs = (line.partition(":") for line in rest)
     message = Message(first.rstrip(), [(name.strip(), value.strip()) for name, colon, value in pairs if colon])
-    stated = {value.lstrip("0") for value in message.values("content-length")}
-    size = stated.pop() if stated else ""
-    if stated or not re.fullmatch("[0-9]*", size):
+    declared = {value.lstrip("0") for value in message.values("content-length")}
+    size = declared.pop() if declared else ""
+    if declared or not re.fullmatch("[0-9]*", size):
         raise Malformed("an answer whose length cannot be read")
     if len(size) > len(str(MOST_BODY)) or int(size or 0) > MOST_BODY:
         raise Malformed(f"an answer of {size[:20]} bytes")

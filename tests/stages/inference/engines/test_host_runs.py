@@ -87,10 +87,10 @@ def test_rows_that_lie_apart_are_put_together(heads: ort.InferenceSession) -> No
         assert_right(runs.run(apart), apart)
 
 
-@pytest.mark.parametrize("stated", [["n", 3, "w", "k"], ["n", 3, 5, "w"], ["h", 3, "h", "w"]])
-def test_a_model_that_states_wrong_or_open_sides_still_runs(stated: list[str | int]) -> None:
+@pytest.mark.parametrize("declared", [["n", 3, "w", "k"], ["n", 3, 5, "w"], ["h", 3, "h", "w"]])
+def test_a_model_that_states_wrong_or_open_sides_still_runs(declared: list[str | int]) -> None:
     """A name may stand for anything, and only a run shows it."""
-    session = opened([helper.make_node("Relu", ["images"], ["out"])], [value("out", TensorProto.FLOAT, stated)])
+    session = opened([helper.make_node("Relu", ["images"], ["out"])], [value("out", TensorProto.FLOAT, declared)])
     asked = Asked()
     runs = HostRuns(session, signature_of(session), asked)
     for seed in range(3):

@@ -92,7 +92,7 @@ FLOATS = np.zeros((2, 3), np.float32)
 
 
 @pytest.mark.parametrize(
-    ("response", "stated", "text"),
+    ("response", "declared", "text"),
     [
         (sent(FLOATS, name="y"), (None, 3), "expected an output `x`, got y"),
         (sent(FLOATS), (None, 4), r"output `x`: expected FP32 \[any, 4\], got FP32 \[2, 3\]"),
@@ -100,9 +100,9 @@ FLOATS = np.zeros((2, 3), np.float32)
         (sent(FLOATS.astype("f8")), (None, 3), r"output `x`: expected FP32 \[any, 3\], got FP64 \[2, 3\]"),
     ],
 )
-def test_another_output_than_promised_is_refused(response: Any, stated: tuple[int | None, ...], text: str) -> None:
+def test_another_output_than_promised_is_refused(response: Any, declared: tuple[int | None, ...], text: str) -> None:
     with pytest.raises(NoTensor, match=text):
-        read(response, port(FLOATS, *stated))
+        read(response, port(FLOATS, *declared))
 
 
 def test_an_answer_that_contradicts_itself_is_refused() -> None:
@@ -116,14 +116,14 @@ def test_an_answer_that_contradicts_itself_is_refused() -> None:
     negative.outputs[0].shape[0] = -2
     without.outputs.add(name="y", datatype="FP32", shape=[1])
     large.outputs[0].contents.uint_contents[0] = 300
-    stated = port(FLOATS, None, 3)
+    declared = port(FLOATS, None, 3)
     for response, text in [
         (short, r"expected 24 bytes for its shape \(2, 3\), got 23"),
         (negative, r"got FP32 \[-2, 3\]"),
         (without, "expected the bytes of 2 outputs, got those of 1"),
     ]:
         with pytest.raises(NoTensor, match=text):
-            read(response, stated)
+            read(response, declared)
     endless = sent(np.zeros((0, 3), np.float32))
     endless.outputs[0].shape[:] = [0, 2**62, 2**62]
     with pytest.raises(NoTensor, match="no array has the shape"):

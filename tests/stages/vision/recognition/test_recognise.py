@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stages.vision.recognition import FORMATS, Port, Reading, Signature, Stated, Unrecognised, recognise
+from stages.vision.recognition import FORMATS, Declared, Port, Reading, Signature, Unrecognised, recognise
 from stages.vision.recognition.reading import COCO_CLASSES
 
 FLOAT, UINT8, INT64 = "tensor(float)", "tensor(uint8)", "tensor(int64)"
@@ -163,12 +163,12 @@ def test_every_format_is_read_somewhere() -> None:
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_the_right_format_may_be_stated_and_a_wrong_one_may_not(name: str) -> None:
+def test_the_right_format_may_be_declared_and_a_wrong_one_may_not(name: str) -> None:
     given, expected = KNOWN[name]
-    assert recognise(given, Stated(format=expected["format"])).format == expected["format"]
+    assert recognise(given, Declared(format=expected["format"])).format == expected["format"]
     wrong = "rtmo" if expected["format"] != "rtmo" else "yolox"
     with pytest.raises(Unrecognised, match=f"not those of `format: {wrong}`"):
-        recognise(given, Stated(format=wrong))
+        recognise(given, Declared(format=wrong))
 
 
 def test_picture_defaults_of_each_format() -> None:
@@ -209,11 +209,11 @@ def test_what_is_not_known_is_not_guessed(name: str) -> None:
         recognise(given)
 
 
-def test_a_stated_number_of_points_decides() -> None:
+def test_a_declared_number_of_points_decides() -> None:
     given = UNKNOWN["rows that say nothing"][0]
-    reading = recognise(given, Stated(keypoints=25))
+    reading = recognise(given, Declared(keypoints=25))
     assert (reading.format, reading.keypoints, reading.classes) == ("yolo_pose", 25, ("person",))
-    assert recognise(given, Stated(format="yolo")).classes[75] == "class75"
+    assert recognise(given, Declared(format="yolo")).classes[75] == "class75"
 
 
 # 640 x 640 has 8400 cells: YOLOX has a row for each, and so has YOLO that was turned.
@@ -232,25 +232,25 @@ def test_of_two_readings_none_is_guessed(name: str) -> None:
     with pytest.raises(Unrecognised, match=r"can be read as .* or as .*; say which: `format`") as caught:
         recognise(given)
     assert {one for one in FORMATS if f" {one} (" in str(caught.value)} == readings
-    assert {recognise(given, Stated(format=one)).format for one in FORMATS if one in readings} == readings
+    assert {recognise(given, Declared(format=one)).format for one in FORMATS if one in readings} == readings
 
 
 @pytest.mark.parametrize(
-    ("columns", "metadata", "stated", "expected"),
+    ("columns", "metadata", "declared", "expected"),
     [
-        (56, {"kpt_shape": "[17, 3]"}, Stated(), ("yolo_pose", 17, 1)),
-        (56, {}, Stated(keypoints=17), ("yolo_pose", 17, 1)),
-        (65, {}, Stated(keypoints=20), ("yolo_pose", 20, 1)),
-        (56, {"names": "{0: 'person'}"}, Stated(), ("yolo_pose", 17, 1)),
-        (6, {"names": "{0: 'person'}"}, Stated(), ("yolox", 0, 1)),
-        (6, {"names": "{0: 'person', 1: 'dog'}"}, Stated(), ("yolo", 0, 2)),
-        (85, {}, Stated(), ("yolox", 0, 80)),
+        (56, {"kpt_shape": "[17, 3]"}, Declared(), ("yolo_pose", 17, 1)),
+        (56, {}, Declared(keypoints=17), ("yolo_pose", 17, 1)),
+        (65, {}, Declared(keypoints=20), ("yolo_pose", 20, 1)),
+        (56, {"names": "{0: 'person'}"}, Declared(), ("yolo_pose", 17, 1)),
+        (6, {"names": "{0: 'person'}"}, Declared(), ("yolox", 0, 1)),
+        (6, {"names": "{0: 'person', 1: 'dog'}"}, Declared(), ("yolo", 0, 2)),
+        (85, {}, Declared(), ("yolox", 0, 80)),
     ],
 )
 def test_metadata_resolves_ambiguous_cell_rows(
-    columns: int, metadata: dict[str, str], stated: Stated, expected: tuple[str, int, int]
+    columns: int, metadata: dict[str, str], declared: Declared, expected: tuple[str, int, int]
 ) -> None:
-    reading = recognise(signature(NCHW_640, {"output0": (1, 8400, columns)}, **metadata), stated)
+    reading = recognise(signature(NCHW_640, {"output0": (1, 8400, columns)}, **metadata), declared)
     assert (reading.format, reading.keypoints, len(reading.classes)) == expected
 
 
@@ -259,7 +259,7 @@ def test_keypoints_that_do_not_fit_are_no_other_format() -> None:
     with pytest.raises(Unrecognised, match="no known format"):
         recognise(given)
     with pytest.raises(Unrecognised, match="with 21 keypoints are of no known format"):
-        recognise(KNOWN["rtmo"][0], Stated(keypoints=21))
+        recognise(KNOWN["rtmo"][0], Declared(keypoints=21))
 
 
 def test_nobody_has_thousands_of_keypoints() -> None:
@@ -268,61 +268,67 @@ def test_nobody_has_thousands_of_keypoints() -> None:
         assert recognise(signature(NCHW_640, {"output0": (1, 56, 8400)}, kpt_shape=text)).keypoints == 17
 
 
-STATED: list[tuple[str, tuple[Any, ...], dict[str, tuple[Any, ...]], Stated, tuple[int, int]]] = [
-    ("open rows", NCHW_640, {"o": ("n", "k", 57)}, Stated("yolo_end2end", 17), (17, 1)),
-    ("open columns", NCHW_640, {"o": ("n", 300, "c")}, Stated("yolo_end2end", 17), (17, 1)),
-    ("no keypoints", NCHW_640, {"o": ("n", "k", "c")}, Stated("yolo_end2end", 0), (0, 80)),
-    ("open sides", OPEN, {"o": ("n", "a", 85)}, Stated("yolox"), (0, 80)),
-    ("known rows", OPEN, {"o": ("n", 8400, 56)}, Stated("yolox"), (0, 51)),
-    ("open scores", OPEN, {"o": ("n", "a", "c")}, Stated("yolox", None, ("a", "b")), (0, 2)),
-    ("three a cell", OPEN, {"o": ("n", "a", 57)}, Stated("yolo_objectness"), (0, 52)),
-    ("open heads", OPEN, {"o": ("n", "r", "a")}, Stated("yolo_pose", 25), (25, 1)),
-    ("turned heads", OPEN, {"o": ("n", 8400, 56)}, Stated("yolo_pose"), (17, 1)),
-    ("turned boxes", OPEN, {"o": ("n", 8400, 84)}, Stated("yolo"), (0, 80)),
-    ("open boxes", OPEN, {"o": ("n", "r", "a")}, Stated("yolo", None, ("a", "b", "c")), (0, 3)),
-    ("a detector's plan", NCHW_640, {"o": (1, 84, 8400)}, Stated("yolo", 0), (0, 80)),
-    ("floats", NCHW_640, {"o": ("k", 57)}, Stated("nas_pose_flat"), (17, 1)),
-    ("one row", NCHW_640, {"o": (1, "c")}, Stated("nas_pose_flat", 20), (20, 1)),
-    ("a row", NCHW_640, {"o": (1, "c")}, Stated("yolo_v7_rows"), (0, 80)),
-    ("classes", OPEN, {"o": ("m", 7)}, Stated("classes"), (0, 7)),
-    ("open classes", OPEN, {"o": ("m", "c")}, Stated("classes", None, ("a", "b", "c")), (0, 3)),
-    ("people", OPEN, {"o": ("n", "p", "c")}, Stated("movenet_people"), (17, 1)),
-    ("a person", OPEN, {"o": ("n", 1, "k", "c")}, Stated("movenet_single"), (17, 1)),
-    ("open points", OPEN, {"o": ("n", "m", "c"), "p": ("n", "m", "k", "c")}, Stated("rtmo", 26), (26, 1)),
+DECLARED: list[tuple[str, tuple[Any, ...], dict[str, tuple[Any, ...]], Declared, tuple[int, int]]] = [
+    ("open rows", NCHW_640, {"o": ("n", "k", 57)}, Declared("yolo_end2end", 17), (17, 1)),
+    ("open columns", NCHW_640, {"o": ("n", 300, "c")}, Declared("yolo_end2end", 17), (17, 1)),
+    ("no keypoints", NCHW_640, {"o": ("n", "k", "c")}, Declared("yolo_end2end", 0), (0, 80)),
+    ("open sides", OPEN, {"o": ("n", "a", 85)}, Declared("yolox"), (0, 80)),
+    ("known rows", OPEN, {"o": ("n", 8400, 56)}, Declared("yolox"), (0, 51)),
+    ("open scores", OPEN, {"o": ("n", "a", "c")}, Declared("yolox", None, ("a", "b")), (0, 2)),
+    ("three a cell", OPEN, {"o": ("n", "a", 57)}, Declared("yolo_objectness"), (0, 52)),
+    ("open heads", OPEN, {"o": ("n", "r", "a")}, Declared("yolo_pose", 25), (25, 1)),
+    ("turned heads", OPEN, {"o": ("n", 8400, 56)}, Declared("yolo_pose"), (17, 1)),
+    ("turned boxes", OPEN, {"o": ("n", 8400, 84)}, Declared("yolo"), (0, 80)),
+    ("open boxes", OPEN, {"o": ("n", "r", "a")}, Declared("yolo", None, ("a", "b", "c")), (0, 3)),
+    ("a detector's plan", NCHW_640, {"o": (1, 84, 8400)}, Declared("yolo", 0), (0, 80)),
+    ("floats", NCHW_640, {"o": ("k", 57)}, Declared("nas_pose_flat"), (17, 1)),
+    ("one row", NCHW_640, {"o": (1, "c")}, Declared("nas_pose_flat", 20), (20, 1)),
+    ("a row", NCHW_640, {"o": (1, "c")}, Declared("yolo_v7_rows"), (0, 80)),
+    ("classes", OPEN, {"o": ("m", 7)}, Declared("classes"), (0, 7)),
+    ("open classes", OPEN, {"o": ("m", "c")}, Declared("classes", None, ("a", "b", "c")), (0, 3)),
+    ("people", OPEN, {"o": ("n", "p", "c")}, Declared("movenet_people"), (17, 1)),
+    ("a person", OPEN, {"o": ("n", 1, "k", "c")}, Declared("movenet_single"), (17, 1)),
+    ("open points", OPEN, {"o": ("n", "m", "c"), "p": ("n", "m", "k", "c")}, Declared("rtmo", 26), (26, 1)),
     (
         "all open",
         OPEN,
         {"num": ("n", "c"), "boxes": ("n", "m", "c"), "scores": ("n", "m"), "joints": ("n", "m", "k", "c")},
-        Stated("nas_pose_batch", 20),
+        Declared("nas_pose_batch", 20),
         (20, 1),
     ),
 ]
 
 
-@pytest.mark.parametrize(("picture", "outputs", "stated", "expected"), [pytest.param(*s[1:], id=s[0]) for s in STATED])
-def test_a_stated_format_is_believed_where_a_side_is_open(
-    picture: tuple[Any, ...], outputs: dict[str, tuple[Any, ...]], stated: Stated, expected: tuple[int, int]
+@pytest.mark.parametrize(
+    ("picture", "outputs", "declared", "expected"), [pytest.param(*s[1:], id=s[0]) for s in DECLARED]
+)
+def test_a_declared_format_is_believed_where_a_side_is_open(
+    picture: tuple[Any, ...], outputs: dict[str, tuple[Any, ...]], declared: Declared, expected: tuple[int, int]
 ) -> None:
-    reading = recognise(signature(picture, outputs), stated)
-    assert (reading.format, reading.keypoints, len(reading.classes)) == (stated.format, *expected)
+    reading = recognise(signature(picture, outputs), declared)
+    assert (reading.format, reading.keypoints, len(reading.classes)) == (declared.format, *expected)
 
 
 @pytest.mark.parametrize(
-    ("outputs", "stated", "words"),
+    ("outputs", "declared", "words"),
     [
-        ({"o": ("n", "k", 58)}, Stated("yolo_end2end", 17), "`format: yolo_end2end`, .*; where they are open"),
-        ({"o": ("n", 300, "c")}, Stated("yolo_end2end"), "where they are open, `keypoints` and `class_names` say how"),
-        ({"o": (1, 56, 8400)}, Stated("yolo_pose", 0), r"`format: yolo_pose`, which are \[n, rows.* \(3 or 2\)$"),
-        ({"o": (1, 3549, 85)}, Stated("yolox"), r"`format: yolox`, which are \[n, cells, .* \(1\)$"),
-        ({"o": (1, 8400, 85)}, Stated("yolo_objectness"), "; without it they are read as yolox .8400 rows"),
-        ({"o": (1, 1, 18, "c")}, Stated("movenet_single"), "not those of `format: movenet_single`"),
+        ({"o": ("n", "k", 58)}, Declared("yolo_end2end", 17), "`format: yolo_end2end`, .*; where they are open"),
+        (
+            {"o": ("n", 300, "c")},
+            Declared("yolo_end2end"),
+            "where they are open, `keypoints` and `class_names` say how",
+        ),
+        ({"o": (1, 56, 8400)}, Declared("yolo_pose", 0), r"`format: yolo_pose`, which are \[n, rows.* \(3 or 2\)$"),
+        ({"o": (1, 3549, 85)}, Declared("yolox"), r"`format: yolox`, which are \[n, cells, .* \(1\)$"),
+        ({"o": (1, 8400, 85)}, Declared("yolo_objectness"), "; without it they are read as yolox .8400 rows"),
+        ({"o": (1, 1, 18, "c")}, Declared("movenet_single"), "not those of `format: movenet_single`"),
     ],
 )
-def test_a_stated_format_is_not_believed_against_the_shape(
-    outputs: dict[str, tuple[Any, ...]], stated: Stated, words: str
+def test_a_declared_format_is_not_believed_against_the_shape(
+    outputs: dict[str, tuple[Any, ...]], declared: Declared, words: str
 ) -> None:
     with pytest.raises(Unrecognised, match=words):
-        recognise(signature(NCHW_640, outputs), stated)
+        recognise(signature(NCHW_640, outputs), declared)
 
 
 def test_rows_of_an_open_number_may_be_of_any_picture() -> None:
@@ -330,14 +336,14 @@ def test_rows_of_an_open_number_may_be_of_any_picture() -> None:
     given = signature((None, 3, 64, 64), {"o": (None, 7)})
     with pytest.raises(Unrecognised, match=r"yolo_v7_rows .* or as classes"):
         recognise(given)
-    assert recognise(given, Stated("classes")).format == "classes"
+    assert recognise(given, Declared("classes")).format == "classes"
 
 
-def test_stated_names_must_be_as_many_as_classes() -> None:
+def test_declared_names_must_be_as_many_as_classes() -> None:
     given = KNOWN["detector of three classes"][0]
-    assert recognise(given, Stated(classes=("x", "y", "z"))).classes == ("x", "y", "z")
+    assert recognise(given, Declared(classes=("x", "y", "z"))).classes == ("x", "y", "z")
     with pytest.raises(Unrecognised, match="`class_names` has 2 names, and the model 3 classes"):
-        recognise(given, Stated(classes=("x", "y")))
+        recognise(given, Declared(classes=("x", "y")))
 
 
 @pytest.mark.parametrize("text", ["[17, 3", "__import__('os')", "[[17], 3]", "[17, 7]", "{}", "(" * 5000])
@@ -350,26 +356,26 @@ def test_metadata_that_is_nonsense_is_as_none(text: str) -> None:
 SEVERAL = {"output0": (1, 56, 8400), "masks": (1, 32, 160, 160)}
 
 
-def test_one_of_several_outputs_may_be_stated() -> None:
+def test_one_of_several_outputs_may_be_declared() -> None:
     given = signature(NCHW_640, SEVERAL)
-    reading = recognise(given, Stated(outputs=("output0",)))
+    reading = recognise(given, Declared(outputs=("output0",)))
     assert (reading.format, reading.outputs, reading.keypoints) == ("yolo_pose", ("output0",), 17)
-    for stated in (Stated(), Stated("yolo_pose")):
+    for declared in (Declared(), Declared("yolo_pose")):
         with pytest.raises(
             Unrecognised, match=r"; alone, `output0` could be yolo_pose \(56 rows: .* of 3\)$"
         ) as caught:
-            recognise(given, stated)
+            recognise(given, declared)
         # The commands of `camgraph model` have no such setting.
         assert caught.value.in_graph == ": name it in `outputs`"
     with pytest.raises(Unrecognised, match="it has no output `heads`; its outputs are output0, masks"):
-        recognise(given, Stated(outputs=("heads", "masks")))
+        recognise(given, Declared(outputs=("heads", "masks")))
 
 
 @pytest.mark.parametrize("shape", [(1, 56, 34000), (1, 34000, 56), (1, 56, 21)])
-def test_a_stated_format_may_have_anchors_of_its_own(shape: tuple[int, ...]) -> None:
+def test_a_declared_format_may_have_anchors_of_its_own(shape: tuple[int, ...]) -> None:
     """A model with a stride of 4 has more than others."""
     given = signature(NCHW_640, {"o": shape})
-    assert recognise(given, Stated("yolo_pose")).keypoints == 17
+    assert recognise(given, Declared("yolo_pose")).keypoints == 17
 
 
 COUNTED = {"num_dets": (1, 1), "boxes": (1, 100, 4), "scores": (1, 100), "classes": (1, 100)}
@@ -382,7 +388,7 @@ COUNTED = {"num_dets": (1, 1), "boxes": (1, 100, 4), "scores": (1, 100), "classe
 def test_classes_come_from_names_if_shape_has_none(outputs: dict[str, tuple[Any, ...]], format_name: str) -> None:
     given = signature(NCHW_640, outputs)
     assert len(recognise(given).classes) == 80
-    reading = recognise(given, Stated(classes=("a", "b", "c")))
+    reading = recognise(given, Declared(classes=("a", "b", "c")))
     assert (reading.format, reading.classes) == (format_name, ("a", "b", "c"))
     named = signature(NCHW_640, outputs, names="{0: 'x', 1: 'y'}")
     assert recognise(named).classes == ("x", "y")

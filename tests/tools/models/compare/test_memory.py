@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from stages.vision.recognition import Stated
+from stages.vision.recognition import Declared
 from tools.models.compare.memory import peak_bytes
-from tools.models.statement import Statement
+from tools.models.declaration import Declaration
 
 
 def test_nothing_of_the_folder_that_one_stands_in_is_run(
@@ -18,6 +18,6 @@ def test_nothing_of_the_folder_that_one_stands_in_is_run(
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools" / "__init__.py").touch()
     monkeypatch.chdir(tmp_path)
-    taken = peak_bytes(turned_model, **Statement(Stated("yolo_pose"), size=(64, 64)).infer)
+    taken = peak_bytes(turned_model, **Declaration(Declared("yolo_pose"), size=(64, 64)).infer)
     assert taken is not None
     assert taken > 30e6

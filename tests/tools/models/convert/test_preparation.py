@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 from stages.inference.contracts import InputSettings, read_contract
 from stages.inference.signatures import signature_of_file
-from stages.vision.recognition import Stated, recognise
+from stages.vision.recognition import Declared, recognise
 from tools.cli import main
 from tools.models.chain import Chain
 from tools.models.frames import frames_of
@@ -170,7 +170,7 @@ def test_declared_pixels_are_folded_only_once(tmp_path: Path) -> None:
     told, found = folded(model, "--order", "bgr", "--scale", "1/255")
     assert "in the graph pixels / 255, as float32 nchw, bgr" in told.output
     np.testing.assert_array_equal(found, given(model, (PIXELS[..., ::-1] / 255)))
-    kind = recognise(signature_of_file(tmp_path / "folded.onnx"), Stated("yolo"))
+    kind = recognise(signature_of_file(tmp_path / "folded.onnx"), Declared("yolo"))
     assert (kind.picture.order, kind.picture.scale) == ("rgb", 1.0)
 
 

@@ -17,8 +17,8 @@ from stages.inference.model.flops import work_of
 from stages.inference.selection.automatic import BEST_FIRST, Choice
 from tools.cli import main
 from tools.models.automatic_choice import lines as choice_lines
+from tools.models.declaration import Declaration, DeclaredModel
 from tools.models.inspect.inspection import inspect, lines
-from tools.models.statement import StatedModel, Statement
 
 
 def layers(path: Path) -> Path:
@@ -55,7 +55,7 @@ def test_operations_are_counted_by_hand(tmp_path: Path) -> None:
 
 
 def test_a_real_model_is_told_in_full(test_data: Path) -> None:
-    found = inspect(StatedModel(test_data / "models/yolo11n-pose_640.onnx"))
+    found = inspect(DeclaredModel(test_data / "models/yolo11n-pose_640.onnx"))
     assert 7.0 < found.work.total / 1e9 < 8.2
     text = "\n".join(lines(found))
     assert "camgraph takes it for yolo_pose: 56 rows: 4 of the box, 1 of scores, 17 points of 3" in text
@@ -101,7 +101,7 @@ def test_words_of_a_model_move_no_cursor(tmp_path: Path) -> None:
 
 
 def test_what_is_not_known_is_said(tmp_path: Path) -> None:
-    text = "\n".join(lines(inspect(StatedModel(layers(tmp_path / "m.onnx"), Statement(size=(16, 32))))))
+    text = "\n".join(lines(inspect(DeclaredModel(layers(tmp_path / "m.onnx"), Declaration(size=(16, 32))))))
     assert "camgraph does not recognise it: its outputs (d ['n', 4, 'h', 5])" in text
     assert "GFLOP a picture of 16 x 32" in text
 
@@ -128,7 +128,7 @@ def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tu
 def test_a_broken_file_is_no_model(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(b"\x08\x07\x12")
     with pytest.raises(UserError, match="cannot be read as an ONNX model"):
-        inspect(StatedModel(tmp_path / "m.onnx"))
+        inspect(DeclaredModel(tmp_path / "m.onnx"))
 
 
 def test_what_auto_takes_and_what_the_others_did() -> None:

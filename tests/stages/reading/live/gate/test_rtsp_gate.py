@@ -200,7 +200,7 @@ TCP, UDP = "RTP/AVP/TCP;unicast;interleaved=0-1", "RTP/AVP/UDP;unicast;client_po
 
 
 @pytest.mark.parametrize(
-    ("wanted", "stated", "got"),
+    ("wanted", "declared", "got"),
     [
         (TCP, "RTP/AVP/TCP;unicast;interleaved=0-1;ssrc=1;mode=play", "RTP/AVP/TCP;unicast;interleaved=0-1"),
         (TCP, "rtp/avp/tcp;Interleaved=2", "RTP/AVP/TCP;unicast;interleaved=2"),
@@ -223,9 +223,9 @@ TCP, UDP = "RTP/AVP/TCP;unicast;interleaved=0-1", "RTP/AVP/UDP;unicast;client_po
         ("RAW/RAW/UDP;unicast;client_port=1-2", "RAW/RAW/UDP;unicast", "RAW/RAW/UDP;unicast;source=127.0.0.1"),
     ],
 )
-def test_transports(talk: Talk, wanted: str, stated: str, got: str) -> None:
+def test_transports(talk: Talk, wanted: str, declared: str, got: str) -> None:
     talk.ask("SETUP", f"Transport: {wanted}\r\n")
-    assert talk.answer(f"RTSP/1.0 200 OK\nCSeq: 2\nTransport: {stated}") == (
+    assert talk.answer(f"RTSP/1.0 200 OK\nCSeq: 2\nTransport: {declared}") == (
         f"RTSP/1.0 200 -\r\nCSeq: 7\r\nTransport: {got}\r\n\r\n"
     )
 

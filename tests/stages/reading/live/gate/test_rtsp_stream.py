@@ -153,19 +153,19 @@ def test_nothing_in_a_header_begins_another() -> None:
     assert message.to_bytes().count(b"\n") == 3
 
 
-@pytest.mark.parametrize("stated", ["", "0", "4", "0004", "4\r\nContent-Length: 4"])
-def test_lengths(stated: str) -> None:
+@pytest.mark.parametrize("declared", ["", "0", "4", "0004", "4\r\nContent-Length: 4"])
+def test_lengths(declared: str) -> None:
     [message] = Splitter().feed(
-        f"RTSP/1.0 200 OK\r\nContent-Length: {stated}\r\n\r\n{'v=0!' if '4' in stated else ''}".encode()
+        f"RTSP/1.0 200 OK\r\nContent-Length: {declared}\r\n\r\n{'v=0!' if '4' in declared else ''}".encode()
     )
     assert isinstance(message, Message)
-    assert message.body == (b"v=0!" if "4" in stated else b"")
+    assert message.body == (b"v=0!" if "4" in declared else b"")
 
 
-@pytest.mark.parametrize("stated", ["+4", "-4", "4x", "0x4", "4 4", "4\r\nContent-Length: 5"])
-def test_a_length_that_can_be_read_in_two_ways_is_refused(stated: str) -> None:
+@pytest.mark.parametrize("declared", ["+4", "-4", "4x", "0x4", "4 4", "4\r\nContent-Length: 5"])
+def test_a_length_that_can_be_read_in_two_ways_is_refused(declared: str) -> None:
     with pytest.raises(Malformed, match="length cannot be read"):
-        list(Splitter().feed(f"RTSP/1.0 200 OK\r\nContent-Length: {stated}\r\n\r\n".encode()))
+        list(Splitter().feed(f"RTSP/1.0 200 OK\r\nContent-Length: {declared}\r\n\r\n".encode()))
 
 
 @pytest.mark.parametrize(

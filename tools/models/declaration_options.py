@@ -1,4 +1,4 @@
-"""The options for statements about a model, the same for all commands of `camgraph model`.
+"""The options for declarations about a model, the same for all commands of `camgraph model`.
 
 one model        --format yolo_pose --size 640x384
 several models   --format yolo_pose                                     of all of them
@@ -18,7 +18,7 @@ import click
 from pipeline.errors import UserError
 
 if TYPE_CHECKING:
-    from tools.models.statement import StatedModel, Statement
+    from tools.models.declaration import Declaration, DeclaredModel
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Said = tuple[str | None, Any]
@@ -122,7 +122,7 @@ _SIZE = _Option(PictureSize(), "WIDTHxHEIGHT", "The size of its pictures, if it 
 
 
 def says_what_it_is(command: Command) -> Command:
-    """The options of a command for one model, which `statement` reads; `prepare` makes no pictures, and has no size."""
+    """The options of a command for one model. `declaration` reads them. `prepare` has no size: it makes no pictures."""
     for name, one in reversed(list(_KIND.items())):
         command = click.option(f"--{name}", type=one.kind, metavar=one.shown, help=one.help)(command)
     return command
@@ -144,39 +144,39 @@ def brings_operators(command: Command) -> Command:
 
 
 def says_what_they_are(command: Command) -> Command:
-    """The same options of a command for several models, which `stated_models` reads."""
+    """The same options of a command for several models, which `declared_models` reads."""
     for names, one in [*(((f"--{name}",), one) for name, one in _KIND.items()), (_SIZE_NAMES, _SIZE)][::-1]:
         shown = f"[FILE=]{one.shown}"
         command = click.option(*names, type=OfModels(one.kind), multiple=True, metavar=shown, help=one.help)(command)
     return command
 
 
-def statement(options: Mapping[str, Any]) -> Statement:
-    """The statements in the options of one model, without those for other models."""
+def declaration(options: Mapping[str, Any]) -> Declaration:
+    """The declarations in the options of one model, without those for other models."""
     from stages.inference.contracts import InputSettings  # noqa: PLC0415
     from stages.inference.model.model_files import find_libraries  # noqa: PLC0415
-    from stages.vision.recognition import Stated  # noqa: PLC0415
-    from tools.models.statement import Statement  # noqa: PLC0415
+    from stages.vision.recognition import Declared  # noqa: PLC0415
+    from tools.models.declaration import Declaration  # noqa: PLC0415
 
     said_input = {name: options[name] for name in ("layout", "order", "scale")}
-    kind = Stated(options["format"], options["keypoints"], outputs=options["outputs"] or None)
+    kind = Declared(options["format"], options["keypoints"], outputs=options["outputs"] or None)
     libraries = find_libraries(options.get("custom_ops", ()), Path.cwd())
-    return Statement(kind, InputSettings.model_validate(said_input), options.get("size"), libraries)
+    return Declaration(kind, InputSettings.model_validate(said_input), options.get("size"), libraries)
 
 
-def stated_models(files: Sequence[str], options: Mapping[str, Any]) -> list[StatedModel]:
-    """The models and the statements about each. Raises UserError if there is no such model."""
+def declared_models(files: Sequence[str], options: Mapping[str, Any]) -> list[DeclaredModel]:
+    """The models and the declarations about each. Raises UserError if there is no such model."""
     from stages.inference.model.model_files import find_model  # noqa: PLC0415
-    from tools.models.statement import StatedModel  # noqa: PLC0415
+    from tools.models.declaration import DeclaredModel  # noqa: PLC0415
 
     said = {name: options[name] for name in (*_KIND, "size")}
     for name, values in said.items():
         _check_files(name, values, files)
 
-    def of_one(file: str) -> Statement:
-        return statement({**options, **{name: _of(file, said[name]) for name in said}})
+    def of_one(file: str) -> Declaration:
+        return declaration({**options, **{name: _of(file, said[name]) for name in said}})
 
-    return [StatedModel(find_model(file, Path.cwd()), of_one(file)) for file in files]
+    return [DeclaredModel(find_model(file, Path.cwd()), of_one(file)) for file in files]
 
 
 def _check_files(name: str, values: Sequence[Said], files: Sequence[str]) -> None:
@@ -187,6 +187,6 @@ def _check_files(name: str, values: Sequence[Said], files: Sequence[str]) -> Non
 
 
 def _of(file: str, values: Sequence[Said]) -> Any:
-    """The statement about this model, the last one if there are two; None if there is none."""
+    """The declaration about this model, the last one if there are two; None if there is none."""
     own = [value for about, value in values if about == file]
     return next(reversed(own or [value for about, value in values if about is None]), None)

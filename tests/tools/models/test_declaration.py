@@ -13,13 +13,13 @@ from pipeline.errors import UserError
 from stages.inference.contracts import InputSettings
 from stages.inference.infer_settings import InferSettings
 from stages.inference.selection.automatic import Choice
-from stages.vision.recognition import Stated
+from stages.vision.recognition import Declared
 from tools.cli import main
 from tools.models import automatic_choice
 from tools.models.chain import Chain, model_inputs
 from tools.models.compare import comparison, memory, throughput
-from tools.models.statement import StatedModel, Statement
-from tools.models.statement_options import stated_models
+from tools.models.declaration import Declaration, DeclaredModel
+from tools.models.declaration_options import declared_models
 
 TWO_READINGS = "(out ['n', 84, 56]) can be read as "
 
@@ -42,23 +42,23 @@ def test_option_of_one_model_precedes_that_of_all(turned_model: Path) -> None:
     other = turned_model.with_name("other.onnx")
     other.write_bytes(turned_model.read_bytes())
     said = options(format=[(None, "yolo_pose"), (str(other), "yolox")], size=[(str(other), (64, 32))])
-    one, two = stated_models([str(turned_model), str(other)], said)
-    assert one == StatedModel(turned_model, Statement(Stated("yolo_pose")))
-    assert two == StatedModel(other, Statement(Stated("yolox"), size=(64, 32)))
+    one, two = declared_models([str(turned_model), str(other)], said)
+    assert one == DeclaredModel(turned_model, Declaration(Declared("yolo_pose")))
+    assert two == DeclaredModel(other, Declaration(Declared("yolox"), size=(64, 32)))
 
 
 def test_a_statement_is_settings_of_infer() -> None:
-    said = Statement(Stated("yolo_pose", 17), InputSettings(order="bgr", scale=1.0), (640, 384))
+    said = Declaration(Declared("yolo_pose", 17), InputSettings(order="bgr", scale=1.0), (640, 384))
     settings = InferSettings.model_validate({"model": "m.onnx", **said.infer})
-    assert (settings.stated, settings.input, settings.picture_size) == (said.kind, said.input, said.size)
-    assert Statement().infer == {}
+    assert (settings.declared, settings.input, settings.picture_size) == (said.kind, said.input, said.size)
+    assert Declaration().infer == {}
 
 
-def test_frames_are_prepared_by_what_is_stated(turned_model: Path, picture: Path) -> None:
+def test_frames_are_prepared_by_what_is_declared(turned_model: Path, picture: Path) -> None:
     """A YOLOX takes BGR from 0 to 255, and the frame in the upper left corner."""
     inputs = {}
     for name in ("yolo_pose", "yolox"):
-        model = StatedModel(turned_model, Statement(Stated(name)))  # type: ignore[arg-type]
+        model = DeclaredModel(turned_model, Declaration(Declared(name)))  # type: ignore[arg-type]
         [given] = model_inputs(model, [str(picture)], 1)
         inputs[name] = given["images"][0]
     np.testing.assert_allclose(inputs["yolo_pose"][:, 32, 32] * 255, [50, 100, 200], atol=1)
@@ -66,11 +66,11 @@ def test_frames_are_prepared_by_what_is_stated(turned_model: Path, picture: Path
     assert inputs["yolo_pose"][0, 0, 32] == pytest.approx(114 / 255)
 
 
-def test_a_model_of_any_size_gets_pictures_of_the_stated_one(tiny_model: Path, turned_model: Path) -> None:
+def test_a_model_of_any_size_gets_pictures_of_the_declared_one(tiny_model: Path, turned_model: Path) -> None:
     with pytest.raises(UserError, match=r"--size 64x48: .*turned\.onnx takes pictures of 64x64"):
-        StatedModel(turned_model, Statement(Stated("yolox"), size=(64, 48))).contract()
+        DeclaredModel(turned_model, Declaration(Declared("yolox"), size=(64, 48))).contract()
     with pytest.raises(UserError, match="takes pictures of 32x32"):
-        StatedModel(tiny_model, Statement(size=(64, 48))).contract()
+        DeclaredModel(tiny_model, Declaration(size=(64, 48))).contract()
 
 
 def test_a_chain_reads_the_model_as_it_is_told(turned_model: Path) -> None:
@@ -112,7 +112,7 @@ def test_compare_takes_what_auto_takes_for_the_first_model(
 
 
 def test_memory_is_measured_of_the_model_as_it_is_told(turned_model: Path) -> None:
-    assert memory.peak_bytes(turned_model, **Statement(Stated("yolo_pose"), size=(64, 64)).infer) > 30e6
+    assert memory.peak_bytes(turned_model, **Declaration(Declared("yolo_pose"), size=(64, 64)).infer) > 30e6
 
 
 def test_quantize_bench_and_profile_take_the_same(turned_model: Path, picture: Path) -> None:

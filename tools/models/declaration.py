@@ -1,6 +1,6 @@
-"""The user's statements about a model on the command line, and the model as it is read with them.
+"""The user's declarations about a model on the command line, and the model as it is read with them.
 
-The commands have no graph to ask. Statements of a graph in `decode` (format, keypoints), `infer` (input) and
+The commands have no graph to ask. Declarations of a graph in `decode` (format, keypoints), `infer` (input) and
 `preprocess` (size) are made here by options of the same names, which all commands read in the same way.
 """
 
@@ -14,21 +14,21 @@ from pipeline.errors import UserError
 from stages.inference.contracts import InputSettings, read_contract
 from stages.inference.signatures import signature_of_file
 from stages.vision.model_contract import InputContract
-from stages.vision.recognition import Reading, Signature, Stated, Unrecognised, recognise
+from stages.vision.recognition import Declared, Reading, Signature, Unrecognised, recognise
 
 Size = tuple[int, int]
-_NO_KIND = Stated()
+_NO_KIND = Declared()
 
 
 @dataclass(frozen=True)
-class Statement:
+class Declaration:
     """``kind``: the model's format; ``input``: its pictures; ``size``: (width, height) of the pictures made for it;
     ``libraries``: with operators of its own, whose code runs when the model is opened.
 
-    Facts without a statement are read from the model.
+    Facts that are not declared are read from the model.
     """
 
-    kind: Stated = _NO_KIND
+    kind: Declared = _NO_KIND
     input: InputSettings = field(default_factory=InputSettings)
     size: Size | None = None
     libraries: tuple[Path, ...] = ()
@@ -44,24 +44,24 @@ class Statement:
         return found if self.size is None else {**found, "picture_size": list(self.size)}
 
 
-NOTHING_STATED = Statement()
+NOTHING_DECLARED = Declaration()
 
 
 @dataclass(frozen=True)
-class StatedModel:
-    """A model's file, and the statements about it."""
+class DeclaredModel:
+    """A model's file, and the declarations about it."""
 
     path: Path
-    statement: Statement = NOTHING_STATED
+    declaration: Declaration = NOTHING_DECLARED
 
     @property
     def signature(self) -> Signature:
         """The file's own facts. Raises UserError if it is no model."""
-        return signature_of_file(self.path, self.statement.libraries)
+        return signature_of_file(self.path, self.declaration.libraries)
 
     def contract(self) -> InputContract:
         """The form of its pictures. Raises UserError if it is unknown, or if a given size does not fit."""
-        said = self.statement
+        said = self.declaration
         if said.kind != _NO_KIND:
             self.reading()  # a format that it has not decides nothing
         contract = read_contract(self.signature, str(self.path), said.input, kind=said.kind)
@@ -73,10 +73,10 @@ class StatedModel:
     def reading(self) -> Reading:
         """Its reading. Raises UserError if it is not recognised."""
         try:
-            return recognise(self.signature, self.statement.kind)
+            return recognise(self.signature, self.declaration.kind)
         except Unrecognised as error:
-            raise UserError(f"{self.path}: {error}{_way_out(self.statement.kind)}") from None
+            raise UserError(f"{self.path}: {error}{_way_out(self.declaration.kind)}") from None
 
 
-def _way_out(said: Stated) -> str:
+def _way_out(said: Declared) -> str:
     return "" if said.format else " (on the command line: --format, --outputs, and --keypoints where these do not show)"
