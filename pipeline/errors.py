@@ -62,7 +62,7 @@ class Problem:
         return shown(f"{place}: {self.text}")  # one line, even if a key or a value holds line breaks
 
 
-MOST_TOLD = 50
+MOST_REPORTED = 50
 
 
 class GraphError(UserError):
@@ -73,9 +73,9 @@ class GraphError(UserError):
 
     def __init__(self, problems: Sequence[Problem], more: int = 0) -> None:
         self.problems = tuple(sorted(problems, key=lambda p: (p.file, p.line, p.column)))
-        told = [str(problem) for problem in self.problems[:MOST_TOLD]]
-        left = len(self.problems) - len(told) + more
-        super().__init__("\n".join(told + ([f"and {left:,} more"] if left else [])))
+        listed = [str(problem) for problem in self.problems[:MOST_REPORTED]]
+        left = len(self.problems) - len(listed) + more
+        super().__init__("\n".join(listed + ([f"and {left:,} more"] if left else [])))
 
 
 class EnvironmentProblem(CamgraphError):

@@ -285,8 +285,8 @@ class LocalRun:
         if self._hurried:
             return True
         if self._stop_since and now - self._stop_since > self.plan.drain_s:
-            told = f"not all was processed within {self.plan.drain_s:g} s after the stop: {why}"
-            self.outcome.add(EXIT_GAVE_UP, told)
+            message = f"not all was processed within {self.plan.drain_s:g} s after the stop: {why}"
+            self.outcome.add(EXIT_GAVE_UP, message)
             return True
         since = self._retry.since
         if since and not any(feed.live for feed in self._feeds) and now - since > BLOCKED_LIMIT_S:

@@ -220,7 +220,7 @@ class Upstream:
 
     def nearest(self, *facts: str) -> Mapping[str, Mapping[str, Any]]:
         """Return the nearest stages that tell one of these facts: one in a chain, perhaps several before a merge."""
-        saying = [name for name, said in self.stages.items() if not said.keys().isdisjoint(facts)]
+        saying = [name for name, stage_facts in self.stages.items() if not stage_facts.keys().isdisjoint(facts)]
         passed = frozenset().union(*map(self._before, saying))
         return {name: self.stages[name] for name in saying if name not in passed}
 

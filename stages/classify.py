@@ -74,9 +74,9 @@ class Classify(BehindModel[ClassifySettings]):
             raise UserError(self._say(f"the model has no output {shown(name)}; it has: {there}"))
         names = self.settings.class_names
         if rows.ndim != 2 or len(rows) != item.rows or rows.shape[1] < 1:
-            told = f"expected an output `{shown(name)}` of ({item.rows}, classes), got {rows.shape}"
-            raise self._wrong_shapes.dropped(name, told)
+            message = f"expected an output `{shown(name)}` of ({item.rows}, classes), got {rows.shape}"
+            raise self._wrong_shapes.dropped(name, message)
         if names and len(names) != rows.shape[1]:
-            told = f"the model gives {rows.shape[1]} scores, and there are {len(names)} names of classes"
-            raise self._wrong_shapes.dropped(name, told)
+            message = f"the model gives {rows.shape[1]} scores, and there are {len(names)} names of classes"
+            raise self._wrong_shapes.dropped(name, message)
         return np.asarray(rows, np.float32)

@@ -63,13 +63,13 @@ class Crop(Stage[CropSettings]):
     @classmethod
     def follow(cls, settings: CropSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
         """The score from which on the model before it is certain of people."""
-        told = [said["scores"]["certain"] for said in upstream.nearest("scores").values()]
-        return {"min_score": min(told)} if told and settings.min_score is None else {}
+        scores = [facts["scores"]["certain"] for facts in upstream.nearest("scores").values()]
+        return {"min_score": min(scores)} if scores and settings.min_score is None else {}
 
     def open(self) -> None:
         cv2.setNumThreads(1)
-        told = self.settings.min_score
-        self._min_score = score_range(None).certain if told is None else told
+        certain = self.settings.min_score
+        self._min_score = score_range(None).certain if certain is None else certain
 
     def process(self, items: Sequence[Mapping[str, Any]]) -> Iterable[Tensor]:
         return (self._crops(item["frames"], item["people"]) for item in items)

@@ -34,8 +34,8 @@ from stages.inference.model_inputs import (
     memory_problems,
     reading_problems,
     signature_of,
+    size_in_words,
     size_problems,
-    told_size,
     wanted_picture,
 )
 from stages.inference.output_checks import WrongShapes, check_numbers
@@ -128,7 +128,7 @@ class Infer(Stage[InferSettings]):
 
     @classmethod
     def follow(cls, settings: InferSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
-        sizes = {name: said["picture"]["size"] for name, said in upstream.nearest("picture").items()}
+        sizes = {name: facts["picture"]["size"] for name, facts in upstream.nearest("picture").items()}
         found: dict[str, Any] = {}
         if sizes and not isinstance(size := next(iter(sizes.values())), str):
             found["picture_size"] = settings.picture_size or size
@@ -184,7 +184,7 @@ class Infer(Stage[InferSettings]):
             on_smaller=self._say_smaller,
         )
         self._selection = ready.selection
-        self._told_full = False
+        self._logged_full = False
         self._wrong_shapes = WrongShapes(self.context)
         size = first_size(self._contract, self._engine.signature, s)
         self._nothing = {name: row[:0] for name, row in self._warm_up(sizes, size).items()}
@@ -197,14 +197,14 @@ class Infer(Stage[InferSettings]):
                 "runs_not_recorded", model=self.settings.shown_model, why=self._engine.not_recorded
             )
         self._say_limits()
-        self._say_what_was_opened(ready, round(time.monotonic() - began, 3), told_size(self._contract, size, s))
+        self._say_what_was_opened(ready, round(time.monotonic() - began, 3), size_in_words(self._contract, size, s))
 
     def _say_what_was_opened(self, ready: ReadyModel, seconds: float, size: str) -> None:
         operations = shares_of_operations(ready, self.settings, self.context.base_folder)
         facts: dict[str, Any] = {
             "provider": self._engine.provider,
-            "nodes": _told(self._engine.placement.shares()),
-            "operations": _told(operations),
+            "nodes": _in_words(self._engine.placement.shares()),
+            "operations": _in_words(operations),
             "pictures": size,
             "seconds": seconds,
         }
@@ -304,15 +304,15 @@ class Infer(Stage[InferSettings]):
         if not full:
             return
         self.context.count("skipped.candidates", item.stamp.camera, full)
-        if not self._told_full:
-            self._told_full = True
+        if not self._logged_full:
+            self._logged_full = True
             self.context.log.warning(
                 "candidates_left_out",
                 camera=item.stamp.camera,
                 most=selection.most,
                 min_score=asked.min_score,
                 then="of more people than these are of, those that score least are missing; set a larger "
-                "`candidates: {most}` of this stage; such pictures are counted, and this is not told again",
+                "`candidates: {most}` of this stage; such pictures are counted, and this is not logged again",
             )
 
     def _placed(self, outputs: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -342,9 +342,9 @@ class Infer(Stage[InferSettings]):
         except Unavailable as error:
             raise EnvironmentProblem(self._say(str(error))) from None
         except BadItem as error:
-            told = told_size(self._contract, size, self.settings)
+            size_text = size_in_words(self._contract, size, self.settings)
             raise UserError(
-                self._say(f"{self.settings.shown_model} does not run on pictures of {told}: {error}")
+                self._say(f"{self.settings.shown_model} does not run on pictures of {size_text}: {error}")
             ) from None
         return rows[0]
 
@@ -352,5 +352,5 @@ class Infer(Stage[InferSettings]):
         return f"stage {self.context.stage}: {text}"
 
 
-def _told(shares: Mapping[str, float] | None) -> str:
+def _in_words(shares: Mapping[str, float] | None) -> str:
     return ", ".join(f"{name} {share:.1%}" for name, share in shares.items()) if shares else "not known"

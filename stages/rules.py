@@ -152,7 +152,7 @@ class Rules(Stage[RulesSettings]):
         self._cameras: dict[str, _Camera] = {}
         self._rules: RuleSet | None = None
         self._counting = Counting(context.state_folder / f"counters.{context.worker}.json")
-        self._told_of: set[tuple[str, str]] = set()
+        self._logged: set[tuple[str, str]] = set()
         """(camera, problem) of the warnings that have been given."""
 
     @classmethod
@@ -207,7 +207,7 @@ class Rules(Stage[RulesSettings]):
     @classmethod
     def follow(cls, settings: RulesSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
         """The model that found the people, if exactly one stands before; and the present text of the file of rules."""
-        models = [said["model"] for said in upstream.stages.values() if "model" in said]
+        models = [facts["model"] for facts in upstream.stages.values() if "model" in facts]
         found: dict[str, Any] = {"model": models[0]} if settings.model is None and len(models) == 1 else {}
         if settings.file is not None and settings.text is None:
             found["text"] = _file_of(settings, base_folder)[1]
@@ -304,8 +304,8 @@ class Rules(Stage[RulesSettings]):
         name, rules = item.stamp.camera, self._rules
         ready = rules.of_camera(name)
         judge = Judge([one.rule for one in ready], lambda size: self._surroundings(rules, name, size))
-        if item.skeleton != "coco-17" and (name, item.skeleton) not in self._told_of:
-            self._told_of.add((name, item.skeleton))
+        if item.skeleton != "coco-17" and (name, item.skeleton) not in self._logged:
+            self._logged.add((name, item.skeleton))
             self.context.log.warning("joints_unknown", camera=name, skeleton=item.skeleton, expected="coco-17")
         return _Camera(item.stamp.epoch, rules, judge, ready, Merger(_merging(ready)), item.skeleton, item.stamp)
 
@@ -317,8 +317,8 @@ class Rules(Stage[RulesSettings]):
     def _surroundings(self, rules: RuleSet, camera: str, size: FrameSize) -> Surroundings:
         """The zones and lines of a camera; of a live one it shows only now whether they lie within its frames."""
         for path, text in outside_frames(rules.file, {camera: size}):
-            if (camera, text) not in self._told_of:
-                self._told_of.add((camera, text))
+            if (camera, text) not in self._logged:
+                self._logged.add((camera, text))
                 self.context.log.warning("outside_of_frame", camera=camera, what=f"{dotted(path)}: {text}")
         return replace(rules.surroundings(camera, size), counters=self._counting.of(camera, rules.file))
 
@@ -340,13 +340,13 @@ class Rules(Stage[RulesSettings]):
         key = events.incident_key(self.context.graph, begun, verdict.rule.id, verdict.ids, begun.time_ns)
         phase: events.Phase = "single" if once else verdict.phase
         data = self._data(camera, ready, verdict, phase, reason)
-        told = camera.last if verdict.phase == "end" else at
+        stamp = camera.last if verdict.phase == "end" else at
         yield events.incident_event(
             at,
             self.context.graph,
             key,
             data.model_copy(update={"incident": events.digest(*key)}),
-            time=events.utc(told.wall_ns),
+            time=events.utc(stamp.wall_ns),
             updates=verdict.incident.updates,
         )
 

@@ -124,7 +124,7 @@ class SinkVideo(Stage[SinkVideoSettings]):
             return {}
         if settings.rules is not None:
             return {"rules_text": rules_text(resolve(settings.rules, base_folder))}
-        judging = [said["rules"] for said in upstream.beside.values() if "rules" in said]
+        judging = [facts["rules"] for facts in upstream.beside.values() if "rules" in facts]
         return {"rules_text": judging[0]["text"]} if len(judging) == 1 else {}
 
     @classmethod

@@ -110,10 +110,10 @@ class TrackSettings(Settings):
         """With the usual scores for those that are left open."""
         usual = score_range(None)
         scores = {name: getattr(self, name) for name in _SCORES}
-        told = {
+        known = {
             name: getattr(usual, name.removesuffix("_score")) if one is None else one for name, one in scores.items()
         }
-        return TrackerOptions(**{**self.model_dump(exclude={"smooth"}), **told})
+        return TrackerOptions(**{**self.model_dump(exclude={"smooth"}), **known})
 
 
 @dataclass(slots=True)
@@ -148,9 +148,9 @@ class Track(Stage[TrackSettings]):
     @classmethod
     def follow(cls, settings: TrackSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
         """The range in which the model before it scores; of several models the lowest of each."""
-        told = [said["scores"] for said in upstream.nearest("scores").values()]
-        open_ones = [name for name in _SCORES if told and getattr(settings, name) is None]
-        return {name: min(said[name.removesuffix("_score")] for said in told) for name in open_ones}
+        scores = [facts["scores"] for facts in upstream.nearest("scores").values()]
+        open_ones = [name for name in _SCORES if scores and getattr(settings, name) is None]
+        return {name: min(facts[name.removesuffix("_score")] for facts in scores) for name in open_ones}
 
     def open(self) -> None:
         assignment()

@@ -63,8 +63,8 @@ def write_clip(path: Path, frames: int = FRAMES) -> Path:
 
 def write_model(path: Path, rows: int) -> Path:
     """A model that says the same of every picture: `rows` x 4 candidates, of which the first is a sure person."""
-    said = np.zeros((1, rows, 4), np.float32)
-    said[0, :5, 0] = (32, 32, 20, 40, 0.9)
+    reported = np.zeros((1, rows, 4), np.float32)
+    reported[0, :5, 0] = (32, 32, 20, 40, 0.9)
     nodes = [
         helper.make_node("ReduceMean", ["images"], ["mean"], keepdims=0),
         helper.make_node("Mul", ["mean", "zero"], ["nothing"]),
@@ -76,7 +76,7 @@ def write_model(path: Path, rows: int) -> Path:
         [helper.make_tensor_value_info("images", TensorProto.FLOAT, [1, 3, 64, 64])],
         [helper.make_tensor_value_info("output0", TensorProto.FLOAT, [1, rows, 4])],
         [
-            helper.make_tensor("said", TensorProto.FLOAT, said.shape, said.ravel()),
+            helper.make_tensor("said", TensorProto.FLOAT, reported.shape, reported.ravel()),
             helper.make_tensor("zero", TensorProto.FLOAT, [], [0.0]),
         ],
     )
@@ -109,9 +109,9 @@ class Place:
             preexec_fn=before,
             check=False,
         )
-        said = ran.stdout + ran.stderr
-        assert "Traceback" not in said
-        return ran.returncode, said
+        output = ran.stdout + ran.stderr
+        assert "Traceback" not in output
+        return ran.returncode, output
 
     def events(self, name: str = "events.jsonl") -> dict[str, int]:
         """How many frames of each camera are told of; every line is whole."""
@@ -149,9 +149,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> int:
     """How many events the good clip makes."""
     with set_up(tmp_path_factory.mktemp("whole")) as place:
         place.write()
-        status, said = place.camgraph("run", "graph.yaml")
+        status, output = place.camgraph("run", "graph.yaml")
         counts = place.events()
-    assert status == 0, said
+    assert status == 0, output
     assert counts["good"] == counts["odd"] >= FRAMES - 5
     return counts["good"]
 
@@ -182,9 +182,9 @@ def no_keyframe(path: Path) -> None:
 def test_file_that_is_no_video_is_named_others_go_on(place: Place, whole: int, make: Callable[[Path], None]) -> None:
     make(place.folder / "odd.bin")
     place.write(url="odd.bin")
-    status, said = place.camgraph("run", "graph.yaml")
+    status, output = place.camgraph("run", "graph.yaml")
     assert status in (1, 2)
-    assert "odd" in said
+    assert "odd" in output
     if status == 1:
         assert place.events() == {"good": whole}
 
@@ -195,20 +195,22 @@ def test_a_camera_that_is_no_video_is_a_mistake_beside_others(place: Place, make
     place.write(url="odd.bin")
     graph = place.folder / "graph.yaml"
     graph.write_text(graph.read_text() + "max_fps: 3\n")
-    status, said = place.camgraph("check", "graph.yaml")
+    status, output = place.camgraph("check", "graph.yaml")
     assert status == 2
-    assert re.search(r"graph\.yaml:\d+:\d+: cameras\.odd\.url: \S+/odd\.bin: (cannot be read|the file is empty)", said)
-    assert "max_fps" in said
+    assert re.search(
+        r"graph\.yaml:\d+:\d+: cameras\.odd\.url: \S+/odd\.bin: (cannot be read|the file is empty)", output
+    )
+    assert "max_fps" in output
 
 
 def test_a_truncated_file_gives_what_it_has_and_says_so(place: Place, whole: int) -> None:
     data = (place.folder / "good.mp4").read_bytes()
     (place.folder / "cut.mp4").write_bytes(data[: len(data) * 2 // 3])
     place.write(url="cut.mp4")
-    status, said = place.camgraph("run", "graph.yaml")
+    status, output = place.camgraph("run", "graph.yaml")
     assert status == 1
-    assert "camera odd" in said
-    assert "truncated" in said
+    assert "camera odd" in output
+    assert "truncated" in output
     counts = place.events()
     assert counts["good"] == whole
     assert 5 < counts["odd"] < whole
@@ -226,9 +228,9 @@ def test_a_truncated_file_gives_what_it_has_and_says_so(place: Place, whole: int
 def test_what_is_missing_is_found_before_anything_starts(place: Place, change: dict[str, str], expected: str) -> None:
     place.write(**change)
     for command in ("check", "run"):
-        status, said = place.camgraph(command, "graph.yaml")
-        assert status == 2, said
-        assert expected in said
+        status, output = place.camgraph(command, "graph.yaml")
+        assert status == 2, output
+        assert expected in output
     assert place.events() == {}
 
 
@@ -242,19 +244,19 @@ def test_what_could_block_or_never_end_is_refused_unopened(place: Place, what: s
     os.mkfifo(place.folder / "pipe")
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind(str(place.folder / "socket"))
-        status, said = place.camgraph("check", "graph.yaml")
-    assert status == 2, said
-    assert kind in said
-    assert f"is a {words}" in said or "neither a file nor a folder" in said
+        status, output = place.camgraph("check", "graph.yaml")
+    assert status == 2, output
+    assert kind in output
+    assert f"is a {words}" in output or "neither a file nor a folder" in output
 
 
 def test_a_text_is_no_video(place: Place) -> None:
     (place.folder / "notes.txt").write_text("dear diary\n" * 50)
     place.write(url="notes.txt")
-    status, said = place.camgraph("check", "graph.yaml")
+    status, output = place.camgraph("check", "graph.yaml")
     assert status == 2
-    assert "graph.yaml:6:14: cameras.odd.url" in said
-    assert "is a text, expected a video" in said
+    assert "graph.yaml:6:14: cameras.odd.url" in output
+    assert "is a text, expected a video" in output
 
 
 def test_a_pipe_among_pictures_is_none_of_them(place: Place) -> None:
@@ -263,18 +265,18 @@ def test_a_pipe_among_pictures_is_none_of_them(place: Place) -> None:
     os.mkfifo(pictures / "0.png")
     (pictures / "1.png").symlink_to("/dev/zero")
     place.write(url="pictures")
-    status, said = place.camgraph("check", "graph.yaml")
+    status, output = place.camgraph("check", "graph.yaml")
     assert status == 2
-    assert "no pictures in this folder" in said
+    assert "no pictures in this folder" in output
 
 
 def test_model_without_keypoints_is_refused(place: Place) -> None:
     write_model(place.folder / "detector.onnx", 84)
     place.write(model="detector.onnx")
-    status, said = place.camgraph("run", "graph.yaml")
+    status, output = place.camgraph("run", "graph.yaml")
     assert status == 2
-    assert "84" in said
-    assert "keypoints" in said or "pose" in said
+    assert "84" in output
+    assert "keypoints" in output or "pose" in output
 
 
 def test_twelve_mistakes_are_told_at_once_with_their_places(place: Place) -> None:
@@ -294,10 +296,10 @@ def test_twelve_mistakes_are_told_at_once_with_their_places(place: Place) -> Non
         "  log: {use: sink_jsonl, from: people, with: {path: x, order: alphabetical}}\n"
         "  on: {use: sink_null, from: people}\n"
     )
-    status, said = place.camgraph("run", "graph.yaml")
+    status, output = place.camgraph("run", "graph.yaml")
     assert status == 2
-    lines = [line for line in said.splitlines() if line.startswith("graph.yaml:")]
-    assert len(lines) >= 12, said
+    lines = [line for line in output.splitlines() if line.startswith("graph.yaml:")]
+    assert len(lines) >= 12, output
     assert [int(line.split(":")[1]) for line in lines] == sorted(int(line.split(":")[1]) for line in lines)
 
 
@@ -311,8 +313,8 @@ def test_impossible_names_and_numbers_are_mistakes(place: Place) -> None:
         .replace("  log:", f'  more: {{use: rules, from: tracks, with: {{file: "{"c/" * 3000}"}}}}\n  log:')
     )
     place.environment["NUL"] = "d" * 300
-    status, said = place.camgraph("check", "graph.yaml")
-    assert status == 2, said
+    status, output = place.camgraph("check", "graph.yaml")
+    assert status == 2, output
     for words in (
         ":5:15: cameras.good.url: no such file or folder",
         ":6:14: cameras.odd.url: no such file or folder",
@@ -320,16 +322,16 @@ def test_impossible_names_and_numbers_are_mistakes(place: Place) -> None:
         "stages.more.with.file: no such file or folder",
         "expected a time of at most 366 days, got '999",
     ):
-        assert words in said, said
+        assert words in output, output
 
 
 def test_a_file_of_rules_is_checked_alone(place: Place) -> None:
     rules = place.folder / "rules.yaml"
     rules.write_text("zones:\n  door: [[0, 0], [1, 0]]\nrules:\n  - {id: a, when: in dor, for: 2}\n  - id: b\n")
-    status, said = place.camgraph("check", "rules.yaml")
+    status, output = place.camgraph("check", "rules.yaml")
     assert status == 2
-    places = [line.split(": ")[0] for line in said.splitlines()]
-    assert places == [f"rules.yaml:{at}" for at in ("2:9", "4:22", "4:32", "5:5")], said
+    places = [line.split(": ")[0] for line in output.splitlines()]
+    assert places == [f"rules.yaml:{at}" for at in ("2:9", "4:22", "4:32", "5:5")], output
     rules.write_text("rules:\n  - {id: a, when: score > 0.5}\n")
     assert place.camgraph("check", "rules.yaml") == (
         0,
@@ -339,9 +341,9 @@ def test_a_file_of_rules_is_checked_alone(place: Place) -> None:
 
 def test_unwritable_output_is_refused_at_start(place: Place) -> None:
     place.write(events="/no/such/folder/events.jsonl")
-    status, said = place.camgraph("run", "graph.yaml")
+    status, output = place.camgraph("run", "graph.yaml")
     assert status in (2, 3)
-    assert "/no/such/folder" in said
+    assert "/no/such/folder" in output
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="mounting a small disk and being somebody else need root")
@@ -352,15 +354,15 @@ class TestAsRoot:
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", str(disk)], check=True)
         try:
             place.write(events="disk/events.jsonl")
-            status, said = place.camgraph("run", "graph.yaml")
-            assert status == 3, said
-            assert "disk/events.jsonl" in said
+            status, output = place.camgraph("run", "graph.yaml")
+            assert status == 3, output
+            assert "disk/events.jsonl" in output
             kept = place.events("disk/events.jsonl")
         finally:
             subprocess.run(["umount", str(disk)], check=True)
         place.write(events="later.jsonl")
-        status, said = place.camgraph("run", "graph.yaml")
-        assert status == 0, said
+        status, output = place.camgraph("run", "graph.yaml")
+        assert status == 0, output
         later = place.events("later.jsonl")
         # The next run delivers what the disk did not take, and its own.
         assert sum(kept.values()) + sum(later.values()) == 4 * whole
@@ -371,16 +373,16 @@ class TestAsRoot:
         (place.folder / "secret.mp4").chmod(0)
         # Root without the right to pass over permissions.
         obeys = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all"]
-        status, said = place.camgraph("check", "graph.yaml", prefix=obeys)
+        status, output = place.camgraph("check", "graph.yaml", prefix=obeys)
         assert status == 2
-        assert "no permission to read" in said
+        assert "no permission to read" in output
 
 
 def test_too_few_descriptors_are_said(place: Place) -> None:
     place.write()
     few = (12, 12)
-    status, said = place.camgraph("run", "graph.yaml", before=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, few))
-    assert status == 3, said
+    status, output = place.camgraph("run", "graph.yaml", before=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, few))
+    assert status == 3, output
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
@@ -399,10 +401,10 @@ def test_a_signal_lets_what_is_on_the_way_arrive(place: Place, number: int, stat
     try:
         until(lambda: sum(place.events().values()) >= 10, 100, every_s=0.05)
         process.send_signal(number)
-        _, said = process.communicate(timeout=100)
+        _, output = process.communicate(timeout=100)
     finally:
         process.kill()
-    assert (process.returncode, said) == (status, "")
+    assert (process.returncode, output) == (status, "")
     assert sum(place.events().values()) >= 10
 
 
@@ -441,10 +443,10 @@ def test_a_file_that_makes_ffmpeg_read_others_is_refused_unread(
     graph = place.folder / "graph.yaml"
     graph.write_text(graph.read_text() + f"processes: {processes}\n")
     for command in ("check", "run"):
-        status, said = place.camgraph(command, "graph.yaml")
-        assert status == 2, said
-        assert "graph.yaml:6:14: cameras.odd.url" in said
-        assert "write `playlist: true`" in said
+        status, output = place.camgraph(command, "graph.yaml")
+        assert status == 2, output
+        assert "graph.yaml:6:14: cameras.odd.url" in output
+        assert "write `playlist: true`" in output
     assert place.events() == {}
 
 
@@ -452,9 +454,9 @@ def test_self_naming_playlist_is_always_refused(place: Place) -> None:
     (place.folder / "odd.m3u8").write_text(SELF)
     place.write(url="odd.m3u8, playlist: true")
     for command in ("check", "run"):
-        status, said = place.camgraph(command, "graph.yaml")
-        assert status == 2, said
-        assert "which is a playlist itself" in said
+        status, output = place.camgraph(command, "graph.yaml")
+        assert status == 2, output
+        assert "which is a playlist itself" in output
 
 
 def test_a_playlist_that_was_asked_for_is_read(place: Place, whole: int) -> None:
@@ -466,8 +468,8 @@ def test_a_playlist_that_was_asked_for_is_read(place: Place, whole: int) -> None
                 target.mux(packet)
     (place.folder / "odd.m3u8").write_text("#EXTM3U\n#EXT-X-TARGETDURATION:3\n#EXTINF:3,\n1.ts\n#EXT-X-ENDLIST\n")
     place.write(url="odd.m3u8, playlist: true")
-    status, said = place.camgraph("run", "graph.yaml")
-    assert status == 0, said
+    status, output = place.camgraph("run", "graph.yaml")
+    assert status == 0, output
     assert place.events() == {"good": whole, "odd": whole}
 
 
@@ -517,7 +519,7 @@ def test_self_naming_live_playlist_is_lost(place: Place, processes: str) -> None
             events = place.folder / "events.jsonl"
             until(lambda: events.exists() and "camgraph.camera.lost" in events.read_text(), 100, every_s=0.05)
             process.send_signal(signal.SIGTERM)
-            _, said = process.communicate(timeout=100)
+            _, output = process.communicate(timeout=100)
         finally:
             process.kill()
             server.shutdown()
@@ -525,4 +527,4 @@ def test_self_naming_live_playlist_is_lost(place: Place, processes: str) -> None
     assert "camgraph.camera.lost" in events.read_text()
     assert "names playlists that name playlists again" in events.read_text()
     # A process that had to be killed gives status 1.
-    assert process.returncode == 0, said
+    assert process.returncode == 0, output

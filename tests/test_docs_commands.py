@@ -130,22 +130,22 @@ class Reader:
         return _RTSP.sub(lambda found: seen.setdefault(found[0], self._cameras[len(seen) % len(self._cameras)]), text)
 
     def type(self, words: tuple[str, ...]) -> None:
-        told = [self.served(word) for word in words]
-        if told[0] == "watch":  # cheaper than to look for the best size, and than a process for each stage
-            told += ["--size", "128", *([] if self._is_live(told) else ["--single-process"])]
-        if told[0] == "farm":
-            self._begin([*told, "--port", "0"])
+        reported = [self.served(word) for word in words]
+        if reported[0] == "watch":  # cheaper than to look for the best size, and than a process for each stage
+            reported += ["--size", "128", *([] if self._is_live(reported) else ["--single-process"])]
+        if reported[0] == "farm":
+            self._begin([*reported, "--port", "0"])
             until(lambda: "Ctrl-C" in self._log(), LONG_S)
             self._end(signal.SIGINT, status=0)
-        elif told[0] == "stop":
+        elif reported[0] == "stop":
             self.leave()
-        elif told[0] not in ("run", "watch"):
-            self._call(told)
-        elif self._is_live(told):
-            self._begin(told)
+        elif reported[0] not in ("run", "watch"):
+            self._call(reported)
+        elif self._is_live(reported):
+            self._begin(reported)
             until(lambda: self._status() == 0, LONG_S, self._log)
         else:
-            self._begin(told)
+            self._begin(reported)
             self._end(None, status=0)
 
     def leave(self) -> None:
@@ -273,9 +273,9 @@ def test_the_night_is_chosen_and_shown(reader: Reader) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    told = re.findall(r"room-3: on_the_floor at 23:00:\d\d, see (\S+)", done.stdout)
-    assert told, done.stdout + done.stderr
-    assert all((reader.folder / name).stat().st_size > 1000 for name in told)
+    output = re.findall(r"room-3: on_the_floor at 23:00:\d\d, see (\S+)", done.stdout)
+    assert output, done.stdout + done.stderr
+    assert all((reader.folder / name).stat().st_size > 1000 for name in output)
 
 
 @pytest.mark.parametrize("words", ["status --chek", "stats", "run a.yaml b.yaml", "cameras ad front x", "make demos"])

@@ -90,9 +90,9 @@ def test_what_a_stage_with_a_memory_lost_is_said(process: str, stage: str) -> No
     events = [json.loads(line) for line in ran.events.splitlines()]
     ids = [event["id"] for event in events]
     assert len(ids) == len(set(ids))
-    told = [event["data"] for event in events if event["type"].startswith("camgraph.incident.")]
-    begun = {data["incident"] for data in told if data["phase"] == "start"}
-    ended = {data["incident"] for data in told if data["phase"] == "end"}
+    reported = [event["data"] for event in events if event["type"].startswith("camgraph.incident.")]
+    begun = {data["incident"] for data in reported if data["phase"] == "start"}
+    ended = {data["incident"] for data in reported if data["phase"] == "end"}
     assert begun
     assert begun <= ended, "whatever began has an end"
     assert left_over(run_name()) == []

@@ -114,7 +114,7 @@ def changed(text: str, mistakes: list[tuple[Key, Any]]) -> str:
     return yaml.safe_dump(data, sort_keys=False, width=1000)
 
 
-def told(mistakes: list[tuple[str, Key, Any]], folder: Path) -> set[str]:
+def mistakes_of(mistakes: list[tuple[str, Key, Any]], folder: Path) -> set[str]:
     """What is told of a graph with these mistakes, without places in the file."""
     texts = {
         name: changed(text, [(key, value) for where, key, value in mistakes if where == name])
@@ -137,8 +137,8 @@ def pairs() -> Iterator[tuple[tuple[str, Key, Any], tuple[str, Key, Any]]]:
 
 
 def test_each_mistake_is_told_alone(folder: Path) -> None:
-    assert told([], folder) == set()
-    silent = [mistake for mistake in MISTAKES if not told([mistake], folder)]
+    assert mistakes_of([], folder) == set()
+    silent = [mistake for mistake in MISTAKES if not mistakes_of([mistake], folder)]
     assert silent == []
 
 
@@ -147,7 +147,9 @@ def test_what_does_not_go_together_hides_nothing_else(folder: Path) -> None:
         ("graph", ("cameras", "front", key), value)
         for key, value in (("start_s", 1), ("loop", True), ("url", "rtsp:///x"))
     ]
-    found = told([*live, ("graph", ("cameras", "yard", "fps"), 5), ("graph", ("cameras", "yard", "url"), "x")], folder)
+    found = mistakes_of(
+        [*live, ("graph", ("cameras", "yard", "fps"), 5), ("graph", ("cameras", "yard", "url"), "x")], folder
+    )
     for words in (
         "cameras.front: start_s is for files",
         "cameras.front: loop is for files",
@@ -158,10 +160,10 @@ def test_what_does_not_go_together_hides_nothing_else(folder: Path) -> None:
 
 
 def test_of_each_two_mistakes_both_are_told(folder: Path) -> None:
-    alone = {mistake[:2]: told([mistake], folder) for mistake in MISTAKES}
+    alone = {mistake[:2]: mistakes_of([mistake], folder) for mistake in MISTAKES}
     hidden = []
     for one, other in pairs():
-        found = told([one, other], folder)
+        found = mistakes_of([one, other], folder)
         for mistake, beside in ((one, other), (other, one)):
             if (beside[1], mistake[1]) not in HIDES and not alone[mistake[:2]] <= found:
                 hidden.append(f"{beside[1]} hides {mistake[1]}: {sorted(alone[mistake[:2]] - found)}")

@@ -85,9 +85,9 @@ class StageRunner:
         content = [item for item in items if not item.is_mark]
         rows: list[list[Message]] = []
         while len(rows) < len(content):
-            said = self._tick(content[len(rows)])
+            ticked = self._tick(content[len(rows)])
             made = self._run_piece(self._piece(content[len(rows) :]))
-            made[0][:0] = said
+            made[0][:0] = ticked
             rows += [self._bounded(item.camera, row) for item, row in zip(content[len(rows) :], made, strict=False)]
         if len(content) == len(items):
             return rows
@@ -95,9 +95,9 @@ class StageRunner:
         return [[] if item.is_mark else next(left) for item in items]
 
     def _run_alone(self, item: Item) -> list[Message]:
-        said = self._tick(item)
+        ticked = self._tick(item)
         made = self._run_one(item)
-        return self._bounded(item.camera, [*said, *made] if said else made)
+        return self._bounded(item.camera, [*ticked, *made] if ticked else made)
 
     def end(self, camera: str, end: End) -> list[Message]:
         """See `Runner`."""

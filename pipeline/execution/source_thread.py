@@ -187,8 +187,10 @@ class SourceThread:
             return self._end("error", redact_urls(str(problem)), problem.exit_status)
         except BUGS as bug:
             self._context.log.exception("source_failed", stage=self.stage, camera=self.camera)
-            told = f"{type(bug).__name__} in the source {self.stage} of camera {self.camera}; the log has the details"
-            return self._end("error", told, EXIT_GAVE_UP)
+            message = (
+                f"{type(bug).__name__} in the source {self.stage} of camera {self.camera}; the log has the details"
+            )
+            return self._end("error", message, EXIT_GAVE_UP)
         return self._end("stopped" if self._stop.is_set() else "end")
 
     def _is_short(self, resume: Stamp | None) -> bool:

@@ -52,9 +52,12 @@ def complete(
         everything[OUTBOX] = _outbox(outbox, makers, filters, ordered, emitters)
     arrows = _through_outbox(nodes, arrows, filters)
     order = order_of(everything, arrows)
-    told = _told_of_all(order, arrows, {OUTBOX} if ordered else set())
+    tombstoned = _with_tombstones(order, arrows, {OUTBOX} if ordered else set())
     return Completed(
-        tuple(everything[name] for name in order), _edges(everything, order, arrows, cameras, told), filters, ordered
+        tuple(everything[name] for name in order),
+        _edges(everything, order, arrows, cameras, tombstoned),
+        filters,
+        ordered,
     )
 
 
@@ -128,7 +131,7 @@ def _edges(
     order: Sequence[str],
     arrows: Sequence[Arrow],
     cameras: Mapping[str, Camera],
-    told: set[str],
+    tombstoned: set[str],
 ) -> tuple[EdgePlan, ...]:
     live = bool(cameras) and all(camera.live for camera in cameras.values())
     lags = lags_of(nodes, order, arrows, len(cameras))
@@ -144,7 +147,7 @@ def _edges(
         at_work = frames_at_work(reader, cameras_of_worker(reader, len(cameras)))
         behind = longest[arrow.reader] - lags[arrow.sender]
         depth = depth_of(arrow, policy, at_work=at_work, window=window, behind=behind)
-        tombstones = arrow.reader in told
+        tombstones = arrow.reader in tombstoned
         edges.append(EdgePlan(arrow.sender, arrow.reader, arrow.port, arrow.type, policy, depth, tombstones))
     return tuple(edges)
 
@@ -155,7 +158,7 @@ def _policy(arrow: Arrow, live: bool) -> Policy:
     return arrow.policy or ("drop_oldest" if live else "block")
 
 
-def _told_of_all(order: Sequence[str], arrows: Sequence[Arrow], ends: set[str]) -> set[str]:
+def _with_tombstones(order: Sequence[str], arrows: Sequence[Arrow], ends: set[str]) -> set[str]:
     """Return the stages that need a message or a tombstone for every frame.
 
     They are joins, merges, these `ends`, and all stages on the way to one of them.
@@ -165,8 +168,8 @@ def _told_of_all(order: Sequence[str], arrows: Sequence[Arrow], ends: set[str]) 
     readers: dict[str, list[str]] = defaultdict(list)
     for arrow in arrows:
         readers[arrow.sender].append(arrow.reader)
-    told = {arrow.reader for arrow in arrows if arrow.port} | merges | ends
+    tombstoned = {arrow.reader for arrow in arrows if arrow.port} | merges | ends
     for name in reversed(order):
-        if not told.isdisjoint(readers[name]):
-            told.add(name)
-    return told
+        if not tombstoned.isdisjoint(readers[name]):
+            tombstoned.add(name)
+    return tombstoned

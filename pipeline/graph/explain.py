@@ -112,8 +112,8 @@ def explain(
     teller = _Teller(data, schema_of(model), report, origin)
     found = [_locate(data, details) for details in error.errors(include_url=False)]
     short = {one.path[:-1] for one in found if one.path}
-    told = [one for one in found if not (one.kind == "too_short" and one.path in short) and not follows(one)]
-    for group in _groups(told):
+    remaining = [one for one in found if not (one.kind == "too_short" and one.path in short) and not follows(one)]
+    for group in _groups(remaining):
         teller.tell(group)
     return found
 
@@ -191,8 +191,8 @@ class _Teller:
             is_key = first.key == "[key]"
             named = first.named(_value_at(self.data, first.path))
             about = (*place, named[0]) if named else None
-            told = f"{dotted(place[:-1])}: {text}" if is_key else f"{at}{text}"
-            self.report.add(place, told, at_key=is_key, about=about)
+            message = f"{dotted(place[:-1])}: {text}" if is_key else f"{at}{text}"
+            self.report.add(place, message, at_key=is_key, about=about)
         elif first.key == "[key]":
             written, expected = str(first.path[-1]), _expected(first)
             nearest = {A_NAME: nearest_name, A_CAMERA_NAME: nearest_camera_name}.get(expected)

@@ -35,7 +35,7 @@ def informed(nodes: Mapping[str, Node], arrows: Sequence[Arrow], base_folder: Pa
     for name in reversed(order):
         adapted[name] = _adapted(nodes[name], adapted, arrows, base_folder, report)
     done: dict[str, Node] = {}
-    said: dict[str, Mapping[str, Any]] = {}
+    facts: dict[str, Mapping[str, Any]] = {}
     before: dict[str, frozenset[str]] = {}
     # Stages without outputs come last, because they read the facts of the stages beside them.
     for name in sorted(order, key=lambda one: not nodes[one].outputs):
@@ -43,10 +43,10 @@ def informed(nodes: Mapping[str, Node], arrows: Sequence[Arrow], base_folder: Pa
         before[name] = senders.union(*(before[sender] for sender in senders))
         sharing = {arrow.reader for arrow in arrows if arrow.sender in senders} - {name}
         ends = not nodes[name].outputs
-        beside = {other: said[other] for other in order if ends and other in sharing and other in said}
-        upstream = Upstream({other: said[other] for other in order if other in before[name]}, before, beside)
+        beside = {other: facts[other] for other in order if ends and other in sharing and other in facts}
+        upstream = Upstream({other: facts[other] for other in order if other in before[name]}, before, beside)
         node = done[name] = _following(adapted[name], base_folder, upstream, report)
-        said[name] = node.stage.describe(node.settings) if node.stage else {}
+        facts[name] = node.stage.describe(node.settings) if node.stage else {}
     return {name: done[name] for name in nodes}
 
 

@@ -46,9 +46,9 @@ def _cameras_alone(graph: Graph) -> list[str]:
 def _on_cameras(graph: Graph) -> Iterator[str]:
     """The source's remarks on its cameras; cameras with the same remark share a line."""
     source = _source(graph)
-    said: dict[str, list[str]] = {}
+    cameras_of: dict[str, list[str]] = {}
     for name, camera in graph.cameras.items():
         for remark in source.camera_remarks(camera.settings, graph.base_folder) if source else ():
-            said.setdefault(remark, []).append(name)
-    for remark, names in said.items():
+            cameras_of.setdefault(remark, []).append(name)
+    for remark, names in cameras_of.items():
         yield f"{', '.join(names)}: {remark}"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
-from pipeline.errors import MOST_TOLD
+from pipeline.errors import MOST_REPORTED
 from pipeline.graph.arrows import Arrow, arrows_of, check_from, check_type
 from pipeline.graph.definition import StageEntry
 from pipeline.graph.nodes import EVENTS, OUTBOX, RESERVED, Node
@@ -183,7 +183,7 @@ def _check_read(nodes: Mapping[str, Node], arrows: Sequence[Arrow], report: Repo
     meant = [arrow.sender for node in nodes.values() for arrow in arrows_of(node)]
     # One mistake for a mistyped name is enough: the stage that was probably meant counts as read.
     mistyped = [name for name in dict.fromkeys(meant) if name not in nodes and name != EVENTS]
-    if len(mistyped) > MOST_TOLD:  # finding the intended names is slow, and enough mistakes have been reported
+    if len(mistyped) > MOST_REPORTED:  # finding the intended names is slow, and enough mistakes have been reported
         return
     read = {*meant, *(near for name in mistyped for near in nearest(name, nodes))}
     for node in nodes.values():

@@ -55,7 +55,7 @@ class Reader:
         self.remarks: dict[str, None] = {}
         self._file = file
         self._environ = environ
-        self._told: dict[str, tuple[int, list[int]]] = {}
+        self._reported: dict[str, tuple[int, list[int]]] = {}
         self._around: list[yaml.Node] = []
         self._read = 0
         self._characters = 0
@@ -67,7 +67,7 @@ class Reader:
     def _complain_once(self, node: yaml.Node, path: Path, text: str) -> None:
         """Report one mistake in several places, at the first, with the lines of the others."""
         self.broken.add(path)
-        at, lines = self._told.setdefault(text, (len(self.problems), []))
+        at, lines = self._reported.setdefault(text, (len(self.problems), []))
         if at == len(self.problems):
             self.problems.append(Problem(self._file, *place_of(node), text))
             return
@@ -194,8 +194,10 @@ class Reader:
     def _number(self, node: yaml.ScalarNode, text: str, kind: str, path: Path) -> int | float | str:
         bare = text.replace("_", "")
         if ":" in text:
-            told = text if len(text) <= _MAX_DIGITS else f"{text[:_MAX_DIGITS]}..."
-            self._complain(node, path, f'`{told}` is a number to base 60 in YAML: write "{told}" with quotes')
+            shown_number = text if len(text) <= _MAX_DIGITS else f"{text[:_MAX_DIGITS]}..."
+            self._complain(
+                node, path, f'`{shown_number}` is a number to base 60 in YAML: write "{shown_number}" with quotes'
+            )
         elif kind == "int" and _OCTAL.fullmatch(text):
             octal = int(bare, 8)
             self._complain(node, path, f'`{text}` is octal in YAML: write {octal} for the number, "{text}" for text')

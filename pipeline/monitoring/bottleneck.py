@@ -115,13 +115,13 @@ def limit_of(load: Load) -> Limit | None:
 
 
 def _limit_of_stage(load: Load, stage: StageLoad) -> Limit:
-    told = f"{stage.name} is busy {min(1.0, stage.share):.0%} of the time on {stage.at_once} of {load.cores} cores"
+    message = f"{stage.name} is busy {min(1.0, stage.share):.0%} of the time on {stage.at_once} of {load.cores} cores"
     if load.spare >= _SPARE and stage.more:
         setting = _more(load, stage)
-        return Limit(stage.name, setting, f"{told}: `{setting}` would help")
+        return Limit(stage.name, setting, f"{message}: `{setting}` would help")
     if load.spare >= _SPARE:
-        return Limit(stage.name, "", f"{told}, and cannot use more: {stage.lighter} would help")
-    return Limit(stage.name, "", f"{told}: {_full(load)}: {_less(load, stage)} would help")
+        return Limit(stage.name, "", f"{message}, and cannot use more: {stage.lighter} would help")
+    return Limit(stage.name, "", f"{message}: {_full(load)}: {_less(load, stage)} would help")
 
 
 def _more(load: Load, stage: StageLoad) -> str:
@@ -135,18 +135,18 @@ def _more(load: Load, stage: StageLoad) -> str:
 def _limit_of_processor(load: Load, busiest: StageLoad) -> Limit:
     largest = sorted(load.processes, key=lambda process: -process.cores)[:3]
     shares = ", ".join(f"{process.name} {process.cores:.1f}" for process in largest if process.cores >= 0.05)
-    told = f" (cores: {shares})" if shares else ""
-    return Limit("", "", f"{_full(load)}{told}: {_less(load, busiest)} would help")
+    message = f" (cores: {shares})" if shares else ""
+    return Limit("", "", f"{_full(load)}{message}: {_less(load, busiest)} would help")
 
 
 def _limit_of_one_process(load: Load, busiest: StageLoad | None) -> Limit | None:
     busy = sum(stage.busy for stage in load.stages)
     if busiest is None or busy < _AT_LIMIT:
         return None
-    told = f"the stages take turns in one process, {busiest.name} {busiest.busy:.0%} of the time"
+    message = f"the stages take turns in one process, {busiest.name} {busiest.busy:.0%} of the time"
     if load.spare >= _SPARE:
-        return Limit(busiest.name, "processes: separate", f"{told}: `processes: separate` would use the other cores")
-    return Limit(busiest.name, "", f"{told}: {_full(load)}: {_less(load, busiest)} would help")
+        return Limit(busiest.name, "processes: separate", f"{message}: `processes: separate` would use the other cores")
+    return Limit(busiest.name, "", f"{message}: {_full(load)}: {_less(load, busiest)} would help")
 
 
 def _less(load: Load, stage: StageLoad) -> str:

@@ -17,7 +17,7 @@ Phase = Literal["starting", "running", "stopping", "over"]
 _UNWANTED = ("paused", "done", "stopped")
 _PASSING = ("starting", "connecting")
 """These states end by themselves, with frames or with a state that gives the reason."""
-_MOST_TOLD = 3
+_MOST_SHOWN = 3
 _WORTH_TELLING = 0.02
 
 
@@ -85,14 +85,14 @@ def health_of(
 ) -> Health:
     """`phase_s`: the time since the run entered this phase."""
     if phase in ("starting", "stopping"):
-        return Health("degraded", "; ".join([f"{phase} for {duration(phase_s)}", *map(str, troubles[:_MOST_TOLD])]))
+        return Health("degraded", "; ".join([f"{phase} for {duration(phase_s)}", *map(str, troubles[:_MOST_SHOWN])]))
     wanted = {name: camera for name, camera in cameras.items() if camera.is_wanted}
     broken = {name: camera for name, camera in wanted.items() if not camera.works}
-    told = "; ".join([*_cameras_in_words(broken, len(wanted)), *map(str, troubles[:_MOST_TOLD])])
+    message = "; ".join([*_cameras_in_words(broken, len(wanted)), *map(str, troubles[:_MOST_SHOWN])])
     if wanted and len(broken) == len(wanted) and not any(camera.state in _PASSING for camera in broken.values()):
-        return Health("down", told)
+        return Health("down", message)
     if broken or troubles:
-        return Health("degraded", told)
+        return Health("degraded", message)
     return Health("healthy", _fine(cameras, wanted, flow))
 
 
@@ -107,9 +107,9 @@ def _fine(cameras: Mapping[str, CameraSight], wanted: Mapping[str, CameraSight],
 def _cameras_in_words(broken: Mapping[str, CameraSight], wanted: int) -> Iterator[str]:
     if not broken:
         return
-    told = ", ".join(f"{name} {_in_words(camera)}" for name, camera in list(broken.items())[:_MOST_TOLD])
-    more = f" and {len(broken) - _MOST_TOLD} more" if len(broken) > _MOST_TOLD else ""
-    yield f"{len(broken)} of {_counted(wanted, 'camera')} without frames: {told}{more}"
+    message = ", ".join(f"{name} {_in_words(camera)}" for name, camera in list(broken.items())[:_MOST_SHOWN])
+    more = f" and {len(broken) - _MOST_SHOWN} more" if len(broken) > _MOST_SHOWN else ""
+    yield f"{len(broken)} of {_counted(wanted, 'camera')} without frames: {message}{more}"
 
 
 def _in_words(camera: CameraSight) -> str:

@@ -89,9 +89,9 @@ class Outcome:
                 lost.setdefault(reason, {})[camera] = n
         for reason, cameras in lost.items():
             what = _DROPPED_THINGS.get(reason, "frames")
-            told = ", ".join(f"{n} of {camera or '?'}" for camera, n in cameras.items())
+            message = ", ".join(f"{n} of {camera or '?'}" for camera, n in cameras.items())
             why = _WHY.get(reason, _OTHERWISE).format(reason=reason, stages=_failed_stages(counts))
-            self.add(EXIT_GAVE_UP, f"{what} dropped ({told}): {why}")
+            self.add(EXIT_GAVE_UP, f"{what} dropped ({message}): {why}")
 
 
 def _failed_stages(counts: Mapping[tuple[str, str], int]) -> str:

@@ -165,11 +165,11 @@ class Outbox(Stage[OutboxSettings]):
 
         Raises EnvironmentProblem when the disk is full: nothing of `items` is committed then.
         """
-        told = [item for item in items if isinstance(item.payload, Event)]
-        events = [self._of_process(item) for item in told if self._is_valid(item)]
+        with_events = [item for item in items if isinstance(item.payload, Event)]
+        events = [self._of_process(item) for item in with_events if self._is_valid(item)]
         if events:
             self._commit(events)
-        for camera, refused in (Counter(i.camera for i in told) - Counter(i.camera for i in events)).items():
+        for camera, refused in (Counter(i.camera for i in with_events) - Counter(i.camera for i in events)).items():
             self.context.count("dropped.invalid_event", camera, refused)
         for item in items:
             # More events may follow from the same frame, so the camera is judged up to just before it.

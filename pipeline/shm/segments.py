@@ -116,13 +116,13 @@ def reserve(fd: int, start: int, size: int) -> None:
 
 
 def _refused(error: OSError, size: int) -> EnvironmentProblem:
-    told = (
+    message = (
         f"no room for {size / 1e6:.1f} MB in {SHARED_MEMORY} ({error.strerror}): "
         "make it larger, or give the graph fewer cameras, a smaller batch or a smaller picture"
     )
     if error.errno == errno.ENOSPC:
-        return Shortage(told, is_over=lambda: free_bytes() >= size)
-    return shortage_of(error) or EnvironmentProblem(told)
+        return Shortage(message, is_over=lambda: free_bytes() >= size)
+    return shortage_of(error) or EnvironmentProblem(message)
 
 
 def map_locked(name: str, fd: int, size: int) -> mmap.mmap:

@@ -133,22 +133,24 @@ def _meant(name: str | None, runs: Sequence[FoundRun], *, of_others: bool) -> li
 def _not_found(name: str | None, runs: Sequence[FoundRun], meant: Sequence[FoundRun]) -> str:
     own = [run for run in runs if run.own]
     names = [run.name for run in own]
-    told = f"running: {', '.join(_told(run, own) for run in own)}" if own else ""
+    message = f"running: {', '.join(_in_words(run, own) for run in own)}" if own else ""
     others = [run for run in runs if not run.own]
     if others:
         listed = ", ".join(f"{run.name} {run.where}" for run in others)
-        told += f"{'; ' if told else ''}running as another user: {listed}; ask as that user, or as root with --name"
+        message += (
+            f"{'; ' if message else ''}running as another user: {listed}; ask as that user, or as root with --name"
+        )
     if meant:
-        return f"which run? choose one with --name; {told}"
+        return f"which run? choose one with --name; {message}"
     missing = f"no run called {name}" if name else ""
     if not own:
         nothing = "none of your runs is running" if others else "nothing is running"
         starts = f"{nothing}; `camgraph run GRAPH` starts a graph"
-        return "; ".join(part for part in (": ".join(p for p in (missing, starts) if p), told) if part)
-    return f"{missing}; {told}{did_you_mean(name, names) if name else ''}"
+        return "; ".join(part for part in (": ".join(p for p in (missing, starts) if p), message) if part)
+    return f"{missing}; {message}{did_you_mean(name, names) if name else ''}"
 
 
-def _told(run: FoundRun, own: Sequence[FoundRun]) -> str:
+def _in_words(run: FoundRun, own: Sequence[FoundRun]) -> str:
     """Return the name of a run, with its folder if another run has the same name."""
     return run.name if run.here or sum(other.name == run.name for other in own) == 1 else f"{run.name} {run.where}"
 

@@ -84,12 +84,12 @@ class Fleet:
         try:
             self.start(process)
         except OSError as error:
-            told = in_words(error)
-            if told is None:
+            shortage = in_words(error)
+            if shortage is None:
                 raise
-            if process.life.short != told:
-                self._log.error("process_not_started", process=process.plan.name, why=told, retry_s=_AGAIN_S)
-            process.put_off(time.monotonic() + _AGAIN_S, told)
+            if process.life.short != shortage:
+                self._log.error("process_not_started", process=process.plan.name, why=shortage, retry_s=_AGAIN_S)
+            process.put_off(time.monotonic() + _AGAIN_S, shortage)
 
     def start(self, process: Process) -> None:
         """Start the next incarnation. Raises EnvironmentProblem or OSError if the machine lacks resources for it."""
@@ -101,7 +101,7 @@ class Fleet:
     def _boot(self, process: Process, incarnation: int) -> Boot:
         plan, cameras = process.plan, self._plan.camera_settings
         settings = {camera: values for camera, values in cameras.items() if plan.sources and camera in plan.cameras}
-        told = [settings, *((stage.settings, stage.environment) for stage in plan.stages)]
+        settings_of_all = [settings, *((stage.settings, stage.environment) for stage in plan.stages)]
         return Boot(
             plan=plan,
             graph=self._plan.graph,
@@ -115,8 +115,8 @@ class Fleet:
             gave_up=process.life.gave_up,
             switches=dict(self.switches),
             camera_settings=settings,
-            secrets=(secrets := secrets_in(told, self._plan.secrets)),
-            confidential=bool(secrets) or holds_credentials(told),
+            secrets=(secrets := secrets_in(settings_of_all, self._plan.secrets)),
+            confidential=bool(secrets) or holds_credentials(settings_of_all),
         )
 
     def link(self) -> None:

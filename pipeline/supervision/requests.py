@@ -181,25 +181,25 @@ class Requests:
         before = dict.fromkeys(self._membership.wanted)
         problems, remarks = [], []
         for stage in _stages_of(self._membership.plan):
-            was, now = (self._said_of(stage, cameras) for cameras in (before, {**before, name: size}))
+            was, now = (self._facts_of(stage, cameras) for cameras in (before, {**before, name: size}))
             problems += [f"{stage.name}: {text}" for text in now.problems if text not in was.problems]
             remarks += [f"{stage.name}: {text}" for text in now.remarks if text not in was.remarks]
         if problems:
             raise UserError("\n".join(problems))
         return remarks
 
-    def _said_of(self, stage: StagePlan, cameras: Mapping[str, FrameSize | None]) -> _Said:
+    def _facts_of(self, stage: StagePlan, cameras: Mapping[str, FrameSize | None]) -> _Facts:
         """Return the remarks and problems that a stage, with its settings in the run, has with these cameras."""
         kind = find_stage(stage.use)
         if not issubclass(kind, Stage):
-            return _Said()
+            return _Facts()
         folder = Path(self._membership.plan.base_folder)
         settings = kind.settings_type.model_validate(dict(stage.settings))
         try:
             problems = [text for _, text in kind.check_cameras(settings, folder, cameras)]
-            return _Said(problems, [] if problems else list(kind.remarks(settings, folder, cameras)))
+            return _Facts(problems, [] if problems else list(kind.remarks(settings, folder, cameras)))
         except GraphError as error:
-            return _Said([problem.text for problem in error.problems])
+            return _Facts([problem.text for problem in error.problems])
 
     def _is_live(self, name: str, values: Mapping[str, Any]) -> bool:
         """Whether a new camera is live. Raises UserError if this run cannot take it."""
@@ -324,7 +324,7 @@ class Requests:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Facts:
     """The remarks of a stage on the cameras of a run, and its problems with them."""
 
     problems: Sequence[str] = ()

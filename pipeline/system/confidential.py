@@ -35,7 +35,7 @@ def forbid_dumps() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def keep_hidden_until_told() -> None:
+def hide_until_allowed() -> None:
     """For a process that is about to receive its settings: nobody may look into it until it knows whether they are
     secret.
     """

@@ -39,7 +39,7 @@ def _limits(cgroups: Path, membership: str) -> Iterator[int]:
             files = [group / "memory.limit_in_bytes" for group in up_to_root(cgroups / "memory", path)]
         else:
             continue
-        yield from (int(said) for file in files if (said := _text(file)).isdecimal())  # no limit is `max`
+        yield from (int(text) for file in files if (text := _text(file)).isdecimal())  # no limit is `max`
 
 
 def _of_machine(meminfo: str) -> int | None:

@@ -158,8 +158,8 @@ def _place_of(text: str, base_folder: Path) -> Path:
         try:
             path = base_folder / Path(text).expanduser()
         except RuntimeError:
-            told = f"no such file or folder: {_short(text)}: no user of this machine has the name after `~`"
-            raise UserError(told) from None
+            message = f"no such file or folder: {_short(text)}: no user of this machine has the name after `~`"
+            raise UserError(message) from None
     _require_possible(path)
     return path
 

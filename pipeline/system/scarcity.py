@@ -51,8 +51,8 @@ def after(seconds: float = _PATIENCE_S) -> Callable[[], bool]:
 
 def shortage_of(error: OSError) -> Shortage | None:
     """The error as one that may pass; None for one that does not."""
-    told = in_words(error)
-    return Shortage(told, is_over=after()) if told else None
+    message = in_words(error)
+    return Shortage(message, is_over=after()) if message else None
 
 
 def require_processes() -> None:

@@ -158,14 +158,14 @@ class InFlight:
     def news(self) -> list[Passed]:
         """The results of `pass_by` that have not been reported to the reader; they count as reported now."""
         untold, self._untold = self._untold, {}
-        return self._said(untold.values()) if untold else []
+        return self._reports(untold.values()) if untold else []
 
     def passed(self) -> list[Passed]:
         """The report for a reader that may know nothing yet, on all edges that lose nothing; it counts as sent now."""
         self._untold.clear()
-        return self._said(queue for queue in self._queues if queue.edge.policy == "block")
+        return self._reports(queue for queue in self._queues if queue.edge.policy == "block")
 
-    def _said(self, queues: Iterable[Queue]) -> list[Passed]:
+    def _reports(self, queues: Iterable[Queue]) -> list[Passed]:
         last = {id(delivery.queue): delivery.key for delivery in self._sent.values()}
         last |= {id(queue): queue.waiting[-1].key for queue in self._queues if queue.waiting}
         return [

@@ -75,9 +75,9 @@ class Mailbox:
             return None
         return self._lowest((partition, partition.watermark.final) for partition in self.partitions)
 
-    def _lowest(self, said: Iterable[tuple[Partition, Key | None]]) -> Key | None:
+    def _lowest(self, reported: Iterable[tuple[Partition, Key | None]]) -> Key | None:
         """The lowest report of the senders on all edges; None if one has not reported."""
-        known = [merged_key(key, partition.edge, self._edges) for partition, key in said if key]
+        known = [merged_key(key, partition.edge, self._edges) for partition, key in reported if key]
         return min(known) if len(known) == len(self._edges) else None
 
     def _drop(self, edge: EdgePlan, row: Sequence[Received]) -> None:

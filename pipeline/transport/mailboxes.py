@@ -101,9 +101,9 @@ class Mailboxes:
 
         Take it before any message behind it: the readers of its outputs must know it first.
         """
-        told = [(camera, key) for camera in self._left_out if (key := self._mailboxes[camera].left_out())]
+        reported = [(camera, key) for camera in self._left_out if (key := self._mailboxes[camera].left_out())]
         self._left_out.clear()
-        return told
+        return reported
 
     def take_passed(self, has_in_hand: Callable[[str], bool]) -> list[tuple[str, Key]]:
         """Cameras with the key up to which all messages are taken and passed by their senders; each is returned once.
@@ -111,9 +111,9 @@ class Mailboxes:
         `has_in_hand`: whether an item of a camera was taken whose outputs have not been sent on.
         """
         settled = [camera for camera in self._passed if not has_in_hand(camera)]
-        told = [(camera, key) for camera in settled if (key := self._mailboxes[camera].passed())]
-        self._passed.difference_update(camera for camera, _ in told)
-        return told
+        reported = [(camera, key) for camera in settled if (key := self._mailboxes[camera].passed())]
+        self._passed.difference_update(camera for camera, _ in reported)
+        return reported
 
     def waiting(self) -> int:
         """Messages not yet taken."""

@@ -173,8 +173,8 @@ def read_passed(body: bytes | memoryview) -> list[Passed]:
         ]
     except (ValueError, TypeError):
         raise WireError(f"what is passed: {rows!r:.100}; expected rows of edge, camera, two keys, settled") from None
-    said = isinstance(rows, list) and _are(bool, [row.settled for row in passed])
-    if not (said and all(_are(str, row[:2]) for row in passed)):
+    valid = isinstance(rows, list) and _are(bool, [row.settled for row in passed])
+    if not (valid and all(_are(str, row[:2]) for row in passed)):
         raise WireError(f"what is passed: {rows!r:.100}; expected a list of rows of two names, two keys, true or false")
     return passed
 

@@ -54,7 +54,7 @@ _READABLE, _NOBLOCK, _NOBLOCK_MORE = int(zmq.POLLIN), int(zmq.NOBLOCK), int(zmq.
 
 @dataclass(slots=True)
 class _Peer:
-    """One connection. `heard`: how many messages have come on it; once one is missing (`gap`), no more are believed.
+    """One connection. `received`: how many messages have come on it; once one is missing (`gap`), no more are believed.
 
     `gone`: segments that were missing when this very process named them, on this connection or before.
     """
@@ -64,7 +64,7 @@ class _Peer:
     mappings: Mappings = field(default_factory=Mappings)
     partitions: dict[tuple[str, str], Partition] = field(default_factory=dict)
     """Those that it may send on, as far as it has: the plan is asked once for each."""
-    heard: int = 0
+    received: int = 0
     gap: bool = False
 
 
@@ -176,18 +176,18 @@ class Receiver:
 
     def _data(self, identity: bytes, peer: _Peer, body: bytes, more: int) -> None:
         """Messages that came together. An unreadable one counts as one."""
-        peer.heard += 1
+        peer.received += 1
         if peer.gap:
             return
         if body[:1] != DATA or more:
             raise WireError(f"a message of kind {body[:1]!r} in {1 + more} parts; expected {DATA!r} in 1")
         first, rows = read_data(memoryview(body)[1:])
-        if first != peer.heard:
+        if first != peer.received:
             # ZeroMQ connected again by itself: lost messages must not be overtaken, or they would count as repeated.
             peer.gap = True
-            self._log.info("message_missing", sender=peer.sender.process, expected=peer.heard, got=first)
+            self._log.info("message_missing", sender=peer.sender.process, expected=peer.received, got=first)
             return
-        peer.heard += len(rows) - 1
+        peer.received += len(rows) - 1
         for n, row in enumerate(rows, first):
             try:
                 if not self._take_in(identity, peer, n, read_head(row)):

@@ -6,7 +6,7 @@ from pipeline.errors import WireError
 from pipeline.monitoring.metrics import Counters
 from pipeline.stage import Logger
 
-_MOST_TOLD = 20
+_MOST_LOGGED = 20
 
 
 class Refusals:
@@ -15,12 +15,12 @@ class Refusals:
     def __init__(self, counters: Counters, log: Logger) -> None:
         self._counters = counters
         self._log = log
-        self._told: set[tuple[str, str]] = set()
+        self._logged: set[tuple[str, str]] = set()
 
     def add(self, error: WireError, *, sender: str, counted: str, camera: str = "") -> None:
         """Count a message under `counted`; log the first of its kind only, because a wrong sender stays wrong."""
         self._counters.add(counted, camera)
         kind = (sender, str(error))
-        if kind not in self._told and len(self._told) < _MOST_TOLD:
-            self._told.add(kind)
+        if kind not in self._logged and len(self._logged) < _MOST_LOGGED:
+            self._logged.add(kind)
             self._log.error("message_refused", sender=sender, error=str(error))

@@ -28,7 +28,7 @@ from pipeline.boot import Boot
 from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, CamgraphError
 from pipeline.execution.pool import POOL_THREAD
 from pipeline.shm.segments import unlink_prefix
-from pipeline.system.confidential import allow_dumps, forbid_dumps, keep_hidden_until_told
+from pipeline.system.confidential import allow_dumps, forbid_dumps, hide_until_allowed
 from pipeline.system.logs import log_failed_threads, log_to
 from pipeline.system.redaction import hide, redacted_beginning
 from pipeline.system.run_folder import remove_run_of
@@ -46,7 +46,7 @@ def run_child(control: int, life: int, label: str) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # sent to the whole group: the supervisor gets it too, and decides
     _set_title(label)
-    keep_hidden_until_told()
+    hide_until_allowed()
     channel = Channel(socket.socket(fileno=control))
     boot, orders = _receive_boot(channel)
     threading.Thread(target=_die_with, args=(life, boot), name="life", daemon=True).start()
@@ -70,8 +70,8 @@ def run_child(control: int, life: int, label: str) -> int:
             channel.send("failed", status=EXIT_ENVIRONMENT, error=f"{boot.plan.name}: {scarce}")
             return EXIT_ENVIRONMENT
         log.exception("process_failed")
-        told = f"{boot.plan.name}: {type(bug).__name__} in the runtime; the log has the details"
-        channel.send("failed", status=EXIT_GAVE_UP, error=told)
+        message = f"{boot.plan.name}: {type(bug).__name__} in the runtime; the log has the details"
+        channel.send("failed", status=EXIT_GAVE_UP, error=message)
         return EXIT_GAVE_UP
     finally:
         if channel.closed:

@@ -24,7 +24,7 @@ class Emitter:
         self._retry = retry
         self._counters = counters
         self._log = log
-        self._told: set[tuple[str, str]] = set()
+        self._logged: set[tuple[str, str]] = set()
 
     def submit(self, items: Sequence[Item], made: Iterable[Made], on_done: Callable[[Item], None]) -> None:
         """Send the outputs for these items; `on_done(item)` is called when everything made of an item is done."""
@@ -50,8 +50,8 @@ class Emitter:
             self._retry.until_taken(one.edges[0].sender, submit)
         except BadItem as bad:
             self._counters.add(f"dropped.{bad.reason}", camera)
-            if (camera, bad.reason) not in self._told:  # from there on the counter shows it
-                self._told.add((camera, bad.reason))
+            if (camera, bad.reason) not in self._logged:  # from there on the counter shows it
+                self._logged.add((camera, bad.reason))
                 self._log.error("message_dropped", camera=camera, error=str(bad))
         except (TypeError, ValueError, OverflowError):  # a stage made an output that no message can hold
             stage = one.edges[0].sender

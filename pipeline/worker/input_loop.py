@@ -116,10 +116,10 @@ class InputLoop:
             self._finish(batch)
         return bool(finished)
 
-    def _pass_on(self, told: Sequence[tuple[str, Key]], *, settled: bool) -> None:
+    def _pass_on(self, reported: Sequence[tuple[str, Key]], *, settled: bool) -> None:
         """Tell the readers which keys the senders report as done."""
-        if told:
-            self._sender.pass_by([(camera, self._chain.passed(key)) for camera, key in told], settled=settled)
+        if reported:
+            self._sender.pass_by([(camera, self._chain.passed(key)) for camera, key in reported], settled=settled)
 
     def _work(self, batch: Batch) -> None:
         """Run the first stage on a batch; in a thread of the pool, or in the loop."""

@@ -73,26 +73,26 @@ class BehindModel(Stage[S]):
     @classmethod
     def wants(cls, settings: S, base_folder: Path) -> Mapping[str, Any]:
         """Pass the model's facts from these settings to `infer`, and to the stage that makes its pictures."""
-        return cls.declared(settings).said()
+        return cls.declared(settings).facts()
 
     @classmethod
     def follow(cls, settings: S, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
         models = upstream.nearest("model_file", "model_server")
-        found = {stage: cls._behind(settings, base_folder, stage, said) for stage, said in models.items()}
+        found = {stage: cls._behind(settings, base_folder, stage, facts) for stage, facts in models.items()}
         return _same(found)
 
     @classmethod
-    def _behind(cls, settings: S, base_folder: Path, stage: str, said: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _behind(cls, settings: S, base_folder: Path, stage: str, facts: Mapping[str, Any]) -> Mapping[str, Any]:
         """The settings that follow from the model that ``stage`` runs."""
-        own, told = cls.declared(settings), Declared(**said.get("model_declared", {}))
-        agreed = _agreed(own, told, stage)
-        if "model_file" in said:
-            model = _in_file(said["model_file"], base_folder)
-            return cls.followed(settings, model.read_by(cls.read, agreed, told, stage))
-        if agreed.said() != told.said():
-            raise UserError(_untold(stage, agreed))
-        found = {key: value for key, value in told.said().items() if key in cls.settings_type.model_fields}
-        return found if settings.server else {"server": said["model_server"], **found}
+        own, known = cls.declared(settings), Declared(**facts.get("model_declared", {}))
+        agreed = _agreed(own, known, stage)
+        if "model_file" in facts:
+            model = _in_file(facts["model_file"], base_folder)
+            return cls.followed(settings, model.read_by(cls.read, agreed, known, stage))
+        if agreed.facts() != known.facts():
+            raise UserError(_not_passed_on(stage, agreed))
+        found = {key: value for key, value in known.facts().items() if key in cls.settings_type.model_fields}
+        return found if settings.server else {"server": facts["model_server"], **found}
 
     def known_settings(self) -> S:
         """With all that is known of the model, when the stage opens.
@@ -133,32 +133,32 @@ class _InFile(NamedTuple):
     signature: Signature
 
     def read_by(
-        self, read: Callable[[Signature, str, Declared], Reading], agreed: Declared, told: Declared, stage: str
+        self, read: Callable[[Signature, str, Declared], Reading], agreed: Declared, known: Declared, stage: str
     ) -> ModelBefore:
         """The model's facts. Raises UserError if they cannot be read, or if ``stage`` contradicts them."""
         reading = read(self.signature, self.name, agreed)
-        if agreed.said() != told.said():
-            there = reading_of(self.signature, told)
+        if agreed.facts() != known.facts():
+            there = reading_of(self.signature, known)
             if there is None or (there.format, there.keypoints) != (reading.format, reading.keypoints):
-                raise UserError(_untold(stage, agreed))
+                raise UserError(_not_passed_on(stage, agreed))
         return ModelBefore(self.name, reading)
 
 
-def _in_file(said: Mapping[str, Any], base_folder: Path) -> _InFile:
+def _in_file(facts: Mapping[str, Any], base_folder: Path) -> _InFile:
     """Raises UserError if it is no model."""
-    path = find_model(said["path"], base_folder)
-    return _InFile(str(path), signature_of_file(path, find_libraries(said["custom_ops"], base_folder)))
+    path = find_model(facts["path"], base_folder)
+    return _InFile(str(path), signature_of_file(path, find_libraries(facts["custom_ops"], base_folder)))
 
 
-def _agreed(own: Declared, told: Declared, stage: str) -> Declared:
+def _agreed(own: Declared, known: Declared, stage: str) -> Declared:
     """The facts that this stage and ``stage``, which runs the model, state together. Raises UserError if they
     differ.
     """
-    for key, value in own.said().items():
-        there = told.said().get(key, value)
+    for key, value in own.facts().items():
+        there = known.facts().get(key, value)
         if there != value:
             raise UserError(f"it takes the model's {key} to be {value}, and `{stage}` {there}: write the same in both")
-    return own.over(told)
+    return own.over(known)
 
 
 def _same(found: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -169,7 +169,7 @@ def _same(found: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
     for stage, other in others:
         keys = [key for key in dict.fromkeys(("server", *settings, *other)) if settings.get(key) != other.get(key)]
         if keys:
-            one, two = (_told(keys[0], each.get(keys[0])) for each in (settings, other))
+            one, two = (_in_words(keys[0], each.get(keys[0])) for each in (settings, other))
             raise UserError(
                 f"the models of `{first}` and `{stage}` come together here and are read differently: the first has "
                 f"{one}, the second {two}; put a stage like this one behind each, and merge what these make"
@@ -178,7 +178,7 @@ def _same(found: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
     return settings
 
 
-def _told(key: str, value: Any) -> str:
+def _in_words(key: str, value: Any) -> str:
     """A setting and its value, for people."""
     if not value:
         return f"no {key}"
@@ -190,9 +190,9 @@ def _told(key: str, value: Any) -> str:
     return f"{key} {', '.join(names[:_MOST_SHOWN])}{f', ... ({len(names)})' if len(names) > _MOST_SHOWN else ''}"
 
 
-def _untold(stage: str, declared: Declared) -> str:
-    written = ", ".join(f"{key}: {value}" for key, value in declared.said().items())
+def _not_passed_on(stage: str, declared: Declared) -> str:
+    written = ", ".join(f"{key}: {value}" for key, value in declared.facts().items())
     return (
-        f"`{stage}` does not get these statements about its model, because other stages are between: write `{written}` "
-        "there as well"
+        f"`{stage}` does not get these declarations about its model, because other stages are between: "
+        f"write `{written}` there as well"
     )

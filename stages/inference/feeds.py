@@ -103,18 +103,18 @@ class Feeds:
     def of_item(self, item: Tensor) -> dict[str, Array]:
         """Rows for an item's pictures. Raises UserError if an array is missing or does not fit its input."""
         known = _Known(item.fit, item.frame_size, item.picture_size)
-        return self._told(known) | {port.name: _array_of(item, port, name) for port, name in self.arrays.items()}
+        return self._from_known(known) | {port.name: _array_of(item, port, name) for port, name in self.arrays.items()}
 
     def of_black(self, rows: int, size: tuple[int, int]) -> dict[str, Array]:
         """Rows for this many blank pictures of this size (width, height)."""
         known = _Known(np.tile(np.array([1, 1, 0, 0], np.float32), (rows, 1)), size, size)
-        return self._told(known) | {port.name: _nothing(port, rows) for port in self.arrays}
+        return self._from_known(known) | {port.name: _nothing(port, rows) for port in self.arrays}
 
     def of_run(self, rows: int) -> dict[str, Array]:
         """The arrays of a run of this many pictures, other than the rows."""
         return {**self.constants, **{name: np.repeat(row, rows, axis=0) for name, row in self.repeated.items()}}
 
-    def _told(self, known: _Known) -> dict[str, Array]:
+    def _from_known(self, known: _Known) -> dict[str, Array]:
         return {port.name: _FACTS[fact](known).astype(DTYPES[port.onnx_type]) for port, fact in self.facts.items()}
 
 

@@ -144,12 +144,12 @@ def _folded(path: Path, folds: Folds) -> bytes:
         seen = look_into(copy)
     except UserError as error:
         raise CannotFold(f"with {what} in its graph it does not load: {error}") from None
-    if _said(seen.outputs) != _said(signature_of_file(path).outputs):
+    if _declared(seen.outputs) != _declared(signature_of_file(path).outputs):
         raise CannotFold(f"with {what} in its graph its outputs are others")
     return copy
 
 
-def _said(outputs: Sequence[Port]) -> list[tuple[str, str, int]]:
+def _declared(outputs: Sequence[Port]) -> list[tuple[str, str, int]]:
     """Sides without a number are called differently each time that a model is opened."""
     return [(port.name, port.onnx_type, len(port.shape)) for port in outputs]
 

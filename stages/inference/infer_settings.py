@@ -225,7 +225,7 @@ class InferSettings(Settings):
 
     def facts(self) -> Facts:
         """The facts that stages behind get about the model before it is opened."""
-        declared: Facts = {"model_declared": self.declared.said()}
+        declared: Facts = {"model_declared": self.declared.facts()}
         if self.server:
             return {
                 **declared,

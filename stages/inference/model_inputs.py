@@ -36,7 +36,7 @@ def first_size(contract: InputContract, signature: Signature, settings: InferSet
     return contract.width or likely[0], contract.height or likely[1]
 
 
-def told_size(contract: InputContract, size: tuple[int, int], settings: InferSettings) -> str:
+def size_in_words(contract: InputContract, size: tuple[int, int], settings: InferSettings) -> str:
     """The size of a picture to begin with, for people, marked if it is a guess."""
     text = f"{size[0]} x {size[1]}"
     if settings.picture_size is not None or None not in (contract.width, contract.height):
@@ -76,12 +76,12 @@ def inputs_of(signature: Signature, settings: InferSettings) -> tuple[InputContr
 
 def reading_problems(signature: Signature, settings: InferSettings) -> Iterator[tuple[tuple[str, ...], str]]:
     """Contradictions between the model and the settings: ((path of the key), text)."""
-    said = settings.declared.said()
+    declared = settings.declared.facts()
     try:
-        if said:
+        if declared:
             read_signature(signature, settings.shown_model, settings.declared)
     except UserError as error:
-        yield (next(iter(said)),), str(error)
+        yield (next(iter(declared)),), str(error)
 
 
 def size_problems(contract: InputContract, settings: InferSettings) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -27,14 +27,14 @@ class WrongShapes:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         self._lock = threading.Lock()
 
     def dropped(self, output: str, text: str) -> BadItem:
         """The error for an item in which this output is wrong."""
         with self._lock:
-            is_new = output not in self._told
-            self._told.add(output)
+            is_new = output not in self._logged
+            self._logged.add(output)
         if is_new:
             self._context.log.warning(
                 "wrong_shape",
@@ -52,15 +52,15 @@ def check_shape(port: Port, output: Array, pictures: int | None) -> None:
     ``pictures``: None if the rows of all pictures stand in one array (n, C). Raises WrongOutput.
     """
     shape, declared = output.shape, port.shape
-    told = f"output `{shown(port.name)}` is {shape}"
+    message = f"output `{shown(port.name)}` is {shape}"
     if pictures is None and not (len(shape) == 2 and shape[1]):
-        raise WrongOutput(port.name, f"{told}; expected rows that begin with the number of their picture")
+        raise WrongOutput(port.name, f"{message}; expected rows that begin with the number of their picture")
     if pictures is not None and (not shape or shape[0] != pictures):
-        raise WrongOutput(port.name, f"{told} for {pictures} pictures: no axis for them")
+        raise WrongOutput(port.name, f"{message} for {pictures} pictures: no axis for them")
     # ONNX Runtime shows no axes also if the file does not give their number.
     if declared and not (len(shape) == len(declared) and all(map(_agrees, shape[1:], declared[1:]))):
         sides = ", ".join(shown(str(side or "any")) for side in ("any", *declared[1:]))
-        raise WrongOutput(port.name, f"{told}, but the model declares ({sides}): export it anew")
+        raise WrongOutput(port.name, f"{message}, but the model declares ({sides}): export it anew")
 
 
 def _agrees(side: int, declared: object) -> bool:

@@ -102,8 +102,8 @@ class OutputReader:
         arrays = {name: item.arrays_by_name[name] for name in names}
         for name, array in arrays.items():
             if array.shape[:1] != (item.rows,):
-                told = f"output `{shown(name)}` is {array.shape} for {item.rows} pictures: no axis for them"
-                raise self._wrong_shapes.dropped(name, told)
+                message = f"output `{shown(name)}` is {array.shape} for {item.rows} pictures: no axis for them"
+                raise self._wrong_shapes.dropped(name, message)
         return arrays
 
 

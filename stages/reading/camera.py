@@ -108,7 +108,7 @@ class Camera(CameraSettings):
 
     @field_validator("start_at")
     @classmethod
-    def _can_be_told(cls, at: datetime | None) -> datetime | None:
+    def _fits_64_bits(cls, at: datetime | None) -> datetime | None:
         if at is not None and not 1970 <= at.year < 2200:  # nanoseconds since 1970 must fit into 64 bits
             raise ValueError(f"expected a date from 1970 to 2199, got {at.year:04d}-{at.month:02d}-{at.day:02d}")
         return at

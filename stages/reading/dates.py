@@ -79,10 +79,10 @@ def zone_of(text: str) -> tzinfo:
 
 def date_in_metadata(metadata: Mapping[str, str], zone: tzinfo) -> datetime | None:
     """When the recording began, by the metadata of its container; when a photograph was taken, by its EXIF."""
-    said = dict(metadata)
-    if _EXIF in said:  # 2026:11:22 10:44:39, and its zone if the camera knew one
-        said[_EXIF] = said[_EXIF].replace(":", "-", 2) + said.get(_EXIF_ZONE, "")
-    found = (_date(said.get(key, ""), zone) for key in DATES)
+    tags = dict(metadata)
+    if _EXIF in tags:  # 2026:11:22 10:44:39, and its zone if the camera knew one
+        tags[_EXIF] = tags[_EXIF].replace(":", "-", 2) + tags.get(_EXIF_ZONE, "")
+    found = (_date(tags.get(key, ""), zone) for key in DATES)
     return next((at for at in found if at and (at.year, at.month, at.day) not in _NEVER_SET), None)
 
 

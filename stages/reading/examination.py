@@ -94,9 +94,9 @@ def _examined(path: Path, *, playlist: bool) -> Answer:
             with suppress(av.FFmpegError, OSError), open_file(path):  # reading a damaged picture reports it later
                 pass
         else:
-            said = metadata_of(path, playlist=playlist)
+            metadata = metadata_of(path, playlist=playlist)
             length_s, fps = length_of(path, playlist=playlist) or (None, None)
-            dates = {key: said[key][:MOST_OF_A_DATE] for key in DATES if key in said}
+            dates = {key: metadata[key][:MOST_OF_A_DATE] for key in DATES if key in metadata}
             return replace(found, metadata=dates, length_s=length_s, fps=fps)
     except Refused as error:
         return Answer(refused=str(error))

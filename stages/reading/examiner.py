@@ -73,7 +73,7 @@ class Examiner:
             except OSError:
                 return Answer(passing=True), []
             try:
-                return self._told(process, question)
+                return self._answered(process, question)
             except TimeoutError:
                 self._end()
                 return Answer(refused=_too_long(question, self._answer_s), passing=True), []
@@ -82,7 +82,7 @@ class Examiner:
         # One that was there already may have ended for want of questions, just now.
         return self._asked(question) if used else (Answer(refused=_broken(question), passing=True), [])
 
-    def _told(self, process: subprocess.Popen[bytes], question: Question) -> tuple[Answer, list[U8]]:
+    def _answered(self, process: subprocess.Popen[bytes], question: Question) -> tuple[Answer, list[U8]]:
         """Raises TimeoutError, and EOFError if the process ended before it had answered."""
         until = time.monotonic() + self._answer_s
         assert process.stdin is not None

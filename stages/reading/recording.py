@@ -39,7 +39,7 @@ class Recording:
         self._memory = FileMemory(file_of(camera.url), camera.memory_mb, alone=context.outputs_leave)
         self._signs = Signs(self._packet_damaged, context.alive, self._memory.in_ffmpeg)
         # For one round through the file: the packets that the decoder refused, and the frames that it gave.
-        self._bad_packets, self._decoded, self._told = 0, 0, False
+        self._bad_packets, self._decoded, self._logged = 0, 0, False
         self._beginning = Beginning(0, "file")
         self._alone = False
 
@@ -72,8 +72,8 @@ class Recording:
 
     def _tell_damages(self) -> None:
         """Once: in every round of a loop the same file is damaged in the same way."""
-        if self._bad_packets and not self._told:
-            self._told = True
+        if self._bad_packets and not self._logged:
+            self._logged = True
             pictures = self._bad_packets + self._decoded
             self._context.log.warning("pictures_damaged", camera=self._name, damaged=self._bad_packets, of=pictures)
 

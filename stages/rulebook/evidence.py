@@ -28,8 +28,8 @@ def _part(part: Evidence) -> str:
     if part.kind == "ago":
         return f"{part.text} ({left} s ago)"
     unit = UNITS.get(part.kind, "")
-    told = left if unit in _AS_WRITTEN and _A_BOUND.search(part.text) else f"{left}, {right}"
-    return f"{part.text} ({told}{' ' + unit if unit else ''})"
+    text = left if unit in _AS_WRITTEN and _A_BOUND.search(part.text) else f"{left}, {right}"
+    return f"{part.text} ({text}{' ' + unit if unit else ''})"
 
 
 def _number(value: float) -> str:

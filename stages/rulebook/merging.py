@@ -78,7 +78,7 @@ class Merger:
             for verdict in verdicts:
                 if verdict.phase == "update" and verdict.ids == min(merged.running):
                     merged.incident.updates += 1
-                    yield _told(verdict, "update", merged)
+                    yield _as_merged(verdict, "update", merged)
         elif merged and merged.last and merged.last.why in _AT_ONCE:
             yield from self._end(rule_id)
 
@@ -96,7 +96,7 @@ class Merger:
         for verdict in began:
             merged.running.add(verdict.ids)
             merged.everyone.update(verdict.ids)
-        return _told(first, phase, merged)
+        return _as_merged(first, phase, merged)
 
     def _end(self, rule_id: str) -> Iterator[Verdict]:
         merged = self._merged.pop(rule_id)
@@ -106,7 +106,7 @@ class Merger:
             )
 
 
-def _told(verdict: Verdict, phase: Literal["start", "update"], merged: _Merged) -> Verdict:
+def _as_merged(verdict: Verdict, phase: Literal["start", "update"], merged: _Merged) -> Verdict:
     """A verdict as one of the merged incident, with all of its people whose own incidents run and who are seen."""
     present = {track_id for ids in merged.running for track_id in ids}
     rows = tuple(row for row, track_id in enumerate(verdict.picture.ids.tolist()) if track_id in present)

@@ -75,11 +75,11 @@ class MadeRule:
         """A mistake in a condition, where it was written. None if it is the template's, and has been reported there."""
         if key not in self.texts or self.template is None:
             return Fault((*self.path, key), text, offset)
-        told = f"{text} (in `{key}` of {self.template.in_words})"
+        message = f"{text} (in `{key}` of {self.template.in_words})"
         found = self.texts[key].parameter_at(offset)
         if found and found[0] in self.given:
-            return Fault(self.given[found[0]], told, also=self.template.path)
-        return Fault((*self.path, "use"), told, also=self.template.path) if self.template.sound else None
+            return Fault(self.given[found[0]], message, also=self.template.path)
+        return Fault((*self.path, "use"), message, also=self.template.path) if self.template.sound else None
 
 
 def made_rule(

@@ -43,7 +43,7 @@ class Connection:
         self._behind: set[str] = set()
         self._pause_s = PAUSE_S[0]
         self._next_try = 0.0
-        self._told = False
+        self._logged = False
 
     def open(self, deadline: float) -> None:
         """Try to connect; a receiver may also come later."""
@@ -115,7 +115,7 @@ class Connection:
             self._next_try = time.monotonic() + self._pause_s
             self._pause_s = min(self._pause_s * 2, PAUSE_S[1])
             raise self._tell(error) from error
-        self._pause_s, self._next_try, self._told = PAUSE_S[0], 0.0, False
+        self._pause_s, self._next_try, self._logged = PAUSE_S[0], 0.0, False
         self._log.info("receiver_connected", address=str(self._address))
 
     def _lose(self, error: OSError) -> None:
@@ -127,8 +127,8 @@ class Connection:
     def _tell(self, error: Exception) -> Unavailable:
         """Log the first failure of a row, and make it the error that `deliver` raises."""
         reason = (error.strerror or "it took too long") if isinstance(error, OSError) else str(error)
-        if not self._told:
-            self._told = True
+        if not self._logged:
+            self._logged = True
             self._log.warning("receiver_absent", address=str(self._address), error=reason)
         return self._unavailable(reason)
 

@@ -72,13 +72,16 @@ class PretendedCuda:
 
     def environment(self, **settings: object) -> dict[str, str]:
         """Of a process on this CUDA."""
-        told = {**self.settings, **{f"CUDA_PRETENDED_{name}".upper(): str(value) for name, value in settings.items()}}
+        reported = {
+            **self.settings,
+            **{f"CUDA_PRETENDED_{name}".upper(): str(value) for name, value in settings.items()},
+        }
         paths = os.pathsep.join(str(self.libraries / part) for part in self.parts)
         own = {"CUDA_PRETENDED_LOG": str(self.log), "CUDA_PRETENDED_ERRORS": str(self.errors), "LD_LIBRARY_PATH": paths}
         own["CAMGRAPH_CACHE_DIR"] = str(self.folder / "cache")
         if self.modules:
             own["PYTHONPATH"] = self.modules
-        return {**os.environ, **own, **told}
+        return {**os.environ, **own, **reported}
 
     def start(self, *command: str, output: Any = subprocess.PIPE, **settings: object) -> subprocess.Popen[str]:
         """A process of this Python with these arguments; the caller ends it."""
@@ -263,8 +266,10 @@ def _undefined(library: Path) -> list[str]:
     """What a library wants of others, as `name@version` or `name`."""
     if not library.exists():
         return []
-    told = subprocess.run(["nm", "-D", "--undefined-only", library], capture_output=True, text=True, check=True).stdout
-    return [line.split()[-1] for line in told.splitlines()]
+    output = subprocess.run(
+        ["nm", "-D", "--undefined-only", library], capture_output=True, text=True, check=True
+    ).stdout
+    return [line.split()[-1] for line in output.splitlines()]
 
 
 def _names(library: Path, prefix: str) -> list[str]:

@@ -42,15 +42,15 @@ PIXELS = 64 * 64 * 3
 
 def infer(cuda: Any, model: Path, **settings: Any) -> tuple[dict[str, Any], list[int]]:
     """What the stage is like on this CUDA, and the bytes of each batch on its way to it: six of one, three of two."""
-    told = {"providers": ["cuda"], **settings}
-    done = cuda.run("-c", INFER, str(model), json.dumps(told))
+    given = {"providers": ["cuda"], **settings}
+    done = cuda.run("-c", INFER, str(model), json.dumps(given))
     assert done.status == 0, done.err
     copies = [call for call in done.named("cudaMemcpyAsync") if call["way"] == "to device"][-9:]
-    assert all(call["pinned"] for call in copies) == (told["providers"] == ["cuda"]), copies
+    assert all(call["pinned"] for call in copies) == (given["providers"] == ["cuda"]), copies
     return json.loads(done.out.splitlines()[-1]), [call["bytes"] for call in copies]
 
 
-def said(stage: dict[str, Any], event: str) -> list[dict[str, Any]]:
+def lines_of(stage: dict[str, Any], event: str) -> list[dict[str, Any]]:
     return [line for line in stage["logs"] if line["event"] == event]
 
 
@@ -65,20 +65,20 @@ def test_a_quarter_of_the_bytes_goes_to_the_device(cuda: Any, pose: Path) -> Non
 
 def test_what_is_said_is_said_of_the_model_itself(cuda: Any, pose: Path) -> None:
     stage, _ = infer(cuda, pose)
-    [line] = said(stage, "preprocessing_folded")
+    [line] = lines_of(stage, "preprocessing_folded")
     assert line["model"] == str(pose)
     assert [Path(line["copy"])] == list((cuda.folder / "cache" / "folded").iterdir())
-    [opened] = said(stage, "model_opened")
+    [opened] = lines_of(stage, "model_opened")
     assert (opened["model"], opened["operations"]) == (str(pose), "CUDAExecutionProvider 100.0%")
     again, _ = infer(cuda, pose)
-    assert said(again, "preprocessing_folded") == [line]
+    assert lines_of(again, "preprocessing_folded") == [line]
 
 
 def test_a_cache_that_cannot_be_written_keeps_nobody_from_it(cuda: Any, pose: Path) -> None:
     (cuda.folder / "cache").write_text("a file where the folder should be")
     stage, copies = infer(cuda, pose)
     assert (stage["input"], copies[0]) == ("tensor(uint8)", PIXELS)
-    [line] = said(stage, "preprocessing_folded")
+    [line] = lines_of(stage, "preprocessing_folded")
     assert line["copy"].startswith("in memory: ")
 
 
@@ -88,8 +88,8 @@ def test_all_of_it_is_on_the_gpu_whatever_is_folded(
     cuda: Any, pose: Path, given: dict[str, Any], options: dict[str, Any]
 ) -> None:
     """`[cuda]` alone leaves no node to the CPU."""
-    told = {"providers": ["cuda"], "input": given, **options}
-    done = cuda.run("-c", INFER, str(pose), json.dumps(told))
+    reported = {"providers": ["cuda"], "input": given, **options}
+    done = cuda.run("-c", INFER, str(pose), json.dumps(reported))
     assert done.status == 0, done.err
     assert json.loads(done.out.splitlines()[-1])["input"] == "tensor(uint8)"
 
@@ -110,35 +110,35 @@ def test_only_the_candidates_that_are_read_leave_the_device(cuda: Any, pose: Pat
     assert heads(cuda) == [4 * ROWS * 20] * 6 + [2 * 4 * ROWS * 20] * 3
     assert {"TopK", "GatherElements"}.issubset(stage["nodes"])
     assert not [kind for kind in stage["nodes"] if kind.startswith("Memcpy")]
-    [line] = said(stage, "candidates_folded")
+    [line] = lines_of(stage, "candidates_folded")
     assert (line["most"], line["of"]) == (20, CELLS)
     assert [Path(line["copy"])] == list((cuda.folder / "cache" / "folded").iterdir())
-    assert said(stage, "model_opened")[0]["nodes"] == "CUDAExecutionProvider 100.0%"
+    assert lines_of(stage, "model_opened")[0]["nodes"] == "CUDAExecutionProvider 100.0%"
 
 
 def test_a_selection_is_recorded_as_a_cuda_graph(cuda: Any, pose: Path) -> None:
     graphs = {"options": {"cuda": {"enable_cuda_graph": True}}, "batch_sizes": [1, 2]}
-    told = {"providers": ["cuda"], "candidates": CANDIDATES, **graphs}
-    done = cuda.run("-c", INFER, str(pose), json.dumps(told))
+    given = {"providers": ["cuda"], "candidates": CANDIDATES, **graphs}
+    done = cuda.run("-c", INFER, str(pose), json.dumps(given))
     assert done.status == 0, done.err
     stage = json.loads(done.out.splitlines()[-1])
-    assert not said(stage, "runs_not_recorded")
-    assert said(stage, "candidates_folded")
+    assert not lines_of(stage, "runs_not_recorded")
+    assert lines_of(stage, "candidates_folded")
 
 
 def test_pictures_with_more_candidates_are_counted(cuda: Any, pose: Path) -> None:
     """Kernels that calculate nothing give scores of 0: with `min_score: 0` all candidates score enough."""
     stage, _ = infer(cuda, pose, candidates={"most": 20, "min_score": 0})
     assert stage["counts"] == 12
-    [line] = said(stage, "candidates_left_out")
+    [line] = lines_of(stage, "candidates_left_out")
     assert line["log_level"] == "warning"
     other, _ = infer(cuda, pose, candidates=CANDIDATES)
-    assert (other["counts"], said(other, "candidates_left_out")) == (0, [])
+    assert (other["counts"], lines_of(other, "candidates_left_out")) == (0, [])
 
 
 def test_unfoldable_selection_is_logged_pixels_folded(cuda: Any, pose: Path) -> None:
     stage, _ = infer(cuda, pose, candidates={"most": 100})
-    [line] = said(stage, "candidates_not_folded")
+    [line] = lines_of(stage, "candidates_not_folded")
     assert line["why"] == "it has 84 candidates, no more than the 100 that are wanted"
     assert (stage["input"], stage["output"]) == ("tensor(uint8)", [ROWS, CELLS])
 
@@ -148,7 +148,7 @@ def test_graph_too_old_for_selection_folds_pixels(cuda: Any, pose: Path) -> None
     model.opset_import[0].version = 10
     onnx.save(model, pose)
     stage, _ = infer(cuda, pose, candidates=CANDIDATES)
-    [line] = said(stage, "candidates_not_folded")
+    [line] = lines_of(stage, "candidates_not_folded")
     assert line["why"] == "its candidates cannot be selected: its opset is 10, expected 11 or later"
     assert (stage["input"], stage["output"]) == ("tensor(uint8)", [ROWS, CELLS])
 
@@ -163,7 +163,7 @@ def test_a_model_that_takes_pixels_runs_as_it_is(cuda: Any, pose: Path) -> None:
     own = pose.with_name("own.onnx")
     onnx.save(model, own)
     stage, copies = infer(cuda, own)
-    [line] = said(stage, "preprocessing_not_folded")
+    [line] = lines_of(stage, "preprocessing_not_folded")
     assert line["why"] == "it takes uint8 RGB pictures as they are"
     assert copies == [PIXELS] * 6 + [2 * PIXELS] * 3
     assert not (cuda.folder / "cache").exists()
@@ -172,9 +172,9 @@ def test_a_model_that_takes_pixels_runs_as_it_is(cuda: Any, pose: Path) -> None:
 def test_the_cpu_gets_what_it_always_got(cuda: Any, pose: Path) -> None:
     for parts, providers in ((cuda.parts, ["cpu"]), ((), ["cuda", "cpu"])):
         cuda.parts = parts
-        told = json.dumps({"providers": providers})
-        stage = json.loads(cuda.run("-c", INFER, str(pose), told).out.splitlines()[-1])
+        reported = json.dumps({"providers": providers})
+        stage = json.loads(cuda.run("-c", INFER, str(pose), reported).out.splitlines()[-1])
         assert (stage["input"], stage["provider"]) == ("tensor(float)", "CPUExecutionProvider")
-        assert not said(stage, "preprocessing_folded")
-        assert not said(stage, "preprocessing_not_folded")
+        assert not lines_of(stage, "preprocessing_folded")
+        assert not lines_of(stage, "preprocessing_not_folded")
         assert not (cuda.folder / "cache").exists()

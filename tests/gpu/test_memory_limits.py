@@ -26,6 +26,6 @@ def test_the_limit_of_each_size_of_batches_counts(cuda: Any, pose: Path, limit: 
     """`batch: {max: 8}` is run in three sizes: 1, 2 and 8. The pretended GPU has 8 GiB."""
     done = cuda.run("-c", OPEN, str(pose), limit)
     assert done.status == 0, done.err
-    said = json.loads(done.out.splitlines()[-1])
+    answer = json.loads(done.out.splitlines()[-1])
     wanted = "4,000 MB for each of 3 sizes of batches are 12,000 MB, and GPU 0 has 8,590; set a smaller `gpu_mem_limit`"
-    assert said == [] if fits else [one.startswith(wanted) for one in said] == [True], said
+    assert answer == [] if fits else [one.startswith(wanted) for one in answer] == [True], answer

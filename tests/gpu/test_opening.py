@@ -58,7 +58,7 @@ def test_cuda_from_pip_is_found_and_nothing_is_printed(cuda: Any, convolution: P
 
 @pytest.mark.usefixtures("nothing_installed")
 @pytest.mark.parametrize(
-    ("parts", "said"),
+    ("parts", "message"),
     [
         ((), "libcuda.so.1 of NVIDIA's driver is missing: install the driver"),
         (("driver",), "libcublasLt.so.13, libcublas.so.13"),
@@ -66,15 +66,15 @@ def test_cuda_from_pip_is_found_and_nothing_is_printed(cuda: Any, convolution: P
     ],
 )
 def test_what_is_missing_is_said_and_the_next_provider_is_taken(
-    cuda: Any, convolution: Path, parts: tuple[str, ...], said: str
+    cuda: Any, convolution: Path, parts: tuple[str, ...], message: str
 ) -> None:
     cuda.parts = parts
     done = opened(cuda, convolution, "cuda,cpu")
     assert done.out.startswith("CPUExecutionProvider")
-    assert said in done.out
+    assert message in done.out
     strict = opened(cuda, convolution)
     assert (strict.status, strict.out) == (1, "")
-    assert said in strict.err
+    assert message in strict.err
 
 
 def test_a_gpu_that_is_not_there_is_named(cuda: Any, convolution: Path) -> None:
@@ -149,7 +149,7 @@ def read(cuda: Any, model: Path, provider: str, options: Mapping[str, str]) -> s
 @pytest.mark.parametrize("turn", range(3))
 def test_onnx_runtime_reads_the_options_of_cuda(cuda: Any, clamp: Path, turn: int) -> None:
     assert (
-        read(cuda, clamp, "CUDAExecutionProvider", told("cuda", turn, clamp.parent))
+        read(cuda, clamp, "CUDAExecutionProvider", options_for("cuda", turn, clamp.parent))
         == "session on CUDAExecutionProvider\n"
     )
     assert "Failed to parse" in read(cuda, clamp, "CUDAExecutionProvider", {"use_tf32": "perhaps"})
@@ -159,11 +159,11 @@ def test_onnx_runtime_reads_the_options_of_cuda(cuda: Any, clamp: Path, turn: in
 def test_onnx_runtime_reads_the_options_of_tensorrt(cuda: Any, clamp: Path, turn: int) -> None:
     """The pretended TensorRT lets options be read, and ends its process thereafter: what is refused is said before."""
     cuda.parts += ("tensorrt",)
-    assert read(cuda, clamp, "TensorrtExecutionProvider", told("tensorrt", turn, clamp.parent)) == ""
+    assert read(cuda, clamp, "TensorrtExecutionProvider", options_for("tensorrt", turn, clamp.parent)) == ""
     assert "should be" in read(cuda, clamp, "TensorrtExecutionProvider", {"trt_fp16_enable": "1"})
 
 
-def told(provider: Any, turn: int, folder: Path) -> Mapping[str, str]:
+def options_for(provider: Any, turn: int, folder: Path) -> Mapping[str, str]:
     """What ONNX Runtime is told; in each turn other values."""
     chosen = {name: values[turn % len(values)] for name, values in OPTIONS[provider].items()}
     return ProviderOptions.model_validate({provider: chosen}).of(provider, folder)

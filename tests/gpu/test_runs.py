@@ -75,9 +75,9 @@ except OutOfMemory as error:
     print(error)
 print(engine.run(batch(engine, 2))["out"].shape)
 """
-    told, shape = run(cuda, convolution, program, memory=4_000_000).out.splitlines()
-    assert told.startswith("the memory of GPU 0 is used up: 3 MB more were asked for, ")
-    assert "of 4 MB are free; set a smaller `batch: {max}`" in told
+    result, shape = run(cuda, convolution, program, memory=4_000_000).out.splitlines()
+    assert result.startswith("the memory of GPU 0 is used up: 3 MB more were asked for, ")
+    assert "of 4 MB are free; set a smaller `batch: {max}`" in result
     assert shape == "(2, 4, 32, 32)"
 
 
@@ -90,9 +90,9 @@ try:
 except OutOfMemory as error:
     print(error)
 """
-    told = run(cuda, convolution, program).out
-    assert told.startswith("`gpu_mem_limit` of 2 MB, which each size of batches has for itself, is used up: ")
-    assert "MB more were asked for; set a larger one, or set a smaller `batch: {max}`" in told
+    result = run(cuda, convolution, program).out
+    assert result.startswith("`gpu_mem_limit` of 2 MB, which each size of batches has for itself, is used up: ")
+    assert "MB more were asked for; set a larger one, or set a smaller `batch: {max}`" in result
 
 
 def test_batches_that_do_not_fit_are_halved_once_and_for_all(cuda: Any, convolution: Path) -> None:
@@ -125,8 +125,8 @@ except RunFailed as error:
 Path("errors").unlink()
 engine.run(batch(engine))
 """
-    told = run(cuda, convolution, program).out
-    assert told == "CUDA error 700, pretended error 700\n" or (call == "cudaLaunchKernel" and "CUDNN" in told)
+    result = run(cuda, convolution, program).out
+    assert result == "CUDA error 700, pretended error 700\n" or (call == "cudaLaunchKernel" and "CUDNN" in result)
 
 
 def test_a_lost_gpu_is_told_apart_from_a_failed_batch(cuda: Any, convolution: Path) -> None:

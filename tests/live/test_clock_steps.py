@@ -86,8 +86,8 @@ def grown(before: dict[str, int], by: int) -> Callable[[dict[str, Any]], bool]:
 @pytest.mark.timeout(600)
 def test_live_cameras_do_not_notice_that_the_clock_is_set(tmp_path: Path, time_of_day: TimeOfDay) -> None:
     """One camera tells the time itself, the other one leaves it to this machine."""
-    told, silent = farm_cameras(2)
-    with RtspSimulator([told, silent.model_copy(update={"report_s": 0.0})]) as simulator:
+    reported, silent = farm_cameras(2)
+    with RtspSimulator([reported, silent.model_copy(update={"report_s": 0.0})]) as simulator:
         subject = write_subject(tmp_path, f"clock{os.getpid()}", simulator.cameras, every_frame=True)
         with LiveRun(subject, environment=time_of_day.environment) as run:
             run.until_live(WITHIN_S)

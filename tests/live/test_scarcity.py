@@ -70,8 +70,8 @@ def test_cameras_recover_from_full_shared_memory(subject: Subject) -> None:
 def test_too_few_descriptors_at_the_start_are_one_line(subject: Subject) -> None:
     with LiveRun(subject, limits={resource.RLIMIT_NOFILE: 32}) as run:
         assert run.wait(WITHIN_S) == 3
-        [said] = run.problems()
-        assert "Too many open files: raise the limit (ulimit -n for open files)" in said
+        [reported] = run.problems()
+        assert "Too many open files: raise the limit (ulimit -n for open files)" in reported
     assert left_over(subject.name) == []
 
 

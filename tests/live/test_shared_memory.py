@@ -170,5 +170,5 @@ def test_growing_pictures_harm_only_their_camera(tmp_path: Path, pictures: Calla
 
 def lost(run: LiveRun) -> int:
     """How often it was lost for its pictures."""
-    told = [line.get("why", "") for line in run.lines("camera_state") if line["state"] == "lost"]
-    return sum("too much memory: a picture of" in why for why in told)
+    logged = [line.get("why", "") for line in run.lines("camera_state") if line["state"] == "lost"]
+    return sum("too much memory: a picture of" in why for why in logged)

@@ -91,9 +91,9 @@ class Stage:
         else:
             self._waits = step
 
-    def say(self, camera: str, told: str) -> None:
+    def say(self, camera: str, message: str) -> None:
         draft = self.folder / f"{camera}.draft"
-        draft.write_text(told)
+        draft.write_text(message)
         draft.rename(self.folder / camera)
 
     def is_(self, camera: str, state: str) -> Callable[[], bool]:
@@ -155,13 +155,13 @@ def test_state_changes_are_events_once_and_in_order(tmp_path: Path, logs: list[A
     assert stage.over
     assert (outcome.status, outcome.problems) == (0, [])
     _check_events(stage.events())
-    said = [line for line in logs if line["event"] == "camera_state" and line["camera"] == "front"]
-    assert [line["state"] for line in said] == (
+    logged = [line for line in logs if line["event"] == "camera_state" and line["camera"] == "front"]
+    assert [line["state"] for line in logged] == (
         ["connecting", "live", "lost", "unauthorised", "live", "lost", "live", "gone", "live"]
     )
-    assert [line["was"] for line in said] == ["starting", *(line["state"] for line in said[:-1])]
-    assert {line["log_level"] for line in said if line["state"] in ("live", "connecting")} == {"info"}
-    assert {line["log_level"] for line in said if line["state"] not in ("live", "connecting")} == {"warning"}
+    assert [line["was"] for line in logged] == ["starting", *(line["state"] for line in logged[:-1])]
+    assert {line["log_level"] for line in logged if line["state"] in ("live", "connecting")} == {"info"}
+    assert {line["log_level"] for line in logged if line["state"] not in ("live", "connecting")} == {"warning"}
     assert status["cameras"]["front"]["losses"] == 3
     assert status["cameras"]["front"]["facts"] == {"codec": "count", "width": 4, "fps": 0.5}
     assert [status["cameras"][name]["losses"] for name in ("yard", "mute")] == [0, 0]
@@ -200,15 +200,15 @@ def test_each_loss_has_one_end(tmp_path: Path) -> None:
     outcome, status = run_graph(load_plan(path), stage.tell(story()))
     assert stage.over
     assert outcome.problems == ["camera front: no frame in the whole run (unauthorised: 401)"]
-    told = [(e["subject"], e["type"].rpartition(".")[2], e["data"].get("reason")) for e in stage.events()]
-    assert [row for row in told if row[0] == "front"] == [
+    reported = [(e["subject"], e["type"].rpartition(".")[2], e["data"].get("reason")) for e in stage.events()]
+    assert [row for row in reported if row[0] == "front"] == [
         ("front", "lost", None),
         ("front", "ended", "replaced"),
         ("front", "lost", None),
         ("front", "ended", "stopped"),
     ]
-    assert [row for row in told if row[0] == "yard"] == [("yard", "lost", None), ("yard", "ended", "removed")]
-    assert len(told) == 6
+    assert [row for row in reported if row[0] == "yard"] == [("yard", "lost", None), ("yard", "ended", "removed")]
+    assert len(reported) == 6
     for event in stage.events():
         CAMERA_EVENTS.validate_python(event)
     incidents = Counter(event["data"]["incident"] for event in stage.events())
@@ -280,9 +280,9 @@ def test_in_one_process_it_is_the_same(tmp_path: Path, logs: list[Any]) -> None:
             stage.say(camera, "live")
             yield stage.is_(camera, "live")
         yield stage.is_("mute", "live")
-        for told in ("stalled no packet", "live"):
-            stage.say("front", told)
-            yield stage.is_("front", told.partition(" ")[0])
+        for reported in ("stalled no packet", "live"):
+            stage.say("front", reported)
+            yield stage.is_("front", reported.partition(" ")[0])
         yield stage.has(2)
         stage.say("yard", "gone 404")
         yield stage.is_("yard", "gone")
@@ -291,9 +291,9 @@ def test_in_one_process_it_is_the_same(tmp_path: Path, logs: list[Any]) -> None:
     outcome = run.run()
     assert stage.over
     assert (outcome.status, outcome.problems) == (0, [])
-    told = [(event["subject"], event["type"], event["data"].get("why")) for event in stage.events()]
-    assert told[:2] == [("front", "camgraph.camera.lost", "no packet"), ("front", "camgraph.camera.back", "")]
-    assert told[2:] == [("yard", "camgraph.camera.lost", "404"), ("yard", "camgraph.camera.ended", None)]
+    reported = [(event["subject"], event["type"], event["data"].get("why")) for event in stage.events()]
+    assert reported[:2] == [("front", "camgraph.camera.lost", "no packet"), ("front", "camgraph.camera.back", "")]
+    assert reported[2:] == [("yard", "camgraph.camera.lost", "404"), ("yard", "camgraph.camera.ended", None)]
     assert [line["state"] for line in logs if line["event"] == "camera_state" and line["camera"] == "front"] == (
         ["connecting", "live", "stalled", "live"]
     )
@@ -301,8 +301,8 @@ def test_in_one_process_it_is_the_same(tmp_path: Path, logs: list[Any]) -> None:
 
 
 def test_run_goes_on_while_all_cameras_are_away(tmp_path: Path) -> None:
-    for camera, told in (("front", "unauthorised wrong password"), ("yard", "gone no such stream")):
-        (tmp_path / camera).write_text(told)
+    for camera, reported in (("front", "unauthorised wrong password"), ("yard", "gone no such stream")):
+        (tmp_path / camera).write_text(reported)
     path = write(tmp_path)
     path.write_text(path.read_text().replace("  mute: {frames: 1000000, pace_ms: 20, live: true}\n", ""))
     command = [sys.executable, "-m", "tools.cli", "run", str(path), "--quiet"]
@@ -311,14 +311,14 @@ def test_run_goes_on_while_all_cameras_are_away(tmp_path: Path) -> None:
         cameras = _wait_for_states(run, {"front": "unauthorised", "yard": "gone"})
         assert cameras["front"]["why"] == "wrong password"
         run.send_signal(signal.SIGINT)
-        _, said = run.communicate(timeout=60)
+        _, output = run.communicate(timeout=60)
     finally:
         run.kill()
         run.wait()
     assert run.returncode == 130
-    assert "camgraph: camera front: no frame in the whole run (unauthorised: wrong password)" in said
-    assert "camgraph: camera yard: no frame in the whole run (gone: no such stream)" in said
-    assert said.count("camera_state") == 2
+    assert "camgraph: camera front: no frame in the whole run (unauthorised: wrong password)" in output
+    assert "camgraph: camera yard: no frame in the whole run (gone: no such stream)" in output
+    assert output.count("camera_state") == 2
     kinds = [(event["type"], event["subject"]) for event in Stage(tmp_path).events()]
     assert sorted(kinds[:2]) == [("camgraph.camera.lost", "front"), ("camgraph.camera.lost", "yard")]
     assert sorted(kinds[2:]) == [("camgraph.camera.ended", "front"), ("camgraph.camera.ended", "yard")]
@@ -356,8 +356,8 @@ def test_stop_with_absent_camera_exits_0_with_problem(tmp_path: Path, placement:
         outcome, status = run_graph(load_plan(write(tmp_path)), stage.tell(story()))
     assert outcome.status == 0
     assert outcome.problems == ["camera yard: no frame in the whole run (lost: no route to host)"]
-    told = [(event["subject"], event["type"]) for event in stage.events()]
-    assert told == [("yard", "camgraph.camera.lost"), ("yard", "camgraph.camera.ended")]
+    reported = [(event["subject"], event["type"]) for event in stage.events()]
+    assert reported == [("yard", "camgraph.camera.lost"), ("yard", "camgraph.camera.ended")]
     assert status["cameras"]["yard"]["state"] == "stopped"
 
 
@@ -394,8 +394,8 @@ def test_camera_failure_is_logged_once_with_reason(tmp_path: Path, logs: list[An
         cameras.ended("front", "error", f"no decoder\nfor rtsp://u:{SECRET}@h")
         cameras.ended("yard", "end")
         cameras.ended("mute", "stopped")
-    told = [(line["log_level"], line.get("state"), line.get("was"), line.get("why", "")) for line in logs]
-    assert told == [
+    logged = [(line["log_level"], line.get("state"), line.get("was"), line.get("why", "")) for line in logs]
+    assert logged == [
         ("warning", "lost", "starting", "cable"),
         ("error", "failed", "lost", "no decoder for rtsp://***@h"),
         ("info", None, None, ""),

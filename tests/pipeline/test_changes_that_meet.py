@@ -272,9 +272,9 @@ def test_live_run_survives_stage_that_does_not_open(tmp_path: Path, logs: list[A
         run.moves("a", "b")
 
     run_with(path, talk)
-    said = [line for line in logs if line["event"] == "process_died" and "why" in line]
-    assert said
-    assert {(line["process"], line["why"]) for line in said} == {("calm.0", "the file shut is there")}
+    logged = [line for line in logs if line["event"] == "process_died" and "why" in line]
+    assert logged
+    assert {(line["process"], line["why"]) for line in logged} == {("calm.0", "the file shut is there")}
 
 
 def test_stop_reports_stage_that_does_not_open(tmp_path: Path) -> None:

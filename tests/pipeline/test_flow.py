@@ -130,7 +130,7 @@ def test_deep_keys_survive_many_stages_and_a_death(tmp_path: Path) -> None:
 
     status = run(tmp_path / "many", "separate", DEEP, kill_the_second)
     assert killed
-    restarts = {stage: told["restarts"] for stage, told in status["stages"].items() if told["restarts"]}
+    restarts = {stage: reported["restarts"] for stage, reported in status["stages"].items() if reported["restarts"]}
     assert restarts == {"d2": 1}, "nobody dies of what another's death makes known"
     assert lines(tmp_path / "many" / "out", "a") == [
         f"a 0 {seq} {64 * (2 * seq + copy)}" for seq in range(200) for copy in range(2)

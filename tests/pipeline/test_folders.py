@@ -118,7 +118,7 @@ def test_a_cache_below_a_file_is_told_and_no_crash(monkeypatch: pytest.MonkeyPat
 def test_missing_home_is_named_and_not_created(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "gone"))
     for _ in range(2):
-        told = CliRunner().invoke(main, ["model", "inspect", "asset:movenet-multipose.onnx"])
-        assert told.exit_code == 2
-        assert f"HOME is {tmp_path}/gone, and there is no such folder: set HOME" in told.stderr
+        result = CliRunner().invoke(main, ["model", "inspect", "asset:movenet-multipose.onnx"])
+        assert result.exit_code == 2
+        assert f"HOME is {tmp_path}/gone, and there is no such folder: set HOME" in result.stderr
     assert not (tmp_path / "gone").exists()

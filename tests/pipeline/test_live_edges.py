@@ -104,6 +104,6 @@ def test_no_slot_drops_and_counts_the_message(tmp_path: Path) -> None:
         seen = rows(tmp_path, camera)
         assert len(set(seen)) > 1, "later frames find slots again"
         assert seen == sorted(seen)
-    told = [line for line in logs if line["event"] == "message_dropped"]
-    assert sorted(line["camera"] for line in told) == ["a", "b"], "once for each camera, and counted from there on"
+    logged = [line for line in logs if line["event"] == "message_dropped"]
+    assert sorted(line["camera"] for line in logged) == ["a", "b"], "once for each camera, and counted from there on"
     assert all(stage["restarts"] == 0 for stage in status["stages"].values())

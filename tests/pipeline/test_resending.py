@@ -210,14 +210,14 @@ class Deaths(RuleBasedStateMachine):
         self.untold = [(who, process) for who, process in self.untold if who != "mid" and process != "mid.0"]
         self.begun([("src", "mid.0"), ("mid", "both.0")], late)
 
-    @rule(done=st.lists(st.integers(0, _WINDOW), max_size=3), heard=st.sampled_from(["", "src", "mid"]), late=_LATE)
-    def both_dies(self, done: list[int], heard: str, late: list[str]) -> None:
+    @rule(done=st.lists(st.integers(0, _WINDOW), max_size=3), received=st.sampled_from(["", "src", "mid"]), late=_LATE)
+    def both_dies(self, done: list[int], received: str, late: list[str]) -> None:
         """Its last words may reach one of its senders, and not the other."""
         for which in done[: len(self.open)]:
             self.finish(which)
         self.both.receiver.flush()
-        for _ in range(3 if heard else 0):
-            self.turn([heard])
+        for _ in range(3 if received else 0):
+            self.turn([received])
         self.both.receiver.close()
         self.begin_both()
         self.untold = [(who, process) for who, process in self.untold if process != "both.0"]

@@ -114,14 +114,14 @@ class Harm:
         self.number, self.after, self.unheard_s = number, after, unheard_s
         self.done: dict[str, int] = {}
         self._left = list(groups)
-        self._heard = (-1, 0.0)
+        self._received = (-1, 0.0)
 
     def __call__(self, supervisor: Supervisor) -> None:
         frames = sum(
             n for process in supervisor.processes for (name, _), n in process.counts().items() if name == "frames"
         )
         processes = {process.plan.name: process for process in supervisor.processes}
-        if not processes or (self._left and self._heard_of(processes[self._left[0][0]])):
+        if not processes or (self._left and self._received_from(processes[self._left[0][0]])):
             return
         back = all(processes[name].state == "running" and processes[name].pid != pid for name, pid in self.done.items())
         if self._left and frames > self.after and back and all(processes[name].pid for name in self._left[0]):
@@ -129,12 +129,12 @@ class Harm:
                 self.done[name] = processes[name].pid
                 hit(processes[name].pid, self.number)
 
-    def _heard_of(self, process: Process) -> bool:
+    def _received_from(self, process: Process) -> bool:
         """Whether it has told of frames just now."""
         frames = sum(n for (name, _), n in process.counts().items() if name == "frames")
-        if frames != self._heard[0]:
-            self._heard = frames, time.monotonic()
-        return time.monotonic() < self._heard[1] + self.unheard_s
+        if frames != self._received[0]:
+            self._received = frames, time.monotonic()
+        return time.monotonic() < self._received[1] + self.unheard_s
 
 
 class StopOnce:

@@ -59,13 +59,13 @@ def test_a_secret_is_hidden_wherever_its_value_occurs(tmp_path: Path, processes:
     (tmp_path / "door").write_text(SECRET + "\n")
     note = place.replace("FILE", str(tmp_path / "door"))
     given = {"CREDENTIALS_DIRECTORY": str(tmp_path), "DOOR_PASSWORD": SECRET, "DOOR": SECRET}
-    said = run(tmp_path, processes, {"how": "speak", "note": note}, "--json-logs", **given)
-    lines = [json.loads(line) for line in said.splitlines()]
+    result = run(tmp_path, processes, {"how": "speak", "note": note}, "--json-logs", **given)
+    lines = [json.loads(line) for line in result.splitlines()]
     assert any(line["event"] == "spoken" and "***" in line["note"] for line in lines)
     assert any("ValueError: " in line.get("exception", "") for line in lines)
     assert any(line.get("text", "").startswith("a note: ") for line in lines if "process" in line) or processes == "one"
     for spelling in ("Zq9", quote(SECRET, safe="")):
-        assert spelling not in said
+        assert spelling not in result
 
 
 @pytest.mark.parametrize("confidential", [True, False])
@@ -73,14 +73,14 @@ def test_processes_get_only_needed_environment(tmp_path: Path, *, confidential: 
     note = "rtsp://u:literal@h/x" if confidential else "nothing"
     given = {"OTHER_PASSWORD": "a", "PASSED_ON": "b", "WHOLE_LOT": "c", "READ": "d", "TZ": "UTC", "ORT_X": "e"}
     run(tmp_path, "separate", {"how": "confess", "note": note, "reads": ["READ"]}, **given)
-    told = json.loads((tmp_path / "confession").read_text())
-    has = {name for name in given if name in told["environ"]}
+    output = json.loads((tmp_path / "confession").read_text())
+    has = {name for name in given if name in output["environ"]}
     assert has == {"PASSED_ON", "WHOLE_LOT", "READ", "TZ", "ORT_X"}
-    assert {"PATH", "HOME"} <= told["environ"].keys()
-    at_start = {one.partition("=")[0] for one in told["at_start"]}
+    assert {"PATH", "HOME"} <= output["environ"].keys()
+    at_start = {one.partition("=")[0] for one in output["at_start"]}
     assert not at_start & {"OTHER_PASSWORD", "PASSED_ON", "WHOLE_LOT", "READ"}
-    assert told["dumpable"] == (0 if confidential else 1)
-    assert (told["core"] == [0, 0]) or not confidential
+    assert output["dumpable"] == (0 if confidential else 1)
+    assert (output["core"] == [0, 0]) or not confidential
 
 
 def test_same_user_cannot_inspect_run_with_credentials(tmp_path: Path) -> None:
@@ -175,10 +175,10 @@ def test_a_named_secret_comes_from_the_first_place_that_has_it(tmp_path: Path) -
 def test_a_file_that_others_can_read_is_remarked_on(tmp_path: Path) -> None:
     file = tmp_path / "pw"
     file.write_text("secret\n")
-    for mode, told in ((0o600, False), (0o640, False), (0o644, True), (0o660, True), (0o602, True)):
+    for mode, reported in ((0o600, False), (0o640, False), (0o644, True), (0o660, True), (0o602, True)):
         file.chmod(mode)
-        assert bool(open_to_others(file)) is told, oct(mode)
-        assert bool(secret_file(str(file)).remark) is told
+        assert bool(open_to_others(file)) is reported, oct(mode)
+        assert bool(secret_file(str(file)).remark) is reported
     assert secret_file(str(file)).value == "secret"
 
 

@@ -108,8 +108,8 @@ def test_names_that_somebody_takes_in_advance_cost_a_run_nothing(person: Callabl
                 grows(numbers, run, log)
             run.send_signal(signal.SIGTERM)
             assert run.wait(60) == 0, log.read_text()
-            told = [line for line in log.read_text().splitlines() if "foreign_files_left_alone" in line]
-            assert [json.loads(line)["owner"] for line in told] == [stranger.uid]
+            output = [line for line in log.read_text().splitlines() if "foreign_files_left_alone" in line]
+            assert [json.loads(line)["owner"] for line in output] == [stranger.uid]
     finally:
         planting.kill()
         planted = planting.communicate()[0].split()
@@ -169,17 +169,17 @@ def test_taken_run_folder_is_replaced(person: Callable[[], Person], kind: str) -
     name = f"n{owner.uid}"
     with running(owner, EVENTS.format(name=name)) as (run, log):
         wait(has_events(owner), run, log)
-        [told] = [json.loads(line) for line in log.read_text().splitlines() if "run_folder_taken" in line]
-        assert (told["folder"], told["owner"]) == (str(usual), stranger.uid)
-        assert told["instead"].startswith(f"{usual}-")
-        assert Path(told["instead"]).stat().st_mode & 0o777 == 0o700
+        [output] = [json.loads(line) for line in log.read_text().splitlines() if "run_folder_taken" in line]
+        assert (output["folder"], output["owner"]) == (str(usual), stranger.uid)
+        assert output["instead"].startswith(f"{usual}-")
+        assert Path(output["instead"]).stat().st_mode & 0o777 == 0o700
         asked = camgraph(owner, "status", "--json")
         assert asked.returncode == 0, asked.stderr
         assert json.loads(asked.stdout)["graph"] == name
         done = camgraph(owner, "stop")
         assert done.returncode == 0, done.stderr
         assert run.wait(60) == 0, log.read_text()
-    assert list(Path(told["instead"]).iterdir()) == []
+    assert list(Path(output["instead"]).iterdir()) == []
 
 
 def test_run_is_found_from_another_login(person: Callable[[], Person]) -> None:
@@ -309,19 +309,19 @@ def _link(folder: Path, stranger: Person) -> str:
 def test_unusable_state_folder_is_reported(person: Callable[[], Person], make: Callable[[Path, Person], str]) -> None:
     owner, stranger = person(), person()
     name = f"n{owner.uid}"
-    told = make(Path(owner.folder).parent / "state" / name, stranger)
+    reported = make(Path(owner.folder).parent / "state" / name, stranger)
     owner.write("graph.yaml", EVENTS.format(name=name))
     state = {"CAMGRAPH_STATE_DIR": str(Path(owner.folder).parent / "state")}
     done = camgraph(owner, "run", "graph.yaml", "--quiet", **state, **login(owner, "h"))
     assert done.returncode == 3, done.stderr
-    assert told in done.stderr
+    assert reported in done.stderr
     assert "set CAMGRAPH_STATE_DIR to another folder" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (owner.folder / "events.jsonl").exists()
     before = sorted(owner.folder.parent.rglob("*"))
     checked = camgraph(owner, "check", "graph.yaml", **state)
     assert checked.returncode == 3
-    assert f"graph.yaml:8:3: {told}" in checked.stderr
+    assert f"graph.yaml:8:3: {reported}" in checked.stderr
     assert sorted(owner.folder.parent.rglob("*")) == before
 
 
@@ -379,17 +379,17 @@ def test_check_tries_output_folder_leaving_nothing(person: Callable[[], Person],
     out = owner.folder.parent / "out"
     out.mkdir(mode=0o777)
     out.chmod(0o777)
-    told = make(out)
+    reported = make(out)
     graph = EVENTS.format(name="n").replace("path: events.jsonl", f"path: {out}/events.jsonl")
     owner.write("graph.yaml", graph)
     before = sorted(owner.folder.parent.rglob("*"))
     done = camgraph(owner, "check", "graph.yaml")
     assert done.returncode == 2, done.stderr
     column = 1 + next(line for line in graph.splitlines() if "log:" in line).index(str(out))
-    assert f"graph.yaml:8:{column}: stages.log.with.path: {told}" in done.stderr
+    assert f"graph.yaml:8:{column}: stages.log.with.path: {reported}" in done.stderr
     assert sorted(owner.folder.parent.rglob("*")) == before
     ran = camgraph(owner, "run", "graph.yaml", "--quiet", **login(owner, "h"))
-    assert (ran.returncode, told in ran.stderr) == (2, True)
+    assert (ran.returncode, reported in ran.stderr) == (2, True)
 
 
 def test_check_makes_no_folder_for_outputs_beside_the_graph(person: Callable[[], Person]) -> None:

@@ -28,9 +28,9 @@ def test_the_names_are_those_of_the_catalogue() -> None:
 )
 def test_a_model_that_is_not_there(name: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as caught:
         find_model(f"asset:{name}", tmp_path)
-    assert words in str(told.value)
+    assert words in str(caught.value)
 
 
 def test_a_clip_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

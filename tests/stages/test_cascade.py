@@ -81,8 +81,8 @@ def test_the_crops_of_all_frames_share_the_runs_of_a_classifier(tmp_path: Path, 
     shown = [(left, right), (), (right, left, left)]
     items = [{"frames": frame(seq), "people": people(*boxes, seq=seq)} for seq, boxes in enumerate(shown)]
     crops, _ = cropped(tmp_path, items, size=[64, 64], margin=1.0)
-    said = Infer.describe(InferSettings(model="kind.onnx"))
-    settings = Classify.follow(ClassifySettings(), tmp_path, Upstream({"infer": said}))
+    facts = Infer.describe(InferSettings(model="kind.onnx"))
+    settings = Classify.follow(ClassifySettings(), tmp_path, Upstream({"infer": facts}))
     infer = {"model": "kind.onnx", "max_rows": max_rows}
     with opened(Infer, infer, folder=tmp_path) as model, opened(Classify, settings, folder=tmp_path) as stage:
         labels = [out for out in feed(stage, feed(model, crops, batch=batch)) if isinstance(out, Labels)]

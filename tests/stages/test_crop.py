@@ -67,6 +67,6 @@ def test_people_of_whom_the_model_is_not_certain_are_left_out(tmp_path: Path) ->
 
 
 def test_the_score_follows_the_model_unless_it_is_written() -> None:
-    told = Upstream({"decode": {"scores": {"certain": 0.2}}})
-    assert Crop.follow(Crop.settings_type(), Path(), told) == {"min_score": 0.2}
-    assert Crop.follow(Crop.settings_type.model_validate({"min_score": 0.5}), Path(), told) == {}
+    upstream = Upstream({"decode": {"scores": {"certain": 0.2}}})
+    assert Crop.follow(Crop.settings_type(), Path(), upstream) == {"min_score": 0.2}
+    assert Crop.follow(Crop.settings_type.model_validate({"min_score": 0.5}), Path(), upstream) == {}

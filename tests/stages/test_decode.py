@@ -94,8 +94,8 @@ def things(tmp_path: Path, **settings: Any) -> list[int]:
     for kind in range(3):
         rows[0, kind] = [10 + 100 * kind, 150, 60 + 100 * kind, 250, 0.5 + kind / 10, kind]
     item = Tensor(stamp(), {"rows": rows}, FIT, (1280, 720), (640, 640))
-    said = {"format": "yolo_end2end", "class_names": ["dog", "person", "cat"], **settings}
-    return decoded(item, tmp_path, **said).classes.tolist()
+    given = {"format": "yolo_end2end", "class_names": ["dog", "person", "cat"], **settings}
+    return decoded(item, tmp_path, **given).classes.tolist()
 
 
 def test_people_are_kept_where_the_model_knows_them(tmp_path: Path) -> None:
@@ -201,8 +201,8 @@ def test_numbers_that_are_none_cost_the_frame(tmp_path: Path) -> None:
 
 
 def followed(data: Path, model: str, **settings: Any) -> dict[str, Any]:
-    said = Infer.describe(InferSettings(model=model))
-    return {**settings, **Decode.follow(DecodeSettings(**settings), data, Upstream({"infer": said}))}
+    facts = Infer.describe(InferSettings(model=model))
+    return {**settings, **Decode.follow(DecodeSettings(**settings), data, Upstream({"infer": facts}))}
 
 
 def found(data: Path, model: str, picture: Path, prepare: dict[str, Any], **settings: Any) -> People:

@@ -89,18 +89,18 @@ def test_the_model_says_what_is_to_be_decoded(folder: Path) -> None:
 
 
 def test_a_size_that_the_model_does_not_take(folder: Path) -> None:
-    said = mistakes(folder, prepare=", with: {size: [640, 640]}")
-    assert "g.yaml:7:12: stages.infer: yolox.onnx takes pictures of 416 x 416" in said
-    assert "`prepare` makes 640 x 640" in said
+    reported = mistakes(folder, prepare=", with: {size: [640, 640]}")
+    assert "g.yaml:7:12: stages.infer: yolox.onnx takes pictures of 416 x 416" in reported
+    assert "`prepare` makes 640 x 640" in reported
 
 
 def test_two_models_that_want_other_pictures(folder: Path) -> None:
     more = (
         "  second:  {use: infer, from: prepare, with: {model: pose.onnx}}\n  end:     {use: sink_null, from: second}\n"
     )
-    said = mistakes(folder, more=more)
-    assert "g.yaml:6:12: stages.prepare: `infer` wants size (416, 416), and `second` (640, 320)" in said
-    assert "`infer` wants align corner, and `second` centre" in said
+    reported = mistakes(folder, more=more)
+    assert "g.yaml:6:12: stages.prepare: `infer` wants size (416, 416), and `second` (640, 320)" in reported
+    assert "`infer` wants align corner, and `second` centre" in reported
 
 
 def candidates(folder: Path, **parts: str) -> tuple[int, float] | None:
@@ -129,9 +129,9 @@ def test_how_many_candidates_somebody_wants_stays(folder: Path) -> None:
 
 
 def test_a_model_that_nobody_knows(folder: Path) -> None:
-    said = mistakes(folder, model="segment.onnx")
-    assert "g.yaml:8:12: stages.people: " in said
-    assert "its metadata says task `segment`" in said
+    reported = mistakes(folder, model="segment.onnx")
+    assert "g.yaml:8:12: stages.people: " in reported
+    assert "its metadata says task `segment`" in reported
     assert "are not those of `format: yolox`" in mistakes(folder, model="pose.onnx", decode=", with: {format: yolox}")
 
 
@@ -155,7 +155,7 @@ def test_a_picture_that_no_stage_makes_is_a_mistake(folder: Path, picture: list[
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("message", "words"),
     [
         ("picture_size: [100, 100]", "infer.with.picture_size: pose.onnx takes pictures of 640 x 320"),
         ("custom_ops: [no.so]", "infer.with.custom_ops: no such library of operators"),
@@ -165,10 +165,10 @@ def test_a_picture_that_no_stage_makes_is_a_mistake(folder: Path, picture: list[
         (f"sha256: {'ab' * 32}", "infer.with.sha256: "),
     ],
 )
-def test_what_does_not_fit_the_model_is_placed_at_its_own_key(folder: Path, said: str, words: str) -> None:
-    text = mistakes(folder, model=f"pose.onnx, {said}")
-    line = GRAPH.format(model=f"pose.onnx, {said}", prepare="", decode="", more="").splitlines()[6]
-    column = line.index(said) + said.rindex(": ") + 3
+def test_what_does_not_fit_the_model_is_placed_at_its_own_key(folder: Path, message: str, words: str) -> None:
+    text = mistakes(folder, model=f"pose.onnx, {message}")
+    line = GRAPH.format(model=f"pose.onnx, {message}", prepare="", decode="", more="").splitlines()[6]
+    column = line.index(message) + message.rindex(": ") + 3
     assert f"g.yaml:7:{column}: stages.{words}" in text
 
 
@@ -209,8 +209,8 @@ def test_a_stage_for_one_format_says_which_stage_reads_another(
     with pytest.raises(GraphError) as caught:
         parse_graph(text, "g.yaml", base_folder=folder, environ={})
     [problem] = caught.value.problems
-    told = f"are not those of {models}, for which this stage is: write `use: decode`, which can read them as {read}"
-    assert re.search(told, problem.text)
+    message = f"are not those of {models}, for which this stage is: write `use: decode`, which can read them as {read}"
+    assert re.search(message, problem.text)
     assert "without it" not in problem.text
 
 
@@ -223,9 +223,9 @@ def test_what_only_a_graph_can_say_is_not_told_by_commands(tmp_path: Path) -> No
     onnx.save(both, path)
     for command in ("inspect", "prepare"):
         given = [str(path), str(tmp_path / "out.onnx"), "--nms"] if command == "prepare" else [str(path)]
-        told = CliRunner().invoke(main, ["model", command, *given]).output
-        assert "alone, `rows` could be yolo_pose" in told
-        assert "name it in" not in told
+        output = CliRunner().invoke(main, ["model", command, *given]).output
+        assert "alone, `rows` could be yolo_pose" in output
+        assert "name it in" not in output
     make_graph = GRAPH.format(model="two.onnx", prepare=", with: {size: [640, 640]}", decode="", more="")
     (tmp_path / "clip.mp4").touch()
     with pytest.raises(GraphError, match=r"alone, `rows` could be yolo_pose .*: name it in `outputs`"):

@@ -74,11 +74,11 @@ def counted(path: Path) -> Path:
     """As many people as the first row of red has bright pixels, of eight that are the same in every picture."""
     boxes = np.array([[8 * n, 8, 8 * n + 4, 12] for n in range(8)], np.float32)
     joints = np.repeat(np.append(boxes[:, :2], np.full((8, 1), 0.5), axis=1)[:, None], 17, axis=1)
-    said = {"boxes": boxes, "scores": np.full(8, 0.75), "joints": joints}
+    given = {"boxes": boxes, "scores": np.full(8, 0.75), "joints": joints}
     constants = [BRIGHT, ints("zeros", [0, 0]), ints("ones", [1, 1]), ints("axes", [1, 2]), ints("over", [1, 2, 3])]
     constants += [
         helper.make_tensor(f"{name}_one", TensorProto.FLOAT, [1, *value.shape], value.ravel())
-        for name, value in said.items()
+        for name, value in given.items()
     ]
     nodes = [
         helper.make_node("Slice", ["input", "zeros", "ones", "axes"], ["row"]),
@@ -89,12 +89,12 @@ def counted(path: Path) -> Path:
         helper.make_node("Shape", ["num_predictions"], ["batch"], end=1),
     ]
     constants.append(ints("last", [1]))
-    for name, value in said.items():
+    for name, value in given.items():
         constants.append(ints(f"{name}_axes", [1] * value.ndim))
         nodes.append(helper.make_node("Concat", ["batch", f"{name}_axes"], [f"{name}_times"], axis=0))
         nodes.append(helper.make_node("Tile", [f"{name}_one", f"{name}_times"], [name]))
     outputs: dict[str, Any] = {"num_predictions": (TensorProto.INT64, ["n", 1])}
-    outputs |= {name: (TensorProto.FLOAT, ["n", *value.shape]) for name, value in said.items()}
+    outputs |= {name: (TensorProto.FLOAT, ["n", *value.shape]) for name, value in given.items()}
     return save(path, nodes, outputs, constants)
 
 
@@ -108,8 +108,8 @@ def frame(seq: int, *bright: tuple[int, int]) -> Frame:
 
 def people(model: Path, frames: list[Frame], batch: int) -> list[People]:
     folder = model.parent
-    said = Infer.describe(InferSettings(model=model.name))
-    settings = dict(Decode.follow(DecodeSettings(), folder, Upstream({"infer": said})))
+    facts = Infer.describe(InferSettings(model=model.name))
+    settings = dict(Decode.follow(DecodeSettings(), folder, Upstream({"infer": facts})))
     prepare = {"size": [SIDE, SIDE], "align": "corner", "pad": 127}
     with (
         opened(Preprocess, prepare, folder=folder) as first,

@@ -50,7 +50,7 @@ def tracks(seq: int, people: Sequence[Person] = (), camera: str = "cam", *, epoc
     return Tracks(at, boxes, scores, keypoints, (400, 300), np.zeros(n, np.int64), "coco-17", ids)
 
 
-def told(outputs: Sequence[Any]) -> list[IncidentData]:
+def data_of(outputs: Sequence[Any]) -> list[IncidentData]:
     """The data of events, all of which must be as the schema says, and as their messages say."""
     result = []
     for event in outputs:
@@ -64,7 +64,7 @@ def told(outputs: Sequence[Any]) -> list[IncidentData]:
 
 def run(rules: dict[str, Any], items: Sequence[Tracks], folder: Path, **options: Any) -> list[IncidentData]:
     with opened(Rules, rules, folder=folder) as stage:
-        return told(feed(stage, items, **options))
+        return data_of(feed(stage, items, **options))
 
 
 def test_start_and_end_of_an_incident(tmp_path: Path) -> None:
@@ -198,8 +198,10 @@ stages:
 """
     with pytest.raises(GraphError) as caught:
         parse_graph(text, "g.yaml", base_folder=tmp_path, environ={})
-    told = [str(problem) for problem in caught.value.problems if "Zimmer" in str(problem)]
-    assert [line.partition("; ")[2].partition(" (")[0] for line in told] == ["did you mean `Zimmer-3`?"] * 3, told
+    reported = [str(problem) for problem in caught.value.problems if "Zimmer" in str(problem)]
+    assert [line.partition("; ")[2].partition(" (")[0] for line in reported] == ["did you mean `Zimmer-3`?"] * 3, (
+        reported
+    )
 
 
 def test_check_says_which_rules_photographs_cannot_fulfil(tmp_path: Path) -> None:
@@ -230,7 +232,7 @@ def test_updates_have_ids_of_their_own(tmp_path: Path) -> None:
 def test_the_end_of_a_camera_ends_its_incidents(tmp_path: Path, reason: Any) -> None:
     with opened(Rules, IN_DOOR, folder=tmp_path) as stage:
         feed(stage, [tracks(0, [(7, 150.0, 200.0)]), tracks(1)])
-        [end] = told(list(stage.finish("cam", End(stamp(1), reason))))
+        [end] = data_of(list(stage.finish("cam", End(stamp(1), reason))))
         assert (end.phase, end.reason, end.frame.seq) == ("end", reason, 0)
         assert list(stage.finish("cam", End(stamp(1)))) == []
 
@@ -239,7 +241,7 @@ def test_a_new_epoch_ends_them_too_and_forgets(tmp_path: Path) -> None:
     items = [tracks(0, [(7, 150.0, 200.0)]), tracks(0, [(7, 150.0, 200.0)], epoch=1)]
     with opened(Rules, IN_DOOR, folder=tmp_path) as stage:
         events = feed(stage, items)
-    start, end, again = told(events)
+    start, end, again = data_of(events)
     assert [event.stamp.epoch for event in events] == [0, 1, 1]
     assert (end.phase, end.reason, end.frame.epoch) == ("end", "epoch", 0)
     assert again.phase == "start"
@@ -255,14 +257,14 @@ def test_model_and_clock_are_told_where_they_are_known(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "written", "expected"),
+    ("message", "written", "expected"),
     [("ntp", {}, "ntp"), ("", {}, None), ("wall", {"cam": "ntp"}, "ntp"), ("wall", {"other": "ntp"}, "wall")],
 )
 def test_clocks_setting_overrides_frame_clock(
-    tmp_path: Path, said: str, written: dict[str, str], expected: str | None
+    tmp_path: Path, message: str, written: dict[str, str], expected: str | None
 ) -> None:
     item = tracks(0, [(7, 150.0, 200.0)])
-    item = replace(item, stamp=item.stamp._replace(clock=said))
+    item = replace(item, stamp=item.stamp._replace(clock=message))
     [start] = run({**IN_DOOR, "clocks": written}, [item], tmp_path)
     assert start.frame.clock == expected
 
@@ -275,7 +277,7 @@ def test_outbox_end_of_lost_incident_matches_schema(tmp_path: Path) -> None:
         assert isinstance(outbox, Outbox)
         outbox.accept([Item("cam", Key(0, 0, 0), start, "actions")])
         outbox.end_lost("actions", ["cam"], 1)
-        begun, ended = told([event for _, event in outbox.pull("log", 9)])
+        begun, ended = data_of([event for _, event in outbox.pull("log", 9)])
     assert (ended.incident, ended.phase, ended.reason) == (begun.incident, "end", "lost")
     assert ended.people == begun.people
 
@@ -342,10 +344,10 @@ def test_a_graph_tells_the_mistakes_of_its_rules_at_their_places(tmp_path: Path)
     (tmp_path / "rules.yaml").write_text("rules:\n  - {id: a, when: in dor}\n  - {id: b, wen: in dor}\n")
     with pytest.raises(GraphError) as caught:
         parse_graph(GRAPH, "graph.yaml", base_folder=tmp_path)
-    told = [str(problem) for problem in caught.value.problems]
+    reported = [str(problem) for problem in caught.value.problems]
     for begin in (f"{tmp_path}/rules.yaml:2:22: ", f"{tmp_path}/rules.yaml:3:5: ", f"{tmp_path}/rules.yaml:3:13: "):
-        assert any(line.startswith(begin) for line in told), (begin, told)
-    assert any(line.startswith("graph.yaml:16:25: stages.other.with.rules[1].when: ") for line in told), told
+        assert any(line.startswith(begin) for line in reported), (begin, reported)
+    assert any(line.startswith("graph.yaml:16:25: stages.other.with.rules[1].when: ") for line in reported), reported
 
 
 def test_rules_for_unknown_cameras_are_mistakes(graph: str, tmp_path: Path) -> None:
@@ -415,13 +417,13 @@ def filled(graph: str, folder: Path) -> Any:
 @pytest.fixture
 def graph(tmp_path: Path) -> str:
     """A rules stage behind a model that exists."""
-    said = [1, 56, 84]
+    output_shape = [1, 56, 84]
     model = helper.make_model(
         helper.make_graph(
-            [helper.make_node("RandomUniform", [], ["said"], shape=said)],
+            [helper.make_node("RandomUniform", [], ["said"], shape=output_shape)],
             "looks like YOLO-pose",
             [helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, 64, 64])],
-            [helper.make_tensor_value_info("said", TensorProto.FLOAT, said)],
+            [helper.make_tensor_value_info("said", TensorProto.FLOAT, output_shape)],
         ),
         opset_imports=[helper.make_opsetid("", 17)],
         ir_version=8,
@@ -497,7 +499,7 @@ def test_a_camera_knows_only_itself(tmp_path_factory: Any, one: Any, other: Any,
     with opened(Rules, MANY, folder=folder, cameras=("a",)) as stage:
         alone = feed(stage, mine, end=True)
     assert together == [event.body for event in alone]
-    told(alone)
+    data_of(alone)
     assert len({event.id for event in alone}) == len(alone)
     for incident in {event.incident for event in alone}:
         phases = [event.phase for event in alone if event.incident == incident]
@@ -510,5 +512,5 @@ def test_an_event_says_whom_a_new_track_goes_on(tmp_path: Path) -> None:
     for item in story:
         item.continues[:] = (3, 0)
     with opened(Rules, IN_DOOR, folder=tmp_path) as stage:
-        events = told(feed(stage, story))
+        events = data_of(feed(stage, story))
     assert {(one.people[0].track_id, one.people[0].continues) for one in events} == {(7, 3), (8, None)}

@@ -18,7 +18,7 @@ from pipeline.graph import load_plan
 from pipeline.plan import run_to_wire
 from pipeline.testing import feed, opened, run_graph
 from stages.rules import Rules, RulesSettings
-from tests.stages.test_rules import ZONES, told, tracks
+from tests.stages.test_rules import ZONES, data_of, tracks
 from tools.commands.switch_command import switch_command
 
 GRAPH = """
@@ -121,7 +121,7 @@ SWITCHED = {
 
 def test_a_switch_ends_and_begins_and_outlives_a_death(tmp_path: Path) -> None:
     def talk(run: Talk) -> None:
-        def told_of(phase: str) -> int:
+        def events_of(phase: str) -> int:
             events = run.ask("status")["events"]
             return sum((event["action"], event["phase"]) == ("watched", phase) for event in events)
 
@@ -129,15 +129,15 @@ def test_a_switch_ends_and_begins_and_outlives_a_death(tmp_path: Path) -> None:
         assert run.ask("status")["switches"] == {"armed": True, "spare": False}
         done = CliRunner().invoke(switch_command, ["armed", "off", "--name", run.name])
         assert (done.exit_code, done.output.splitlines()[-1]) == (0, "armed is off")
-        until(lambda: told_of("end") == 1, LIMIT_S, lambda: run.ask("status"))
+        until(lambda: events_of("end") == 1, LIMIT_S, lambda: run.ask("status"))
         run.kill("actions.0")
         run.until_status(lambda known: known["processes"]["actions.0"]["restarts"] == 1)
         run.moves("a", by=100)
         assert run.ask("status")["switches"] == {"armed": False, "spare": False}
-        assert told_of("start") == 1
+        assert events_of("start") == 1
         assert run.ask("switch", switch="armed") == {"switches": {"armed": False}}
         run.ask("switch", switch="armed", on=True)
-        until(lambda: told_of("start") == 2, LIMIT_S, lambda: run.ask("status"))
+        until(lambda: events_of("start") == 2, LIMIT_S, lambda: run.ask("status"))
         with pytest.raises(UserError, match=r"the run has no switch 'amred'; did you mean `armed`\?"):
             run.ask("switch", switch="amred", on=True)
         done = CliRunner().invoke(switch_command, ["--name", run.name])
@@ -182,9 +182,9 @@ def test_only_what_has_changed_begins_anew(tmp_path: Path) -> None:
     items = [tracks(seq, [(7, 150.0, 200.0)]) for seq in range(30)]
     first = settings(IN_DOOR, STANDS).model_dump(by_alias=True, exclude_unset=True)
     with opened(Rules, first, folder=tmp_path) as stage:
-        before = told(feed(stage, items[:8]))
+        before = data_of(feed(stage, items[:8]))
         stage.change_settings(settings(STANDS, {**IN_DOOR, "for": "1.1s"}))
-        after = told(feed(stage, items[8:], end=True))
+        after = data_of(feed(stage, items[8:], end=True))
     assert [(data.action, data.phase) for data in before] == [("stands", "start")]
     assert [(data.action, data.phase, data.start_time[-6:-1]) for data in after] == [
         ("in_door", "start", "0.800"),
@@ -199,7 +199,7 @@ def test_a_changed_rule_ends_its_incidents(tmp_path: Path) -> None:
     with opened(Rules, first, folder=tmp_path) as stage:
         feed(stage, items[:10])
         stage.change_settings(settings({**STANDS, "hold": "9s"}))
-        end, start, *_ = told(feed(stage, items[10:], end=True))
+        end, start, *_ = data_of(feed(stage, items[10:], end=True))
     assert (end.phase, end.reason, end.end_time) == ("end", "reload", "1970-01-01T00:00:00.900Z")
     assert (start.phase, start.start_time) == ("start", "1970-01-01T00:00:01.000Z")
     assert end.rule.hash != start.rule.hash
@@ -214,8 +214,8 @@ def test_a_line_that_has_moved_was_not_crossed(tmp_path: Path) -> None:
     with opened(Rules, first, folder=tmp_path) as stage:
         feed(stage, [tracks(seq, [(7, 150.0, 200.0)]) for seq in range(5)])
         stage.change_settings(settings(rule, other, lines=there))
-        after = told(feed(stage, [tracks(seq, [(7, 150.0, 200.0)]) for seq in range(5, 9)]))
-        crossed = told(feed(stage, [tracks(seq, [(7, 150.0 + 20 * (seq - 8), 200.0)]) for seq in range(9, 19)]))
+        after = data_of(feed(stage, [tracks(seq, [(7, 150.0, 200.0)]) for seq in range(5, 9)]))
+        crossed = data_of(feed(stage, [tracks(seq, [(7, 150.0 + 20 * (seq - 8), 200.0)]) for seq in range(9, 19)]))
     assert after == []
     assert [data.action for data in crossed] == ["c"]
 
@@ -228,7 +228,7 @@ def test_a_zone_that_has_moved_was_not_entered(tmp_path: Path) -> None:
         feed(stage, [tracks(seq, [(7, 150.0, 200.0)]) for seq in range(5)])
         stage.change_settings(settings(rule))
         assert feed(stage, [tracks(seq, [(7, 150.0, 200.0)]) for seq in range(5, 9)]) == []
-        came = told(feed(stage, [tracks(9, [(7, 10.0, 200.0)]), tracks(10, [(7, 150.0, 200.0)])]))
+        came = data_of(feed(stage, [tracks(9, [(7, 10.0, 200.0)]), tracks(10, [(7, 150.0, 200.0)])]))
     assert [data.action for data in came] == ["e"]
 
 
@@ -239,7 +239,7 @@ def test_wrong_rules_leave_the_stage_as_it_is(tmp_path: Path) -> None:
         for wrong in ({**STANDS, "when": "in dor"}, {**STANDS, "when": "in door and age > 0.5"}):
             with pytest.raises(UserError, match=r"rules\.0\.when"):
                 stage.change_settings(settings(wrong))
-        [end] = told(feed(stage, [tracks(seq, []) for seq in range(10, 30)]))
+        [end] = data_of(feed(stage, [tracks(seq, []) for seq in range(10, 30)]))
     assert (end.phase, end.reason) == ("end", "unseen")
 
 
@@ -249,7 +249,7 @@ def test_memory_of_unchanged_conditions_goes_on(tmp_path: Path) -> None:
     with opened(Rules, first, folder=tmp_path) as stage:
         feed(stage, [tracks(seq, [(7, 150.0, 200.0)]) for seq in range(6)])
         stage.change_settings(settings(rules[0], {**rules[1], "for": "0.3s"}))
-        after = told(feed(stage, [tracks(seq, [(7, 150.0, 200.0)]) for seq in range(6, 30)]))
+        after = data_of(feed(stage, [tracks(seq, [(7, 150.0, 200.0)]) for seq in range(6, 30)]))
     assert [(data.action, data.frame.seq) for data in after] == [("dwells", 10), ("back", 22)]
 
 
@@ -260,5 +260,7 @@ def test_a_rule_is_judged_while_all_its_switches_are_on(tmp_path: Path) -> None:
     with opened(Rules, first, folder=tmp_path) as stage:
         for seq, changed in enumerate([{}, {"two": True}, {"one": False, "two": True}, {"one": True}, {"two": True}]):
             stage.context.switches = changed
-            found += [(seq, data.phase, data.reason) for data in told(feed(stage, [tracks(seq, [(7, 150.0, 200.0)])]))]
+            found += [
+                (seq, data.phase, data.reason) for data in data_of(feed(stage, [tracks(seq, [(7, 150.0, 200.0)])]))
+            ]
     assert found == [(1, "start", None), (2, "end", "switch"), (4, "start", None)]

@@ -153,11 +153,11 @@ def killed_writer(folder: Path, incarnation: int, first: int, batches: int) -> i
     command = [sys.executable, "-c", CHILD, str(Path(__file__).parent), str(folder), str(incarnation), str(first)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
-        told = [line for line in (child.stdout.readline() for _ in range(batches + 1)) if line.strip().isdigit()]
+        output = [line for line in (child.stdout.readline() for _ in range(batches + 1)) if line.strip().isdigit()]
         child.kill()
-        told += [line for line in child.stdout if line.strip().isdigit()]
+        output += [line for line in child.stdout if line.strip().isdigit()]
     assert child.returncode == -signal.SIGKILL
-    return int(told[-1])
+    return int(output[-1])
 
 
 def test_a_real_kill_loses_and_doubles_nothing(tmp_path) -> None:

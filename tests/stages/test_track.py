@@ -104,12 +104,12 @@ def model_before(**scores: float) -> Upstream:
 
 
 def test_scores_follow_the_model_unless_they_are_written() -> None:
-    told = model_before(weak=0.05, good=0.2, new=0.3, sure=0.45, certain=0.2)
+    upstream = model_before(weak=0.05, good=0.2, new=0.3, sure=0.45, certain=0.2)
     open_ones = Track.settings_type()
     expected = {"weak_score": 0.05, "good_score": 0.2, "new_score": 0.3, "sure_score": 0.45}
-    assert Track.follow(open_ones, Path(), told) == expected
+    assert Track.follow(open_ones, Path(), upstream) == expected
     written = Track.settings_type.model_validate({"new_score": 0.6})
-    assert Track.follow(written, Path(), told) == {k: v for k, v in expected.items() if k != "new_score"}
+    assert Track.follow(written, Path(), upstream) == {k: v for k, v in expected.items() if k != "new_score"}
     assert Track.follow(open_ones, Path(), Upstream({})) == {}
 
 

@@ -103,10 +103,10 @@ def test_one_stage_is_described() -> None:
 
 
 def test_settings_of_settings_stand_below_them() -> None:
-    told = run("stages", "infer")[1]
-    assert "  options: its own settings\n" in told
-    assert "    cuda: its own settings\n" in told
-    assert "      gpu_mem_limit: integer or null (default nothing)\n" in told
+    result = run("stages", "infer")[1]
+    assert "  options: its own settings\n" in result
+    assert "    cuda: its own settings\n" in result
+    assert "      gpu_mem_limit: integer or null (default nothing)\n" in result
 
 
 def test_a_mistyped_stage_is_the_users_mistake() -> None:

@@ -58,13 +58,13 @@ class Place:
             check=False,
         )
 
-    def said(self, *words: str, **environ: str) -> str:
+    def output(self, *words: str, **environ: str) -> str:
         done = self.camgraph(*words, **environ)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def cameras(self) -> list[str]:
-        return sorted(json.loads(self.said("status", "--json"))["cameras"])
+        return sorted(json.loads(self.output("status", "--json"))["cameras"])
 
     def log(self) -> list[dict[str, object]]:
         return [json.loads(line) for line in (self.folder / "log").read_text().splitlines()]
@@ -129,15 +129,15 @@ def run_in(folder: Path, variables: str, mode: int = 0o600, **environ: str) -> I
 
 
 def test_who_changes_a_run_needs_none_of_its_passwords(place: Place) -> None:
-    assert place.said("reload") == "nothing has changed\n"
-    added = place.said("cameras", "add", "yard", "rtsp://viewer:${TWO}@127.0.0.1:9/yard")
+    assert place.output("reload") == "nothing has changed\n"
+    added = place.output("cameras", "add", "yard", "rtsp://viewer:${TWO}@127.0.0.1:9/yard")
     assert added == "yard is there\n"
     place.write(two=True)
-    assert place.said("reload").splitlines() == ["two comes", "yard stays: it was added by command"]
+    assert place.output("reload").splitlines() == ["two comes", "yard stays: it was added by command"]
     assert place.cameras() == ["one", "two", "yard"]
     refused = place.camgraph("cameras", "add", "door", "rtsp://viewer:${NOBODY}@127.0.0.1:9/x")
     assert (refused.returncode, "the environment variable NOBODY is not set" in refused.stderr) == (2, True)
-    assert place.said("cameras", "add", "door", "rtsp://viewer:${SHELL_PW}@127.0.0.1:9/x", SHELL_PW="Zq9 mine")
+    assert place.output("cameras", "add", "door", "rtsp://viewer:${SHELL_PW}@127.0.0.1:9/x", SHELL_PW="Zq9 mine")
 
 
 def test_a_further_camera_brings_its_own_variables(place: Place) -> None:
@@ -167,7 +167,7 @@ def test_a_further_camera_brings_its_own_variables(place: Place) -> None:
 
 def test_reload_rereads_env_file_or_keeps_old_values(place: Place) -> None:
     place.variables("ONE=Zq9other\nTWO=Zq9two\n")
-    assert place.said("reload") == "one begins anew with other settings\n"
+    assert place.output("reload") == "one begins anew with other settings\n"
     (place.folder / "vars.env").unlink()
     place.write(two=True)
     done = place.camgraph("reload")
@@ -179,11 +179,11 @@ def test_reload_rereads_env_file_or_keeps_old_values(place: Place) -> None:
     assert done.stdout == "one begins anew with other settings\n"
     assert "new.env contains secrets, and has mode 0644: keep others out with `chmod 600" in done.stderr
     (place.folder / "vars.env").write_text("nothing")
-    assert place.said("reload") == "nothing has changed\n", "the new file is remembered"
+    assert place.output("reload") == "nothing has changed\n", "the new file is remembered"
 
 
 def test_the_shell_of_whoever_asks_does_not_overrule_the_run(place: Place) -> None:
-    assert place.said("reload", ONE="Zq9 of another") == "nothing has changed\n"
+    assert place.output("reload", ONE="Zq9 of another") == "nothing has changed\n"
 
 
 def test_a_hangup_reloads(place: Place) -> None:

@@ -46,8 +46,8 @@ def test_a_run_that_saw_nobody_says_so(camgraph, first_graph: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "no events: nobody was found in 12 frames: `prepare` made pictures of `size: native`" in done.stderr
     assert "camgraph help no_events" in done.stderr
-    told = camgraph("run", "shop.yaml", "--name", "first-graph", "--json-logs")
-    [line] = [line for line in map(json.loads, told.stderr.splitlines()) if line["event"] == "no_events"]
+    result = camgraph("run", "shop.yaml", "--name", "first-graph", "--json-logs")
+    [line] = [line for line in map(json.loads, result.stderr.splitlines()) if line["event"] == "no_events"]
     assert line["why"].startswith("nobody was found in 12 frames")
     assert camgraph("run", "shop.yaml", "--name", "first-graph", "--quiet").stderr == ""
 

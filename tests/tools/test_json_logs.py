@@ -41,9 +41,9 @@ def environ(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
 
 
-def lines_of(said: str) -> list[dict[str, Any]]:
+def lines_of(message: str) -> list[dict[str, Any]]:
     """Each line as an object with the keys that all have."""
-    lines = [json.loads(line) for line in said.splitlines()]
+    lines = [json.loads(line) for line in message.splitlines()]
     assert all({"event", "level", "timestamp"} <= line.keys() for line in lines)
     return lines
 
@@ -94,9 +94,9 @@ def test_what_libraries_and_python_itself_write(tmp_path: Path, environ: dict[st
 def test_the_last_words_of_a_process_that_crashes(tmp_path: Path, environ: dict[str, str]) -> None:
     environ |= {"PYTHONFAULTHANDLER": "1"}
     _, lines = run(tmp_path, environ, graph(tmp_path, "separate", how="segfault", marker="once"))
-    said = [line["text"] for line in lines if line["event"] == "stderr" and line["process"] == "bad.0"]
-    assert said[0] == "Fatal Python error: Segmentation fault"
-    assert any("_go_wrong" in text for text in said)
+    logged = [line["text"] for line in lines if line["event"] == "stderr" and line["process"] == "bad.0"]
+    assert logged[0] == "Fatal Python error: Segmentation fault"
+    assert any("_go_wrong" in text for text in logged)
 
 
 def test_the_last_words_of_the_run_itself(tmp_path: Path, environ: dict[str, str]) -> None:

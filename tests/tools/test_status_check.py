@@ -120,8 +120,8 @@ def test_a_sink_that_is_away_is_named_with_since_when(watched: Watched) -> None:
     watched.say(a="live", b="live")
     (watched.folder / "away").touch()
     with watched.running():
-        told = watched.until(1, "out: ")
-        assert "degraded: watched: out: the file away is there (for " in told
+        reported = watched.until(1, "out: ")
+        assert "degraded: watched: out: the file away is there (for " in reported
         first = next(trouble for trouble in watched.status()["troubles"])
         assert (first["where"], first["why"]) == ("out", "the file away is there")
         while watched.status()["troubles"][0]["since_s"] < first["since_s"] + 1:
@@ -138,8 +138,8 @@ def test_full_disk_names_sink_and_file(watched: Watched) -> None:
         watched.until(0, "healthy")
         sink = watched.status()["processes"]["log.0"]["pid"]
         before = resource.prlimit(sink, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
-        told = watched.until(1, "log.jsonl")
-        assert told.startswith(f"degraded: watched: log: {watched.folder}/log.jsonl: cannot write ")
+        reported = watched.until(1, "log.jsonl")
+        assert reported.startswith(f"degraded: watched: log: {watched.folder}/log.jsonl: cannot write ")
         resource.prlimit(sink, resource.RLIMIT_FSIZE, before)
         watched.until(0, "healthy")
 
@@ -157,8 +157,8 @@ stages:
 
 def test_slow_opening_is_reported_as_starting(watched: Watched) -> None:
     with watched.running(OPENING.replace("OPEN_S", "20")):
-        told = watched.until(1, "slow.0: is being opened")
-        assert told.startswith("degraded: watched: starting for ")
+        reported = watched.until(1, "slow.0: is being opened")
+        assert reported.startswith("degraded: watched: starting for ")
         shown = watched.call("status").stdout.splitlines()
         assert "  starting  " in shown[0]
         assert any(line.startswith("slow") and " starting " in line for line in shown)

@@ -70,8 +70,8 @@ def _errors(report: str) -> str:
     lines = [line.strip() for line in redact_urls(report).splitlines()]
     errors = [line for line in lines if line.lower().startswith(("npm error", "npm err!", "error"))]
     # npm's whole log goes with the work folder.
-    told = [line for line in errors or lines if line and "complete log" not in line]
-    return "\n".join(f"  {line}" for line in told[:_REPORT_LINES])
+    logged = [line for line in errors or lines if line and "complete log" not in line]
+    return "\n".join(f"  {line}" for line in logged[:_REPORT_LINES])
 
 
 def _watched(process: subprocess.Popen[bytes], folder: Path, grown: Callable[[int], None]) -> int | None:

@@ -124,9 +124,9 @@ def watch(
     believed: set[int] = set()
     verdicts: dict[int, bool] = {}
     reporter = CameraReporter(camera.name, HandContext(Path(), Path()))
-    with listening() as heard, open_camera(camera.url, case.transport) as container:
+    with listening() as logged, open_camera(camera.url, case.transport) as container:
         stream = container.streams.video[0]
-        decoder = decodes(stream, Camera.model_validate({"url": camera.url}), reporter, heard)
+        decoder = decodes(stream, Camera.model_validate({"url": camera.url}), reporter, logged)
         plain = plain_decoder(stream)
         end = time.monotonic() + seconds
         for packet in from_keyframe(container.demux(stream)):

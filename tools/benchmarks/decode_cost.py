@@ -70,8 +70,8 @@ def cost_of(stream: bytes, codec: Codec, max_fps: float | None) -> Cost:
     camera = Camera.model_validate({"url": "rtsp://127.0.0.1/", "max_fps": max_fps})
     form = {"h264": "h264", "h265": "hevc"}[codec]
     reporter, pictures = CameraReporter("camera", HandContext(Path(), Path())), 0
-    with listening() as heard, av.open(io.BytesIO(stream), "r", format=form) as container:
-        decoder = Decoder(container.streams.video[0], camera, reporter, heard)
+    with listening() as logged, av.open(io.BytesIO(stream), "r", format=form) as container:
+        decoder = Decoder(container.streams.video[0], camera, reporter, logged)
         began = 0.0
         for number, packet in enumerate(container.demux(video=0)):
             if number == LEARNT:

@@ -99,11 +99,11 @@ class _Receiver(EventReceiver):
 
     def __init__(self) -> None:
         super().__init__(Path(os.devnull), 0)
-        self.told: list[ReceivedEvent] = []
+        self.received: list[ReceivedEvent] = []
 
     def keep(self, line: bytes) -> None:
         received_ns = time.monotonic_ns()
-        self.told.append(received_event(json.loads(line), received_ns))
+        self.received.append(received_event(json.loads(line), received_ns))
 
 
 def received_event(body: dict[str, Any], received_ns: int) -> ReceivedEvent:
@@ -123,12 +123,12 @@ def measure(subject: Subject, capacity: float, load: float) -> Row:
         window = watched(text, simulator, warm_up_s=_WARM_UP_S, seconds=subject.seconds)
         sent = {camera.name: camera.sent() for camera in simulator.cameras}
     begun = {one.key for one in window.inferred}
-    told = [event for event in receiver.told if event.key in begun]
-    return row_of(load, films, window, told, paths(told, window.inferred, sent))
+    received = [event for event in receiver.received if event.key in begun]
+    return row_of(load, films, window, received, paths(received, window.inferred, sent))
 
 
 def row_of(
-    load: float, films: CameraSet, window: Window, told: Sequence[ReceivedEvent], found: Sequence[FramePath]
+    load: float, films: CameraSet, window: Window, received: Sequence[ReceivedEvent], found: Sequence[FramePath]
 ) -> Row:
     """The figures of a run."""
     ages = [one.age_ms for one in window.inferred]
@@ -138,7 +138,7 @@ def row_of(
         films=films,
         inferred_fps=len(ages) / window.seconds,
         ways=found,
-        unmatched=len(told) - len(found),
+        unmatched=len(received) - len(found),
         ages_ms=ages,
         bound_ms=bound,
         late=sum(age > bound for age in ages) / max(1, len(ages)),

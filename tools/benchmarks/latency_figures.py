@@ -78,13 +78,13 @@ class FramePath(NamedTuple):
 
 
 def paths(
-    told: Iterable[ReceivedEvent], ran: Iterable[Inference], sent: Mapping[str, Sequence[FrameSent]]
+    received: Iterable[ReceivedEvent], ran: Iterable[Inference], sent: Mapping[str, Sequence[FrameSent]]
 ) -> list[FramePath]:
     """Of all events whose frames are known to both sides: those whose wall clock is the camera's."""
     by_key = {one.key: one for one in ran}
     logs = {camera: sorted(frames, key=_wall_ns) for camera, frames in sent.items()}
     found = []
-    for event in told:
+    for event in received:
         one = by_key.get(event.key)
         frame = nearest(logs.get(event.key[0], ()), event.wall_ns) if event.clock == "ntp" else None
         if one and frame:

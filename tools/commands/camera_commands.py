@@ -156,18 +156,18 @@ def reload(file: Path | None, name: str | None, no_wait: bool, env_files: tuple[
     }
     if env_files:
         asked["env_files"] = [str(one.absolute()) for one in env_files]
-    told = ask(run, "reload", within_s=_LOAD_S, **asked)
-    say_remarks(told.get("remarks", ()))
-    answer = Reloaded.from_json(told)
+    reply = ask(run, "reload", within_s=_LOAD_S, **asked)
+    say_remarks(reply.get("remarks", ()))
+    answer = Reloaded.from_json(reply)
     if no_wait:
-        click.echo("\n".join(_told(answer)))
+        click.echo("\n".join(_change_lines(answer)))
         return
     known = _waited(run, lambda known: not known.busy, "not all of the change has happened yet")
     refused = {
         process: why for process, why in known.refused.items() if process in {*answer.restarted, *answer.going_on}
     }
     absent = {name: why for name, why in known.problems.items() if name in {*answer.added, *answer.changed}}
-    for line in _told(answer, but={*refused, *absent}):
+    for line in _change_lines(answer, but={*refused, *absent}):
         click.echo(line)
     problems = [
         f"{process} does not open with its new settings, and goes on with those of before: {why}"
@@ -186,7 +186,7 @@ def _graph_of(run: str) -> Path:
     return Path(file)
 
 
-def _told(answer: Reloaded, but: Collection[str] = ()) -> list[str]:
+def _change_lines(answer: Reloaded, but: Collection[str] = ()) -> list[str]:
     """The effects of a reload, a line each."""
     rows = (
         (answer.added, "comes"),
@@ -196,8 +196,8 @@ def _told(answer: Reloaded, but: Collection[str] = ()) -> list[str]:
         (answer.restarted, "is started again"),
         (answer.going_on, "goes on with other settings"),
     )
-    told = [f"{name} {what}" for names, what in rows for name in names if name not in but]
-    return told if answer.changes_something else [*told, "nothing has changed"]
+    lines = [f"{name} {what}" for names, what in rows for name in names if name not in but]
+    return lines if answer.changes_something else [*lines, "nothing has changed"]
 
 
 def _not_taken_in(camera: str, why: str) -> str:

@@ -75,8 +75,8 @@ def _rules_alone(path: Path) -> list[str] | None:
     from stages.rulebook.rule_set import read_rules  # noqa: PLC0415
 
     rules = read_rules(path)
-    told = f"{path}: {len(rules.rules)} rules: no mistakes; its cameras are known where a graph names it"
-    return [told, *hiding(rules.file)]
+    message = f"{path}: {len(rules.rules)} rules: no mistakes; its cameras are known where a graph names it"
+    return [message, *hiding(rules.file)]
 
 
 def _require_outbox_folder(graph: Graph) -> None:

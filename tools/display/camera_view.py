@@ -23,12 +23,12 @@ def render_cameras(known: CameraList) -> RenderableType:
         numbers = (f"{camera.fps:.1f}", str(camera.frames), str(camera.drops))
         table.add_row(*map(Text, (shown(name), shown(_state(name, camera, known)), *numbers)))
     remarks = {name: _remark(name, camera, known) for name, camera in rows.items()}
-    told = (Text(shown(f"{name}: {remark}")) for name, remark in remarks.items() if remark)
+    remark_lines = (Text(shown(f"{name}: {remark}")) for name, remark in remarks.items() if remark)
     problems = {name: f"{name} was not taken in: {why}" for name, why in known.problems.items()}
     refused = {
         process: f"{process} goes on with its settings of before: {why}" for process, why in known.refused.items()
     }
-    return Group(table, *told, *(Text(shown(line), "bold red") for line in {**problems, **refused}.values()))
+    return Group(table, *remark_lines, *(Text(shown(line), "bold red") for line in {**problems, **refused}.values()))
 
 
 def _state(name: str, camera: CameraStatus, known: CameraList) -> str:

@@ -37,13 +37,13 @@ def write_all(descriptor: int, data: bytes) -> None:
 class LossyWriter:
     """Leaves out lines that cannot be written, and reports them as soon as something can be written again.
 
-    `told`: makes the line that reports how many were left out, and why. A line that was written in part is ended first,
-    so that no line is ever torn.
+    `report(count, why)` returns the line that says how many were left out. A line that was written in part is ended
+    first, so that no line is ever torn.
     """
 
-    def __init__(self, descriptor: int, told: Callable[[int, str], str]) -> None:
+    def __init__(self, descriptor: int, report: Callable[[int, str], str]) -> None:
         self._descriptor = descriptor
-        self._told = told
+        self._report = report
         self._rest = b""
         self._left_out = 0
         self._why = ""
@@ -55,7 +55,7 @@ class LossyWriter:
 
     def write(self, data: bytes) -> None:
         """Raises BrokenPipeError alone."""
-        notice = f"{self._told(self._left_out, self._why)}\n".encode() if self._left_out else b""
+        notice = f"{self._report(self._left_out, self._why)}\n".encode() if self._left_out else b""
         whole, at = self._rest + notice + data, 0
         try:
             while at < len(whole):
@@ -105,9 +105,9 @@ class WaitingFile(io.FileIO):
 class LossyFile(WaitingFile):
     """The same, through a `LossyWriter`."""
 
-    def __init__(self, descriptor: int, told: Callable[[int, str], str]) -> None:
+    def __init__(self, descriptor: int, report: Callable[[int, str], str]) -> None:
         super().__init__(descriptor)
-        self._writer = LossyWriter(descriptor, told)
+        self._writer = LossyWriter(descriptor, report)
 
     def write(self, data: ReadableBuffer, /) -> int:
         given = bytes(data)

@@ -23,7 +23,7 @@ def why_no_events(status: Mapping[str, Any], plan: RunPlan) -> str:
     """
     frames = int(status["totals"]["frames"])
     track, rules = _stage(plan, "track"), _stage(plan, "rules")
-    if not frames or track is None or _told_something(status):
+    if not frames or track is None or _has_reported_something(status):
         return ""
     seen, followed = _count(status, SEEN), _count(status, FOLLOWED)
     if not seen:
@@ -52,7 +52,7 @@ def _stage(plan: RunPlan, use: str) -> StagePlan | None:
     return next((stage for process in plan.processes for stage in process.stages if stage.use == use), None)
 
 
-def _told_something(status: Mapping[str, Any]) -> bool:
+def _has_reported_something(status: Mapping[str, Any]) -> bool:
     """An event of a stage; those of cameras and of the run itself tell nothing of people."""
     actions = {name for of_one in status["actions"].values() for name, n in of_one.items() if n}
     return any(not name.startswith(_OWN_EVENTS) for name in actions)
@@ -74,6 +74,6 @@ def _try_size(plan: RunPlan) -> str:
         return f"`{stage.name}` made pictures of `size: native`: remove that, or write `size: auto`"
     other = "256 for people who fill the picture, 768 for those far away"
     if isinstance(size, str):
-        told = f"`max_side: {most}`" if most else f"`size: {size}`"
-        return f"`{stage.name}` made pictures of {told}: try another `max_side` ({other})"
+        message = f"`max_side: {most}`" if most else f"`size: {size}`"
+        return f"`{stage.name}` made pictures of {message}: try another `max_side` ({other})"
     return "see whether people are large enough in the model's picture"

@@ -193,10 +193,10 @@ def errors_for_people() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        told = in_words(error)
-        if told is None:
+        message = in_words(error)
+        if message is None:
             raise
-        raise EnvironmentProblem(told) from None
+        raise EnvironmentProblem(message) from None
 
 
 @contextmanager

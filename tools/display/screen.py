@@ -123,8 +123,8 @@ class _Pump:
         if not self._pid:
             stray = _Source(Lines(), _as_json if as_json else _as_text)
             lines, secrets = _Source(Lines(sys.maxsize), _as_it_is), _Source(Lines(sys.maxsize), _hidden_from_now_on)
-            told = _left_out_as_json if as_json else _left_out_as_text
-            _be_the_pump({secrets_out: secrets, stray_out: stray, lines_out: lines}, LossyWriter(real, told), real)
+            describe = _left_out_as_json if as_json else _left_out_as_text
+            _be_the_pump({secrets_out: secrets, stray_out: stray, lines_out: lines}, LossyWriter(real, describe), real)
         for descriptor in (secrets_out, stray_out, lines_out):
             os.close(descriptor)
 

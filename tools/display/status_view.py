@@ -60,15 +60,15 @@ def render_summary(summary: Summary) -> RenderableType:
     files = [Text(f"  {shown(path)}", overflow="fold") for path in summary.files]
     written = [Text("written:"), *files] if files else []
     untaken = f", {summary.untaken} of them in no sink: one with `from: events` takes all" if summary.untaken else ""
-    told = _with_ends(total.events, total.committed) + untaken
+    events_text = _with_ends(total.events, total.committed) + untaken
     limit = [Text(f"limit: {shown(summary.limit)}", "yellow")] if summary.limit else []
-    return Group(table, *errors, *written, *limit, Text(last + told, "bold"))
+    return Group(table, *errors, *written, *limit, Text(last + events_text, "bold"))
 
 
 def _with_ends(begun: int, committed: int) -> str:
     """Count as the lines of the events file do, so that the two numbers agree."""
-    told = counted(begun, "event")
-    return f"{told} ({committed} with updates and ends)" if committed > begun else told
+    text = counted(begun, "event")
+    return f"{text} ({committed} with updates and ends)" if committed > begun else text
 
 
 def headline(status: Status) -> list[str]:
@@ -104,8 +104,8 @@ def troubles(status: Status) -> list[str]:
     more = [f"and {len(bad) - MOST_IN_TROUBLE} more"] if len(bad) > MOST_IN_TROUBLE else []
     ages = [camera.age_ms for camera in status.cameras.values() if camera.age_ms is not None and not _is_over(camera)]
     bad += [f"{shown(trouble.where)}: {shown(trouble.why)}" for trouble in status.troubles]
-    told = ", ".join([*bad[:MOST_IN_TROUBLE], *more])
-    return [*([f"age {max(ages):.0f} ms"] if ages else []), *([f"({told})"] if bad else [])]
+    message = ", ".join([*bad[:MOST_IN_TROUBLE], *more])
+    return [*([f"age {max(ages):.0f} ms"] if ages else []), *([f"({message})"] if bad else [])]
 
 
 def event_text(event: EventStatus) -> str:

@@ -30,15 +30,15 @@ class Gpu(NamedTuple):
     total: str
 
 
-def gpus_of(told: str) -> list[Gpu]:
+def gpus_of(output: str) -> list[Gpu]:
     """Those of an answer to `GPUS`; a line that is about none ("No devices were found") is passed over."""
-    lines = [[part.strip() for part in line.rsplit(",", 3)] for line in told.splitlines()]
+    lines = [[part.strip() for part in line.rsplit(",", 3)] for line in output.splitlines()]
     return [Gpu(*parts) for parts in lines if len(parts) == len(Gpu._fields)]
 
 
-def cuda_of(told: str) -> Version | None:
+def cuda_of(output: str) -> Version | None:
     """The newest CUDA that the driver runs, by the head; None if that does not say."""
-    found = _CUDA.search(told)
+    found = _CUDA.search(output)
     return (int(found[1]), int(found[2])) if found else None
 
 

@@ -36,9 +36,9 @@ class Declaration:
     @property
     def infer(self) -> dict[str, Any]:
         """The same as settings of `infer`, in plain values."""
-        found: dict[str, Any] = dict(self.kind.said())
-        if said := self.input.model_dump(exclude_none=True):
-            found["input"] = said
+        found: dict[str, Any] = dict(self.kind.facts())
+        if given := self.input.model_dump(exclude_none=True):
+            found["input"] = given
         if self.libraries:
             found["custom_ops"] = [str(path.resolve()) for path in self.libraries]
         return found if self.size is None else {**found, "picture_size": list(self.size)}
@@ -61,13 +61,13 @@ class DeclaredModel:
 
     def contract(self) -> InputContract:
         """The form of its pictures. Raises UserError if it is unknown, or if a given size does not fit."""
-        said = self.declaration
-        if said.kind != _NO_KIND:
+        declared = self.declaration
+        if declared.kind != _NO_KIND:
             self.reading()  # a format that it has not decides nothing
-        contract = read_contract(self.signature, str(self.path), said.input, kind=said.kind)
-        if said.size is not None and not contract.accepts(*said.size):
+        contract = read_contract(self.signature, str(self.path), declared.input, kind=declared.kind)
+        if declared.size is not None and not contract.accepts(*declared.size):
             wanted = f"{contract.width or 'any'}x{contract.height or 'any'}"
-            raise UserError(f"--size {said.size[0]}x{said.size[1]}: {self.path} takes pictures of {wanted}")
+            raise UserError(f"--size {declared.size[0]}x{declared.size[1]}: {self.path} takes pictures of {wanted}")
         return contract
 
     def reading(self) -> Reading:
@@ -78,5 +78,9 @@ class DeclaredModel:
             raise UserError(f"{self.path}: {error}{_way_out(self.declaration.kind)}") from None
 
 
-def _way_out(said: Declared) -> str:
-    return "" if said.format else " (on the command line: --format, --outputs, and --keypoints where these do not show)"
+def _way_out(declared: Declared) -> str:
+    return (
+        ""
+        if declared.format
+        else " (on the command line: --format, --outputs, and --keypoints where these do not show)"
+    )

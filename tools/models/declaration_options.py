@@ -84,8 +84,8 @@ class OfModels(click.ParamType[Said]):
         self._of_one = of_one
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Said:
-        file, _, said = value.rpartition("=")
-        return file or None, self._of_one.convert(said, param, ctx)
+        file, _, text = value.rpartition("=")
+        return file or None, self._of_one.convert(text, param, ctx)
 
 
 class Names(click.ParamType[tuple[str, ...]]):
@@ -169,12 +169,12 @@ def declared_models(files: Sequence[str], options: Mapping[str, Any]) -> list[De
     from stages.inference.model.model_files import find_model  # noqa: PLC0415
     from tools.models.declaration import DeclaredModel  # noqa: PLC0415
 
-    said = {name: options[name] for name in (*_KIND, "size")}
-    for name, values in said.items():
+    given = {name: options[name] for name in (*_KIND, "size")}
+    for name, values in given.items():
         _check_files(name, values, files)
 
     def of_one(file: str) -> Declaration:
-        return declaration({**options, **{name: _of(file, said[name]) for name in said}})
+        return declaration({**options, **{name: _of(file, given[name]) for name in given}})
 
     return [DeclaredModel(find_model(file, Path.cwd()), of_one(file)) for file in files]
 

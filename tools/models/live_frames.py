@@ -59,9 +59,9 @@ def live_frames(camera: Camera, count: int) -> Iterator[Frame]:
 def _gone(camera: Camera, context: HandContext) -> str:
     shown = redact_url(camera.url)
     _, state, why = context.camera_states[-1]
-    said = why.removeprefix(f"{shown}: ")
+    reason = why.removeprefix(f"{shown}: ")
     return (
-        f"{shown}: no picture came within {MOST_WAIT_S:g} s; the camera is {state}{f' ({said})' if said else ''}. "
+        f"{shown}: no picture came within {MOST_WAIT_S:g} s; the camera is {state}{f' ({reason})' if reason else ''}. "
         "Expected one that sends pictures now and is reached from this machine: look at the address, user and "
         "password, and at the network; or give a recorded video"
     )

@@ -16,7 +16,7 @@ from typing import Any
 
 from pipeline.errors import EXIT_ENVIRONMENT, EXIT_USER, CamgraphError, EnvironmentProblem, UserError
 
-_MOST_TOLD = 500
+_MOST_SHOWN = 500
 """Letters of a failed process's output."""
 
 
@@ -44,7 +44,7 @@ def ask(module: str, model: Path, task: Mapping[str, Any], *, limit_s: float, ad
     if done.returncode in (EXIT_USER, EXIT_ENVIRONMENT):
         raise (UserError if done.returncode == EXIT_USER else EnvironmentProblem)(done.stderr.strip())
     if done.returncode:
-        how = f"died of signal {-done.returncode}" if done.returncode < 0 else done.stderr.strip()[-_MOST_TOLD:]
+        how = f"died of signal {-done.returncode}" if done.returncode < 0 else done.stderr.strip()[-_MOST_SHOWN:]
         raise EnvironmentProblem(f"{model}: the process that ran it: {how}")
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -56,8 +56,8 @@ def answer(run: Callable[[dict[str, Any]], Any]) -> None:
     if hasattr(signal, "setitimer"):  # there is none on Windows
         signal.setitimer(signal.ITIMER_REAL, 2 * limit_s)
     try:
-        said = run(task)
+        result = run(task)
     except CamgraphError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(error.exit_status)
-    sys.stdout.write(f"{json.dumps(said)}\n")
+    sys.stdout.write(f"{json.dumps(result)}\n")

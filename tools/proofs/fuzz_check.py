@@ -316,13 +316,13 @@ def check_case(case: Case, folder: Path) -> str:
         list(remarks_on(graph))
         list(in_words(memory_need(graph)))
     except GraphError as error:
-        return _told(error)
+        return _text_of(error)
     except CamgraphError as error:
         return type(error).__name__
     return "right"
 
 
-def _told(error: GraphError) -> str:
+def _text_of(error: GraphError) -> str:
     if not error.problems or not str(error):
         raise AssertionError("it is not said what is wrong")
     if _SECRET in str(error):
@@ -364,7 +364,7 @@ def _share(seed: int, numbers: Sequence[int]) -> Tried:
         return try_cases(seed, numbers, Path(name))
 
 
-def fuzz(seed: int, cases: int, processes: int, told: Callable[[str], None]) -> Tried:
+def fuzz(seed: int, cases: int, processes: int, progress: Callable[[str], None]) -> Tried:
     """Check so many cases, spread over processes."""
     step = min(500, -(-cases // processes))
     shares = [(seed, range(begin, min(cases, begin + step))) for begin in range(0, cases, step)]
@@ -373,13 +373,13 @@ def fuzz(seed: int, cases: int, processes: int, told: Callable[[str], None]) -> 
         waiting = [pool.apply_async(_share, share) for share in shares]
         for number, share in enumerate(waiting):
             tried.add(share.get())
-            told(f"{number + 1}/{len(shares)}: {len(tried.faults)} faults")
+            progress(f"{number + 1}/{len(shares)}: {len(tried.faults)} faults")
     return tried
 
 
 def report(tried: Tried, cases: int) -> list[str]:
     """The part between the marks, but for the command and the machine."""
-    said = ", ".join(f"{n} {answer}" for answer, n in tried.answers.most_common())
+    message = ", ".join(f"{n} {answer}" for answer, n in tried.answers.most_common())
     verdict = "**Not all is as it should be:**" if tried.faults else "**No traceback, and no answer after a second.**"
     worst = max(tried.seconds, default=float("nan"))
     return [
@@ -388,7 +388,7 @@ def report(tried: Tried, cases: int) -> list[str]:
         *(f"- {fault}" for fault in tried.faults[:_SHOWN]),
         *([f"- and {len(tried.faults) - _SHOWN} more"] if len(tried.faults) > _SHOWN else []),
         *([""] if tried.faults else []),
-        f"{cases} broken graphs, rules and settings: {said}. An answer took {_ms(percentile(tried.seconds, 0.5))} "
+        f"{cases} broken graphs, rules and settings: {message}. An answer took {_ms(percentile(tried.seconds, 0.5))} "
         f"(median), {_ms(percentile(tried.seconds, 0.99))} (99 of 100), {_ms(worst)} (worst) of processor time.",
     ]
 

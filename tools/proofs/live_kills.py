@@ -124,8 +124,10 @@ def not_judged(proof: KillProof, limits: Limits) -> list[str]:
 
 def _late(series: Series, back_s: float) -> str:
     late = [one.back_s for one in series.rounds if one.back_s > back_s]
-    told = f"{series.kind}: {len(late)} of {len(series.rounds)} were back after more than {back_s:g} s, the last after"
-    return f"{told} {max(late):.1f} s" if late else ""
+    message = (
+        f"{series.kind}: {len(late)} of {len(series.rounds)} were back after more than {back_s:g} s, the last after"
+    )
+    return f"{message} {max(late):.1f} s" if late else ""
 
 
 def _slowed(series: Series, limits: Limits) -> list[str]:
@@ -138,8 +140,8 @@ def _slowed(series: Series, limits: Limits) -> list[str]:
         if share < limits.rate
     ]
     silent = [one.silent_s for one in series.rounds if own and one.silent_s > limits.silent_s]
-    told = f"another camera was without frames for up to {max(silent, default=0):.1f} s while capture was harmed"
-    return [*found, *([f"{told}, expected at most {limits.silent_s:g}"] if silent else [])]
+    message = f"another camera was without frames for up to {max(silent, default=0):.1f} s while capture was harmed"
+    return [*found, *([f"{message}, expected at most {limits.silent_s:g}"] if silent else [])]
 
 
 def report(proof: KillProof, limits: Limits) -> str:

@@ -130,11 +130,13 @@ def judged(processes: tuple[str, ...], ran: Ran, reference: Ran) -> Killed:
         or any(f"{process.partition('.')[0]} lost" not in " ".join(ran.problems) for process in remembering)
     ):
         faults.append(f"status {ran.status}, and of what was lost is said: {ran.problems}")
-    told = "byte-identical, status 0" if same and not ran.status else f"status {ran.status}: {'; '.join(ran.problems)}"
+    verdict = (
+        "byte-identical, status 0" if same and not ran.status else f"status {ran.status}: {'; '.join(ran.problems)}"
+    )
     return Killed(
         processes,
         max(ran.recovery_s.values(), default=0.0),
-        told,
+        verdict,
         tuple(f"{_in_short(processes)}: {fault}" for fault in faults),
     )
 
@@ -204,10 +206,10 @@ def _ended(run: LiveRun, ledger: Ledger) -> Killed:
     begun = time.monotonic()
     status = run.stop(_WAIT_S)
     delivered = ledger.against(run.subject.events)
-    told = run.problems()
+    problems = run.problems()
     faults = [] if delivered.good else [f"events: {delivered}"]
     faults += [f"left over: {what}" for what in left_over(run.subject.name)]
-    faults += [f"the run says: {problem}" for problem in told if "lost its state" not in problem]
+    faults += [f"the run says: {problem}" for problem in problems if "lost its state" not in problem]
     faults += [f"status {status}, expected 1"] if status != 1 else []
     faults += ["a traceback in the log"] if "Traceback" in run.log.read_text(errors="replace") else []
     return Killed(("stop",), time.monotonic() - begun, f"status {status}; {delivered}", tuple(faults))

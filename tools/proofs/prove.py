@@ -95,8 +95,8 @@ def _events_of(found: Sequence[Ran], reference: Ran) -> str:
     """In words, whether the events are those of a run in which nothing was killed."""
     if all(ran.events == reference.events for ran in found):
         return "byte-identical"
-    said = sorted({problem for ran in found for problem in ran.problems})
-    return f"what was lost is said: {'; '.join(said)}" if said else _NOT_SAID
+    problems = sorted({problem for ran in found for problem in ran.problems})
+    return f"what was lost is said: {'; '.join(problems)}" if problems else _NOT_SAID
 
 
 def _with_supervisor(part: Part, seconds: float, rounds: int) -> Part:
@@ -148,12 +148,12 @@ def main(what: str, seconds: float, rounds: int, frames: int, target: Path | Non
         faults += part.faults
         times.append(cpu_time())
     options = {name: value for name, value in click.get_current_context().params.items() if name != "what"}
-    said = (
+    verdict_lines = (
         ["**Not all is proven:**", "", *(f"- {fault}" for fault in faults)]
         if faults
         else ["**All of this is proven.**"]
     )
-    head = [f"{written_by(TOOL, options)} {_machine()}.", others_line(times), "", *said, ""]
+    head = [f"{written_by(TOOL, options)} {_machine()}.", others_line(times), "", *verdict_lines, ""]
     publish("\n".join([*head, *lines]), target, TOOL)
     if faults:
         raise click.ClickException("\n".join(faults))

@@ -147,9 +147,9 @@ class Connection(asyncio.Protocol):
             return Response(455)
         identity = self._camera.new_identity()
         self._session = f"{identity.ssrc ^ 0x5A5A5A5A:08x}"
-        said = self._carry(wanted, identity)
+        transport = self._carry(wanted, identity)
         session = f"{self._session};timeout={_SESSION_TIMEOUT_S}"
-        return Response(200, {"Transport": f"{said};ssrc={identity.ssrc:08X}", "Session": session})
+        return Response(200, {"Transport": f"{transport};ssrc={identity.ssrc:08X}", "Session": session})
 
     def _carry(self, wanted: Transport, identity: Identity) -> str:
         """Make the viewer; the transport as the answer names it."""

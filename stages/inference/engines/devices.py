@@ -23,8 +23,8 @@ def device_of(devices: Sequence[int], worker: int) -> int | None:
 
 def on_device(options: Mapping[str, str], provider: ProviderName, device: int | None) -> dict[str, str]:
     """The options of a provider, with its device."""
-    said = {} if device is None or provider not in ON_DEVICES else {_ID: str(device)}
-    return {**options, **said}
+    device_option = {} if device is None or provider not in ON_DEVICES else {_ID: str(device)}
+    return {**options, **device_option}
 
 
 def number_of(options: Mapping[str, str]) -> int:

@@ -48,9 +48,9 @@ class Questions:
         if metadata is None:
             raise EnvironmentProblem(self._why_not_ready())
         config = self._about_model("get_model_config")
-        said = self._asked("get_server_metadata")
+        server_facts = self._asked("get_server_metadata")
         most = config.config.max_batch_size if config else 0
-        server = shown(f"{said.name} {said.version}".strip(), _SHOWN) if said else ""
+        server = shown(f"{server_facts.name} {server_facts.version}".strip(), _SHOWN) if server_facts else ""
         return ServedModel(self._signature(metadata, config), max(most, 0) or None, server or "an inference server")
 
     def _ready(self) -> bool:
@@ -115,7 +115,7 @@ class Questions:
         return f"{s}: not ready: {_listed(sorted(states))}; load it there, and start again"
 
 
-def _listed(said: Sequence[str]) -> str:
+def _listed(names: Sequence[str]) -> str:
     """A server's words, as one line of bounded length."""
-    more = f" and {len(said) - _LISTED} more" if len(said) > _LISTED else ""
-    return f"{', '.join(shown(one, _SHOWN) for one in said[:_LISTED])}{more}"
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return f"{', '.join(shown(one, _SHOWN) for one in names[:_LISTED])}{more}"

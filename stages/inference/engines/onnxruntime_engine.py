@@ -128,7 +128,7 @@ class OnnxRuntimeEngine:
                     f"a run could not be recorded, and the model does not open again: {error}"
                 ) from None
             self._session, self._runs = other._session, other._runs
-            self.not_recorded = _said(why)
+            self.not_recorded = _first_line(why)
 
     def memory_limits(self) -> MemoryLimits | None:
         """How much of a GPU the open sessions may take; None if no `gpu_mem_limit` limits them."""
@@ -267,15 +267,15 @@ _NO_MEMORY = re.compile(
 def _failure(error: Exception, cuda: CudaRuntime | None) -> RunFailed:
     """The meaning of a failed run. Raises NeedsNewProcess if the GPU is lost to this process."""
     text = str(error)
-    told = _said(text)
+    reason = _first_line(text)
     if why := _why_no_memory(error, cuda):
         return OutOfMemory(why)
     if cuda and cuda.lost():
-        raise NeedsNewProcess(f"GPU {cuda.device} is lost to this process: {told}") from None
-    return RunFailed(told)
+        raise NeedsNewProcess(f"GPU {cuda.device} is lost to this process: {reason}") from None
+    return RunFailed(reason)
 
 
-def _said(text: str) -> str:
+def _first_line(text: str) -> str:
     """CUDA's own words, if ONNX Runtime repeats them; else its own, without the place in its sources before them."""
     found = _CUDA_ERROR.search(text)
     return f"CUDA error {found[1]}, {found[2]}" if found else one_line(_IN_SOURCES.sub("", text))
@@ -314,7 +314,7 @@ def _reason(error: Exception, cuda: CudaRuntime | None) -> str:
         )
     if "Please install TensorRT libraries" in text:
         return "the libraries of TensorRT are missing"
-    return _said(text)
+    return _first_line(text)
 
 
 def _options(wanted: Sequence[str], threads: int) -> ort.SessionOptions:

@@ -94,12 +94,12 @@ def _placement_of(compiled: CompiledModel) -> Placement:
     """By the precision in which a node runs, constants left out."""
     nodes: dict[str, Counter[str]] = {}
     for node in compiled.get_runtime_model().get_ordered_ops():
-        kind = _said(node, "layerType")
+        kind = _rt_info(node, "layerType")
         if kind not in ("Const", "Input", "Output", "Parameter", "Result", ""):
-            nodes.setdefault(f"OpenVINO {_said(node, 'runtimePrecision')}", Counter())[kind] += 1
+            nodes.setdefault(f"OpenVINO {_rt_info(node, 'runtimePrecision')}", Counter())[kind] += 1
     return Placement(nodes)
 
 
-def _said(node: Any, key: str) -> str:
+def _rt_info(node: Any, key: str) -> str:
     about = node.get_rt_info()
     return str(about[key].astype(str)) if key in about else ""

@@ -131,8 +131,8 @@ class ProviderOptions(Settings):
         own: Settings | None = getattr(self, provider, None)
         if own is None:
             return {}
-        told = {name: value for name, value in own.model_dump().items() if value is not None}
-        return {name: _text(provider, name, value, base_folder) for name, value in told.items()}
+        given = {name: value for name, value in own.model_dump().items() if value is not None}
+        return {name: _text(provider, name, value, base_folder) for name, value in given.items()}
 
 
 def _text(provider: ProviderName, name: str, value: Any, base_folder: Path) -> str:

@@ -98,7 +98,7 @@ def _loaded(path: Path) -> ModelProto:
 def _location(path: Path, tensor: TensorProto) -> Path:
     """A file of weights lies in the model's folder, or below it."""
     location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
-    said = f"{path}: weights `{shown(tensor.name)}` lie in `{shown(location[:_SHOWN])}`"
+    message = f"{path}: weights `{shown(tensor.name)}` lie in `{shown(location[:_SHOWN])}`"
     place = PurePosixPath(location)
     try:
         target = (path.parent / place).resolve()
@@ -108,13 +108,13 @@ def _location(path: Path, tensor: TensorProto) -> Path:
         inside = there = False
     if not inside and _is_link_within(path.parent, place):
         raise UserError(
-            f"{said}, which is a symbolic link out of the model's folder, and such links are not followed: copy "
+            f"{message}, which is a symbolic link out of the model's folder, and such links are not followed: copy "
             f"the files themselves to a folder of their own, with `cp -rL {path.parent} FOLDER`"
         )
     if not location or place.is_absolute() or not inside:
-        raise UserError(f"{said}: expected a file in the model's own folder")
+        raise UserError(f"{message}: expected a file in the model's own folder")
     if not there:
-        raise UserError(f"{said}, which is not there: copy it beside the model")
+        raise UserError(f"{message}, which is not there: copy it beside the model")
     return target
 
 

@@ -50,7 +50,7 @@ class Scaling:
     by: float
     dtype: Literal["float32", "float64"] = "float32"
 
-    def said(self) -> str:
+    def in_words(self) -> str:
         """As people write it."""
         signs = {"Mul": "x", "Div": "/"}
         return "as they are" if self.operator is None else f"{signs[self.operator]} {self.by:.6g}"

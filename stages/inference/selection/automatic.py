@@ -156,15 +156,15 @@ def _wrong(name: str, got: Array | None, example: Example) -> str:
     """The fault of one output; "" if there is none."""
     expected = example.outputs[name]
     if got is None or not example.fits(name, got):
-        said = "nothing" if got is None else f"{got.dtype.name} {list(got.shape)}"
-        return f"output `{shown(name)}` is {said}, and {expected.dtype.name} {list(expected.shape)} on the CPU"
+        message = "nothing" if got is None else f"{got.dtype.name} {list(got.shape)}"
+        return f"output `{shown(name)}` is {message}, and {expected.dtype.name} {list(expected.shape)} on the CPU"
     if worse_numbers(got, expected):
         return f"output `{shown(name)}` holds values that are no numbers, and on the CPU they are"
     found = closeness(got, expected, chosen=example.chosen)
-    return "" if found.is_near else f"output `{shown(name)}` is another one than on the CPU: {_said(found)}"
+    return "" if found.is_near else f"output `{shown(name)}` is another one than on the CPU: {_in_words(found)}"
 
 
-def _said(found: Closeness) -> str:
+def _in_words(found: Closeness) -> str:
     return (
         f"its channels differ by {found.typical:.2g} of their spread, the worst by {found.worst:.2g}; expected at most "
         f"{MOST_TYPICAL:g} and {MOST_ANYWHERE:g}"

@@ -67,7 +67,7 @@ def try_in_process(path: Path, asked: Asked, inputs: Arrays, limit_s: float = LI
 def _tried_with(folder: Path, path: Path, asked: Asked, inputs: Arrays, limit_s: float) -> Trial:
     _write(folder / "inputs.npz", inputs)
     names = list(inputs)
-    said = {
+    task = {
         "path": str(path),
         "asked": asdict(asked),
         "inputs": names,
@@ -79,7 +79,7 @@ def _tried_with(folder: Path, path: Path, asked: Asked, inputs: Arrays, limit_s:
     try:
         done = subprocess.run(  # noqa: S603 - this Python
             command,
-            input=json.dumps(said, default=str),
+            input=json.dumps(task, default=str),
             capture_output=True,
             text=True,
             timeout=limit_s,
@@ -92,8 +92,8 @@ def _tried_with(folder: Path, path: Path, asked: Asked, inputs: Arrays, limit_s:
         return Trial(f"its process died of signal {-done.returncode}")
     if done.returncode:
         return Trial((last or ["it failed"])[0][:300])
-    told = json.loads(done.stdout.splitlines()[-1])
-    return Trial(told["failure"], _read(folder / "outputs.npz", told["outputs"]), told["share"], told["rate"])
+    answer = json.loads(done.stdout.splitlines()[-1])
+    return Trial(answer["failure"], _read(folder / "outputs.npz", answer["outputs"]), answer["share"], answer["rate"])
 
 
 def _write(file: Path, arrays: Arrays) -> None:
@@ -132,14 +132,14 @@ def main() -> None:
     ModelMemory(task["memory"] or most_of(None)).hold(asked.providers[0])
     trial = tried(Path(task["path"]), asked, _read(folder / "inputs.npz", task["inputs"]))
     _write(folder / "outputs.npz", trial.outputs)
-    told = {"failure": trial.failure, "outputs": list(trial.outputs), "share": trial.share, "rate": trial.rate}
-    json.dump(told, sys.stdout)
+    answer = {"failure": trial.failure, "outputs": list(trial.outputs), "share": trial.share, "rate": trial.rate}
+    json.dump(answer, sys.stdout)
 
 
-def _asked(said: dict[str, Any]) -> Asked:
-    said["providers"] = tuple(said["providers"])
-    said["libraries"] = tuple(map(Path, said["libraries"]))
-    return Asked(**said)
+def _asked(task: dict[str, Any]) -> Asked:
+    task["providers"] = tuple(task["providers"])
+    task["libraries"] = tuple(map(Path, task["libraries"]))
+    return Asked(**task)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from pipeline.system.paths import asset_folder
 from stages.inference.engines.engine import Engine, RunFailed
 from stages.inference.selection.kept import Key, keep, recall
 from stages.inference.selection.rates import runs_per_s
-from stages.inference.selection.tuning import Run, Tuned, best_of, candidates, told
+from stages.inference.selection.tuning import Run, Tuned, best_of, candidates, in_words
 
 LIMIT_S = 4.0
 _SLICE_S = 0.08
@@ -92,7 +92,7 @@ def _measured_now(task: Task, file: Path, log: Logger, limit_s: float) -> Tuned:
     log.info(
         "model_tuned",
         **found._asdict(),
-        tried=told(rates),
+        tried=in_words(rates),
         seconds=round(time.monotonic() - began, 1),
         remembered=False,
     )

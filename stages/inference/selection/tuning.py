@@ -77,7 +77,7 @@ def best_of(rates: Mapping[Run, float]) -> Tuned:
     return Tuned(best.threads, rows, best.at_once if best.at_once < most else None)
 
 
-def told(rates: Mapping[Run, float]) -> str:
+def in_words(rates: Mapping[Run, float]) -> str:
     """The tried combinations, as runs at once x threads x pictures, with their rates over the first one's: for
     people.
     """

@@ -97,17 +97,17 @@ class Rate:
     def __init__(self, window_s: float = 10.0) -> None:
         self._window_ns = round(window_s * SECOND_NS)
         self._times: deque[int] = deque()
-        self._told_ns: int | None = None
+        self._reported_ns: int | None = None
 
     def came(self, arrived_ns: int) -> float | None:
         """A picture came; returns the rate when it is time to report it: once in half a window."""
         self._times.append(arrived_ns)
         while arrived_ns - self._times[0] > self._window_ns:
             self._times.popleft()
-        self._told_ns = arrived_ns if self._told_ns is None else self._told_ns
-        if arrived_ns - self._told_ns < self._window_ns // 2:
+        self._reported_ns = arrived_ns if self._reported_ns is None else self._reported_ns
+        if arrived_ns - self._reported_ns < self._window_ns // 2:
             return None
-        self._told_ns = arrived_ns
+        self._reported_ns = arrived_ns
         return self.per_second
 
     @property

@@ -91,7 +91,7 @@ class Decoder:
         self._clock = WallClock()
         self._rate = Rate()
         self._readings: OrderedDict[int, Reading] = OrderedDict()
-        self._told: Clock | None = None
+        self._reported_clock: Clock | None = None
         self.refused = 0
         """Packets that the decoder refused since its last picture: if they add up, the codec has changed."""
 
@@ -174,8 +174,8 @@ class Decoder:
 
     def _picture(self, frame: VideoFrame, arrival: Arrival, number: int) -> LivePicture:
         reading = self._readings.get(number, Reading(arrival.wall_ns, "wall"))
-        if reading.clock != self._told:
-            self._told = reading.clock
+        if reading.clock != self._reported_clock:
+            self._reported_clock = reading.clock
             self._reporter.shows(clock=reading.clock)
         return LivePicture(frame, arrival.arrived_ns, *reading, frame.pts, self._time_base, number)
 

@@ -37,7 +37,7 @@ def shaped(outputs: Sequence[NDArray[Any]], place: int, shape: tuple[int | None,
     )
     if not fits or array.dtype.kind not in NUMBERS:
         sides = ", ".join("any" if side is None else str(side) for side in shape)
-        raise WrongShape(place, f"expected numbers of shape ({sides}) for each picture, got {_said(array)}")
+        raise WrongShape(place, f"expected numbers of shape ({sides}) for each picture, got {_in_words(array)}")
     return array
 
 
@@ -45,7 +45,7 @@ def counted(outputs: Sequence[NDArray[Any]], place: int, rows: int) -> int:
     """How many of so many ``rows`` an output says are used: one number. Raises WrongShape."""
     array = outputs[place]
     if array.size != 1 or array.dtype.kind not in NUMBERS:
-        raise WrongShape(place, f"expected one count for each picture, got {_said(array)}")
+        raise WrongShape(place, f"expected one count for each picture, got {_in_words(array)}")
     count = array.reshape(-1)[0]
     # A NaN is neither.
     if not (0 <= count <= rows):
@@ -59,5 +59,5 @@ def numbers_of(classes: NDArray[Any]) -> NDArray[np.int64]:
     return np.where(known, np.rint(classes), -1).astype(np.int64)
 
 
-def _said(array: NDArray[Any]) -> str:
+def _in_words(array: NDArray[Any]) -> str:
     return f"{array.dtype} of {array.shape}"

@@ -116,24 +116,24 @@ def _unrecognised(signature: Signature, declared: Declared, found: Sequence[Read
         return Unrecognised(f"its outputs ({outputs}) can be read as {_either(found)}; say which: `format`")
     if declared.format is None:
         task = shown(signature.metadata.get("task", ""))
-        told = f"its outputs ({outputs})"
-        told += f" (its metadata says task `{task}`)" if task else ""
-        told += f" with {declared.keypoints} keypoints" if declared.keypoints else ""
-        told += " are of no known format"
+        message = f"its outputs ({outputs})"
+        message += f" (its metadata says task `{task}`)" if task else ""
+        message += f" with {declared.keypoints} keypoints" if declared.keypoints else ""
+        message += " are of no known format"
     else:
-        told = f"its outputs ({outputs}) are not those of `format: {declared.format}`"
+        message = f"its outputs ({outputs}) are not those of `format: {declared.format}`"
     if alone := _alone(signature, declared):
-        return Unrecognised(told + alone, in_graph=": name it in `outputs`")
+        return Unrecognised(message + alone, in_graph=": name it in `outputs`")
     if declared.format is None:
-        return Unrecognised(f"{told}; known are {', '.join(FORMATS)}")
+        return Unrecognised(f"{message}; known are {', '.join(FORMATS)}")
     if others := _readings(signature, declared._replace(format=None)):
         read = _either(others)
-        return Unrecognised(f"{told}; without it they are read as {read}", outputs=outputs, others=read)
-    return Unrecognised(told + _expected(signature, declared.format))
+        return Unrecognised(f"{message}; without it they are read as {read}", outputs=outputs, others=read)
+    return Unrecognised(message + _expected(signature, declared.format))
 
 
 def _either(readings: Sequence[Reading]) -> str:
-    return " or as ".join(map(_said, readings))
+    return " or as ".join(map(_in_words, readings))
 
 
 def _shown(port: Port) -> str:
@@ -147,7 +147,7 @@ def _alone(signature: Signature, declared: Declared) -> str:
         return ""
     found = {port: _readings(replace(signature, outputs=(port,)), declared) for port in signature.outputs}
     could = ", ".join(
-        f"`{shown(port.name)}` could be {' or '.join(map(_said, of))}" for port, of in found.items() if of
+        f"`{shown(port.name)}` could be {' or '.join(map(_in_words, of))}" for port, of in found.items() if of
     )
     return f"; alone, {could}" if could else ""
 
@@ -159,7 +159,7 @@ def _expected(signature: Signature, name: Format) -> str:
     return f", which are {EXPECTED[name]}{where_open}"
 
 
-def _said(reading: Reading) -> str:
+def _in_words(reading: Reading) -> str:
     return f"{reading.format} ({reading.why})"
 
 

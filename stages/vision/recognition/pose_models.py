@@ -118,18 +118,18 @@ def _is_count(port: Port) -> bool:
 
 def _points_of(joints: Port, signature: Signature, declared: Declared) -> int | None:
     """The number of points of each person; None if that contradicts the declared one."""
-    said, side = point_shape(signature, declared), joints.shape[2]
+    shape, side = point_shape(signature, declared), joints.shape[2]
     if declared.keypoints is not None and isinstance(side, int) and side != declared.keypoints:
         return None
     if isinstance(side, int):
         return side
-    return said[0] if said else _COCO_POINTS
+    return shape[0] if shape else _COCO_POINTS
 
 
 def _points_behind(first: int, columns: Side, signature: Signature, declared: Declared) -> int | None:
     """How many points of 3 stand in a row behind its ``first`` columns; None if there are none, or none that fit."""
-    said = point_shape(signature, declared)
+    shape = point_shape(signature, declared)
     if not isinstance(columns, int):
-        return said[0] if said else None
-    points = said[0] if said else (columns - first) // 3
+        return shape[0] if shape else None
+    points = shape[0] if shape else (columns - first) // 3
     return points if 1 <= points <= MOST_POINTS and columns == first + 3 * points else None

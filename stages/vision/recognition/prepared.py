@@ -28,18 +28,22 @@ def prepared_format(signature: Signature) -> Format | None:
 
 def prepared_picture(signature: Signature, usual: Picture) -> Picture:
     """The picture that the model wants: as written; if there is nothing or nonsense, as ``usual`` for its kind."""
-    said = signature.literal(PICTURE)
-    if not isinstance(said, dict) or set(said) not in _WRITTEN:
+    settings = signature.literal(PICTURE)
+    if not isinstance(settings, dict) or set(settings) not in _WRITTEN:
         return usual
-    said = {"align": usual.align, "pad": usual.pad, **said}
-    return Picture(said["order"], said["scale"], said["align"], said["pad"]) if _is_sensible(said) else usual
-
-
-def _is_sensible(said: Mapping[str, object]) -> bool:
-    scale, pad = said["scale"], said["pad"]
+    settings = {"align": usual.align, "pad": usual.pad, **settings}
     return (
-        said["order"] in ("rgb", "bgr")
-        and said["align"] in ("centre", "corner")
+        Picture(settings["order"], settings["scale"], settings["align"], settings["pad"])
+        if _is_sensible(settings)
+        else usual
+    )
+
+
+def _is_sensible(settings: Mapping[str, object]) -> bool:
+    scale, pad = settings["scale"], settings["pad"]
+    return (
+        settings["order"] in ("rgb", "bgr")
+        and settings["align"] in ("centre", "corner")
         and isinstance(scale, float)
         and _SCALES[0] <= scale <= _SCALES[1]
         and type(pad) is int

@@ -95,7 +95,7 @@ class Declared(NamedTuple):
         classes, outputs = self.classes or other.classes, self.outputs or other.outputs
         return Declared(self.format or other.format, keypoints, classes, outputs)
 
-    def said(self) -> dict[str, str | int | list[str]]:
+    def facts(self) -> dict[str, str | int | list[str]]:
         """The statements about format, keypoints and outputs, as plain values."""
         outputs = None if self.outputs is None else list(self.outputs)
         values = {"format": self.format, "keypoints": self.keypoints, "outputs": outputs}

@@ -91,13 +91,13 @@ class Watch(Generic[M]):
     def step(self, now: M, truth: bool | None, gap_ns: int, *, seen: bool = True) -> list[Step[M]]:
         """Take the next frame. `truth` None: unknown, or (`seen` False) not in this frame."""
         self._frames_without = 0 if truth else self._frames_without + 1
-        told = self._end_if_over(now, truth, gap_ns, seen)
+        steps = self._end_if_over(now, truth, gap_ns, seen)
         if truth:
-            told += self._true(now)
+            steps += self._true(now)
         else:
             self._before = None
             self._not_true(now, truth, gap_ns, seen)
-        return told
+        return steps
 
     def _end_if_over(self, now: M, truth: bool | None, gap_ns: int, seen: bool) -> list[Step[M]]:
         incident = self.incident
@@ -134,9 +134,9 @@ class Watch(Generic[M]):
             if self._before is not None:
                 incident.true_ns += now.time_ns - self._before.time_ns
         incident.last = self._before = now
-        return self._told(incident, now)
+        return self._reported(incident, now)
 
-    def _told(self, incident: Incident[M], now: M) -> list[Step[M]]:
+    def _reported(self, incident: Incident[M], now: M) -> list[Step[M]]:
         timing = self.timing
         if incident.running:
             if timing.update_ns is None or now.time_ns - incident.updated_ns < timing.update_ns:

@@ -73,12 +73,12 @@ class Passage(NamedTuple):
 def continued(lost: Passage, new: Passage) -> I64:
     """The id of the lost track that each new one goes on, (M,); `NOBODY` where none or several may be it."""
     far = _distances(lost, new)
-    told = np.full(len(new.ids), NOBODY, np.int64)
+    ids = np.full(len(new.ids), NOBODY, np.int64)
     for row, column in zip(*np.nonzero(far <= 1.0), strict=True):
         others = np.concatenate((np.delete(far[:, column], row), np.delete(far[row], column)))
         if not len(others) or others.min() > _TWICE_AS_FAR * max(far[row, column], 0.25):
-            told[column] = lost.ids[row]
-    return told
+            ids[column] = lost.ids[row]
+    return ids
 
 
 def _distances(lost: Passage, new: Passage) -> F64:

@@ -162,7 +162,7 @@ def of_all_cameras(*numbers: int) -> list[Item]:
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "message"),
     [
         (OSError(errno.EMFILE, "Too many open files"), "ulimit -n"),
         (OSError(errno.EIO, "Input/output error"), "Input/output error"),
@@ -173,7 +173,7 @@ def of_all_cameras(*numbers: int) -> list[Item]:
 )
 @pytest.mark.parametrize("numbers", [(1,), (1, 2)])
 def test_events_wait_for_what_the_machine_refuses_a_sink(
-    tmp_path: Path, error: Exception, told: str, numbers: tuple[int, ...]
+    tmp_path: Path, error: Exception, message: str, numbers: tuple[int, ...]
 ) -> None:
     stage, seen = Diary(tmp_path, [error, error]), []
     run, counters = runner(stage, lambda _: bool(seen.append(run._retry.waits_for)))
@@ -181,7 +181,7 @@ def test_events_wait_for_what_the_machine_refuses_a_sink(
     assert stage.calls == [list(numbers)] * 3
     assert counters.snapshot() == []
     assert len(seen) == 2
-    assert all(told in why and why.endswith("they wait") for why in seen)
+    assert all(message in why and why.endswith("they wait") for why in seen)
 
 
 def test_bug_in_sink_drops_event_of_its_camera(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def run(chain: StageChain, given: Sequence[Item]) -> list[Made]:
     return chain.spread(chain.order[0], given, chain.run_head(given))
 
 
-def told(made: Sequence[Made]) -> list[tuple[str, int, list[str]]]:
+def left_as(made: Sequence[Made]) -> list[tuple[str, int, list[str]]]:
     """(kind, frame, edges) of each message that leaves."""
     return [(one.message.TYPE or "message", one.message.stamp.seq, [out.name for out in one.edges]) for one in made]
 
@@ -93,7 +93,7 @@ def test_only_outputs_of_the_last_stage_leave() -> None:
     chain = chain_of(steps, [edge("a", "b"), edge("b", "c"), edge("c", "out", inner=False)])
     made = run(chain, items(1, 2))
     assert diary == ["a 1", "a 2", "b 1", "b 2", "c 1"]
-    assert told(made) == [("message", 1, ["c>out"])] * 2
+    assert left_as(made) == [("message", 1, ["c>out"])] * 2
     assert [one.item.stamp.seq for one in made] == [1, 1], "the item of the first stage is what is to be acknowledged"
     assert len({one.key for one in made}) == 2
 
@@ -114,7 +114,7 @@ def test_frame_without_output_leaves_a_tombstone() -> None:
     steps = {"a": Step([], "a", drops=[1]), "b": Step([], "b")}
     outer = [edge("a", "join", "left", inner=False, tombstones=True), edge("b", "log", inner=False)]
     chain = chain_of(steps, [edge("a", "b", tombstones=True), *outer])
-    assert told(run(chain, items(1))) == [("tombstone", 1, ["a>join:left"])]
+    assert left_as(run(chain, items(1))) == [("tombstone", 1, ["a>join:left"])]
     stone = Item("cam", Key(0, 2, 0), Tombstone(stamp(2), "queue_full"))
     [passed_on] = chain.pass_on("a", stone)
     assert isinstance(passed_on.message, Tombstone)
@@ -134,7 +134,7 @@ def test_a_diamond_is_joined_within_the_process() -> None:
     steps = {"a": Step([], "a"), "b": Step([], "b", drops=[2]), "both": Both([], "both")}
     inner = [edge("a", "b"), edge("a", "both", "left", tombstones=True), edge("b", "both", "right", tombstones=True)]
     chain = chain_of(steps, [*inner, edge("both", "out", inner=False)])
-    assert told(run(chain, items(1, 2, 3))) == [("message", 1, ["both>out"]), ("message", 3, ["both>out"])]
+    assert left_as(run(chain, items(1, 2, 3))) == [("message", 1, ["both>out"]), ("message", 3, ["both>out"])]
     assert rows == [["left", "right"]] * 2
 
 
@@ -142,7 +142,7 @@ def test_an_end_follows_the_last_words_of_all_stages() -> None:
     diary: list[str] = []
     steps = {"a": Step(diary, "a", last=1), "b": Step(diary, "b", last=1)}
     chain = chain_of(steps, [edge("a", "b"), edge("b", "out", inner=False)])
-    assert told(chain.end("a", end())) == [("message", 9, ["b>out"])] * 2 + [("end", 9, ["b>out"])]
+    assert left_as(chain.end("a", end())) == [("message", 9, ["b>out"])] * 2 + [("end", 9, ["b>out"])]
     assert diary == ["a ends", "b 9", "b ends"]
 
 
@@ -152,7 +152,7 @@ def test_a_merge_ends_after_both_of_its_senders() -> None:
     inner = [edge("a", "b"), edge("a", "c"), edge("b", "merged"), edge("c", "merged")]
     chain = chain_of(steps, [*inner, edge("merged", "out", inner=False)])
     made = run(chain, items(1))
-    assert told(made) == [("message", 1, ["merged>out"])] * 2
+    assert left_as(made) == [("message", 1, ["merged>out"])] * 2
     assert made[0].key < made[1].key
     diary.clear()
     assert [one.message.TYPE for one in chain.end("a", end())] == ["end"]

@@ -107,8 +107,8 @@ def test_short_edge_holds_frames_of_long_way_if_dropping(parse: Parse) -> None:
 
 
 def test_all_ways_to_a_join_tell_of_every_frame(parse: Parse) -> None:
-    told = {name for name, edge in edges(parse(DIAMOND)).items() if edge.tombstones}
-    assert told == {"count>model", "model>thin", "count>both:left", "thin>both:right"}
+    reported = {name for name, edge in edges(parse(DIAMOND)).items() if edge.tombstones}
+    assert reported == {"count>model", "model>thin", "count>both:left", "thin>both:right"}
 
 
 def test_a_sink_in_order_of_time_must_hear_of_every_frame(parse: Parse) -> None:

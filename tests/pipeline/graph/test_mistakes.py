@@ -87,7 +87,7 @@ CAMERA_NAME = (
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("Süd/Ost", "`Süd/Ost`; did you mean `Süd-Ost`?"),
         (" вход 2", "` вход 2`; did you mean `вход-2`?"),
@@ -100,8 +100,8 @@ CAMERA_NAME = (
         ("𐐀" * 31, f"`{'𐐀' * 31}`; did you mean `{'𐐀' * 30}`?"),
     ],
 )
-def test_names_that_no_camera_can_have(mistakes: Mistakes, name: str, told: str) -> None:
-    assert mistakes(RIGHT.replace("front:", f'"{name}":')) == [f"4:3: {CAMERA_NAME}{told}"]
+def test_names_that_no_camera_can_have(mistakes: Mistakes, name: str, message: str) -> None:
+    assert mistakes(RIGHT.replace("front:", f'"{name}":')) == [f"4:3: {CAMERA_NAME}{message}"]
 
 
 @pytest.mark.parametrize("name", ["Süd", "вход", "入口", "مدخل", "प्रवेश", "٣", "_", "Su\u0308d", "入" * 40])
@@ -111,11 +111,11 @@ def test_cameras_are_called_in_any_script(mistakes: Mistakes, name: str) -> None
 
 def test_two_cameras_with_one_ascii_form_are_refused(mistakes: Mistakes, parse: Any) -> None:
     form = ascii_form("Süd")
-    told = f"have the same ASCII form `{form}`, for paths and addresses: rename one"
+    message = f"have the same ASCII form `{form}`, for paths and addresses: rename one"
     text = RIGHT.replace("front:", "Süd:").replace("yard:", f"{form}:")
-    assert mistakes(text) == [f"5:3: cameras: `{form}` and `Süd` {told}"]
+    assert mistakes(text) == [f"5:3: cameras: `{form}` and `Süd` {message}"]
     text = RIGHT.replace("front:", f"{form}:")
-    with pytest.raises(GraphError, match=f"g.yaml:4:3: cameras: `{form}` and `Süd` {told}"):
+    with pytest.raises(GraphError, match=f"g.yaml:4:3: cameras: `{form}` and `Süd` {message}"):
         parse(text, further=["Süd"])
 
 
@@ -569,6 +569,6 @@ def test_a_graph_beyond_all_sizes_is_one_clear_mistake(
 def test_mistakes_beyond_fifty_are_counted(parse: Callable[..., Any], text: str, more: int) -> None:
     with pytest.raises(GraphError) as caught:
         parse(text if "version" in text else RIGHT + text)
-    told = str(caught.value).splitlines()
-    assert len(told) == 51
-    assert told[-1] == f"and {more:,} more"
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 51
+    assert lines[-1] == f"and {more:,} more"

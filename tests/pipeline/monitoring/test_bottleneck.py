@@ -46,8 +46,8 @@ def test_thread_unsafe_stage_wants_workers() -> None:
 def test_where_the_processor_is_full_only_less_work_helps() -> None:
     limit = found(FULL)
     assert (limit.stage, limit.setting) == ("infer", "")
-    told = "infer is busy 99% of the time on 2 of 2 cores: the processor is full: a lighter model would help"
-    assert limit.text == told
+    message = "infer is busy 99% of the time on 2 of 2 cores: the processor is full: a lighter model would help"
+    assert limit.text == message
 
 
 def test_other_programs_are_blamed_for_full_processor() -> None:
@@ -69,8 +69,8 @@ def test_full_processor_shows_shares() -> None:
 
 def test_tiny_own_shares_are_left_out() -> None:
     load = replace(ALONE, stages=(replace(TRACKS, busy=0.4),), processes=(ProcessLoad("infer.0", 0.01),), others=1.9)
-    told = "the processor is full, other programs take 1.9 of 2 cores: ending those, or `max_fps` would help"
-    assert found(load).text == told
+    message = "the processor is full, other programs take 1.9 of 2 cores: ending those, or `max_fps` would help"
+    assert found(load).text == message
 
 
 def test_reading_one_camera_cannot_be_shared_out() -> None:

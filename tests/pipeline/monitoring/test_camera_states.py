@@ -20,9 +20,9 @@ def keeper() -> CameraStates:
     return CameraStates([*LIVE_CAMERAS, "file"], LIVE_CAMERAS, now_ns=0)
 
 
-def told(states: CameraStates, *said: CameraState) -> list[Change | None]:
+def changes_after(states: CameraStates, *reported: CameraState) -> list[Change | None]:
     """One word a second, from 1 s on."""
-    return [states.reported("front", state, f"why {n}", (n + 1) * S) for n, state in enumerate(said)]
+    return [states.reported("front", state, f"why {n}", (n + 1) * S) for n, state in enumerate(reported)]
 
 
 def losses(changes: list[Change | None]) -> list[tuple[str, int, float | None]]:
@@ -30,7 +30,7 @@ def losses(changes: list[Change | None]) -> list[tuple[str, int, float | None]]:
 
 
 def test_each_change_says_what_it_was_before_and_for_how_long() -> None:
-    first, second, third = told(keeper(), "connecting", "live", "lost")
+    first, second, third = changes_after(keeper(), "connecting", "live", "lost")
     assert first == Change("front", "connecting", "why 0", "starting", 1.0, S)
     assert second == Change("front", "live", "why 1", "connecting", 1.0, 2 * S)
     assert third == Change("front", "lost", "why 2", "live", 1.0, 3 * S, loss=1)
@@ -38,38 +38,38 @@ def test_each_change_says_what_it_was_before_and_for_how_long() -> None:
 
 def test_repeated_state_only_updates_the_reason() -> None:
     states = keeper()
-    assert told(states, "lost", "lost", "lost")[1:] == [None, None]
+    assert changes_after(states, "lost", "lost", "lost")[1:] == [None, None]
     now = states.now(4 * S)["front"]
     assert (now.state, now.why, now.since_s, now.losses) == ("lost", "why 2", 3.0, 1)
 
 
 @pytest.mark.parametrize("state", sorted(AWAY))
 def test_away_is_lost_and_live_is_back(state: AwayState) -> None:
-    assert losses(told(keeper(), "live", state, "live")) == [(state, 1, None), ("live", 1, 1.0)]
+    assert losses(changes_after(keeper(), "live", state, "live")) == [(state, 1, None), ("live", 1, 1.0)]
 
 
 @pytest.mark.parametrize("state", sorted(AWAY))
 def test_unreachable_from_the_start_is_lost(state: AwayState) -> None:
-    assert losses(told(keeper(), "connecting", state)) == [(state, 1, None)]
-    assert losses(told(keeper(), state)) == [(state, 1, None)]
+    assert losses(changes_after(keeper(), "connecting", state)) == [(state, 1, None)]
+    assert losses(changes_after(keeper(), state)) == [(state, 1, None)]
 
 
 def test_another_kind_of_loss_is_a_change_and_no_other_loss() -> None:
-    changes = told(keeper(), "live", "stalled", "lost", "unauthorised", "gone", "lost", "live")
+    changes = changes_after(keeper(), "live", "stalled", "lost", "unauthorised", "gone", "lost", "live")
     assert all(changes)
     assert losses(changes) == [("stalled", 1, None), ("live", 1, 5.0)]
 
 
 def test_each_loss_has_its_number() -> None:
     states = keeper()
-    changes = told(states, "live", "lost", "live", "stalled", "live")
+    changes = changes_after(states, "live", "lost", "live", "stalled", "live")
     assert [number for _, number, _ in losses(changes)] == [1, 1, 2, 2]
     assert states.now(9 * S)["front"].losses == 2
 
 
 def test_death_is_a_loss_until_successor_is_live() -> None:
     states = keeper()
-    told(states, "connecting", "live")
+    changes_after(states, "connecting", "live")
     died = states.died("front", "signal 9", 5 * S)
     assert died == Change("front", "lost", "signal 9", "live", 3.0, 5 * S, loss=1)
     assert states.reported("front", "connecting", "", 6 * S) is None
@@ -82,7 +82,7 @@ def test_death_is_a_loss_until_successor_is_live() -> None:
 
 def test_a_process_that_keeps_dying_is_one_loss() -> None:
     states = keeper()
-    told(states, "live")
+    changes_after(states, "live")
     changes: list[Change | None] = []
     for n in range(5):
         changes.append(states.died("front", f"death {n}", (2 + 2 * n) * S))
@@ -93,7 +93,7 @@ def test_a_process_that_keeps_dying_is_one_loss() -> None:
 
 def test_death_while_away_is_no_second_loss() -> None:
     states = keeper()
-    told(states, "live", "unauthorised")
+    changes_after(states, "live", "unauthorised")
     died = states.died("front", "signal 9", 5 * S)
     assert died
     assert (died.state, died.loss) == ("lost", 0)
@@ -116,16 +116,16 @@ def test_silent_source_lives_by_frames_and_dies_by_process() -> None:
 
 def test_the_frames_of_a_source_that_speaks_say_nothing() -> None:
     states = keeper()
-    told(states, "live", "stalled")
+    changes_after(states, "live", "stalled")
     assert states.brought("front", 9, 5 * S) is None
     assert states.now(6 * S)["front"].state == "stalled"
 
 
 def test_after_its_end_and_after_the_stop_no_camera_is_lost() -> None:
     states = keeper()
-    told(states, "live")
+    changes_after(states, "live")
     states.ended("front", "end", 2 * S)
-    assert told(states, "lost") == [None]
+    assert changes_after(states, "lost") == [None]
     assert states.died("front", "signal 9", 9 * S) is None
     states.brought("yard", 1, S)
     states.stop()
@@ -135,9 +135,9 @@ def test_after_its_end_and_after_the_stop_no_camera_is_lost() -> None:
 
 def test_of_those_that_were_never_live_is_said_how_they_are() -> None:
     states = keeper()
-    told(states, "connecting")
+    changes_after(states, "connecting")
     assert states.absent() == {}
-    told(states, "unauthorised")
+    changes_after(states, "unauthorised")
     states.reported("yard", "live", "", S)
     states.reported("yard", "lost", "cable", 2 * S)
     assert states.absent() == {"front": "unauthorised: why 0"}
@@ -149,14 +149,14 @@ def test_of_those_that_were_never_live_is_said_how_they_are() -> None:
 
 def test_one_that_was_taken_out_of_the_run_is_not_among_them() -> None:
     states = keeper()
-    told(states, "lost")
+    changes_after(states, "lost")
     states.follow(["yard"], ["yard"], 5 * S)
     assert states.absent() == {}
 
 
 def test_absent_excludes_camera_live_before_new_settings() -> None:
     states = keeper()
-    told(states, "live")
+    changes_after(states, "live")
     states.follow(["yard"], ["yard"], 5 * S, wanted=["front", "yard"])
     states.follow(["front", "yard"], ["front", "yard"], 6 * S)
     assert states.reported("front", "unauthorised", "401", 7 * S)
@@ -208,7 +208,7 @@ def test_facts_are_the_newest_and_outlive_a_death() -> None:
 
 def test_readded_camera_keeps_its_loss_count() -> None:
     states = keeper()
-    told(states, "live", "lost")
+    changes_after(states, "live", "lost")
     states.follow(["yard", "new"], ["yard", "new"], 5 * S)
     assert states.reported("front", "live", "", 6 * S) is None
     assert states.brought("new", 1, 6 * S)
@@ -222,7 +222,7 @@ def test_readded_camera_keeps_its_loss_count() -> None:
 def test_a_loss_is_over_when_its_camera_goes_or_begins_anew() -> None:
     for wanted, reason in ((["yard"], "removed"), (["front", "yard"], "replaced")):
         states = keeper()
-        told(states, "unauthorised")
+        changes_after(states, "unauthorised")
         assert states.ended("front", "removed", 3 * S) == Over("unauthorised", 2.0)
         over = states.follow(["yard"], ["yard"], 5 * S, wanted=wanted)
         assert [(one.camera, one.reason, one.loss, one.lost_s) for one in over] == [("front", reason, 1, 4.0)]
@@ -293,7 +293,7 @@ def _after(states: CameraStates, what: Happening, now: int) -> list[Change | Los
         over = states.follow(["yard"], LIVE_CAMERAS, now, wanted=LIVE_CAMERAS)
         return [*over, *states.follow(LIVE_CAMERAS, LIVE_CAMERAS, now)]
     if what == "ended":
-        told = states.ended("front", "end", now)
-        return [told.loss] if told and told.loss else []
+        reported = states.ended("front", "end", now)
+        return [reported.loss] if reported and reported.loss else []
     change = states.died("front", "", now) if what == "died" else states.reported("front", what, "", now)
     return [change] if change else []

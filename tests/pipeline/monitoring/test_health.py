@@ -46,9 +46,9 @@ def test_frames_that_come_and_go_through_nowhere_are_no_health() -> None:
 
 
 def test_a_trouble_is_named_with_how_long_it_lasts() -> None:
-    told = "log: /x/events.jsonl: No space left on device (for 61 s)"
-    assert judged({"a": LIVE}, FULL_DISK) == f"degraded: {told}"
-    assert judged({"a": LOST}, FULL_DISK).endswith(f"; {told}")
+    message = "log: /x/events.jsonl: No space left on device (for 61 s)"
+    assert judged({"a": LIVE}, FULL_DISK) == f"degraded: {message}"
+    assert judged({"a": LOST}, FULL_DISK).endswith(f"; {message}")
 
 
 @pytest.mark.parametrize("phase", ["starting", "stopping"])
@@ -76,8 +76,8 @@ def test_cameras_that_failed_are_not_forgotten() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"),
+    ("seconds", "message"),
     [(0.4, "0 s"), (119.9, "119 s"), (120, "2 min"), (7199, "119 min"), (7200, "2 h"), (200_000, "2 days")],
 )
-def test_durations_are_as_exact_as_somebody_wants_to_know(seconds: float, told: str) -> None:
-    assert duration(seconds) == told
+def test_durations_are_as_exact_as_somebody_wants_to_know(seconds: float, message: str) -> None:
+    assert duration(seconds) == message

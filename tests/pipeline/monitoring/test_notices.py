@@ -59,8 +59,8 @@ def test_what_the_events_of_a_loss_say() -> None:
     assert first["data"]["incident"] == second["data"]["incident"]
     assert first["id"] != second["id"]
     assert (first["source"], first["subject"]) == ("camgraph/lobby", "front")
-    said = {"phase": "start", "camera": "front", "state": "stalled", "why": "no packet for 3 s"}
-    assert first["data"] == {"incident": first["data"]["incident"], **said}
+    reported = {"phase": "start", "camera": "front", "state": "stalled", "why": "no packet for 3 s"}
+    assert first["data"] == {"incident": first["data"]["incident"], **reported}
     assert (second["data"]["phase"], second["data"]["state"], second["data"]["lost_s"]) == ("end", "live", 2.5)
 
 

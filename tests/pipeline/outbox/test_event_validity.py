@@ -71,10 +71,10 @@ class Log:
     """Keeps what is told."""
 
     def __init__(self) -> None:
-        self.told: list[dict[str, Any]] = []
+        self.reported: list[dict[str, Any]] = []
 
     def error(self, event: str, **keys: Any) -> None:
-        self.told.append({"event": event, **keys})
+        self.reported.append({"event": event, **keys})
 
     info = warning = exception = error
 
@@ -90,7 +90,7 @@ def test_outbox_counts_invalid_events_and_logs_once(tmp_path: Path) -> None:
         outbox.accept([item(id=""), item(id="e2")])
         assert [event.id for _, event in outbox.pull("log", 99)] == ["e1", "e2"]
         assert context.counts["dropped.invalid_event", "cam"] == len(WRONG) + 1
-        whys = [line["why"] for line in log.told if line["event"] == "event_refused"]
+        whys = [line["why"] for line in log.reported if line["event"] == "event_refused"]
         assert len(whys) == len(set(whys)) < len(WRONG)
         outbox.acknowledge("log", [1, 2])
     finally:

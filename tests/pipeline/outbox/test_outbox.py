@@ -147,7 +147,7 @@ def outbox_item(incident: str, seq: int, phase: Any, incarnation: int = 0) -> It
     return Item("cam", Key(0, seq, 0), made, "rules", incarnation=incarnation)
 
 
-def told(outbox: Outbox) -> list[tuple[str, str]]:
+def pulled(outbox: Outbox) -> list[tuple[str, str]]:
     return [(found.incident, found.phase) for _, found in outbox.pull("log", 99)]
 
 
@@ -155,11 +155,11 @@ def test_what_comes_late_of_a_dead_process_leaves_nothing_open(tmp_path: Path) -
     outbox = make(tmp_path, sinks={"log": []})
     outbox.accept([outbox_item("a", 1, "start", 1)])
     outbox.end_lost("rules", ["cam"], 1)
-    assert told(outbox) == [("a", "start"), ("a", "end")]
+    assert pulled(outbox) == [("a", "start"), ("a", "end")]
     outbox.accept([outbox_item("a", 2, "update", 1), outbox_item("b", 2, "start", 1), outbox_item("c", 2, "single", 1)])
-    assert told(outbox) == [("b", "start"), ("c", "single"), ("b", "end")]
+    assert pulled(outbox) == [("b", "start"), ("c", "single"), ("b", "end")]
     outbox.accept([outbox_item("a", 3, "end", 1), outbox_item("b", 3, "end", 1)])
-    assert told(outbox) == []
+    assert pulled(outbox) == []
     outbox.db.close()
 
 
@@ -168,11 +168,11 @@ def test_late_death_spares_incidents_of_successor(tmp_path: Path) -> None:
     outbox.accept([outbox_item("a", 1, "start", 1), outbox_item("b", 2, "start", 2)])
     for _ in range(2):
         outbox.end_lost("rules", ["cam"], 1)
-    assert told(outbox) == [("a", "start"), ("b", "start"), ("a", "end")]
+    assert pulled(outbox) == [("a", "start"), ("b", "start"), ("a", "end")]
     outbox.accept([outbox_item("b", 3, "update", 2), outbox_item("b", 4, "end", 2)])
-    assert told(outbox) == [("b", "update"), ("b", "end")]
+    assert pulled(outbox) == [("b", "update"), ("b", "end")]
     outbox.end_lost("rules", ["cam"], 2)
-    assert told(outbox) == []
+    assert pulled(outbox) == []
     outbox.db.close()
 
 
@@ -183,7 +183,7 @@ def test_a_stage_in_the_process_of_the_outbox_died_with_it(tmp_path: Path) -> No
     second = make(tmp_path, incarnation=2, sinks={"log": []})
     second.accept([outbox_item("b", 2, "start")])
     second.end_lost("rules", ["cam"], 1)
-    assert told(second) == [("a", "start"), ("b", "start"), ("a", "end")]
+    assert pulled(second) == [("a", "start"), ("b", "start"), ("a", "end")]
     second.db.close()
 
 
@@ -194,7 +194,7 @@ def test_events_that_an_older_version_has_left_are_delivered(tmp_path: Path) -> 
     first.db.close()
     second = make(tmp_path, run=2, sinks={"log": []})
     second.accept([outbox_item("b", 2, "single")])
-    assert told(second) == [("a", "start"), ("b", "single")]
+    assert pulled(second) == [("a", "start"), ("b", "single")]
     second.db.close()
 
 
@@ -218,7 +218,7 @@ def test_incidents_of_dead_processes_end_once(tmp_path_factory: pytest.TempPathF
             outbox.end_lost("rules", ["cam"], 1)
         else:
             outbox.accept([one])
-    found = told(outbox)
+    found = pulled(outbox)
     outbox.db.close()
     begun = {incident for incident, phase in found if phase == "start"}
     assert begun == {one.payload.incident for one in lives if one != "died"}
@@ -334,7 +334,7 @@ def test_an_incident_that_is_open_is_ended_however_old_it_is(tmp_path: Path, mon
         deliver(outbox, "log", outbox.pull("log", 9))
     assert outbox.db.execute("SELECT count(*) FROM events").fetchone()[0] <= 13
     outbox.end_lost("rules", ["cam"], 1)
-    assert told(outbox) == [("open", "end")]
+    assert pulled(outbox) == [("open", "end")]
     outbox.close()
 
 
@@ -348,7 +348,7 @@ def test_an_end_is_kept_while_the_start_before_it_is(tmp_path: Path, monkeypatch
         outbox.accept([outbox_item(f"s{n}", n, "single", 1)])
         deliver(outbox, "log", outbox.pull("log", 9))
     outbox.end_lost("rules", ["cam"], 1)
-    assert told(outbox) == []
+    assert pulled(outbox) == []
     deliver(outbox, "log", start)
     outbox.close()
 
@@ -359,12 +359,12 @@ def test_earlier_run_does_not_affect_incidents(tmp_path: Path, phases: tuple[str
     first.accept([outbox_item("a", n, phase, 1) for n, phase in enumerate(phases)])
     first.close()
     second = make(tmp_path, run=2, sinks={"log": []})
-    assert told(second) == [("a", phase) for phase in phases]
+    assert pulled(second) == [("a", phase) for phase in phases]
     second.end_lost("rules", ["cam"], 1)
-    assert told(second) == []
+    assert pulled(second) == []
     second.accept([outbox_item("a", 1, "start", 2)])
     second.end_lost("rules", ["cam"], 2)
-    assert told(second) == [("a", "start"), ("a", "end")]
+    assert pulled(second) == [("a", "start"), ("a", "end")]
     second.close()
 
 

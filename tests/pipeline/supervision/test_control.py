@@ -30,18 +30,18 @@ def server() -> Iterator[ControlServer]:
 
 @pytest.mark.parametrize("request_bytes", [b"", b"\xff", b"3", b"[1]", b"{", b"[" * 100_000])
 def test_what_is_no_request_is_said(server: ControlServer, request_bytes: bytes) -> None:
-    said = json.loads(server.reply(request_bytes))
-    assert said == {"error": "expected a JSON object with `op`, the name of a request"}
+    reported = json.loads(server.reply(request_bytes))
+    assert reported == {"error": "expected a JSON object with `op`, the name of a request"}
 
 
 @pytest.mark.parametrize("filters", [{}, {"event_filters": []}, {"event_filters": {"a": 1, "b": None}}])
 def test_a_bug_in_an_answer_is_logged_and_said_and_ends_nothing(server: ControlServer, filters: dict[str, Any]) -> None:
     with capture_logs() as lines:
-        said = json.loads(server.reply(json.dumps({"op": "reload", **filters}).encode()))
+        reported = json.loads(server.reply(json.dumps({"op": "reload", **filters}).encode()))
     if filters.get("event_filters"):
-        assert said == {"filters": [["a", 1], ["b", None]]}
+        assert reported == {"filters": [["a", 1], ["b", None]]}
         return
-    assert "is it from another version of camgraph than the run" in said["error"]
+    assert "is it from another version of camgraph than the run" in reported["error"]
     assert [(line["event"], line["op"]) for line in lines] == [("request_failed", "reload")]
 
 

@@ -44,9 +44,9 @@ def look(
     ],
 )
 def test_what_hangs_and_why(why: str, arguments: dict[str, Any]) -> None:
-    said = look(**arguments)
-    assert said.startswith(why) or why in said
-    assert bool(said) == bool(why)
+    reported = look(**arguments)
+    assert reported.startswith(why) or why in reported
+    assert bool(reported) == bool(why)
 
 
 @pytest.mark.parametrize("since", ["working_since_ns", "source_silent_since_ns"])

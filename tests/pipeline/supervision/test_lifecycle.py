@@ -325,7 +325,7 @@ def test_a_kill_without_a_child_is_nothing(life: Lifecycle) -> None:
 # ---- its plight, as people are told
 
 
-def told(life: Lifecycle, now: float = NOW) -> str:
+def plight_of(life: Lifecycle, now: float = NOW) -> str:
     plight = life.plight(now)
     return f"{plight.why} ({plight.since_s:.0f} s)" if plight else ""
 
@@ -335,43 +335,46 @@ def test_the_first_start_is_no_trouble_of_its_own(life: Lifecycle) -> None:
     plight = starting.plight(NOW)
     assert plight
     assert (plight.why, plight.since_s, plight.opening) == ("is being opened", 40.0, True)
-    assert told(starting.note_opening("a model is compiled", NOW + 9)) == "is being opened: a model is compiled (40 s)"
-    assert told(starting.ready("", NOW)) == ""
+    assert (
+        plight_of(starting.note_opening("a model is compiled", NOW + 9))
+        == "is being opened: a model is compiled (40 s)"
+    )
+    assert plight_of(starting.ready("", NOW)) == ""
 
 
 def test_a_dead_process_names_its_death_until_it_is_open_again(life: Lifecycle) -> None:
     life = dead(opened(life, NOW - 10))
-    assert told(life, NOW + 1) == "has died of: signal 9; it is started again in 0 s (1 s)"
+    assert plight_of(life, NOW + 1) == "has died of: signal 9; it is started again in 0 s (1 s)"
     life = life.start(NOW + 1)
-    assert told(life, NOW + 30) == "has died of: signal 9; it is being opened again (30 s)"
-    assert told(life.ready("", NOW + 31), NOW + 31) == "", "one death is over when it is open again"
+    assert plight_of(life, NOW + 30) == "has died of: signal 9; it is being opened again (30 s)"
+    assert plight_of(life.ready("", NOW + 31), NOW + 31) == "", "one death is over when it is open again"
 
 
 def test_deaths_in_a_row_are_told_of_a_process_that_runs(life: Lifecycle) -> None:
     for _ in range(4):
         life = dead(opened(life, NOW - 1), exit_status=-11)
-    assert told(life) == "has died 4 times in a row, last of: signal 11; it is started again in 0 s (0 s)"
+    assert plight_of(life) == "has died 4 times in a row, last of: signal 11; it is started again in 0 s (0 s)"
     life = opened(life, NOW + 1)
-    assert told(life, NOW + 5) == "runs, but has died 4 times in a row, last of: signal 11 (5 s)"
-    assert told(life, NOW + 1 + STEADY_S) == "", "it has been steady since"
+    assert plight_of(life, NOW + 5) == "runs, but has died 4 times in a row, last of: signal 11 (5 s)"
+    assert plight_of(life, NOW + 1 + STEADY_S) == "", "it has been steady since"
 
 
 def test_a_failed_opening_is_told_with_the_next_try(life: Lifecycle) -> None:
     for _ in range(4):
         life = dead(life.start(NOW).note_failure(EXIT_USER, "no such model"), exit_status=2)
-    assert told(life) == "has died 4 times in a row, last of: no such model; it is started again in 2 s (0 s)"
+    assert plight_of(life) == "has died 4 times in a row, last of: no such model; it is started again in 2 s (0 s)"
     life = opened(life, NOW + 3)
-    assert (told(life, NOW + 4), life.trouble) == ("", ""), "what kept it from opening is over"
+    assert (plight_of(life, NOW + 4), life.trouble) == ("", ""), "what kept it from opening is over"
 
 
 def test_a_process_that_is_not_needed_is_in_no_plight(life: Lifecycle) -> None:
-    assert told(life.leave()) == ""
-    assert told(replace(life, state="finished")) == ""
+    assert plight_of(life.leave()) == ""
+    assert plight_of(replace(life, state="finished")) == ""
 
 
 def test_a_shortage_is_named(life: Lifecycle) -> None:
     life = dead(opened(life, NOW - 10)).put_off(NOW + 1, "too few descriptors")
-    assert told(life, NOW + 3) == "cannot be started: too few descriptors (3 s)"
+    assert plight_of(life, NOW + 3) == "cannot be started: too few descriptors (3 s)"
     assert not life.is_due(NOW, 0.0)
     assert life.is_due(NOW + 1, 0.0)
     assert life.start(NOW + 1).short == ""

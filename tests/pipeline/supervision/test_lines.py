@@ -52,10 +52,10 @@ def test_no_half_of_a_password_is_shown_wherever_a_line_is_cut(
     monkeypatch.setattr(redaction, "_any_known", None)
     if "password" in line:
         redaction.hide([SECRET])
-    told = f"{line.format(SECRET)} "
+    message = f"{line.format(SECRET)} "
     for before in (*range(LONGEST_LINE - 60, LONGEST_LINE + 5), *range(2 * LONGEST_LINE - 60, 2 * LONGEST_LINE)):
         padding = letter * ((before - 1) // len(letter.encode())) + " "
-        [shown] = Lines().take(f"{padding}{told * 40}{'z ' * 9000}\n".encode())
+        [shown] = Lines().take(f"{padding}{message * 40}{'z ' * 9000}\n".encode())
         shown = redact_urls(shown)
         assert not [end for end in range(3, len(SECRET)) if shown.removesuffix(" ...").endswith(SECRET[:end])]
         assert SECRET not in shown

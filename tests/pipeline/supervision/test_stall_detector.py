@@ -33,13 +33,13 @@ class Watched:
 
     def wait(self, seconds: int, *working: str) -> list[Stuck]:
         """Let time pass while some of them work; what was said."""
-        said = []
+        reported = []
         for _ in range(seconds):
             self.now += 1
             for name in working:
                 self.work[name] += 1
-            said.append(self.detector.look(self.sights(), self.now))
-        return [stuck for stuck in said if stuck]
+            reported.append(self.detector.look(self.sights(), self.now))
+        return [stuck for stuck in reported if stuck]
 
 
 def test_files_that_do_not_move_are_stuck_where_messages_stay() -> None:

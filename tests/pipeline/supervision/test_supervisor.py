@@ -81,9 +81,9 @@ def test_invalid_report_restarts_its_process(tmp_path: Path, logs: list[Any], ho
     assert numbers(tmp_path) == ALL
     assert status["stages"]["mid"]["restarts"] == 1
     assert ["reports_refused", "", 1] in status["counts"]
-    [said] = [line for line in logs if line["event"] == "report_refused"]
-    assert why in said["why"]
-    assert said["process"] == "mid.0"
+    [logged] = [line for line in logs if line["event"] == "report_refused"]
+    assert why in logged["why"]
+    assert logged["process"] == "mid.0"
 
 
 @pytest.mark.parametrize("block_at", [0, 15])
@@ -93,8 +93,8 @@ def test_a_source_that_blocks_for_ever_is_started_again(tmp_path: Path, logs: li
     outcome, _ = run_graph(load_plan(path), limit_s=90)
     assert (outcome.status, outcome.problems) == (0, [])
     assert numbers(tmp_path) == ALL
-    said = [line for line in logs if line["event"] == "process_hangs" and line["process"] == "src.a"]
-    assert ("first frame" if block_at == 0 else "a source gives no sign of life") in said[0]["why"]
+    logged = [line for line in logs if line["event"] == "process_hangs" and line["process"] == "src.a"]
+    assert ("first frame" if block_at == 0 else "a source gives no sign of life") in logged[0]["why"]
 
 
 def test_a_run_with_a_stage_that_never_opens_ends_at_its_start(tmp_path: Path) -> None:
@@ -111,9 +111,9 @@ def test_a_graph_that_is_stuck_for_no_reason_is_got_going(tmp_path: Path, logs: 
     outcome, status = run_graph(load_plan(chain(tmp_path, "crash", settings, hang_s=1.0)), limit_s=60)
     assert (outcome.status, outcome.problems) == (0, [])
     assert numbers(tmp_path) == ALL
-    [said] = [line for line in logs if line["event"] == "nothing_moves"]
-    assert said["in_flight"]["src.a"] > 0
-    assert said["in_flight"]["out.0"] == 0
+    [logged] = [line for line in logs if line["event"] == "nothing_moves"]
+    assert logged["in_flight"]["src.a"] > 0
+    assert logged["in_flight"]["out.0"] == 0
     assert (status["stages"]["mid"]["restarts"], status["stages"]["out"]["restarts"]) == (1, 0)
 
 

@@ -83,14 +83,14 @@ def _link(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"), [(_pipe, "is a pipe"), (_socket, "is a socket"), (_link, "is a symbolic link")]
+    ("make", "message"), [(_pipe, "is a pipe"), (_socket, "is a socket"), (_link, "is a symbolic link")]
 )
 @pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_WRONLY, os.O_RDWR | os.O_CREAT, os.O_WRONLY | os.O_TRUNC])
 def test_only_a_regular_file_is_opened_and_nobody_is_waited_for(
-    tmp_path: Path, make: Callable[[Path], None], told: str, flags: int
+    tmp_path: Path, make: Callable[[Path], None], message: str, flags: int
 ) -> None:
     make(tmp_path / "file")
-    with pytest.raises(OSError, match=f"{told}, expected a regular file"):
+    with pytest.raises(OSError, match=f"{message}, expected a regular file"):
         disk.open_regular(tmp_path / "file", flags)
     if make is _link:
         assert (tmp_path / "other").read_text() == "precious"

@@ -172,9 +172,9 @@ def test_no_log_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
             log.exception("broken")
     finally:
         structlog.reset_defaults()
-    said = capsys.readouterr().err
-    assert "rtsp://***@h/p" in said
-    assert SECRET not in said
+    output = capsys.readouterr().err
+    assert "rtsp://***@h/p" in output
+    assert SECRET not in output
 
 
 def test_problems_and_reasons_are_redacted() -> None:

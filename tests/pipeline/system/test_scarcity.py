@@ -21,7 +21,7 @@ PREFIX = f"camgraph-{os.getuid()}-test{os.getpid()}-scarcity.1"
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "message"),
     [
         (OSError(errno.EMFILE, ""), "Too many open files: raise the limit (ulimit -n"),
         (zmq.ZMQError(errno.EMFILE), "Too many open files: raise the limit (ulimit -n"),
@@ -29,8 +29,8 @@ PREFIX = f"camgraph-{os.getuid()}-test{os.getpid()}-scarcity.1"
         (MemoryError(), "Cannot allocate memory: free some memory"),
     ],
 )
-def test_what_is_short_is_said_with_a_way_out(error: Exception, told: str) -> None:
-    assert told in (in_words(error) or "")
+def test_what_is_short_is_said_with_a_way_out(error: Exception, message: str) -> None:
+    assert message in (in_words(error) or "")
 
 
 def test_other_errors_are_not_taken_for_a_shortage() -> None:

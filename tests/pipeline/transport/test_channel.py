@@ -130,13 +130,13 @@ def test_who_never_stops_sending_does_not_hold_up_who_hears(pair: Ends) -> None:
     thread = threading.Thread(target=flood)
     thread.start()
     began = time.monotonic()
-    heard: list[int] = []
-    while len(heard) < 20 or (not sum(heard) and time.monotonic() - began < 10):
-        heard.append(len(theirs.receive()))
+    received: list[int] = []
+    while len(received) < 20 or (not sum(received) and time.monotonic() - began < 10):
+        received.append(len(theirs.receive()))
     took_s = time.monotonic() - began
     stop.set()
     thread.join()
-    assert sum(heard) > 0
+    assert sum(received) > 0
     assert took_s < 10
 
 

@@ -78,10 +78,10 @@ class Reader:
         items: list[Item] = []
         while taken := self.mailboxes.take(1, lambda _: 100):
             items += taken
-        return [(one.key.seq, _told(one)) for one in items]
+        return [(one.key.seq, _in_words(one)) for one in items]
 
 
-def _told(item: Item) -> str:
+def _in_words(item: Item) -> str:
     return f"nothing {item.payload.reason}" if isinstance(item.payload, Tombstone) else "both"
 
 

@@ -27,7 +27,7 @@ class Talk:
         self.answers = PendingAcks(lambda: self.now)
         self.answers.open(SENDER)
 
-    def said(self) -> list[Signals]:
+    def sent(self) -> list[Signals]:
         return [signals for _, signals in self.answers.take()]
 
 
@@ -48,9 +48,9 @@ def test_third_credit_is_sent_at_once_with_earlier_ones() -> None:
     a, b = items(), items(camera="b", first=7)
     for item in (a[0], a[1], b[0], b[1]):
         talk.answers.credit(item)
-        assert talk.said() == []
+        assert talk.sent() == []
     talk.answers.credit(a[2])
-    assert talk.said() == [([1, 2, 7, 8, 3], [], [])]
+    assert talk.sent() == [([1, 2, 7, 8, 3], [], [])]
 
 
 def test_third_done_message_of_a_camera_is_sent_at_once() -> None:
@@ -58,20 +58,20 @@ def test_third_done_message_of_a_camera_is_sent_at_once() -> None:
     a, b = items(), items(camera="b", first=7)
     for item in (a[0], b[0], a[1], b[1]):
         talk.answers.ack(item)
-        assert talk.said() == []
+        assert talk.sent() == []
     talk.answers.ack(a[2])
-    assert talk.said() == [([1, 7, 2, 8, 3], [1, 7, 2, 8, 3], [])]
+    assert talk.sent() == [([1, 7, 2, 8, 3], [1, 7, 2, 8, 3], [])]
     talk.answers.ack(b[2])
-    assert talk.said() == [], "counted anew"
+    assert talk.sent() == [], "counted anew"
 
 
 def test_nothing_is_withheld_for_longer_than_a_tenth_of_a_second() -> None:
     talk = Talk()
     talk.answers.ack(items()[0])
     talk.now = 0.09
-    assert talk.said() == []
+    assert talk.sent() == []
     talk.now = 0.11
-    assert talk.said() == [([1], [1], [])]
+    assert talk.sent() == [([1], [1], [])]
 
 
 @pytest.mark.parametrize(
@@ -87,16 +87,16 @@ def test_nothing_is_withheld_for_longer_than_a_tenth_of_a_second() -> None:
 def test_nothing_is_withheld_where_somebody_waits(edge: EdgePlan, of: str) -> None:
     talk = Talk()
     talk.answers.ack(items(edge, of=of)[0])
-    assert talk.said() == [([1], [1], [])]
+    assert talk.sent() == [([1], [1], [])]
 
 
 def test_what_is_tried_is_said_at_once() -> None:
     talk = Talk()
     one = items()[0]
     talk.answers.trying(one)
-    assert talk.said() == [([], [], [1])]
+    assert talk.sent() == [([], [], [1])]
     talk.answers.survived(one)
-    assert talk.said() == [([], [], [0])]
+    assert talk.sent() == [([], [], [0])]
 
 
 def test_nothing_is_said_on_a_connection_that_is_over() -> None:
@@ -104,4 +104,4 @@ def test_nothing_is_said_on_a_connection_that_is_over() -> None:
     talk.answers.close(SENDER)
     for item in items():
         talk.answers.ack(item)
-    assert talk.said() == []
+    assert talk.sent() == []

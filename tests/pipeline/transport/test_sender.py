@@ -328,7 +328,7 @@ def test_watermarks_are_sent_once_per_camera(pair: Pair) -> None:
         reader.say(HELLO + packed_hello([]))
         until(lambda: pair.turn() or pair.sender.attached)
 
-        def told(camera: str, seq: int, *, settled: bool) -> list[Passed]:
+        def passed_on(camera: str, seq: int, *, settled: bool) -> list[Passed]:
             pair.sender.pass_by([(camera, {pair.edge.name: Key(0, seq, 0)})], settled=settled)
             pair.submit(seq)  # behind it
             kind, body = reader.hear()
@@ -339,10 +339,10 @@ def test_watermarks_are_sent_once_per_camera(pair: Pair) -> None:
         def says(camera: str, seq: int, *, settled: bool) -> Passed:
             return Passed(pair.edge.name, camera, Key(0, seq, 0), None, settled)
 
-        assert told("b", 1, settled=False) == [says("b", 1, settled=False)]
-        assert told("b", 1, settled=False) == []
-        assert told("c", 1, settled=False) == [says("c", 1, settled=False)]
-        assert told("b", 1, settled=True) == [says("b", 1, settled=True)]
+        assert passed_on("b", 1, settled=False) == [says("b", 1, settled=False)]
+        assert passed_on("b", 1, settled=False) == []
+        assert passed_on("c", 1, settled=False) == [says("c", 1, settled=False)]
+        assert passed_on("b", 1, settled=True) == [says("b", 1, settled=True)]
     finally:
         reader.socket.close(0)
 

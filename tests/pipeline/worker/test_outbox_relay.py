@@ -148,23 +148,23 @@ def test_what_many_acknowledge_at_once_costs_few_transactions(joined: Joined) ->
 
 def test_repeated_event_is_reported_as_new_first(joined: Joined) -> None:
     """The supervisor counts what is new, and of what was committed before only what it has not heard of."""
-    told = {"sender": "capture", "camera": "cam", "id": "x", "incident": "i", "phase": "single", "incarnation": 0}
+    given = {"sender": "capture", "camera": "cam", "id": "x", "incident": "i", "phase": "single", "incarnation": 0}
     for _ in range(2):
-        joined.relay.emit({**told, "time_ns": 0, "body": b"{}"})
+        joined.relay.emit({**given, "time_ns": 0, "body": b"{}"})
     joined.turn()
     assert joined.reports() == [(b"{}", False), (b"{}", True)]
 
 
 def test_event_refused_by_full_disk_is_logged_once(joined: Joined) -> None:
-    told = {"sender": "capture", "camera": "cam", "id": "x", "incident": "i", "phase": "single", "incarnation": 0}
+    given = {"sender": "capture", "camera": "cam", "id": "x", "incident": "i", "phase": "single", "incarnation": 0}
     with capture_logs() as logs:
         for _ in range(2):
             joined.outbox.db.execute("PRAGMA query_only = 1")
             for _ in range(3):
-                joined.relay.emit({**told, "time_ns": 0, "body": b"{}"})
+                joined.relay.emit({**given, "time_ns": 0, "body": b"{}"})
             joined.outbox.db.execute("PRAGMA query_only = 0")
-            joined.relay.emit({**told, "time_ns": 0, "body": b"{}"})
-            told["id"] = "y"
+            joined.relay.emit({**given, "time_ns": 0, "body": b"{}"})
+            given["id"] = "y"
     assert [line["event"] for line in logs] == ["event_not_kept"] * 2
 
 

@@ -118,13 +118,13 @@ PLANTED = "\x1b]0;planted\x07\x1b[31m\x9b2J\u202e\u2028 rtsp://viewer:geheim@10.
 
 def _confess(file: Path) -> None:
     """What others could find out about this process."""
-    told = {
+    given = {
         "environ": dict(os.environ),
         "at_start": Path("/proc/self/environ").read_bytes().decode().split("\0"),
         "dumpable": ctypes.CDLL(None).prctl(_PR_GET_DUMPABLE, 0, 0, 0, 0),
         "core": resource.getrlimit(resource.RLIMIT_CORE),
     }
-    file.write_text(json.dumps(told))
+    file.write_text(json.dumps(given))
 
 
 def _speak(note: str) -> None:

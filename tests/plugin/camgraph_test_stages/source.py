@@ -72,13 +72,13 @@ class CountSource(Source[Settings]):
         while self.camera_settings.state_from and not stop.is_set():
             self.context.alive()
             path = self.context.base_folder / self.camera_settings.state_from
-            told = path.read_text() if path.exists() else "connecting"
-            if told != self._told:
-                state, _, why = told.partition(" ")
+            output = path.read_text() if path.exists() else "connecting"
+            if output != self._reported:
+                state, _, why = output.partition(" ")
                 self.context.camera_is(self.camera, state, why)
                 self.context.camera_shows(self.camera, codec="count", width=np.int64(4), fps=np.float32(0.5))
-            self._told = told
-            if told == "live":
+            self._reported = output
+            if output == "live":
                 return
             stop.wait(0.02)
 

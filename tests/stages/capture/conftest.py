@@ -52,13 +52,13 @@ class Watching:
         return self.context.camera_facts.get("cam", {})
 
     @property
-    def said(self) -> str:
+    def reported(self) -> str:
         """All that was said of it, to be searched for a password."""
         return f"{self.context.camera_states} {self.context.camera_facts}"
 
     def until(self, condition: Callable[[], bool], within_s: float = WITHIN_S) -> None:
         """Wait until it is so."""
-        until(condition, within_s, lambda: f"{self.said}, {len(self.stamps)} frames")
+        until(condition, within_s, lambda: f"{self.reported}, {len(self.stamps)} frames")
 
     def until_state(self, *states: str, within_s: float = WITHIN_S) -> None:
         """Wait until it is in one of these states."""

@@ -98,8 +98,8 @@ def test_damage_in_the_middle_is_counted_and_left_out(
         frames, error = read_until_error(source)
     assert error is None
     assert bad > 0
-    said = {"event": "pictures_damaged", "log_level": "warning", "camera": "cam", "damaged": bad, "of": good + bad}
-    assert logs == [said]
+    given = {"event": "pictures_damaged", "log_level": "warning", "camera": "cam", "damaged": bad, "of": good + bad}
+    assert logs == [given]
     assert [f.stamp.seq for f in frames] == list(range(good))
     assert counts(source) == {("dropped.damaged", "cam"): bad}
     times = [f.stamp.time_ns for f in frames]

@@ -29,7 +29,7 @@ CREATED = {"creation_time": "2026-11-22T10:44:39.000000Z"}
 NAME = "2026-11-22_10-44-39.mp4"
 
 
-def said(read: Read, path: Path, **settings: Any) -> tuple[int, str]:
+def time_of(read: Read, path: Path, **settings: Any) -> tuple[int, str]:
     """Of the first of two frames: the time of day and whose it is. The second is 100 ms later."""
     first, second = (frame.stamp for frame in read(path, **settings))
     assert second.wall_ns - first.wall_ns == 100_000_000
@@ -39,33 +39,33 @@ def said(read: Read, path: Path, **settings: Any) -> tuple[int, str]:
 
 @pytest.mark.parametrize("name", ["a.mp4", "a.mov", "a.mkv"])
 def test_a_file_begins_as_its_metadata_says(make_clip: MakeClip, read: Read, name: str) -> None:
-    assert said(read, make_clip(name, frames=2, metadata=CREATED)) == (AT_NS, "metadata")
+    assert time_of(read, make_clip(name, frames=2, metadata=CREATED)) == (AT_NS, "metadata")
 
 
 def test_a_file_begins_as_its_name_says(make_clip: MakeClip, read: Read) -> None:
     path = make_clip(NAME, frames=2)
-    assert said(read, path) == (AT_NS, "name")
-    assert said(read, path, time_zone="+01:00") == (AT_NS - 3600 * 10**9, "name")
-    assert said(read, path, time_zone="Europe/Berlin") == (AT_NS - 3600 * 10**9, "name")
+    assert time_of(read, path) == (AT_NS, "name")
+    assert time_of(read, path, time_zone="+01:00") == (AT_NS - 3600 * 10**9, "name")
+    assert time_of(read, path, time_zone="Europe/Berlin") == (AT_NS - 3600 * 10**9, "name")
 
 
 def test_start_at_precedes_metadata_precedes_name(make_clip: MakeClip, read: Read) -> None:
     path = make_clip("2020-01-02_03-04-05.mp4", frames=2, metadata=CREATED)
-    assert said(read, path) == (AT_NS, "metadata")
-    assert said(read, path, start_at="2024-05-01T12:00:00+00:00") == (1_714_564_800 * 10**9, "start_at")
+    assert time_of(read, path) == (AT_NS, "metadata")
+    assert time_of(read, path, start_at="2024-05-01T12:00:00+00:00") == (1_714_564_800 * 10**9, "start_at")
 
 
 @pytest.mark.parametrize("text", ["2026-11-22T11:44:39", "2026-11-22 11:44:39"])
 def test_a_start_without_a_zone_is_in_that_of_the_camera(make_clip: MakeClip, read: Read, text: str) -> None:
     path = make_clip("a.mp4", frames=2)
-    assert said(read, path, start_at=text, time_zone="Europe/Berlin") == (AT_NS, "start_at")
-    assert said(read, path, start_at=text) == (AT_NS + 3600 * 10**9, "start_at")
+    assert time_of(read, path, start_at=text, time_zone="Europe/Berlin") == (AT_NS, "start_at")
+    assert time_of(read, path, start_at=text) == (AT_NS + 3600 * 10**9, "start_at")
 
 
 def test_modification_time_is_ignored(make_clip: MakeClip, read: Read) -> None:
     path = make_clip("a.mp4", frames=2)
     os.utime(path, (1_700_000_000, 1_700_000_000))
-    assert said(read, path) == (0, "file")
+    assert time_of(read, path) == (0, "file")
 
 
 def test_a_later_part_of_a_file_has_its_time(make_clip: MakeClip, read: Read) -> None:

@@ -77,19 +77,19 @@ def test_a_bug_of_ours_costs_a_while_and_not_the_camera(
         return convert(*args)
 
     monkeypatch.setattr(pixels, "planes_of", fail_twice)
-    with capture_logs() as said:
+    with capture_logs() as logged:
         watching = watch(camera.url)
         watching.until_frames()
     assert watching.states == ["connecting", "lost", "live"]
     assert "camgraph itself failed (TypeError)" in watching.context.camera_states[1][2]
-    assert [(line["event"], str(line["exc_info"])) for line in said] == [("source_failed", "a bug")]
+    assert [(line["event"], str(line["exc_info"])) for line in logged] == [("source_failed", "a bug")]
     assert [(stamp.epoch, stamp.seq) for stamp in watching.stamps[:2]] == [(0, 0), (0, 1)]
 
 
 def test_a_lack_of_memory_costs_a_while_and_not_the_camera(
     camera: CameraHandle, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with capture_logs() as said:
+    with capture_logs() as logged:
         watching = watch(camera.url)
         watching.until_frames()
         watching.context.outputs_leave = True  # only then does a frame need memory of its own
@@ -107,7 +107,7 @@ def test_a_lack_of_memory_costs_a_while_and_not_the_camera(
         watching.until_frames()
     assert watching.states == ["connecting", "live", "lost", "live"]
     assert "raise the limit (ulimit -v, or that of the container)" in watching.context.camera_states[2][2]
-    assert said == []
+    assert logged == []
     assert {stamp.epoch for stamp in watching.stamps} == {0, 1}
 
 

@@ -65,7 +65,7 @@ def test_every_kind_of_camera_is_seen(simulator: RtspSimulator, watch: Watch, na
     expected = {"codec": codec, "size": "320x180", "fps_declared": 20.0, "transport": transport, "connections": 1}
     assert {key: watching.facts[key] for key in expected} == expected
     assert [stamp.seq for stamp in watching.stamps] == list(range(len(watching.stamps)))
-    assert PASSWORD not in watching.said
+    assert PASSWORD not in watching.reported
 
 
 def test_what_is_declared_is_told_and_not_believed(
@@ -108,8 +108,8 @@ def test_one_that_is_absent_is_named_and_comes_back(
     why = watching.context.camera_states[1][2]
     assert words in why
     assert f"rtsp://***@127.0.0.1:{camera.port}/faulty" in why
-    assert PASSWORD not in watching.said
-    assert "ge%2F" not in watching.said
+    assert PASSWORD not in watching.reported
+    assert "ge%2F" not in watching.reported
     watching.until_frames()
     assert {stamp.epoch for stamp in watching.stamps} == {0}
     assert watching.longest_silence_s() < 2
@@ -118,7 +118,7 @@ def test_one_that_is_absent_is_named_and_comes_back(
 def test_a_wrong_password_is_the_cameras_word(camera: CameraHandle, watch: Watch) -> None:
     watching = watch(camera.url.replace("ge%2F", "falsch"))
     watching.until_state("unauthorised")
-    assert "falsch" not in watching.said
+    assert "falsch" not in watching.reported
 
 
 def test_one_that_sends_nothing_from_the_start_is_stalled(
@@ -250,9 +250,9 @@ def test_a_stop_is_heard_in_every_wait(camera: CameraHandle, watch: Watch, fault
         camera.wait_for(lambda counts: counts.connections > connections)
     if fault in ("refuses", "is not found"):
         watching.until_state("lost", "gone")
-    said = watching.states
+    reported = watching.states
     assert watching.stop() < 2
-    assert watching.states == said
+    assert watching.states == reported
 
 
 def test_a_neighbour_in_the_same_process_is_not_disturbed(

@@ -140,7 +140,7 @@ def test_self_naming_playlist_is_lost_within_memory_limit(web_server: WebServers
     assert len(server.asked) < 50
     assert watching.stop() < 2.5
     assert own_bytes() - before < 100 << 20
-    assert "geheim" not in watching.said
+    assert "geheim" not in watching.reported
 
 
 def test_a_playlist_in_place_of_a_segment_leads_nowhere(web_server: WebServers, watch: Watch) -> None:
@@ -315,10 +315,10 @@ def test_nobody_but_ffmpeg_gets_through_a_gate(web_server: WebServers, scripted_
             host, _, port = gate.url.partition("//")[2].partition("/")[0].partition(":")
             with socket.create_connection((host, int(port)), 10) as somebody:
                 somebody.sendall(ask.encode())
-                said = b""
+                output = b""
                 while data := somebody.recv(1000):
-                    said += data
-        assert b"404" in said or not said
+                    output += data
+        assert b"404" in output or not output
     assert server.asked == []
     assert camera.asked == []
 

@@ -115,6 +115,6 @@ def test_no_tls_where_it_is_expected_is_said(watch: Watch, tmp_path: Path) -> No
     try:
         watching = watch(camera.url("a.mjpg").replace("http://", "https://"))
         watching.until_state("lost")
-        assert "no TLS with it" in watching.said
+        assert "no TLS with it" in watching.reported
     finally:
         camera.close()

@@ -185,7 +185,7 @@ def test_one_that_stays_frozen_is_given_up_and_comes_back(
     watching.until(lambda: watching.stamps[-1].epoch == 1)
     assert watching.states[:3] == ["connecting", "live", "stalled"]
     assert watching.states[-2:] == ["lost", "live"]
-    assert "geheim" not in watching.said
+    assert "geheim" not in watching.reported
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -216,7 +216,7 @@ def test_a_playlist_that_ends_is_opened_again(web_camera: WebCamera, watch: Watc
     assert "the stream ended" in watching.context.camera_states[-1][2]
     web_camera.ended = False
     watching.until_state("live")
-    assert "geheim" not in watching.said
+    assert "geheim" not in watching.reported
 
 
 # --- why a read waits as long as a camera is given

@@ -60,9 +60,10 @@ class Service(GRPCInferenceServiceServicer):
     def __init__(self, spec: dict[str, Any]) -> None:
         self.models = {
             name: Model(
-                **{key: value for key, value in said.items() if key != "parameters"}, **said.get("parameters", {})
+                **{key: value for key, value in reported.items() if key != "parameters"},
+                **reported.get("parameters", {}),
             )
-            for name, said in spec["models"].items()
+            for name, reported in spec["models"].items()
         }
         self.token = spec.get("token", "")
         self.faults_path = Path(spec["faults"])
@@ -165,13 +166,13 @@ def answer(request: Any, outputs: dict[str, Any], fault: str | None) -> Any:
     for place, (name, array) in enumerate(outputs.items()):
         if fault == "missing" and place == 0:
             continue
-        said = spoiled(array, fault)
-        kind = next(kind for kind, dtype in TYPES.values() if np.dtype(dtype) == said.dtype)
-        tensor = response.outputs.add(name=name, datatype=kind, shape=said.shape)
+        reported = spoiled(array, fault)
+        kind = next(kind for kind, dtype in TYPES.values() if np.dtype(dtype) == reported.dtype)
+        tensor = response.outputs.add(name=name, datatype=kind, shape=reported.shape)
         if fault == "typed":
-            tensor.contents.fp32_contents.extend(said.ravel().tolist())
+            tensor.contents.fp32_contents.extend(reported.ravel().tolist())
         else:
-            response.raw_output_contents.append(said.tobytes()[: -1 if fault == "bytes" else None])
+            response.raw_output_contents.append(reported.tobytes()[: -1 if fault == "bytes" else None])
     return response
 
 

@@ -92,9 +92,9 @@ def test_each_picture_has_its_own_sizes_and_scales(tmp_path: Path, batch: int) -
         "halves": "scale_y_x",
     }
     items = [item(0), item(1, rows=3), item(2, size=(5, 7)), item(3, rows=0), item(4)]
-    for given, said in zip(items, run(path, items, batch, feeds=feeds, max_rows=2), strict=True):
+    for given, result in zip(items, run(path, items, batch, feeds=feeds, max_rows=2), strict=True):
         rows, (width, height) = given.rows, given.picture_size
-        found = said.arrays_by_name
+        found = result.arrays_by_name
         assert found["seen_frame"].tolist() == [[given.frame_size[0], 50]] * rows
         assert found["seen_turned"].tolist() == [[50, given.frame_size[0]]] * rows
         assert found["seen_picture"].tolist() == [[height, width]] * rows
@@ -107,8 +107,8 @@ def test_numbers_go_into_each_run_or_to_each_picture(tmp_path: Path) -> None:
     beside = {"threshold": ("float", []), "pair": ("int64", [2]), "each": ("int64", ["n", 2]), "any": ("float", ["k"])}
     path = model(tmp_path / "m.onnx", beside)
     feeds = {"threshold": 0.5, "pair": [3, 4], "each": [640, 480], "any": [1.5, 2, 0.5]}
-    for given, said in zip([item(0), item(1, 3)], run(path, [item(0), item(1, 3)], feeds=feeds), strict=True):
-        found = {name: array.tolist() for name, array in said.arrays_by_name.items()}
+    for given, result in zip([item(0), item(1, 3)], run(path, [item(0), item(1, 3)], feeds=feeds), strict=True):
+        found = {name: array.tolist() for name, array in result.arrays_by_name.items()}
         assert found["seen_threshold"] == [0.5] * given.rows
         assert found["seen_pair"] == [7] * given.rows
         assert found["seen_each"] == [[640, 480]] * given.rows
@@ -119,14 +119,14 @@ def test_an_array_of_a_stage_before_goes_where_its_picture_goes(tmp_path: Path) 
     path = model(tmp_path / "m.onnx", {"template": ("float", ["n", 2, 3])})
     arrays = [np.random.default_rng(rows).random((rows, 2, 3), np.float32) for rows in (1, 3, 2)]
     items = [item(seq, len(array), patch=array) for seq, array in enumerate(arrays)]
-    for array, said in zip(arrays, run(path, items, feeds={"template": {"array": "patch"}}, max_rows=2), strict=True):
-        np.testing.assert_array_equal(said.arrays_by_name["seen_template"], array)
+    for array, result in zip(arrays, run(path, items, feeds={"template": {"array": "patch"}}, max_rows=2), strict=True):
+        np.testing.assert_array_equal(result.arrays_by_name["seen_template"], array)
 
 
 def test_an_input_of_fixed_rows_fixes_the_batch(tmp_path: Path) -> None:
     path = model(tmp_path / "m.onnx", {"frame": ("int64", [2, 2])}, images=[2, 3, 6, 8])
-    said = run(path, [item(seq) for seq in range(3)], feeds={"frame": "frame_width_height"})
-    assert [one.arrays_by_name["seen_frame"].tolist() for one in said] == [[[100 + seq, 50]] for seq in range(3)]
+    result = run(path, [item(seq) for seq in range(3)], feeds={"frame": "frame_width_height"})
+    assert [one.arrays_by_name["seen_frame"].tolist() for one in result] == [[[100 + seq, 50]] for seq in range(3)]
 
 
 def test_which_of_two_is_the_picture(tmp_path: Path) -> None:
@@ -137,16 +137,16 @@ def test_which_of_two_is_the_picture(tmp_path: Path) -> None:
         run(path, [item(0)])
     second = np.ones((1, 3, 2, 2), np.float32)
     feeds = {"images": "picture", "second": {"array": "small"}}
-    [said] = run(path, [item(9, small=second)], feeds=feeds)
-    assert said.arrays_by_name["mean"] == pytest.approx(9 / 255)
-    np.testing.assert_array_equal(said.arrays_by_name["seen_second"], second)
+    [result] = run(path, [item(9, small=second)], feeds=feeds)
+    assert result.arrays_by_name["mean"] == pytest.approx(9 / 255)
+    np.testing.assert_array_equal(result.arrays_by_name["seen_second"], second)
 
 
 PAIR = {"pair": ("int64", ["n", 2])}
 
 
 @pytest.mark.parametrize(
-    ("beside", "feeds", "said"),
+    ("beside", "feeds", "message"),
     [
         (
             PAIR,
@@ -163,13 +163,15 @@ PAIR = {"pair": ("int64", ["n", 2])}
         ({"words": ("text", ["k"])}, {"words": 1}, "expected one of tensor.bool."),
     ],
 )
-def test_a_wrong_feed_is_refused_when_the_graph_is_checked(tmp_path: Path, beside: Any, feeds: Any, said: str) -> None:
+def test_a_wrong_feed_is_refused_when_the_graph_is_checked(
+    tmp_path: Path, beside: Any, feeds: Any, message: str
+) -> None:
     model(tmp_path / "m.onnx", beside)
     settings = InferSettings.model_validate({"model": "m.onnx", "feeds": feeds})
     [(path, text)] = Infer.check(settings, tmp_path)
     assert path[0] == "feeds"
     assert path[1] in {*beside, *feeds}
-    assert re.search(said, text), text
+    assert re.search(message, text), text
 
 
 def test_an_array_that_does_not_come_or_fit_is_named(tmp_path: Path) -> None:
@@ -190,8 +192,8 @@ def test_it_is_tuned_with_seen_inputs(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     path = model(tmp_path / "m.onnx", {"frame": ("int64", ["n", 2]), "t": ("float", [])})
     feeds = {"frame": "frame_width_height", "t": 0.5}
-    [said] = run(path, [item(0)], feeds=feeds, tune="auto")
-    assert said.arrays_by_name["seen_frame"].tolist() == [[100, 50]]
+    [result] = run(path, [item(0)], feeds=feeds, tune="auto")
+    assert result.arrays_by_name["seen_frame"].tolist() == [[100, 50]]
 
 
 def test_one_wrong_feed_leaves_the_others(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ SHOWN = r"\x1b[2J\x1b]0;title\x07"
 PICTURE = Port(f"images{EVIL}", ("n", 3, 64, 64), "tensor(float)")
 
 
-def said(error: Exception) -> str:
+def printable(error: Exception) -> str:
     assert str(error).isprintable()
     return str(error)
 
@@ -34,10 +34,10 @@ def test_in_a_contract() -> None:
     nothing = InputSettings()
     with pytest.raises(UserError) as caught:
         read_contract(Signature((Port(f"images{EVIL}", ("n", 5), "tensor(float)"),), ()), "m", nothing)
-    assert f"input `images{SHOWN}` is" in said(caught.value)
+    assert f"input `images{SHOWN}` is" in printable(caught.value)
     with pytest.raises(UserError) as caught:
         read_contract(Signature((PICTURE, Port(f"size{EVIL}", ("n", f"k{EVIL}"), "tensor(int64)")), ()), "m", nothing)
-    assert f"`size{SHOWN}` (tensor(int64) ['n', 'k{SHOWN}'])" in said(caught.value)
+    assert f"`size{SHOWN}` (tensor(int64) ['n', 'k{SHOWN}'])" in printable(caught.value)
 
 
 def test_in_what_a_feed_lacks() -> None:
@@ -47,15 +47,17 @@ def test_in_what_a_feed_lacks() -> None:
     item = Tensor(stamp(), {"image": np.zeros((1, 64, 64, 3), np.uint8)}, np.ones((1, 4), np.float32), (9, 9), (64, 64))
     with pytest.raises(UserError) as caught:
         feeds.of_item(item)
-    assert f"nothing fills `template{SHOWN}`: expected an array `template`, float32 (n, k{SHOWN})" in said(caught.value)
+    assert f"nothing fills `template{SHOWN}`: expected an array `template`, float32 (n, k{SHOWN})" in printable(
+        caught.value
+    )
 
 
 def test_in_outputs_that_nobody_knows() -> None:
     signature = Signature((PICTURE,), (Port(f"o{EVIL}", ("n", 5, 5, 5), "tensor(float)"),), {"task": f"pose{EVIL}"})
     with pytest.raises(Unrecognised) as caught:
         recognise(signature)
-    assert f"its outputs (o{SHOWN} " in said(caught.value)
-    assert f"task `pose{SHOWN}`" in said(caught.value)
+    assert f"its outputs (o{SHOWN} " in printable(caught.value)
+    assert f"task `pose{SHOWN}`" in printable(caught.value)
 
 
 def test_in_a_model_that_is_not_opened(tmp_path: Path) -> None:
@@ -74,12 +76,12 @@ def test_in_a_model_that_is_not_opened(tmp_path: Path) -> None:
         path.write_bytes(helper.make_model(helper.make_graph([node], "g", *ports, constants)).SerializeToString())
         with pytest.raises(UserError) as caught:
             checked_model(path)
-        assert words in said(caught.value)
+        assert words in printable(caught.value)
 
 
 def test_in_what_an_engine_says_and_does() -> None:
     assert one_line(RuntimeError(f"node\n {EVIL}")) == f"node {SHOWN}"
     node = Node(f"node{EVIL}", f"Conv{EVIL}", "cpu", 1.0, 0, 0, "-")
-    told = list(lines(Profile(1, 1.0, 1.0, [node], 0, 0), "cpu", 5))
-    assert Counter(line.isprintable() for line in told) == {True: len(told)}
-    assert any(f"| node{SHOWN} | Conv{SHOWN} |" in line for line in told)
+    reported = list(lines(Profile(1, 1.0, 1.0, [node], 0, 0), "cpu", 5))
+    assert Counter(line.isprintable() for line in reported) == {True: len(reported)}
+    assert any(f"| node{SHOWN} | Conv{SHOWN} |" in line for line in reported)

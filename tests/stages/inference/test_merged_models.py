@@ -37,8 +37,8 @@ def save(path: Path, rows: list[int], output: str = "rows", side: int = 64, **me
     """A model that says nothing true; only its signature is looked at."""
     nodes = [helper.make_node("RandomUniform", [], [output], shape=rows)]
     images = helper.make_tensor_value_info("images", TensorProto.FLOAT, [1, 3, side, side])
-    said = helper.make_tensor_value_info(output, TensorProto.FLOAT, rows)
-    graph = helper.make_graph(nodes, "g", [images], [said])
+    output_info = helper.make_tensor_value_info(output, TensorProto.FLOAT, rows)
+    graph = helper.make_graph(nodes, "g", [images], [output_info])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     helper.set_model_props(model, metadata)
     onnx.save(model, path)
@@ -82,17 +82,17 @@ def test_models_that_differ_are_a_mistake_wherever_they_stand(
     """The order in the file says nothing of which model is meant."""
     save(tmp_path / "one.onnx", ROWS)
     save(tmp_path / "two.onnx", rows, output, **metadata)
-    said = mistake(tmp_path)
-    assert said.startswith("g.yaml:8:12: stages.people: the models of `one` and `two` come together here")
-    assert words in said
+    reported = mistake(tmp_path)
+    assert reported.startswith("g.yaml:8:12: stages.people: the models of `one` and `two` come together here")
+    assert words in reported
 
 
 def test_names_of_classes_that_differ_may_be_declared(tmp_path: Path) -> None:
     save(tmp_path / "one.onnx", [1, 6, 84], **CLASSES)
     save(tmp_path / "two.onnx", [1, 6, 84], **CLASSES | {"names": "{0: 'worker', 1: 'dog'}"})
-    said = mistake(tmp_path)
-    assert "has class_names person, dog, the second class_names worker, dog;" in said
-    assert said.endswith("or say here what the classes of both are: `class_names`")
+    reported = mistake(tmp_path)
+    assert "has class_names person, dog, the second class_names worker, dog;" in reported
+    assert reported.endswith("or say here what the classes of both are: `class_names`")
     assert settings(tmp_path, people="class_names: [person, pet]")["people"].class_names == ("person", "pet")
 
 
@@ -114,10 +114,10 @@ def test_models_on_servers_are_not_known_to_agree(tmp_path: Path) -> None:
     """What they are shows when the graph has begun."""
     pytest.importorskip("tritonclient.grpc", reason="tritonclient is not installed: pip install camgraph[triton]")
     save(tmp_path / "one.onnx", ROWS)
-    said = mistake(tmp_path, two=served("pose"))
-    assert "the first has no server, the second model pose on 10.0.0.5:8001; put a stage like this one" in said
-    said = mistake(tmp_path, one=served("other"), two=served("pose"))
-    assert "the first has model other on 10.0.0.5:8001, the second model pose on 10.0.0.5:8001;" in said
+    reported = mistake(tmp_path, two=served("pose"))
+    assert "the first has no server, the second model pose on 10.0.0.5:8001; put a stage like this one" in reported
+    reported = mistake(tmp_path, one=served("other"), two=served("pose"))
+    assert "the first has model other on 10.0.0.5:8001, the second model pose on 10.0.0.5:8001;" in reported
     same = settings(tmp_path, one=served("pose"), two=served("pose"))
     assert same["people"].server.model == "pose"
     declared = settings(tmp_path, one=served("other"), two=served("pose"), people=served("pose"))
@@ -149,6 +149,6 @@ def test_the_nearest_of_a_chain_is_the_last() -> None:
 
 
 def test_the_nearest_of_several_ways_are_several() -> None:
-    said = {"a": {"model": 1}, "b": {"model": 2}, "c": {"model": 3}}
+    given = {"a": {"model": 1}, "b": {"model": 2}, "c": {"model": 3}}
     before = {"a": frozenset[str](), "b": frozenset({"a"}), "c": frozenset[str]()}
-    assert list(Upstream(said, before).nearest("model")) == ["b", "c"]
+    assert list(Upstream(given, before).nearest("model")) == ["b", "c"]

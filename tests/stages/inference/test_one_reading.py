@@ -153,26 +153,28 @@ def test_a_declared_format_reaches_the_batches(tmp_path: Path, flat: Path, batch
 
 
 def test_two_that_take_a_model_for_something_else_are_a_mistake(tmp_path: Path, turned: Path) -> None:
-    said = mistakes(tmp_path, turned.name, decode=YOLO_POSE, others="format: yolox")
-    assert "g.yaml:6:12: stages.infer: `people` wants format yolo_pose, and `others` yolox" in said
-    said = mistakes(tmp_path, turned.name, infer="format: yolox", decode=YOLO_POSE)
-    assert "g.yaml:7:12: stages.people: it takes the model's format to be yolo_pose, and `infer` yolox" in said
-    said = mistakes(tmp_path, turned.name, infer=YOLO_POSE, decode="keypoints: 16")
-    assert "stages.people: it takes the model's keypoints to be 16, and `infer` 17: write the same in both" in said
+    reported = mistakes(tmp_path, turned.name, decode=YOLO_POSE, others="format: yolox")
+    assert "g.yaml:6:12: stages.infer: `people` wants format yolo_pose, and `others` yolox" in reported
+    reported = mistakes(tmp_path, turned.name, infer="format: yolox", decode=YOLO_POSE)
+    assert "g.yaml:7:12: stages.people: it takes the model's format to be yolo_pose, and `infer` yolox" in reported
+    reported = mistakes(tmp_path, turned.name, infer=YOLO_POSE, decode="keypoints: 16")
+    assert "stages.people: it takes the model's keypoints to be 16, and `infer` 17: write the same in both" in reported
 
 
 def test_a_model_that_may_be_two_things_asks_for_the_format(tmp_path: Path, turned: Path) -> None:
-    said = mistakes(tmp_path, turned.name)
-    assert "g.yaml:7:12: stages.people: " in said
-    assert "can be read as yolo_pose (56 rows" in said
-    assert "say which: `format`" in said
+    reported = mistakes(tmp_path, turned.name)
+    assert "g.yaml:7:12: stages.people: " in reported
+    assert "can be read as yolo_pose (56 rows" in reported
+    assert "say which: `format`" in reported
 
 
 def test_wrong_format_is_reported_at_its_stage(tmp_path: Path, turned: Path) -> None:
-    said = mistakes(tmp_path, turned.name, infer="format: rtmo")
-    assert "g.yaml:6:75: stages.infer.with.format: turned.onnx: its outputs (rows ['n', 84, 56]) are not those" in said
-    said = mistakes(tmp_path, turned.name, decode="format: rtmo")
-    assert "g.yaml:7:12: stages.people: " in said
+    reported = mistakes(tmp_path, turned.name, infer="format: rtmo")
+    assert (
+        "g.yaml:6:75: stages.infer.with.format: turned.onnx: its outputs (rows ['n', 84, 56]) are not those" in reported
+    )
+    reported = mistakes(tmp_path, turned.name, decode="format: rtmo")
+    assert "g.yaml:7:12: stages.people: " in reported
 
 
 def test_what_does_not_reach_the_model_is_a_mistake(tmp_path: Path, turned: Path) -> None:
@@ -181,8 +183,8 @@ def test_what_does_not_reach_the_model_is_a_mistake(tmp_path: Path, turned: Path
     declared = DecodeSettings(format="yolo_pose", keypoints=17)
     with pytest.raises(UserError, match=r"`infer` does not get .* write `format: yolo_pose, keypoints: 17` there as"):
         Decode.follow(declared, tmp_path, upstream)
-    told = Infer.describe(InferSettings(model=turned.name, format="yolo_pose"))
-    assert Decode.follow(declared, tmp_path, Upstream({"infer": told, "own": {}}))["keypoints"] == 17
+    facts = Infer.describe(InferSettings(model=turned.name, format="yolo_pose"))
+    assert Decode.follow(declared, tmp_path, Upstream({"infer": facts, "own": {}}))["keypoints"] == 17
 
 
 def test_what_a_model_shows_needs_no_telling(tmp_path: Path, turned: Path) -> None:
@@ -206,10 +208,10 @@ def test_what_a_model_shows_needs_no_telling(tmp_path: Path, turned: Path) -> No
 def test_what_each_stage_behind_a_model_states(
     tmp_path: Path, kind: Any, declared: dict[str, Any], wanted: dict[str, Any]
 ) -> None:
-    told = dict(kind.wants(kind.settings_type.model_validate(declared), tmp_path))
-    assert ("candidates" in told) == (kind is Decode)
-    told.pop("candidates", None)
-    assert told == wanted
+    facts = dict(kind.wants(kind.settings_type.model_validate(declared), tmp_path))
+    assert ("candidates" in facts) == (kind is Decode)
+    facts.pop("candidates", None)
+    assert facts == wanted
 
 
 SERVER = 'server: {{url: "10.0.0.1:8001", model: pose}}'
@@ -232,10 +234,10 @@ def test_a_model_on_a_server_is_told_as_well(tmp_path: Path) -> None:
 
 
 def test_a_stage_between_a_server_and_what_is_declared(tmp_path: Path) -> None:
-    said = Infer.describe(InferSettings.model_validate({"server": {"url": "10.0.0.1:8001", "model": "pose"}}))
-    upstream = Upstream({"infer": said, "own": {}})
-    assert Decode.follow(DecodeSettings(), tmp_path, upstream) == {"server": said["model_server"]}
-    with pytest.raises(UserError, match="`infer` does not get these statements about its model"):
+    facts = Infer.describe(InferSettings.model_validate({"server": {"url": "10.0.0.1:8001", "model": "pose"}}))
+    upstream = Upstream({"infer": facts, "own": {}})
+    assert Decode.follow(DecodeSettings(), tmp_path, upstream) == {"server": facts["model_server"]}
+    with pytest.raises(UserError, match="`infer` does not get these declarations about its model"):
         Decode.follow(DecodeSettings(format="yolo_pose"), tmp_path, upstream)
 
 

@@ -14,21 +14,21 @@ from stages.inference.engines.engine import NotToBeHad
 from stages.inference.engines.options import ProviderOptions, bytes_of, with_caches
 
 
-def told(provider: Any, folder: Path, **options: Any) -> dict[str, str]:
+def options_of(provider: Any, folder: Path, **options: Any) -> dict[str, str]:
     return dict(ProviderOptions.model_validate({provider: options}).of(provider, folder))
 
 
 def test_options_are_texts_in_the_words_of_onnxruntime(tmp_path: Path) -> None:
     cuda = {"device_id": 1, "gpu_mem_limit": "2GB", "use_tf32": False, "cudnn_conv_algo_search": "HEURISTIC"}
-    assert told("cuda", tmp_path, **cuda) == {
+    assert options_of("cuda", tmp_path, **cuda) == {
         "device_id": "1",
         "gpu_mem_limit": "2000000000",
         "use_tf32": "0",
         "cudnn_conv_algo_search": "HEURISTIC",
     }
-    tensorrt = told("tensorrt", tmp_path, trt_engine_cache_enable=True, trt_engine_cache_path="engines")
+    tensorrt = options_of("tensorrt", tmp_path, trt_engine_cache_enable=True, trt_engine_cache_path="engines")
     assert tensorrt == {"trt_engine_cache_enable": "True", "trt_engine_cache_path": str(tmp_path / "engines")}
-    assert told("cuda", tmp_path) == dict(ProviderOptions().of("cpu", tmp_path)) == {}
+    assert options_of("cuda", tmp_path) == dict(ProviderOptions().of("cpu", tmp_path)) == {}
 
 
 def test_graph_overrides_tensorrt_cache_options(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_graph_overrides_tensorrt_cache_options(tmp_path: Path) -> None:
         "trt_timing_cache_enable": "True",
         "trt_timing_cache_path": str(tmp_path),
     }
-    declared = told("tensorrt", tmp_path, trt_engine_cache_enable=False, trt_timing_cache_path="mine")
+    declared = options_of("tensorrt", tmp_path, trt_engine_cache_enable=False, trt_timing_cache_path="mine")
     found = with_caches(declared, tmp_path / "other")
     assert (found["trt_engine_cache_enable"], found["trt_timing_cache_path"]) == ("False", str(tmp_path / "mine"))
 
@@ -96,8 +96,8 @@ def test_what_onnxruntime_is_asked_for(monkeypatch: pytest.MonkeyPatch, listed: 
     with pytest.raises(NotToBeHad, match="no GPU"):
         onnxruntime_engine.open_with(options, Path("m.onnx"), threads=3)
     [(settings, providers, fallback)] = asked
-    told = {**options, "cuda": {"cudnn_conv_algo_search": "HEURISTIC", **options["cuda"]}}
-    assert providers == [(onnxruntime_engine.PROVIDERS[name], told[name]) for name in listed]
+    given = {**options, "cuda": {"cudnn_conv_algo_search": "HEURISTIC", **options["cuda"]}}
+    assert providers == [(onnxruntime_engine.PROVIDERS[name], given[name]) for name in listed]
     assert fallback == 0
     assert settings.intra_op_num_threads == 3
     strict = settings.get_session_config_entry("session.disable_cpu_ep_fallback") if "cpu" not in listed else "1"

@@ -53,7 +53,7 @@ def test_only_what_is_there_is_tried_the_best_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("reported", "why"),
     [
         (Trial("", ANSWER, 1.0), ""),
         (Trial("no GPU"), "no GPU"),
@@ -73,8 +73,8 @@ def test_only_what_is_there_is_tried_the_best_first() -> None:
         (Trial("", {"mean": np.float32([0.502])}, 1.0), ""),
     ],
 )
-def test_a_provider_must_answer_as_the_cpu_does(said: Trial, why: str) -> None:
-    assert why_not(said, EXAMPLE) == why
+def test_a_provider_must_answer_as_the_cpu_does(reported: Trial, why: str) -> None:
+    assert why_not(reported, EXAMPLE) == why
 
 
 def test_row_count_may_differ_if_its_dimension_is_open() -> None:

@@ -110,9 +110,9 @@ def test_a_graph_is_checked_without_its_server(tmp_path: Path, monkeypatch: pyte
     plan = planned(tmp_path, 'server: {url: "10.255.255.1:8001", model: pose, version: 2}')
     stages = {stage.name: stage.settings for process in plan.processes for stage in process.stages}
     assert stages["people"]["server"] == {"url": "10.255.255.1:8001", "model": "pose", "version": "2"}
-    said = CliRunner().invoke(check, [str(tmp_path / "graph.yaml")])
-    assert said.exit_code == 0
-    assert "infer: not known before the run: what model pose:2 on 10.255.255.1:8001 takes and gives" in said.output
+    result = CliRunner().invoke(check, [str(tmp_path / "graph.yaml")])
+    assert result.exit_code == 0
+    assert "infer: not known before the run: what model pose:2 on 10.255.255.1:8001 takes and gives" in result.output
     monkeypatch.delenv("TRITON_TOKEN", raising=False)
     for model, text in [
         ("", "expected either `model` (a file) or `server` (a model on a server), got neither"),

@@ -39,7 +39,7 @@ def model(tmp_path: Path) -> Path:
     return tmp_path / "m.onnx"
 
 
-def said(folder: Path) -> tuple[str, str]:
+def logged_shares(folder: Path) -> tuple[str, str]:
     with capture_logs() as logs, opened(Infer, {"model": "m.onnx"}, folder=folder):
         pass
     [line] = [line for line in logs if line["event"] == "model_opened"]
@@ -56,18 +56,18 @@ def test_all_nodes_means_all_work_without_reading_the_file(model: Path, monkeypa
         raise AssertionError("nobody needs it")
 
     monkeypatch.setattr(readiness, "work_of", unwanted)
-    assert said(model.parent) == (f"{CPU} 100.0%", f"{CPU} 100.0%")
+    assert logged_shares(model.parent) == (f"{CPU} 100.0%", f"{CPU} 100.0%")
 
 
 def test_several_have_their_shares_of_nodes_and_of_operations(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = {CUDA: frozenset({"first"}), CPU: frozenset({"second", "both"})}
     placed(monkeypatch, names, {CUDA: ["Conv"], CPU: ["Conv", "Concat"]})
-    assert said(model.parent) == (f"{CPU} 66.7%, {CUDA} 33.3%", f"{CPU} 33.3%, {CUDA} 66.7%")
+    assert logged_shares(model.parent) == (f"{CPU} 66.7%, {CUDA} 33.3%", f"{CPU} 33.3%, {CUDA} 66.7%")
 
 
 def test_work_is_unknown_if_nodes_cannot_be_matched(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     placed(monkeypatch, {}, {CUDA: ["Conv"], CPU: ["Conv", "Concat"]})
-    assert said(model.parent)[1] == "not known"
+    assert logged_shares(model.parent)[1] == "not known"
 
 
 def test_what_cannot_be_counted_stops_no_start(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,6 +79,6 @@ def test_what_cannot_be_counted_stops_no_start(model: Path, monkeypatch: pytest.
 
     with monkeypatch.context() as patched:
         patched.setattr(readiness, "work_of", failing)
-        assert said(model.parent)[1] == "not known"
+        assert logged_shares(model.parent)[1] == "not known"
     monkeypatch.setattr(readiness, "_MOST_BYTES_COUNTED", 100)
-    assert said(model.parent)[1] == "not known"
+    assert logged_shares(model.parent)[1] == "not known"

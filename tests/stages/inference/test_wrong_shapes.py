@@ -144,8 +144,8 @@ def ran(tmp_path: Path) -> Callable[..., tuple[Any, Any, list[str]]]:
         (tmp_path / "g.yaml").write_text(GRAPH.format(pid=os.getpid(), processes=processes))
         with capture_logs() as logs:
             outcome, status = run_graph(load_plan(tmp_path / "g.yaml"))
-        told = [line for line in logs if line["event"] in ("wrong_shape", "batch_split", "item_dropped")]
-        return outcome, status, [f"{line['event']} {line['stage']}" for line in told]
+        logged = [line for line in logs if line["event"] in ("wrong_shape", "batch_split", "item_dropped")]
+        return outcome, status, [f"{line['event']} {line['stage']}" for line in logged]
 
     return run
 
@@ -153,21 +153,21 @@ def ran(tmp_path: Path) -> Callable[..., tuple[Any, Any, list[str]]]:
 @pytest.mark.parametrize("processes", ["one", "separate"])
 def test_other_cameras_go_on(tmp_path: Path, ran: Any, processes: str) -> None:
     lying(tmp_path / "m.onnx", MORE_ROWS)
-    outcome, status, told = ran(processes)
-    drops = {camera: said["drops_by_reason"] for camera, said in status["cameras"].items()}
+    outcome, status, reported = ran(processes)
+    drops = {camera: logged["drops_by_reason"] for camera, logged in status["cameras"].items()}
     assert drops == {"dark": {}, "light": {"shape": FRAMES}}
     assert outcome.status == 1
     [problem] = outcome.problems
     assert problem.startswith(f"frames dropped ({FRAMES} of light): a model gave outputs of another shape")
-    assert told == ["wrong_shape infer"]
+    assert reported == ["wrong_shape infer"]
 
 
 def test_a_shape_that_only_its_reader_knows_is_dropped_there(tmp_path: Path, ran: Any) -> None:
     """The file leaves open how many rows its output has; its metadata say what they are."""
     lying(tmp_path / "m.onnx", MORE_ROWS, ("n", "rows", 21), task="pose", kpt_shape="[17, 3]", names="{0: 'person'}")
-    outcome, status, told = ran("one")
-    drops = {camera: said["drops_by_reason"] for camera, said in status["cameras"].items()}
+    outcome, status, reported = ran("one")
+    drops = {camera: logged["drops_by_reason"] for camera, logged in status["cameras"].items()}
     # A run of both cameras is right for neither: `decode` cannot tell its rows apart.
     assert drops["light"] == {"shape": FRAMES}
     assert outcome.status == 1
-    assert told == ["wrong_shape people"]
+    assert reported == ["wrong_shape people"]

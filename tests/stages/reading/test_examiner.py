@@ -112,7 +112,7 @@ def not_dead(within_s: float) -> int:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         *("5", "null", "[]", "{", "\n", '{"frame_size": 5}', '{"shapes": 5}', '{"refused": 5}', '{"length_s": NaN}'),
         *('{"frame_bytes": -1}', '{"frame_size": [0, 1]}', '{"shapes": [[1, 1, 3], [1, 1, 3]]}', "[" * 100_000),
@@ -120,9 +120,9 @@ def not_dead(within_s: float) -> int:
     ],
 )
 def test_nonsense_answer_is_blamed_on_the_file(
-    examiner: Examiner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+    examiner: Examiner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, message: str
 ) -> None:
-    (tmp_path / "said").write_text(f"{said}\n")
+    (tmp_path / "said").write_text(f"{message}\n")
 
     def executed() -> subprocess.Popen[bytes]:
         command = ["/bin/sh", "-c", f"read question; cat {tmp_path / 'said'}"]

@@ -96,8 +96,8 @@ def test_a_claim_of_gigabytes_ends_the_file_and_takes_none(tmp_path: Path, alone
     count, error, grown = read(path, alone=alone, memory_mb=1024)
     assert FRAMES - 10 < count <= FRAMES
     assert isinstance(error, BadItem)
-    told = "Invalid data" if REFUSES_CLAIMS else "a.mp4: FFmpeg wants more than 1024 MB for it (memory_mb)"
-    assert told in str(error)
+    message = "Invalid data" if REFUSES_CLAIMS else "a.mp4: FFmpeg wants more than 1024 MB for it (memory_mb)"
+    assert message in str(error)
     assert grown < 200 * MB
 
 

@@ -68,8 +68,8 @@ def ffprobe_times_s(path: Path) -> list[float | None]:
     entries = "frame=best_effort_timestamp_time"
     command = ["ffprobe", "-v", "error", "-threads", "1", "-select_streams", "v:0", "-show_entries", entries]
     run = subprocess.run([*command, "-of", "json", str(path)], capture_output=True, check=True, timeout=60)
-    said = [frame.get("best_effort_timestamp_time", "N/A") for frame in json.loads(run.stdout)["frames"]]
-    times = [None if text == "N/A" else float(text) - float(said[0]) for text in said]
+    output = [frame.get("best_effort_timestamp_time", "N/A") for frame in json.loads(run.stdout)["frames"]]
+    times = [None if text == "N/A" else float(text) - float(output[0]) for text in output]
     return [None if t is None or any(t <= e for e in times[:i] if e is not None) else t for i, t in enumerate(times)]
 
 

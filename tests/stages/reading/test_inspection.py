@@ -19,10 +19,10 @@ def test_what_ffmpeg_may_open_is_not_refused(protocol: str, tmp_path: Path) -> N
 
 
 def test_an_unknown_protocol_is_refused_with_what_was_meant(tmp_path: Path) -> None:
-    told = what_is_wrong("rstp://v:geheim@h/x", tmp_path)
-    assert told.startswith("unknown protocol `rstp`")
-    assert told.endswith("; did you mean `rtsp`?")
-    assert "geheim" not in told
+    reported = what_is_wrong("rstp://v:geheim@h/x", tmp_path)
+    assert reported.startswith("unknown protocol `rstp`")
+    assert reported.endswith("; did you mean `rtsp`?")
+    assert "geheim" not in reported
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ def test_an_unknown_protocol_is_refused_with_what_was_meant(tmp_path: Path) -> N
 )
 def test_what_watch_takes_and_a_graph_does_not_has_a_way_out(tmp_path: Path, url: str, way_out: str) -> None:
     assert what_was_meant(url, tmp_path) == way_out
-    [(where, told)] = Capture.check_camera(Camera(url=url), tmp_path)
-    assert (where, told) == (("url",), f"no such file or folder: {tmp_path}/{url}{way_out}")
+    [(where, reported)] = Capture.check_camera(Camera(url=url), tmp_path)
+    assert (where, reported) == (("url",), f"no such file or folder: {tmp_path}/{url}{way_out}")
     assert what_is_wrong(url, tmp_path) == f"no such file or folder: {tmp_path}/{url}"
 
 
@@ -97,10 +97,10 @@ MISTYPED = [
 
 @pytest.mark.parametrize("url", MISTYPED)
 def test_what_was_meant_as_an_address_is_not_quoted(url: str, tmp_path: Path) -> None:
-    told = what_is_wrong(url, tmp_path)
-    assert told == why_mistyped(url, tmp_path)
-    assert "an address has two slashes after the colon: rtsp://..." in told
-    assert "geheim" not in told
+    reported = what_is_wrong(url, tmp_path)
+    assert reported == why_mistyped(url, tmp_path)
+    assert "an address has two slashes after the colon: rtsp://..." in reported
+    assert "geheim" not in reported
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def shares(pose: str, model: PoseModel, height_m: float, bearing: int) -> dict[s
     """Word -> in which shares of the frames it is surely true, and surely false."""
     script, start, begin_s, end_s = POSES[pose]
     scene = Scene(pose, [Actor(script, posture=start)], duration_s=end_s)
-    told: dict[str, list[bool | None]] = {name: [] for name in WORDS.keys() - TIMED - VALUES}
+    reported: dict[str, list[bool | None]] = {name: [] for name in WORDS.keys() - TIMED - VALUES}
     for seen in scene.frames(3.0, 0, Camera(height_m).at(5.0, bearing), model):
         rows = np.flatnonzero(seen.ids == 1)[:1]
         if seen.time_ns < begin_s * 1e9 or not len(rows):
@@ -102,12 +102,12 @@ def shares(pose: str, model: PoseModel, height_m: float, bearing: int) -> dict[s
         k = with_more(np.where(keypoints[:, :, 2:] >= 0.3, keypoints[:, :, :2], np.nan))[0]
         left, top, right, bottom = seen.boxes[rows[0]].tolist()
         person = Person(1, 0, left, top, right, bottom, 0.9, [0.9] * 17)
-        for name, found in told.items():
+        for name, found in reported.items():
             condition = compile_condition(name, "person", zones=[], lines=[], words=WORDS)
             found.append(condition.judge(k, person, Surroundings(*seen.frame_size)))
     return {
         name: (sum(one is True for one in found) / len(found), sum(one is False for one in found) / len(found))
-        for name, found in told.items()
+        for name, found in reported.items()
     }
 
 
@@ -165,8 +165,8 @@ def test_low_is_to_have_come_down() -> None:
         down = 40 * min(max(t - 2, 0), 1)
         return Pose({joint: (place[0], place[1] + down) for joint, place in still().places.items() if place})
 
-    told = answers("low", filmed(sinking, 5, 10), words=WORDS)
-    assert [told[10], told[45]] == [False, True]
+    truths = answers("low", filmed(sinking, 5, 10), words=WORDS)
+    assert [truths[10], truths[45]] == [False, True]
 
 
 FALLS = re.findall(r"- id: falls\n    when: (first .*)", (Path(__file__).parents[3] / "docs" / "rules.md").read_text())

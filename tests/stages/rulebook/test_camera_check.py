@@ -19,7 +19,7 @@ lines:
 """
 
 
-def told(text: str, cameras: FrameSizes = CAMERAS) -> list[str]:
+def mistakes_in(text: str, cameras: FrameSizes = CAMERAS) -> list[str]:
     return [str(problem).removeprefix("r:") for problem in examined_rules(text, "r", cameras)[1]]
 
 
@@ -49,7 +49,7 @@ def told(text: str, cameras: FrameSizes = CAMERAS) -> list[str]:
     ],
 )
 def test_a_rule_that_no_camera_has_is_a_mistake(rule: str, expected: str) -> None:
-    [line] = told(f"{ZONES}rules:\n  - {rule}\n")
+    [line] = mistakes_in(f"{ZONES}rules:\n  - {rule}\n")
     assert line.startswith(expected)
 
 
@@ -63,11 +63,11 @@ def test_a_rule_that_no_camera_has_is_a_mistake(rule: str, expected: str) -> Non
     ],
 )
 def test_what_is_for_cameras_that_there_are_is_right(rule: str) -> None:
-    assert told(f"{ZONES}rules:\n  - {rule}\n") == []
+    assert mistakes_in(f"{ZONES}rules:\n  - {rule}\n") == []
 
 
 def test_a_mistake_in_a_condition_hides_no_unknown_camera() -> None:
-    found = told("rules:\n  - {id: a, when: in dor, cameras: [room3]}\n  - {id: b, cameras: [gate3]}\n")
+    found = mistakes_in("rules:\n  - {id: a, when: in dor, cameras: [room3]}\n  - {id: b, cameras: [gate3]}\n")
     assert sorted(line.split(": ")[1] for line in found) == [
         "rules[0].cameras[0]",
         "rules[0].when",
@@ -102,13 +102,13 @@ def test_a_mistake_in_a_condition_hides_no_unknown_camera() -> None:
     ],
 )
 def test_zone_of_no_camera_or_outside_frame_is_mistake(shapes: str, expected: str) -> None:
-    [line] = told(f"{shapes}\nrules:\n  - {{id: a, when: score > 0.5}}\n")
+    [line] = mistakes_in(f"{shapes}\nrules:\n  - {{id: a, when: score > 0.5}}\n")
     assert line.startswith(expected), line
 
 
 def test_zone_may_fill_frame_or_be_of_unknown_size() -> None:
     shapes = "zones: {a: {room-3: [[0, 0], [640, 0], [640, 360]], gate-1: [[0, 0], [4000, 0], [4000, 3000]]}}"
-    assert told(f"{shapes}\nrules:\n  - {{id: a, when: in a}}\n") == []
+    assert mistakes_in(f"{shapes}\nrules:\n  - {{id: a, when: in a}}\n") == []
 
 
 def test_cameras_that_come_later_are_named() -> None:
@@ -120,7 +120,7 @@ rules:
   - {id: b, when: score > 0.5, cameras: [hall-7, roof-1, "roof-*", "hall-?"]}
   - {id: c, when: score > 0.5, cameras: [hall-8]}
 """
-    assert [line.split(": ")[1] for line in told(text)] == ["rules[2].cameras[0]"]
+    assert [line.split(": ")[1] for line in mistakes_in(text)] == ["rules[2].cameras[0]"]
 
 
 def test_a_camera_without_a_rule_is_remarked() -> None:

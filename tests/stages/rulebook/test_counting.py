@@ -16,7 +16,7 @@ from stages.rulebook.counting import Counting
 from stages.rulebook.rule_file import RuleFile
 from stages.rulebook.rule_set import examined_rules
 from stages.rules import Rules, RulesSettings
-from tests.stages.test_rules import ZONES, run, told, tracks
+from tests.stages.test_rules import ZONES, data_of, run, tracks
 
 LINE = {"gate": {"from": [0.5, 1], "to": [0.5, 0]}}
 VISITORS = {"visitors": {"line": "gate"}, "door_count": {"zone": "door"}}
@@ -112,7 +112,7 @@ def test_counts_outlive_a_restart_and_a_reload(tmp_path: Path) -> None:
         other = rules("visitors.rightward >= 2 and people > 0", zones={"door": [[0, 0], [1, 0], [1, 1]]})
         feed(stage, walk({4: "ll"}, 10))
         stage.change_settings(RulesSettings.model_validate(other))
-        assert [data.phase for data in told(feed(stage, walk({4: "llrr"}, 20)))] == ["start"]
+        assert [data.phase for data in data_of(feed(stage, walk({4: "llrr"}, 20)))] == ["start"]
     moved = {"gate": {"from": [0.6, 1], "to": [0.6, 0]}}
     with opened(Rules, rules("visitors.rightward >= 1", lines=moved), folder=tmp_path) as stage:
         assert feed(stage, walk({1: "ll"}, 30), end=True) == []

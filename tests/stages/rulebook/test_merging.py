@@ -15,7 +15,9 @@ from tests.stages.test_rules import ZONES, photograph, run, tracks
 IN, OUT = 150.0, 10.0
 
 
-def told_of(folder: Path, people: dict[int, list[tuple[int, int]]], frames: int, **rule: Any) -> list[IncidentData]:
+def incidents_of(
+    folder: Path, people: dict[int, list[tuple[int, int]]], frames: int, **rule: Any
+) -> list[IncidentData]:
     """`people`: id -> the frames, from and up to, in which they are in the door."""
     rules = {"zones": ZONES, "rules": [{"id": "a", "when": "in door", "hold": "0s", "merge": "1s", **rule}]}
 
@@ -35,7 +37,7 @@ def short(found: list[IncidentData]) -> list[tuple[str, int, list[int], list[int
 
 
 def test_who_comes_while_it_runs_or_soon_after_joins(tmp_path: Path) -> None:
-    found = told_of(tmp_path, {1: [(2, 6)], 2: [(4, 8)], 3: [(15, 17)], 4: [(40, 42)]}, 60)
+    found = incidents_of(tmp_path, {1: [(2, 6)], 2: [(4, 8)], 3: [(15, 17)], 4: [(40, 42)]}, 60)
     assert short(found) == [
         ("start", 2, [1], [1], None),
         ("update", 4, [1, 2], [1, 2], None),
@@ -50,28 +52,28 @@ def test_who_comes_while_it_runs_or_soon_after_joins(tmp_path: Path) -> None:
 
 
 def test_who_begins_in_the_same_frame_is_in_the_start(tmp_path: Path) -> None:
-    assert short(told_of(tmp_path, {2: [(3, 9)], 5: [(3, 5)]}, 30)) == [
+    assert short(incidents_of(tmp_path, {2: [(3, 9)], 5: [(3, 5)]}, 30)) == [
         ("start", 3, [2, 5], [2, 5], None),
         ("end", 8, [2], [2, 5], "condition"),
     ]
-    [single] = told_of(tmp_path, {2: [(3, 9)], 5: [(3, 5), (7, 12)]}, 30, once=True)
+    [single] = incidents_of(tmp_path, {2: [(3, 9)], 5: [(3, 5), (7, 12)]}, 30, once=True)
     assert short([single]) == [("single", 3, [2, 5], [2, 5], None)]
 
 
 def test_one_who_goes_and_comes_again_goes_on_with_it(tmp_path: Path) -> None:
-    found = short(told_of(tmp_path, {1: [(2, 4), (9, 11), (14, 40)]}, 45))
+    found = short(incidents_of(tmp_path, {1: [(2, 4), (9, 11), (14, 40)]}, 45))
     assert [phase for phase, *_ in found] == ["start", "update", "update", "end"]
 
 
 def test_the_camera_ends_while_others_could_still_join(tmp_path: Path) -> None:
-    found = told_of(tmp_path, {1: [(2, 6)], 2: [(4, 8)]}, 10)
+    found = incidents_of(tmp_path, {1: [(2, 6)], 2: [(4, 8)]}, 10)
     assert short(found)[-1] == ("end", 7, [2], [1, 2], "condition")
-    found = told_of(tmp_path, {1: [(2, 6)], 2: [(4, 20)]}, 10)
+    found = incidents_of(tmp_path, {1: [(2, 6)], 2: [(4, 20)]}, 10)
     assert short(found)[-1] == ("end", 9, [2], [1, 2], "end")
 
 
 def test_updates_are_those_of_one(tmp_path: Path) -> None:
-    found = told_of(tmp_path, {1: [(2, 20)], 2: [(2, 20)]}, 40, update="0.5s")
+    found = incidents_of(tmp_path, {1: [(2, 20)], 2: [(2, 20)]}, 40, update="0.5s")
     assert [(data.phase, data.frame.seq) for data in found] == [
         *[("start", 2), ("update", 7), ("update", 12), ("update", 17)],
         ("end", 19),
@@ -80,7 +82,7 @@ def test_updates_are_those_of_one(tmp_path: Path) -> None:
 
 def test_pairs(tmp_path: Path) -> None:
     rule = {"scope": "pair", "when": "a.feet in door and b.feet in door"}
-    found = told_of(tmp_path, {1: [(2, 9)], 2: [(2, 9)], 3: [(5, 9)]}, 30, **rule)
+    found = incidents_of(tmp_path, {1: [(2, 9)], 2: [(2, 9)], 3: [(5, 9)]}, 30, **rule)
     assert short(found)[:2] == [("start", 2, [1, 2], [1, 2], None), ("update", 5, [1, 2, 3], [1, 2, 3], None)]
 
 
@@ -91,7 +93,7 @@ def test_photographs_are_by_themselves(tmp_path: Path) -> None:
 
 
 def test_without_merge_each_has_their_own(tmp_path: Path) -> None:
-    found = told_of(tmp_path, {1: [(2, 6)], 2: [(4, 8)]}, 30, merge=None)
+    found = incidents_of(tmp_path, {1: [(2, 6)], 2: [(4, 8)]}, 30, merge=None)
     assert len({data.incident for data in found}) == 2
     assert all(data.everyone is None for data in found)
 

@@ -75,12 +75,12 @@ def test_it_shows_an_incident_from_its_start_to_its_end(tmp_path: Path) -> None:
     onlooker = Onlooker(parse_rules(RULES, "r"))
     shown = [actions(onlooker.look(item)) for item in walk()]
     with opened(Rules, {"file": "r.yaml", "text": RULES}, folder=tmp_path) as stage:
-        told: dict[str, list[int]] = {}
+        reported: dict[str, list[int]] = {}
         for item in walk():
             for event in stage.process([item]):
                 data = json.loads(event.body)["data"]  # type: ignore[attr-defined]
-                told.setdefault(f"{data['action']} {data['phase']}", []).append(item.stamp.seq)
-    [start], [end] = told["trespass start"], told["trespass end"]
+                reported.setdefault(f"{data['action']} {data['phase']}", []).append(item.stamp.seq)
+    [start], [end] = reported["trespass start"], reported["trespass end"]
     assert [seq for seq, names in enumerate(shown) if "trespass" in names] == list(range(start, end))
 
 

@@ -68,12 +68,12 @@ def test_mistakes(rule: str, words: str) -> None:
     """`^` marks the place; an unknown key is told at the key."""
     text = f"zones: {{door: [[0, 0], [1, 0], [1, 1]]}}\nrules:\n  - {rule.replace('^', '')}\n"
     sizes = {"front": (100, 100), "back": (100, 100)}
-    [told] = [str(problem) for problem in examined_rules(text, "r", sizes)[1]]
+    [reported] = [str(problem) for problem in examined_rules(text, "r", sizes)[1]]
     column = rule.index("^") + 5
     if "unknown key" in words:
         column -= rule.index("^") - rule.rindex("{", 0, rule.index("^")) - 1
-    assert told.startswith(f"r:3:{column}: ")
-    assert words in told
+    assert reported.startswith(f"r:3:{column}: ")
+    assert words in reported
 
 
 def test_a_file_has_a_bounded_number_of_them() -> None:

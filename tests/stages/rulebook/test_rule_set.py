@@ -99,7 +99,7 @@ rules:
 def test_all_mistakes_at_once_each_at_its_place() -> None:
     with pytest.raises(GraphError) as caught:
         parse_rules(MISTAKES, "rules.yaml")
-    told = str(caught.value).splitlines()
+    lines = str(caught.value).splitlines()
     expected = [
         (2, 17, "min_confidence: expected 1 or less, got 1.5"),
         (4, 9, "the corners lie on one line"),
@@ -120,8 +120,8 @@ def test_all_mistakes_at_once_each_at_its_place() -> None:
         (22, 12, "expected one of 'person', 'pair' or 'scene', got 'persn'; did you mean `person`?"),
         (23, 24, "rules[5].when: there is no zone `tow`; did you mean `two`?"),
     ]
-    assert len(told) == len(expected), told
-    for line, (row, column, words) in zip(told, expected, strict=True):
+    assert len(lines) == len(expected), lines
+    for line, (row, column, words) in zip(lines, expected, strict=True):
         assert line.startswith(f"rules.yaml:{row}:{column}: "), (line, words)
         assert words in line
 
@@ -250,9 +250,9 @@ def test_mistakes_in_schedules(schedules: str, place: str, words: str) -> None:
     rules = "rules: [{id: a, when: score > 0, during: night}]\n"
     with pytest.raises(GraphError) as caught:
         parse_rules(f"time_zone: UTC\nschedules: {schedules}\n{rules}", "r")
-    [told] = str(caught.value).splitlines()
-    assert told.startswith(f"r:{place}: "), told
-    assert words in told
+    [lines] = str(caught.value).splitlines()
+    assert lines.startswith(f"r:{place}: "), lines
+    assert words in lines
 
 
 def test_schedules_need_a_zone() -> None:

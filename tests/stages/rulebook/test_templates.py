@@ -95,33 +95,35 @@ def test_mistakes_of_a_rule(rule: str, words: str) -> None:
     """`^` marks the place."""
     last = f"  - {rule}"
     whole = f"{BOOK}rules:\n{last.replace('^', '')}\n"
-    told = mistakes(whole)
-    assert len(told) == 1, told
-    assert told[0].startswith(f"{len(whole.splitlines())}:{last.index('^') + 1}: ")
-    assert words in told[0]
+    reported = mistakes(whole)
+    assert len(reported) == 1, reported
+    assert reported[0].startswith(f"{len(whole.splitlines())}:{last.index('^') + 1}: ")
+    assert words in reported[0]
 
 
 def test_mistakes_with_a_template_name_its_line() -> None:
-    [told] = mistakes(f"{BOOK}rules:\n  - {{use: waits, with: {{zone: door, stay: 5h}}}}\n")
-    assert told.endswith("got '5h' (for the template `waits`); it stands in line 6")
+    [reported] = mistakes(f"{BOOK}rules:\n  - {{use: waits, with: {{zone: door, stay: 5h}}}}\n")
+    assert reported.endswith("got '5h' (for the template `waits`); it stands in line 6")
 
 
 def test_wrong_words_in_a_value_are_at_the_value() -> None:
     text = f"{SHAPES}rules:\n  - {{use: crosses_line, with: {{line: gate, direction: rightwards}}}}\n"
-    [told] = mistakes(text)
-    assert told.startswith("4:55: rules[0].with.direction: `rightwards` is no direction")
-    assert "did you mean `rightward`? (in `when` of the template `crosses_line` of the library)" in told
+    [reported] = mistakes(text)
+    assert reported.startswith("4:55: rules[0].with.direction: `rightwards` is no direction")
+    assert "did you mean `rightward`? (in `when` of the template `crosses_line` of the library)" in reported
 
 
 def test_a_condition_that_does_not_fit_the_rule() -> None:
     """The template is right by itself; the scope of the rule is not its own."""
-    [told] = mistakes(
+    [reported] = mistakes(
         f"{BOOK}rules:\n  - {{use: waits, with: {{zone: door}}, scope: scene}}\n".replace("in {zone} and", "")
     )
-    assert "the parameter `zone` stands in no key" in told
-    [told, *_] = mistakes(f"{BOOK}rules:\n  - {{use: waits, with: {{zone: door}}, scope: scene}}\n")
-    assert told.startswith("17:11: rules[0].use: whose feet? write it under `who` (in `when` of the template `waits`)")
-    assert told.endswith("it stands in line 6")
+    assert "the parameter `zone` stands in no key" in reported
+    [reported, *_] = mistakes(f"{BOOK}rules:\n  - {{use: waits, with: {{zone: door}}, scope: scene}}\n")
+    assert reported.startswith(
+        "17:11: rules[0].use: whose feet? write it under `who` (in `when` of the template `waits`)"
+    )
+    assert reported.endswith("it stands in line 6")
 
 
 OWN_MISTAKES = """\
@@ -155,17 +157,17 @@ def test_mistakes_of_templates_are_told_once_at_theirs() -> None:
         ("13:3", "`when` is missing"),
         ("13:10", "unknown key `wen`; did you mean `when`?"),
     ]
-    told = mistakes(OWN_MISTAKES)
+    reported = mistakes(OWN_MISTAKES)
     for place, words in expected:
-        assert any(line.startswith(f"{place}: ") and words in line for line in told), (place, words, told)
+        assert any(line.startswith(f"{place}: ") and words in line for line in reported), (place, words, reported)
 
 
 def test_parameters_of_templates_are_looked_at() -> None:
     text = OWN_MISTAKES.replace(", none: {about: x}", "").replace("{a}", '"{a}"')
-    told = "\n".join(mistakes(text))
-    assert "3:60: templates.one.parameters.bad: expected a time such as 2s, 500ms or 1min, got '5h'" in told
-    assert "4:19: templates.one.when: there is no parameter `pase`; did you mean `pace`?" in told
-    assert "the parameter `unused` stands in no key of `one`: write {unused} there, or remove it" in told
+    message = "\n".join(mistakes(text))
+    assert "3:60: templates.one.parameters.bad: expected a time such as 2s, 500ms or 1min, got '5h'" in message
+    assert "4:19: templates.one.when: there is no parameter `pase`; did you mean `pace`?" in message
+    assert "the parameter `unused` stands in no key of `one`: write {unused} there, or remove it" in message
 
 
 def test_places_in_a_filled_text() -> None:

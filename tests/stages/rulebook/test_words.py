@@ -60,11 +60,11 @@ def test_the_hash_is_also_that_of_the_words() -> None:
     ],
 )
 def test_mistakes_are_at_the_definition(define: str, when: str, expected: list[str]) -> None:
-    told = mistakes(f"define: {define}\nrules: [{{id: a, when: {when}}}]\n")
-    assert len(told) >= len(expected), told
+    reported = mistakes(f"define: {define}\nrules: [{{id: a, when: {when}}}]\n")
+    assert len(reported) >= len(expected), reported
     for words in expected:
-        assert any(words in line for line in told), told
-    assert sum("rules[0]" in line for line in told) == sum("rules[0]" in words for words in expected), told
+        assert any(words in line for line in reported), reported
+    assert sum("rules[0]" in line for line in reported) == sum("rules[0]" in words for words in expected), reported
 
 
 def test_a_word_of_the_library_may_be_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

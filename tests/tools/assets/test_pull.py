@@ -171,8 +171,8 @@ def test_two_at_once_take_it_once(cache, registry, converted_asset):
     second = start_pull()
     assert "after another pull that is going on" in second.stdout.readline()
     registry.gate.set()
-    told = [process.communicate(timeout=60)[0] for process in (first, second)]
-    assert [text.splitlines()[-1] for text in told] == ["True", "False"]
+    output = [process.communicate(timeout=60)[0] for process in (first, second)]
+    assert [text.splitlines()[-1] for text in output] == ["True", "False"]
     assert registry.served == 1
     assert files(cache) == [".lock", "a.txt", "ab.model", "b.bin"]
 

@@ -25,13 +25,13 @@ def sent(captured_ms: int) -> FrameSent:
     return FrameSent(0, True, captured_ms * MS, (captured_ms + 1) * MS, DAY + captured_ms * MS, 1)
 
 
-def told(seq: int, wall_ms: int, clock: str = "ntp") -> ReceivedEvent:
+def event_of(seq: int, wall_ms: int, clock: str = "ntp") -> ReceivedEvent:
     return ReceivedEvent(("a", 0, seq), DAY + wall_ms * MS, clock, (wall_ms + 260) * MS, (wall_ms + 290) * MS)
 
 
 def test_a_way_is_split_at_its_stamps() -> None:
     ran = [Inference(350 * MS, 380 * MS, "a", 0, 7, 301 * MS), Inference(450 * MS, 480 * MS, "a", 0, 8, 401 * MS)]
-    [way] = paths([told(7, 200)], ran, {"a": [sent(300), sent(200), sent(100)]})
+    [way] = paths([event_of(7, 200)], ran, {"a": [sent(300), sent(200), sent(100)]})
     assert way.parts_ms == (1, 100, 49, 30, 80, 30)
     assert len(way.parts_ms) == len(PARTS)
     assert way.whole_ms == sum(way.parts_ms) == 290
@@ -41,10 +41,10 @@ def test_a_way_is_split_at_its_stamps() -> None:
 def test_unmatched_events_have_no_path() -> None:
     ran = [Inference(350 * MS, 380 * MS, "a", 0, 7, 301 * MS)]
     logs = {"a": [sent(100), sent(200)]}
-    assert paths([told(7, 150)], ran, logs) == []
-    assert paths([told(7, 200, "wall")], ran, logs) == []
-    assert paths([told(8, 200)], ran, logs) == []
-    assert paths([told(7, 200)], ran, {}) == []
+    assert paths([event_of(7, 150)], ran, logs) == []
+    assert paths([event_of(7, 200, "wall")], ran, logs) == []
+    assert paths([event_of(8, 200)], ran, logs) == []
+    assert paths([event_of(7, 200)], ran, {}) == []
 
 
 def test_nearest_frame_is_within_two_milliseconds() -> None:

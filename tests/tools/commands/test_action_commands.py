@@ -64,6 +64,6 @@ def test_pictures_are_written(tmp_path: Path) -> None:
 
 
 def test_a_mistyped_name_is_guessed() -> None:
-    status, _, told = run("hands-up")
+    status, _, result = run("hands-up")
     assert status == 2
-    assert "no action is called hands-up; did you mean `hands_up`?" in told
+    assert "no action is called hands-up; did you mean `hands_up`?" in result

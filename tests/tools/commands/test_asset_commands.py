@@ -50,8 +50,8 @@ def test_progress_keeps_to_a_line_in_a_while(monkeypatch, capsys):
         now[0] = float(second)
         reporter("it", second * 1_000_000, 10_000_000)
     reporter.done()
-    told = capsys.readouterr().err.splitlines()
-    assert told == [
+    output = capsys.readouterr().err.splitlines()
+    assert output == [
         "taking it: 0 of 10 MB",
         "taking it: 5 of 10 MB",
         "taking it: all 10 MB are here, and are being unpacked",

@@ -104,55 +104,59 @@ def _beside(folder: Path, runtime: str, graph: str) -> Iterator[Command]:
     assert "pass%2Fword" not in (folder / "log").read_text()
 
 
-def said(done: subprocess.CompletedProcess[str]) -> str:
+def output_of(done: subprocess.CompletedProcess[str]) -> str:
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def states(command: Command) -> dict[str, str]:
-    return {name: camera["state"] for name, camera in json.loads(said(command("status", "--json")))["cameras"].items()}
+    return {
+        name: camera["state"] for name, camera in json.loads(output_of(command("status", "--json")))["cameras"].items()
+    }
 
 
 def test_a_camera_comes_rests_and_goes(command: Command) -> None:
     added = command("cameras", "add", "door", "rtsp://viewer:${DOOR}@127.0.0.1:9/door", "--set", "transport=udp")
-    assert (said(added), added.stderr) == ("door is there\n", "")
-    listed = said(command("cameras", "list"))
+    assert (output_of(added), added.stderr) == ("door is there\n", "")
+    listed = output_of(command("cameras", "list"))
     assert "door" in listed
     assert "added by command" in listed
     assert SECRET not in listed
     rows, _, rest = listed.partition("one")
     assert rest
     assert max(map(len, rows.splitlines())) <= 80
-    known = json.loads(said(command("cameras", "list", "--json")))
+    known = json.loads(output_of(command("cameras", "list", "--json")))
     assert (sorted(known["cameras"]), known["by_command"]) == (["door", "one", "two"], ["door"])
     assert "state" in known["cameras"]["door"]
     assert SECRET not in json.dumps(known)
     assert "DOOR" not in json.dumps(known)
-    assert said(command("cameras", "pause", "door")) == "door rests\n"
+    assert output_of(command("cameras", "pause", "door")) == "door rests\n"
     assert states(command)["door"] == "paused"
-    assert said(command("cameras", "resume", "door")) == "door goes on\n"
+    assert output_of(command("cameras", "resume", "door")) == "door goes on\n"
     assert states(command)["door"] != "paused"
-    assert said(command("cameras", "remove", "door")) == "door is gone\n"
+    assert output_of(command("cameras", "remove", "door")) == "door is gone\n"
     assert sorted(states(command)) == ["one", "two"]
-    assert said(command("cameras", "add", "door", "-", given="url: rtsp://127.0.0.1:9/door\n")) == "door is there\n"
-    assert said(command("cameras", "remove", "door")) == "door is gone\n"
+    assert (
+        output_of(command("cameras", "add", "door", "-", given="url: rtsp://127.0.0.1:9/door\n")) == "door is there\n"
+    )
+    assert output_of(command("cameras", "remove", "door")) == "door is gone\n"
 
 
 def test_a_password_in_the_command_line_is_pointed_out(command: Command) -> None:
     added = command("cameras", "add", "yard", "rtsp://viewer:open@127.0.0.1:9/yard", "--no-wait")
-    assert said(added) == "yard is on its way\n"
+    assert output_of(added) == "yard is on its way\n"
     assert "write ${NAME} in its place" in added.stderr
-    said(command("cameras", "remove", "yard"))
+    output_of(command("cameras", "remove", "yard"))
 
 
 def test_a_changed_file_is_taken_over(command: Command, tmp_path: Path) -> None:
-    assert said(command("reload")) == "nothing has changed\n"
+    assert output_of(command("reload")) == "nothing has changed\n"
     changed = tmp_path / "live.yaml"
     changed.write_text(GRAPH.replace("two", "three").replace("64, 64", "32, 32"))
-    told = said(command("reload", str(changed)))
-    assert told.splitlines() == ["three comes", "two goes", "prepare.0 is started again"]
+    result = output_of(command("reload", str(changed)))
+    assert result.splitlines() == ["three comes", "two goes", "prepare.0 is started again"]
     assert sorted(states(command)) == ["one", "three"]
-    assert set(said(command("reload")).splitlines()) == {"two comes", "three goes", "prepare.0 is started again"}
+    assert set(output_of(command("reload")).splitlines()) == {"two comes", "three goes", "prepare.0 is started again"}
 
 
 def test_a_file_with_another_structure_is_refused_and_named(command: Command, tmp_path: Path) -> None:
@@ -178,24 +182,24 @@ def test_reload_reports_refusals_and_lack_of_room(counting: Command, tmp_path: P
         "numbers.0 does not open with its new settings, and goes on with those of before: "
     )
     assert "FileNotFoundError" in refused.stderr
-    assert "numbers.0 goes on with its settings of before" in said(counting("cameras", "list"))
+    assert "numbers.0 goes on with its settings of before" in output_of(counting("cameras", "list"))
 
     third = "  c: {frames: 1000000, pace_ms: 20, live: true, bytes: 30000}\n"
     graph.write_text(COUNTING.replace("stages:", third + "stages:").replace("path: numbers", "path: others"))
-    left = json.loads(said(counting("status", "--json")))["processes"]["left.0"]["pid"]
+    left = json.loads(output_of(counting("status", "--json")))["processes"]["left.0"]["pid"]
     before = resource.prlimit(left, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
     short = counting("reload")
     assert (short.returncode, short.stdout) == (3, "numbers.0 is started again\n")
     assert "c was not taken in, and is not there: no room for" in short.stderr
-    listed = said(counting("cameras", "list"))
+    listed = output_of(counting("cameras", "list"))
     assert "c was not taken in: no room for" in listed
     assert "settings of before" not in listed
-    assert said(counting("cameras", "remove", "b")) == "b is gone\n"
+    assert output_of(counting("cameras", "remove", "b")) == "b is gone\n"
 
     resource.prlimit(left, resource.RLIMIT_FSIZE, before)
-    assert said(counting("reload")) == "b comes\nc comes\n"
-    assert "not taken in" not in said(counting("cameras", "list"))
-    assert said(counting("cameras", "remove", "c")) == "c is gone\n"
+    assert output_of(counting("reload")) == "b comes\nc comes\n"
+    assert "not taken in" not in output_of(counting("cameras", "list"))
+    assert output_of(counting("cameras", "remove", "c")) == "c is gone\n"
 
 
 def test_cameras_are_called_in_any_script(command: Command) -> None:
@@ -203,26 +207,26 @@ def test_cameras_are_called_in_any_script(command: Command) -> None:
     names = ("Süd", "вход", "入口", "Sud")
     for name in names:
         added = command("cameras", "add", unicodedata.normalize("NFD", name), "rtsp://127.0.0.1:9/x")
-        assert said(added) == f"{name} is there\n"
-    status = json.loads(said(command("status", "--json")))
+        assert output_of(added) == f"{name} is there\n"
+    status = json.loads(output_of(command("status", "--json")))
     assert {*status["cameras"]} == {"one", "two", *names}
     assert {f"capture.{ascii_form(name)}" for name in names} <= {*status["processes"]}
     assert all(process.isascii() for process in status["processes"])
-    listed = said(command("cameras", "list"))
-    shown = said(command("status"))
+    listed = output_of(command("cameras", "list"))
+    shown = output_of(command("status"))
     assert all(name in listed and name in shown for name in names)
 
-    assert said(command("cameras", "pause", "Su\u0308d")) == "Süd rests\n"
-    assert json.loads(said(command("cameras", "list", "--json")))["paused"] == ["Süd"]
-    assert said(command("cameras", "resume", "Süd")) == "Süd goes on\n"
+    assert output_of(command("cameras", "pause", "Su\u0308d")) == "Süd rests\n"
+    assert json.loads(output_of(command("cameras", "list", "--json")))["paused"] == ["Süd"]
+    assert output_of(command("cameras", "resume", "Süd")) == "Süd goes on\n"
     twin = command("cameras", "add", ascii_form("Süd"), "rtsp://127.0.0.1:9/x")
     assert (twin.returncode, twin.stdout) == (2, "")
     assert f"the camera Süd has the ASCII form `{ascii_form('Süd')}`" in twin.stderr
     again = command("cameras", "add", "Su\u0308d", "rtsp://127.0.0.1:9/x")
     assert "there is a camera called Süd" in again.stderr
     for name in names:
-        assert said(command("cameras", "remove", unicodedata.normalize("NFD", name))) == f"{name} is gone\n"
-    assert {*json.loads(said(command("status", "--json")))["processes"]}.isdisjoint(
+        assert output_of(command("cameras", "remove", unicodedata.normalize("NFD", name))) == f"{name} is gone\n"
+    assert {*json.loads(output_of(command("status", "--json")))["processes"]}.isdisjoint(
         f"capture.{ascii_form(name)}" for name in names
     )
 

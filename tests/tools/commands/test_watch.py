@@ -77,15 +77,15 @@ def test_a_video_of_an_earlier_run_stays_until_told_otherwise(
         assert done.returncode == 0, done.stderr
         return done.stderr
 
-    told = "v: a camera with a video there gets another one, with a number (--overwrite replaces it)\n"
-    assert told not in watched()
+    message = "v: a camera with a video there gets another one, with a number (--overwrite replaces it)\n"
+    assert message not in watched()
     first = (tmp_path / "v" / "square.mp4").read_bytes()
     second = watched()
-    assert told in second
+    assert message in second
     assert f"{tmp_path}/v/square.2.mp4" in second, "the summary says where it is"
     assert (tmp_path / "v" / "square.mp4").read_bytes() == first
     third = watched("--overwrite")
-    assert told not in third
+    assert message not in third
     assert f"{tmp_path}/v/square.mp4" in third
     assert sorted(path.name for path in (tmp_path / "v").iterdir()) == ["square.2.mp4", "square.mp4"]
 
@@ -176,7 +176,7 @@ def test_what_is_damaged_of_a_video_is_said_also_when_quiet(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["foo://v:geheim@h/x"], "foo://***@h/x: unknown protocol `foo`"),
         (["CLIP", "rtsp:/v:geheim@h/x"], "SOURCE 2: no such file, and no address either: an address has two slashes"),
@@ -203,12 +203,12 @@ def test_what_is_damaged_of_a_video_is_said_also_when_quiet(
     ],
 )
 def test_mistakes_are_told_before_anything_runs(
-    camgraph, short_clip, pulled_model, tmp_path: Path, arguments: list[str], told: str
+    camgraph, short_clip, pulled_model, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     (tmp_path / "wrong.yaml").write_text("version: 1\nrules:\n  - id: a\n    when: nose.y < nose.z\n")
     done = camgraph("watch", *(str(short_clip) if word == "CLIP" else word for word in arguments))
     assert (done.returncode, done.stdout) == (2, "")
-    assert told.format(tmp_path) in done.stderr
+    assert message.format(tmp_path) in done.stderr
     assert "Traceback" not in done.stderr
     assert "geheim" not in done.stderr
     assert not (tmp_path / "events.jsonl").exists()
@@ -261,14 +261,14 @@ def children_of(process: subprocess.Popen[str]) -> list[str]:
     return Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
 
 
-def until_told(process: subprocess.Popen[Any], condition: Callable[[], object], said: Path) -> None:
+def wait_while_it_runs(process: subprocess.Popen[Any], condition: Callable[[], object], log_file: Path) -> None:
     """Wait until the condition is true; fails with the text of the process if that ends before."""
 
     def is_so() -> object:
-        assert process.poll() is None, said.read_text()
+        assert process.poll() is None, log_file.read_text()
         return condition()
 
-    until(is_so, 120, said.read_text, every_s=0.02)
+    until(is_so, 120, log_file.read_text, every_s=0.02)
 
 
 def test_an_interrupt_while_it_starts_is_no_error(short_clip: Path, pulled_model, tmp_path: Path, name) -> None:
@@ -277,9 +277,9 @@ def test_an_interrupt_while_it_starts_is_no_error(short_clip: Path, pulled_model
     child = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
     until(lambda: len(children_of(child)) >= 4)
     os.killpg(child.pid, signal.SIGINT)
-    _, told = child.communicate(timeout=60)
-    assert child.returncode == 130, told
-    assert "Traceback" not in told
+    _, output = child.communicate(timeout=60)
+    assert child.returncode == 130, output
+    assert "Traceback" not in output
 
 
 @pytest.mark.parametrize("source", ["a file", "http://127.0.0.1:1/x"])
@@ -291,10 +291,12 @@ def test_what_a_killed_one_has_left_is_removed_by_the_next(
     command = [sys.executable, "-m", "tools.cli", "watch", watched, "--size", "256", "--events", "killed.jsonl"]
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
     state = tmp_path / "state" / "camgraph"
-    with (tmp_path / "said").open("w") as said:
-        child = subprocess.Popen([*command, "--name", name], cwd=tmp_path, env=environment, stderr=said, stdout=said)
+    with (tmp_path / "said").open("w") as output:
+        child = subprocess.Popen(
+            [*command, "--name", name], cwd=tmp_path, env=environment, stderr=output, stdout=output
+        )
         try:
-            until_told(child, lambda: list(state.glob("*/outbox.sqlite")), tmp_path / "said")
+            wait_while_it_runs(child, lambda: list(state.glob("*/outbox.sqlite")), tmp_path / "said")
             processes = children_of(child)
         finally:
             child.kill()
@@ -352,8 +354,8 @@ def test_live_camera_until_interrupt_hides_password(camgraph, live: str, pulled_
     assert camgraph("check", "g.yaml", CAMERA_1_PASSWORD=SECRET).returncode == 0
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
     command = [sys.executable, "-m", "tools.cli", "watch", address, "--name", name, "--max-fps", "5"]
-    with (tmp_path / "said").open("w") as said:
-        child = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=said, stdout=said)
+    with (tmp_path / "said").open("w") as log_file:
+        child = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=log_file, stdout=log_file)
         try:
             status = wait_for_frames(camgraph, name, 5)
             child.send_signal(signal.SIGINT)
@@ -361,9 +363,9 @@ def test_live_camera_until_interrupt_hides_password(camgraph, live: str, pulled_
         finally:
             child.kill()
             child.wait()
-    told = (tmp_path / "said").read_text()
-    assert re.search(rf"^{name}: \d+ frames", told, re.MULTILINE)
-    assert "heim" not in told + json.dumps(status)
+    output = (tmp_path / "said").read_text()
+    assert re.search(rf"^{name}: \d+ frames", output, re.MULTILINE)
+    assert "heim" not in output + json.dumps(status)
     assert not (runs_folder() / name).exists()
 
 
@@ -387,10 +389,12 @@ def test_unreachable_camera_is_an_event(pulled_model, tmp_path: Path, name, proc
     command = [sys.executable, "-m", "tools.cli", "watch", "http://127.0.0.1:1/x", "--events", "w.jsonl", *processes]
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
     written = tmp_path / "w.jsonl"
-    with (tmp_path / "said").open("w") as said:
-        child = subprocess.Popen([*command, "--name", name], cwd=tmp_path, env=environment, stderr=said, stdout=said)
+    with (tmp_path / "said").open("w") as output:
+        child = subprocess.Popen(
+            [*command, "--name", name], cwd=tmp_path, env=environment, stderr=output, stdout=output
+        )
         try:
-            until_told(child, lambda: written.exists() and written.read_text(), tmp_path / "said")
+            wait_while_it_runs(child, lambda: written.exists() and written.read_text(), tmp_path / "said")
             child.send_signal(signal.SIGINT)
             assert child.wait(timeout=60) == 130
         finally:

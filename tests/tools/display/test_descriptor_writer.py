@@ -69,9 +69,9 @@ def test_no_line_is_torn_wherever_the_room_ends(disk: Disk, rooms: list[int]) ->
     out.write(b"")
     assert not out.owes
     come = disk.has.decode().splitlines()
-    told = [line for line in come if line not in lines]
-    assert all(line.endswith(" left out: No space left on device") for line in told), come
-    assert sum(int(line.split()[0]) for line in told) + len(come) - len(told) == len(lines), come
+    logged = [line for line in come if line not in lines]
+    assert all(line.endswith(" left out: No space left on device") for line in logged), come
+    assert sum(int(line.split()[0]) for line in logged) + len(come) - len(logged) == len(lines), come
 
 
 def test_nobody_who_reads_is_told_to_the_caller(disk: Disk) -> None:

@@ -135,8 +135,8 @@ def test_reasons_are_cut_to_the_screen(height: int) -> None:
         camera |= {"state": "gone", "why": "404"}
     lines = shown(render(Status.from_json(data)), height=height).splitlines()
     assert len(lines) < height
-    told = [line for line in lines if line.endswith(": 404")]
-    assert len(told) == {24: 2, 12: 2, 8: 1, 5: 0}[height]
+    logged = [line for line in lines if line.endswith(": 404")]
+    assert len(logged) == {24: 2, 12: 2, 8: 1, 5: 0}[height]
 
 
 def test_a_plain_line_tells_who_is_away_and_since_when() -> None:

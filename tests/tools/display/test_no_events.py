@@ -19,7 +19,7 @@ def status(frames: int = 10, actions: dict[str, int] | None = None, **counts: in
 
 
 @pytest.mark.parametrize(
-    ("counts", "told"),
+    ("counts", "message"),
     [
         ({}, "nobody was found in 10 frames: "),
         ({"people": 0}, "nobody was found in 10 frames: "),
@@ -28,9 +28,9 @@ def status(frames: int = 10, actions: dict[str, int] | None = None, **counts: in
         ({"people": 7, "people_followed": 5, "judged__hands_up": 1}, "no rule came true for as long as its `for` asks"),
     ],
 )
-def test_the_first_thing_that_was_missing_is_told(counts: dict[str, int], told: str) -> None:
+def test_the_first_thing_that_was_missing_is_told(counts: dict[str, int], message: str) -> None:
     why = why_no_events(status(**counts), plan())
-    assert told in why
+    assert message in why
     assert why.endswith("; more: camgraph help no_events")
 
 
@@ -46,7 +46,7 @@ def test_where_nothing_is_to_be_told_nothing_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("picture", "told"),
+    ("picture", "message"),
     [
         ({"size": "native"}, "made pictures of `size: native`: remove that, or write `size: auto`"),
         ({"size": "auto", "max_side": 768}, "made pictures of `max_side: 768`: try another `max_side` (256 for"),
@@ -54,8 +54,8 @@ def test_where_nothing_is_to_be_told_nothing_is() -> None:
         ({"size": [640, 640]}, "see whether people are large enough in the model's picture"),
     ],
 )
-def test_picture_size_is_in_terms_of_the_graph(picture: dict[str, Any], told: str) -> None:
-    assert told in why_no_events(status(), plan(**picture))
+def test_picture_size_is_in_terms_of_the_graph(picture: dict[str, Any], message: str) -> None:
+    assert message in why_no_events(status(), plan(**picture))
 
 
 def test_without_a_graph_file_it_is_an_option() -> None:

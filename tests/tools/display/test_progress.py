@@ -65,17 +65,17 @@ def test_it_says_how_long_it_will_take_once_it_is_known(clock: list[float]) -> N
     clock[0] += LEAST_S - 0.1
     assert pace.added_to(status(a=20, b=20))["progress"]["left_s"] is None
     clock[0] = 30.0
-    told = pace.added_to(status(a=60, b=60))
-    assert told["progress"] == {"done": 0.3, "left_s": 28.0}
-    assert (told["cameras"]["a"]["done"], told["cameras"]["b"]["done"]) == (0.6, 0.2)
+    reported = pace.added_to(status(a=60, b=60))
+    assert reported["progress"] == {"done": 0.3, "left_s": 28.0}
+    assert (reported["cameras"]["a"]["done"], reported["cameras"]["b"]["done"]) == (0.6, 0.2)
 
 
 @pytest.mark.parametrize("state", ["done", "failed", "stopped"])
 def test_a_camera_that_is_over_is_not_waited_for(clock: list[float], state: str) -> None:
     pace = Pace({"a": 100, "b": 100}, lambda: clock[0])
-    told = pace.added_to(status(a=(3, state), b=50))
-    assert told["progress"]["done"] == 0.75
-    assert told["cameras"]["a"]["done"] == 1.0
+    reported = pace.added_to(status(a=(3, state), b=50))
+    assert reported["progress"]["done"] == 0.75
+    assert reported["cameras"]["a"]["done"] == 1.0
 
 
 def test_progress_is_capped_at_one(clock: list[float]) -> None:
@@ -84,10 +84,10 @@ def test_progress_is_capped_at_one(clock: list[float]) -> None:
 
 
 def test_no_total_progress_with_an_endless_camera(clock: list[float]) -> None:
-    told = Pace({"a": 100}, lambda: clock[0]).added_to(status(a=50, live=7))
-    assert told["progress"] is None
-    assert told["cameras"]["a"]["done"] == 0.5
-    assert "done" not in told["cameras"]["live"]
+    reported = Pace({"a": 100}, lambda: clock[0]).added_to(status(a=50, live=7))
+    assert reported["progress"] is None
+    assert reported["cameras"]["a"]["done"] == 0.5
+    assert "done" not in reported["cameras"]["live"]
 
 
 def test_it_is_told_in_words() -> None:

@@ -71,8 +71,8 @@ def command(tmp_path: Path) -> Iterator[Command]:
         yield run
 
 
-def harmless(said: str) -> bool:
-    return all(letter.isprintable() or letter in "\n\t" for letter in said)
+def harmless(message: str) -> bool:
+    return all(letter.isprintable() or letter in "\n\t" for letter in message)
 
 
 def key(text: str) -> str:
@@ -115,9 +115,9 @@ GRAPHS = {
 def test_a_graph_file(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, words: str) -> None:
     monkeypatch.setenv("PLANTED", NAME)
     (tmp_path / "g.yaml").write_text(GRAPHS[what])
-    said = command(*words.split(), "g.yaml")
-    assert said
-    assert harmless(said), ascii(said)
+    result = command(*words.split(), "g.yaml")
+    assert result
+    assert harmless(result), ascii(result)
 
 
 def test_a_graph_file_in_the_old_way_of_bytes(command: Command, tmp_path: Path) -> None:
@@ -160,9 +160,9 @@ ARGUMENTS = {
 def test_what_stands_in_a_command_line(command: Command, tmp_path: Path, name: str) -> None:
     (tmp_path / "g.yaml").write_text(GRAPHS["a key"])
     for words in ARGUMENTS[name]:
-        said = command(name, *words)
-        assert said
-        assert harmless(said), ascii(said)
+        result = command(name, *words)
+        assert result
+        assert harmless(result), ascii(result)
 
 
 def test_every_command_is_tried() -> None:
@@ -174,28 +174,28 @@ def test_a_model(command: Command, tmp_path: Path, words: str) -> None:
     hostile_model(tmp_path / "m.onnx")
     for name in ("m.onnx", NAME):
         (tmp_path / NAME).write_bytes(b"\x1b[31m nothing of a model")
-        said = command("model", *words.split(), name)
-        assert said
-        assert harmless(said), ascii(said)
+        result = command("model", *words.split(), name)
+        assert result
+        assert harmless(result), ascii(result)
 
 
 def test_names_of_files_that_are_no_utf_8(command: Command, tmp_path: Path) -> None:
     odd = os.fsdecode(b"\xff\x1b[31m\x9b.mp4")
     (tmp_path / odd).write_bytes(b"no film")
     for words in (["check", odd], ["watch", odd], ["model", "inspect", odd], ["run", odd]):
-        said = command(*words)
-        assert said
-        assert harmless(said), ascii(said)
+        result = command(*words)
+        assert result
+        assert harmless(result), ascii(result)
 
 
 @pytest.mark.parametrize("quiet", [True, False])
 def test_a_run_in_plain_lines(command: Command, tmp_path: Path, *, quiet: bool) -> None:
     """A sink's path, what libraries write, warnings, and a thread that fails."""
     (tmp_path / "g.yaml").write_text(GRAPH.format(pid=os.getpid(), path=key(NAME + ".jsonl")))
-    said = command("run", "g.yaml", *(["--quiet"] if quiet else []))
-    assert "a library: " in said
-    assert "thread_failed" in said
-    assert harmless(said), ascii(said)
+    result = command("run", "g.yaml", *(["--quiet"] if quiet else []))
+    assert "a library: " in result
+    assert "thread_failed" in result
+    assert harmless(result), ascii(result)
 
 
 # ---- a run that is nothing but hostile
@@ -252,9 +252,9 @@ SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
 def test_what_a_run_answers(hostile_run: str, words: str) -> None:
     command = [sys.executable, "-m", "tools.cli", *words.split(), "--name", hostile_run]
     done = subprocess.run(command, capture_output=True, timeout=LIMIT_S, check=False)
-    said = (done.stdout + done.stderr).decode()
-    assert "planted" in said
-    assert harmless(said), ascii(said)
+    output = (done.stdout + done.stderr).decode()
+    assert "planted" in output
+    assert harmless(output), ascii(output)
     on_terminal = terminal_shows(command)
     assert "planted" in on_terminal
     assert harmless(SEQUENCE.sub("", on_terminal.replace("\r\n", "\n"))), ascii(on_terminal)
@@ -269,37 +269,37 @@ def terminal_shows(command: list[str], *, until: bytes = b"", cwd: Path | None =
         command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=cwd, env={**os.environ, "TERM": "xterm"}
     )
     os.close(theirs)
-    said = b""
+    output = b""
     try:
         while piece := os.read(ours, 1 << 16):
-            said += piece
-            if until and until in said:
+            output += piece
+            if until and until in output:
                 child.send_signal(signal.SIGTERM)
                 until = b""
     except OSError:  # what a terminal says when its other end is closed
         pass
     child.wait(LIMIT_S)
     os.close(ours)
-    return said.decode()
+    return output.decode()
 
 
 def test_the_live_table(tmp_path: Path) -> None:
     (tmp_path / "g.yaml").write_text(GRAPH.format(pid=os.getpid(), path=key(NAME + ".jsonl")))
-    said = terminal_shows([sys.executable, "-m", "tools.cli", "run", "g.yaml"], cwd=tmp_path)
-    assert "thread_failed" in said
+    output = terminal_shows([sys.executable, "-m", "tools.cli", "run", "g.yaml"], cwd=tmp_path)
+    assert "thread_failed" in output
     ours = r"\x1b\[(?:[0-9;]*m|[0-9]*[AGK]|\?25[hl]|2K)|\r"
-    assert harmless(re.sub(ours, "", said)), ascii(said)
-    assert "\x1b[31mred" not in said
-    assert "\x1b[31mm" not in said
+    assert harmless(re.sub(ours, "", output)), ascii(output)
+    assert "\x1b[31mred" not in output
+    assert "\x1b[31mm" not in output
 
 
 def test_tables_escape_all_their_text() -> None:
     class Terminal:
-        said = ""
+        message = ""
         encoding = "utf-8"
 
         def write(self, text: str) -> int:
-            self.said += text
+            self.output += text
             return len(text)
 
         def flush(self) -> None:
@@ -315,8 +315,8 @@ def test_tables_escape_all_their_text() -> None:
     table.add_row(Text(PLANTED, "red"))
     console.print(Group(table, Panel(PLANTED, title=PLANTED), Text(PLANTED)), PLANTED)
     console.print(PLANTED, soft_wrap=True)
-    assert "planted" in terminal.said
-    assert harmless(terminal.said), ascii(terminal.said)
+    assert "planted" in terminal.output
+    assert harmless(terminal.output), ascii(terminal.output)
 
 
 @pytest.mark.parametrize(
@@ -379,15 +379,15 @@ def test_a_log_goes_on_when_its_disk_has_room_again(tmp_path: Path, how: str) ->
         done = subprocess.run(
             [sys.executable, "-c", FULL, how, str(log)], cwd=ROOT, stderr=file, timeout=LIMIT_S, check=False
         )
-    said = log.read_text()
-    assert done.returncode == 0, said
-    lines = said.splitlines()
+    output = log.read_text()
+    assert done.returncode == 0, output
+    lines = output.splitlines()
     assert "before" in lines[0]
     assert "behind" in lines[-1]
     if how == "json":
-        assert all("event" in json.loads(line) for line in lines), said
-    told = [line for line in lines if "File too large" in line]
-    assert told, said
+        assert all("event" in json.loads(line) for line in lines), output
+    logged = [line for line in lines if "File too large" in line]
+    assert logged, output
 
 
 LAST_WORDS = """

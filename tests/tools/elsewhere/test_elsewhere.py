@@ -108,39 +108,39 @@ def test_a_graph_in_one_process_runs_to_its_end(
 
 @pytest.mark.parametrize("command", ["inspect", "profile"])
 def test_a_model_is_looked_into(elsewhere: Elsewhere, two_people: Path, command: str) -> None:
-    told = elsewhere("model", command, two_people)
-    assert told.returncode == 0, told.stderr
-    assert ("yolo_pose" if command == "inspect" else "Add") in told.stdout
+    result = elsewhere("model", command, two_people)
+    assert result.returncode == 0, result.stderr
+    assert ("yolo_pose" if command == "inspect" else "Add") in result.stdout
 
 
 def test_all_modules_of_model_commands_are_there(python: Elsewhere) -> None:
     modules = sorted(path.stem for path in (ROOT / "tools" / "models").glob("*.py"))
-    told = python("-c", f"import importlib\nfor name in {modules}: importlib.import_module(f'tools.models.{{name}}')")
-    assert (told.returncode, told.stderr) == (0, "")
+    result = python("-c", f"import importlib\nfor name in {modules}: importlib.import_module(f'tools.models.{{name}}')")
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_frames_go_through_a_model_and_its_memory_is_not_known(python: Elsewhere, two_people: Path) -> None:
-    told = python("-m", "tools.models.compare.memory", given=json.dumps({"model": str(two_people), "limit_s": 60}))
-    assert told.returncode == 0, told.stderr
-    assert told.stdout.splitlines()[-1] == "null"
+    result = python("-m", "tools.models.compare.memory", given=json.dumps({"model": str(two_people), "limit_s": 60}))
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[-1] == "null"
 
 
 @pytest.mark.parametrize("command", ["bench", "compare", "quantize", "prepare", "fp16", "export"])
 def test_commands_for_models_are_there(elsewhere: Elsewhere, command: str) -> None:
-    told = elsewhere("model", command, "--help")
-    assert (told.returncode, told.stderr) == (0, "")
-    assert told.stdout.startswith(f"Usage: python -m tools.cli model {command}")
+    result = elsewhere("model", command, "--help")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith(f"Usage: python -m tools.cli model {command}")
 
 
 def test_nothing_is_running(elsewhere: Elsewhere) -> None:
-    told = elsewhere("status")
-    assert told.returncode == 2
-    assert "nothing is running" in told.stderr
+    result = elsewhere("status")
+    assert result.returncode == 2
+    assert "nothing is running" in result.stderr
 
 
 def test_the_doctor_comes(elsewhere: Elsewhere) -> None:
-    told = elsewhere("doctor", "--json")
-    found = {one["what"]: one for one in json.loads(told.stdout)}
+    result = elsewhere("doctor", "--json")
+    found = {one["what"]: one for one in json.loads(result.stdout)}
     assert found["provider cpu"]["state"] == "ok"
     assert found["descriptors"] == {"state": "ok", "what": "descriptors", "found": "not limited here", "cure": ""}
 
@@ -151,11 +151,11 @@ def test_a_graph_in_several_processes_is_refused_with_a_way_out(
 ) -> None:
     graph = tmp_path / "graph.yaml"
     graph.write_text(GRAPH.format(clip=clip, model=two_people).replace("processes: one", "processes: compact"))
-    told = elsewhere(command, graph)
-    assert told.returncode == 3
-    assert "several processes needs Linux" in told.stderr
-    assert "write `processes: one`" in told.stderr
-    assert "Traceback" not in told.stderr
+    result = elsewhere(command, graph)
+    assert result.returncode == 3
+    assert "several processes needs Linux" in result.stderr
+    assert "write `processes: one`" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_a_sink_that_needs_the_kernel_of_linux_says_so(

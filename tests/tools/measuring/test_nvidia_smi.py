@@ -38,10 +38,10 @@ NVIDIA RTX A2000, Laptop, 550.40.07, 3900 MiB, 4096 MiB
 
 
 @pytest.mark.parametrize(
-    ("told", "cuda"), [(BEFORE_610, (12, 4)), (SINCE_610, (13, 3)), (OLD, None), (UNKNOWN, None), ("", None)]
+    ("message", "cuda"), [(BEFORE_610, (12, 4)), (SINCE_610, (13, 3)), (OLD, None), (UNKNOWN, None), ("", None)]
 )
-def test_which_cuda_the_driver_runs(told: str, cuda: Version | None) -> None:
-    assert cuda_of(told) == cuda
+def test_which_cuda_the_driver_runs(message: str, cuda: Version | None) -> None:
+    assert cuda_of(message) == cuda
 
 
 def test_gpus_have_names_with_commas_and_may_be_none() -> None:

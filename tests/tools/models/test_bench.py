@@ -199,12 +199,12 @@ def test_an_interrupted_run_shows_what_it_has(tiny_model: Path, tmp_path: Path) 
             while not (line := process.stderr.readline()).startswith("round 1 "):
                 assert line, "it ended too early"
             process.send_signal(signal.SIGINT)
-            told, _ = process.communicate(timeout=60)
+            output, _ = process.communicate(timeout=60)
         finally:
             process.kill()
     assert process.returncode == 130
-    assert "interrupted" in told
-    assert "| cpu | 1 | 1 x 1 x 1 |" in told
+    assert "interrupted" in output
+    assert "| cpu | 1 | 1 x 1 x 1 |" in output
     assert read(saved).interrupted
 
 

@@ -40,13 +40,13 @@ KIND = ["--format", "yolo_pose", "--keypoints", "17"]
 @pytest.mark.usefixtures("folder")
 def test_a_named_library_is_opened_with_the_model(command: str) -> None:
     arguments = ["model", command, *COMMANDS[command], *KIND]
-    told = CliRunner().invoke(main, arguments)
-    assert told.exit_code == 2
-    assert "operators of own.ops, which ONNX Runtime does not know: name the library" in told.output
-    assert "--custom-ops` of inspect, bench, profile and compare" in told.output
-    told = CliRunner().invoke(main, [*arguments, "--custom-ops", "none.so"])
-    assert (told.exit_code, "no such library of operators: " in told.output) == (2, True)
-    told = CliRunner().invoke(main, [*arguments, "--custom-ops", "ops.so"])
-    assert told.exit_code == {"inspect": 2, "profile": 3, "compare": 2, "bench": 1}[command], told.output
-    assert "which ONNX Runtime does not know" not in told.output
-    assert "ops.so" in told.output
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 2
+    assert "operators of own.ops, which ONNX Runtime does not know: name the library" in result.output
+    assert "--custom-ops` of inspect, bench, profile and compare" in result.output
+    result = CliRunner().invoke(main, [*arguments, "--custom-ops", "none.so"])
+    assert (result.exit_code, "no such library of operators: " in result.output) == (2, True)
+    result = CliRunner().invoke(main, [*arguments, "--custom-ops", "ops.so"])
+    assert result.exit_code == {"inspect": 2, "profile": 3, "compare": 2, "bench": 1}[command], result.output
+    assert "which ONNX Runtime does not know" not in result.output
+    assert "ops.so" in result.output

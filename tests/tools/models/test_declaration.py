@@ -34,23 +34,23 @@ def picture(tmp_path: Path) -> Path:
     return tmp_path / "p.png"
 
 
-def options(**said: list[tuple[str | None, object]]) -> dict[str, list[tuple[str | None, object]]]:
-    return {**{name: [] for name in ("format", "keypoints", "outputs", "layout", "order", "scale", "size")}, **said}
+def options(**reported: list[tuple[str | None, object]]) -> dict[str, list[tuple[str | None, object]]]:
+    return {**{name: [] for name in ("format", "keypoints", "outputs", "layout", "order", "scale", "size")}, **reported}
 
 
 def test_option_of_one_model_precedes_that_of_all(turned_model: Path) -> None:
     other = turned_model.with_name("other.onnx")
     other.write_bytes(turned_model.read_bytes())
-    said = options(format=[(None, "yolo_pose"), (str(other), "yolox")], size=[(str(other), (64, 32))])
-    one, two = declared_models([str(turned_model), str(other)], said)
+    reported = options(format=[(None, "yolo_pose"), (str(other), "yolox")], size=[(str(other), (64, 32))])
+    one, two = declared_models([str(turned_model), str(other)], reported)
     assert one == DeclaredModel(turned_model, Declaration(Declared("yolo_pose")))
     assert two == DeclaredModel(other, Declaration(Declared("yolox"), size=(64, 32)))
 
 
 def test_a_statement_is_settings_of_infer() -> None:
-    said = Declaration(Declared("yolo_pose", 17), InputSettings(order="bgr", scale=1.0), (640, 384))
-    settings = InferSettings.model_validate({"model": "m.onnx", **said.infer})
-    assert (settings.declared, settings.input, settings.picture_size) == (said.kind, said.input, said.size)
+    reported = Declaration(Declared("yolo_pose", 17), InputSettings(order="bgr", scale=1.0), (640, 384))
+    settings = InferSettings.model_validate({"model": "m.onnx", **reported.infer})
+    assert (settings.declared, settings.input, settings.picture_size) == (reported.kind, reported.input, reported.size)
     assert Declaration().infer == {}
 
 
@@ -84,15 +84,15 @@ def test_compare_needs_to_be_told_what_a_model_is(
     turned_model: Path, picture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
-    monkeypatch.setattr(comparison, "peak_bytes", lambda model, **said: asked.append(said))
+    monkeypatch.setattr(comparison, "peak_bytes", lambda model, **reported: asked.append(reported))
     monkeypatch.setattr(throughput, "_ROUND_S", 0.01)
     files = [turned_model, turned_model, "--frames", picture, "--least-frames", 1]
-    told = camgraph("compare", *files)
-    assert told.exit_code == 2
-    assert TWO_READINGS in told.output
-    assert "--format" in told.output
-    told = camgraph("compare", *files, "--format", "yolo_pose", "--keypoints", f"{turned_model}=17")
-    assert told.exit_code == 0, told.output
+    result = camgraph("compare", *files)
+    assert result.exit_code == 2
+    assert TWO_READINGS in result.output
+    assert "--format" in result.output
+    result = camgraph("compare", *files, "--format", "yolo_pose", "--keypoints", f"{turned_model}=17")
+    assert result.exit_code == 0, result.output
     assert asked[-1]["format"] == "yolo_pose"
 
 
@@ -101,14 +101,14 @@ def test_compare_takes_what_auto_takes_for_the_first_model(
 ) -> None:
     monkeypatch.setattr(automatic_choice, "choose", lambda *_: Choice(("cpu",), {"cuda": "no GPU"}))
     asked = []
-    monkeypatch.setattr(comparison, "peak_bytes", lambda model, **said: asked.append(said["providers"]))
+    monkeypatch.setattr(comparison, "peak_bytes", lambda model, **given: asked.append(given["providers"]))
     monkeypatch.setattr(throughput, "_ROUND_S", 0.01)
-    said = ["--format", "yolo_pose", "--frames", picture, "--least-frames", 1, "--providers", "auto"]
-    told = camgraph("compare", turned_model, turned_model, *said)
-    assert told.exit_code == 0, told.output
+    given = ["--format", "yolo_pose", "--frames", picture, "--least-frames", 1, "--providers", "auto"]
+    result = camgraph("compare", turned_model, turned_model, *given)
+    assert result.exit_code == 0, result.output
     assert asked == [("cpu",), ("cpu",)]
-    assert "auto takes cpu: " in told.stderr
-    assert "not cuda: no GPU" in told.stderr
+    assert "auto takes cpu: " in result.stderr
+    assert "not cuda: no GPU" in result.stderr
 
 
 def test_memory_is_measured_of_the_model_as_it_is_told(turned_model: Path) -> None:
@@ -116,9 +116,9 @@ def test_memory_is_measured_of_the_model_as_it_is_told(turned_model: Path) -> No
 
 
 def test_quantize_bench_and_profile_take_the_same(turned_model: Path, picture: Path) -> None:
-    said = ["--format", "yolox", "--layout", "nchw", "--size", "64x64"]
+    given = ["--format", "yolox", "--layout", "nchw", "--size", "64x64"]
     runs = ["--runs", 1, "--seconds", 1]
-    assert camgraph("profile", turned_model, *said, *runs, "--frames", picture).exit_code == 0
+    assert camgraph("profile", turned_model, *given, *runs, "--frames", picture).exit_code == 0
     for command in (
         ["quantize", turned_model, "o.onnx", "--frames", picture],
         ["bench", turned_model],
@@ -131,9 +131,9 @@ def test_quantize_bench_and_profile_take_the_same(turned_model: Path, picture: P
 
 def test_inspect_says_what_it_would_be(turned_model: Path) -> None:
     assert f"camgraph does not recognise it: its outputs {TWO_READINGS}" in camgraph("inspect", turned_model).output
-    told = camgraph("inspect", turned_model, "--format", "yolox")
-    assert "camgraph takes it for yolox" in told.output
-    assert "bgr, pixel x 1, 64 x 64" in told.output
+    result = camgraph("inspect", turned_model, "--format", "yolox")
+    assert "camgraph takes it for yolox" in result.output
+    assert "bgr, pixel x 1, 64 x 64" in result.output
 
 
 MISTAKES = {
@@ -144,9 +144,9 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("said", MISTAKES)
-def test_mistakes(turned_model: Path, monkeypatch: pytest.MonkeyPatch, said: tuple[str, str]) -> None:
+@pytest.mark.parametrize("reported", MISTAKES)
+def test_mistakes(turned_model: Path, monkeypatch: pytest.MonkeyPatch, reported: tuple[str, str]) -> None:
     monkeypatch.chdir(turned_model.parent)
-    told = camgraph("compare", "turned.onnx", "turned.onnx", "--frames", ".", *said)
-    assert told.exit_code == 2
-    assert MISTAKES[said] in told.output
+    result = camgraph("compare", "turned.onnx", "turned.onnx", "--frames", ".", *reported)
+    assert result.exit_code == 2
+    assert MISTAKES[reported] in result.output

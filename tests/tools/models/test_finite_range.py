@@ -25,6 +25,6 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("command", "option", "value"), MISTAKES)
 def test_numbers_that_are_none_are_refused_by_their_option(command: str, option: str, value: str) -> None:
-    told = CliRunner().invoke(main, ["model", command, "no.onnx", "out.onnx", option, value])
-    assert told.exit_code == 2
-    assert f"Invalid value for '{option}'" in told.output
+    result = CliRunner().invoke(main, ["model", command, "no.onnx", "out.onnx", option, value])
+    assert result.exit_code == 2
+    assert f"Invalid value for '{option}'" in result.output

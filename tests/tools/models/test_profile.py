@@ -94,12 +94,12 @@ def test_the_whole_command_profiles_a_model(tiny_model: Path, tmp_path: Path) ->
     found = profiled(tiny_model, "--batch", 2, "--runs", 5, "--json", saved, "--trace", trace)
     assert found.exit_code == 0, found.output
     assert "| Softmax | 1 |" in found.output
-    told = json.loads(saved.read_text())
-    assert told["runs"] == 5
-    assert {group["name"] for group in told["by_provider"]} == {"CPUExecutionProvider"}
-    convolutions = next(group for group in told["by_operator"] if group["name"] == "Conv")
+    output = json.loads(saved.read_text())
+    assert output["runs"] == 5
+    assert {group["name"] for group in output["by_provider"]} == {"CPUExecutionProvider"}
+    convolutions = next(group for group in output["by_operator"] if group["name"] == "Conv")
     assert convolutions["outputs"] >= 2 * (8 + 4) * 32 * 32 * 4
-    assert told["run_ms"] > 0
+    assert output["run_ms"] > 0
     assert any(event["name"] == "model_run" for event in json.loads(trace.read_text()))
 
 

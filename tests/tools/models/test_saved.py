@@ -66,6 +66,6 @@ def test_unwritable_place_is_refused_first(
     tiny_model: Path, monkeypatch: pytest.MonkeyPatch, command: list[object]
 ) -> None:
     monkeypatch.chdir(tiny_model.parent)
-    told = CliRunner().invoke(main, ["model", *map(str, command), "nowhere/found", "tiny.onnx"])
-    assert told.exit_code == 2
-    assert told.output == "nowhere/found: cannot be written: No such file or directory\n"
+    result = CliRunner().invoke(main, ["model", *map(str, command), "nowhere/found", "tiny.onnx"])
+    assert result.exit_code == 2
+    assert result.output == "nowhere/found: cannot be written: No such file or directory\n"

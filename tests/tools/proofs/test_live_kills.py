@@ -55,7 +55,7 @@ def test_a_page_claims_nothing_of_what_was_not_done() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (
             {"killed": [replace(LOG, rounds=[Round("log.0", 3.5)]), CAPTURE]},
@@ -79,11 +79,11 @@ def test_a_page_claims_nothing_of_what_was_not_done() -> None:
         ({"problems": ["camera a: gone"]}, "the run says: camera a: gone"),
     ],
 )
-def test_each_thing_that_is_wrong_is_said(change: dict[str, Any], told: str) -> None:
+def test_each_thing_that_is_wrong_is_said(change: dict[str, Any], message: str) -> None:
     proof = good()
     for name, value in change.items():
         setattr(proof, name, value)
-    assert told in "; ".join(faults_of(proof, LIMITS))
+    assert message in "; ".join(faults_of(proof, LIMITS))
     assert "**Not all is proven:**" in report(proof, LIMITS)
 
 

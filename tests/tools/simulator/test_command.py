@@ -35,11 +35,11 @@ def test_addresses_are_printed_and_served_until_interrupted(view: Callable[..., 
         assert [url.rpartition("/")[2] for url in urls] == ["cam1", "cam2"]
         assert all(len(view(url).pictures(3)) == 3 for url in urls)  # type: ignore[attr-defined]
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=20)
+        _, output = process.communicate(timeout=20)
     finally:
         process.kill()
     assert process.returncode == 0
-    assert "clock:60 begins (cam2)" in said
+    assert "clock:60 begins (cam2)" in output
 
 
 def ended(pid: int) -> bool:

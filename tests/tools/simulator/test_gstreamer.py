@@ -98,8 +98,8 @@ def test_its_reports_give_the_clock(
     serve: Callable[..., GStreamerServer], view: Callable[..., Any], transport: str
 ) -> None:
     packets = view(serve("h264").url, transport).packets()
-    told = next(packet for packet in islice(packets, 250) if packet.has_sidedata("prft"))
-    [wall_us] = struct.unpack_from("<q", bytes(told.get_sidedata("prft")))
+    reported = next(packet for packet in islice(packets, 250) if packet.has_sidedata("prft"))
+    [wall_us] = struct.unpack_from("<q", bytes(reported.get_sidedata("prft")))
     assert abs(wall_us / 1e6 - time.time()) < 1
 
 

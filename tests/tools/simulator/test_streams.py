@@ -55,9 +55,9 @@ def prft_us(packet: Any) -> int:
 @pytest.mark.parametrize("name", ["h264", "h265-b"])
 def test_packets_carry_the_capture_time(simulator: RtspSimulator, view: Callable[..., Any], name: str) -> None:
     viewing = view(simulator.camera(name).url)
-    told = [prft_us(packet) for packet in islice(viewing.packets(), 10)]
+    reported = [prft_us(packet) for packet in islice(viewing.packets(), 10)]
     sent = [frame.wall_ns // 1000 for frame in simulator.camera(name).sent()]
-    assert all(min(abs(one - other) for other in sent) <= 50 for one in told)
+    assert all(min(abs(one - other) for other in sent) <= 50 for one in reported)
 
 
 def test_what_was_sent_can_be_accounted_for(camera: CameraHandle, bare: Callable[..., Any]) -> None:

@@ -66,10 +66,10 @@ def main(ctx: click.Context, /, saved: Path, only: Sequence[str], **options: Any
 def _tried(name: str, step: Step, task: Task) -> dict[str, Any]:
     """One step in a process group of its own, of which nothing stays."""
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="camgraph-smoke-") as folder, tempfile.TemporaryFile("w+") as said:
+    with tempfile.TemporaryDirectory(prefix="camgraph-smoke-") as folder, tempfile.TemporaryFile("w+") as output:
         command = [sys.executable, "-m", "tools.benchmarks.gpu_smoke.steps", name, folder]
         process = subprocess.Popen(  # noqa: S603 - this Python
-            command, stdin=subprocess.PIPE, stdout=said, stderr=subprocess.STDOUT, text=True, start_new_session=True
+            command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, text=True, start_new_session=True
         )
         try:
             process.communicate(json.dumps(asdict(task)), timeout=step.limit_s)
@@ -82,8 +82,8 @@ def _tried(name: str, step: Step, task: Task) -> dict[str, Any]:
             _end_group(process)
         found = Path(folder) / "result.json"
         result = json.loads(found.read_text()) if found.exists() else {"state": "failed", "found": "", "figures": {}}
-        said.seek(0)
-        last = said.read().splitlines()[-_LAST_LINES:]
+        output.seek(0)
+        last = output.read().splitlines()[-_LAST_LINES:]
     if state == "too slow":
         result |= {"state": state, "found": f"not over after {step.limit_s:g} s {result['found']}".rstrip()}
     elif state or not found:

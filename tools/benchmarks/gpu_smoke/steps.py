@@ -130,22 +130,22 @@ def doctor(bench: Bench) -> str:
     """The doctor finds a provider `cuda` that runs a convolution."""
     found = {one["what"]: one for one in json.loads(bench.command("doctor", "--json"))}
     bench.figures["findings"] = [one for one in found.values() if one["state"] != "ok"]
-    told = found["provider cuda"]
-    if told["state"] != "ok" or "runs a model" not in told["found"]:
-        raise Failed(f"provider cuda: {told['found']}")
+    reported = found["provider cuda"]
+    if reported["state"] != "ok" or "runs a model" not in reported["found"]:
+        raise Failed(f"provider cuda: {reported['found']}")
     return f"cuda runs a model; decode: cuda: {found['decode: cuda']['found']}"
 
 
 def doctor_after(bench: Bench) -> str:
     """As before the other steps: the GPU still runs a model, and nothing of them has stayed in its memory."""
-    told = doctor(bench)
+    reported = doctor(bench)
     before, now = bench.task.free_mb, _free_mb(bench)
     bench.figures |= {"free_mb_before": before, "free_mb": now}
     if before is None:
-        return f"{told}; {now} MB free: step `libraries` was not run before"
+        return f"{reported}; {now} MB free: step `libraries` was not run before"
     if now < before - _LEFT_MB:
         raise Failed(f"{before:.0f} MB of the GPU were free, and now {now}: look with nvidia-smi for whose they are")
-    return f"{told}; {now} MB free, {before:.0f} before"
+    return f"{reported}; {now} MB free, {before:.0f} before"
 
 
 def _free_mb(bench: Bench) -> int:
@@ -243,22 +243,22 @@ def folding(bench: Bench) -> str:
                 for name, stage in ways.items():
                     looks[name].append(_cpu_ms(stage, items, bench.task.seconds / _ROUNDS))
             found[str(batch)] = {name: median(values) for name, values in looks.items()}
-    told = "; ".join(
+    message = "; ".join(
         f"batches of {batch}: " + ", ".join(f"{name} {ms:.2f} ms" for name, ms in of.items())
         for batch, of in found.items()
     )
     if any(of["folded"] > _NO_DEARER * of["as it is"] for of in found.values()):
-        raise Failed(told)
-    return told
+        raise Failed(message)
+    return message
 
 
 def _infer(bench: Bench, ways: Mapping[str, Any]) -> AbstractContextManager[Stage[Any]]:
     from pipeline.single_stage import opened  # noqa: PLC0415
     from stages.infer import Infer  # noqa: PLC0415
 
-    told = dict(ways)
-    cuda = {"device_id": bench.task.device, **told.pop("cuda", {})}
-    settings = {"model": bench.task.model, "providers": ["cuda"], "options": {"cuda": cuda}, **told}
+    all_rates = dict(ways)
+    cuda = {"device_id": bench.task.device, **all_rates.pop("cuda", {})}
+    settings = {"model": bench.task.model, "providers": ["cuda"], "options": {"cuda": cuda}, **all_rates}
     return opened(Infer, settings, folder=bench.folder, stage="infer", batch_max=8)
 
 
@@ -302,10 +302,10 @@ def binding(bench: Bench) -> str:
     }
     _check_same(bench, *([call() for _ in range(3)][-1] for call in (ways["plain"], ways["pinned"])))
     rates = bench.figures.setdefault("fps", {way: 8 / _seconds_a_run(bench, call) for way, call in ways.items()})
-    told = "; ".join(f"{way}: {fps:.0f} frames/s" for way, fps in rates.items())
+    message = "; ".join(f"{way}: {fps:.0f} frames/s" for way, fps in rates.items())
     if rates["pinned"] < _BINDING_NO_SLOWER * rates["plain"]:
-        raise Failed(told)
-    return told
+        raise Failed(message)
+    return message
 
 
 def tensorrt(bench: Bench) -> str:
@@ -318,10 +318,10 @@ def tensorrt(bench: Bench) -> str:
     kept = sorted(file.name for file in cache.iterdir())
     again_s = bench.figures["again_s"] = _timed(lambda: _build(bench, cache))
     bench.figures["kept"] = kept
-    told = f"built in {built_s:.0f} s, opened from the cache in {again_s:.1f} s; {len(kept)} files kept"
+    message = f"built in {built_s:.0f} s, opened from the cache in {again_s:.1f} s; {len(kept)} files kept"
     if not kept or again_s > built_s / 2:
-        raise Failed(told)
-    return told
+        raise Failed(message)
+    return message
 
 
 def _build(bench: Bench, cache: Path) -> None:
@@ -395,10 +395,10 @@ def alternating(bench: Bench) -> str:
     steady = sum(_seconds_a_run(bench, partial(runs.run, rows)) for rows in sizes)
     turns = _seconds_a_run(bench, lambda: [runs.run(rows) for rows in sizes])
     bench.figures |= {"one_after_the_other_s": steady, "in_turn_s": turns}
-    told = f"batches of 1 and 8: {turns * 1000:.1f} ms in turn, {steady * 1000:.1f} ms by themselves"
+    message = f"batches of 1 and 8: {turns * 1000:.1f} ms in turn, {steady * 1000:.1f} ms by themselves"
     if turns > _TIMES_SLOWER * steady:
-        raise Failed(told)
-    return told
+        raise Failed(message)
+    return message
 
 
 # ---- graphs
@@ -496,11 +496,11 @@ def peers(bench: Bench) -> str:
     if done.returncode or not file.exists():
         raise Failed(f"it ended with status {done.returncode}: {done.stderr[-500:]}")
     bench.figures["peers"] = json.loads(file.read_text())
-    said = [line for line in done.stdout.splitlines() if line.startswith("round ") or " is left out: " in line]
-    told = "; ".join(line.removeprefix("round 1, 4 cameras, ") for line in said)
-    if not any(line.startswith("round 1, 4 cameras, camgraph") for line in said):
-        raise Failed(told or "nobody took part")
-    return told
+    lines = [line for line in done.stdout.splitlines() if line.startswith("round ") or " is left out: " in line]
+    message = "; ".join(line.removeprefix("round 1, 4 cameras, ") for line in lines)
+    if not any(line.startswith("round 1, 4 cameras, camgraph") for line in lines):
+        raise Failed(message or "nobody took part")
+    return message
 
 
 STEPS: Mapping[str, Step] = {
@@ -542,9 +542,9 @@ class _Runs:
         from tools.models.declaration import DeclaredModel  # noqa: PLC0415
 
         device = {"device_id": str(bench.task.device)}
-        told: dict[ProviderName, dict[str, str]] = {"cuda": device, of: device | options}
+        options_of: dict[ProviderName, dict[str, str]] = {"cuda": device, of: device | options}
         path = Path(bench.task.model)
-        self.engine, self.passed_over = open_model(path, Asked(providers, options=told))
+        self.engine, self.passed_over = open_model(path, Asked(providers, options=options_of))
         self._contract = DeclaredModel(path).contract()
         self._inputs: dict[int, Mapping[str, Any]] = {}
 
@@ -621,10 +621,10 @@ def _same_people(bench: Bench, model: str, reference: str = "") -> str:
         "cpu": found.first, "gpu": found.other, "both": found.both,
         "apart_px_median": apart[len(apart) // 2] if apart else None, "apart_px_most": apart[-1] if apart else None,
     }  # fmt: skip
-    told = f"{found.first} on the CPU, {found.other} on the GPU, {found.both} in both"
+    message = f"{found.first} on the CPU, {found.other} on the GPU, {found.both} in both"
     if not found.first or found.both < _AT_LEAST_SAME * max(found.first, found.other):
-        raise Failed(told)
-    return f"{told}; joints at most {apart[-1]:.2f} px apart" if apart else told
+        raise Failed(message)
+    return f"{message}; joints at most {apart[-1]:.2f} px apart" if apart else message
 
 
 _GRAPH = """
@@ -689,7 +689,7 @@ def _cameras(bench: Bench, decode: str, together: int = 1) -> str:
     from pipeline.testing import run_graph  # noqa: PLC0415
     from tools.measuring.camera_run import CameraSet  # noqa: PLC0415
 
-    told = []
+    rows = []
     for count in bench.task.cameras:
         films = CameraSet(count, 10.0, (1280, 720), bench.task.clip)
         watch = _Watch(bench.task.seconds)
@@ -706,10 +706,10 @@ def _cameras(bench: Bench, decode: str, together: int = 1) -> str:
             shared[name.partition(".")[0]] += used
         decoders = Counter(camera["facts"].get("decoder", "?") for camera in status["cameras"].values())
         bench.figures[str(count)] = {"fps": fps, "of": 10.0 * count, "cores": shared, "decoders": decoders}
-        told.append(f"{count} cameras: {fps:.0f} of {10 * count} frames/s, cores {_rounded(shared)}, {dict(decoders)}")
+        rows.append(f"{count} cameras: {fps:.0f} of {10 * count} frames/s, cores {_rounded(shared)}, {dict(decoders)}")
         if decode == "cuda" and set(decoders) != {"cuda"}:
-            raise Failed("; ".join(told))
-    return "; ".join(told)
+            raise Failed("; ".join(rows))
+    return "; ".join(rows)
 
 
 def _rounded(values: Mapping[str, float]) -> dict[str, float]:

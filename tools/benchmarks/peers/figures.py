@@ -167,14 +167,14 @@ def _against_best(runs: Sequence[Run], cameras: int, name: str, others: Iterable
 def disagreeing(rows: Sequence[Row]) -> list[str]:
     """Sentences on whoever found other numbers of people than camgraph, or left frames out, by number of cameras."""
     ours = {row.cameras: row.people for row in rows if row.name in OURS}
-    said = []
+    lines = []
     for row in rows:
         if row.lost:
-            said.append(f"{row.name}, cameras {row.cameras}: {row.lost} frames came to no result.")
+            lines.append(f"{row.name}, cameras {row.cameras}: {row.lost} frames came to no result.")
         want = ours.get(row.cameras)
         if row.name != BARE and want and row.people != want:
-            said.append(f"{row.name}, cameras {row.cameras}: people {_range(row.people)} a clip, ours {_range(want)}.")
-    return said
+            lines.append(f"{row.name}, cameras {row.cameras}: people {_range(row.people)} a clip, ours {_range(want)}.")
+    return lines
 
 
 def _range(people: tuple[int, int]) -> str:

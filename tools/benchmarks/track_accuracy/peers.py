@@ -117,9 +117,9 @@ def _answers(python: Path, runs: Sequence[Run], scenes: Sequence[sequences.Seque
         )  # fmt: skip
         if ran.returncode:
             raise NotToBeHad(f"status {ran.returncode}: {(ran.stderr.splitlines() or ['it said nothing'])[-1]}")
-        with np.load(answer) as told:
+        with np.load(answer) as answers:
             return [
-                [_labelled(scenes[scene], told[f"{number}.{scene}"]) for scene in run.scenes]
+                [_labelled(scenes[scene], answers[f"{number}.{scene}"]) for scene in run.scenes]
                 for number, run in enumerate(runs)
             ]
 

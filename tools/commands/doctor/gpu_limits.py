@@ -104,9 +104,11 @@ def _compared(what: str, shares: Sequence[Share], there: int | None) -> Finding:
     together = sum(share.limit_bytes * share.sessions for share in shares)
     sessions = sum(share.sessions for share in shares)
     processes = "1 process" if len(shares) == 1 else f"{len(shares)} processes"
-    told = f"limits of {together / 1e6:,.0f} MB together ({sessions} sizes of batches in {processes})"
+    message = f"limits of {together / 1e6:,.0f} MB together ({sessions} sizes of batches in {processes})"
     if there is None:
-        return Finding("warning", what, f"{told}, and nvidia-smi does not say how much it has", "look with nvidia-smi")
+        return Finding(
+            "warning", what, f"{message}, and nvidia-smi does not say how much it has", "look with nvidia-smi"
+        )
     if together > there:
-        return Finding("warning", what, f"{told}, but it has {there / 1e6:,.0f}: they do not protect it", _CURE)
-    return Finding("ok", what, f"{told}, and it has {there / 1e6:,.0f}")
+        return Finding("warning", what, f"{message}, but it has {there / 1e6:,.0f}: they do not protect it", _CURE)
+    return Finding("ok", what, f"{message}, and it has {there / 1e6:,.0f}")

@@ -70,7 +70,7 @@ def _limits() -> tuple[int, int]:
 
 def look_at_memory(meminfo: str | None = None) -> Iterator[Finding]:
     """Its free bytes; nothing if the system does not report them."""
-    text = _told_by("/proc/meminfo") if meminfo is None else meminfo
+    text = _text_of("/proc/meminfo") if meminfo is None else meminfo
     if not text:
         return
     known = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
@@ -84,14 +84,14 @@ def look_at_memory(meminfo: str | None = None) -> Iterator[Finding]:
 
 def look_at_processors(cpuinfo: str | None = None) -> Iterator[Finding]:
     """The number of cores for this process, and their instructions that make models fast."""
-    text = _told_by("/proc/cpuinfo") if cpuinfo is None else cpuinfo
+    text = _text_of("/proc/cpuinfo") if cpuinfo is None else cpuinfo
     flags = next((set(line.split()) for line in text.splitlines() if line.startswith(("flags", "Features"))), set())
     fast = sorted({name for flag, name in _FAST.items() if flag in flags})
     known = ", ".join(fast) or ("no VNNI, no bf16" if text else "the system does not report them")
     yield Finding("ok", "processors", f"{usable_cores()} cores; {known}")
 
 
-def _told_by(path: str) -> str:
+def _text_of(path: str) -> str:
     """ "" on systems without /proc."""
     try:
         return Path(path).read_text()

@@ -118,7 +118,7 @@ def _of_folder(source: str, path: Path) -> Several:
     if not watched:
         raise UserError("\n".join(broken.values()))
     rest = [entry for entry in entries if entry not in watched]
-    remark = f"{source}: {len(watched)} of its files are watched, a camera each; left out: {', '.join(_told(rest))}"
+    remark = f"{source}: {len(watched)} of its files are watched, a camera each; left out: {', '.join(_in_words(rest))}"
     return Several(tuple(map(str, watched)), (*([remark] if rest else []), *broken.values()))
 
 
@@ -133,7 +133,7 @@ def _why_unreadable(video: Path) -> str:
     return found.refused or found.unreadable
 
 
-def _told(rest: Sequence[Path]) -> Iterator[str]:
+def _in_words(rest: Sequence[Path]) -> Iterator[str]:
     """Names of the first files that are left out, folders with a slash."""
     for entry in rest[:_SHOWN]:
         yield entry.name + ("/" if entry.is_dir() else "")
@@ -143,7 +143,7 @@ def _told(rest: Sequence[Path]) -> Iterator[str]:
 
 def _nothing_in(path: Path, entries: Sequence[Path]) -> str:
     folders = [entry for entry in entries if entry.is_dir()]
-    inside = f"; its folders ({', '.join(_told(folders))}) are not looked into: name one of them" if folders else ""
+    inside = f"; its folders ({', '.join(_in_words(folders))}) are not looked into: name one of them" if folders else ""
     there = "is empty" if not entries else "holds neither videos nor pictures"
     return f"{path}: this folder {there}{inside}"
 

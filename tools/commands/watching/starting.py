@@ -198,8 +198,8 @@ def _rules(text: str | None, folder: Path, usual: str) -> str:
 
 def _ready_outputs(asked: Asked, folder: Path, say: Callable[[str], None]) -> None:
     if asked.video is not None and ready_videos(asked.video, folder) and not asked.overwrite:
-        told = "a camera with a video there gets another one, with a number (--overwrite replaces it)"
-        say(f"{asked.video}: {told}")
+        message = "a camera with a video there gets another one, with a number (--overwrite replaces it)"
+        say(f"{asked.video}: {message}")
     if asked.events is not None and ready_events(asked.events, folder) and not asked.overwrite:
         say(f"{asked.events}: new events are added to those in the file (--overwrite replaces it)")
 

@@ -98,8 +98,8 @@ def work(job: Job, line: Connection) -> None:
 
 def _reason(text: str, provider: str) -> str:
     """Why this provider is missing: the text in brackets of the message, because nobody asked for other ones."""
-    told = text.partition(f"({provider}: ")[2].rpartition("); ")[0]
-    return told or text
+    reason = text.partition(f"({provider}: ")[2].rpartition("); ")[0]
+    return reason or text
 
 
 class _Bench:

@@ -102,13 +102,13 @@ def compare(
     """
     classify = [model.reading().format == "classes" for model in models]
     _check_kinds(models, classify, labelled=truth is not None, chosen=classes not in (None, "all"))
-    said = [{**model.declaration.infer, **settings} for model in models]
-    compared = [Compared(model.path, peak_bytes(model.path, **its)) for model, its in zip(models, said, strict=True)]
+    given = [{**model.declaration.infer, **settings} for model in models]
+    compared = [Compared(model.path, peak_bytes(model.path, **its)) for model, its in zip(models, given, strict=True)]
     pictures = [] if truth is None else [str(path) for path in truth.paths.values()]
     with ExitStack() as stack:
         chains = [
             stack.enter_context(Chain(model.path, classes=classes, activation=activation, **its))
-            for model, its in zip(models, said, strict=True)
+            for model, its in zip(models, given, strict=True)
         ]
         for one, chain, classifies in zip(compared, chains, classify, strict=True):
             one.classes, one.classifies = chain.reading.classes, classifies

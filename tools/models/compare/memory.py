@@ -31,8 +31,8 @@ def peak_bytes(model: Path, **settings: Any) -> int | None:
     None if the system does not tell (only Linux does). Raises UserError if the model cannot be opened,
     EnvironmentProblem if the process failed or did not end.
     """
-    said = ask(_THIS, model, settings, limit_s=LIMIT_S, advice="does this model ever answer?")
-    return None if said is None else int(said)
+    reply = ask(_THIS, model, settings, limit_s=LIMIT_S, advice="does this model ever answer?")
+    return None if reply is None else int(reply)
 
 
 def _run(settings: dict[str, Any]) -> int | None:

@@ -195,6 +195,6 @@ def whole_model(model: Path) -> onnx.ModelProto:
 def _keep_metadata(whole: onnx.ModelProto, part: Path) -> None:
     """The model's own metadata (classes, keypoints) stay true, and are kept."""
     made = onnx.load(str(part), format="protobuf")
-    said = {entry.key: entry.value for entry in (*made.metadata_props, *whole.metadata_props)}
-    onnx.helper.set_model_props(made, said)
+    metadata = {entry.key: entry.value for entry in (*made.metadata_props, *whole.metadata_props)}
+    onnx.helper.set_model_props(made, metadata)
     save_model(made, part)

@@ -20,7 +20,7 @@ _OF_MANY_KINDS = ("efficient_nms", "yolo_end2end")
 
 def check_known(declared: DeclaredModel, contract: InputContract) -> None:
     """Raise UserError if neither the model nor the user tells how the model wants its pixels."""
-    if _is_said(declared, contract):
+    if _is_declared(declared, contract):
         return
     try:
         declared.reading()
@@ -31,9 +31,9 @@ def check_known(declared: DeclaredModel, contract: InputContract) -> None:
         ) from None
 
 
-def _is_said(declared: DeclaredModel, contract: InputContract) -> bool:
-    said = declared.declaration.input
-    return said.order is not None and (said.scale is not None or not _is_scaled(contract))
+def _is_declared(declared: DeclaredModel, contract: InputContract) -> bool:
+    given = declared.declaration.input
+    return given.order is not None and (given.scale is not None or not _is_scaled(contract))
 
 
 def _is_scaled(contract: InputContract) -> bool:
@@ -45,8 +45,8 @@ def doubts(declared: DeclaredModel, contract: InputContract, normalisation: Norm
     """A fact that does not show in a model of this kind, and was taken to be as usual; its exporter may have noted
     it.
     """
-    reading, said = reading_of(declared.signature, declared.declaration.kind), declared.declaration.input
-    if reading is None or declared.signature.task or said.order or said.scale or not _is_scaled(contract):
+    reading, given = reading_of(declared.signature, declared.declaration.kind), declared.declaration.input
+    if reading is None or declared.signature.task or given.order or given.scale or not _is_scaled(contract):
         return
     if reading.format in _OF_MANY_KINDS:
         yield (

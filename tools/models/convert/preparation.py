@@ -47,15 +47,15 @@ def prepare(model: Path, out: Path, asked: Asked) -> list[str]:
     if pixels:
         check_known(declared, contract)
     made = whole_model(model)
-    told = list(doubts(declared, contract, asked.normalisation)) if pixels else []
+    remarks = list(doubts(declared, contract, asked.normalisation)) if pixels else []
     if asked.suppression is not None:
-        told.append(_fold_rows(model, made, _foldable(declared), asked.suppression))
+        remarks.append(_fold_rows(model, made, _foldable(declared), asked.suppression))
     if pixels:
-        told.append(_told(contract, fold_pixels(made.graph, contract, asked.normalisation), asked.normalisation))
+        remarks.append(_in_words(contract, fold_pixels(made.graph, contract, asked.normalisation), asked.normalisation))
     helper.set_model_props(made, _metadata(made, signature, reading, asked.suppression))
     with written(model, out) as part:
         save_model(made, part)
-    return told
+    return remarks
 
 
 def _reading(declared: DeclaredModel) -> Reading | None:
@@ -107,11 +107,11 @@ def _is_turned(output: onnx.ValueInfoProto, reading: Reading) -> bool:
     return bool(sides[1] != rows and sides[2] == rows)
 
 
-def _told(contract: InputContract, scaling: Scaling, normalisation: Normalisation) -> str:
+def _in_words(contract: InputContract, scaling: Scaling, normalisation: Normalisation) -> str:
     order = f", {contract.order}" if contract.order == "bgr" else ""
     normalised = "" if normalisation.changes_nothing else f", (value - {normalisation.mean}) / {normalisation.std}"
     return (
-        f"input: uint8 RGB pictures (n, H, W, 3); in the graph pixels {scaling.said()}{normalised}, "
+        f"input: uint8 RGB pictures (n, H, W, 3); in the graph pixels {scaling.in_words()}{normalised}, "
         f"as {contract.dtype} {contract.layout}{order}"
     )
 
@@ -120,25 +120,25 @@ def _metadata(
     made: ModelProto, signature: Signature, reading: Reading | None, suppression: Suppression | None
 ) -> dict[str, str]:
     """The model's own metadata, and the new facts."""
-    said = {entry.key: entry.value for entry in made.metadata_props}
+    metadata = {entry.key: entry.value for entry in made.metadata_props}
     if reading is None:
-        return {**said, PICTURE: str({"order": "rgb", "scale": 1.0})}
+        return {**metadata, PICTURE: str({"order": "rgb", "scale": 1.0})}
     place = reading.picture
-    said[PICTURE] = str(asdict(Picture("rgb", 1.0, place.align, place.pad)))
-    said[FORMAT] = reading.format if suppression is None else "yolo_end2end"
-    said["names"] = str(dict(enumerate(reading.classes)))
+    metadata[PICTURE] = str(asdict(Picture("rgb", 1.0, place.align, place.pad)))
+    metadata[FORMAT] = reading.format if suppression is None else "yolo_end2end"
+    metadata["names"] = str(dict(enumerate(reading.classes)))
     if reading.keypoints:
-        said["kpt_shape"] = str([reading.keypoints, reading.point_values])
+        metadata["kpt_shape"] = str([reading.keypoints, reading.point_values])
     if suppression is not None:
-        said[SUPPRESSION] = str(asdict(suppression))
-    return said
+        metadata[SUPPRESSION] = str(asdict(suppression))
+    return metadata
 
 
-def prepared_lines(out: Path, told: list[str]) -> Iterator[str]:
+def prepared_lines(out: Path, remarks: list[str]) -> Iterator[str]:
     """The new model as camgraph reads it: opened, so that nothing is claimed of a file that does not load."""
     signature = signature_of_file(out)
     reading = reading_of(signature)
-    yield from told
+    yield from remarks
     yield f"written: {out}  {out.stat().st_size / 1e6:.1f} MB"
     if reading is not None:
         yield f"camgraph takes it for {reading.format}: {reading.why}"

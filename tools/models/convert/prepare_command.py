@@ -39,8 +39,8 @@ def prepare(file: str, out: Path, *, overwrite: bool, **options: Any) -> None:
 
     path, asked = find_model(file, Path.cwd()), _asked(options)
     model_output.check_out(path, out, overwrite=overwrite)
-    told = preparation.prepare(path, out, asked)
-    click.echo("\n".join(preparation.prepared_lines(out, told)))
+    remarks = preparation.prepare(path, out, asked)
+    click.echo("\n".join(preparation.prepared_lines(out, remarks)))
 
 
 def _asked(options: dict[str, Any]) -> Asked:

@@ -38,8 +38,8 @@ def as_json(found: Inspection, opened: Opened | None, tried: Mapping[str, str]) 
         "inputs": [_port(port) for port in found.signature.inputs],
         "outputs": [_port(port) for port in found.signature.outputs],
         "metadata": dict(found.signature.metadata),
-        "reading": _said(found.reading),
-        "picture": _said(found.contract),
+        "reading": _as_json(found.reading),
+        "picture": _as_json(found.contract),
         "why_not": [text for text in (found.reading, found.contract) if isinstance(text, str)],
         "flops": _work(found),
         "too_large": found.too_large or None,
@@ -64,5 +64,5 @@ def _port(port: Port) -> dict[str, Any]:
     return {"name": port.name, "shape": port.shape, "type": port.onnx_type}
 
 
-def _said(found: Reading | InputContract | str) -> dict[str, Any] | None:
+def _as_json(found: Reading | InputContract | str) -> dict[str, Any] | None:
     return None if isinstance(found, str) else asdict(found)

@@ -131,9 +131,9 @@ def _node(name: str, operator: str, provider: str, own: Sequence[Event], each_ru
     )  # fmt: skip
 
 
-def _shapes(told: Sequence[Mapping[str, Sequence[int]]]) -> str:
+def _shapes(rows: Sequence[Mapping[str, Sequence[int]]]) -> str:
     """Of arrays; of constants such as axes and of bias, which have one axis, nothing is said."""
-    sides = [shape for one in told for shape in one.values() if len(shape) > 1]
+    sides = [shape for one in rows for shape in one.values() if len(shape) > 1]
     return ", ".join("x".join(map(str, shape)) for shape in sides) or "-"
 
 

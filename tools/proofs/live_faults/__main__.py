@@ -41,7 +41,7 @@ def main(target: Path | None, **options: Any) -> None:
 
 def _say(result: Result) -> None:
     times = [
-        f"{what} after {s:.1f} s" for what, s in (("told", result.told_s), ("back", result.back_s)) if s is not None
+        f"{what} after {s:.1f} s" for what, s in (("told", result.reported_s), ("back", result.back_s)) if s is not None
     ]
     click.echo(f"{result.camera}: {result.case}: {', '.join(times)} {'; '.join(result.problems)}".rstrip())
 

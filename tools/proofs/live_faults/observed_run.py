@@ -52,7 +52,7 @@ class ObservedRun:
         return self._run.pid
 
     @property
-    def said(self) -> list[str]:
+    def problems_reported(self) -> list[str]:
         """What it wrote for people: the problems, at its end."""
         return self._run.problems()
 

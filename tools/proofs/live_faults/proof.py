@@ -48,7 +48,7 @@ class FaultProof:
     others: list[Others] = field(default_factory=list)
     hurt: list[str] = field(default_factory=list)
     others_began_s: float = 0.0
-    wrong_told_s: float | None = None
+    wrong_reported_s: float | None = None
     wrong_tries: int = 0
     samples: list[Sample] = field(default_factory=list)
     grown: list[str] = field(default_factory=list)
@@ -56,7 +56,7 @@ class FaultProof:
     searched: dict[str, int] = field(default_factory=dict)
     died: list[str] = field(default_factory=list)
     unpaired: list[str] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    problems_reported: list[str] = field(default_factory=list)
     status: int = EXIT_DONE
     broke: str = ""
     left: list[str] = field(default_factory=list)
@@ -70,8 +70,8 @@ class FaultProof:
         found += [f"it was not gone through to the end: {self.broke}"] if self.broke else []
         for one, others in zip(self.results, self.others, strict=not self.broke):
             found += [f"{one.case} on {one.camera}: another camera had {what}" for what in _too_few(others)]
-        if self.wrong_told_s is None or self.wrong_told_s > DETECTED_S:
-            found.append(f"a wrong password: `unauthorised` told after {self.wrong_told_s} s")
+        if self.wrong_reported_s is None or self.wrong_reported_s > DETECTED_S:
+            found.append(f"a wrong password: `unauthorised` told after {self.wrong_reported_s} s")
         found += self.hurt
         found += [f"leak: {what}" for what in self.grown]
         found += [f"a password stood in {place} ({n})" for place, n in self.disclosed.items()]
@@ -79,16 +79,16 @@ class FaultProof:
         found += [f"one loss is one `lost` and one `back`: {what}" for what in self.unpaired]
         found += [f"left over: {what}" for what in self.left]
         # One camera was never to be had: that is reported, and the run was stopped in order.
-        if self.status != EXIT_DONE or len(self.said) != 1 or WRONG not in self.said[0]:
-            found.append(f"the run ended with {self.status} and said {self.said}")
+        if self.status != EXIT_DONE or len(self.problems_reported) != 1 or WRONG not in self.problems_reported[0]:
+            found.append(f"the run ended with {self.status} and said {self.problems_reported}")
         return found
 
     @property
     def not_judged(self) -> list[str]:
         """What could not be held against the run, and so is not proven; [] where all was judged."""
         reasons = [one.not_judged for one in self.others if one.not_judged]
-        told = f"the others' rate was not judged around {len(reasons)} of {len(self.others)} faults"
-        return [f"{told}: {max(reasons)}"] if reasons else []
+        message = f"the others' rate was not judged around {len(reasons)} of {len(self.others)} faults"
+        return [f"{message}: {max(reasons)}"] if reasons else []
 
 
 def _too_few(others: Others) -> Iterator[str]:
@@ -99,7 +99,7 @@ def _too_few(others: Others) -> Iterator[str]:
 
 
 def prove(
-    cameras: int, rounds: int, at_once: int, processes: str, told: Callable[[Result], None], *, base_s: float = BASE_S
+    cameras: int, rounds: int, at_once: int, processes: str, report: Callable[[Result], None], *, base_s: float = BASE_S
 ) -> FaultProof:
     """Go through all faults, once the rates without any were measured for ``base_s``.
 
@@ -112,12 +112,12 @@ def prove(
         subject = write_subject(Path(folder), name, processes, patients)
         with ObservedRun(subject, environment(password, wrong), [password, wrong]) as run:
             try:
-                _go(run, patients, proof, told, base_s)
+                _go(run, patients, proof, report, base_s)
             except CamgraphError as error:
                 proof.broke = str(error)
             proof.work = [*run.record.work, cpu_time()]
             proof.status = run.stop()
-        proof.died, proof.said = run.record.deaths, run.said
+        proof.died, proof.problems_reported = run.record.deaths, run.problems_reported
         proof.disclosed, proof.searched = run.disclosure.found, dict(run.disclosure.searched)
         proof.left = left_over(name)
     proof.seconds = time.monotonic() - begun_s
@@ -139,11 +139,11 @@ def _patients(cameras: int, password: str) -> Iterator[list[Patient]]:
 
 
 def _go(
-    run: ObservedRun, patients: Sequence[Patient], proof: FaultProof, told: Callable[[Result], None], base_s: float
+    run: ObservedRun, patients: Sequence[Patient], proof: FaultProof, report: Callable[[Result], None], base_s: float
 ) -> None:
     seen = [patient for patient in patients if patient.kind != "wrong"]
     proof.base = _begin(run, [patient for patient in seen if patient.kind != "absent"], proof, base_s)
-    _do_rounds(run, seen, proof, told)
+    _do_rounds(run, seen, proof, report)
     end_s = time.monotonic() + LEAST_S
     wait_until(run, lambda: time.monotonic() > end_s, LEAST_S + START_S, "the time after the last fault")
     names = [patient.name for patient in seen]
@@ -169,28 +169,28 @@ def _begin(run: ObservedRun, patients: Sequence[Patient], proof: FaultProof, bas
 
 
 def _do_rounds(
-    run: ObservedRun, patients: Sequence[Patient], proof: FaultProof, told: Callable[[Result], None]
+    run: ObservedRun, patients: Sequence[Patient], proof: FaultProof, report: Callable[[Result], None]
 ) -> None:
     """The absent camera first: a sample of a run that lacks one would not be what the others are held against."""
     movable = [patient for patient in patients if patient.kind != "witness"]
     kinds_here = {patient.kind for patient in movable}
     cases = [case for case in CASES if not case.at_start and case.kinds & kinds_here]
-    proof.results += go_through(run, [case for case in CASES if case.at_start], movable, proof.at_once, told)
+    proof.results += go_through(run, [case for case in CASES if case.at_start], movable, proof.at_once, report)
     proof.samples.append(_sample_when_well(run, patients, ()))
     for number in range(proof.rounds):
         turned = movable[number % len(movable) :] + movable[: number % len(movable)]
-        proof.results += go_through(run, cases, turned, proof.at_once, told)
+        proof.results += go_through(run, cases, turned, proof.at_once, report)
         proof.samples.append(_sample_when_well(run, patients, proof.samples))
 
 
 def _look_at_wrong(run: ObservedRun, patient: Patient, proof: FaultProof) -> None:
-    told_s = [
+    reported_s = [
         run.record.first(patient.name, "log", {"unauthorised"}, 0),
         run.record.first(patient.name, "event", {"unauthorised"}, 0),
     ]
     is_so = run.record.look(patient.name).state == "unauthorised"
-    known = [t for t in told_s if t is not None]
-    proof.wrong_told_s = max(known) - run.record.running_s if is_so and len(known) == len(told_s) else None
+    known = [t for t in reported_s if t is not None]
+    proof.wrong_reported_s = max(known) - run.record.running_s if is_so and len(known) == len(reported_s) else None
     proof.wrong_tries = patient.simulator.counts().connections
 
 

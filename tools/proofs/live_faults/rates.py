@@ -108,7 +108,7 @@ def hurt(results: Sequence[Result], record: Record, cameras: Collection[str], ma
         own = [one for one in results if one.camera == name]
         # Before the fault of one that was absent at the start has ended, it is away because of it.
         since_s = max([record.well_s, *(one.until_s for one in own if one.at_start)])
-        for told in record.away(name, since_s):
-            if not any(one.from_s <= told.at_s <= one.until_s + margin_s for one in own):
-                found.append(f"{name} was {told.state} while nothing was done to it")
+        for reported in record.away(name, since_s):
+            if not any(one.from_s <= reported.at_s <= one.until_s + margin_s for one in own):
+                found.append(f"{name} was {reported.state} while nothing was done to it")
     return found

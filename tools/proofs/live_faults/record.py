@@ -15,7 +15,7 @@ How = Literal["log", "event"]
 
 
 @dataclass(frozen=True, slots=True)
-class StateTold:
+class StateReport:
     """A change of a camera's state, as it was told. Events tell `lost` states and `live`."""
 
     at_s: float
@@ -42,7 +42,7 @@ class Record:
     """
 
     def __init__(self, wall_s: float) -> None:
-        self.told: list[StateTold] = []
+        self.reported: list[StateReport] = []
         self.frames: dict[str, list[Seen]] = defaultdict(list)
         self.looks: dict[str, CameraStatus] = {}
         self.history: dict[str, list[CameraStatus]] = defaultdict(list)
@@ -56,7 +56,7 @@ class Record:
     def log_line(self, line: Mapping[str, Any], now_s: float) -> None:
         """One line of the log."""
         if line.get("event") == "camera_state":
-            self.told.append(StateTold(now_s, line["camera"], "log", line["state"]))
+            self.reported.append(StateReport(now_s, line["camera"], "log", line["state"]))
         elif line.get("event") == "running":
             self.running_s = now_s
         elif line.get("event") == "process_died":
@@ -66,7 +66,7 @@ class Record:
         """One line of the sink."""
         data = event["data"]
         if event["type"].startswith("camgraph.camera."):
-            self.told.append(StateTold(now_s, data["camera"], "event", data.get("state", "ended")))
+            self.reported.append(StateReport(now_s, data["camera"], "event", data.get("state", "ended")))
         elif found := seen_in(event, now_s, self._wall_s):
             self.frames[found[0]].append(found[1])
 
@@ -108,18 +108,20 @@ class Record:
         """The lines of the log since then."""
         return [one.state for one in self._since(camera, "log", after_s)]
 
-    def away(self, camera: str, after_s: float) -> list[StateTold]:
+    def away(self, camera: str, after_s: float) -> list[StateReport]:
         """The lines of the log since then on a camera that is not live."""
-        return [told for told in self._since(camera, "log", after_s) if told.state in AWAY]
+        return [reported for reported in self._since(camera, "log", after_s) if reported.state in AWAY]
 
     def unpaired(self, camera: str) -> str:
         """What differs between losses, the events of their begin and those of their end; "" if nothing does."""
-        told = [one.state in ("live", "ended") for one in self.told if one.camera == camera and one.how == "event"]
-        in_turn = all(back == bool(number % 2) for number, back in enumerate(told))
+        returns = [
+            one.state in ("live", "ended") for one in self.reported if one.camera == camera and one.how == "event"
+        ]
+        in_turn = all(back == bool(number % 2) for number, back in enumerate(returns))
         losses = self.look(camera).losses
-        if in_turn and len(told) == 2 * losses:
+        if in_turn and len(returns) == 2 * losses:
             return ""
-        return f"{losses} losses, events: {' '.join('back' if back else 'lost' for back in told)}"
+        return f"{losses} losses, events: {' '.join('back' if back else 'lost' for back in returns)}"
 
     def frame_after(self, camera: str, filmed_s: float) -> float | None:
         """When the first frame came out that came after this moment."""
@@ -130,5 +132,5 @@ class Record:
         frames = self.frames[camera]
         return next((n for n, seen in enumerate(reversed(frames)) if seen.at_s < since_s), len(frames))
 
-    def _since(self, camera: str, how: How, after_s: float) -> Iterable[StateTold]:
-        return (t for t in self.told if t.at_s >= after_s and t.camera == camera and t.how == how)
+    def _since(self, camera: str, how: How, after_s: float) -> Iterable[StateReport]:
+        return (t for t in self.reported if t.at_s >= after_s and t.camera == camera and t.how == how)

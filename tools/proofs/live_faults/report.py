@@ -82,13 +82,13 @@ def _row(case: Case, proof: FaultProof) -> str:
     found = [(one, share) for one, share in tried if not one.excused]
     if not found:
         return ""
-    told = _worst([one.told_s for one, _ in found])
+    reported = _worst([one.reported_s for one, _ in found])
     last = _worst([one.last_s for one, _ in found]) if len(case.states) > 1 else ""
     back = _worst([one.back_s for one, _ in found])
     states = ", ".join(case.states) or ("live, or lost for a moment" if case.may_be_lost else "live")
     others = [share for _, share in found]
     accounted = min(one.accounted for one in others)
-    times = f"{len(found)} | {states} | {told} | {last} | {back}"
+    times = f"{len(found)} | {states} | {reported} | {last} | {back}"
     return f"| {case.name} | {times} | {lowest_rate(others)} | {accounted:.1f} |"
 
 
@@ -136,7 +136,7 @@ def _sampled(name: str, one: Sample) -> str:
 def _passwords(proof: FaultProof) -> list[str]:
     places = ", ".join(f"{place} ({n} texts)" for place, n in sorted(proof.searched.items()))
     found = f"found: {proof.disclosed}" if proof.disclosed else "none was found"
-    wrong = "never" if proof.wrong_told_s is None else f"after {proof.wrong_told_s:.1f} s"
+    wrong = "never" if proof.wrong_reported_s is None else f"after {proof.wrong_reported_s:.1f} s"
     return [
         "## An absent camera, a wrong password",
         "",

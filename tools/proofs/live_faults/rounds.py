@@ -42,7 +42,7 @@ def all_well(run: ObservedRun, patients: Sequence[Patient]) -> bool:
 
 
 def go_through(
-    run: ObservedRun, cases: Sequence[Case], patients: Sequence[Patient], at_once: int, told: Callable[[Result], None]
+    run: ObservedRun, cases: Sequence[Case], patients: Sequence[Patient], at_once: int, report: Callable[[Result], None]
 ) -> list[Result]:
     """Each case once. Patients take turns; one whose turn comes takes the first case that is for its kind.
 
@@ -53,7 +53,7 @@ def go_through(
         while round_.goes_on:
             run.look()
             for result in round_.turn(time.monotonic()):
-                told(result)
+                report(result)
             time.sleep(_LOOK_S)
     return round_.results
 

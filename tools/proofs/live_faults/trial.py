@@ -29,8 +29,8 @@ _WAIT_S = 30.0
 class Result:
     """The result of one fault. None: not reported, or not to be reported.
 
-    ``told_s``: from the fault until log, event and status had told of it; ``last_s``: until the last of its states was
-    told; ``back_s``: from the camera's return until all said `live` and a frame had come out at the sink.
+    ``reported_s``: from the fault until log, event and status had reported it; ``last_s``: until its last state was
+    reported; ``back_s``: from the camera's return until all said `live` and a frame had come out at the sink.
 
     ``late``: what took too long; it is ``excused`` where it is tried again. ``at_start``: it was there before the run.
     """
@@ -39,7 +39,7 @@ class Result:
     camera: str
     from_s: float = 0.0
     until_s: float = 0.0
-    told_s: float | None = None
+    reported_s: float | None = None
     last_s: float | None = None
     back_s: float | None = None
     problems: list[str] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Trial:
         self._executor = executor
         self._act: Future[None] | None = None
         self._since_s = now_s
-        self._struck_s = self._told_s = self._healed_s = self._returned_s = 0.0
+        self._struck_s = self._reported_s = self._healed_s = self._returned_s = 0.0
         self._before = CameraStatus(0.0)
 
     def turn(self, now_s: float) -> None:
@@ -95,7 +95,7 @@ class Trial:
         return comes and self._look.state == "live" and self._record.is_spared(self._name, since_s)
 
     def _watch(self, now_s: float) -> None:
-        first_s, last_s = self._told()
+        first_s, last_s = self._first_reported()
         shown = self.case.shows(self._look.facts)
         late = now_s - self._struck_s > DETECTED_S + self.case.holds_s + _WAIT_S
         held = first_s is not None and last_s is not None and now_s - max(first_s, last_s) >= self.case.holds_s
@@ -106,8 +106,8 @@ class Trial:
         if not shown:
             self.result.problems.append(f"status does not show it: {self._look.facts}")
         if self.case.states:
-            self.result.told_s, self.result.last_s = (t and t - self._struck_s for t in (first_s, last_s))
-        self._told_s = last_s or now_s
+            self.result.reported_s, self.result.last_s = (t and t - self._struck_s for t in (first_s, last_s))
+        self._reported_s = last_s or now_s
         if self.case.at_start:
             self.result.from_s = now_s  # what came before is no fault: nobody was there yet
         self._enter("healed", now_s)
@@ -117,7 +117,7 @@ class Trial:
         self._returned_s = {
             "healed": self._healed_s,
             "struck": self._struck_s + self.case.down_s,
-            "told": self._told_s,
+            "told": self._reported_s,
         }[self.case.returns]
         back_s = self._back()
         if back_s is not None:
@@ -136,7 +136,7 @@ class Trial:
 
     # ---- what has been told
 
-    def _told(self) -> tuple[float | None, float | None]:
+    def _first_reported(self) -> tuple[float | None, float | None]:
         """When log, event and status had told the first state, and the log the last; a fault without any: at once."""
         states = self.case.states
         if not states:
@@ -161,9 +161,9 @@ class Trial:
 
     def _judge(self) -> None:
         """Steps that took longer than they may."""
-        told_s, back_s, case = self.result.told_s, self.result.back_s, self.case
-        if told_s is not None and told_s > DETECTED_S:
-            self.result.late.append(f"told after {told_s:.1f} s, expected at most {DETECTED_S:g}")
+        reported_s, back_s, case = self.result.reported_s, self.result.back_s, self.case
+        if reported_s is not None and reported_s > DETECTED_S:
+            self.result.late.append(f"told after {reported_s:.1f} s, expected at most {DETECTED_S:g}")
         if back_s is not None and back_s > case.back_within_s:
             self.result.late.append(f"back after {back_s:.1f} s, expected at most {case.back_within_s:g}")
 

@@ -122,13 +122,13 @@ class HarmedRun:
         """SIGSTOP: it has to be noticed, killed, and started again."""
         before, files = self._status(), self._files()
         epoch = self.epoch_of(process)
-        pid, told = before["processes"][process]["pid"], len(self.run.lines("process_hangs"))
+        pid, hangs_before = before["processes"][process]["pid"], len(self.run.lines("process_hangs"))
         struck_s = time.monotonic()
         hit(pid, signal.SIGSTOP)
         self._until(lambda: self._pid(process) != pid, f"the frozen {process} is killed")
         noticed_s = time.monotonic() - struck_s
         back_s = self._until_back(process, before)
-        lines = self.run.lines("process_hangs")[told:]
+        lines = self.run.lines("process_hangs")[hangs_before:]
         blamed = [line["process"] for line in lines]
         wrong = () if blamed == [process] else (f"{process} was frozen, and hanging was said of {blamed or 'nobody'}",)
         return self._looked_at(Round(process, back_s, noticed_s, faults=wrong), before, epoch, files, struck_s)

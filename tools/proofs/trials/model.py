@@ -33,8 +33,8 @@ def write_model(path: Path) -> None:
     ]
     rows = 5 + 3 * _KEYPOINTS
     seen = helper.make_tensor_value_info("images", TensorProto.UINT8, ["n", SIDE, SIDE, 3])
-    told = helper.make_tensor_value_info("output0", TensorProto.FLOAT, ["n", rows, _ANCHORS])
-    graph = helper.make_graph(nodes, "light", [seen], [told], constants)
+    output = helper.make_tensor_value_info("output0", TensorProto.FLOAT, ["n", rows, _ANCHORS])
+    graph = helper.make_graph(nodes, "light", [seen], [output], constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=8)
     onnx.checker.check_model(model)
     onnx.save(model, path)

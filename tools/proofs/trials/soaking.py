@@ -69,20 +69,20 @@ class Soaked:
     deaths: Mapping[str, int] = field(default_factory=dict)
 
 
-def soak(plan: Plan, told: Callable[[str], None] = lambda _: None) -> Soaked:
-    """Do it. `told` gets a line a minute. Raises TimeoutError where the run does not come up."""
+def soak(plan: Plan, report: Callable[[str], None] = lambda _: None) -> Soaked:
+    """Do it. `report` gets a line a minute. Raises TimeoutError where the run does not come up."""
     with RtspSimulator(farm_cameras(plan.cameras)) as simulator, tempfile.TemporaryDirectory(prefix="cgsoak") as folder:
         subject = write_subject(Path(folder), f"soak{os.getpid()}", simulator.cameras)
         with LiveRun(subject) as run:
             run.until_live()
-            return _Soak(plan, simulator, subject, run, told).run()
+            return _Soak(plan, simulator, subject, run, report).run()
 
 
 class _Soak:
     def __init__(
-        self, plan: Plan, simulator: RtspSimulator, subject: Subject, run: LiveRun, told: Callable[[str], None]
+        self, plan: Plan, simulator: RtspSimulator, subject: Subject, run: LiveRun, report: Callable[[str], None]
     ) -> None:
-        self._tell = told
+        self._tell = report
         self._plan, self._simulator, self._subject, self._run = plan, simulator, subject, run
         self._ledger = Ledger(run.outbox)
         self._soaked = Soaked(plan)

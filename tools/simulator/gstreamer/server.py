@@ -155,14 +155,14 @@ class GStreamerServer:
         assert process.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
-            said = os.read(process.stdout.fileno(), 64) if selector.select(_START_S) else b""
-        if not said.strip().isdigit():
+            output = os.read(process.stdout.fileno(), 64) if selector.select(_START_S) else b""
+        if not output.strip().isdigit():
             wanted = f"port {self._port}" if self._port else "a port"
             raise EnvironmentProblem(
                 f"GStreamer's RTSP server: expected it to listen on {wanted} of 127.0.0.1 within {_START_S:g} s, "
                 "it did not; is the port taken?"
             )
-        return int(said)
+        return int(output)
 
 
 def _close(pipe: IO[bytes] | None) -> None:

@@ -179,18 +179,18 @@ class _Talk:
             asked.signed = True
             self._ask(asked)
             return b""
-        told = Message(f"RTSP/1.0 {status} -", [], answer.body)
-        told.set("CSeq", asked.number)
+        message = Message(f"RTSP/1.0 {status} -", [], answer.body)
+        message.set("CSeq", asked.number)
         for name in _PASSED_BACK:
-            told.set(name, answer.value(name))
+            message.set(name, answer.value(name))
         if 300 <= status < 400:
-            told.set("Location", self._gate.redirected(answer.value("location")))
+            message.set("Location", self._gate.redirected(answer.value("location")))
         if asked.request.first.startswith("SETUP "):
             wanted = asked.request.value("transport")
-            told.set("Transport", _transport(wanted, answer.value("transport"), self._server.getpeername()[0]))
+            message.set("Transport", _transport(wanted, answer.value("transport"), self._server.getpeername()[0]))
         if answer.body:
-            told.set("Content-Length", str(len(answer.body)))
-        return told.to_bytes()
+            message.set("Content-Length", str(len(answer.body)))
+        return message.to_bytes()
 
     def _asked_for(self, answer: Message) -> _Asked:
         """The request that it answers: by its number, else the oldest one, as FFmpeg has it. Raises Dropped."""

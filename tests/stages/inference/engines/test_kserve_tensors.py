@@ -54,8 +54,8 @@ def test_every_type_and_shape_comes_back_as_it_went(dtype: str, shape: list[int]
 
 
 def test_port_has_onnx_type_and_open_dimensions() -> None:
-    said = Described(name="images", datatype="FP16", shape=[-1, 3, 640, -1])
-    assert port_of(said) == Port("images", (None, 3, 640, None), "tensor(float16)")
+    reported = Described(name="images", datatype="FP16", shape=[-1, 3, 640, -1])
+    assert port_of(reported) == Port("images", (None, 3, 640, None), "tensor(float16)")
 
 
 @pytest.mark.parametrize("kind", ["BYTES", "BF16", ""])

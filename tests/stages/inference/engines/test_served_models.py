@@ -111,10 +111,10 @@ def test_what_a_hostile_server_says_is_one_short_line(tmp_path: Path, served: Se
         server.goes_wrong(**faults)
         error = problem(on(server, model), tmp_path)
         assert isinstance(error, EnvironmentProblem)
-        said = str(error)
-        assert text in said
-        assert said.isprintable()
-        assert len(said) < 400
+        message = str(error)
+        assert text in message
+        assert message.isprintable()
+        assert len(message) < 400
     server.goes_wrong(words=words)
     with opened(Infer, on(server), folder=tmp_path) as stage:
         assert stage._engine.provider.isprintable()
@@ -139,8 +139,8 @@ def test_several_requests_are_under_way_at_once(tmp_path: Path, served: Serve, m
 def test_what_a_model_is_is_read_from_the_server(tmp_path: Path, served: Serve, models: Any) -> None:
     """By its parameters, which hold what an exporter wrote into the file; else by its shapes."""
     path = models.pose("pose.onnx")
-    said = {"task": "pose", "names": "{0: 'horse'}", "kpt_shape": "[17, 3]"}
-    server = served({"pose": {"path": str(path)}, "horses": {"path": str(path), "parameters": said}})
+    given = {"task": "pose", "names": "{0: 'horse'}", "kpt_shape": "[17, 3]"}
+    server = served({"pose": {"path": str(path)}, "horses": {"path": str(path), "parameters": given}})
     assert people(server, "pose", tmp_path)
     assert people(server, "horses", tmp_path)
     with pytest.raises(UserError, match="the model knows no class person; it knows horse"):

@@ -64,7 +64,7 @@ def test_means_are_of_scaled_values_in_the_order_of_the_model() -> None:
 
 
 def test_the_cheapest_exact_arithmetic_is_taken() -> None:
-    assert exact_scaling(1.0).said() == "as they are"
-    assert exact_scaling(1 / 255).said() == "/ 255"
+    assert exact_scaling(1.0).in_words() == "as they are"
+    assert exact_scaling(1 / 255).in_words() == "/ 255"
     assert exact_scaling(1 / 256).operator == "Mul"
     assert exact_scaling(0.0170001).dtype == "float64"

@@ -31,7 +31,7 @@ from stages.inference.batches import BatchRuns, Given
 from stages.inference.engines.engine import Placement
 from stages.inference.selection import tuner
 from stages.inference.selection.tuner import OtherWork, Task, rates_of, tuned
-from stages.inference.selection.tuning import Run, Tuned, best_of, candidates, rows_worth_trying, told
+from stages.inference.selection.tuning import Run, Tuned, best_of, candidates, in_words, rows_worth_trying
 from stages.messages import Tensor
 from stages.vision.model_contract import InputContract
 from stages.vision.recognition import Port, Signature
@@ -83,8 +83,8 @@ def test_what_is_hardly_faster_is_not_taken(rates: dict[Run, float], best: Tuned
 
 
 def test_what_was_tried_is_told_as_ratios() -> None:
-    assert told({Run(1, 1): 8.0, Run(2, 8): 10.0}) == "1 x 1 x 1 1.00, 1 x 2 x 8 1.25"
-    assert told({}) == ""
+    assert in_words({Run(1, 1): 8.0, Run(2, 8): 10.0}) == "1 x 1 x 1 1.00, 1 x 2 x 8 1.25"
+    assert in_words({}) == ""
 
 
 # --- measuring

@@ -31,13 +31,13 @@ def test_the_same_state_is_told_once(context: HandContext) -> None:
 
 def test_a_bug_is_logged_with_its_traceback_and_once(context: HandContext) -> None:
     reporter = CameraReporter("cam", context)
-    with capture_logs() as said:
+    with capture_logs() as logged:
         for divisor in (0, 0, ""):
             try:
                 1 // divisor  # type: ignore[operator]
             except (ZeroDivisionError, TypeError) as error:
                 reporter.failed(error)
-    assert [(line["event"], line["camera"], type(line["exc_info"])) for line in said] == [
+    assert [(line["event"], line["camera"], type(line["exc_info"])) for line in logged] == [
         ("source_failed", "cam", ZeroDivisionError),
         ("source_failed", "cam", TypeError),
     ]

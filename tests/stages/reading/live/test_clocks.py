@@ -100,9 +100,9 @@ def test_a_clock_that_jumps_all_the_time_is_never_believed_again() -> None:
 
 def test_the_rate_is_measured() -> None:
     rate = Rate()
-    told = [(n, value) for n in range(1000) if (value := rate.came(n * SECOND // 21)) is not None]
-    assert [n for n, _ in told][:2] == [105, 210]
-    assert all(value == pytest.approx(21, rel=0.01) for _, value in told)
+    reported = [(n, value) for n in range(1000) if (value := rate.came(n * SECOND // 21)) is not None]
+    assert [n for n, _ in reported][:2] == [105, 210]
+    assert all(value == pytest.approx(21, rel=0.01) for _, value in reported)
 
 
 def test_there_is_no_rate_of_one_picture() -> None:

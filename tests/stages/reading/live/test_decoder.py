@@ -265,7 +265,7 @@ def test_who_wants_a_device_that_is_not_there_is_told_what_to_do(
 
 def test_auto_falls_back_and_says_so(simulator: RtspSimulator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "why_no_cuda", lambda _: "there is none")
-    with capture_logs() as said, reading(simulator.camera("plain"), decode="auto") as read:
+    with capture_logs() as logged, reading(simulator.camera("plain"), decode="auto") as read:
         assert read.of(3)
     assert read.context.camera_facts["front"]["decoder"] == "cpu"
-    assert [(line["event"], line["why"]) for line in said] == [("decode_falls_back", "there is none")]
+    assert [(line["event"], line["why"]) for line in logged] == [("decode_falls_back", "there is none")]

@@ -36,24 +36,24 @@ def test_lines_are_understood(source: str, text: str, kind: str | None) -> None:
 
 
 def test_the_same_line_counts_each_time() -> None:
-    with listening() as heard:
+    with listening() as received:
         for _ in range(3):
             av.logging.log(WARNING, "rtsp", "RTP: missed 1 packets")
-            assert heard.take() == {"loss"}
-            assert heard.take() == set()
+            assert received.take() == {"loss"}
+            assert received.take() == set()
 
 
 def test_lines_that_are_forgotten_still_count() -> None:
     """A camera that makes FFmpeg complain without an end, and gives no packet meanwhile, costs no memory."""
-    with listening() as heard:
+    with listening() as received:
         for text in ("RTP: missed 1 packets", "method DESCRIBE failed: 404 Not Found"):
             av.logging.log(WARNING, "rtsp", text)
-        shortening = threading.Thread(target=heard.shorten)
+        shortening = threading.Thread(target=received.shorten)
         shortening.start()
         shortening.join(20)
-        assert heard.lines == 0
-        assert heard.take() == {"loss"}
-        assert heard.take() == set()
+        assert received.lines == 0
+        assert received.take() == {"loss"}
+        assert received.take() == set()
 
 
 def test_each_thread_hears_its_own(caplog: pytest.LogCaptureFixture) -> None:
@@ -61,12 +61,12 @@ def test_each_thread_hears_its_own(caplog: pytest.LogCaptureFixture) -> None:
     both = threading.Barrier(2)
 
     def listen(name: str, source: str, text: str) -> None:
-        with listening() as heard:
+        with listening() as received:
             both.wait(20)
             for _ in range(200):
                 av.logging.log(ERROR, source, text)
             both.wait(20)
-            taken[name] = set(heard.take())
+            taken[name] = set(received.take())
 
     threads = [
         threading.Thread(target=listen, args=("a", "rtsp", "RTP: missed 1 packets")),

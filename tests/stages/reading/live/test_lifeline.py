@@ -73,11 +73,11 @@ def test_a_stop_does_not_shorten_what_belongs_to_it(line: Line) -> None:
 def test_signs_of_life_come_within_a_lease_alone(line: Line) -> None:
     with line.lifeline.lease(WITHIN_S):
         until(lambda: len(line.context.signs) >= 3)
-    said = len(line.context.signs)
+    reported = len(line.context.signs)
     line.socket.settimeout(1.0)
     with pytest.raises(TimeoutError):
         line.socket.recv(1)
-    assert len(line.context.signs) <= said + 1
+    assert len(line.context.signs) <= reported + 1
 
 
 def test_silence_after_a_packet_is_a_stall(line: Line) -> None:

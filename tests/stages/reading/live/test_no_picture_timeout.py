@@ -10,17 +10,17 @@ from stages.reading.live.no_picture_timeout import LONGEST_REFUSED_S, LONGEST_S,
 def test_a_run_of_refused_packets_is_the_end() -> None:
     timeout = NoPictureTimeout(None, 0.0)
     timeout.picture(0.0)
-    told = [timeout.why_over(count, 0.04 * count) for count in range(1, MOST_REFUSED + 1)]
-    assert not any(told[:-1])
-    assert "can no longer be decoded" in told[-1]
+    reported = [timeout.why_over(count, 0.04 * count) for count in range(1, MOST_REFUSED + 1)]
+    assert not any(reported[:-1])
+    assert "can no longer be decoded" in reported[-1]
 
 
 def test_where_there_was_no_picture_at_all_no_codec_has_changed() -> None:
     timeout = NoPictureTimeout(None, 0.0)
-    for told in (timeout.why_over(MOST_REFUSED, 0.1), NoPictureTimeout(None, 0.0).why_over(0, LONGEST_S + 1)):
-        assert "not one picture has come since it was opened" in told
-        assert "no longer" not in told
-        assert "codec" not in told
+    for reported in (timeout.why_over(MOST_REFUSED, 0.1), NoPictureTimeout(None, 0.0).why_over(0, LONGEST_S + 1)):
+        assert "not one picture has come since it was opened" in reported
+        assert "no longer" not in reported
+        assert "codec" not in reported
 
 
 def test_a_slow_camera_that_is_refused_is_judged_by_time() -> None:

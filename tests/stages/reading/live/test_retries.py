@@ -31,8 +31,8 @@ def test_a_try_that_took_long_is_followed_soon() -> None:
 
 def test_another_kind_of_failure_begins_anew() -> None:
     retries = Retries(lambda: 0.0)
-    told: list[CameraState] = ["gone", "gone", "lost", "lost", "gone"]
-    assert [retries.pause_s(state, 0) for state in told] == [2, 4, 0.5, 1, 2]
+    reported: list[CameraState] = ["gone", "gone", "lost", "lost", "gone"]
+    assert [retries.pause_s(state, 0) for state in reported] == [2, 4, 0.5, 1, 2]
 
 
 @pytest.mark.parametrize(("live_s", "expected"), [(STEADY_S, [0.5] * 4), (STEADY_S - 0.1, [0.5, 1, 2, 2])])

@@ -27,11 +27,11 @@ def verdict(error: Exception, spent_s: float = 0.1) -> Verdict:
     ],
 )
 def test_every_failure_has_its_state_and_says_what_to_do(error: Exception, state: str, words: str) -> None:
-    told = verdict(error)
-    assert told.state == state
-    assert words in told.why
-    assert "rtsp://***@h/x" in told.why
-    assert "geheim" not in told.why
+    reported = verdict(error)
+    assert reported.state == state
+    assert words in reported.why
+    assert "rtsp://***@h/x" in reported.why
+    assert "geheim" not in reported.why
 
 
 @pytest.mark.parametrize(
@@ -40,12 +40,12 @@ def test_every_failure_has_its_state_and_says_what_to_do(error: Exception, state
     ids=["Python's", "FFmpeg's", "descriptors"],
 )
 def test_what_the_machine_does_not_give_is_lost_with_a_way_out(error: Exception) -> None:
-    told = verdict(error)
-    assert told.state == "lost"
-    assert "the machine does not give enough for this graph" in told.why
-    assert "raise the limit (ulimit -" in told.why
+    reported = verdict(error)
+    assert reported.state == "lost"
+    assert "the machine does not give enough for this graph" in reported.why
+    assert "raise the limit (ulimit -" in reported.why
     assert not is_bug(error)
-    assert "geheim" not in told.why
+    assert "geheim" not in reported.why
 
 
 def test_bug_gives_lost_without_showing_its_text() -> None:

@@ -86,10 +86,10 @@ class Chance:
         return made[1:] if number == 0 else [*made, made[0]] if number == 1 else made
 
 
-def is_read(name: str, said: Arrays, asked: Asked) -> bool:
+def is_read(name: str, reported: Arrays, asked: Asked) -> bool:
     """Whether it is read, with what is promised, and not refused."""
     try:
-        found = detections_of(name, said, SIZE, asked)
+        found = detections_of(name, reported, SIZE, asked)
     except WrongShape as error:
         place = error.output
     except NotFinite:
@@ -97,7 +97,7 @@ def is_read(name: str, said: Arrays, asked: Asked) -> bool:
     else:
         check_found(found, asked)
         return True
-    assert 0 <= place < max(1, len(said))
+    assert 0 <= place < max(1, len(reported))
     return False
 
 

@@ -96,13 +96,13 @@ def answers(when: str, frames: Sequence[Pose | None], fps: float = 10, **given: 
     rules = [rule(when, name="true", **given), rule(f"not ({when})", name="false", **given)]
     judge = Judge(rules, lambda size: Surroundings(*size, ZONES, {}))
     running: set[str] = set()
-    told: list[bool | None] = []
+    truths: list[bool | None] = []
     for i, pose in enumerate(frames):
         for verdict in judge.judge(picture(round(i * SECOND / fps), [pose] if pose else [])):
             (running.discard if verdict.phase == "end" else running.add)(verdict.rule.id)
         assert len(running) < 2, "both the condition and its opposite are true"
-        told.append("true" in running if running and pose else None)
-    return told
+        truths.append("true" in running if running and pose else None)
+    return truths
 
 
 def filmed(pose_at: Callable[[float], Pose | None], seconds: float, fps: float) -> list[Pose | None]:

@@ -138,9 +138,9 @@ def test_one_movement_is_no_swinging() -> None:
     def nod(t: float) -> Pose:
         return still(left_wrist=(312 + (20 if 1 < t < 1.2 else 0), 150))
 
-    told = answers("swings(left_wrist.x, 0.3bl) >= 1/s", filmed(nod, 4, 25), 25)
-    assert True not in told
-    assert None not in told
+    truths = answers("swings(left_wrist.x, 0.3bl) >= 1/s", filmed(nod, 4, 25), 25)
+    assert True not in truths
+    assert None not in truths
 
 
 AT_THE_TOP = {"left_shoulder": (306.0, 30.0), "left_elbow": (306.0, 10.0)}

@@ -31,7 +31,7 @@ Told = tuple[str, int, int, int]
 """Phase, and the times of the frame it is told at, of the first and the last moment of truth."""
 
 
-def told(story: list[Seen], timing: Timing, gap_ns: int) -> list[Told]:
+def steps_of(story: list[Seen], timing: Timing, gap_ns: int) -> list[Told]:
     watch: Watch[At] = Watch(timing)
     result = []
     for frame in story:
@@ -58,65 +58,65 @@ def timing(**ms: int) -> Timing:
 
 
 def test_for_and_hold() -> None:
-    result = told(story("..TTTTTT....."), timing(**{"for": 300, "hold": 200}), 500 * MS)
+    result = steps_of(story("..TTTTTT....."), timing(**{"for": 300, "hold": 200}), 500 * MS)
     assert in_ms(result) == [("start", 500, 200, 500), ("end", 900, 200, 700)]
 
 
 def test_false_begins_anew_but_unknown_and_unseen_do_not() -> None:
     rule = timing(**{"for": 300})
-    assert told(story("TTT.TTT"), rule, 500 * MS) == []
-    assert in_ms(told(story("TTT?-TT"), rule, 500 * MS)) == [("start", 600, 0, 600)]
+    assert steps_of(story("TTT.TTT"), rule, 500 * MS) == []
+    assert in_ms(steps_of(story("TTT?-TT"), rule, 500 * MS)) == [("start", 600, 0, 600)]
 
 
 def test_what_was_unknown_does_not_count() -> None:
     """True for 0.1 s, unknown for 0.3 s, true again: 0.2 s are still missing."""
-    assert in_ms(told(story("TT???TTT"), timing(**{"for": 300}), 500 * MS)) == [("start", 700, 0, 700)]
+    assert in_ms(steps_of(story("TT???TTT"), timing(**{"for": 300}), 500 * MS)) == [("start", 700, 0, 700)]
 
 
 def test_longer_than_gap_begins_anew() -> None:
-    assert in_ms(told(story("TT----TTT"), timing(**{"for": 200}), 300 * MS)) == [("start", 800, 600, 800)]
+    assert in_ms(steps_of(story("TT----TTT"), timing(**{"for": 200}), 300 * MS)) == [("start", 800, 600, 800)]
 
 
 def test_a_hole_in_the_stream_is_unseen() -> None:
     frames = [Seen(0, True), Seen(100 * MS, True), Seen(5000 * MS, True), Seen(5100 * MS, True)]
-    assert told(frames, timing(**{"for": 200}), 500 * MS) == []
-    result = told(frames, timing(hold=1000), 500 * MS)
+    assert steps_of(frames, timing(**{"for": 200}), 500 * MS) == []
+    result = steps_of(frames, timing(hold=1000), 500 * MS)
     assert in_ms(result) == [("start", 0, 0, 0), ("end", 5000, 0, 100), ("start", 5000, 5000, 5000)]
 
 
 def test_hold_bridges_and_without_it_one_frame_ends() -> None:
-    assert in_ms(told(story("T..T..."), timing(hold=300), 500 * MS)) == [("start", 0, 0, 0), ("end", 600, 0, 300)]
-    assert in_ms(told(story("T?"), timing(), 500 * MS)) == [("start", 0, 0, 0), ("end", 100, 0, 0)]
+    assert in_ms(steps_of(story("T..T..."), timing(hold=300), 500 * MS)) == [("start", 0, 0, 0), ("end", 600, 0, 300)]
+    assert in_ms(steps_of(story("T?"), timing(), 500 * MS)) == [("start", 0, 0, 0), ("end", 100, 0, 0)]
 
 
 @pytest.mark.parametrize("glitch", [".", "?", "-"])
 def test_hold_bridges_one_frame_at_one_fps(glitch: str) -> None:
     rule, gap_ns = timing(hold=500), 2500 * MS
-    assert in_ms(told(story(f"TT{glitch}TT", 1000), rule, gap_ns)) == [("start", 0, 0, 0)]
-    result = told(story(f"TT{glitch}{glitch}T", 1000), rule, gap_ns)
+    assert in_ms(steps_of(story(f"TT{glitch}TT", 1000), rule, gap_ns)) == [("start", 0, 0, 0)]
+    result = steps_of(story(f"TT{glitch}{glitch}T", 1000), rule, gap_ns)
     assert in_ms(result) == [("start", 0, 0, 0), ("end", 3000, 0, 1000), ("start", 4000, 4000, 4000)]
 
 
 @pytest.mark.parametrize("behind", [".", "?", "-"])
 def test_a_hold_bridges_no_hole_in_the_stream(behind: str) -> None:
     frames = [*story("TTT"), Seen(9000 * MS, *MEANING[behind])]
-    assert in_ms(told(frames, timing(hold=500), 500 * MS))[1:] == [("end", 9000, 0, 200)]
+    assert in_ms(steps_of(frames, timing(hold=500), 500 * MS))[1:] == [("end", 9000, 0, 200)]
 
 
 def test_cooldown_is_from_end_to_start() -> None:
-    result = told(story("T.TTTTTT"), timing(cooldown=400), 500 * MS)
+    result = steps_of(story("T.TTTTTT"), timing(cooldown=400), 500 * MS)
     assert in_ms(result) == [("start", 0, 0, 0), ("end", 100, 0, 0), ("start", 400, 200, 400)]
 
 
 def test_min_visible_asks_for_a_share_of_the_frames_seen() -> None:
     rule = Timing(for_ns=100 * MS, min_visible=0.7)
-    assert in_ms(told(story("T??TT"), rule, 500 * MS)) == []
-    assert in_ms(told(story("T??TTTT"), rule, 500 * MS)) == [("start", 600, 0, 600)]
-    assert in_ms(told(story("T--TT"), rule, 500 * MS)) == [("start", 400, 0, 400)]
+    assert in_ms(steps_of(story("T??TT"), rule, 500 * MS)) == []
+    assert in_ms(steps_of(story("T??TTTT"), rule, 500 * MS)) == [("start", 600, 0, 600)]
+    assert in_ms(steps_of(story("T--TT"), rule, 500 * MS)) == [("start", 400, 0, 400)]
 
 
 def test_updates_come_while_it_is_true() -> None:
-    result = told(story("TTTTT..TT"), timing(update=200, hold=1000), 500 * MS)
+    result = steps_of(story("TTTTT..TT"), timing(update=200, hold=1000), 500 * MS)
     assert [(phase, at) for phase, at, *_ in in_ms(result)] == [
         *(("start", 0), ("update", 200), ("update", 400), ("update", 700)),
     ]
@@ -199,4 +199,4 @@ def test_same_as_the_reference(steps: list[tuple[int, tuple[bool | None, bool]]]
     for step, (truth, seen) in steps:
         time += step
         frames.append(Seen(time, truth, seen))
-    assert told(frames, rule, gap) == reference(frames, rule, gap)
+    assert steps_of(frames, rule, gap) == reference(frames, rule, gap)

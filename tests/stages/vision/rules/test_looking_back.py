@@ -24,8 +24,8 @@ def film(letters: str) -> list[Pose | None]:
     return [{"T": UP, "F": DOWN, "?": HIDDEN, " ": None}[letter] for letter in letters]
 
 
-def said(told: Sequence[bool | None]) -> str:
-    return "".join("?" if truth is None else "T" if truth else "F" for truth in told)
+def in_letters(reported: Sequence[bool | None]) -> str:
+    return "".join("?" if truth is None else "T" if truth else "F" for truth in reported)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def said(told: Sequence[bool | None]) -> str:
     ],
 )  # fmt: skip
 def test_truths(when: str, seen: str, expected: str) -> None:
-    assert said(answers(when, film(seen))) == expected
+    assert in_letters(answers(when, film(seen))) == expected
 
 
 def fall(at_s: float, takes_s: float = 0.4, height: float = 20.0) -> list[Pose | None]:
@@ -78,10 +78,10 @@ def fall(at_s: float, takes_s: float = 0.4, height: float = 20.0) -> list[Pose |
     ],
 )
 def test_values(when: str, true_s: tuple[float, float] | None) -> None:
-    told = answers(when, fall(1.0))
-    when_true = [i / 10 for i, truth in enumerate(told) if truth]
+    truths = answers(when, fall(1.0))
+    when_true = [i / 10 for i, truth in enumerate(truths) if truth]
     assert (when_true[:1] + when_true[-1:] or None) == (list(true_s) if true_s else None)
-    assert None not in told[6:]
+    assert None not in truths[6:]
 
 
 @pytest.mark.parametrize("missing_s", [1.5, 6.0, 20.0])
@@ -122,9 +122,9 @@ def test_long_windows_are_thinned_and_not_torn(minutes: int, fps: float) -> None
 
 @pytest.mark.parametrize("fps", [25, 3])
 def test_a_value_of_long_ago_is_known_all_the_time(fps: float) -> None:
-    told = answers("before(hips.y, 1min) < 160px", lowered(100, 130, fps), fps)
-    assert None not in told[round(61.5 * fps) :]
-    assert all(told[round(61.5 * fps) :])
+    truths = answers("before(hips.y, 1min) < 160px", lowered(100, 130, fps), fps)
+    assert None not in truths[round(61.5 * fps) :]
+    assert all(truths[round(61.5 * fps) :])
 
 
 # ---- the frame rate
@@ -168,8 +168,8 @@ def test_the_frame_rate_does_not_matter(when: str) -> None:
     begins: dict[float, float] = {}
     lasts: dict[float, float] = {}
     for fps in (25, 12.5, 8, 5, 3):
-        told = answers(when, filmed(falling, 12, fps), fps)
-        true = [i / fps for i, truth in enumerate(told) if truth]
+        truths = answers(when, filmed(falling, 12, fps), fps)
+        true = [i / fps for i, truth in enumerate(truths) if truth]
         begins[fps], lasts[fps] = true[0], len(true) / fps
     for fps in (12.5, 8, 5, 3):
         assert begins[fps] == pytest.approx(begins[25], abs=2.5 / fps), begins
@@ -256,8 +256,8 @@ def test_deep_nesting_is_a_mistake_and_no_crash(nested: str) -> None:
 
 def test_nested_parts_are_stepped_inner_ones_first() -> None:
     text = "was (lean > 60deg for 0.5s) within 1s"
-    told = answers(text, filmed(falling, 12, 10))
-    true = [i / 10 for i, truth in enumerate(told) if truth]
+    truths = answers(text, filmed(falling, 12, 10))
+    true = [i / 10 for i, truth in enumerate(truths) if truth]
     assert (true[0], true[-1]) == (pytest.approx(6.0, abs=0.15), pytest.approx(10.2, abs=0.15))
 
 
@@ -302,7 +302,7 @@ def test_evidence_of_parts_with_memory() -> None:
     ],
 )
 def test_at_one_frame_a_second_windows_hold_two_intervals(when: str, seen: str, expected: str) -> None:
-    assert said(answers(when, film(seen), fps=1)) == expected
+    assert in_letters(answers(when, film(seen), fps=1)) == expected
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ def test_at_one_frame_a_second_windows_hold_two_intervals(when: str, seen: str, 
 )
 def test_how_long_somebody_stays_in_a_zone(when: str, fps: float, places: str, expected: str) -> None:
     frames = [{"I": Pose({}, feet=(50, 190)), "O": still(), " ": None}[place] for place in places]
-    assert said(answers(when, frames, fps)) == expected
+    assert in_letters(answers(when, frames, fps)) == expected
 
 
 def test_a_window_behind_a_comparison_is_not_that_of_a_condition_inside() -> None:

@@ -105,11 +105,11 @@ def test_models_of_two_skeletons_may_take_turns() -> None:
 def test_a_walker_behind_a_pillar_goes_on_under_a_new_id() -> None:
     """They come out after the track is forgotten, where they would be by now: the new id says whose it goes on."""
     tracker = Tracker(TrackerOptions(max_lost_s=1.0))
-    told = {}
+    reported = {}
     for index in range(80):
         left = index * 6.0
         visible = not 200 <= left <= 340
         boxes = np.array([[left, 0, left + 40, 120]])[: int(visible)]
         found = tracker.follow(index * 100_000_000, boxes, np.full(len(boxes), 0.8))
-        told.update(zip(found.ids.tolist(), found.continues.tolist(), strict=True))
-    assert told == {1: 0, 2: 1}
+        reported.update(zip(found.ids.tolist(), found.continues.tolist(), strict=True))
+    assert reported == {1: 0, 2: 1}

@@ -180,7 +180,7 @@ def test_whatever_comes(story: list[tuple[int, list[Person]]], first_id: int) ->
     """Ids are unique in a frame, new ones are in order and never come back once forgotten; and it is repeatable."""
     runs = []
     for _ in range(2):
-        tracker, time, said, known = Tracker(OPTIONS, first_id), 0, [], first_id - 1
+        tracker, time, reported, known = Tracker(OPTIONS, first_id), 0, [], first_id - 1
         for step, people in story:
             time += step
             seen = frame(tracker, time, people)
@@ -189,9 +189,9 @@ def test_whatever_comes(story: list[tuple[int, list[Person]]], first_id: int) ->
             fresh = sorted(i for i in ids if i > known)
             assert fresh == list(range(known + 1, known + 1 + len(fresh)))
             known += len(fresh)
-            said.append(seen)
+            reported.append(seen)
         assert tracker.next_id == known + 1
-        runs.append(said)
+        runs.append(reported)
     assert runs[0] == runs[1]
 
 

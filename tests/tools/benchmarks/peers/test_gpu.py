@@ -97,14 +97,14 @@ def test_peers_without_gpu_support_are_left_out(
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     options = ["--model", str(two_people), "--clip", str(clip), "--frames", "8", "--count", "1", "--rounds", "1"]
     loop = "OpenCV + ONNX Runtime loop"
-    told = CliRunner().invoke(
+    result = CliRunner().invoke(
         bench_peers.main,
         [*options, "--size", "64", "64", "--gpu", "--only", loop, "--only", OURS[1]],
         catch_exceptions=False,
     )
-    assert told.exit_code == 0, told.output
-    assert all(f"- {name} did not take part: " in told.output for name in (BARE, loop, OURS[1]))
-    assert "has no CUDAExecutionProvider here" in told.output
-    assert LIGHT not in told.output
-    assert " --gpu " in told.output
-    assert "--gpu True" not in told.output
+    assert result.exit_code == 0, result.output
+    assert all(f"- {name} did not take part: " in result.output for name in (BARE, loop, OURS[1]))
+    assert "has no CUDAExecutionProvider here" in result.output
+    assert LIGHT not in result.output
+    assert " --gpu " in result.output
+    assert "--gpu True" not in result.output

@@ -27,9 +27,9 @@ def only(findings: Any) -> Finding:
 
 
 def test_this_machine_is_fit() -> None:
-    told = CliRunner().invoke(main, ["doctor", "--json"])
-    assert told.exit_code == 0, told.output
-    found = {one["what"]: one for one in json.loads(told.output)}
+    result = CliRunner().invoke(main, ["doctor", "--json"])
+    assert result.exit_code == 0, result.output
+    found = {one["what"]: one for one in json.loads(result.output)}
     assert found["provider cpu"]["state"] == "ok"
     assert {found[what]["state"] for what in ("python", "onnxruntime", "decoders")} == {"ok"}
     assert {"shared memory", "descriptors", "memory", "processors", "gpu", "port 8554", "port 7007"} <= set(found)

@@ -56,19 +56,19 @@ def test_without_a_driver_all_is_well(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ask", "said"), [(is_missing, "does not answer"), (hangs, "does not answer"), (sees_none, "it sees no GPU")]
+    ("ask", "message"), [(is_missing, "does not answer"), (hangs, "does not answer"), (sees_none, "it sees no GPU")]
 )
-def test_a_driver_without_a_gpu_is_a_warning(driver: Path, ask: object, said: str) -> None:
+def test_a_driver_without_a_gpu_is_a_warning(driver: Path, ask: object, message: str) -> None:
     assert callable(ask)
     found = look_for_nvidia(driver, ask)
     [finding] = look_at_gpu(found)
     assert (found.is_here, finding.state) == (True, "warning")
-    assert said in finding.found
+    assert message in finding.found
     assert finding.cure
 
 
 @pytest.mark.parametrize(
-    ("cuda", "built_for", "state", "said"),
+    ("cuda", "built_for", "state", "message"),
     [
         ((13, 0), "13.0", "ok", "the driver runs CUDA up to 13.0, this ONNX Runtime was built for 13.0"),
         ((12, 4), "12.8", "ok", "the driver runs CUDA up to 12.4, this ONNX Runtime was built for 12.8"),
@@ -79,11 +79,11 @@ def test_a_driver_without_a_gpu_is_a_warning(driver: Path, ask: object, said: st
     ],
 )
 def test_the_drivers_cuda_against_that_of_the_runtime(
-    cuda: tuple[int, int] | None, built_for: str, state: str, said: str
+    cuda: tuple[int, int] | None, built_for: str, state: str, message: str
 ) -> None:
     [finding] = look_at_cuda(Nvidia(driver=True, gpus=[L4], cuda=cuda), built_for)
     assert (finding.state, finding.what) == (state, "cuda")
-    assert finding.found.startswith(said)
+    assert finding.found.startswith(message)
     assert bool(finding.cure) is (state != "ok")
 
 

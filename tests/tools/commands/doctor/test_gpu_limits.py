@@ -44,7 +44,7 @@ def findings(folder: Path, options: str, *gpus: Gpu) -> list[Finding]:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "reported"),
     [
         (
             "options: {cuda: {gpu_mem_limit: 4GB}}",
@@ -60,11 +60,15 @@ def findings(folder: Path, options: str, *gpus: Gpu) -> list[Finding]:
         ("options: {cuda: {device_id: 1}}", [("ok", 1, "infer: no `gpu_mem_limit`")]),
     ],
 )
-def test_the_limits_of_a_graph_against_its_gpus(folder: Path, options: str, told: list[tuple[str, int, str]]) -> None:
+def test_the_limits_of_a_graph_against_its_gpus(
+    folder: Path, options: str, reported: list[tuple[str, int, str]]
+) -> None:
     found = findings(folder, options, GPU, GPU)
-    assert [(one.state, one.what) for one in found] == [(state, f"memory of GPU {device}") for state, device, _ in told]
-    assert all(text in one.found for one, (_, _, text) in zip(found, told, strict=True)), found
-    assert [bool(one.cure) for one in found] == [state == "warning" for state, *_ in told]
+    assert [(one.state, one.what) for one in found] == [
+        (state, f"memory of GPU {device}") for state, device, _ in reported
+    ]
+    assert all(text in one.found for one, (_, _, text) in zip(found, reported, strict=True)), found
+    assert [bool(one.cure) for one in found] == [state == "warning" for state, *_ in reported]
 
 
 def test_a_graph_that_is_none_is_said(folder: Path) -> None:
@@ -96,5 +100,5 @@ def test_a_gpu_that_is_not_there_is_named(folder: Path, options: str) -> None:
 
 def test_the_command_takes_a_graph(folder: Path, camgraph: Callable[..., Any]) -> None:
     findings(folder, "options: {cuda: {device_id: 0}}")
-    told = {one["what"]: one for one in json.loads(camgraph("doctor", "g.yaml", "--json").stdout)}
-    assert told["memory of GPU 0"]["state"] == "ok"
+    output = {one["what"]: one for one in json.loads(camgraph("doctor", "g.yaml", "--json").stdout)}
+    assert output["memory of GPU 0"]["state"] == "ok"

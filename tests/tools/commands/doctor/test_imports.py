@@ -24,7 +24,7 @@ def test_what_can_be_imported_is_one_line() -> None:
 @pytest.mark.parametrize("module", ["av", "cv2", "onnx", "onnxruntime", "numpy"])
 def test_a_broken_package_is_told_and_the_rest_is_looked_at(tmp_path: Path, module: str) -> None:
     (tmp_path / f"{module}.py").write_text("raise ImportError('libmissing.so.7: no such file')")
-    found = told_by_the_doctor(tmp_path)
+    found = findings_of_doctor(tmp_path)
     broken = found[f"import {module}"]
     assert broken["state"] == "wrong"
     assert broken["found"] == "cannot be imported: ImportError: libmissing.so.7: no such file"
@@ -35,19 +35,19 @@ def test_a_broken_package_is_told_and_the_rest_is_looked_at(tmp_path: Path, modu
 def test_a_package_that_was_half_removed_is_told(tmp_path: Path) -> None:
     (tmp_path / "onnxruntime").mkdir()
     (tmp_path / "onnxruntime" / "__init__.py").touch()
-    found = told_by_the_doctor(tmp_path)
+    found = findings_of_doctor(tmp_path)
     assert found["import onnxruntime"]["found"] == "is installed in part: it has no InferenceSession"
     assert found["decoders"]["state"] == "ok"
     assert found["providers"]["state"] == "wrong"
 
 
-def told_by_the_doctor(broken: Path) -> dict[str, dict[str, str]]:
+def findings_of_doctor(broken: Path) -> dict[str, dict[str, str]]:
     """What it says where the modules in this folder come first: what -> finding."""
     path = os.pathsep.join([str(broken), *filter(None, [os.environ.get("PYTHONPATH")])])
     command = [sys.executable, "-m", "tools.cli", "doctor", "--json"]
     env = {**os.environ, "PYTHONPATH": path}
-    told = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120, env=env)
-    assert told.returncode == 3, told.stderr
-    assert "doctor" not in told.stderr  # ONNX Runtime prints what it meets by itself
+    result = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120, env=env)
+    assert result.returncode == 3, result.stderr
+    assert "doctor" not in result.stderr  # ONNX Runtime prints what it meets by itself
     # OpenCV writes to the standard output what it lacks.
-    return {one["what"]: one for one in json.loads(told.stdout[told.stdout.index("[\n") :])}
+    return {one["what"]: one for one in json.loads(result.stdout[result.stdout.index("[\n") :])}

@@ -73,11 +73,11 @@ def test_all_that_can_be_asked_for() -> None:
     assert "heim@h" not in text
     assert "# Set CAMERA_1_URL in the environment: the address of on.\n" in text
     assert "# Set CAMERA_2_PASSWORD in the environment: the password, not percent-encoded, of 1e3.\n" in text
-    said = yaml.safe_load(text)
-    assert said["processes"] == "one"
-    assert list(said["cameras"]) == ["on", "1e3"]
-    assert said["camera_defaults"] == {"max_fps": 2.5}
-    stages = said["stages"]
+    reported = yaml.safe_load(text)
+    assert reported["processes"] == "one"
+    assert list(reported["cameras"]) == ["on", "1e3"]
+    assert reported["camera_defaults"] == {"max_fps": 2.5}
+    stages = reported["stages"]
     assert stages["prepare"]["with"] == {"size": [640, 480]}
     assert stages["infer"]["batch"] == {"max": 8}
     assert stages["infer"]["with"] == {"model": "/m.onnx", "providers": ["cuda", "cpu"]}
@@ -114,10 +114,10 @@ def test_whatever_a_file_is_called_the_graph_means_it(rules: str, events: str, v
     graph = read_graph_file(report)
     assert report.problems == []
     assert graph is not None
-    said = {name: entry.with_ or {} for name, entry in graph.stages.items()}
-    assert said["actions"]["file"] == rules
-    assert said["log"]["path"] == events
-    assert said["videos"]["path"] == videos + "/{camera}.mp4"
+    reported = {name: entry.with_ or {} for name, entry in graph.stages.items()}
+    assert reported["actions"]["file"] == rules
+    assert reported["log"]["path"] == events
+    assert reported["videos"]["path"] == videos + "/{camera}.mp4"
 
 
 def test_an_input_that_is_escaped_already_is_left_so(tmp_path: Path) -> None:

@@ -40,12 +40,12 @@ def prepare(plan: RunPlan) -> dict[str, Any]:
 def test_people_who_fill_a_small_clip_get_a_small_picture(
     pulled_model: Path, test_data: Path, tmp_path: Path, picture: str
 ) -> None:
-    said: list[str] = []
+    reported: list[str] = []
     plan = planned(tmp_path, test_data / "videos" / "intel_asl_yes.mkv", picture=picture)
-    settings = prepare(with_picture_sizes(plan, said.append))
+    settings = prepare(with_picture_sizes(plan, reported.append))
     assert (settings["size"], settings["max_side"]) == ("auto", 256)
-    assert said[0] == LOOKING
-    assert said[1].startswith("  a: 256 pixels: people are most whole and certain at 256 (384: ")
+    assert reported[0] == LOOKING
+    assert reported[1].startswith("  a: 256 pixels: people are most whole and certain at 256 (384: ")
 
 
 def test_cameras_with_other_people_get_other_pictures(
@@ -65,10 +65,10 @@ def test_of_many_cameras_a_few_are_told() -> None:
 
 @pytest.mark.parametrize("picture", ["size: native", "size: [640, 480]", "size: auto, max_side: 512", "max_side: 512"])
 def test_what_somebody_wrote_stays(pulled_model: Path, short_clip: Path, tmp_path: Path, picture: str) -> None:
-    said: list[str] = []
+    reported: list[str] = []
     plan = planned(tmp_path, short_clip, picture=picture)
-    assert with_picture_sizes(plan, said.append) == plan
-    assert said == []
+    assert with_picture_sizes(plan, reported.append) == plan
+    assert reported == []
 
 
 @pytest.mark.parametrize(
@@ -77,16 +77,16 @@ def test_what_somebody_wrote_stays(pulled_model: Path, short_clip: Path, tmp_pat
 def test_live_cameras_are_not_looked_at(
     pulled_model: Path, tmp_path: Path, url: str, side: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said: list[str] = []
-    settings = prepare(with_picture_sizes(planned(tmp_path, url), said.append))
+    reported: list[str] = []
+    settings = prepare(with_picture_sizes(planned(tmp_path, url), reported.append))
     assert settings["size"] == "auto"
     assert settings.get("max_side") == side
-    assert said == []
+    assert reported == []
 
 
 @pytest.mark.parametrize("picture", ["", "size: auto"])
 def test_a_model_of_one_size_gets_that_size(two_people: Path, short_clip: Path, tmp_path: Path, picture: str) -> None:
-    said: list[str] = []
-    plan = with_picture_sizes(planned(tmp_path, short_clip, two_people, picture), said.append)
+    reported: list[str] = []
+    plan = with_picture_sizes(planned(tmp_path, short_clip, two_people, picture), reported.append)
     assert prepare(plan)["size"] == [64, 64]
-    assert said == []
+    assert reported == []

@@ -108,14 +108,14 @@ def test_all_sources_that_cannot_be_watched_are_told_at_once(tmp_path: Path) -> 
     (tmp_path / "notes.txt").write_text("dear diary\n" * 50)
     with pytest.raises(UserError) as error:
         cameras_of(["no.mp4", "empty.mp4", "noise.mp4", "notes.txt", "*.mkv", " "], tmp_path, {})
-    told = str(error.value).splitlines()
-    assert told[0] == f"no such file or folder: {tmp_path}/no.mp4"
-    assert told[1] == f"{tmp_path}/empty.mp4: the file is empty, expected a video"
-    assert told[2].startswith(f"{tmp_path}/noise.mp4: cannot be read as a video")
-    assert told[3] == f"{tmp_path}/notes.txt: is a text, expected a video"
-    assert told[4] == f"no such file or folder: {tmp_path}/*.mkv: nothing fits this pattern"
-    assert told[5].startswith("an empty SOURCE")
-    assert len(told) == 6
+    lines = str(error.value).splitlines()
+    assert lines[0] == f"no such file or folder: {tmp_path}/no.mp4"
+    assert lines[1] == f"{tmp_path}/empty.mp4: the file is empty, expected a video"
+    assert lines[2].startswith(f"{tmp_path}/noise.mp4: cannot be read as a video")
+    assert lines[3] == f"{tmp_path}/notes.txt: is a text, expected a video"
+    assert lines[4] == f"no such file or folder: {tmp_path}/*.mkv: nothing fits this pattern"
+    assert lines[5].startswith("an empty SOURCE")
+    assert len(lines) == 6
 
 
 def test_a_pattern_that_fits_nothing_is_told_as_one(tmp_path: Path) -> None:
@@ -167,13 +167,13 @@ SECRET = "Zq9"
 )
 def test_no_mistyped_address_shows_its_password(protocol: str, mark: str, before: str, after: str, rest: str) -> None:
     source = f"{protocol}{mark}viewer:{before}{SECRET}{after}@{rest}"
-    told = ""
+    message = ""
     try:
-        told = "".join(f"{camera.name} {camera.url}" for camera in cameras_of([source], Path("/nowhere"), {}))
+        message = "".join(f"{camera.name} {camera.url}" for camera in cameras_of([source], Path("/nowhere"), {}))
     except UserError as error:
-        told = str(error)
-    assert told
-    assert SECRET not in told
+        message = str(error)
+    assert message
+    assert SECRET not in message
 
 
 def test_live_cameras_and_files_are_not_mixed(tmp_path: Path, make_clip: Callable[[Path], Path]) -> None:

@@ -164,9 +164,9 @@ def test_weights_beside_a_model_count_as_its_size(tmp_path: Path) -> None:
     assert list(table([one, one], Limits()))[2].startswith("| m.onnx | 2.0 |")
     whole = path.stat().st_size + (tmp_path / "weights").stat().st_size
     assert json.loads(as_json([one], Limits()))["models"][0]["file_bytes"] == whole
-    told = camgraph("inspect", path)
-    assert told.exit_code == 0, told.output
-    assert "m.onnx  2.0 MB" in told.output
+    result = camgraph("inspect", path)
+    assert result.exit_code == 0, result.output
+    assert "m.onnx  2.0 MB" in result.output
 
 
 Change = Callable[[np.ndarray], object]
@@ -226,9 +226,9 @@ def test_frames_that_one_model_drops_stand_in_its_column(tmp_path: Path) -> None
     (tmp_path / "pictures").mkdir()
     for number, light in enumerate((0, 90, 0, 200)):
         cv2.imwrite(str(tmp_path / f"pictures/{number}.png"), np.full((64, 64, 3), light, np.uint8))
-    told = camgraph("compare", good, bad, good, "--frames", tmp_path / "pictures", "--least-frames", 4)
-    assert told.exit_code == 1, told.output
-    _, _, first, dropping, again, *_ = [line.split(" | ") for line in told.output.splitlines()]
+    result = camgraph("compare", good, bad, good, "--frames", tmp_path / "pictures", "--least-frames", 4)
+    assert result.exit_code == 1, result.output
+    _, _, first, dropping, again, *_ = [line.split(" | ") for line in result.output.splitlines()]
     assert (first[-2], first[6]) == ("0", "4")
     assert (dropping[-2], dropping[6], dropping[7]) == ("2", "2", "0.500")
     assert dropping[-1] == "**2 frames dropped** |"
@@ -246,10 +246,10 @@ def test_a_model_whose_confidences_are_gone_is_not_blessed(tmp_path: Path) -> No
     good, bad = pose(tmp_path / "good.onnx"), pose(tmp_path / "bad.onnx", unsure)
     picture = tmp_path / "p.png"
     cv2.imwrite(str(picture), np.zeros((64, 64, 3), np.uint8))
-    told = camgraph("compare", good, bad, "--frames", picture, "--least-frames", 1)
-    assert told.exit_code == 1, told.output
-    assert "| 1.000 | 1.000 | 0.0, 0.0 | 0.0, 0.0 | 0.000 | **confidences below 0.95** |" in told.output
-    assert " | - | - | " in told.output, "one frame alone is warm-up"
+    result = camgraph("compare", good, bad, "--frames", picture, "--least-frames", 1)
+    assert result.exit_code == 1, result.output
+    assert "| 1.000 | 1.000 | 0.0, 0.0 | 0.0, 0.0 | 0.000 | **confidences below 0.95** |" in result.output
+    assert " | - | - | " in result.output, "one frame alone is warm-up"
 
 
 def detector(path: Path, kind: int, **metadata: str) -> Path:
@@ -276,8 +276,8 @@ def test_a_detector_that_calls_things_otherwise_has_lost(tmp_path: Path) -> None
     picture = tmp_path / "p.png"
     cv2.imwrite(str(picture), np.zeros((64, 64, 3), np.uint8))
     saved = tmp_path / "found.json"
-    told = camgraph("compare", first, same, turned, other, "--frames", picture, "--least-frames", 1, "--json", saved)
-    assert told.exit_code == 1, told.output
+    result = camgraph("compare", first, same, turned, other, "--frames", picture, "--least-frames", 1, "--json", saved)
+    assert result.exit_code == 1, result.output
     record = json.loads(saved.read_text())
     assert (record["frames"], record["classes_seen"]) == (1, ["helmet"])
     figures = [(one["good"], one["against"], one["compared"]) for one in record["models"]]
@@ -285,9 +285,9 @@ def test_a_detector_that_calls_things_otherwise_has_lost(tmp_path: Path) -> None
     good, bad = (True, None, parts), (False, "classes below 0.95", parts)
     assert figures == [(None, None, parts), good, good, bad]
     assert [one["oks"] for one in record["models"]] == [None] * 4
-    _, _, _, *verdicts = [line.split(" | ")[-1] for line in told.output.splitlines()[:6]]
+    _, _, _, *verdicts = [line.split(" | ")[-1] for line in result.output.splitlines()[:6]]
     assert verdicts == ["good: boxes, scores, classes |", "good: boxes, scores, classes |", "**classes below 0.95** |"]
-    assert "Classes that were seen: helmet." in told.output
+    assert "Classes that were seen: helmet." in result.output
     vests = camgraph("compare", first, same, "--frames", picture, "--least-frames", 1, "--classes", "vest")
     assert vests.exit_code == 1, vests.output
     assert "**nobody in these frames** |" in vests.output
@@ -313,9 +313,9 @@ def test_a_model_that_never_answers_is_named(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(memory, "LIMIT_S", 5.0)
     model, picture = endless(tmp_path / "endless.onnx"), tmp_path / "black.png"
     cv2.imwrite(str(picture), np.zeros((64, 64, 3), np.uint8))
-    told = camgraph("compare", model, model, "--frames", picture)
-    assert told.exit_code == 3
-    assert re.search(r"endless\.onnx: it was not opened and run within 5 s", told.output)
+    result = camgraph("compare", model, model, "--frames", picture)
+    assert result.exit_code == 3
+    assert re.search(r"endless\.onnx: it was not opened and run within 5 s", result.output)
 
 
 def labelled(path: Path, names: dict[int, str], **more: object) -> Path:
@@ -373,9 +373,9 @@ def test_without_pycocotools_it_is_named(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_what_the_command_needs() -> None:
-    told = camgraph("compare", "a.onnx", "b.onnx")
-    assert told.exit_code == 2
-    assert "expected --frames with frames of your cameras, or --labels" in told.output
+    result = camgraph("compare", "a.onnx", "b.onnx")
+    assert result.exit_code == 2
+    assert "expected --frames with frames of your cameras, or --labels" in result.output
 
 
 @pytest.mark.slow
@@ -384,8 +384,8 @@ def test_precision_against_known_people(test_data: Path, tmp_path: Path) -> None
     model, labels = test_data / "models/yolov8n-pose_float.onnx", test_data / "images/coco/test_coco.json"
     sure = tmp_path / "sure.onnx"
     assert camgraph("prepare", model, sure, "--nms", "--min-score", 0.85).exit_code == 0
-    told = camgraph("compare", model, sure, "--labels", labels, "--least", 0, "--most-lost", 0.005)
-    assert told.exit_code == 1, told.output
-    assert "| AP | verdict |" in told.output
-    assert "less** |" in told.output
-    assert "4 frames." in told.output
+    result = camgraph("compare", model, sure, "--labels", labels, "--least", 0, "--most-lost", 0.005)
+    assert result.exit_code == 1, result.output
+    assert "| AP | verdict |" in result.output
+    assert "less** |" in result.output
+    assert "4 frames." in result.output

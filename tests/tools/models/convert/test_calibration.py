@@ -55,10 +55,10 @@ def test_what_gives_no_numbers_is_not_quantized(tmp_path: Path, middle: tuple[st
     picture, out = tmp_path / "p.png", tmp_path / "out.onnx"
     cv2.imwrite(str(picture), np.full((16, 16, 3), 200, np.uint8))
     model = network(tmp_path / "m.onnx", *middle)
-    told = CliRunner().invoke(main, ["model", "quantize", str(model), str(out), "--frames", str(picture)])
-    assert told.exit_code == 2, told.output
-    assert words in told.output
-    assert len(told.output.splitlines()) == 1
+    result = CliRunner().invoke(main, ["model", "quantize", str(model), str(out), "--frames", str(picture)])
+    assert result.exit_code == 2, result.output
+    assert words in result.output
+    assert len(result.output.splitlines()) == 1
     assert not out.exists()
 
 
@@ -71,6 +71,6 @@ def test_warnings_of_onnx_runtime_are_not_shown(
     whole.graph.initializer.append(helper.make_tensor("idle", TensorProto.FLOAT, [1], [1.0]))
     onnx.save(whole, str(tiny_model))
     cv2.imwrite(str(tmp_path / "p.png"), np.full((32, 32, 3), 200, np.uint8))
-    told = camgraph("model", "quantize", tiny_model, "out.onnx", *way)
-    assert told.returncode == 0, told.stderr
-    assert told.stderr == ""
+    result = camgraph("model", "quantize", tiny_model, "out.onnx", *way)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""

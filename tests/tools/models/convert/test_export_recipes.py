@@ -32,9 +32,9 @@ def test_who_exports_what(name: str) -> None:
 
 
 def commands(*arguments: str) -> list[list[str]]:
-    told = CliRunner().invoke(main, ["model", "export", *arguments])
-    assert told.exit_code == 0, told.output
-    lines = told.output.replace("\\\n", " ").splitlines()
+    result = CliRunner().invoke(main, ["model", "export", *arguments])
+    assert result.exit_code == 0, result.output
+    lines = result.output.replace("\\\n", " ").splitlines()
     return [words for line in lines if (words := shlex.split(line, comments=True))]
 
 
@@ -84,6 +84,6 @@ def test_assets_of_recipes_are_ones_that_there_are(name: str) -> None:
     ],
 )
 def test_mistakes(arguments: list[str], words: str) -> None:
-    told = CliRunner().invoke(main, ["model", "export", *arguments])
-    assert told.exit_code == 2
-    assert words in told.output
+    result = CliRunner().invoke(main, ["model", "export", *arguments])
+    assert result.exit_code == 2
+    assert words in result.output

@@ -104,9 +104,9 @@ def test_a_lighter_model_is_not_made_lighter_again(tmp_path: Path, command: tupl
     halve(network(tmp_path / "m.onnx"), tmp_path / "half.onnx")
     quantize_dynamic(tmp_path / "m.onnx", tmp_path / "int8.onnx", float_head=1)
     for name, kind in (("half.onnx", "in float16"), ("int8.onnx", "quantized")):
-        told = camgraph(*command, tmp_path / name, tmp_path / "o.onnx")
-        assert told.exit_code == 2
-        assert f"{name}: it is {kind} already, and nothing lighter is made of it" in told.output
+        result = camgraph(*command, tmp_path / name, tmp_path / "o.onnx")
+        assert result.exit_code == 2
+        assert f"{name}: it is {kind} already, and nothing lighter is made of it" in result.output
 
 
 def camgraph(*arguments: object) -> Result:
@@ -124,9 +124,9 @@ def test_a_model_is_not_written_over_itself(
     before = network(tmp_path / "m.onnx").read_bytes()
     (tmp_path / "link.onnx").symlink_to("m.onnx")
     (tmp_path / "hard.onnx").hardlink_to("m.onnx")
-    told = camgraph(*command, "m.onnx", name)
-    assert told.exit_code == 2
-    assert "is the model itself, which would be lost" in told.output
+    result = camgraph(*command, "m.onnx", name)
+    assert result.exit_code == 2
+    assert "is the model itself, which would be lost" in result.output
     assert (tmp_path / "m.onnx").read_bytes() == before
 
 
@@ -139,11 +139,11 @@ def test_what_is_there_is_replaced_only_where_that_is_said(
     monkeypatch.chdir(tmp_path)
     before = network(tmp_path / "m.onnx").read_bytes()
     (tmp_path / "old.onnx").write_bytes(before)
-    told = camgraph(*command, "m.onnx", "old.onnx")
-    assert (told.exit_code, (tmp_path / "old.onnx").read_bytes()) == (2, before)
-    assert "old.onnx: exists already: name another file, or add --overwrite" in told.output
-    told = camgraph(*command, "m.onnx", "old.onnx", "--overwrite")
-    assert told.exit_code == 0, told.output
+    result = camgraph(*command, "m.onnx", "old.onnx")
+    assert (result.exit_code, (tmp_path / "old.onnx").read_bytes()) == (2, before)
+    assert "old.onnx: exists already: name another file, or add --overwrite" in result.output
+    result = camgraph(*command, "m.onnx", "old.onnx", "--overwrite")
+    assert result.exit_code == 0, result.output
     assert (tmp_path / "old.onnx").read_bytes() != before
 
 
@@ -163,9 +163,9 @@ def test_what_is_no_model_is_never_replaced(
         "/dev/null": "is a device, expected a file to write the model to",
     }
     for name, words in mistakes.items():
-        told = camgraph("fp16", "m.onnx", name, *overwrite)
-        assert told.exit_code == 2
-        assert words in told.output
+        result = camgraph("fp16", "m.onnx", name, *overwrite)
+        assert result.exit_code == 2
+        assert words in result.output
     assert (tmp_path / "clip.mp4").read_bytes() == b"no model"
     assert (tmp_path / "pipe").is_fifo()
     assert {path.name for path in tmp_path.iterdir()} == {"m.onnx", "clip.mp4", "empty", "pipe"}
@@ -199,17 +199,17 @@ def test_a_full_disk_is_the_machines_problem(tmp_path: Path) -> None:
 
 def test_a_model_too_large_for_a_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_output, "_MOST_BYTES", 1000)
-    told = camgraph("fp16", network(tmp_path / "m.onnx"), tmp_path / "out.onnx")
-    assert told.exit_code == 2
-    assert "GB with its weights, and an ONNX file holds" in told.output
+    result = camgraph("fp16", network(tmp_path / "m.onnx"), tmp_path / "out.onnx")
+    assert result.exit_code == 2
+    assert "GB with its weights, and an ONNX file holds" in result.output
     assert not (tmp_path / "out.onnx").exists()
 
 
 def test_a_folder_that_takes_no_file_is_named(tmp_path: Path) -> None:
     name = "o" * 245 + ".onnx"  # so long that nothing can be written beside it
-    told = camgraph("fp16", network(tmp_path / "m.onnx"), tmp_path / name)
-    assert told.exit_code == 2
-    assert "o.onnx: cannot be written: File name too long" in told.output
+    result = camgraph("fp16", network(tmp_path / "m.onnx"), tmp_path / name)
+    assert result.exit_code == 2
+    assert "o.onnx: cannot be written: File name too long" in result.output
 
 
 @pytest.mark.parametrize("way", [["--dynamic"], ["--frames", "p.png"]])
@@ -218,9 +218,11 @@ def test_a_model_in_which_nothing_was_quantized_is_not_written(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     cv2.imwrite("p.png", np.zeros((16, 16, 3), np.uint8))
-    told = camgraph("quantize", network(tmp_path / "m.onnx"), "out.onnx", *way, "--float-head", 2)
-    assert told.exit_code == 2
-    assert "m.onnx: nothing in it was quantized, and nothing is written: 5 of its 5 nodes stay in float" in told.output
+    result = camgraph("quantize", network(tmp_path / "m.onnx"), "out.onnx", *way, "--float-head", 2)
+    assert result.exit_code == 2
+    assert (
+        "m.onnx: nothing in it was quantized, and nothing is written: 5 of its 5 nodes stay in float" in result.output
+    )
     assert not (tmp_path / "out.onnx").exists()
 
 
@@ -230,17 +232,17 @@ def test_advice_for_developers_is_not_shown(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     cv2.imwrite("p.png", np.zeros((16, 16, 3), np.uint8))
-    told = camgraph("quantize", network(tmp_path / "m.onnx"), "out.onnx", *way)
-    assert told.exit_code == 0, told.output
+    result = camgraph("quantize", network(tmp_path / "m.onnx"), "out.onnx", *way)
+    assert result.exit_code == 0, result.output
     assert caplog.text == ""
 
 
 @pytest.mark.slow
 def test_a_quantized_pose_model_finds_the_people_of_the_first(test_data: Path, tmp_path: Path) -> None:
     model, clip, out = test_data / "models/yolo11n-pose_640.onnx", test_data / CROWD, tmp_path / "int8.onnx"
-    told = camgraph("quantize", model, out, "--frames", clip, "--count", 2)
-    assert told.exit_code == 0, told.output
-    assert "nodes of the head stay in float" in told.output
+    result = camgraph("quantize", model, out, "--frames", clip, "--count", 2)
+    assert result.exit_code == 0, result.output
+    assert "nodes of the head stay in float" in result.output
     assert out.stat().st_size < 0.45 * model.stat().st_size
     good = camgraph("compare", model, out, "--frames", clip, "--count", 3, "--least", 0.7, "--least-frames", 3)
     assert good.exit_code == 0, good.output
@@ -260,6 +262,6 @@ def test_a_quantized_pose_model_finds_the_people_of_the_first(test_data: Path, t
 def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str) -> None:
     monkeypatch.chdir(tmp_path)
     network(tmp_path / "m.onnx")
-    told = camgraph(*arguments)
-    assert told.exit_code == 2
-    assert words in told.output
+    result = camgraph(*arguments)
+    assert result.exit_code == 2
+    assert words in result.output

@@ -52,10 +52,10 @@ def camgraph(*arguments: object) -> Result:
 
 
 def test_keeps_metadata_and_records_folding(tmp_path: Path) -> None:
-    told = camgraph("prepare", pose(tmp_path / "m.onnx"), tmp_path / "rows.onnx", "--nms", "--most", 20, "--iou", 0.4)
-    assert told.exit_code == 0, told.output
-    assert "in the graph pixels / 255, as float32 nchw" in told.output
-    assert "camgraph takes it for yolo_end2end: 20 rows of box, score, class and 17 points of 3" in told.output
+    result = camgraph("prepare", pose(tmp_path / "m.onnx"), tmp_path / "rows.onnx", "--nms", "--most", 20, "--iou", 0.4)
+    assert result.exit_code == 0, result.output
+    assert "in the graph pixels / 255, as float32 nchw" in result.output
+    assert "camgraph takes it for yolo_end2end: 20 rows of box, score, class and 17 points of 3" in result.output
     signature = signature_of_file(tmp_path / "rows.onnx")
     [picture], [rows] = signature.inputs, signature.outputs
     assert (picture.name, picture.shape, picture.onnx_type) == ("images", ("batch", 64, 64, 3), "tensor(uint8)")
@@ -88,8 +88,8 @@ def test_sides_that_are_open_stay_open(tmp_path: Path) -> None:
             if name:
                 side.dim_param = name
     onnx.save(model, tmp_path / "open.onnx")
-    told = camgraph("prepare", tmp_path / "open.onnx", tmp_path / "rows.onnx", "--nms", "--most", 9)
-    assert "takes it for yolo_end2end: 9 rows" in told.output, told.output
+    result = camgraph("prepare", tmp_path / "open.onnx", tmp_path / "rows.onnx", "--nms", "--most", 9)
+    assert "takes it for yolo_end2end: 9 rows" in result.output, result.output
     assert signature_of_file(tmp_path / "rows.onnx").inputs[0].shape == ("batch", "h", "w", 3)
 
 
@@ -100,8 +100,8 @@ def test_suppression_may_be_folded_later(tmp_path: Path) -> None:
 
 
 def test_as_many_rows_as_anchors_are_rows_still(tmp_path: Path) -> None:
-    told = camgraph("prepare", pose(tmp_path / "m.onnx"), tmp_path / "rows.onnx", "--nms", "--most", 84)
-    assert "takes it for yolo_end2end: 84 rows" in told.output
+    result = camgraph("prepare", pose(tmp_path / "m.onnx"), tmp_path / "rows.onnx", "--nms", "--most", 84)
+    assert "takes it for yolo_end2end: 84 rows" in result.output
 
 
 @pytest.mark.parametrize(
@@ -132,14 +132,14 @@ def test_real_models_find_the_same_people(test_data: Path, tmp_path: Path, name:
                 np.testing.assert_allclose(two, one, rtol=0 if exact else 1e-5, atol=0 if exact else 1e-3)
 
 
-def folded(model: Path, *said: object) -> tuple[Result, np.ndarray]:
+def folded(model: Path, *message: object) -> tuple[Result, np.ndarray]:
     """What was told, and what the model says of a picture then."""
     out = model.with_name("folded.onnx")
     out.unlink(missing_ok=True)
-    told = camgraph("prepare", model, out, *said)
-    if told.exit_code:
-        return told, np.empty(0)
-    return told, np.asarray(ort.InferenceSession(str(out)).run(None, {"images": PIXELS})[0])
+    result = camgraph("prepare", model, out, *message)
+    if result.exit_code:
+        return result, np.empty(0)
+    return result, np.asarray(ort.InferenceSession(str(out)).run(None, {"images": PIXELS})[0])
 
 
 PIXELS = np.random.default_rng(1).integers(0, 256, (1, 64, 64, 3), np.uint8)
@@ -156,10 +156,13 @@ def test_unknown_pixel_format_is_not_folded(tmp_path: Path, turned_model: Path) 
         (turned_model, "can be read as yolo_pose (56 rows: 4 of the box, 1 of scores, 17 points of 3) or as yolox"),
         (pose(tmp_path / "unknown.onnx", rows=30), "are of no known format; known are yolo_pose, yolo,"),
     ):
-        told, _ = folded(model)
-        assert told.exit_code == 2
-        assert why in told.output
-        assert "nothing is folded: say what it is (--format), or how it wants them (--order and --scale)" in told.output
+        reported, _ = folded(model)
+        assert reported.exit_code == 2
+        assert why in reported.output
+        assert (
+            "nothing is folded: say what it is (--format), or how it wants them (--order and --scale)"
+            in reported.output
+        )
         assert not model.with_name("folded.onnx").exists()
     assert folded(turned_model, "--order", "bgr")[0].exit_code == 2, "and the scale?"
     assert folded(turned_model, "--format", "yolo_pose")[0].exit_code == 0
@@ -167,8 +170,8 @@ def test_unknown_pixel_format_is_not_folded(tmp_path: Path, turned_model: Path) 
 
 def test_declared_pixels_are_folded_only_once(tmp_path: Path) -> None:
     model = pose(tmp_path / "unknown.onnx", rows=30)
-    told, found = folded(model, "--order", "bgr", "--scale", "1/255")
-    assert "in the graph pixels / 255, as float32 nchw, bgr" in told.output
+    reported, found = folded(model, "--order", "bgr", "--scale", "1/255")
+    assert "in the graph pixels / 255, as float32 nchw, bgr" in reported.output
     np.testing.assert_array_equal(found, given(model, (PIXELS[..., ::-1] / 255)))
     kind = recognise(signature_of_file(tmp_path / "folded.onnx"), Declared("yolo"))
     assert (kind.picture.order, kind.picture.scale) == ("rgb", 1.0)
@@ -177,9 +180,9 @@ def test_declared_pixels_are_folded_only_once(tmp_path: Path) -> None:
 def test_yolox_gets_its_pixels_from_0_to_255_as_bgr(tmp_path: Path) -> None:
     """By its shape: one row for each cell of the picture, with an objectness before its seven classes."""
     model = rows_of(tmp_path / "m.onnx", 84, 12, names=str(dict.fromkeys(range(7), "thing")))
-    told, found = folded(model)
-    assert "in the graph pixels as they are, as float32 nchw, bgr" in told.output, told.output
-    assert "note: " not in told.output
+    reported, found = folded(model)
+    assert "in the graph pixels as they are, as float32 nchw, bgr" in reported.output, reported.output
+    assert "note: " not in reported.output
     np.testing.assert_array_equal(found, given(model, PIXELS[..., ::-1]))
 
 
@@ -254,7 +257,7 @@ def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tu
     onnx.save(old, tmp_path / "old.onnx")
     camgraph("prepare", "m.onnx", "folded.onnx")
     camgraph("prepare", "m.onnx", "rows.onnx", "--nms")
-    told = camgraph("prepare", *arguments)
-    assert told.exit_code == 2, told.output
-    assert MISTAKES[arguments] in told.output
-    assert "Traceback" not in told.output
+    result = camgraph("prepare", *arguments)
+    assert result.exit_code == 2, result.output
+    assert MISTAKES[arguments] in result.output
+    assert "Traceback" not in result.output

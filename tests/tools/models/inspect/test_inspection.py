@@ -65,18 +65,18 @@ def test_a_real_model_is_told_in_full(test_data: Path) -> None:
 
 def test_the_command_says_what_runs_it(test_data: Path, tmp_path: Path) -> None:
     path = str(test_data / "models/yolox_nano_bigisland.onnx")
-    told = CliRunner().invoke(main, ["model", "inspect", path, "--json", str(tmp_path / "found.json")])
-    assert told.exit_code == 0
+    result = CliRunner().invoke(main, ["model", "inspect", path, "--json", str(tmp_path / "found.json")])
+    assert result.exit_code == 0
     record = json.loads((tmp_path / "found.json").read_text())
     assert (record["reading"]["format"], record["picture"]["order"], record["why_not"]) == ("yolox", "bgr", [])
     assert record["shares"] == record["shares_of_operations"] == {"CPUExecutionProvider": 1}
     assert record["flops"]["not_known_of_nodes"] == {}
     assert record["outputs"] == [{"name": "output", "shape": [1, 3549, 85], "type": "tensor(float)"}]
-    assert "takes it for yolox: 3549 rows, one for each cell of 416 x 416" in told.output
-    assert "bgr, pixel x 1, 416 x 416" in told.output
-    assert "the frame in the upper left corner, padded with 114" in told.output
-    assert "runs on CPUExecutionProvider" in told.output
-    assert "CPUExecutionProvider: 100.0% of its nodes, 100.0% of its operations: Conv" in told.output
+    assert "takes it for yolox: 3549 rows, one for each cell of 416 x 416" in result.output
+    assert "bgr, pixel x 1, 416 x 416" in result.output
+    assert "the frame in the upper left corner, padded with 114" in result.output
+    assert "runs on CPUExecutionProvider" in result.output
+    assert "CPUExecutionProvider: 100.0% of its nodes, 100.0% of its operations: Conv" in result.output
 
 
 def test_words_of_a_model_move_no_cursor(tmp_path: Path) -> None:
@@ -87,11 +87,11 @@ def test_words_of_a_model_move_no_cursor(tmp_path: Path) -> None:
     model.graph.node[-1].output[0] = model.graph.output[0].name = f"d{evil}"
     helper.set_model_props(model, {f"key{evil}": f"value{evil}", "task": f"pose{evil}"})
     onnx.save(model, tmp_path / "m.onnx")
-    told = CliRunner().invoke(main, ["model", "inspect", str(tmp_path / "m.onnx")])
-    assert told.exit_code == 0, told.output
-    assert told.output.replace("\n", "").isprintable()
+    result = CliRunner().invoke(main, ["model", "inspect", str(tmp_path / "m.onnx")])
+    assert result.exit_code == 0, result.output
+    assert result.output.replace("\n", "").isprintable()
     for words in (r"maker\x1b[2J", r"output d\x1b[2J", r"key\x1b[2J", r"task `pose\x1b[2J", r"its outputs (d\x1b[2J"):
-        assert words in told.output
+        assert words in result.output
     refused = CliRunner().invoke(
         main, ["model", "prepare", "--nms", str(tmp_path / "m.onnx"), str(tmp_path / "o.onnx")]
     )
@@ -119,10 +119,10 @@ def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tu
     monkeypatch.chdir(tmp_path)
     layers(tmp_path / "m.onnx")
     (tmp_path / "text.onnx").write_text("no model")
-    told = CliRunner().invoke(main, ["model", "inspect", *arguments])
-    assert told.exit_code == 2
-    assert MISTAKES[arguments] in told.output
-    assert "Traceback" not in told.output
+    result = CliRunner().invoke(main, ["model", "inspect", *arguments])
+    assert result.exit_code == 2
+    assert MISTAKES[arguments] in result.output
+    assert "Traceback" not in result.output
 
 
 def test_a_broken_file_is_no_model(tmp_path: Path) -> None:
@@ -148,19 +148,19 @@ def test_what_auto_takes_and_what_the_others_did() -> None:
 def test_auto_is_tried_where_it_is_asked_for(tmp_path: Path) -> None:
     """By real processes, with whatever this machine has."""
     model, saved = layers(tmp_path / "m.onnx"), str(tmp_path / "found.json")
-    told = CliRunner().invoke(
+    result = CliRunner().invoke(
         main, ["model", "inspect", str(model), "--size", "16x32", "--providers", "auto", "--json", saved]
     )
-    assert told.exit_code == 0, told.output
-    taken = re.search(r"^auto takes (\w+): ", told.output, re.MULTILINE)
+    assert result.exit_code == 0, result.output
+    taken = re.search(r"^auto takes (\w+): ", result.output, re.MULTILINE)
     assert taken is not None
     assert set(json.loads(Path(saved).read_text())["passed_over"]) < set(BEST_FIRST)
-    not_taken = re.findall(r"^  not (\w+): .", told.output, re.MULTILINE)
+    not_taken = re.findall(r"^  not (\w+): .", result.output, re.MULTILINE)
     assert sorted([taken[1], *not_taken]) == sorted({*BEST_FIRST, taken[1]})
-    assert told.output.index("auto takes") < told.output.index("runs on ")
+    assert result.output.index("auto takes") < result.output.index("runs on ")
 
 
 def test_unknown_provider_is_refused_first(tmp_path: Path) -> None:
-    told = CliRunner().invoke(main, ["model", "inspect", str(layers(tmp_path / "m.onnx")), "--providers", "cudaa"])
-    assert told.exit_code == 2
-    assert told.output.startswith("--providers cudaa: there is no `cudaa`; expected ")
+    result = CliRunner().invoke(main, ["model", "inspect", str(layers(tmp_path / "m.onnx")), "--providers", "cudaa"])
+    assert result.exit_code == 2
+    assert result.output.startswith("--providers cudaa: there is no `cudaa`; expected ")

@@ -28,10 +28,10 @@ def sample(member: Member) -> Sample:
 @pytest.fixture
 def proof(sample: Sample) -> FaultProof:
     """One without a problem."""
-    found = FaultProof(4, 1, 2, "compact", wrong_told_s=1.0)
+    found = FaultProof(4, 1, 2, "compact", wrong_reported_s=1.0)
     found.results = [Result("cut:fin", "c3", 10, 20, 0.5, 0.5, 1.5)]
     found.base = Base({"c3": 10.0, "c4": 9.8}, QUIET)
     found.others = [Others(99.0, 100.0, QUIET)]
-    found.samples, found.said = [sample, sample], ["camgraph: camera wrong: not a frame"]
+    found.samples, found.problems_reported = [sample, sample], ["camgraph: camera wrong: not a frame"]
     found.work = [CpuTime(0, 0, 0), CpuTime(10, 11, 10)]
     return found

@@ -15,11 +15,11 @@ MARKS = "<!-- written by tools.proofs.live_faults: begin -->\n<!-- written by to
 
 
 @pytest.mark.parametrize(
-    ("grown", "status", "said"),
+    ("grown", "status", "message"),
     [([], 0, "**All of this is proven.**"), (["infer.0: threads 4 -> 5"], 1, "- leak: infer.0: threads 4 -> 5")],
 )
 def test_writes_the_page_and_exits_by_verdict(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proof: FaultProof, grown: list[str], status: int, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proof: FaultProof, grown: list[str], status: int, message: str
 ) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"by hand\n{MARKS}")
@@ -30,5 +30,5 @@ def test_writes_the_page_and_exits_by_verdict(
     assert ran.exit_code == status
     assert ran.output.startswith("about 4 min: 2 rounds of all faults, 3 at once\n")
     assert page.read_text().startswith("by hand\n<!--")
-    assert said in page.read_text()
+    assert message in page.read_text()
     assert "--rounds 2 " in page.read_text()

@@ -14,7 +14,7 @@ SAME = {"socket:[N]": 18, "/dev/null": 2}
 
 
 @pytest.mark.parametrize(
-    ("held", "more", "said"),
+    ("held", "more", "message"),
     [
         ({"open": {**SAME, "pipe:[N]": 1}}, {}, "descriptors 20 -> 21: {'pipe:[N]': 1}"),
         ({"open": {**SAME, "/dev/shm/camgraph-N (deleted)": 2}}, {}, "2 segments that are no more"),
@@ -24,11 +24,11 @@ SAME = {"socket:[N]": 18, "/dev/null": 2}
     ],
 )
 def test_what_has_grown_is_said(
-    sample: Sample, member: Member, held: dict[str, Any], more: dict[str, int], said: str
+    sample: Sample, member: Member, held: dict[str, Any], more: dict[str, int], message: str
 ) -> None:
     after = replace(sample, members=(replace(member, **held),), **more)
     [found] = grown(sample, after, memory_mb=10)
-    assert said in found
+    assert message in found
     assert grown(sample, after, memory_mb=10, but="capture.a") == ([found] if more else [])
 
 

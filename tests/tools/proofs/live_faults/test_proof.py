@@ -17,9 +17,13 @@ def test_a_proof_without_a_problem(proof: FaultProof) -> None:
 def test_whatever_is_wrong_is_a_problem(proof: FaultProof) -> None:
     proof.results[0].problems.append("told late")
     proof.others = [Others(90.0, 94.9, QUIET)]
-    proof.wrong_told_s = None
+    proof.wrong_reported_s = None
     proof.grown, proof.disclosed, proof.died, proof.left = ["threads"], {"log": 1}, ["infer.0"], ["segment"]
-    proof.said, proof.unpaired, proof.hurt = [], ["a: 2 losses"], ["b was lost while nothing was done to it"]
+    proof.problems_reported, proof.unpaired, proof.hurt = (
+        [],
+        ["a: 2 losses"],
+        ["b was lost while nothing was done to it"],
+    )
     assert len(proof.problems) == 11
 
 

@@ -9,7 +9,7 @@ import pytest
 from tools.measuring.load import Load
 from tools.measuring.processor_time import CpuTime
 from tools.proofs.live_faults.rates import Base, base_of, hurt, others_of, passed_over, percent, window, witnesses
-from tools.proofs.live_faults.record import CameraStatus, Record, StateTold
+from tools.proofs.live_faults.record import CameraStatus, Record, StateReport
 from tools.proofs.live_faults.trial import Result
 from tools.proofs.trials.frames import Seen
 
@@ -103,10 +103,10 @@ def test_untouched_camera_that_is_lost_was_hurt() -> None:
     record.well_s = 5.0
     own = [(51.0, "a", "lost"), (51.5, "a", "live"), (52.5, "a", "stalled")]
     early = [(3.0, "b", "lost"), (8.0, "absent", "lost"), (54.0, "b", "live")]
-    record.told = [StateTold(at, camera, "log", state) for at, camera, state in (*own, *early)]
+    record.reported = [StateReport(at, camera, "log", state) for at, camera, state in (*own, *early)]
     results = [Result("cut", "a", 50, 52), Result("absent", "absent", 20, 22, at_start=True)]
     assert hurt(results, record, ["a", "b", "absent"]) == []
-    record.told += [StateTold(51.0, "b", "log", "lost"), StateTold(70.0, "a", "log", "stalled")]
+    record.reported += [StateReport(51.0, "b", "log", "lost"), StateReport(70.0, "a", "log", "stalled")]
     assert hurt(results, record, ["a", "b", "absent"]) == [
         "a was stalled while nothing was done to it", "b was lost while nothing was done to it",
     ]  # fmt: skip

@@ -48,7 +48,7 @@ class Story:
             if self._trial.phase != "over":
                 self._trial.turn(self.now_s)
 
-    def told(self, state: str, *, by_event: bool = True) -> None:
+    def reported(self, state: str, *, by_event: bool = True) -> None:
         self.live = state == "live"
         self._losses += not self.live
         self.record.log_line({"event": "camera_state", "camera": "cam", "state": state}, self.now_s)
@@ -86,14 +86,14 @@ def test_what_is_told_and_back_is_measured() -> None:
     story.goes_on(2)
     assert story.phase == "struck"
     struck_s = story.struck_s
-    story.told("lost")
+    story.reported("lost")
     lost_s = story.now_s - struck_s
     story.goes_on(1.5)
-    story.told("live")
+    story.reported("live")
     story.goes_on(2)
     result = story.result()
     assert result.problems == []
-    assert result.told_s == pytest.approx(lost_s + 0.1)
+    assert result.reported_s == pytest.approx(lost_s + 0.1)
     assert result.back_s == pytest.approx(lost_s + 1.6)
 
 
@@ -106,9 +106,9 @@ def test_a_fault_that_nobody_tells_of_is_found() -> None:
 def test_one_that_the_log_alone_tells_is_found() -> None:
     story = Story(CUT)
     story.goes_on(2)
-    story.told("lost", by_event=False)
+    story.reported("lost", by_event=False)
     story.goes_on(1)
-    story.told("live", by_event=False)
+    story.reported("live", by_event=False)
     story.goes_on(60)
     assert any("told" in problem for problem in story.result().problems)
 
@@ -116,9 +116,9 @@ def test_one_that_the_log_alone_tells_is_found() -> None:
 def test_one_that_is_told_late_and_back_late_is_found() -> None:
     story = Story(CUT)
     story.goes_on(13)
-    story.told("lost")
+    story.reported("lost")
     story.goes_on(7)
-    story.told("live")
+    story.reported("live")
     story.goes_on(2)
     late = story.result().late
     assert [words.split(",")[1] for words in late] == [" expected at most 10", " expected at most 5"]
@@ -127,7 +127,7 @@ def test_one_that_is_told_late_and_back_late_is_found() -> None:
 def test_one_that_is_not_back_is_found() -> None:
     story = Story(CUT)
     story.goes_on(2)
-    story.told("lost")
+    story.reported("lost")
     story.goes_on(60)
     assert any("not back" in problem for problem in story.result().problems)
 
@@ -135,8 +135,8 @@ def test_one_that_is_not_back_is_found() -> None:
 def test_one_that_should_have_stayed_live_is_found() -> None:
     story = Story(ODD)
     story.goes_on(2)
-    story.told("lost")
-    story.told("live")
+    story.reported("lost")
+    story.reported("live")
     story.goes_on(5)
     assert story.result().problems == ["it was ['lost'] and should have stayed live"]
 
@@ -163,6 +163,6 @@ def test_late_reports_of_earlier_drops_do_not_count() -> None:
 
 def test_a_fault_on_one_that_is_not_well_is_no_trial() -> None:
     story = Story(CUT)
-    story.told("lost")
+    story.reported("lost")
     story.goes_on(40)
     assert any("not well before" in problem for problem in story.result().problems)
