@@ -17,8 +17,10 @@ from typing import Any
 import click
 
 from pipeline.errors import EXIT_SIGINT, CamgraphError
+from pipeline.foreign_text import shown
 from pipeline.system.redaction import redact_urls
 from pipeline.system.scarcity import require_address_space
+from pipeline.system.spelling import did_you_mean
 from tools.display.screen import JSON_LOGS, guarded, tell, writes_json
 
 
@@ -72,6 +74,15 @@ class LazyGroup(click.Group):
             require_address_space()
         command: click.Command = getattr(importlib.import_module(place.module, "tools"), place.attribute)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does; its own guess looks only at commands that are imported already."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
+            ctx.fail(f"no command is called {shown(name)}{did_you_mean(name, COMMANDS)}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -20,6 +20,7 @@ from camgraph_test_stages.waiting import until
 import camgraph
 import pipeline.local
 from camgraph.background import Background
+from pipeline.supervision.fleet import CLOSE_S
 from pipeline.testing import hit
 
 Graphs = Callable[..., Path]
@@ -27,6 +28,14 @@ Graphs = Callable[..., Path]
 
 def seqs(events: list[camgraph.Event], camera: str = "a") -> list[int]:
     return [event.json()["seq"] for event in events if event.camera == camera]
+
+
+def test_close_is_described_with_the_time_after_which_it_kills() -> None:
+    page = Path(camgraph.__file__).parents[1] / "docs" / "python.md"
+    [row] = [line for line in page.read_text().splitlines() if line.startswith("| `run.close(")]
+    assert camgraph.Run.close.__doc__ is not None
+    for text in (row, camgraph.Run.close.__doc__):
+        assert f" {CLOSE_S:g} s later it kills" in text
 
 
 # ---- what comes

@@ -46,6 +46,15 @@ def test_a_right_graph_is_checked(graph: str) -> None:
     assert out.splitlines()[1].startswith("shared memory of the sources: 0.0 MB in 8 slots")
 
 
+@pytest.mark.parametrize(
+    ("word", "guess"), [("chek", "; did you mean `check`?"), ("wacth", "; did you mean `watch`?"), ("xyzzy", "")]
+)
+def test_an_unknown_command_is_a_mistake_with_the_nearest_name(word: str, guess: str) -> None:
+    status, out, err = run(word, "g.yaml")
+    assert (status, out) == (2, "")
+    assert err.splitlines()[-1] == f"Error: no command is called {word}{guess}"
+
+
 def test_all_mistakes_of_a_graph_go_to_standard_error(graph: str) -> None:
     Path(graph).write_text(GRAPH.replace("version: 1", "version: 3").replace("from: count", "from: cuont"))
     status, out, err = run("check", graph)
