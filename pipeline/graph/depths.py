@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from math import ceil
 
 from pipeline.graph.arrows import Arrow
 from pipeline.graph.nodes import Node
-from pipeline.plan import Policy
+from pipeline.plan import Policy, frames_at_work
 
 MIN_WINDOW = 6
 DEPTH_BLOCK = MIN_WINDOW
@@ -28,13 +27,10 @@ _SPARE = 2
 """Frames on their way in and out of a stage."""
 
 
-def frames_at_work(node: Node, cameras_of_worker: int) -> int:
-    """How many frames of one camera a busy stage works on or gathers: a batch for each thread and one more.
-
-    ceil((threads + 1) x batch.max / cameras of one worker).
-    """
-    batch = node.entry.batch.max if node.entry.batch else 1
-    return ceil((node.threads + 1) * batch / max(1, cameras_of_worker))
+def at_work_of(node: Node, cameras: int) -> int:
+    """How many frames of one camera a busy stage holds, in the worker that has the fewest of `cameras`."""
+    batch_max = node.entry.batch.max if node.entry.batch else 1
+    return frames_at_work(node.threads, batch_max, cameras_of_worker(node, cameras))
 
 
 def cameras_of_worker(node: Node, cameras: int) -> int:
@@ -45,7 +41,7 @@ def cameras_of_worker(node: Node, cameras: int) -> int:
 def window_of(nodes: Iterable[Node], cameras: int) -> int:
     """How many frames of one camera may be on their way at once. Event sinks are behind the outbox and do not count."""
     busy = [node for node in nodes if not (node.source or node.takes_events)]
-    held = [2 * frames_at_work(node, cameras_of_worker(node, cameras)) + _SPARE for node in busy]
+    held = [2 * at_work_of(node, cameras) + _SPARE for node in busy]
     return max([MIN_WINDOW, *held])
 
 
@@ -57,7 +53,7 @@ def lags_of(nodes: Mapping[str, Node], order: Iterable[str], arrows: Sequence[Ar
         senders[arrow.reader].append(arrow.sender)
     for name in order:
         node = nodes[name]
-        held = 0 if node.source else frames_at_work(node, cameras_of_worker(node, cameras)) + _SPARE
+        held = 0 if node.source else at_work_of(node, cameras) + _SPARE
         lags[name] = held + max((lags[sender] for sender in senders[name]), default=0)
     return lags
 

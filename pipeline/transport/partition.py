@@ -61,11 +61,15 @@ class Received:
 
 @dataclass(slots=True, eq=False)
 class Partition:
-    """One edge and camera. `types`: the types that the edge's port takes, by wire type. `unread`: not taken yet."""
+    """One edge and camera. `types`: the types that the edge's port takes, by wire type. `unread`: not taken yet.
+
+    `at_work`: how many messages the reader works on or gathers while it is busy.
+    """
 
     edge: EdgePlan
     camera: str
     types: Mapping[str, type[Message]]
+    at_work: int = 1
     unread: deque[Received] = field(default_factory=deque)
     first_key: Key | None = None
     last_key: Key | None = None
@@ -79,10 +83,17 @@ class Partition:
 
     def __post_init__(self) -> None:
         self.blocking = self.edge.policy == "block"
+        self.busy_with(self.at_work)
+
+    def busy_with(self, at_work: int) -> None:
+        """The reader works on so many messages, or gathers them, while it is busy."""
+        self.at_work = at_work
         # An event's sender wants to know at once. A port of a join may need the last credit while another port waits:
         # it is as deep as the way of the other is long.
         withholds = self.blocking and not self.edge.port and self.edge.type != Event.TYPE
-        self.may_withhold = min(_MOST_WITHHELD, self.edge.depth // 2) if withholds else 0
+        # Credits for the next batch must be back while the one before is still at work.
+        spare = max(0, self.edge.depth - at_work)
+        self.may_withhold = min(_MOST_WITHHELD, self.edge.depth // 2, spare) if withholds else 0
 
     def put(self, received: Received) -> None:
         """A new message: behind all others, in its camera's order."""

@@ -4,8 +4,8 @@ Knows nothing of sockets: `Receiver` sends the signals that are collected here.
 
 Each signal wakes its sender up, so a signal that nobody waits for is withheld until there is more to send on the same
 connection: of each partition that loses nothing the first `Partition.may_withhold` credits, because the sender has
-others, and the first two messages that are done, because the window has room for others. A signal that has been
-withheld for 0.1 s is sent with the loop's next turn.
+others and the reader's next batch does not need them, and the first two messages that are done, because the window has
+room for others. A signal that has been withheld for 0.1 s is sent with the loop's next turn.
 """
 
 from __future__ import annotations

@@ -31,8 +31,10 @@ class Talk:
         return [signals for _, signals in self.answers.take()]
 
 
-def items(edge: EdgePlan = EDGE, camera: str = "a", *, of: str = "number", first: int = 1) -> list[Item]:
-    partition = Partition(edge, camera, {})
+def items(
+    edge: EdgePlan = EDGE, camera: str = "a", *, of: str = "number", first: int = 1, at_work: int = 1
+) -> list[Item]:
+    partition = Partition(edge, camera, {}, at_work)
     return [
         Item(camera, Key(0, n, 0), Message(stamp(n, camera)), received=(received(partition, n, of),))
         for n in range(first, first + 6)
@@ -63,6 +65,27 @@ def test_third_done_message_of_a_camera_is_sent_at_once() -> None:
     assert talk.sent() == [([1, 7, 2, 8, 3], [1, 7, 2, 8, 3], [])]
     talk.answers.ack(b[2])
     assert talk.sent() == [], "counted anew"
+
+
+def test_credits_that_the_next_batch_needs_are_not_withheld() -> None:
+    talk = Talk()
+    talk.answers.credit(items(at_work=4)[0])
+    assert talk.said() == [([1], [], [])]
+    one, two = items(at_work=3)[:2]
+    talk.answers.credit(one)
+    assert talk.said() == []
+    talk.answers.credit(two)
+    assert talk.said() == [([1, 2], [], [])]
+
+
+def test_reader_that_has_lost_cameras_withholds_less() -> None:
+    talk = Talk()
+    first, second = items()[:2]
+    talk.answers.credit(first)
+    assert talk.said() == []
+    second.received[0].partition.busy_with(4)  # type: ignore[attr-defined]
+    talk.answers.credit(second)
+    assert talk.said() == [([1, 2], [], [])]
 
 
 def test_nothing_is_withheld_for_longer_than_a_tenth_of_a_second() -> None:
