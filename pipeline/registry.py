@@ -24,15 +24,16 @@ AnyStage = type[Stage[Any]] | type[Source[Any]]
 
 
 @functools.cache
-def _registered() -> Mapping[str, tuple[EntryPoint, ...]]:
+def registered(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
+    """The entry points of a group by their names; several of a name if packages disagree."""
     found: dict[str, dict[str, EntryPoint]] = {}
-    for point in entry_points(group=GROUP):
+    for point in entry_points(group=group):
         found.setdefault(point.name, {}).setdefault(f"{point.value} {distribution_of(point)}", point)
     return {name: tuple(points.values()) for name, points in sorted(found.items())}
 
 
 def distribution_of(point: EntryPoint) -> str:
-    """The name of the distribution that registers a stage."""
+    """The name of the distribution that registers an entry point."""
     return point.dist.name if point.dist else "an unknown distribution"
 
 
@@ -40,7 +41,7 @@ def stage_names(distribution: str | None = None) -> tuple[str, ...]:
     """The names of all stages that are installed, in order; with `distribution`, only of its own."""
     return tuple(
         name
-        for name, points in _registered().items()
+        for name, points in registered(GROUP).items()
         if distribution is None or any(distribution_of(point) == distribution for point in points)
     )
 
@@ -97,7 +98,7 @@ def _shown(value: object) -> str:
 
 
 def _entry_point(use: str) -> EntryPoint:
-    points = _registered().get(use, ())
+    points = registered(GROUP).get(use, ())
     if not points:
         raise UserError(f"no stage is called `{use}`{did_you_mean(use, stage_names()) or '; see `camgraph stages`'}")
     if len(points) > 1:

@@ -93,7 +93,12 @@ class Comparison(Part):
     left: float | None = Field(None, description="The measured left side; left out if a joint was not seen well enough")
     right: float | None = Field(None, description="The measured right side, likewise")
     unit: Literal["px", "px/s", "s", "deg", "deg/s", "/s"] | None = Field(None, description="The unit of both sides")
-    holds: bool | None = Field(None, description="Instead of left and right: whether this part was true")
+    holds: bool | None = Field(
+        None, description="Instead of left and right: whether this part was true; left out if that is unknown"
+    )
+    reported: dict[str, float | str | bool] | None = Field(
+        None, description="The values by which a condition in Python explains its answer"
+    )
 
 
 class Evidence(Part):

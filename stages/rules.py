@@ -31,6 +31,7 @@ from stages.rulebook.evidence import UNITS
 from stages.rulebook.library import hiding
 from stages.rulebook.merging import Merger
 from stages.rulebook.onlooker import picture_of
+from stages.rulebook.python_functions import taken_failures, watch_calls
 from stages.rulebook.rule_file import (
     RULE_STAND_INS,
     Confidence,
@@ -63,6 +64,10 @@ from stages.vision.rules.judge import Evidence, Judge, Verdict, zones_with
 JUDGED = "judged."
 """With a rule's id behind it: a counter of the cameras (and epochs) in which its condition was ever true or false."""
 
+_THEN = {
+    "failed": "its answer is unknown then, and counted as `condition_failed`; this is logged once",
+    "slow": "other people, rules and cameras wait meanwhile: make it faster, or set `every_s`; this is logged once",
+}
 _OF_FILE = tuple(name for name in RuleFile.model_fields if name != "version")
 """The settings that are also keys of a file of rules."""
 
@@ -153,7 +158,7 @@ class Rules(Stage[RulesSettings]):
         self._rules: RuleSet | None = None
         self._counting = Counting(context.state_folder / f"counters.{context.worker}.json")
         self._logged: set[tuple[str, str]] = set()
-        """(camera, problem) of the warnings that have been given."""
+        """(camera or condition, problem) of the warnings that have been given."""
 
     @classmethod
     def check(cls, settings: RulesSettings, base_folder: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:
@@ -233,6 +238,9 @@ class Rules(Stage[RulesSettings]):
     def open(self) -> None:
         self._rules = self._read()
         self._counting.open()
+        for name in watch_calls(self.context.state_folder, self.context.worker):
+            self.context.trouble(f"the condition {name} ended this process again and again: it is unknown from now on")
+            self.context.log.error("condition_given_up", condition=name, then="it is unknown until the run ends")
 
     def change_settings(self, settings: RulesSettings) -> None:
         """Go on with other rules; those that are as before keep all that they remember. Raises as `open`."""
@@ -280,9 +288,29 @@ class Rules(Stage[RulesSettings]):
         asleep = camera.rules.asleep(camera.ready, self._wall_ns(item.stamp), self.context.switches)
         for verdict in camera.merger.merged(camera.judge.judge(picture, asleep), item.stamp.time_ns):
             yield from self._events(camera, verdict, item.stamp, verdict.why)
+        self._report_failures(name)
         self._counting.keep(name)
         if item.stamp.alone:
             yield from self._ended(self._cameras.pop(name), item.stamp, "end")
+
+    def _report_failures(self, camera: str) -> None:
+        """Count what went wrong in conditions in Python, and log each kind once."""
+        for failure in taken_failures():
+            if failure.kind == "failed":
+                self.context.count(f"condition_failed.{failure.name}", camera)
+            kind = (failure.name, failure.kind if failure.kind == "slow" else failure.at)
+            if kind in self._logged:
+                continue
+            self._logged.add(kind)
+            self.context.log.warning(
+                f"condition_{failure.kind}",
+                condition=failure.name,
+                package=failure.package,
+                camera=camera,
+                error=failure.error,
+                at=failure.at,
+                then=_THEN[failure.kind],
+            )
 
     def _changed(self, camera: _Camera, at: Stamp) -> Iterator[Event]:
         """The camera goes on with other rules: the ends of the incidents of those that are not as they were."""
@@ -435,16 +463,34 @@ def _zones(rules: RuleSet, ready: ReadyRule, verdict: Verdict) -> list[str]:
 
 def _evidence(verdict: Verdict) -> dict[str, Any]:
     return {
-        "conditions": [_comparison(part) for part in verdict.evidence],
+        "conditions": _conditions(verdict.evidence),
         "true_s": events.share(verdict.incident.true_ns / 1e9),
         "visible": events.share(verdict.incident.visible),
     }
 
 
-def _comparison(part: Evidence) -> dict[str, Any]:
-    if isinstance(part.values, bool):
-        return {"text": part.text, "holds": part.values}
-    unit = UNITS.get(part.kind)
+def _conditions(parts: Iterable[Evidence]) -> list[dict[str, Any]]:
+    """The values that a function reports stand beside its own answer, if that is told."""
+    found: list[dict[str, Any]] = []
+    for part in parts:
+        if isinstance(part.values, Mapping):
+            reported = {
+                name: events.share(value) if isinstance(value, float) else value for name, value in part.values.items()
+            }
+            same = next((one for one in found if one["text"] == part.text), None)
+            if same is None:
+                found.append({"text": part.text, "reported": reported})
+            else:
+                same["reported"] = reported
+        else:
+            found.append(_comparison(part.text, part.kind, part.values))
+    return found
+
+
+def _comparison(text: str, kind: str, values: tuple[float, float] | bool | None) -> dict[str, Any]:
+    if values is None or isinstance(values, bool):
+        return {"text": text, "holds": values}
+    unit = UNITS.get(kind)
     rounded = events.pixels if unit == "px" else events.share
-    left, right = (rounded(value) if value == value else None for value in part.values)  # noqa: PLR0124 - NaN
-    return {"text": part.text, "left": left, "right": right, "unit": unit}
+    left, right = (rounded(value) if value == value else None for value in values)  # noqa: PLR0124 - NaN
+    return {"text": text, "left": left, "right": right, "unit": unit}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from stages.vision.rules.judge import Evidence
 
@@ -24,12 +24,20 @@ def in_words(evidence: Iterable[Evidence]) -> str:
 def _part(part: Evidence) -> str:
     if isinstance(part.values, bool):
         return part.text if part.values else f"not: {part.text}"
+    if part.values is None:
+        return f"unknown: {part.text}"
+    if isinstance(part.values, Mapping):
+        return f"{part.text}: " + ", ".join(f"{name} {_reported(value)}" for name, value in part.values.items())
     left, right = map(_number, part.values)
     if part.kind == "ago":
         return f"{part.text} ({left} s ago)"
     unit = UNITS.get(part.kind, "")
     text = left if unit in _AS_WRITTEN and _A_BOUND.search(part.text) else f"{left}, {right}"
     return f"{part.text} ({text}{' ' + unit if unit else ''})"
+
+
+def _reported(value: float | str | bool) -> str:
+    return _number(value) if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else value
 
 
 def _number(value: float) -> str:

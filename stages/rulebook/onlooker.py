@@ -13,6 +13,7 @@ import numpy as np
 from stages.messages import Tracks
 from stages.rulebook.counting import Counting
 from stages.rulebook.evidence import in_words
+from stages.rulebook.python_functions import taken_failures
 from stages.rulebook.rule_file import for_camera
 from stages.rulebook.rule_set import ReadyRule, RuleSet
 from stages.vision.rules.crowd import Picture
@@ -95,6 +96,7 @@ class Onlooker:
         asleep = self._rules.asleep(camera.ready, wall_ns, switches)
         for verdict in camera.judge.judge(picture_of(item), asleep) if sound else ():
             self._note(camera, verdict, now_ns)
+        taken_failures()  # the stage `rules` has the same ones, and reports them
         over = [key for key, one in camera.firing.items() if one.until_ns is not None and one.until_ns <= now_ns]
         for key in over:
             del camera.firing[key]

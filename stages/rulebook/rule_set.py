@@ -24,6 +24,7 @@ from stages.reading.dates import zone_of as time_zone_of
 from stages.rulebook.camera_check import FrameSizes, Used, camera_faults, override_faults
 from stages.rulebook.fault import Fault, KeyPath
 from stages.rulebook.library import library
+from stages.rulebook.python_functions import INSTALLED
 from stages.rulebook.rule_file import (
     NO_ID,
     UNKNOWN,
@@ -316,6 +317,7 @@ class _Vocabulary:
             rules=self.rules,
             lost_after_ns=lost_after_ns,
             counters=self.counters,
+            functions=INSTALLED,
         )
 
     def behind(self, *texts: str) -> dict[str, str]:
@@ -456,12 +458,13 @@ def _hash(file: RuleFile, definition: RuleDefinition, rule: Rule, vocabulary: _V
     lines = {name: shapes["lines"][name] for name in ready.lines}
     own = definition.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     words = vocabulary.behind(definition.when, definition.who or "")
+    code = {name: of for one in (rule.when, rule.who) if one for name, of in one.functions.items()}
     named = {*definition.during, *definition.not_during}
     if named:
         times = file.model_dump(mode="json", by_alias=True, include={"schedules", "time_zone", "holidays"})
         times["schedules"] = {name: times["schedules"].get(name) for name in named}
-        return digest(own, rule.min_confidence, zones, lines, words, times)[:16]
-    return digest(own, rule.min_confidence, zones, lines, words)[:16]
+        return digest(own, rule.min_confidence, zones, lines, words, times, *filter(None, [code]))[:16]
+    return digest(own, rule.min_confidence, zones, lines, words, *filter(None, [code]))[:16]
 
 
 # ---- reading

@@ -27,7 +27,7 @@ def register(monkeypatch: pytest.MonkeyPatch) -> Iterator[Register]:
         monkeypatch.setattr(registry, "entry_points", lambda group: found)
 
     def forget() -> None:
-        registry._registered.cache_clear()
+        registry.registered.cache_clear()
         find_stage.cache_clear()
 
     forget()

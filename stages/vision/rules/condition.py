@@ -23,7 +23,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from stages.conditions import Parameter
 from stages.vision.rules import people
+from stages.vision.rules.code_cell import AskedFunction, Functions
 from stages.vision.rules.counters import FIELDS, Of
 from stages.vision.rules.expression import (
     Arithmetic,
@@ -119,6 +121,12 @@ class Condition:
         """Whether it looks back in time."""
         return bool(self.cells) or self.about_lost
 
+    @property
+    def functions(self) -> dict[str, str]:
+        """The functions in Python that it asks, each with the hash of its code."""
+        asked: list[AskedFunction] = [cell.times[0] for cell in self.cells if cell.name == "Code"]
+        return {function.name: function.hash for function in asked}
+
 
 @dataclass(frozen=True, slots=True)
 class _Truth:
@@ -147,6 +155,7 @@ def compile_condition(
     rules: Collection[str] | None = None,
     lost_after_ns: int = LOST_AFTER_NS,
     counters: Mapping[str, tuple[Of, str]] | None = None,
+    functions: Functions | None = None,
 ) -> Condition:
     """Raises ExpressionError if the text means nothing; `zones` and `lines` are the names that it may use.
 
@@ -154,6 +163,8 @@ def compile_condition(
     word stands behind `a.` or `b.`, and its definition is about that person.
 
     `counters`: those that conditions about a scene may ask, and of which line or zone each is.
+
+    `functions`: conditions in Python that packages bring.
 
     `rules`: those that `running(...)` may name, None for any. `lost_after_ns`: who is unseen for longer is `lost`.
 
@@ -166,6 +177,7 @@ def compile_condition(
         tuple(sorted((words or {}).items())),
         None if rules is None else frozenset(rules),
         tuple(sorted((counters or {}).items())),
+        functions,
     )
     return _compiled(text, scope, known, lost_after_ns)
 
@@ -179,6 +191,7 @@ class _Known:
     words: tuple[tuple[str, str], ...]
     rules: frozenset[str] | None
     counters: tuple[tuple[str, tuple[Of, str]], ...] = ()
+    functions: Functions | None = None
 
 
 @functools.lru_cache(maxsize=2048)
@@ -188,11 +201,13 @@ def _compiled(text: str, scope: Scope, known: _Known, lost_after_ns: int) -> Con
     truth = writer.truth(tree)
     parameters = _PARAMETERS[scope]
     memory, all_memory = (", m", ", m, c, t") if writer.cells else ("", "")
-    values = "".join(f"{code}, " for code in writer.values)
+    # What functions in Python report is kept even if the parts around them are told as one word.
+    parts = [*writer.parts, *((text, Kind.REPORTED) for text in writer.reports.values())]
+    values = "".join(f"{code}, " for code in (*writer.values, *writer.reports))
     return Condition(
         function_of("judge", [f"def judge({parameters}{memory}):", f"    return {truth.three_valued}"]),
         function_of("values", [f"def values({parameters}{all_memory}):", f"    return ({values})"]),
-        tuple(writer.parts),
+        tuple(parts),
         frozenset(writer.zones),
         frozenset(writer.lines),
         frozenset(writer.rules),
@@ -269,12 +284,15 @@ class _Writer:
         self.rules: set[str] = set()
         self.about_lost = False
         self.cells: list[CellText] = []
+        self.reports: dict[str, str] = {}
+        """Python text of what a function in Python reports -> the text of its call."""
         self._window: Number | None = None
         self._reading = _Reading(text)
         self._whole_scope: Scope = scope
         self._known: Mapping[str, frozenset[str]] = {"zone": known.zones, "line": known.lines}
         self._known_rules = known.rules
         self._counters = dict(known.counters)
+        self._functions = known.functions
         self._lost_after_ns = lost_after_ns
         self._names = PersonWords()
         self._words = dict(known.words)
@@ -556,6 +574,9 @@ class _Writer:
         except KeyError as error:
             if node.text in self._known["zone"]:
                 raise ExpressionError(node.begin, f"`{node.text}` is a zone: write `in {node.text}`") from None
+            if self._functions and node.text in self._functions.names():
+                text = f"`{node.text}` is a condition in Python: write {node.text}(), with its values between"
+                raise ExpressionError(node.begin, text) from None
             if node.text in self._known["line"]:
                 raise ExpressionError(node.begin, f"`{node.text}` is a line: write crosses({node.text})") from None
             raise ExpressionError(node.begin, str(error.args[0])) from None
@@ -662,11 +683,61 @@ class _Writer:
         }
         if node.function in written:
             return written[node.function](node)
+        if function := self._function(node):
+            return self._in_python(node, function)
+        known = [*FUNCTIONS, *(self._functions.names() if self._functions else ())]
         raise ExpressionError(
             node.begin,
             f"there is no function `{node.function}`"
-            + (suggestion(node.function, FUNCTIONS) or f"; known: {', '.join(sorted(FUNCTIONS))}"),
+            + (
+                suggestion(node.function, known)
+                or f"; known: {', '.join(sorted(known))}; packages that are installed can bring others"
+            ),
         )
+
+    def _function(self, node: Call) -> AskedFunction | None:
+        try:
+            return self._functions.find(node.function) if self._functions else None
+        except LookupError as error:
+            raise ExpressionError(node.begin, str(error.args[0])) from None
+
+    def _in_python(self, node: Call, function: AskedFunction) -> _Truth | Measure:
+        """A function of somebody's past."""
+        if self._scope != "person":
+            text = f"`{node.function}` is about one person: use it with `scope: person`"
+            if self._scope == "pair":
+                text += f", or define a word by it, such as `word: {node.function}(...)`, and write a.word"
+            raise ExpressionError(node.begin, text)
+        parameters = function.declared.parameters
+        required = sum(one.required for one in parameters)
+        if not required <= len(node.arguments) <= len(parameters):
+            raise ExpressionError(node.begin, f"expected {_usage(function)}")
+        pairs = list(zip(parameters, node.arguments, strict=False))
+        given = _each(lambda pair: self._given(function, *pair), pairs)
+        gives = function.declared.gives
+        k, p = self._person
+        code = self._cell(node, "Code", (function,), [k, p, "g", *given], truth=gives == "truth")
+        self.reports.setdefault(f"c{code[1:]}.reported", self._slice(node))
+        if gives != "truth":
+            return Measure(_KIND_OF[gives], code)
+        self._note(self._slice(node), Kind.TRUTH, code)
+        return _Truth(code, f"({code} is False)")
+
+    def _given(self, function: AskedFunction, parameter: Parameter, node: Node) -> str:
+        """The Python text of a value for a parameter."""
+        text = self._slice(node)
+        if parameter.kind in ("joint", "word"):
+            choices = COCO_17 if parameter.kind == "joint" else parameter.choices
+            word = self._sided(text) if parameter.kind == "joint" else text
+            if word not in choices:
+                guess = suggestion(word, choices) or f": expected one of {', '.join(choices)}"
+                raise ExpressionError(node.begin, f"`{text}` cannot be `{parameter.name}` of {function.name}{guess}")
+            return repr(word)
+        kind, measure = _KIND_OF[parameter.kind], self._inner_measure(node)
+        if measure.kind != kind and not {measure.kind, kind} <= _COMMON_LENGTHS:
+            told = f"`{text}` is {measure.kind.value}, and `{parameter.name}` of {function.name} is {kind.value}"
+            raise ExpressionError(node.begin, told)
+        return measure.code
 
     def _of_points(self, node: Call) -> Measure:
         count, kind = FUNCTIONS[node.function]
@@ -864,6 +935,13 @@ class _Writer:
         return f"{self._slice(node.operands[i])} {node.operators[i]} {self._slice(node.operands[i + 1])}"
 
 
+def _usage(function: AskedFunction) -> str:
+    """limps(least, over): those that may be left out stand in brackets."""
+    named = [one.name if one.required else f"[{one.name}]" for one in function.declared.parameters]
+    kinds = ", ".join(f"`{one.name}` is {_KINDS_IN_WORDS[one.kind]}" for one in function.declared.parameters)
+    return f"{function.name}({', '.join(named)})" + (f", where {kinds}" if kinds else ", which takes no values")
+
+
 def _compare(operator: str, left: str, right: str) -> _Truth:
     # NaN != NaN is true in Python, so that a plain != would call the unknown true.
     differs, same = f"({left} < {right} or {left} > {right})", f"{left} == {right}"
@@ -878,6 +956,18 @@ def _none(what: str) -> str:
     return f": this file has no `{what}s`"
 
 
+_KIND_OF = {
+    "number": Kind.NUMBER,
+    "time": Kind.TIME,
+    "length": Kind.LENGTH,
+    "angle": Kind.ANGLE,
+    "rate": Kind.RATE,
+}
+_KINDS_IN_WORDS = {
+    **{name: kind.value for name, kind in _KIND_OF.items()},
+    "joint": "a joint",
+    "word": "a word",
+}
 _EXAMPLE = "left_wrist.y < nose.y - 0.1h"
 _WHOSE: dict[Scope, str] = {
     "pair": "write `a.feet in ...` or `b.feet in ...`",

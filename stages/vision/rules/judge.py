@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from stages.vision.frame_interval import FrameInterval
+from stages.vision.rules.code_cell import Reported
 from stages.vision.rules.condition import Condition, Scope
 from stages.vision.rules.crowd import Cast, Crowd, Ids, Picture, Subject
 from stages.vision.rules.geometry import Surroundings, Zone
 from stages.vision.rules.incidents import Incident, Timing, Watch
+from stages.vision.rules.kinds import Kind
 from stages.vision.rules.memory import Clock
 from stages.vision.rules.people import Scene
 from stages.vision.rules.program import Key, Memory, Program, program_of
@@ -43,11 +45,12 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A part of a condition with the two values that it compared, or its truth."""
+    """A part of a condition with the two values that it compared, its truth, or what its function reports."""
 
     text: str
     kind: str
-    values: tuple[float, float] | bool
+    values: tuple[float, float] | bool | Reported | None
+    """None: a truth that is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +265,8 @@ class Judge:
             values, cells = group.program.of_one(place, group.memories[subject.ids])
             arguments = (*arguments, values, cells, self._clock)
         for (text, kind), found in zip(condition.parts, condition.values(*arguments), strict=True):
+            if kind is Kind.REPORTED and not found:
+                continue
             yield Evidence(text, kind.name.lower(), found)
 
     # ---- rules

@@ -30,6 +30,7 @@ class Kind(Enum):
     AGO = "a time ago"
     POINT = "a point"
     TRUTH = "a condition"
+    REPORTED = "values that a condition in Python reports"
 
 
 UNITS: dict[str, Kind] = {

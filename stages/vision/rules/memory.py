@@ -20,6 +20,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from stages.vision.rules.code_cell import Code
+
 NAN = math.nan
 MOST_SAMPLES = 128
 _PARTS = 120
@@ -615,6 +617,7 @@ class Swings:
 _ALL: tuple[type, ...] = (
     *(Lasting, Was, LastSeen, Since, Total, Dwell, Sequence),
     *(Growth, Change, Extreme, Median, Average, Before, Velocity, Speed, Swings),
+    Code,
 )
 CELLS: dict[str, Callable[..., Any]] = {cell.__name__: cell for cell in _ALL}
 """By name: each is made of the rule's gap and the cell's own times."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import get_args
 
 import numpy as np
@@ -10,11 +11,12 @@ import pytest
 from pipeline.testing import feed, opened, stamp
 from stages.events import Comparison
 from stages.messages import Tracks
-from stages.rulebook.evidence import UNITS
+from stages.rulebook.evidence import UNITS, in_words
 from stages.rules import Rules
+from stages.vision.rules.judge import Evidence
 from stages.vision.rules.kinds import Kind
 
-WITHOUT_UNIT = {Kind.NUMBER, Kind.POINT, Kind.TRUTH}
+WITHOUT_UNIT = {Kind.NUMBER, Kind.POINT, Kind.TRUTH, Kind.REPORTED}
 
 
 def test_every_kind_has_a_unit_that_events_may_have() -> None:
@@ -51,3 +53,38 @@ def test_events_of_every_kind_of_value_are_made(when: str, tmp_path: object) -> 
     with opened(Rules, {"rules": [{"id": "a", "when": when}]}, folder=tmp_path) as stage:
         events = feed(stage, people, end=True)
     assert events, "the rule fires, and its event is valid"
+
+
+@pytest.mark.parametrize(
+    ("part", "told"),
+    [
+        (Evidence("in door", "truth", True), "in door"),
+        (Evidence("in door", "truth", False), "not: in door"),
+        (Evidence("waves", "truth", None), "unknown: waves"),
+        (Evidence("limps()", "reported", {"ratio": 0.41666}), "limps(): ratio 0.417"),
+        (Evidence("limps()", "reported", {"foot": "left", "sure": True}), "limps(): foot left, sure true"),
+    ],
+)  # fmt: skip
+def test_truths_and_reports_in_words(part: Evidence, told: str) -> None:
+    assert in_words([part]) == told
+
+
+def test_an_event_of_a_rule_with_an_unknown_part_is_made(tmp_path: object) -> None:
+    """`standing` is a word that needs joints, and no joint is known."""
+    keypoints = np.zeros((1, 17, 3), np.float32)
+    boxes = np.array([[0, 0, 100, 100]], np.float32)
+    person = Tracks(
+        stamp(),
+        boxes,
+        np.ones(1, np.float32),
+        keypoints,
+        (200, 200),
+        np.zeros(1, np.int64),
+        ids=np.array([1], np.int64),
+    )
+    rule = {"id": "a", "when": "standing or score > 0.5"}
+    with opened(Rules, {"rules": [rule]}, folder=tmp_path) as stage:
+        [event] = feed(stage, [person])
+    first, second = json.loads(event.body)["data"]["evidence"]["conditions"]
+    assert first == {"text": "standing"}
+    assert second == {"text": "score > 0.5", "left": 1.0, "right": 0.5}
