@@ -360,7 +360,7 @@ class RuleDefinition(Settings):
     for_: Duration = Field("0s", alias="for", description="How long it must be true before an incident starts")
     hold: Duration = Field("0.5s", description="How long it must not be true before the incident ends")
     cooldown: Duration = Field("0s", description="From the end of an incident until the same people can start another")
-    gap: Duration = Field("0.5s", description="So long unknown or unseen neither counts nor begins anew")
+    gap: Duration = Field("0.5s", description="So long it may be unknown or unseen without beginning anew")
     lost_after: Duration = Field(
         "1s", description="Who is unseen for longer, and did not leave by the border, is `lost`"
     )

@@ -37,7 +37,7 @@ from stages.rulebook.rule_file import (
 from stages.rulebook.schedule import Schedule, Times
 from stages.rulebook.templates import Template, made_rule, trial_of
 from stages.rulebook.word_extent import Budget, extents
-from stages.vision.rules.condition import LOST_AFTER_NS, Condition, Scope, compile_condition
+from stages.vision.rules.condition import LOST_AFTER_NS, Condition, Scope, compile_condition, never_so_long
 from stages.vision.rules.counters import Of
 from stages.vision.rules.expression import ExpressionError
 from stages.vision.rules.geometry import Line, Surroundings, Zone, in_pixels, zone_of
@@ -430,13 +430,20 @@ def _conditions(
 
     when = compiled("when", definition.when, definition.scope)
     who = compiled("who", definition.who, "person") if definition.who else None
-    if definition.merge and definition.scope == "scene":
-        found = fault("merge", "`merge` needs `scope: person` or `scope: pair`: a scene has one incident at a time", 0)
-        faults.append(replace(found, offset=None) if found else None)
-    if definition.who and definition.scope != "scene":
-        found = fault("who", f"`who` needs `scope: scene`, got `scope: {definition.scope}`", 0)
+    for key, text in _wrong_together(definition, when):
+        found = fault(key, text, 0)
         faults.append(replace(found, offset=None) if found else None)
     return when, who, [one for one in faults if one is not None]
+
+
+def _wrong_together(definition: RuleDefinition, when: Condition | None) -> Iterator[tuple[str, str]]:
+    """Keys that do not fit the others, and why."""
+    if when and duration_ns(definition.for_) >= when.at_most_ns:
+        yield "for", never_so_long(definition.for_, when.at_most_ns)
+    if definition.merge and definition.scope == "scene":
+        yield "merge", "`merge` needs `scope: person` or `scope: pair`: a scene has one incident at a time"
+    if definition.who and definition.scope != "scene":
+        yield "who", f"`who` needs `scope: scene`, got `scope: {definition.scope}`"
 
 
 def _rule(definition: RuleDefinition, when: Condition, who: Condition | None, min_confidence: float) -> Rule:

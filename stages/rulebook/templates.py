@@ -70,11 +70,13 @@ class MadeRule:
     """Key -> its condition, if the template gave it."""
     given: Mapping[str, KeyPath] = field(default_factory=dict)
     """Parameter -> where the rule gives its value."""
+    places: Mapping[str, KeyPath] = field(default_factory=dict)
+    """Key -> where its value stands, if that is not the rule itself."""
 
     def fault(self, key: str, text: str, offset: int) -> Fault | None:
         """A mistake in a condition, where it was written. None if it is the template's, and has been reported there."""
         if key not in self.texts or self.template is None:
-            return Fault((*self.path, key), text, offset)
+            return Fault(self.places.get(key, (*self.path, key)), text, offset)
         message = f"{text} (in `{key}` of {self.template.in_words})"
         found = self.texts[key].parameter_at(offset)
         if found and found[0] in self.given:
@@ -93,15 +95,17 @@ def made_rule(
 ) -> tuple[MadeRule | None, list[Fault]]:
     """The whole rule, and the mistakes in its use of the template. `override`: of a camera, and where it stands."""
     own = _keys(rule, _OF_RULE_ALONE)
+    places: dict[str, KeyPath] = {}
     with_, given = dict(rule.with_), {name: (*path, "with", name) for name in rule.with_}
     if override is not None:
         at, keys = override
         more = keys.with_
         own |= _keys(keys, _OF_RULE_ALONE)
+        places = {key: (*at, key) for key in _keys(keys, _OF_RULE_ALONE)}
         with_ |= more
         given |= {name: (*at, "with", name) for name in more}
     if rule.use is None:
-        return _plain(rule, path, own, given)
+        return _plain(rule, path, own, given, places)
     template = templates.get(rule.use)
     if template is None:
         listed = ", ".join(sorted(templates)[:_SHOWN]) + (", ..." if len(templates) > _SHOWN else "")
@@ -112,12 +116,23 @@ def made_rule(
         return None, faults
     made, texts = _filled_keys(template, with_)
     texts = {key: text for key, text in texts.items() if key not in own}
+    places = {**{key: _of_template(template, key, given, path) for key in made if key not in own}, **places}
     definition, fault = _whole({"id": rule.use, **made, **own}, (*path, "use"), template)
-    return (MadeRule(definition, path, template, texts, given) if definition else None), fault
+    return (MadeRule(definition, path, template, texts, given, places) if definition else None), fault
+
+
+def _of_template(template: Template, key: str, given: Mapping[str, KeyPath], path: KeyPath) -> KeyPath:
+    """Where a rule has the value of a key that its template gives: at a parameter, or where it names the template."""
+    found = PLACEHOLDER.fullmatch(str(_keys(template.definition, _OF_TEMPLATE_ALONE).get(key)))
+    return given.get(found[1] if found else "", (*path, "use"))
 
 
 def _plain(
-    rule: RuleDefinition, path: KeyPath, own: Mapping[str, Any], given: Mapping[str, KeyPath]
+    rule: RuleDefinition,
+    path: KeyPath,
+    own: Mapping[str, Any],
+    given: Mapping[str, KeyPath],
+    places: Mapping[str, KeyPath],
 ) -> tuple[MadeRule | None, list[Fault]]:
     missing = [key for key in ("id", "when") if not getattr(rule, key)]
     faults = [Fault(path, _missing(key)) for key in missing]
@@ -127,7 +142,7 @@ def _plain(
     if "when" in missing:
         return None, faults
     definition, wrong = _whole({"id": NO_ID, **own}, path, None)
-    return (MadeRule(definition, path) if definition else None), [*faults, *wrong]
+    return (MadeRule(definition, path, places=places) if definition else None), [*faults, *wrong]
 
 
 def _missing(key: str) -> str:

@@ -56,7 +56,7 @@ from stages.vision.rules.kinds import (
     divided,
     multiplied,
 )
-from stages.vision.rules.people import COCO_17, PAIRED
+from stages.vision.rules.people import COCO_17, LOST_NS, PAIRED
 from stages.vision.rules.vocabulary import FUNCTIONS, Measure, PersonWords, Place, scale_of, suggestion
 
 Scope = Literal["person", "pair", "scene"]
@@ -97,14 +97,14 @@ class Condition:
     """A compiled condition.
 
     `judge` gives True, False or None (unknown); `values` gives for each of `parts` (text, kind) the two sides of the
-    comparison, or a truth. Both take the arguments of the scope: person (joints, Person, Surroundings),
+    comparison, or a truth (None: unknown). Both take the arguments of the scope: person (joints, Person, Surroundings),
     pair (joints, Person, joints, Person, Surroundings), scene (Scene, Surroundings). With `cells`, `judge` also takes
     the list of their values, and `values` that list, the cells and the clock. `parameters` and `true` are Python text:
     the names of the arguments, and what holds when the condition is surely true.
     """
 
     judge: Callable[..., bool | None]
-    values: Callable[..., tuple[Any, ...]]
+    values: Callable[..., tuple[tuple[float, float] | bool | None, ...]]
     parts: tuple[tuple[str, Kind], ...]
     zones: frozenset[str]
     lines: frozenset[str]
@@ -115,6 +115,8 @@ class Condition:
     cells: tuple[CellText, ...] = ()
     parameters: str = ""
     true: str = ""
+    at_most_ns: float = math.inf
+    """It is true for no longer than this at a time."""
 
     @property
     def temporal(self) -> bool:
@@ -130,10 +132,14 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class _Truth:
-    """Python text that holds when a condition is surely true, and when it is surely false."""
+    """Python text that holds when a condition is surely true, and when it is surely false.
+
+    `at_most_ns`: it is true for no longer than this at a time.
+    """
 
     true: str
     false: str
+    at_most_ns: float = math.inf
 
     @property
     def three_valued(self) -> str:
@@ -215,6 +221,7 @@ def _compiled(text: str, scope: Scope, known: _Known, lost_after_ns: int) -> Con
         tuple(writer.cells),
         parameters,
         truth.true,
+        truth.at_most_ns,
     )
 
 
@@ -335,7 +342,8 @@ class _Writer:
         other = "or" if node.operator == "and" else "and"
         true = f" {node.operator} ".join(truth.true for truth in truths)
         false = f" {other} ".join(truth.false for truth in truths)
-        return _Truth(f"({true})", f"({false})")
+        shortest, longest = (of(truth.at_most_ns for truth in truths) for of in (min, max))
+        return _Truth(f"({true})", f"({false})", shortest if node.operator == "and" else longest)
 
     def _comparison(self, node: Comparison) -> _Truth:
         mistakes = _Mistakes()
@@ -369,11 +377,21 @@ class _Writer:
         truth, time_ns = self.truth(node.operand), self._time_ns(node.time)
         if isinstance(node, Was):
             del self.parts[noted:], self.values[noted:]
+            at_most_ns = truth.at_most_ns + time_ns
+        else:
+            at_most_ns = self._left_after(truth, node.time)
         code = self._cell(
             node, type(node).__name__.replace("Lasts", "Lasting"), (time_ns,), [truth.three_valued], truth=True
         )
         self._note(self._slice(node), Kind.TRUTH, code)
-        return _Truth(code, f"({code} is False)")
+        return _Truth(code, f"({code} is False)", at_most_ns)
+
+    def _left_after(self, truth: _Truth, time: Number) -> float:
+        """How long `C for 2s` can stay true. Raises ExpressionError if it never comes true."""
+        time_ns = self._time_ns(time)
+        if time_ns >= truth.at_most_ns:
+            raise ExpressionError(time.begin, never_so_long(self._slice(time), truth.at_most_ns))
+        return truth.at_most_ns - time_ns
 
     def _sequence(self, node: SequenceNode) -> _Truth:
         noted = len(self.parts)
@@ -384,21 +402,32 @@ class _Writer:
         lasting = tuple(
             self._time_ns(step.operand.time) if isinstance(step.operand, Lasts) else 0 for step in node.steps
         )
+        left = [
+            self._left_after(truth, step.operand.time) if isinstance(step.operand, Lasts) else truth.at_most_ns
+            for step, truth in zip(node.steps, truths, strict=True)
+        ]
         inputs = [truth.three_valued for truth in truths]
         code = self._cell(node, "Sequence", (limits, lasting), inputs, truth=True)
         self._note(self._slice(node), Kind.TRUTH, code)
         for i, step in enumerate(node.steps):
             text = f"step {i + 1}: {self._slice(step)}"
             self._note(text, Kind.AGO, f"(c{code[1:]}.ago(t, {i}), nan)")
-        return _Truth(code, f"({code} is False)")
+        return _Truth(code, f"({code} is False)", left[-1])
 
     def _lost(self, node: Node) -> _Truth:
         if self._whole_scope != "person":
             raise ExpressionError(node.begin, "`lost` is about one person: use it with `scope: person`")
         self.about_lost = True
-        code = f"p.lost_ns >= {self._lost_after_ns}"
-        self._note("lost", Kind.TRUTH, code)
-        return _Truth(f"({code})", f"(p.lost_ns < {self._lost_after_ns})")
+        after_ns = self._lost_after_ns
+        if after_ns >= LOST_NS:
+            text = (
+                f"`lost` is never true: `lost_after` is {after_ns / 1e9:g}s, and who has been unseen for "
+                f"{LOST_NS // 10**9}s is lost no more; write a shorter `lost_after`"
+            )
+            raise ExpressionError(node.begin, text)
+        truth = _Truth(f"(p.lost_ns >= {after_ns})", f"(p.lost_ns < {after_ns})", LOST_NS - after_ns)
+        self._note("lost", Kind.TRUTH, truth.three_valued)
+        return truth
 
     def _lost_while(self, node: LostWhile) -> _Truth:
         """`lost while C`: C was true when they were last seen."""
@@ -406,18 +435,19 @@ class _Writer:
         lost, inner = self._lost(node), self.truth(node.operand)
         del self.parts[noted:], self.values[noted:]
         last = self._cell(node, "LastSeen", (), [inner.three_valued, "p.lost_ns"], truth=True)
-        truth = _Truth(f"({lost.true} and {last})", f"({lost.false} or {last} is False)")
+        truth = _Truth(f"({lost.true} and {last})", f"({lost.false} or {last} is False)", lost.at_most_ns)
         self._note(self._slice(node), Kind.TRUTH, truth.three_valued)
         return truth
 
     def _running(self, node: Call) -> _Truth:
         """running(rule): of the same person, pair or scene, or of one that they are part of."""
-        name = "".join(self._slice(node.arguments[0]).split()) if len(node.arguments) == 1 else ""
-        if not name:
+        named = node.arguments[0] if len(node.arguments) == 1 else None
+        if not isinstance(named, Name):
             raise ExpressionError(node.begin, f"expected {_CALLS['running']}")
+        name = named.text
         if self._known_rules is not None and name not in self._known_rules:
             guess = suggestion(name, self._known_rules)
-            raise ExpressionError(node.arguments[0].begin, f"there is no rule `{name}`{guess}")
+            raise ExpressionError(named.begin, f"there is no rule `{name}`{guess}")
         self.rules.add(name)
         whose = {"person": f"({self._person[1]}.id,)", "pair": "(pa.id, pb.id)", "scene": "()"}[self._scope]
         code = f"g.runs({name!r}, {whose})"
@@ -475,24 +505,27 @@ class _Writer:
             raise ExpressionError(node.begin, f"`{node.function}` is about one person: use it with `scope: person`")
         p = self._person[1]
         if node.function == "crosses":
-            code = self._crosses(node, p)
+            line, ways = self._crosses(node)
+            step = f"{p}.crossed.get({line!r})"
         else:
-            name = self._named("zone", self._only_name(node, "zone"))
-            code = f"{p}.entered.get({name!r}) == {1 if node.function == 'enters' else -1}"
-        self._note(self._slice(node), Kind.TRUTH, code)
-        return _Truth(f"({code})", f"(not {code})")
+            zone = self._named("zone", self._only_name(node, "zone"))
+            step, ways = f"{p}.entered.get({zone!r})", ((1,) if node.function == "enters" else (-1,))
+        others = tuple(sorted({-1, 0, 1}.difference(ways)))
+        truth = _Truth(f"({step} in {ways})", f"({step} in {others})")
+        self._note(self._slice(node), Kind.TRUTH, truth.three_valued)
+        return truth
 
-    def _crosses(self, node: Call, p: str) -> str:
+    def _crosses(self, node: Call) -> tuple[str, tuple[int, ...]]:
+        """The line, and the ways over it that count: 1 rightward, -1 leftward."""
         if len(node.arguments) != 2:
-            line = self._named("line", self._only_name(node, "line"))
-            return f"{p}.crossed.get({line!r}, 0) != 0"
+            return self._named("line", self._only_name(node, "line")), (-1, 1)
         line_node, way = node.arguments
         line = self._named("line", self._name(line_node, node, "line"))
         word = way.text if isinstance(way, Name) else self._slice(way)
         if word not in ("rightward", "leftward"):
             hint = suggestion(word, ("rightward", "leftward"))
             raise ExpressionError(way.begin, f"`{word}` is no direction: expected rightward or leftward{hint}")
-        return f"{p}.crossed.get({line!r}, 0) == {1 if word == 'rightward' else -1}"
+        return line, ((1,) if word == "rightward" else (-1,))
 
     def _only_name(self, node: Call, what: str) -> Name:
         if len(node.arguments) != 1:
@@ -805,9 +838,10 @@ class _Writer:
             )
             raise ExpressionError(node.begin, text)
         left, right = truths
+        longest, shortest = (of(left.at_most_ns, right.at_most_ns) for of in (max, min))
         if node.function == "either":
-            return _Truth(f"({left.true} or {right.true})", f"({left.false} and {right.false})")
-        return _Truth(f"({left.true} and {right.true})", f"({left.false} or {right.false})")
+            return _Truth(f"({left.true} or {right.true})", f"({left.false} and {right.false})", longest)
+        return _Truth(f"({left.true} and {right.true})", f"({left.false} or {right.false})", shortest)
 
     def _of_measures(self, node: Call) -> Measure:
         measures = _each(self._measure, node.arguments)
@@ -950,6 +984,14 @@ def _compare(operator: str, left: str, right: str) -> _Truth:
     if operator == "!=":
         return _Truth(differs, same)
     return _Truth(f"{left} {operator} {right}", f"{left} {_OPPOSITE[operator]} {right}")
+
+
+def never_so_long(time: str, at_most_ns: float) -> str:
+    """The message about a time for which a condition that is true of the lost can never last."""
+    return (
+        f"{time} never pass: `lost` is true for less than {at_most_ns / 1e9:g}s at a time, from `lost_after` until "
+        f"somebody has been unseen for {LOST_NS // 10**9}s; write a shorter time"
+    )
 
 
 def _none(what: str) -> str:

@@ -11,15 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.vision.rules.geometry import Line, Surroundings
-from stages.vision.rules.people import COCO_17, NAN, UNSEEN, Joints, Past, Person, Point, with_more
+from stages.vision.rules.people import COCO_17, LOST_NS, NAN, UNSEEN, Joints, Past, Person, Point, with_more
 
 F32 = NDArray[np.float32]
 Ids = tuple[int, ...]
 
 LINE_MARGIN = 0.05
 """A side of a line counts from so many body heights away on: who stands on it does not cross it all the time."""
-LOST_NS = 10_000_000_000
-"""So long somebody stays lost: then nobody is judged any more."""
 _BORDER = 0.01
 """Of the frame: a box that ends so near to its border ends at it."""
 _AHEAD_S = 1.0
@@ -57,6 +55,8 @@ class Subject:
     ids: Ids
     rows: tuple[int, ...]
     arguments: tuple[Any, ...]
+    seen: bool = True
+    """Whether they are in the frame; who is lost is judged, too."""
 
 
 @dataclass(slots=True)
@@ -82,6 +82,10 @@ class Crowd:
             self._last.pop(track_id, None)
         return gone
 
+    def knows(self, ids: Ids) -> bool:
+        """Whether none of these tracks has been forgotten."""
+        return all(track_id in self._past for track_id in ids)
+
     def forget_shapes(self, zones: Collection[str], lines: Collection[str]) -> None:
         """Keep only in which of these zones, and on which side of these lines, people were."""
         for past in self._past.values():
@@ -96,7 +100,7 @@ class Crowd:
         """The people of the next frame; `with_lost`: also those who have been lost since."""
         people = list(self._people(picture, around))
         gone = list(self._gone(picture)) if with_lost else []
-        if with_lost:
+        if with_lost and not picture.alone:
             self._last.update({person.id: _Last(picture, person.row) for person in people})
         return Cast(picture, people, around, gone)
 
@@ -110,22 +114,27 @@ class Crowd:
         for row in sorted(range(len(ids)), key=ids.__getitem__):
             left, top, right, bottom = boxes[row]
             person = Person(ids[row], row, left, top, right, bottom, scores[row], confidences[row])
-            self._remember(person, time_ns, around)
+            if around.zones:
+                x, y = person.feet
+                person.inside = {name: zone(x, y) for name, zone in around.zones.items()}
+            if not picture.alone:
+                self._remember(person, time_ns, around)
             yield person
 
     def _remember(self, person: Person, time_ns: int, around: Surroundings) -> None:
+        """Add the facts that earlier frames tell; of a photograph they stay unknown."""
         past = self._past.get(person.id)
         if past is None:
             past = self._past[person.id] = Past(time_ns, time_ns)
         person.age = (time_ns - past.first_ns) / 1e9
-        feet = x, y = person.x, person.bottom
+        feet = person.feet
+        person.lost_ns = -1
         person.speed = past.moved(time_ns, feet)
         past.seen_ns = time_ns
         if around.lines:
             margin = LINE_MARGIN * person.h
             person.crossed = {name: _crossed(past, feet, margin, name, line) for name, line in around.lines.items()}
         if around.zones:
-            person.inside = {name: zone(x, y) for name, zone in around.zones.items()}
             person.entered = _entered(past.inside, person.inside)
             past.inside = person.inside
 
@@ -159,7 +168,7 @@ def _crossed(past: Past, feet: Point, margin: float, name: str, line: Line) -> i
 
 def _entered(before: Mapping[str, bool], inside: Mapping[str, bool]) -> dict[str, int]:
     if before == inside:
-        return {}
+        return dict.fromkeys(inside, 0)
     return {name: int(now) - int(before.get(name, now)) for name, now in inside.items()}
 
 
@@ -206,8 +215,8 @@ class Cast:
         subjects: dict[Ids, Subject] = {}
         for i, (track_id, unseen_ns, _) in enumerate(self._gone):
             row = len(self.picture.ids) + i
-            nobody = Person(track_id, row, NAN, NAN, NAN, NAN, NAN, _NOT_SURE, age=NAN, lost_ns=unseen_ns)
-            subjects[(track_id,)] = Subject((track_id,), (row,), (UNSEEN, nobody, self.around))
+            nobody = Person(track_id, row, NAN, NAN, NAN, NAN, NAN, _NOT_SURE, lost_ns=unseen_ns)
+            subjects[(track_id,)] = Subject((track_id,), (row,), (UNSEEN, nobody, self.around), seen=False)
         return subjects
 
     def _joints_above(self, floor: float) -> list[Joints]:

@@ -12,6 +12,7 @@ comparison  = ["in" NAME]                               the person's feet are in
 sum         = product {("+" | "-") product}
 product     = sign {("*" | "/") sign}
 sign        = ["-"] (NUMBER [UNIT] | NAME {"." NAME} | NAME "(" [whole {"," whole}] ")" | "(" whole ")")
+              | "running" "(" ID ")"
 
 `first`, `then`, `was`, `within`, `for` and `while` are words only where no name can stand, so a zone may have such a
 name. After a comparison `within` is the window of a function in it that has none, such as `drop(hips.y)`.
@@ -20,6 +21,7 @@ name. After a comparison `within` is the window of a function in it that has non
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 
 MAX_CHARACTERS = 2000
@@ -35,6 +37,8 @@ WINDOW_AT = {"drop": 1, "rise": 1, "change": 1, "velocity": 1, "speed": 1, "swin
 """Functions whose window may stand behind the comparison, and the place of the window among the arguments."""
 COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
+_RUNNING = re.compile(r"\s*([^\s(),]+)\s*(?=\))")
+"""The id of a rule, behind `running(`: letters of any script, digits, `_` and `-`."""
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+\.?\d*|\.\d+)(?P<unit>[A-Za-z%]+(?:/s\b)?|/s\b)?"
     r"|(?P<name>[A-Za-z_]\w*)|(?P<sign><=|>=|==|!=|[-+*/<>(),.]))",
@@ -191,6 +195,10 @@ def _tokens(text: str) -> list[_Token]:
     tokens: list[_Token] = []
     at, end = 0, len(text.rstrip())
     while at < end:
+        if [token.text for token in tokens[-2:]] == ["running", "("] and (rule := _RUNNING.match(text, at)):
+            tokens.append(_Token("name", unicodedata.normalize("NFC", rule[1]), rule.start(1), rule.end(1)))
+            at = rule.end()
+            continue
         found = _TOKEN.match(text, at)
         if not found:
             begin = at + len(text[at:]) - len(text[at:].lstrip())

@@ -1,15 +1,16 @@
 """When a condition that is true now and then becomes one incident.
 
-    truth      ..TTTTTTTTTTT?TTTT..T......TTT       T true  . false  ? unknown or unseen
+    truth      ..TT?T?T?TTTT?TTTT..T......TTT       T true  . false  ? unknown or unseen
                  |<-for->|          |<hold>|
     incident             start             end      it lasts from the first T to the last one
 
     idle --true--> counting --true for `for`--> running --not true for `hold`--> idle (`cooldown` from the last T)
       ^                |
-      +---- false -----+   or unknown for longer than `gap`; a shorter one neither counts nor begins anew
+      +---- false -----+   or unknown for longer than `gap`
 
-Time counts between two judged frames if both were true and they follow each other in the stream. A step that is longer
-than `gap` counts as unseen; the caller widens `gap` for cameras whose frames are farther apart. With a `hold`, one
+Time counts from one true frame to the next, also over a hole of unknown or unseen frames that is no longer than `gap`:
+who is found in every second frame only lies as long as who is found in each. `min_visible` asks that enough of the
+frames in a hole could be judged. The caller widens `gap` for cameras whose frames are farther apart. With a `hold`, one
 frame that is not true ends nothing by itself, however long ago the frame before was: `hold` shall bridge a glitch at 1
 frame a second, too.
 """
@@ -79,7 +80,7 @@ class Watch(Generic[M]):
         self.timing = timing
         self.incident: Incident[M] | None = None
         self._before: M | None = None
-        """The frame before, if it was judged true."""
+        """The last true frame, if none was false since."""
         self._frames_without = 0
         """Frames in a row in which it was not true."""
         self._rests_until_ns: int | None = None
@@ -93,9 +94,9 @@ class Watch(Generic[M]):
         self._frames_without = 0 if truth else self._frames_without + 1
         steps = self._end_if_over(now, truth, gap_ns, seen)
         if truth:
-            steps += self._true(now)
+            steps += self._true(now, gap_ns)
         else:
-            self._before = None
+            self._before = None if truth is False else self._before
             self._not_true(now, truth, gap_ns, seen)
         return steps
 
@@ -124,14 +125,14 @@ class Watch(Generic[M]):
     def _drop(self) -> None:
         self.incident = self._before = None
 
-    def _true(self, now: M) -> list[Step[M]]:
+    def _true(self, now: M, gap_ns: int) -> list[Step[M]]:
         incident = self.incident
         if incident is None:
             incident = self.incident = Incident(now, now)
         else:
             incident.judged += 1
             incident.seen += 1
-            if self._before is not None:
+            if self._before is not None and now.time_ns - self._before.time_ns <= gap_ns:
                 incident.true_ns += now.time_ns - self._before.time_ns
         incident.last = self._before = now
         return self._reported(incident, now)

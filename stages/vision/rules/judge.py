@@ -197,6 +197,7 @@ class Judge:
                 for at in (placed.when, placed.who):
                     if at and placed.rule.id in same:
                         self._inherit(*at, other._inherited)
+        self._drop_inherited()
         return ends
 
     def _inherit(self, group: _Group, place: int, before: Mapping[tuple[_About, Ids], dict[Key, Any]]) -> None:
@@ -260,12 +261,13 @@ class Judge:
         return condition.judge(*subject.arguments, group.program.of_one(place, group.memories[subject.ids])[0])
 
     def _evidence(self, placed: _Placed, subject: Subject) -> Iterator[Evidence]:
+        """The parts of its condition; a truth that is unknown, as one side of an `or` may be, is no evidence."""
         condition, arguments, (group, place) = placed.rule.when, subject.arguments, placed.when
         if condition.cells:
             values, cells = group.program.of_one(place, group.memories[subject.ids])
             arguments = (*arguments, values, cells, self._clock)
         for (text, kind), found in zip(condition.parts, condition.values(*arguments), strict=True):
-            if kind is Kind.REPORTED and not found:
+            if found is None or (kind is Kind.REPORTED and not found):
                 continue
             yield Evidence(text, kind.name.lower(), found)
 
@@ -331,7 +333,9 @@ class Judge:
         rule, before = placed.rule, entry.rows
         if truth and subject:
             entry.rows = subject.rows
-        for step in entry.watch.step(picture, truth, gap_ns, seen=subject is not None):
+        # Who is unseen for less than `lost_after` still is a subject; then only what is known counts as seen.
+        seen = subject is not None and (truth is not None or subject.seen)
+        for step in entry.watch.step(picture, truth, gap_ns, seen=seen):
             running = self._running.setdefault(rule.id, set())
             (running.discard if step.phase == "end" else running.add)(ids)
             if step.phase == "end" or subject is None:
@@ -356,12 +360,18 @@ class Judge:
         gone = self._crowd.forget(time_ns - self._interval.at_least(FORGET_NS))
         if gone:
             self._drop_watches(gone)
+            self._drop_inherited()
 
     def _drop_watches(self, gone: AbstractSet[int]) -> None:
         """A cooldown of days must not cost anything for people who never come back under the same id."""
         for watched in self._watched.values():
             for ids in [ids for ids in watched if not watched[ids].watch.incident and not gone.isdisjoint(ids)]:
                 del watched[ids]
+
+    def _drop_inherited(self) -> None:
+        """People who have been forgotten do not come back for what another judge knew of them."""
+        for key in [key for key in self._inherited if not self._crowd.knows(key[1])]:
+            del self._inherited[key]
 
     def _surroundings(self, size: tuple[int, int]) -> Surroundings:
         if self._around is None or (self._around.width, self._around.height) != size:

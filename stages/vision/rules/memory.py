@@ -33,23 +33,20 @@ Truth = bool | None
 class Clock:
     """The time of the present frame, for all cells of a camera.
 
-    `before_ns`: the time of the frame before it. `two_ns`: two frame intervals. `slack_ns`: up to here two frames count
-    as following each other, however short a `gap` is.
+    `two_ns`: two frame intervals. `slack_ns`: up to here two frames count as following each other, however short a
+    `gap` is.
     """
 
-    __slots__ = ("_started", "before_ns", "now_ns", "slack_ns", "two_ns")
+    __slots__ = ("now_ns", "slack_ns", "two_ns")
 
     def __init__(self) -> None:
-        self._started = False
         self.now_ns = 0
-        self.before_ns: int | None = None
         self.two_ns = 0
         self.slack_ns = 0
 
     def tick(self, now_ns: int, two_ns: int, slack_ns: int) -> None:
         """The next frame."""
-        self.before_ns = self.now_ns if self._started else None
-        self.now_ns, self._started = now_ns, True
+        self.now_ns = now_ns
         self.two_ns, self.slack_ns = two_ns, slack_ns
 
 
@@ -57,7 +54,10 @@ class Clock:
 
 
 class Lasting:
-    """`C for 2s`: C has been true so long. Unknown or unseen up to the gap neither counts nor begins anew."""
+    """`C for 2s`: C has been true so long.
+
+    A hole, unknown or unseen for up to the gap, counts if C is true behind it.
+    """
 
     __slots__ = ("_gap_ns", "_last_ns", "_time_ns", "true_ns")
 
@@ -76,7 +76,7 @@ class Lasting:
         self._last_ns = now_ns
         if last_ns is None or now_ns - last_ns > max(self._gap_ns, clock.slack_ns):
             self.true_ns = 0
-        elif last_ns == clock.before_ns:
+        else:
             self.true_ns += now_ns - last_ns
         return self.true_ns >= self._time_ns
 
@@ -125,7 +125,7 @@ class LastSeen:
         self._known_ns = 0
         self._truth: Truth = None
 
-    def step(self, clock: Clock, truth: Truth, lost_ns: int) -> Truth:
+    def step(self, clock: Clock, truth: Truth, lost_ns: float) -> Truth:
         if lost_ns < 0:
             if truth is not None:
                 self._truth, self._known_ns = truth, clock.now_ns
@@ -161,7 +161,8 @@ class Since:
 class Total:
     """`total(C, 60s)`: for how many of the last 60 s C was seen to be true. Unknown before C was known at all.
 
-    Keeps the stretches of time in which C was true. Of too many, the two oldest become one of the same length.
+    A hole, unknown or unseen for up to the gap, counts if C is true on both sides. Keeps the stretches of time in which
+    C was true. Of too many, the two oldest become one of the same length.
     """
 
     __slots__ = ("_gap_ns", "_known", "_last_ns", "_sum_ns", "_time_ns", "_true")
@@ -173,13 +174,15 @@ class Total:
         """[begin, end]."""
         self._sum_ns = 0
         self._last_ns: int | None = None
-        """The last frame in which C was true."""
+        """The last frame in which C was true, if it was not false since."""
         self._known = False
 
     def step(self, clock: Clock, truth: Truth) -> float:
         now_ns = clock.now_ns
         if truth:
             self._true_now(clock)
+        elif truth is False:
+            self._last_ns = None
         self._known = self._known or truth is not None
         self._leave(now_ns - max(self._time_ns, clock.two_ns))
         return self._sum_ns / _SECOND if self._known else NAN
@@ -187,7 +190,7 @@ class Total:
     def _true_now(self, clock: Clock) -> None:
         now_ns, last_ns = clock.now_ns, self._last_ns
         self._last_ns = now_ns
-        if last_ns is None or last_ns != clock.before_ns or now_ns - last_ns > max(self._gap_ns, clock.slack_ns):
+        if last_ns is None or now_ns - last_ns > max(self._gap_ns, clock.slack_ns):
             return
         self._sum_ns += now_ns - last_ns
         if self._true and self._true[-1][1] == last_ns:
@@ -247,51 +250,48 @@ class Sequence:
         B         . . . . T . . . .      step 2 done at   - - - - 4 4 4 4 4
         C for 2   . . T T T T T T .      C counts from 5  - - - - - 5 5 5 -
         whole     . . . . . . . T .      then everything begins anew
+
+    Each step also keeps the times of the steps that led to it, so that they are of one and the same sequence.
     """
 
-    __slots__ = ("_begun_ns", "_done_ns", "_limits_ns", "_over", "_steps", "steps_ns")
+    __slots__ = ("_limits_ns", "_over", "_steps", "steps_ns")
 
     def __init__(self, gap_ns: int, limits_ns: tuple[int | None, ...], lasting_ns: tuple[int, ...]) -> None:
         self._limits_ns = limits_ns
         self._steps = [_Step(gap_ns, lasting) for lasting in lasting_ns]
-        self._done_ns: list[int | None] = [None] * len(limits_ns)
-        self._begun_ns = [0] * len(limits_ns)
-        """When each step became complete; it may have stayed so since."""
         self._over = False
         self.steps_ns: tuple[int, ...] = ()
         """Of the last complete sequence: when the first step was last true, and each other one became complete."""
 
     def step(self, clock: Clock, *truths: Truth) -> Truth:
-        last = len(truths) - 1
+        steps, last = self._steps, len(truths) - 1
         if self._over:
-            going_on = self._steps[last].goes_on(clock, truths[last])
+            going_on = steps[last].goes_on(clock, truths[last])
             if going_on is not False:
                 return going_on
             self._begin_anew()
-        done = self._done_ns
         for i in range(last, -1, -1):
-            if self._complete(i, clock, truths[i]):
-                if done[i] is None or done[i] != clock.before_ns:
-                    self._begun_ns[i] = clock.now_ns
-                done[i] = clock.now_ns
-        if done[last] is not None:
+            self._take(i, clock, truths[i])
+        if steps[last].done_ns is not None:
             self._over = True
-            self.steps_ns = (done[0] or 0, *self._begun_ns[1:])
+            self.steps_ns = steps[last].chain_ns
             return True
         return None if truths[last] is None and self._in_time(last, clock) else False
 
-    def _complete(self, i: int, clock: Clock, truth: Truth) -> bool:
-        """Whether step `i` is complete in this frame."""
+    def _take(self, i: int, clock: Clock, truth: Truth) -> None:
+        """Give step `i` its frame, after those behind it: a step follows the one before in a later frame."""
         step = self._steps[i]
-        if truth and not step.counting(clock) and not self._in_time(i, clock):
-            return False
-        return step.complete(clock, truth)
+        if truth and not (i and step.counting(clock)):
+            if not self._in_time(i, clock):
+                return
+            step.led_by_ns = self._steps[i - 1].chain_ns if i else ()
+        step.take(clock, truth)
 
     def _in_time(self, i: int, clock: Clock) -> bool:
         """Whether step `i` may begin now: the one before it was done, and not too long ago."""
         if not i:
             return True
-        before_ns, limit_ns = self._done_ns[i - 1], self._limits_ns[i]
+        before_ns, limit_ns = self._steps[i - 1].done_ns, self._limits_ns[i]
         if before_ns is None:
             return False
         return limit_ns is None or clock.now_ns - before_ns <= max(limit_ns, clock.two_ns)
@@ -302,24 +302,34 @@ class Sequence:
 
     def _begin_anew(self) -> None:
         self._over = False
-        self._done_ns = [None] * len(self._steps)
         for step in self._steps:
-            step.begin_anew()
+            step.forget()
 
 
 class _Step(Lasting):
-    """A step of a sequence: it counts from when the steps before it were complete."""
+    """A step of a sequence: it counts from when the steps before it were complete.
 
-    __slots__ = ()
+    `done_ns`: when it was last complete. `chain_ns`: the times of the steps up to it, its own being that at which it
+    became complete. `led_by_ns`: those of the steps before it, when it began; None once it is complete.
+    """
+
+    __slots__ = ("chain_ns", "done_ns", "led_by_ns")
+
+    def __init__(self, gap_ns: int, time_ns: int) -> None:
+        super().__init__(gap_ns, time_ns)
+        self.done_ns: int | None = None
+        self.chain_ns: tuple[int, ...] = ()
+        self.led_by_ns: tuple[int, ...] | None = None
 
     def counting(self, clock: Clock) -> bool:
         return self._last_ns is not None and clock.now_ns - self._last_ns <= max(self._gap_ns, clock.slack_ns)
 
-    def complete(self, clock: Clock, truth: Truth) -> bool:
-        if not self._time_ns:
-            self._last_ns = clock.now_ns if truth else None if truth is False else self._last_ns
-            return bool(truth)
-        return self.step(clock, truth) is True
+    def take(self, clock: Clock, truth: Truth) -> None:
+        """The next frame."""
+        if self.step(clock, truth):
+            self.done_ns = clock.now_ns
+            if self.led_by_ns is not None:
+                self.chain_ns, self.led_by_ns = (*self.led_by_ns, clock.now_ns), None
 
     def goes_on(self, clock: Clock, truth: Truth) -> Truth:
         """Of a complete last step: still true, no longer, or unknown for no longer than the gap."""
@@ -328,7 +338,12 @@ class _Step(Lasting):
             return True
         if truth is False or self._last_ns is None:
             return False
-        return None if clock.now_ns - self._last_ns <= max(self._gap_ns, clock.slack_ns) else False
+        return None if self.counting(clock) else False
+
+    def forget(self) -> None:
+        """Nothing was ever complete."""
+        self.begin_anew()
+        self.done_ns = None
 
 
 # ---- values over a window

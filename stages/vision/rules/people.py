@@ -34,6 +34,8 @@ _SHOULDERS_AT, _HIPS_AT = PAIRED.index("shoulder"), PAIRED.index("hip")
 UNSEEN: list[float] = [NAN] * (MIDDLES_AT + 2 * len(PAIRED))
 """The joints of someone without a known joint."""
 
+LOST_NS = 10_000_000_000
+"""Who has not been seen for so long is lost no more: nothing is known of them."""
 _SPEED_WINDOW_NS = 1_000_000_000
 _SPEED_LEAST_NS = 400_000_000
 
@@ -48,8 +50,9 @@ class Person:
 
     `age`: seconds since the track was first seen; `speed`: pixels a second. For the step of the feet from their last
     seen place to here: `crossed` (line -> 1 rightward, -1 leftward, 0) and `entered` (zone -> 1 came in, -1 went out,
-    0). `inside`: zone -> whether the feet are in it. `lost_ns`: how long they have been lost; -1 of those who are seen,
-    and of those who left the picture.
+    0). `inside`: zone -> whether the feet are in it. `lost_ns`: how long they have been lost; -1 of those who are seen.
+
+    Of the lost, and in a photograph, facts that need the past or the present are unknown: NaN, or not in the mapping.
     """
 
     id: int
@@ -62,12 +65,12 @@ class Person:
     confidences: list[float]
     h: float = 0.0
     x: float = 0.0
-    age: float = 0.0
+    age: float = NAN
     speed: float = NAN
     crossed: Mapping[str, int] = field(default_factory=dict)
     entered: Mapping[str, int] = field(default_factory=dict)
     inside: Mapping[str, bool] = field(default_factory=dict)
-    lost_ns: int = -1
+    lost_ns: float = NAN
 
     def __post_init__(self) -> None:
         self.h = self.bottom - self.top

@@ -41,6 +41,36 @@ def test_ids_with_a_dash() -> None:
     assert rules.rules["b"].rule.asks_about == {"left-arm"}
 
 
+def test_ids_of_any_script() -> None:
+    text = (
+        "version: 1\nrules: [{id: Süd-Tür, when: age > 1s}, {id: 入口, when: running( Su\u0308d-Tu\u0308r )},\n"
+        "  {id: 3d, when: running(入口) or running(not)}, {id: not, when: age > 2s}]"
+    )
+    rules = parse_rules(text, "rules.yaml").rules
+    assert [rules[name].rule.asks_about for name in ("入口", "3d")] == [{"Süd-Tür"}, {"入口", "not"}]
+
+
+def test_nobody_is_lost_for_as_long_as_a_rule_asks() -> None:
+    found = problems(
+        "{id: gone, when: lost, for: 15s}",
+        "{use: lost_while_low, with: {unseen: 9s}}",
+        "{use: lost_while_low, id: later, lost_after: 8s}",
+        "{id: there, when: lost and age > 1s, per_camera: {front: {for: 10s}}}",
+        "{id: never, when: lost, lost_after: 11s}",
+        "{id: short, when: lost, for: 8s}",
+        "{id: other, when: lost or lean > 60deg, for: 30s}",
+    )
+    assert [text.split(" ")[:2] for text in found] == [
+        ["3:33", "rules[0].for:"],
+        ["4:42", "rules[1].with.unseen:"],
+        ["5:11", "rules[2].use:"],
+        ["6:68", "rules[3].per_camera.front.for:"],
+        ["7:23", "rules[4].when:"],
+    ]
+    assert "write a shorter time" in found[0]
+    assert "write a shorter `lost_after`" in found[4]
+
+
 def test_lost_after_is_a_key_of_the_rule() -> None:
     text = "version: 1\nrules: [{id: a, when: lost}, {id: b, when: lost, lost_after: 3s}]"
     rules = parse_rules(text, "rules.yaml").rules

@@ -10,7 +10,7 @@ import numpy as np
 
 from stages.vision.rules.condition import compile_condition
 from stages.vision.rules.crowd import Picture
-from stages.vision.rules.geometry import Surroundings, zone_of
+from stages.vision.rules.geometry import Line, Surroundings, zone_of
 from stages.vision.rules.incidents import Timing
 from stages.vision.rules.judge import Judge, Rule, Verdict
 from stages.vision.rules.people import COCO_17
@@ -18,6 +18,7 @@ from stages.vision.rules.people import COCO_17
 SECOND = 1_000_000_000
 SIZE = (640, 480)
 ZONES = {"door": zone_of([(0, 0), (100, 0), (100, 480), (0, 480)]), "yard": zone_of([(0, 0), (1, 0), (1, 1)])}
+LINES = {"gate": Line((200, 0), (200, 480))}
 STANDING: dict[str, tuple[float, float] | None] = {
     **{"nose": (300, 112), "left_eye": (302, 110), "right_eye": (298, 110), "left_ear": (304, 111)},
     **{"right_ear": (296, 111), "left_shoulder": (306, 125), "right_shoulder": (294, 125)},
@@ -86,7 +87,7 @@ def picture(time_ns: int, people: Sequence[Pose], *, alone: bool = False) -> Pic
 
 def rule(when: str, *, name: str = "rule", gap_s: float = 0.5, **given: Any) -> Rule:
     words = given.pop("words", {})
-    condition = compile_condition(when, given.pop("scope", "person"), zones=ZONES, lines=[], words=words)
+    condition = compile_condition(when, given.pop("scope", "person"), zones=ZONES, lines=LINES, words=words)
     seconds = {f"{key}_ns": round(value * SECOND) for key, value in given.items()}
     return Rule(name, "person", condition, None, Timing(**seconds), round(gap_s * SECOND), 0.3)
 
@@ -94,7 +95,7 @@ def rule(when: str, *, name: str = "rule", gap_s: float = 0.5, **given: Any) -> 
 def answers(when: str, frames: Sequence[Pose | None], fps: float = 10, **given: Any) -> list[bool | None]:
     """The truth of a condition in each frame; None also for frames in which nobody was seen."""
     rules = [rule(when, name="true", **given), rule(f"not ({when})", name="false", **given)]
-    judge = Judge(rules, lambda size: Surroundings(*size, ZONES, {}))
+    judge = Judge(rules, lambda size: Surroundings(*size, ZONES, LINES))
     running: set[str] = set()
     truths: list[bool | None] = []
     for i, pose in enumerate(frames):
@@ -111,7 +112,7 @@ def filmed(pose_at: Callable[[float], Pose | None], seconds: float, fps: float) 
 
 
 def verdicts(one: Rule, frames: Sequence[Pose | None], fps: float = 10) -> Iterator[Verdict]:
-    judge = Judge([one], lambda size: Surroundings(*size, ZONES, {}))
+    judge = Judge([one], lambda size: Surroundings(*size, ZONES, LINES))
     for i, pose in enumerate(frames):
         yield from judge.judge(picture(round(i * SECOND / fps), [pose] if pose else []))
     yield from judge.finish()

@@ -135,7 +135,10 @@ def test_steps_over_lines_and_borders() -> None:
     assert judged("crosses(gate, leftward)", p=walker) is True
     assert judged("crosses(gate, rightward)", p=walker) is False
     assert judged("enters(door) and leaves(yard)", p=walker) is True
-    assert judged("crosses(gate)") is False
+    still = person(crossed={"gate": 0}, entered={"door": 0, "yard": 0})
+    assert judged("crosses(gate) or crosses(gate, leftward) or enters(door) or leaves(door)", p=still) is False
+    for unknown in ("crosses(gate)", "crosses(gate, leftward)", "enters(door)", "leaves(door)", "lost"):
+        assert judged(unknown) is judged(f"not {unknown}") is None
 
 
 def test_pairs_and_scenes() -> None:

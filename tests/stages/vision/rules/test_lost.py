@@ -67,6 +67,40 @@ def test_lost_within_other_parts() -> None:
     assert lost("not lost", [still()] * 5 + [None] * 30)[0] == ("start", 0)
 
 
+def test_who_is_unseen_for_a_moment_is_not_seen_and_unknown() -> None:
+    """Otherwise `min_visible` would count the frames in which the model missed them."""
+    film: list[Pose | None] = [LOW, None] * 20
+    one = dataclasses.replace(rule(f"{IS_LOW} or lost"), timing=Timing(SECOND, SECOND, min_visible=0.9))
+    assert short(list(verdicts(one, film)))[0] == ("rule", "start", 10)
+
+
+@pytest.mark.parametrize(
+    ("when", "too_long"),
+    [
+        ("lost for 9s", "9s"),
+        ("(lost and age > 1s) for 1min", "1min"),
+        ("first lean > 60deg then lost for 9s", "9s"),
+        ("first (lost or lost while in door) for 20s then in door", "20s"),
+    ],
+)
+def test_nobody_is_lost_for_longer_than_ten_seconds(when: str, too_long: str) -> None:
+    with pytest.raises(ExpressionError, match="write a shorter time") as raised:
+        compile_condition(when, "person", zones=ZONES, lines=[])
+    assert raised.value.at == when.index(too_long)
+
+
+@pytest.mark.parametrize(
+    "when", ["lost for 8s", "not lost for 60s", "(lost or in door) for 60s", "was lost within 60s"]
+)
+def test_what_does_not_end_with_being_lost_may_last(when: str) -> None:
+    compile_condition(when, "person", zones=ZONES, lines=[])
+
+
+def test_lost_after_so_long_that_nobody_is_lost() -> None:
+    with pytest.raises(ExpressionError, match="write a shorter `lost_after`"):
+        compile_condition("lost", "person", zones=ZONES, lines=[], lost_after_ns=10 * SECOND)
+
+
 def walking(step: float, frames: int = 8) -> list[Pose | None]:
     return [Pose({}, feet=(300 + step * i, 190)) for i in range(frames)]
 
@@ -218,3 +252,17 @@ def test_two_reloads_while_nobody_is_seen_forget_nothing() -> None:
             judge.take_over(before, {"rule"})
         found += [(v.phase, i) for v in judge.judge(picture(i * SECOND // 10, people))]
     assert found == [("start", 20)]
+
+
+def test_memory_of_people_who_never_come_back_is_given_up_after_a_reload() -> None:
+    first = Judge([rule("age > 1s for 1s")], lambda size: Surroundings(*size, ZONES, {}))
+    for i in range(5):
+        list(first.judge(picture(i * SECOND, [Pose({}, id=n) for n in range(20)])))
+    second = Judge([rule("age > 1s for 1s")], lambda size: Surroundings(*size, ZONES, {}))
+    second.take_over(first, {"rule"})
+    remembered = []
+    for i in range(5, 50):
+        list(second.judge(picture(i * SECOND, [Pose({}, id=99)])))
+        remembered.append(len(second._inherited))
+    assert remembered[0] == 20
+    assert remembered[-1] == 0

@@ -34,6 +34,9 @@ from stages.vision.rules.memory import (
     Velocity,
     Was,
 )
+from stages.vision.rules.memory import (
+    Sequence as SequenceCell,
+)
 
 MS = 1_000_000
 GAP_NS = 300 * MS
@@ -97,8 +100,7 @@ def lasting(film: Sequence[Frame], i: int) -> bool | None:
     for one, other in pairwise(true):
         if film[other].time_ns - film[one].time_ns > GAP_NS:
             begin = other
-    steps = [(j, k) for j, k in pairwise(true) if j >= begin and k == j + 1]
-    return sum(film[k].time_ns - film[j].time_ns for j, k in steps) >= 400 * MS
+    return film[i].time_ns - film[next(j for j in true if j >= begin)].time_ns >= 400 * MS
 
 
 def was(film: Sequence[Frame], i: int) -> bool | None:
@@ -126,7 +128,9 @@ def total(film: Sequence[Frame], i: int) -> float:
     if all(frame.value is None or not frame.seen for frame in film[: i + 1]):
         return NAN
     begin_ns = film[i].time_ns - WINDOW_NS
-    spans = [(one.time_ns, other.time_ns) for one, other in pairwise(film[: i + 1]) if one.value is other.value is True]
+    known = [frame for frame in film[: i + 1] if frame.value in (True, False)]
+    spans = [(one.time_ns, other.time_ns) for one, other in pairwise(known) if one.value is other.value is True]
+    spans = [(begin, end) for begin, end in spans if end - begin <= GAP_NS]
     return sum(max(0, end - max(begin, begin_ns)) for begin, end in spans) / 1e9
 
 
@@ -162,6 +166,32 @@ def test_truths_follow_their_definition(
 ) -> None:
     for i, found in results(cell(), film):
         assert same(found, reference(film, i)), (i, found, reference(film, i))
+
+
+LETTERS = {"T": True, ".": False, "?": None}
+
+
+@pytest.mark.parametrize(
+    ("steps", "times"),
+    [
+        (("T.....", "..T...", ".....T"), (0, 2, 5)),
+        (("T..T..", "..T...", ".....T"), (0, 2, 5)),
+        (("TT.T..", "..T.T.", ".....T"), (3, 4, 5)),
+        (("T.T...", ".TTTT.", ".....T"), (0, 1, 5)),
+        (("T.....", "..T?T.", ".....T"), (0, 2, 5)),
+        (("T.....", "..T.T.", ".....T"), (0, 4, 5)),
+    ],
+    ids=["once each", "again after the next", "the newest whole one", "as it lasts", "with a hole", "anew"],
+)
+def test_the_times_of_a_sequence_are_those_of_one_and_the_same(
+    steps: tuple[str, str, str], times: tuple[int, ...]
+) -> None:
+    cell, clock = SequenceCell(GAP_NS, (None, 1000 * MS, 1000 * MS), (0, 0, 0)), Clock()
+    for i, letters in enumerate(zip(*steps, strict=True)):
+        clock.tick(i * 100 * MS, 200 * MS, 250 * MS)
+        truth = cell.step(clock, *(LETTERS[letter] for letter in letters))
+    assert truth is True
+    assert cell.steps_ns == tuple(time * 100 * MS for time in times)
 
 
 # ---- values
