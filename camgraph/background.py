@@ -16,7 +16,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,17 +40,17 @@ _EXIT_S = 10.0
 _STATUS_S = 3.0
 
 
-class _Turning:
-    """A switch that another thread wants to be set, by the thread of the run."""
+class _Asked:
+    """Something that another thread wants to be done, by the thread of the run."""
 
-    def __init__(self, name: str, on: bool) -> None:
-        self._name, self._on = name, on
+    def __init__(self, act: Callable[[Supervisor | LocalRun], None]) -> None:
+        self._act = act
         self.done = threading.Event()
         self.error: UserError | None = None
 
-    def turn(self, run: Supervisor | LocalRun) -> None:
+    def do(self, run: Supervisor | LocalRun) -> None:
         try:
-            run.turn_switch(self._name, on=self._on)
+            self._act(run)
         except UserError as error:
             self.error = error
         self.done.set()
@@ -76,7 +76,7 @@ class Background:
         self._over = threading.Event()
         self._run: Supervisor | LocalRun | None = None
         self._asked: list[threading.Event] = []
-        self._turning: list[_Turning] = []
+        self._waiting: list[_Asked] = []
         cameras = {camera: dict[str, Any]() for camera in plan.camera_settings}
         self._status: dict[str, Any] = {"graph": plan.graph, "phase": "starting", "cameras": cameras}
         self._stopped = self._hurried = False
@@ -149,9 +149,9 @@ class Background:
         if self._asked:
             self._status = run.status()
             self._answer()
-        turning, self._turning = self._turning, []
-        for one in turning:
-            one.turn(run)
+        waiting, self._waiting = self._waiting, []
+        for one in waiting:
+            one.do(run)
         if self._abandoned_at and not self._stopped:
             self._let_go()
             self.stop()
@@ -184,12 +184,19 @@ class Background:
 
     def switch(self, name: str, *, on: bool) -> None:
         """Set a switch. Raises UserError if there is none, EnvironmentProblem if the run is over or does not answer."""
-        turning = _Turning(name, on)
-        self._turning.append(turning)
-        if self._over.is_set() or not turning.done.wait(_STATUS_S):
-            raise EnvironmentProblem(f"the run does not take the switch {name}: it is over, or does not answer")
-        if turning.error:
-            raise turning.error
+        self._do(lambda run: run.turn_switch(name, on=on), f"take the switch {name}")
+
+    def reset_counter(self, name: str, camera: str | None) -> None:
+        """Set a counter to zero, on all cameras by default. Raises as `switch`."""
+        self._do(lambda run: run.reset_counter(name, camera), f"set the counter {name} to zero")
+
+    def _do(self, act: Callable[[Supervisor | LocalRun], None], what: str) -> None:
+        asked = _Asked(act)
+        self._waiting.append(asked)
+        if self._over.is_set() or not asked.done.wait(_STATUS_S):
+            raise EnvironmentProblem(f"the run does not {what}: it is over, or does not answer")
+        if asked.error:
+            raise asked.error
 
     def stop(self) -> None:
         """End the cameras; frames on their way still arrive."""

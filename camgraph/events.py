@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from stages.events import CloudEvent
 from stages.handover.parcel import Parcel
 
-Kind = Literal["incident", "camera", "other"]
+Kind = Literal["incident", "camera", "counter", "other"]
+_KINDS: dict[str, Kind] = {"incident": "incident", "camera": "camera", "counter": "counter"}
 Phase = Literal["start", "update", "end", "single"]
 _PHASES: dict[str, Phase] = {"start": "start", "update": "update", "end": "end"}
 
@@ -36,8 +37,9 @@ class EventPerson:
 class Event:
     """Something that happened.
 
-    `kind`: `incident` (a rule fired), `camera` (a camera was lost, came back, or is no longer wanted), or `other` (from
-    a stage of another package). `action`: the action that the rule names; `lost`, `back` or `ended` for a camera.
+    `kind`: `incident` (a rule fired), `camera` (a camera was lost, came back, or is no longer wanted),
+    `counter` (its report), or `other` (from a stage of another package). `action`: the action that the rule
+    names; `lost`, `back` or `ended` for a camera; the name of a counter.
     `incident_id`: shared by the start, the updates and the end of one incident. `rule`: the rule's id, "" if there is
     none. `time`: the time of the frame, UTC. `duration_s`: the duration so far. `earlier_run`: True if an earlier run
     of the same name left the event unread. `raw`: the line of JSON that every sink gets (CloudEvents 1.0), without the
@@ -76,9 +78,9 @@ def event_of(parcel: Parcel) -> Event:
     rule = data.get("rule")
     return Event(
         id=str(line.get("id", "")),
-        kind="incident" if name.startswith("camgraph.incident.") else "camera" if _of_camera(name) else "other",
+        kind=_kind_of(name),
         phase=_PHASES.get(str(data.get("phase")), "single"),
-        action=str(data.get("action") or name.rpartition(".")[2]),
+        action=str(data.get("action") or data.get("counter") or name.rpartition(".")[2]),
         camera=str(data.get("camera") or line.get("subject") or parcel.values["camera"]),
         time=datetime.fromisoformat(str(line.get("time", "1970-01-01T00:00:00Z"))),
         incident_id=str(data.get("incident", "")),
@@ -90,8 +92,10 @@ def event_of(parcel: Parcel) -> Event:
     )
 
 
-def _of_camera(name: str) -> bool:
-    return name.startswith("camgraph.camera.")
+def _kind_of(name: str) -> Kind:
+    """By the type of an event, such as `camgraph.camera.lost`."""
+    ours, _, rest = name.partition(".")
+    return _KINDS.get(rest.partition(".")[0], "other") if ours == "camgraph" else "other"
 
 
 def _person(values: dict[str, Any]) -> EventPerson:

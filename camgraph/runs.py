@@ -256,6 +256,20 @@ class Run:
         assert self._background
         self._background.switch(name, on=on)
 
+    def counters(self) -> dict[str, dict[str, dict[str, int]]]:
+        """Return the numbers of the rules' counters: camera -> counter -> name, such as `inside`, -> number."""
+        known = self.status().counters
+        return {camera: {name: dict(one) for name, one in counters.items()} for camera, counters in known.items()}
+
+    def reset_counter(self, name: str, camera: str | None = None) -> None:
+        """Set a counter to zero, of one camera or of all, as `camgraph counter NAME reset` does.
+
+        It happens at the next frame of the camera. Raises UserError if there is no such counter or camera.
+        """
+        self.start()
+        assert self._background
+        self._background.reset_counter(name, camera)
+
     def stop(self) -> None:
         """End the cameras. Items on their way still arrive, then your loops end. Returns at once."""
         self._stop_wanted = True

@@ -36,6 +36,8 @@ class Boot:
 
     switches: Mapping[str, bool] = field(default_factory=dict)
     """Those that somebody has set since the run began."""
+    resets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """See `pipeline.stage.Context`."""
 
     def resume_of(self, camera: str) -> Stamp | None:
         """The frame up to which an earlier incarnation knew all of a camera to be done."""

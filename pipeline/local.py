@@ -28,6 +28,7 @@ from pipeline.execution.source_thread import Handed, SourceThread
 from pipeline.items import END_SEQ, Item, Key
 from pipeline.messages import End, Event, Stamp
 from pipeline.monitoring.cameras import Cameras
+from pipeline.monitoring.counter_resets import CounterResets
 from pipeline.monitoring.event_format import EventSummary, event_format
 from pipeline.monitoring.metrics import Counters, counter_of
 from pipeline.monitoring.notices import Notices
@@ -100,6 +101,7 @@ class LocalRun:
         self._emissions: Emissions
         self._emitted: dict[str, tuple[str, Event]] = {}
         """Events that sinks have given to the outbox by themselves, by id: (stage, event)."""
+        self._resets = CounterResets()
         self._stop_since = 0.0
         self._hurried = False
 
@@ -124,6 +126,11 @@ class LocalRun:
         """Set a switch, for as long as the run lasts; to be called by `tell`. Raises UserError if no stage has it."""
         self._switches.turn(self.plan, name, on=on)
         self._built.chain.turn_switches(self._switches.changed)
+
+    def reset_counter(self, name: str, camera: str | None = None) -> None:
+        """As that of `supervision.supervisor.Supervisor`; to be called by `tell`."""
+        self._resets.reset(self.plan, name, camera)
+        self._built.chain.reset_counters(self._resets.numbers)
 
     def hurry(self) -> None:
         """Wait for no reader outside any more. For calls from another thread, in which `stop` could not raise."""
@@ -320,6 +327,7 @@ class LocalRun:
             blocked_on=self._retry.waits_for,
             troubles=troubles,
             cpu_s=time.process_time(),
+            counters=self._process.counters.of_stages,
         )
         self.meter.look([self._process])
         if self._tell:

@@ -40,6 +40,7 @@ class HandContext:
     threads: int = 1
     batch_max: int = 1
     switches: Mapping[str, bool] = field(default_factory=dict)
+    resets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     cores: int = 1
     incarnation: int = 1
     outputs_leave: bool = False
@@ -58,12 +59,17 @@ class HandContext:
     camera_facts: dict[str, dict[str, str | float]] = field(default_factory=dict)
     emitted: list[Event] = field(default_factory=list)
     """The events that a sink has given to the outbox by itself."""
+    counters: dict[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
+    """Camera -> the last numbers of its counters."""
 
     def new_arrays(self, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, Array]:
         return {name: np.empty(shape, dtype) for name, (shape, dtype) in specs.items()}
 
     def count(self, name: str, camera: str, n: int = 1) -> None:
         self.counts[name, camera] += n
+
+    def counters_are(self, camera: str, counters: Mapping[str, Mapping[str, int]]) -> None:
+        self.counters[camera] = counters
 
     def trouble(self, why: str, camera: str = "") -> None:
         self.troubles.pop(camera, None)

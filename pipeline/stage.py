@@ -43,7 +43,7 @@ An error of `process` says what becomes of the items:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, get_args
@@ -126,6 +126,8 @@ class Context(Protocol):
     """The cameras whose items this instance may see."""
     switches: Mapping[str, bool]
     """Those that somebody has set since the run began; the others are as the stage declares (`Stage.switches`)."""
+    resets: Mapping[str, Mapping[str, int]]
+    """Counter -> camera -> the number of the last command that set it to zero. Each command has a higher number."""
     worker: int
     """The number of this process among those of its stage, from 0."""
     workers: int
@@ -165,6 +167,9 @@ class Context(Protocol):
         `SKIPPED` for one that was left out on purpose. Any other name is the stage's own (`read`, `written`). The
         runtime counts as well, under `frames`, `repeated` and `failed.<stage>`: do not use these.
         """
+
+    def counters_are(self, camera: str, counters: Mapping[str, Mapping[str, int]]) -> None:
+        """Report the present numbers of the counters of a camera (`Stage.counters`): counter -> name -> number."""
 
     def trouble(self, why: str, camera: str = "") -> None:
         """Report that something does not work although the stage goes on; "" once it works again.
@@ -339,6 +344,15 @@ class Stage(Generic[S]):
         have passed `check`.
         """
         return {}
+
+    @classmethod
+    def counters(cls, settings: Any) -> Collection[str]:
+        """Return the names of counters that people may look at, and set to zero, while it runs.
+
+        `camgraph counter` shows the numbers that it reports (`context.counters_are`), and `context.resets` tells which
+        of them to set to zero. Raises nothing for settings that have passed `check`.
+        """
+        return ()
 
     @classmethod
     def unknown_before_run(cls, settings: Any) -> str:

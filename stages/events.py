@@ -29,6 +29,7 @@ from pipeline.stage import AwayState
 
 SCHEMA = "urn:camgraph:event:1"
 CAMERA_SCHEMA = "urn:camgraph:camera:1"
+COUNTER_SCHEMA = "urn:camgraph:counter:1"
 CAMERA_TYPES = "camgraph.camera."
 """How the types of events of cameras begin."""
 Phase = Literal["start", "update", "end", "single"]
@@ -237,6 +238,49 @@ CAMERA_EVENTS: TypeAdapter[CameraLost | CameraBack | CameraEnded] = TypeAdapter(
 )
 
 
+class CounterNumbers(Part):
+    """How many people went each way."""
+
+    rightward: int | None = Field(None, description="Over the line to its right; of a line")
+    leftward: int | None = Field(None, description="Over the line to its left; of a line")
+    entered: int | None = Field(None, description="Into the zone; of a zone")
+    left: int | None = Field(None, description="Out of the zone; of a zone")
+
+
+class CounterData(Part):
+    """The numbers of a counter, before the frame in which the report was due."""
+
+    counter: str = Field(description="Its name in the file of rules")
+    camera: str = Field(description="The camera's name in the graph")
+    line: str | None = Field(None, description="The line that it counts at")
+    zone: str | None = Field(None, description="The zone that it counts in")
+    reason: Literal["report", "reset", "end"] = Field(
+        description="`report`: the time of `report` has passed. `reset`: the counter begins at zero. `end`: the camera "
+        "has ended"
+    )
+    start_time: Time = Field(
+        description="When the period began: at the report before, or with the camera's first frame"
+    )
+    end_time: Time = Field(description="When it ended")
+    inside: int = Field(description="The counter's `inside` at the end of the period")
+    in_period: CounterNumbers = Field(description="How many in this period")
+    since_reset: CounterNumbers = Field(description="How many since the counter was set to zero")
+
+
+class CounterReport(Part):
+    """A report of a counter that has `report`."""
+
+    specversion: Literal["1.0"] = "1.0"
+    id: Hex = Field(description="The name of this event, the same each time it is delivered: drop repetitions by it")
+    source: str = Field(description="camgraph/ and the name of the graph")
+    type: Literal["camgraph.counter.report"] = "camgraph.counter.report"
+    subject: str = Field(description="The camera")
+    time: Time = Field(description="The time of the frame")
+    datacontenttype: Literal["application/json"] = "application/json"
+    dataschema: Literal["urn:camgraph:counter:1"] = "urn:camgraph:counter:1"
+    data: CounterData = Field(description="The numbers")
+
+
 def event_schema() -> dict[str, Any]:
     """The JSON Schema of an incident's events; `configs/event.schema.json` is this."""
     return _published(CloudEvent.model_json_schema(), SCHEMA, "camgraph event")
@@ -245,6 +289,11 @@ def event_schema() -> dict[str, Any]:
 def camera_event_schema() -> dict[str, Any]:
     """The JSON Schema of a camera's events; `configs/camera_event.schema.json` is this."""
     return _published(CAMERA_EVENTS.json_schema(), CAMERA_SCHEMA, "camgraph camera event")
+
+
+def counter_event_schema() -> dict[str, Any]:
+    """The JSON Schema of a counter's reports; `configs/counter_event.schema.json` is this."""
+    return _published(CounterReport.model_json_schema(), COUNTER_SCHEMA, "camgraph counter event")
 
 
 def _published(schema: dict[str, Any], name: str, title: str) -> dict[str, Any]:
@@ -313,9 +362,23 @@ def incident_event(
         time=time,
         data=data,
     )
-    plain = whole.model_dump(mode="json", exclude_none=True)
+    return Event(stamp, event_id, data.incident, data.phase, _body(whole))
+
+
+def counter_event(stamp: Stamp, site: str, data: CounterData) -> Event:
+    """The message for the report of a counter, made at the frame of `stamp`."""
+    key = (site, stamp.camera, stamp.epoch, data.counter, data.reason, stamp.time_ns)
+    event_id = digest("counter", *key)
+    whole = CounterReport(
+        id=event_id, source=f"camgraph/{site}", subject=stamp.camera, time=utc(stamp.wall_ns), data=data
+    )
+    return Event(stamp, event_id, event_id, "single", _body(whole))
+
+
+def _body(event: CloudEvent | CounterReport) -> bytes:
+    plain = event.model_dump(mode="json", exclude_none=True)
     body = json.dumps(plain, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return Event(stamp, event_id, data.incident, data.phase, printable_json(body).encode())
+    return printable_json(body).encode()
 
 
 class CloudEvents:
@@ -333,7 +396,8 @@ class CloudEvents:
         """Summarise a body as far as it has our form; of others, `camera` and `action` at its top are understood."""
         event = _object(body)
         data = _data_of(event)
-        action = str(data.get("action") or event.get("action") or event.get("type") or "event")
+        counter = data.get("counter") if event.get("dataschema") == COUNTER_SCHEMA else None
+        action = str(counter or data.get("action") or event.get("action") or event.get("type") or "event")
         camera = str(data.get("camera") or event.get("camera") or event.get("subject") or "")
         people = data.get("people")
         known = [one.get("track_id") for one in people if isinstance(one, dict)] if isinstance(people, list) else []
@@ -341,12 +405,12 @@ class CloudEvents:
             id=str(event.get("id", "")),
             camera=camera,
             action=action,
-            begins=data.get("phase") not in ("update", "end"),
+            begins=counter is None and data.get("phase") not in ("update", "end"),
             shown={
                 "time": str(event.get("time", "")),
                 "camera": camera,
                 "action": action,
-                "phase": str(data.get("phase", "")),
+                "phase": str(data.get("phase") or (data.get("reason", "") if counter else "")),
                 "people": [track_id for track_id in known if isinstance(track_id, int)],
             },
         )

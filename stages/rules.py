@@ -8,7 +8,7 @@ the size of batches, or how fast anything was.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -26,7 +26,7 @@ from stages import events
 from stages.facts import Facts
 from stages.messages import Tracks
 from stages.rulebook.camera_check import impossible_alone, outside_frames, unwatched
-from stages.rulebook.counting import Counting
+from stages.rulebook.counting import Counting, Report
 from stages.rulebook.evidence import UNITS
 from stages.rulebook.library import hiding
 from stages.rulebook.merging import Merger
@@ -231,9 +231,12 @@ class Rules(Stage[RulesSettings]):
     @classmethod
     def switches(cls, settings: RulesSettings) -> Mapping[str, bool]:
         """Those of the rules."""
-        if settings.file is None:
-            return settings.switches
-        return parse_rules(settings.text, settings.file).file.switches if settings.text is not None else {}
+        return _known_rules(settings).switches
+
+    @classmethod
+    def counters(cls, settings: RulesSettings) -> Collection[str]:
+        """Those of the rules."""
+        return _known_rules(settings).counters
 
     def open(self) -> None:
         self._rules = self._read()
@@ -260,8 +263,12 @@ class Rules(Stage[RulesSettings]):
 
     def finish(self, camera: str, end: End) -> Iterable[Message]:
         known = self._cameras.pop(camera, None)
-        self._counting.forget(camera)
-        return list(self._ended(known, known.last, end.reason)) if known else ()
+        if known is None:
+            return ()
+        reports = self._counting.end(camera, known.last.wall_ns)
+        if known.rules.file.counters:
+            self.context.counters_are(camera, {})
+        return [*self._ended(known, known.last, end.reason), *self._reports(reports, known.last)]
 
     def _read(self) -> RuleSet:
         if self.settings.file is not None:
@@ -274,6 +281,7 @@ class Rules(Stage[RulesSettings]):
 
     def _judge(self, item: Tracks) -> Iterator[Event]:
         name = item.stamp.camera
+        self._counting.resets = self.context.resets
         camera = self._cameras.get(name)
         if camera and camera.epoch != item.stamp.epoch:
             yield from self._ended(camera, item.stamp, "epoch")
@@ -284,12 +292,15 @@ class Rules(Stage[RulesSettings]):
             yield from self._changed(camera, item.stamp)
         picture = picture_of(item)
         camera.last = item.stamp
-        self._counting.begin_frame(name, camera.rules.file, self._wall_ns(item.stamp))
-        asleep = camera.rules.asleep(camera.ready, self._wall_ns(item.stamp), self.context.switches)
-        for verdict in camera.merger.merged(camera.judge.judge(picture, asleep), item.stamp.time_ns):
-            yield from self._events(camera, verdict, item.stamp, verdict.why)
+        at, wall_ns = item.stamp, self._wall_ns(item.stamp)
+        found = list(self._reports(self._counting.begin_frame(camera.rules.file, at, dated=wall_ns is not None), at))
+        asleep = camera.rules.asleep(camera.ready, wall_ns, self.context.switches)
+        for verdict in camera.merger.merged(camera.judge.judge(picture, asleep), at.time_ns):
+            found += self._events(camera, verdict, at, verdict.why)
         self._report_failures(name)
-        self._counting.keep(name)
+        if self._counting.keep(at, emitted=bool(found)):
+            self.context.counters_are(name, self._counting.numbers(name))
+        yield from found
         if item.stamp.alone:
             yield from self._ended(self._cameras.pop(name), item.stamp, "end")
 
@@ -332,6 +343,8 @@ class Rules(Stage[RulesSettings]):
         name, rules = item.stamp.camera, self._rules
         ready = rules.of_camera(name)
         judge = Judge([one.rule for one in ready], lambda size: self._surroundings(rules, name, size))
+        if self._counting.of(name, rules.file):
+            self.context.counters_are(name, self._counting.numbers(name))
         if item.skeleton != "coco-17" and (name, item.skeleton) not in self._logged:
             self._logged.add((name, item.skeleton))
             self.context.log.warning("joints_unknown", camera=name, skeleton=item.skeleton, expected="coco-17")
@@ -377,6 +390,11 @@ class Rules(Stage[RulesSettings]):
             time=events.utc(stamp.wall_ns),
             updates=verdict.incident.updates,
         )
+
+    def _reports(self, reports: Iterable[Report], at: Stamp) -> Iterator[Event]:
+        """The events of counters, made at a frame."""
+        for report in reports:
+            yield events.counter_event(at, self.context.graph, _counter_data(report, at.camera))
 
     def _data(
         self, camera: _Camera, ready: ReadyRule, verdict: Verdict, phase: events.Phase, reason: str
@@ -430,6 +448,30 @@ def _merging(rules: Iterable[ReadyRule]) -> dict[str, int]:
     """Rule -> its `merge` in nanoseconds, of those that have it."""
     merging = ((one.definition.id, one.definition.merge) for one in rules)
     return {rule_id: duration_ns(merge) for rule_id, merge in merging if merge is not None}
+
+
+def _counter_data(report: Report, camera: str) -> events.CounterData:
+    return events.CounterData(
+        counter=report.name,
+        camera=camera,
+        line=report.definition.line,
+        zone=report.definition.zone,
+        reason=report.due,
+        start_time=events.utc(report.begun_ns),
+        end_time=events.utc(report.ended_ns),
+        inside=report.inside,
+        in_period=events.CounterNumbers.model_validate(report.in_period),
+        since_reset=events.CounterNumbers.model_validate(report.since_reset),
+    )
+
+
+def _known_rules(settings: RulesSettings) -> RuleFile:
+    """The rules as far as they are known while a graph is planned: all, or none of a file that was not read."""
+    if settings.file is None:
+        return settings.whole()
+    if settings.text is None:
+        return RuleFile.model_construct()
+    return parse_rules(settings.text, settings.file).file
 
 
 def _file_of(settings: RulesSettings, base_folder: Path) -> tuple[Path, str]:

@@ -92,7 +92,8 @@ class SinkApiFrames(Stage[SinkApiFramesSettings]):
     def _looked(self, frame: Frame, tracks: Tracks) -> _Look:
         """Evaluate the rules once for each frame, even if the frame comes again."""
         if self._seen[0] != frame.stamp:
-            self._seen = (frame.stamp, self._onlooker.look(tracks, self.context.switches) if self._onlooker else Seen())
+            asked = self.context.switches, self.context.resets
+            self._seen = (frame.stamp, self._onlooker.look(tracks, *asked) if self._onlooker else Seen())
         return _Look(frame, tracks, self._seen[1])
 
     def _pack(self, look: _Look, skipped: int) -> Parcel:

@@ -180,7 +180,8 @@ class SinkVideo(Stage[SinkVideoSettings]):
     def _record(self, frame: Frame, tracks: Tracks) -> None:
         camera, time_ns = frame.stamp.camera, frame.stamp.time_ns
         # Also of a frame that is not written: the rules have seen it.
-        seen = self._onlooker.look(tracks, self.context.switches) if self._onlooker else Seen()
+        asked = self.context.switches, self.context.resets
+        seen = self._onlooker.look(tracks, *asked) if self._onlooker else Seen()
         try:
             if time_ns < self._retry_ns.get(camera, time_ns):
                 self.context.count("dropped.write_failed", camera)

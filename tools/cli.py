@@ -52,6 +52,9 @@ COMMANDS: Mapping[str, LazyCommand] = {
     ),
     "reload": LazyCommand(".commands.camera_commands", "reload", "Apply a changed graph file to its running graph."),
     "switch": LazyCommand(".commands.switch_command", "switch_command", "Turn a switch of a running graph on or off."),
+    "counter": LazyCommand(
+        ".commands.counter_command", "counter_command", "Show the counters of a running graph, or set one to zero."
+    ),
     "model": LazyCommand(".models.command", "model", "Inspect, measure, compare and convert models."),
     "farm": LazyCommand(".simulator.command", "simulator", "Simulate RTSP cameras from clips, with faults at will."),
     "doctor": LazyCommand(".commands.doctor.command", "doctor", "Check this machine, and name remedies."),

@@ -86,6 +86,7 @@ class Builder:
             graph=self._boot.graph,
             cameras=self._plan.cameras,
             switches=self._boot.switches,
+            resets=self._boot.resets,
             incarnation=self._boot.incarnation,
             state_folder=_state_folder(self._boot, plan.name),
             base_folder=Path(self._boot.base_folder),

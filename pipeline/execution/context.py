@@ -137,11 +137,13 @@ class StageContext:
         batch_max: int = 1,
         switches: Mapping[str, bool] | None = None,
         emissions: Emissions | None = None,
+        resets: Mapping[str, Mapping[str, int]] | None = None,
     ) -> None:
         self.stage = stage
         self.graph = graph
         self.cameras = cameras
         self.switches: Mapping[str, bool] = dict(switches or {})
+        self.resets: Mapping[str, Mapping[str, int]] = dict(resets or {})
         self.worker = worker
         self.workers = workers
         self.beside_sources = beside_sources
@@ -176,6 +178,10 @@ class StageContext:
     def count(self, name: str, camera: str, n: int = 1) -> None:
         """See `pipeline.stage.Context`."""
         self._counters.add(name, camera, n)
+
+    def counters_are(self, camera: str, counters: Mapping[str, Mapping[str, int]]) -> None:
+        """See `pipeline.stage.Context`."""
+        self._counters.counters_are(self.stage, camera, counters)
 
     def trouble(self, why: str, camera: str = "") -> None:
         """See `pipeline.stage.Context`."""

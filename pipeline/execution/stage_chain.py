@@ -124,6 +124,11 @@ class StageChain:
         for runner in self.runners.values():
             runner.stage.context.switches = dict(changed)
 
+    def reset_counters(self, resets: Mapping[str, Mapping[str, int]]) -> None:
+        """Tell the stages which counters somebody has set to zero."""
+        for runner in self.runners.values():
+            runner.stage.context.resets = dict(resets)
+
     def open(self) -> None:
         """Open all stages; `close` closes the open ones, even if one of them fails here."""
         for name in self.order:

@@ -52,6 +52,7 @@ class Counters:
         self._camera_changes: dict[str, deque[StateChange]] = {}
         self._camera_facts: dict[str, dict[str, str | int | float]] = {}
         self._troubles: dict[tuple[str, str], str] = {}
+        self._of_stages: dict[tuple[str, str], dict[str, dict[str, int]]] = {}
         self._lock = threading.Lock()
 
     def add(self, name: str, camera: str, n: int = 1) -> None:
@@ -111,6 +112,23 @@ class Counters:
         """Camera -> the facts about it, by name."""
         with self._lock:
             return {camera: dict(facts) for camera, facts in self._camera_facts.items()}
+
+    def counters_are(self, stage: str, camera: str, counters: Mapping[str, Mapping[str, int]]) -> None:
+        """Record the counters of a stage and camera: counter -> name -> number; none of a camera that is gone."""
+        plain = {counter: {name: int(n) for name, n in values.items()} for counter, values in counters.items()}
+        with self._lock:
+            self._of_stages.pop((stage, camera), None)
+            if plain:
+                self._of_stages[stage, camera] = plain
+
+    @property
+    def of_stages(self) -> dict[str, dict[str, dict[str, int]]]:
+        """Camera -> the counters of the stages: counter -> name -> number."""
+        found: dict[str, dict[str, dict[str, int]]] = {}
+        with self._lock:
+            for (_, camera), counters in self._of_stages.items():
+                found.setdefault(camera, {}).update(counters)
+        return found
 
     def wrote(self, path: str) -> None:
         """Record a file that was written; the newest are remembered."""

@@ -53,9 +53,10 @@ class Heartbeat(_Report):
 
     `source_silent_since_ns`: since when a source that should make a frame has been silent;
     `source_opening`: that source has not made one since its start. `camera_changes`: each change since the last
-    heartbeat, those of a camera in order; `camera_facts`: the present facts about a camera. `troubles`: (stage, camera,
-    why) of all present troubles, "" for no single camera. `blocked_on`: the stage that waits for something outside, and
-    why; `patient`: that may take as long as it needs (`pipeline.errors.Unavailable`).
+    heartbeat, those of a camera in order; `camera_facts`: the present facts about a camera. `counters`: camera ->
+    counter -> name -> number. `troubles`: (stage, camera, why) of all present troubles, "" for no single camera.
+    `blocked_on`: the stage that waits for something outside, and why; `patient`: that may take as long as it
+    needs (`pipeline.errors.Unavailable`).
     """
 
     op: Literal["heartbeat"] = "heartbeat"
@@ -76,6 +77,7 @@ class Heartbeat(_Report):
     troubles: list[tuple[str, str, str]] = []
     camera_changes: list[StateChange] = []
     camera_facts: dict[str, dict[str, str | int | FiniteFloat]] = {}
+    counters: dict[str, dict[str, dict[str, int]]] = {}
 
 
 class Ended(_Report):

@@ -210,6 +210,7 @@ class Meter:
             "files": list(dict.fromkeys(file for p in processes for file in p.heartbeat.files)),
             "memory_mb": round(sum(_memory(p.pid) + p.shared_bytes for p in processes if p.pid) / 1e6, 1),
             "processes": {p.plan.name: _process(p) for p in processes},
+            "counters": _counters(processes, self.plan.camera_settings),
         }
 
     def note_frames(self, process: Reporting) -> None:
@@ -368,6 +369,15 @@ class Meter:
             "busy": round(self._recent.rates(KEPT_S).get(f"busy {name}", 0.0), 3),
             "blocked_on": next((why for p, _ in rows if (why := p.trouble or p.heartbeat.blocked_on)), ""),
         }
+
+
+def _counters(processes: Sequence[Reporting], here: Collection[str]) -> dict[str, dict[str, dict[str, int]]]:
+    """Camera -> counter -> name -> number, of the cameras that have counters."""
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    for process in processes:
+        for camera, counters in process.heartbeat.counters.items():
+            found.setdefault(camera, {}).update(counters)
+    return {camera: dict(sorted(found[camera].items())) for camera in here if camera in found}
 
 
 class _Blocked:

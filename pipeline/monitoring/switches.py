@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipeline.errors import UserError
+from pipeline.monitoring.declared import declaring
 from pipeline.plan import RunPlan
-from pipeline.registry import find_stage
-from pipeline.stage import Stage
 from pipeline.system.spelling import did_you_mean
 
 
@@ -38,10 +37,7 @@ class Switches:
 def declared_in(plan: RunPlan) -> dict[str, bool]:
     """The switches of all stages, as they are at the start; on if the stages do not agree."""
     found: dict[str, bool] = {}
-    for stage in {stage.name: stage for process in plan.processes for stage in process.stages}.values():
-        kind = find_stage(stage.use)
-        if issubclass(kind, Stage) and kind.switches.__func__ is not Stage.switches.__func__:  # type: ignore[attr-defined]
-            settings = kind.settings_type.model_validate(dict(stage.settings))
-            for name, on in kind.switches(settings).items():
-                found[name] = found.get(name, False) or on
+    for switches in declaring(plan, "switches"):
+        for name, on in switches.items():
+            found[name] = found.get(name, False) or on
     return found

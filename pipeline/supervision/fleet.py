@@ -68,6 +68,7 @@ class Fleet:
         self._revision = 0
         self.switches: Mapping[str, bool] = {}
         """Those that somebody has set since the run began."""
+        self.resets: Mapping[str, Mapping[str, int]] = {}
         self.departed: Counter[tuple[str, str]] = Counter()
         """The counters of processes that are gone."""
         self.poller = zmq.Poller()
@@ -114,6 +115,7 @@ class Fleet:
             frames_done=process.frames_done,
             gave_up=process.life.gave_up,
             switches=dict(self.switches),
+            resets=dict(self.resets),
             camera_settings=settings,
             secrets=(secrets := secrets_in(settings_of_all, self._plan.secrets)),
             confidential=bool(secrets) or holds_credentials(settings_of_all),
@@ -136,9 +138,17 @@ class Fleet:
     def turn_switches(self, changed: Mapping[str, bool]) -> None:
         """Tell all, also those that start later, which switches somebody has set."""
         self.switches = dict(changed)
+        self._send_switches()
+
+    def reset_counters(self, resets: Mapping[str, Mapping[str, int]]) -> None:
+        """Tell all, also those that start later, which counters somebody has set to zero."""
+        self.resets = dict(resets)
+        self._send_switches()
+
+    def _send_switches(self) -> None:
         for process in self.processes:
             if process.channel:
-                process.channel.send("switches", switches=self.switches)
+                process.channel.send("switches", switches=self.switches, resets=self.resets)
 
     def stop_sources(self) -> None:
         """End the sources."""

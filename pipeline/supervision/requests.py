@@ -6,6 +6,7 @@ cameras                            present, coming and leaving cameras, and the 
 add, remove, pause, resume         of one camera
 reload                             the plan of a graph file that has changed
 switch                             the switches of its stages, and one to set
+counter                            the counters of its stages, and one to set to zero
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ class AskedRun(Protocol):
 
     def turn_switch(self, name: str, *, on: bool) -> None: ...
 
+    def reset_counter(self, name: str, camera: str | None = None) -> None: ...
+
 
 class Requests:
     """Answers requests for one run. A request has the name of the request (`op`), and its arguments by name."""
@@ -66,6 +69,7 @@ class Requests:
             "resume": self._pause,
             "reload": self._reload,
             "switch": self._switch,
+            "counter": self._counter,
         }
 
     def answer(self, request: Mapping[str, Any]) -> Answer | Later[Any]:
@@ -114,6 +118,17 @@ class Requests:
             self._run.turn_switch(name, on=bool(on))
             self._log.info("switch_turned", switch=name, on=on)
         return {"switches": {name: self._run.switches()[name]}}
+
+    def _counter(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """`reset`: the counter to set to zero, if any; `camera`: of this camera, all by default."""
+        name, camera = request.get("reset"), request.get("camera")
+        if not isinstance(name, str | None) or not isinstance(camera, str | None):
+            raise UserError("expected the name of a counter in `reset`, and that of a camera in `camera`")
+        if name is not None:
+            name, camera = nfc(name), nfc(camera) if camera is not None else None
+            self._run.reset_counter(name, camera)
+            self._log.info("counter_reset", counter=name, **({"camera": camera} if camera is not None else {}))
+        return {"counters": self._run.status()["counters"]}
 
     # ---- cameras
 

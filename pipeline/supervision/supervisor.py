@@ -23,6 +23,7 @@ import zmq
 
 from pipeline.errors import EXIT_GAVE_UP
 from pipeline.monitoring.cameras import Cameras
+from pipeline.monitoring.counter_resets import CounterResets
 from pipeline.monitoring.event_format import EventSummary, event_format
 from pipeline.monitoring.health import Phase
 from pipeline.monitoring.notices import Notices
@@ -84,6 +85,7 @@ class Supervisor:
         self._fleet = Fleet(plan, folder, self)
         self._membership = Membership(plan, self._fleet, self._log)
         self._switches = Switches()
+        self._resets = CounterResets()
         self._requests = Requests(self, self._membership, self._log, loader)
         self._control = ControlServer(folder.control, self._requests.answer)
         self._fleet.poller.register(self._control.socket, zmq.POLLIN)
@@ -162,6 +164,11 @@ class Supervisor:
         """Set a switch, for as long as the run lasts. Raises UserError if no stage has it."""
         self._switches.turn(self._membership.plan, name, on=on)
         self._fleet.turn_switches(self._switches.changed)
+
+    def reset_counter(self, name: str, camera: str | None = None) -> None:
+        """Set a counter to zero, on all cameras by default. Raises UserError if there is none."""
+        self._resets.reset(self._membership.plan, name, camera)
+        self._fleet.reset_counters(self._resets.numbers)
 
     # ---- the loop
 

@@ -278,6 +278,7 @@ class Worker:
                 self._change_settings(Boot.from_wire(message["boot"]), message["number"])
             elif message["op"] == "switches":
                 self._chain.turn_switches(message["switches"])
+                self._chain.reset_counters(message["resets"])
             elif message["op"] == "remove":
                 self._sources.remove(message["camera"])
             elif message["op"] == "pause":

@@ -1,20 +1,77 @@
-"""The counters of all cameras of a stage: kept over restarts, and set to zero once a day if that is wanted."""
+"""The counters of all cameras of a stage: kept over restarts, set to zero when that is wanted, and reported.
+
+    reset: "00:00"     set to zero once a day, by the clock of the file's time zone
+    report: 1h         reported at each full hour, when they are set to zero, and when the camera ends
+
+A report has the numbers before the frame in which it is due. Periods are counted from midnight in the file's time zone
+(in UTC if it has none; in a file without a date, from its beginning).
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from pipeline.messages import Stamp
 from stages.events import digest
 from stages.reading.dates import zone_of
-from stages.rulebook.rule_file import RuleFile, for_camera
+from stages.rulebook.rule_file import CounterDefinition, RuleFile, duration_ns, for_camera
 from stages.rulebook.schedule import minutes
 from stages.vision.rules.counters import Counter, Of
 
-_KEPT = ("forward", "backward", "inside")
+Resets = Mapping[str, Mapping[str, int]]
+"""Counter -> camera -> the number of the last command that set it to zero."""
+Due = Literal["report", "reset", "end"]
+
+
+@dataclass(slots=True)
+class _Account:
+    """A counter of one camera. `day`: the day that it counts, from reset to reset; `obeyed`: the last command.
+
+    Of the period that the next report is about: its number, its beginning (Unix, ns), and the counts at its beginning.
+    """
+
+    name: str
+    definition: CounterDefinition
+    hash: str
+    counter: Counter
+    day: str = ""
+    obeyed: int = 0
+    period: int = -1
+    begun_ns: int = -1
+    forward_before: int = 0
+    backward_before: int = 0
+
+    def begin_period(self, at_ns: int) -> None:
+        """The next report is about the time from now on."""
+        self.begun_ns = at_ns
+        self.forward_before, self.backward_before = self.counter.forward, self.counter.backward
+
+
+_KEPT = ("hash", "day", "obeyed", "period", "begun_ns", "forward_before", "backward_before")
+_KEPT_COUNTS = ("forward", "backward", "inside")
+_BEFORE_ALL = (-1, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The numbers of a counter at one moment: since it was set to zero, and of the period since the last report.
+
+    Times are Unix nanoseconds.
+    """
+
+    name: str
+    definition: CounterDefinition
+    due: Due
+    begun_ns: int
+    ended_ns: int
+    inside: int
+    since_reset: Mapping[str, int]
+    in_period: Mapping[str, int]
 
 
 class Counting:
@@ -22,85 +79,163 @@ class Counting:
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
-        self._counters: dict[str, dict[str, Counter]] = {}
-        self._hashes: dict[tuple[str, str], str] = {}
-        self._days: dict[tuple[str, str], str] = {}
-        """(camera, counter) -> the day that it counts, from reset to reset."""
+        self._accounts: dict[str, dict[str, _Account]] = {}
         self._kept: dict[str, Any] = {}
-        """Camera -> its counts as they are written down."""
+        """Camera -> its accounts as they are written down, and the last frame of which there was an event."""
+        self._emitted_up_to: dict[str, tuple[int, int]] = {}
+        """Camera -> the last frame of which an earlier process made an event: up to it, frames may come once more."""
+        self.resets: Resets = {}
+        """The commands so far. Set it before each frame."""
 
     def open(self) -> None:
-        """Go on from what an earlier process of this run has kept."""
+        """Go on from the counts that an earlier process of this run has kept."""
         if self._path is not None and self._path.exists():
             self._kept = json.loads(self._path.read_text())
+            self._emitted_up_to = {
+                camera: tuple(kept["emitted"]) for camera, kept in self._kept.items() if kept["emitted"]
+            }
 
     def of(self, camera: str, file: RuleFile) -> Mapping[str, Counter]:
         """The counters that these rules give a camera; those that are as before go on."""
-        before = self._counters.get(camera, {})
-        found: dict[str, Counter] = {}
+        before = self._accounts.get(camera, {})
+        found: dict[str, _Account] = {}
         for name, definition in file.counters.items():
             kind: Of = "line" if definition.line is not None else "zone"
             shape = definition.line or definition.zone or ""
             drawn = for_camera((file.lines if kind == "line" else file.zones).get(shape, {}), camera)
             if drawn is None:
                 continue
-            key, own = (camera, name), digest(kind, repr(drawn), definition.model_dump(mode="json"), file.time_zone)
-            if name in before and self._hashes.get(key) == own:
+            own = digest(kind, repr(drawn), definition.model_dump(mode="json"), file.time_zone)
+            if name in before and before[name].hash == own:
                 found[name] = before[name]
                 continue
-            self._hashes[key] = own
-            self._days.pop(key, None)
-            found[name] = self._restored(key, own, Counter(kind, shape))
-        self._counters[camera] = found
-        return found
+            obeyed = self.resets.get(name, {}).get(camera, 0)
+            found[name] = self._restored(camera, _Account(name, definition, own, Counter(kind, shape), obeyed=obeyed))
+        self._accounts[camera] = found
+        return {name: account.counter for name, account in found.items()}
 
-    def _restored(self, key: tuple[str, str], own: str, counter: Counter) -> Counter:
-        kept = self._kept.get(key[0], {}).get(key[1], {})
-        if kept.get("hash") == own:
+    def _restored(self, camera: str, account: _Account) -> _Account:
+        kept = self._kept.get(camera, {}).get("counters", {}).get(account.name, {})
+        if kept.get("hash") == account.hash:
             for name in _KEPT:
-                setattr(counter, name, int(kept[name]))
-            if kept["day"]:
-                self._days[key] = kept["day"]
-        return counter
+                setattr(account, name, kept[name])
+            for name in _KEPT_COUNTS:
+                setattr(account.counter, name, int(kept[name]))
+        return account
 
-    def begin_frame(self, camera: str, file: RuleFile, wall_ns: int | None) -> None:
-        """Set those to zero whose day is over. `wall_ns`: the time of day, None if there is none."""
-        for name, counter in self._counters.get(camera, {}).items() if wall_ns is not None else ():
-            reset = file.counters[name].reset
-            if reset is not None and file.time_zone is not None and wall_ns is not None:
-                shown = datetime.fromtimestamp(wall_ns // 10**9, UTC).astimezone(zone_of(file.time_zone))
-                day = (shown.replace(tzinfo=None) - timedelta(minutes=minutes(reset) % (24 * 60))).date().isoformat()
-                if self._days.setdefault((camera, name), day) < day:  # a clock that is put back begins no day
-                    self._days[camera, name] = day
-                    counter.reset()
+    def begin_frame(self, file: RuleFile, at: Stamp, *, dated: bool) -> list[Report]:
+        """Set to zero what is due to be, and return the reports that are due. `dated`: its time is a time of day.
 
-    def keep(self, camera: str) -> None:
-        """Write the counts of a camera down if they have changed."""
-        counters = self._counters.get(camera)
-        if self._path is None or not counters:
-            return
-        now = {
-            name: {
-                "hash": self._hashes[camera, name],
-                "day": self._days.get((camera, name), ""),
-                **{kept: getattr(counter, kept) for kept in _KEPT},
-            }
-            for name, counter in counters.items()
-        }
-        if self._kept.get(camera) != now:
-            self._kept[camera] = now
-            self._write()
+        A frame that comes again waits for a new one: events of repeated frames are taken for repetitions.
+        """
+        camera, at_ns, shown = at.camera, at.wall_ns, None
+        if at.place <= self._emitted_up_to.get(camera, _BEFORE_ALL):
+            return []
+        reports: list[Report] = []
+        for account in self._accounts.get(camera, {}).values():
+            if account.definition.reset is None and account.definition.report is None and not self.resets:
+                continue
+            shown = shown or _shown(at_ns, file.time_zone if dated else None)
+            reports += self._due(account, camera, at_ns, shown, dated=dated)
+        return reports
 
-    def forget(self, camera: str) -> None:
-        """The camera has ended: one of the same name that comes later begins at zero."""
-        for name in self._counters.pop(camera, {}):
-            self._hashes.pop((camera, name), None)
-            self._days.pop((camera, name), None)
+    def _due(self, account: _Account, camera: str, at_ns: int, shown: datetime, *, dated: bool) -> Iterator[Report]:
+        if account.begun_ns < 0:
+            account.begin_period(at_ns)
+        command = self.resets.get(account.name, {}).get(camera, 0)
+        if command > account.obeyed or (dated and _day_is_over(account, shown)):
+            account.obeyed = max(command, account.obeyed)
+            _period_is_over(account, shown)
+            yield from _report(account, "reset", at_ns)
+            account.counter.reset()
+            account.begin_period(at_ns)
+        elif _period_is_over(account, shown):
+            yield from _report(account, "report", at_ns)
+            account.begin_period(at_ns)
+
+    def end(self, camera: str, at_ns: int) -> list[Report]:
+        """The camera has ended: its last reports. One of the same name that comes later begins at zero."""
+        self._emitted_up_to.pop(camera, None)
+        reports = [
+            report
+            for account in self._accounts.pop(camera, {}).values()
+            if account.begun_ns >= 0
+            for report in _report(account, "end", at_ns)
+        ]
         if self._kept.pop(camera, None) is not None:
             self._write()
+        return reports
+
+    def numbers(self, camera: str) -> dict[str, dict[str, int]]:
+        """The present numbers of a camera's counters, by the names that conditions use."""
+        return {name: account.counter.numbers for name, account in self._accounts.get(camera, {}).items()}
+
+    def keep(self, at: Stamp, *, emitted: bool) -> bool:
+        """Write the counts of a camera down if they have changed, and return whether they have.
+
+        `emitted`: there was an event of this frame.
+        """
+        accounts, before = self._accounts.get(at.camera), self._kept.get(at.camera, {"emitted": None})
+        if not accounts:
+            return False
+        counters = {
+            name: {
+                **{kept: getattr(account, kept) for kept in _KEPT},
+                **{kept: getattr(account.counter, kept) for kept in _KEPT_COUNTS},
+            }
+            for name, account in accounts.items()
+        }
+        if not emitted and before.get("counters") == counters:
+            return False
+        self._kept[at.camera] = {"emitted": at.place if emitted else before["emitted"], "counters": counters}
+        self._write()
+        return True
 
     def _write(self) -> None:
         if self._path is not None:
             beside = self._path.with_suffix(".new")
             beside.write_text(json.dumps(self._kept))
             beside.replace(self._path)
+
+
+def _shown(at_ns: int, time_zone: str | None) -> datetime:
+    """The time that a clock shows, which knows no time zone."""
+    zone = zone_of(time_zone) if time_zone is not None else UTC
+    return datetime.fromtimestamp(at_ns // 10**9, UTC).astimezone(zone).replace(tzinfo=None)
+
+
+def _day_is_over(account: _Account, shown: datetime) -> bool:
+    """Whether the time of `reset` has come; a clock that is put back begins no day."""
+    if account.definition.reset is None:
+        return False
+    day = (shown - timedelta(minutes=minutes(account.definition.reset) % (24 * 60))).date().isoformat()
+    before, account.day = account.day, max(day, account.day)
+    return "" != before < day
+
+
+def _period_is_over(account: _Account, shown: datetime) -> bool:
+    """Whether a full period has passed; a clock that is put back begins none."""
+    report = account.definition.report
+    if report is None or report == "reset":
+        return False
+    seconds = (shown - datetime(1970, 1, 1)).total_seconds()
+    period = int(seconds * 10**9 // duration_ns(report))
+    before, account.period = account.period, max(period, account.period)
+    return -1 < before < period
+
+
+def _report(account: _Account, due: Due, at_ns: int) -> Iterator[Report]:
+    if account.definition.report is None:
+        return
+    counter = account.counter
+    forward, backward = counter.forward - account.forward_before, counter.backward - account.backward_before
+    yield Report(
+        account.name,
+        account.definition,
+        due,
+        account.begun_ns,
+        at_ns,
+        counter.inside,
+        counter.named(counter.forward, counter.backward),
+        counter.named(forward, backward),
+    )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from stages.messages import Tracks
-from stages.rulebook.counting import Counting
+from stages.rulebook.counting import Counting, Resets
 from stages.rulebook.evidence import in_words
 from stages.rulebook.python_functions import taken_failures
 from stages.rulebook.rule_file import for_camera
@@ -83,16 +83,18 @@ class Onlooker:
         floors = [ready.rule.min_confidence for ready in self._rules.of_camera(camera)]
         return min(floors, default=self._rules.file.min_confidence)
 
-    def look(self, item: Tracks, switches: Mapping[str, bool] | None = None) -> Seen:
+    def look(self, item: Tracks, switches: Mapping[str, bool] | None = None, resets: Resets | None = None) -> Seen:
         """The view of its rules of the camera's next frame; a frame with a box that is no number changes nothing.
 
-        `switches`: those that somebody has set.
+        `switches`, `resets`: those that somebody has set, as in `pipeline.stage.Context`.
         """
         camera = self._camera(item)
         now_ns = item.stamp.time_ns
         sound = np.isfinite(item.boxes).all() and np.isfinite(item.scores).all()
-        wall_ns = None if item.stamp.clock == "file" else item.stamp.wall_ns
-        self._counting.begin_frame(item.stamp.camera, self._rules.file, wall_ns)
+        dated = item.stamp.clock != "file"
+        wall_ns = item.stamp.wall_ns if dated else None
+        self._counting.resets = resets or {}
+        self._counting.begin_frame(self._rules.file, item.stamp, dated=dated)
         asleep = self._rules.asleep(camera.ready, wall_ns, switches)
         for verdict in camera.judge.judge(picture_of(item), asleep) if sound else ():
             self._note(camera, verdict, now_ns)
@@ -106,7 +108,7 @@ class Onlooker:
     def forget(self, camera: str) -> None:
         """The camera has ended."""
         self._cameras.pop(camera, None)
-        self._counting.forget(camera)
+        self._counting.end(camera, 0)
 
     def _camera(self, item: Tracks) -> _Camera:
         name = item.stamp.camera

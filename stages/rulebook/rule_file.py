@@ -306,12 +306,39 @@ def _as_list(value: Any) -> Any:
 Names = Annotated[list[Name], Field(max_length=20), BeforeValidator(_as_list)]
 
 
+_LEAST_REPORT_NS = 10**9
+_HOURS = re.compile(r"([0-9]{1,4})h")
+
+
+def _report_period(value: Any) -> str:
+    """Hours have a unit here: elsewhere `h` is the height of a person."""
+    if value == "reset":
+        return "reset"
+    if isinstance(value, str) and (hours := _HOURS.fullmatch(value)):
+        value = f"{60 * int(hours[1])}min"
+    if duration_ns(_duration(value)) < _LEAST_REPORT_NS:
+        raise ValueError(f"expected a time of at least 1s, such as 15min, or `reset`, got {value!r}")
+    return str(value)
+
+
+ReportPeriod = Annotated[
+    str,
+    BeforeValidator(_report_period),
+    WithJsonSchema({"type": "string", "pattern": rf"^(reset|[0-9]{{1,4}}h|{_DURATION.pattern})$"}),
+]
+
+
 class CounterDefinition(Settings):
     """Counts people over a line, or in a zone, for conditions about the scene."""
 
     line: Name | None = Field(None, description="A line: who crosses it, in each direction")
     zone: Name | None = Field(None, description="A zone: who comes in and goes out, and who is in it now")
     reset: TimeOfDay | None = Field(None, description='The time of day at which it begins at zero, such as "00:00"')
+    report: ReportPeriod | None = Field(
+        None,
+        description="Make an event of its numbers this often, such as 1h, when it is set to zero, and at the end; "
+        "`reset`: only in these two cases",
+    )
 
     @model_validator(mode="after")
     def _of_one(self) -> Self:

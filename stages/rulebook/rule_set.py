@@ -126,14 +126,19 @@ class RuleSet:
         return {name: zone_of(in_pixels(for_camera(self.file.zones[name], camera), size)) for name in ready.zones}
 
     def surroundings(self, camera: str, size: tuple[int, int]) -> Surroundings:
-        """The zones and lines of a camera that its rules use, for frames of (width, height)."""
-        rules = self.of_camera(camera)
-        zones = sorted({name for ready in rules for name in ready.zones})
-        lines = sorted({name for ready in rules for name in ready.lines})
+        """The zones and lines of a camera that its rules and counters use, for frames of (width, height)."""
+        file, rules = self.file, self.of_camera(camera)
+        counters = file.counters.values()
+        zones = sorted({name for ready in rules for name in ready.zones} | {one.zone for one in counters if one.zone})
+        lines = sorted({name for ready in rules for name in ready.lines} | {one.line for one in counters if one.line})
         return Surroundings(
             *size,
-            {name: zone_of(in_pixels(for_camera(self.file.zones[name], camera), size)) for name in zones},
-            {name: _line(for_camera(self.file.lines[name], camera), size) for name in lines},
+            {
+                name: zone_of(in_pixels(drawn, size))
+                for name in zones
+                if (drawn := for_camera(file.zones[name], camera))
+            },
+            {name: _line(drawn, size) for name in lines if (drawn := for_camera(file.lines[name], camera))},
         )
 
 

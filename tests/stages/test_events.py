@@ -96,7 +96,12 @@ def test_the_models_refuse_what_the_schema_refuses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "schema"), [("event", events.event_schema()), ("camera_event", events.camera_event_schema())]
+    ("name", "schema"),
+    [
+        ("event", events.event_schema()),
+        ("camera_event", events.camera_event_schema()),
+        ("counter_event", events.counter_event_schema()),
+    ],
 )
 def test_the_published_schemas_are_those_of_the_models(name: str, schema: dict[str, Any]) -> None:
     """Write one anew: python -c 'import stages.events as e; print(end=e.schema_text(e.event_schema()))' > the file"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from pipeline.plan import run_to_wire
 from pipeline.testing import feed, opened, run_graph
 from stages.rules import Rules, RulesSettings
 from tests.stages.test_rules import ZONES, data_of, tracks
+from tools.commands.counter_command import counter_command
 from tools.commands.switch_command import switch_command
 
 GRAPH = """
@@ -168,6 +170,76 @@ def test_a_program_turns_a_switch(tmp_path: Path, processes: str) -> None:
                     assert run.status().switches == {"armed": False, "spare": False}
                     break
     assert found == [("start", None), ("end", "switch")]
+
+
+COUNTED = {
+    **BEFORE,
+    "more": "hall: [[0, 0], [1, 0], [1, 1]]}\nlines: {gate: {from: [0.5, 1], to: [0.5, 0]}}\n"
+    "counters: {visitors: {line: gate, report: reset}, in_door: {zone: door}",
+    "rule": "{id: full, scope: scene, when: visitors.rightward > 3}",
+}
+
+
+def test_a_counter_is_shown_reset_and_survives_a_death(tmp_path: Path) -> None:
+    path = write(tmp_path, rules=COUNTED)
+    path.write_text(path.read_text().replace("stubborn:", "to_and_fro: 10, stubborn:"))
+
+    def command(run: Talk, *words: str) -> str:
+        done = CliRunner().invoke(counter_command, [*words, "--name", run.name])
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    def talk(run: Talk) -> None:
+        def rightward() -> int:
+            counters = run.ask("status")["counters"]
+            return int(counters["a"]["visitors"]["rightward"]) if counters else 0
+
+        started(run, "full")
+        run.kill("actions.0")
+        run.until_status(lambda known: known["processes"]["actions.0"]["restarts"] == 1)
+        until(lambda: rightward() > 3, LIMIT_S, lambda: run.ask("status"))
+        assert re.search(r"a: visitors [01] inside \(\d+ rightward, \d+ leftward\)\n", command(run, "visitors"))
+        assert "in_door" in command(run)
+        with pytest.raises(UserError, match=r"the run has no counter 'vistors'; did you mean `visitors`\?"):
+            run.ask("counter", reset="vistors")
+        with pytest.raises(UserError, match="the run has no camera 'b'"):
+            run.ask("counter", reset="visitors", camera="b")
+        said = command(run, "visitors", "reset", "--camera", "a")
+        assert said.endswith("visitors begins at zero with the next frame of the camera a\n")
+        until(lambda: reports(tmp_path), LIMIT_S, lambda: run.ask("status"))
+
+    def reports(folder: Path) -> list[dict[str, Any]]:
+        return [data for data in events(folder) if "counter" in data]
+
+    talking = Talk(talk)
+    run_graph(load_plan(path), talking)
+    assert talking.error is None, talking.error
+    reset, end = reports(tmp_path)
+    assert (reset["reason"], end["reason"]) == ("reset", "end")
+    assert reset["since_reset"]["rightward"] > 3
+    assert reset["end_time"] == end["start_time"]
+
+
+@pytest.mark.parametrize("processes", ["one", "compact"])
+def test_a_program_resets_a_counter(tmp_path: Path, processes: str) -> None:
+    path = write(tmp_path, rules=COUNTED)
+    text = path.read_text().replace("stubborn:", "to_and_fro: 10, stubborn:")
+    path.write_text(text.replace("processes: separate", f"processes: {processes}"))
+    with camgraph.run(path) as run:
+        for event in run:
+            data = event.json()["data"]
+            if event.action == "full" and event.phase == "start":
+                until(run.counters, LIMIT_S)
+                assert run.counters()["a"]["visitors"]["rightward"] > 0
+                run.reset_counter("visitors")
+                with pytest.raises(UserError, match="no counter 'nothing'; there are: in_door, visitors"):
+                    run.reset_counter("nothing")
+            elif event.kind == "counter":
+                assert (event.action, event.camera) == ("visitors", "a")
+                assert (data["reason"], data["since_reset"]["rightward"] > 3) == ("reset", True)
+                break
+        else:
+            pytest.fail("the counter was not reset")
 
 
 def settings(*rules: dict[str, Any], **more: Any) -> RulesSettings:

@@ -128,6 +128,8 @@ class Status:
     memory_mb: float = 0.0
     totals: Totals = Totals()
     switches: Mapping[str, bool] = field(default_factory=dict)
+    counters: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
+    """Camera -> counter -> name -> number."""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Status:
@@ -150,6 +152,7 @@ class Status:
             memory_mb=float(data.get("memory_mb", 0)),
             totals=Totals.from_json(data, cameras.values()),
             switches=dict(data.get("switches", {})),
+            counters=dict(data.get("counters", {})),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -31,6 +31,8 @@ STATE_STYLES = {
 OVER = ("done", "stopped")
 ORDINARY = ("live", "running", *OVER)
 BAR_WIDTH = 40
+MOST_COUNTERS = 4
+"""How many cameras have a line for their counters in the live table."""
 MOST_IN_TROUBLE = 5
 """How many are named on a plain line."""
 
@@ -177,8 +179,10 @@ class _StatusView:
             lambda rows: _stage_table(status.stages, rows),
             lambda rows: _event_table(status.events, rows),
         )
-        notes = _notes(status)
-        yield from notes
+        notes = [*_notes(status), *(_states(status) if options.max_height >= SMALL else ())]
+        for note in notes:
+            note.no_wrap, note.overflow = True, "ellipsis"
+            yield note
         # One line is the headline's, and on one the cursor rests.
         events = min(len(status.events), MOST_EVENTS)
         cameras = len(status.cameras) + len(_reasons(status.cameras))
@@ -194,16 +198,34 @@ def _is_ill(status: Status) -> bool:
 
 
 def _notes(status: Status) -> list[Text]:
-    """Below the headline, a line each, cut to the width: troubles, since when, and the stage that limits the run."""
+    """Below the headline, a line each: troubles, since when, and the stage that limits the run."""
     troubles = [
         Text(f"{shown(one.where)}: {shown(one.why)}, for {clock(one.since_s)}", _note_style(status))
         for one in status.troubles[:MOST_IN_TROUBLE]
     ]
     limit = [Text(f"limit: {shown(status.limit)}", "yellow")] if status.limit else []
-    notes = [*([_bar(status.progress)] if status.progress else []), *troubles, *limit]
-    for note in notes:
-        note.no_wrap, note.overflow = True, "ellipsis"
-    return notes
+    return [*([_bar(status.progress)] if status.progress else []), *troubles, *limit]
+
+
+def _states(status: Status) -> Iterator[Text]:
+    """The switches, and the counters of the first cameras that have some."""
+    if status.switches:
+        switches = (
+            (f"  {shown(name)} {'on' if on else 'off'}", "" if on else "dim") for name, on in status.switches.items()
+        )
+        yield Text.assemble("switches:", *switches)
+    for camera, counters in list(status.counters.items())[:MOST_COUNTERS]:
+        texts = (f"  {shown(name)} {counter_text(numbers)}" for name, numbers in counters.items())
+        yield Text(f"{shown(camera)}:" + "".join(texts))
+    if len(status.counters) > MOST_COUNTERS:
+        more = counted(len(status.counters) - MOST_COUNTERS, "more camera")
+        yield Text(f"and {more} with counters: `camgraph counter` shows them", "dim")
+
+
+def counter_text(numbers: Mapping[str, int]) -> str:
+    """`3 inside (5 rightward, 2 leftward)`."""
+    ways = ", ".join(f"{number} {shown(name)}" for name, number in numbers.items() if name != "inside")
+    return f"{numbers['inside']} inside ({ways})" if "inside" in numbers else ways
 
 
 def _bar(progress: ProgressStatus) -> Text:

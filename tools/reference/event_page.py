@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from stages.events import camera_event_schema, event_schema
+from stages.events import camera_event_schema, counter_event_schema, event_schema
 from tools.reference.markdown import code, sentence, table
 from tools.reference.schema import Schema, value_of
 
@@ -33,6 +33,12 @@ def event_page() -> Iterator[str]:
         yield sentence(cameras["$defs"][part["properties"]["data"]["$ref"].rpartition("/")[2]]["description"])
         yield ""
         yield from table(_HEAD, _rows(cameras, part))
+    counters = counter_event_schema()
+    yield from ("", "## Counters", "")
+    yield "`camgraph.counter.report`: the numbers of a [counter](../rules.md#counters) that has `report`. JSON Schema:"
+    yield "[`configs/counter_event.schema.json`](../../configs/counter_event.schema.json)."
+    yield ""
+    yield from table(_HEAD, _rows(counters, counters))
     yield from ("", "## Stages", "")
     yield "`camgraph.stage.restarted` says that the process of a stage died, and that the stage began anew for a"
     yield "camera. It has the outer keys. Its `data` holds `stage`, `camera`, `reason`, and `lost`, which is `state`."

@@ -48,6 +48,16 @@ class Counter:
         elif step < 0:
             self.backward += 1
 
+    @property
+    def numbers(self) -> dict[str, int]:
+        """By the names that conditions use."""
+        return {name: getattr(self, of) for name, of in FIELDS[self.of].items()}
+
+    def named(self, forward: int, backward: int) -> dict[str, int]:
+        """How many went each way, by the names that conditions use."""
+        one, other, _ = FIELDS[self.of]
+        return {one: forward, other: backward}
+
     def reset(self) -> None:
         """Begin at zero."""
         self.forward = self.backward = self.inside = 0

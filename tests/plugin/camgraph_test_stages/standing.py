@@ -17,6 +17,9 @@ SIZE = (400, 300)
 
 class StandingSettings(Settings):
     x: float = Field(100.0, description="Where the middle of the feet is, in pixels")
+    to_and_fro: int = Field(
+        0, ge=0, description="After so many frames each, they are 100 pixels to the right, and back"
+    )
     stubborn: bool = Field(False, description="Takes no other settings while it lives")
 
 
@@ -34,10 +37,11 @@ class Standing(Stage[StandingSettings]):
         super().change_settings(settings)
 
     def process(self, items: Sequence[Number]) -> Iterator[Tracks]:
-        x = self.settings.x
-        box = np.array([[x - 10, 140, x + 10, 200]], np.float32)
-        joints = np.full((1, 17, 3), (x, 150, 0.9), np.float32)
         for item in items:
+            frames = self.settings.to_and_fro
+            x = self.settings.x + (100 * (item.stamp.seq // frames % 2) if frames else 0)
+            box = np.array([[x - 10, 140, x + 10, 200]], np.float32)
+            joints = np.full((1, 17, 3), (x, 150, 0.9), np.float32)
             ids = np.array([7], np.int64)
             yield Tracks(
                 item.stamp, box, np.full(1, 0.9, np.float32), joints, SIZE, np.zeros(1, np.int64), "coco-17", ids

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -10,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.testing import feed, opened
+from pipeline.testing import feed, opened, stamp
+from stages.events import COUNTER_SCHEMA, CounterData, CounterReport
 from stages.messages import Tracks
 from stages.rulebook.counting import Counting
 from stages.rulebook.rule_file import RuleFile
@@ -98,7 +100,7 @@ def test_an_hour_that_happens_twice_resets_once() -> None:
     found = []
     for moment in ("02:40+02:00", "02:50+02:00", "02:10+01:00", "02:44+01:00", "02:50+01:00"):
         wall_ns = int(datetime.fromisoformat(f"2026-10-25T{moment}").timestamp()) * 10**9
-        counting.begin_frame("cam", file, wall_ns)
+        counting.begin_frame(file, stamp()._replace(wall_ns=wall_ns), dated=True)
         counter.forward += 1
         found.append(counter.forward)
     assert found == [1, 1, 2, 3, 4]
@@ -120,9 +122,100 @@ def test_counts_outlive_a_restart_and_a_reload(tmp_path: Path) -> None:
         assert feed(stage, walk({1: "llrr"}, 40)) == []
 
 
+def reports(outputs: Sequence[Any]) -> list[CounterData]:
+    """The reports of counters among events, all of which must be as their schema says."""
+    found = []
+    for event in outputs:
+        body = json.loads(event.body)
+        if body["dataschema"] == COUNTER_SCHEMA:
+            whole = CounterReport.model_validate(body)
+            assert (whole.id, whole.subject, event.phase) == (event.id, event.stamp.camera, "single")
+            found.append(whole.data)
+    return found
+
+
+def short(data: CounterData) -> tuple[str, str, str, dict[str, int], dict[str, int], int]:
+    """Reason, beginning and end, the numbers of the period and since the reset, and `inside`."""
+    numbers = [one.model_dump(exclude_none=True) for one in (data.in_period, data.since_reset)]
+    return data.reason, data.start_time[11:19], data.end_time[11:19], *numbers, data.inside
+
+
+def test_a_report_has_the_numbers_of_each_hour(tmp_path: Path) -> None:
+    """A frame every 20 minutes from 21:30 on; reset at midnight, which is 22:00 of UTC in summer."""
+    visitors = {"line": "gate", "report": "1h", "reset": "00:00"}
+    given = rules("people > 9", counters={"visitors": visitors}, time_zone="Europe/Berlin")
+    begin = int(datetime.fromisoformat("2026-08-24T19:30:00+00:00").timestamp()) * 10**9
+    items = [
+        replace(item, stamp=item.stamp._replace(wall_ns=begin + item.stamp.seq * 1200 * 10**9, clock="ntp"))
+        for item in walk({1: "lrlrlrlrllll", 2: "lllllllrrrrr"})
+    ]
+    with opened(Rules, given, folder=tmp_path) as stage:
+        found = reports(feed(stage, items, end=True))
+    assert [short(data) for data in found] == [
+        ("report", "19:30:00", "20:10:00", {"rightward": 1, "leftward": 0}, {"rightward": 1, "leftward": 0}, 1),
+        ("report", "20:10:00", "21:10:00", {"rightward": 1, "leftward": 2}, {"rightward": 2, "leftward": 2}, 0),
+        ("reset", "21:10:00", "22:10:00", {"rightward": 3, "leftward": 1}, {"rightward": 5, "leftward": 3}, 2),
+        ("report", "22:10:00", "23:10:00", {"rightward": 0, "leftward": 1}, {"rightward": 0, "leftward": 1}, 0),
+        ("end", "23:10:00", "23:10:00", {"rightward": 0, "leftward": 0}, {"rightward": 0, "leftward": 1}, 0),
+    ]
+    assert {(data.counter, data.line, data.camera) for data in found} == {("visitors", "gate", "cam")}
+
+
+def test_a_file_without_a_date_has_periods_of_its_own_time(tmp_path: Path) -> None:
+    given = rules("people > 9", counters={"in_door": {"zone": "door", "report": "1s"}})
+    with opened(Rules, given, folder=tmp_path) as stage:
+        found = reports(feed(stage, walk({1: "r" * 7 + "l" * 7}), end=True))
+    assert [short(data) for data in found] == [
+        ("report", "00:00:00", "00:00:01", {"entered": 1, "left": 0}, {"entered": 1, "left": 0}, 1),
+        ("end", "00:00:01", "00:00:01", {"entered": 0, "left": 0}, {"entered": 1, "left": 0}, 1),
+    ]
+
+
+def test_a_command_resets_once_also_over_a_death(tmp_path: Path) -> None:
+    given = rules("people > 9", counters={"visitors": {"line": "gate", "report": "reset"}, "other": {"line": "gate"}})
+    with opened(Rules, given, folder=tmp_path) as stage:
+        assert feed(stage, walk({1: "llr"})) == []
+        assert stage.context.counters["cam"]["visitors"] == {"rightward": 1, "leftward": 0, "inside": 1}
+        stage.context.resets = {"visitors": {"cam": 3}, "other": {"elsewhere": 4}}
+        [data] = reports(feed(stage, walk({1: "rl"}, 3)))
+        assert (data.reason, data.since_reset.rightward, data.since_reset.leftward) == ("reset", 1, 0)
+        numbers = stage.context.counters["cam"]
+        assert (numbers["visitors"]["rightward"], numbers["other"]["rightward"]) == (0, 1)
+    with opened(Rules, given, folder=tmp_path, resets={"visitors": {"cam": 3}}) as stage:
+        assert feed(stage, walk({1: "llr"}, 5)) == []
+        assert stage.context.counters["cam"]["visitors"] == {"rightward": 1, "leftward": 1, "inside": 1}
+    with opened(Rules, given, folder=tmp_path, resets={"visitors": {"cam": 5}}) as stage:
+        data, end = reports(feed(stage, walk({1: "rr"}, 8), end=True))
+        assert (data.reason, data.since_reset.rightward, end.reason) == ("reset", 1, "end")
+        assert stage.context.counters["cam"] == {}
+
+
+def test_a_command_waits_for_a_frame_that_comes_for_the_first_time(tmp_path: Path) -> None:
+    """The events of a frame that a dead process has sent already are taken for repetitions."""
+    given = rules("visitors.rightward > 0", counters={"visitors": {"line": "gate", "report": "reset"}})
+    with opened(Rules, given, folder=tmp_path) as stage:
+        assert len(feed(stage, walk({1: "llrr"}))) == 1
+    with opened(Rules, given, folder=tmp_path, resets={"visitors": {"cam": 1}}) as stage:
+        again = feed(stage, walk({1: "rr"}, 1))
+        assert (reports(again), stage.context.counters["cam"]["visitors"]["rightward"]) == ([], 1)
+        [data] = reports(feed(stage, walk({1: "r"}, 3)))
+    assert (data.reason, data.since_reset.rightward) == ("reset", 1)
+
+
+def test_counters_count_without_a_rule_that_asks(tmp_path: Path) -> None:
+    rule = {"id": "a", "when": "score > 9", "cameras": ["elsewhere"]}
+    with opened(Rules, rules("", rules=[rule]), folder=tmp_path) as stage:
+        feed(stage, walk(WALK))
+        counters = stage.context.counters["cam"]
+    assert counters["visitors"] == {"rightward": 2, "leftward": 3, "inside": 0}
+    assert counters["door_count"]["inside"] == 3
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("counters: {v: {line: gate, report: 0.5s}}", "expected a time of at least 1s, such as 15min, or `reset`"),
+        ("counters: {v: {line: gate, report: 60}}", "expected a time with its unit, such as 60s, got 60"),
         ("counters: {v: {line: gaet}}", "counters.v.line: there is no line `gaet`; did you mean `gate`?"),
         ("counters: {v: {line: gate, zone: door}}", "expected either `line` or `zone`"),
         ("counters: {v: {}}", "expected either `line` or `zone`"),

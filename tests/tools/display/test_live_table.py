@@ -92,6 +92,17 @@ def test_it_never_grows_beyond_its_terminal(width, height, cameras) -> None:
     assert all(len(line) <= width for line in lines)
 
 
+def test_switches_and_counters_have_lines() -> None:
+    numbers = {"visitors": {"rightward": 5, "leftward": 2, "inside": 3}}
+    more = {"switches": {"armed": True, "closed": False}, "counters": {f"cam{n}": numbers for n in range(6)}}
+    lines = shown(render(Status.from_json({**answer(), **more})), height=40).splitlines()
+    assert lines[1] == "switches:  armed on  closed off"
+    assert lines[2] == "cam0:  visitors 3 inside (5 rightward, 2 leftward)"
+    assert lines[6] == "and 2 more cameras with counters: `camgraph counter` shows them"
+    small = shown(render(Status.from_json({**answer(), **more})), height=12)
+    assert "switches" not in small
+
+
 def test_cameras_in_trouble_are_shown_when_not_all_fit() -> None:
     text = shown(render(Status.from_json(answer(cameras=64))))
     assert "cam63" in text

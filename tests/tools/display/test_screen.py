@@ -140,6 +140,7 @@ ARGUMENTS = {
     "cameras": [[NAME], ["add", NAME, NAME], ["list", "--name", NAME], ["remove", NAME]],
     "reload": [[NAME], ["--name", NAME]],
     "switch": [[NAME], ["--name", NAME], [NAME, "on"], ["armed", NAME]],
+    "counter": [[NAME], ["--name", NAME], [NAME, "reset"], ["visitors", NAME], ["visitors", "--camera", NAME]],
     "model": [
         [NAME],
         ["inspect", NAME],
