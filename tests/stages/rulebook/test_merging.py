@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -103,20 +102,3 @@ def test_a_scene_has_nothing_to_merge(scope: str) -> None:
     text = f"rules: [{{id: a, scope: {scope}, when: count > 1, merge: 1s}}]\n"
     [problem] = examined_rules(text, "r")[1]
     assert "`merge` needs `scope: person` or `scope: pair`" in problem.text
-
-
-def test_tailgating_as_the_documentation_has_it(tmp_path: Path) -> None:
-    """The second within three seconds of the first; one who comes later is none."""
-    text = (Path(__file__).resolve().parents[3] / "docs" / "rules.md").read_text()
-    [when] = re.findall(r"id: tailgating\n    scope: pair\n    when: (.*)", text)
-    rule = {"id": "tailgating", "scope": "pair", "when": when, "once": True}
-    word = {"enters_by_gate": "crosses(gate, rightward)"}
-    rules = {"rules": [rule], "define": word, "lines": {"gate": {"from": [0.5, 1], "to": [0.5, 0]}}}
-
-    def x(seq: int, at: int) -> float:
-        return 100.0 if seq < at else 300.0
-
-    crossing = {1: 10, 2: 30, 3: 75}
-    items = [tracks(seq, [(i, x(seq, at), 200.0) for i, at in crossing.items()]) for seq in range(90)]
-    found = run(rules, items, tmp_path, end=True)
-    assert [([one.track_id for one in data.people], data.frame.seq) for data in found] == [([1, 2], 30)]

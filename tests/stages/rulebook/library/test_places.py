@@ -72,6 +72,33 @@ def test_how_many_are_there() -> None:
     assert found(three[:2], rules, duration_s=7.0) == []
 
 
+@pytest.mark.parametrize("fps", [25.0, 8.0, 3.0])
+@pytest.mark.parametrize(("behind_s", "fires"), [(0.0, 1), (1.6, 1), (5.0, 0)])
+def test_tailgating(fps: float, behind_s: float, fires: int) -> None:
+    rules = "  - {use: tailgating, with: {line: middle}}\n"
+    two = [walker(-2.0, 2.0), walker(-2.0, 2.0, y=0.6, start_s=behind_s)]
+    assert len(found(two, rules, fps=fps)) == fires
+    assert found([walker(-2.0, 2.0), walker(2.0, -2.0, y=0.6)], rules, fps=fps) == []
+
+
+def test_tailgating_of_one_who_has_left_the_picture() -> None:
+    """The first is gone when the second comes; and of five who follow each other, four fire it."""
+    rules = "  - {use: tailgating, with: {line: middle}}\n"
+
+    def gone(start_s: float) -> Actor:
+        return Actor([walk([(2.0, 0.0)], 1.2)], -2.0, 0.0, start_s=start_s, appears_s=start_s, gone_s=start_s + 2.2)
+
+    assert len(found([gone(0.0), gone(2.5)], rules)) == 1
+    assert len(found([gone(2.1 * number) for number in range(5)], rules)) == 4
+
+
+def test_a_queue() -> None:
+    rules = "  - {use: queue, with: {zone: left_half, more_than: 1, wait: 3s}, for: 2s}\n"
+    two = [Actor([standing(9.0)], x) for x in (-1.9, -1.0)]
+    assert [one.rule for one in found(two, rules, duration_s=8.0)] == ["queue"]
+    assert found([two[0], walker(-3.0, 3.0)], rules, duration_s=8.0) == []
+
+
 def test_two_people() -> None:
     rules = "  - {use: too_close}\n  - {use: approaching}\n"
     meeting = [Actor([standing(9.0)], 0.0), walker(-2.5, -0.5)]
