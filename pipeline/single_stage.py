@@ -47,7 +47,9 @@ class HandContext:
     slots: int = 0
     log: Logger = field(default_factory=structlog.get_logger)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(name, camera) -> the sum of what the stage has counted under that name; the camera is "" if it named none."""
     files: list[Path] = field(default_factory=list)
+    """The files that the stage has named with `wrote`, in that order."""
     openings: list[tuple[str, float]] = field(default_factory=list)
     """The slow steps that `open` announced, and the seconds that it announced for each."""
     signs: list[float] = field(default_factory=list)
@@ -107,6 +109,16 @@ def opened(
         yield stage
     finally:
         stage.close()
+
+
+def reports_of(stage: Stage[Any]) -> HandContext:
+    """Return the reports of a stage that `opened` has opened: its counts, files, troubles and the rest.
+
+    They are those of `stage.context`, with their types. Raises TypeError for a stage that runs in a graph.
+    """
+    if not isinstance(stage.context, HandContext):
+        raise TypeError(f"{stage.context.stage} was not opened by `opened`: its reports go to the run")
+    return stage.context
 
 
 def feed(stage: Stage[Any], items: Sequence[Any], *, batch: int = 1, end: bool = False) -> list[Message]:

@@ -4,7 +4,7 @@
 
     from pipeline.messages import Message
     from pipeline.stage import Settings, Stage
-    from pipeline.testing import feed, opened, stamp
+    from pipeline.testing import feed, opened, reports_of, stamp
 
 
     class EveryOther(Stage[Settings]):
@@ -23,7 +23,7 @@
         with opened(EveryOther, {}, folder=tmp_path) as stage:
             kept = feed(stage, [Message(stamp(seq)) for seq in range(5)])
         assert [message.stamp.seq for message in kept] == [0, 2, 4]
-        assert stage.context.counts == {("skipped.odd", "cam"): 2}
+        assert reports_of(stage).counts == {("skipped.odd", "cam"): 2}
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from pipeline.local import LocalRun
 from pipeline.monitoring.outcome import Outcome
 from pipeline.outbox.outbox_folder import outbox_held
 from pipeline.plan import RunPlan
-from pipeline.single_stage import HandContext, feed, opened, stamp
+from pipeline.single_stage import HandContext, feed, opened, reports_of, stamp
 from pipeline.supervision.supervisor import Supervisor
 from pipeline.system.run_folder import RunFolder
 
-__all__ = ["HandContext", "feed", "hit", "opened", "run_graph", "stamp"]
+__all__ = ["HandContext", "feed", "hit", "opened", "reports_of", "run_graph", "stamp"]
 
 
 def hit(pid: int, number: int = signal.SIGKILL) -> None:

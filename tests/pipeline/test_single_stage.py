@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
+from pipeline.execution.context import StageContext
 from pipeline.messages import End, Event, Message, Tombstone
+from pipeline.monitoring.metrics import Counters
 from pipeline.stage import Settings, Stage
-from pipeline.testing import feed, opened, stamp
+from pipeline.testing import feed, opened, reports_of, stamp
 
 
 class Echo(Stage[Settings]):
@@ -43,3 +46,35 @@ def test_an_output_of_another_type_than_declared_is_refused(tmp_path: Path) -> N
     expected = r"made Tombstone, which is not among its declared outputs \(Message, Event\)"
     with opened(Echo, {}, folder=tmp_path) as stage, pytest.raises(TypeError, match=expected):
         feed(stage, [Message(stamp()), Tombstone(stamp())])
+
+
+class Counting(Echo):
+    def process(self, items: Sequence[Any]) -> Iterable[Message]:
+        for item in items:
+            self.context.count("seen", item.stamp.camera, 2)
+        self.context.count("batches", "")
+        self.context.wrote(Path("a.mp4"))
+        return ()
+
+
+def test_reports_hold_all_that_a_stage_has_counted_and_written(tmp_path: Path) -> None:
+    with opened(Counting, {}, folder=tmp_path) as stage:
+        feed(stage, [Message(stamp(seq)) for seq in range(3)], batch=2)
+    reports = reports_of(stage)
+    assert reports.counts == {("seen", "cam"): 6, ("batches", ""): 2}
+    assert reports.files == [Path("a.mp4")] * 2
+
+
+def test_a_stage_in_a_graph_has_no_reports_to_look_at(tmp_path: Path) -> None:
+    of_a_run = StageContext(
+        stage="echo",
+        graph="g",
+        cameras=("cam",),
+        incarnation=1,
+        state_folder=tmp_path,
+        base_folder=tmp_path,
+        log=structlog.get_logger(),
+        counters=Counters(),
+    )
+    with pytest.raises(TypeError, match="echo was not opened by `opened`"):
+        reports_of(Echo(Settings(), of_a_run))

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from pipeline.errors import BadItem, UserError
 from pipeline.stage import Upstream
-from pipeline.testing import feed, opened, stamp
+from pipeline.testing import feed, opened, reports_of, stamp
 from stages.decode import Decode, DecodeSettings
 from stages.decode_movenet_multipose import DecodeMovenetMultipose
 from stages.decode_yolo_pose import DecodeYoloPose
@@ -61,7 +61,7 @@ def test_who_is_nowhere_is_left_out_and_counted(tmp_path: Path) -> None:
     item = tensor(person(100, 340, 50, 100, 0.9), person(3e38, 340, 3e38, 100, 0.8), far)
     with opened(Decode, POSE, folder=tmp_path, stage="people") as stage:
         [people] = feed(stage, [item])
-        counts = dict(stage.context.counts)  # type: ignore[attr-defined]
+        counts = dict(reports_of(stage).counts)
     assert isinstance(people, People)
     assert people.scores.tolist() == [pytest.approx(0.9)]
     assert counts == {("skipped.nonfinite", "cam"): 2}
@@ -156,7 +156,7 @@ def test_a_class_that_is_no_number_is_left_out_and_counted(tmp_path: Path) -> No
     item = Tensor(stamp(), {"rows": rows}, FIT, (1280, 720), (640, 640))
     with opened(Decode, {"format": "yolo_end2end", "classes": "all"}, folder=tmp_path, stage="people") as stage:
         [people] = feed(stage, [item])
-        assert dict(stage.context.counts) == {("skipped.nonfinite", "cam"): 1}  # type: ignore[attr-defined]
+        assert dict(reports_of(stage).counts) == {("skipped.nonfinite", "cam"): 1}
     assert isinstance(people, People)
     assert people.classes.tolist() == [0]
 

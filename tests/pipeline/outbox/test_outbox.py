@@ -19,7 +19,7 @@ from pipeline.items import Item, Key
 from pipeline.messages import MOST_REPEATED, Event, Tombstone
 from pipeline.outbox.outbox import Outbox
 from pipeline.stage import Stage
-from pipeline.testing import HandContext, stamp
+from pipeline.testing import HandContext, reports_of, stamp
 
 
 def event(seq: int, camera: str = "cam", *, sender: str = "rules", name: str = "") -> Item:
@@ -308,16 +308,16 @@ def test_what_is_not_committed_is_not_counted(tmp_path: Path) -> None:
     outbox = make(tmp_path, sinks={"log": []})
     outbox.accept([outbox_item("a", 1, "start", 1), outbox_item("a", 2, "end", 1)])
     outbox.end_lost("rules", ["cam"], 1)
-    before = dict(outbox.context.counts)  # type: ignore[attr-defined]
+    before = dict(reports_of(outbox).counts)
     outbox.db.execute("PRAGMA query_only = 1")
     broken = outbox_item("two words", 4, "single", 1)
     for _ in range(2):
         with pytest.raises(EnvironmentProblem):
             outbox.accept([outbox_item("b", 3, "single", 1), outbox_item("a", 3, "update", 1), broken])
-    assert outbox.context.counts == before  # type: ignore[attr-defined]
+    assert reports_of(outbox).counts == before
     outbox.db.execute("PRAGMA query_only = 0")
     outbox.accept([outbox_item("b", 3, "single", 1), outbox_item("a", 3, "update", 1), broken])
-    counts = outbox.context.counts  # type: ignore[attr-defined]
+    counts = reports_of(outbox).counts
     added = {name: n - before.get((name, "cam"), 0) for (name, _), n in counts.items()}
     assert added == {"events": 1, "late": 1, "dropped.invalid_event": 1}
     outbox.close()

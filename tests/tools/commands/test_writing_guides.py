@@ -23,7 +23,7 @@ from camgraph_test_stages.installing import install
 from pipeline.messages import Stamp
 from pipeline.registry import find_stage, stage_names
 from pipeline.stage import Source, Stage
-from pipeline.testing import HandContext, feed, opened, stamp
+from pipeline.testing import HandContext, feed, opened, reports_of, stamp
 from stages.messages import Frame, Tracks
 from tools.commands.new_stage import skeleton_of
 
@@ -238,7 +238,7 @@ def test_a_join_sees_a_frame_and_its_people(tmp_path: Path) -> None:
     frame = Frame.of_bgr(stamp(), np.full((48, 64, 3), 200, np.uint8))
     with opened(example_with("BrightPeople"), {}, folder=tmp_path) as stage:
         assert feed(stage, [{"frames": frame, "tracks": tracks}]) == []
-        assert stage.context.counts == {("bright", "cam"): 2}
+        assert reports_of(stage).counts == {("bright", "cam"): 2}
 
 
 def test_a_message_of_ones_own_comes_apart_and_together() -> None:
