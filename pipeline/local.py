@@ -96,7 +96,7 @@ class LocalRun:
         self._collector = Collector()
         self._built: Built
         self._retry = Retry(self._pause, self._collector, self._log)
-        self._feeds: list[SourceThread] = []
+        self._threads: list[SourceThread] = []
         self._switches = Switches()
         self._emissions: Emissions
         self._emitted: dict[str, tuple[str, Event]] = {}
@@ -140,15 +140,15 @@ class LocalRun:
         """Run the graph to its end."""
         with tempfile.TemporaryDirectory(prefix="camgraph-") as folder:
             self._built = self._build(folder)
-            self._feeds = [self._feed(*source) for source in self._built.sources]
+            self._threads = [self._source_thread(*source) for source in self._built.sources]
             try:
                 self._built.chain.open()
                 self.meter.rest((), waiting=self.plan.camera_settings)
                 self.meter.rest(())
-                for feed in self._feeds:
-                    feed.start(None)
+                for thread in self._threads:
+                    thread.start(None)
                 self.meter.enter("running")
-                while len(self._process.ended) < len(self._feeds):
+                while len(self._process.ended) < len(self._threads):
                     self._turn()
             except Closing:
                 pass  # why is known to the outcome
@@ -164,8 +164,8 @@ class LocalRun:
         return self.outcome
 
     def _close(self) -> None:
-        for feed in self._feeds:
-            feed.stop()
+        for thread in self._threads:
+            thread.stop()
         if self._built.outbox is not None and self._built.outbox.is_open:
             self._built.outbox.try_to_note(math.inf)
             self._note_undelivered(self._built.outbox)
@@ -219,7 +219,7 @@ class LocalRun:
             del self._emitted[event_id]
             self._emissions.committed(event_id)
 
-    def _feed(self, source: Source[Any], pulse: Pulse) -> SourceThread:
+    def _source_thread(self, source: Source[Any], pulse: Pulse) -> SourceThread:
         live = source.is_live(source.camera_settings)
         window = self.plan.processes[0].window
         return SourceThread(source, pulse, self._collector, window=window, live=live, wake=self._wake.set)
@@ -232,15 +232,15 @@ class LocalRun:
         self._wake.clear()
         if self._stop_since:
             self._stop_sources()
-        taken = {feed.camera: (feed, deque(feed.take())) for feed in self._feeds}
+        taken = {thread.camera: (thread, deque(thread.take())) for thread in self._threads}
         if not any(waiting for _, waiting in taken.values()):
             self._look()
         while any(waiting for _, waiting in taken.values()):
-            row = [(feed, waiting.popleft()) for feed, waiting in taken.values() if waiting]
+            row = [(thread, waiting.popleft()) for thread, waiting in taken.values() if waiting]
             self._process_row([(f, h) for f, h in row if not isinstance(h.message, End)])
-            for feed, handed in row:
+            for thread, handed in row:
                 if isinstance(handed.message, End):
-                    self._end(feed, handed.message)
+                    self._end(thread, handed.message)
             self._look()
         self._send_notices()
 
@@ -254,8 +254,8 @@ class LocalRun:
             left = len(self._notices)
             self._send_notices()
             self._look()
-        for feed in self._feeds:
-            feed.stop()
+        for thread in self._threads:
+            thread.stop()
 
     def _send_notices(self) -> None:
         if len(self._notices):
@@ -265,20 +265,20 @@ class LocalRun:
         if not row:
             return
         items = []
-        for feed, handed in row:
+        for thread, handed in row:
             stamp = handed.message.stamp
-            items.append(Item(feed.camera, Key(stamp.epoch, stamp.seq, 0), handed.message))
-            self._process.counters.add("frames", feed.camera)
+            items.append(Item(thread.camera, Key(stamp.epoch, stamp.seq, 0), handed.message))
+            self._process.counters.add("frames", thread.camera)
         self._built.chain.spread(row[0][0].stage, items, [[handed.message] for _, handed in row])
-        for feed, handed in row:
+        for thread, handed in row:
             self._built.chain.frame_done(handed.message.stamp)
-            feed.give_back()
+            thread.give_back()
 
-    def _end(self, feed: SourceThread, end: End) -> None:
-        self._built.chain.end(feed.stage, Item(feed.camera, Key(end.stamp.epoch, END_SEQ, 0), end))
-        self._process.ended[feed.camera] = (end.reason, end.error)
-        self._cameras.ended(feed.camera, end.reason, end.error)
-        self._process.end_status[feed.camera] = end.status
+    def _end(self, thread: SourceThread, end: End) -> None:
+        self._built.chain.end(thread.stage, Item(thread.camera, Key(end.stamp.epoch, END_SEQ, 0), end))
+        self._process.ended[thread.camera] = (end.reason, end.error)
+        self._cameras.ended(thread.camera, end.reason, end.error)
+        self._process.end_status[thread.camera] = end.status
 
     # ---- retries while the outside does not respond
 
@@ -296,7 +296,7 @@ class LocalRun:
             self.outcome.add(EXIT_GAVE_UP, message)
             return True
         since = self._retry.since
-        if since and not any(feed.live for feed in self._feeds) and now - since > BLOCKED_LIMIT_S:
+        if since and not any(thread.live for thread in self._threads) and now - since > BLOCKED_LIMIT_S:
             self.outcome.add(EXIT_ENVIRONMENT, f"given up after {BLOCKED_LIMIT_S:g} s of waiting: {why}")
             return True
         return False

@@ -102,7 +102,7 @@ class Mailbox:
             self._settle()
         if self._ready:
             return False
-        partition = None if self._join is not None else self._next_lane()
+        partition = None if self._join is not None else self._next_partition()
         return partition is None or partition.unread[0].is_end
 
     def __len__(self) -> int:
@@ -124,13 +124,13 @@ class Mailbox:
 
     def _settle(self) -> None:
         """Make the next item `ready`, if nothing newer can take its place."""
-        while not self._ready and (partition := self._next_lane()):
+        while not self._ready and (partition := self._next_partition()):
             if not (partition.blocking or partition.unread[0].is_mark) or not self._merge(partition):
                 return
 
     # ---- merging
 
-    def _next_lane(self) -> Partition | None:
+    def _next_partition(self) -> Partition | None:
         """The partition with the lowest message; None if it is not known yet which one that is."""
         if len(self._edges) == 1:
             return self.partitions[0] if self.partitions[0].unread else None
@@ -149,7 +149,7 @@ class Mailbox:
 
     def _merge_next(self) -> bool:
         """Move the lowest message to `ready`, unless it cannot be believed; False if none can be moved yet."""
-        partition = self._next_lane()
+        partition = self._next_partition()
         return partition is not None and self._merge(partition)
 
     def _merge(self, partition: Partition) -> bool:

@@ -28,11 +28,11 @@ def revise(
     *,
     ring: SlotRing,
     sources: Sources,
-    new_feed: Callable[[Boot, str], SourceThread],
+    new_source: Callable[[Boot, str], SourceThread],
 ) -> str:
     """Give a process another plan; returns why it cannot have it, if it has no memory or no time for it.
 
-    `new_feed(boot, camera)` makes the source of a camera. A source that is new waits for the order to start.
+    `new_source(boot, camera)` makes the source of a camera. A source that is new waits for the order to start.
     """
     before, plan = chain.plan, boot.plan
     coming = [camera for camera in plan.cameras if camera not in before.cameras]
@@ -51,5 +51,5 @@ def revise(
         outbox.expects_more = plan.expects_more
     sources.keep_only(plan.cameras)
     for camera in coming if plan.sources else ():
-        sources.add(new_feed(boot, camera))
+        sources.add(new_source(boot, camera))
     return ""

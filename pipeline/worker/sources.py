@@ -27,11 +27,11 @@ class _Frame:
 
 
 class Sources:
-    """The feeds of a process, by camera. `on_end(item)` is called when all of a camera is done."""
+    """The source threads of a process, by camera. `on_end(item)` is called when all of a camera is done."""
 
     def __init__(
         self,
-        feeds: Iterable[SourceThread],
+        threads: Iterable[SourceThread],
         *,
         chain: StageChain,
         emitter: Emitter,
@@ -39,7 +39,7 @@ class Sources:
         counters: Counters,
         on_end: Callable[[Item], None],
     ) -> None:
-        self._feeds = {feed.camera: feed for feed in feeds}
+        self._threads = {thread.camera: thread for thread in threads}
         self._chain = chain
         self._emitter = emitter
         self._collector = collector
@@ -53,7 +53,7 @@ class Sources:
     @property
     def silence(self) -> Silence:
         """Of the source that has given no sign of life for longest."""
-        silent = [silence for feed in self._feeds.values() if (silence := feed.silence).since_ns]
+        silent = [silence for thread in self._threads.values() if (silence := thread.silence).since_ns]
         return min(silent, key=lambda silence: silence.since_ns, default=Silence())
 
     def allow(self, cameras: Collection[str]) -> None:
@@ -65,74 +65,74 @@ class Sources:
 
         `resume_of(camera)` says behind which frame to go on, `owed_of(camera)` up to which some reader has had all.
         """
-        for camera, feed in self._feeds.items():
-            if camera in self._allowed and not feed.started:
-                feed.start(resume_of(camera), gave_up, owed_of(camera))
+        for camera, thread in self._threads.items():
+            if camera in self._allowed and not thread.started:
+                thread.start(resume_of(camera), gave_up, owed_of(camera))
 
-    def add(self, feed: SourceThread) -> None:
+    def add(self, thread: SourceThread) -> None:
         """One more camera, which may not start yet."""
-        self._feeds[feed.camera] = feed
+        self._threads[thread.camera] = thread
 
     def remove(self, camera: str) -> None:
         """Ask one to end for good."""
-        self._feeds[camera].stop("removed")
+        self._threads[camera].stop("removed")
 
     def keep_only(self, cameras: Collection[str]) -> None:
         """Forget all of the other cameras: everything of theirs is done."""
         self._allowed.intersection_update(cameras)
-        for camera in [camera for camera in self._feeds if camera not in cameras]:
-            self._feeds.pop(camera).join(0)
+        for camera in [camera for camera in self._threads if camera not in cameras]:
+            self._threads.pop(camera).join(0)
             self._on_the_way.pop(camera, None)
             self.frames_done.pop(camera, None)
 
     def pause(self, cameras: Collection[str]) -> None:
         """Let these rest, and all others go on."""
-        for camera, feed in self._feeds.items():
-            feed.pause() if camera in cameras else feed.go_on()
+        for camera, thread in self._threads.items():
+            thread.pause() if camera in cameras else thread.go_on()
 
     def take(self) -> None:
         """Send the next frames of the sources, of each as many as its window allows."""
-        for feed in self._feeds.values():
-            feed.attend()
-        feeds = [one for one in self._feeds.values() if len(self._on_the_way[one.camera]) < self._chain.plan.window]
-        for feed in feeds:  # a taken frame can no longer be replaced: each is taken only when it is sent
-            for handed in feed.take():
-                self._send(feed, handed)
+        for thread in self._threads.values():
+            thread.attend()
+        threads = [one for one in self._threads.values() if len(self._on_the_way[one.camera]) < self._chain.plan.window]
+        for thread in threads:  # a taken frame can no longer be replaced: each is taken only when it is sent
+            for handed in thread.take():
+                self._send(thread, handed)
 
-    def _send(self, feed: SourceThread, handed: Handed) -> None:
-        message, camera = handed.message, feed.camera
+    def _send(self, thread: SourceThread, handed: Handed) -> None:
+        message, camera = handed.message, thread.camera
         if isinstance(message, End):
             item = Item(camera, Key(message.stamp.epoch, END_SEQ, 0), message)
-            self._emitter.submit([item], self._chain.end(feed.stage, item), self._on_end)
+            self._emitter.submit([item], self._chain.end(thread.stage, item), self._on_end)
             return
         item = Item(camera, Key(message.stamp.epoch, message.stamp.seq, 0), message)
         self._counters.add("frames", camera)
         with self._collector.collecting() as slots:
-            made = self._chain.spread(feed.stage, [item], [[message]])
+            made = self._chain.spread(thread.stage, [item], [[message]])
         frame = _Frame(message.stamp)
         self._on_the_way[camera].append(frame)
-        self._emitter.submit([item], made, lambda _: self._frame_done(feed, frame))
+        self._emitter.submit([item], made, lambda _: self._frame_done(thread, frame))
         self._collector.let_go([*handed.slots, *slots])
 
-    def _frame_done(self, feed: SourceThread, frame: _Frame) -> None:
-        feed.give_back()
+    def _frame_done(self, thread: SourceThread, frame: _Frame) -> None:
+        thread.give_back()
         frame.done = True
         self._chain.frame_done(frame.stamp)
-        frames = self._on_the_way[feed.camera]
+        frames = self._on_the_way[thread.camera]
         while frames and frames[0].done:
-            self.frames_done[feed.camera] = frames.popleft().stamp
+            self.frames_done[thread.camera] = frames.popleft().stamp
 
     def stop(self) -> None:
         """Ask all to end; their ends come as everything else does."""
-        for feed in self._feeds.values():
-            feed.stop()
+        for thread in self._threads.values():
+            thread.stop()
 
     def abandon(self) -> None:
         """The process closes: nothing more is wanted of them."""
-        for feed in self._feeds.values():
-            feed.abandon()
+        for thread in self._threads.values():
+            thread.abandon()
 
     def join(self, timeout_s: float) -> None:
         """Wait for their threads, but not for ever."""
-        for feed in self._feeds.values():
-            feed.join(timeout_s)
+        for thread in self._threads.values():
+            thread.join(timeout_s)

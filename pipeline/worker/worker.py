@@ -70,7 +70,7 @@ class Worker:
         self._emissions = Emissions(self._send_emitted)
         built = self._builder(boot).build()
         self._chain = built.chain
-        self._receiver = self._make_inlet()
+        self._receiver = self._make_receiver()
         self._sender = Sender(
             process=self._plan.name,
             incarnation=boot.incarnation,
@@ -83,8 +83,8 @@ class Worker:
         )
         self._emitter = Emitter(self._sender, self._counters, self._retry, log)
         self._sources = self._make_sources(built.sources)
-        self._input_loop = self._make_intake(self._receiver) if self._receiver else None
-        self._relay = self._make_dispatch(built.outbox) if built.outbox else None
+        self._input_loop = self._make_input_loop(self._receiver) if self._receiver else None
+        self._relay = self._make_relay(built.outbox) if built.outbox else None
         self._heartbeats = Heartbeats(
             channel,
             chain=self._chain,
@@ -121,7 +121,7 @@ class Worker:
         stamp = event.stamp
         self._channel.send("emit", stage=stage, camera=stamp.camera, time_ns=stamp.time_ns, **fields)
 
-    def _make_inlet(self) -> Receiver | None:
+    def _make_receiver(self) -> Receiver | None:
         if not self._plan.incoming:
             return None
         accepted = {edge.name: self._boot.accepted(edge) for edge in self._plan.incoming}
@@ -132,7 +132,7 @@ class Worker:
 
     def _make_sources(self, sources: list[tuple[Source[Any], Pulse]]) -> Sources:
         return Sources(
-            [self._feed(source, pulse) for source, pulse in sources],
+            [self._source_thread(source, pulse) for source, pulse in sources],
             chain=self._chain,
             emitter=self._emitter,
             collector=self._collector,
@@ -140,7 +140,7 @@ class Worker:
             on_end=self._camera_ended,
         )
 
-    def _feed(self, source: Source[Any], pulse: Pulse) -> SourceThread:
+    def _source_thread(self, source: Source[Any], pulse: Pulse) -> SourceThread:
         return SourceThread(
             source,
             pulse,
@@ -150,10 +150,10 @@ class Worker:
             wake=self._wake,
         )
 
-    def _new_feed(self, boot: Boot, camera: str) -> SourceThread:
-        return self._feed(*self._builder(boot).source(camera))
+    def _new_source(self, boot: Boot, camera: str) -> SourceThread:
+        return self._source_thread(*self._builder(boot).source(camera))
 
-    def _make_intake(self, receiver: Receiver) -> InputLoop:
+    def _make_input_loop(self, receiver: Receiver) -> InputLoop:
         return InputLoop(
             self._chain,
             receiver,
@@ -166,7 +166,7 @@ class Worker:
             log=self._log,
         )
 
-    def _make_dispatch(self, outbox: Outbox) -> OutboxRelay:
+    def _make_relay(self, outbox: Outbox) -> OutboxRelay:
         return OutboxRelay(
             outbox,
             plan=self._plan,
@@ -291,7 +291,7 @@ class Worker:
         if boot.confidential:
             forbid_dumps()
         ways = (self._chain, self._receiver, self._sender)
-        problem = revise(boot, *ways, ring=self._ring, sources=self._sources, new_feed=self._new_feed)
+        problem = revise(boot, *ways, ring=self._ring, sources=self._sources, new_source=self._new_source)
         if not problem:
             self._boot = boot
         self._channel.send("revised", number=number, problem=problem)
