@@ -36,6 +36,7 @@ from stages.messages import Frame, Tracks
 from stages.rulebook.onlooker import Onlooker, Seen
 from stages.rulebook.rule_set import RuleSet, parse_rules, read_rules, rules_text
 from stages.writing.annotation import USUAL_CONFIDENCE, annotated
+from stages.writing.output_names import OutputNames, free_names, names_but, part_of, what_is_wrong
 from stages.writing.recording import (
     CodecFamily,
     Encoding,
@@ -46,8 +47,9 @@ from stages.writing.recording import (
     frames_in,
     rescue,
 )
-from stages.writing.video_names import VideoNames, free_names, names_but, part_of, what_is_wrong
 
+SUFFIX = ".mp4"
+EXAMPLE = f"videos/{{camera}}{SUFFIX}"
 RETRY_NS = 30_000_000_000
 """Stream time until a camera whose file failed is given a new one."""
 CALM_NS = 2_000_000_000
@@ -88,7 +90,9 @@ class SinkVideoSettings(Settings):
     @field_validator("path")
     @classmethod
     def _names_camera(cls, path: str) -> str:
-        problem = what_is_wrong(path)
+        problem = what_is_wrong(path, EXAMPLE)
+        if not problem and not path.endswith(SUFFIX):
+            problem = f"videos are MP4 files: expected a path such as {EXAMPLE}"
         if problem:
             raise ValueError(problem)
         return path
@@ -108,7 +112,7 @@ class SinkVideo(Stage[SinkVideoSettings]):
     def __init__(self, settings: SinkVideoSettings, context: Context) -> None:
         super().__init__(settings, context)
         self._recordings: dict[str, Recording] = {}
-        self._video_names = VideoNames(settings.path, context.graph, context.base_folder)
+        self._file_names = OutputNames(settings.path, context.graph, context.base_folder)
         self._names: dict[str, list[str]] = {}
         """The files that this run has begun, also those of a process before this one."""
         self._retry_ns: dict[str, int] = {}
@@ -130,7 +134,7 @@ class SinkVideo(Stage[SinkVideoSettings]):
     @classmethod
     def check(cls, settings: SinkVideoSettings, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
         """Raises GraphError with the problems of a file of rules."""
-        why = VideoNames(settings.path, "", base_folder).why_not_writable()
+        why = OutputNames(settings.path, "", base_folder).why_not_writable()
         if why:
             yield ("path",), why
         if settings.rules is not None:
@@ -140,7 +144,7 @@ class SinkVideo(Stage[SinkVideoSettings]):
         if self.settings.rules_text:
             self._onlooker = Onlooker(parse_rules(self.settings.rules_text, self.settings.rules or "the rules"))
         self._encoding = self._choose_encoding()
-        _check_writable(self._video_names.folder())
+        _check_writable(self._file_names.folder())
         if self.context.incarnation > 1 and self._list.exists():
             self._names = json.loads(self._list.read_text())
         self._rescue()
@@ -236,7 +240,7 @@ class SinkVideo(Stage[SinkVideoSettings]):
         raise AssertionError("names do not end")
 
     def _first(self, camera: str) -> Path:
-        return self._video_names.first(camera, datetime.now(UTC))
+        return self._file_names.first(camera, datetime.now(UTC))
 
     def _reserved(self, camera: str) -> set[Path]:
         """Files that this run itself has written, or is about to: never replaced."""
@@ -292,7 +296,7 @@ class SinkVideo(Stage[SinkVideoSettings]):
 
     def _rescue(self) -> None:
         """Keep the file that a killed process or run had written."""
-        for camera, target in self._video_names.unfinished(self.context.cameras):
+        for camera, target in self._file_names.unfinished(self.context.cameras):
             try:
                 kept = rescue(target, replace=self.settings.overwrite)
             except OSError as error:

@@ -8,6 +8,7 @@ all other pages, the options and the number of arguments are checked.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -31,7 +32,18 @@ from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-RUN_HERE = ("README", "first_five_minutes", "cameras", "files", "graph", "models", "no_events", "operations", "rules")
+RUN_HERE = (
+    "README",
+    "first_five_minutes",
+    "cameras",
+    "files",
+    "graph",
+    "models",
+    "no_events",
+    "operations",
+    "rules",
+    "tracking",
+)
 """Pages whose commands are run."""
 OTHERS = {"export", "pip", "git", "python", "python3", "make", ".", "nc", "cd", "curl", "docker", "systemctl"}
 """Programs that are not ours. If a line of a block begins with anything else, the page is wrong."""
@@ -276,6 +288,19 @@ def test_the_night_is_chosen_and_shown(reader: Reader) -> None:
     output = re.findall(r"room-3: on_the_floor at 23:00:\d\d, see (\S+)", done.stdout)
     assert output, done.stdout + done.stderr
     assert all((reader.folder / name).stat().st_size > 1000 for name in output)
+
+
+def test_people_are_read_from_a_file_of_tracks(reader: Reader, capsys: pytest.CaptureFixture[str]) -> None:
+    """The script of "tracking.md"."""
+    text = page_path("tracking").read_text("utf-8")
+    reader.write_files(text.replace("{camera}.txt", "{camera}.jsonl"))
+    reader.type(("run", "tracks.yaml"))
+    (script,) = re.findall(r"```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    lines = (reader.folder / "tracks" / "door.jsonl").read_text().splitlines()
+    assert len(lines) == 4
+    exec(compile(script, "tracking.md", "exec"), {})
+    told = capsys.readouterr().out.splitlines()
+    assert len(told) == sum(len(json.loads(line)["people"]) for line in lines)
 
 
 @pytest.mark.parametrize("words", ["status --chek", "stats", "run a.yaml b.yaml", "cameras ad front x", "make demos"])

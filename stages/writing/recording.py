@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from pipeline.errors import EnvironmentProblem
 from pipeline.system.disk import HAS_LOCKS, open_regular, try_lock
-from stages.writing.video_names import free_names, part_of
+from stages.writing.output_names import named, part_of
 
 Size = tuple[int, int]
 CodecFamily = Literal["auto", "h264", "mpeg4"]
@@ -262,15 +262,6 @@ class PartFile:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-
-def named(target: Path, *, replace: bool = False) -> Path:
-    """Give the part of `target` its name or, if that is taken (and not to be replaced), the next free one; returns
-    it.
-    """
-    name = target if replace or not target.exists() else next(free_names(target))
-    part_of(target).replace(name)
-    return name
 
 
 def rescue(target: Path, *, replace: bool = False) -> Path | None:

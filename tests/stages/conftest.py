@@ -1,9 +1,10 @@
-"""Small videos, made on the spot, and an RTSP server that says whatever a test wants."""
+"""Small videos, made on the spot, a small disk, and an RTSP server that says whatever a test wants."""
 
 from __future__ import annotations
 
 import select
 import socket
+import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -197,3 +198,17 @@ def scripted_camera() -> Iterator[Callable[..., ScriptedCamera]]:
             return camera
 
         yield make
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 kB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)], capture_output=True, text=True, check=False
+    )
+    if made.returncode:
+        pytest.skip(f"no right to mount a small disk: {made.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)

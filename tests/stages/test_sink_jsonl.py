@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -418,20 +418,6 @@ def test_a_run_whose_file_becomes_a_pipe_waits_and_loses_nothing(tmp_path, monke
 def _noted(lines: list, event: dict) -> str:
     lines.append((event.pop("event"), event))
     raise structlog.DropEvent
-
-
-@pytest.fixture
-def small_disk(tmp_path) -> Iterator[Path]:
-    """A file system of 64 kB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)], capture_output=True, text=True, check=False
-    )
-    if made.returncode:
-        pytest.skip(f"no right to mount a small disk: {made.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def test_a_full_disk_tears_no_line_and_loses_nothing(small_disk) -> None:

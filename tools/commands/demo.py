@@ -128,7 +128,7 @@ def _run(out: Path, seconds: int, name: str) -> _Done:
     """Run the graph, with a program that receives its events."""
     # Heavy, and not needed for --help.
     from pipeline.graph import parse_graph, plan_of  # noqa: PLC0415
-    from stages.writing.video_names import part_of  # noqa: PLC0415
+    from stages.writing.output_names import part_of  # noqa: PLC0415
     from tools.display.running import run_plan  # noqa: PLC0415
     from tools.simulator.event_receiver import EventReceiver  # noqa: PLC0415
 

@@ -30,6 +30,7 @@ DROPS: Mapping[str, str] = {
     "too_many": "A stage made more messages of one frame than there can be.",
     "invalid_event": "A stage made an event that is not valid JSON of the right form. This counts events, not frames.",
     "write_failed": "A video could not be written.",
+    "file_gone": "A file of tracks was taken away while it was written.",
 }
 """Reason -> meaning, of `dropped.<reason>`."""
 

@@ -9,13 +9,17 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from pipeline.testing import feed, opened, stamp
+from stages.messages import Tracks
+from stages.sink_tracks import SinkTracks
 from tools.benchmarks.track_accuracy.__main__ import Figures, followed, main, usual_options
 from tools.benchmarks.track_accuracy.cost import main as cost_main
 from tools.benchmarks.track_accuracy.measures import Labelled, hota, measure
 from tools.benchmarks.track_accuracy.peers import NAMES, settings_of
 from tools.benchmarks.track_accuracy.scenes import SCENES, scene
+from tools.benchmarks.track_accuracy.score import main as score_main
 from tools.benchmarks.track_accuracy.sequences import Found, Jitter, Sequence
-from tools.benchmarks.track_accuracy.street import street
+from tools.benchmarks.track_accuracy.street import read_mot, street
 
 
 def frame(*people: tuple[int, float]) -> Labelled:
@@ -135,6 +139,29 @@ def test_real_people(tud: Sequence, fps: float) -> None:
     assert figures.idf1 >= 80
     assert figures.mota >= 70
     assert figures.passed <= 5
+
+
+@pytest.mark.slow
+def test_tracks_in_a_file_score_as_those_in_memory(tud: Sequence, test_data: Path, tmp_path: Path) -> None:
+    """As `sink_tracks` writes them for `track`, with whatever rounding that costs."""
+    found = followed(tud, usual_options())
+    with opened(SinkTracks, {"path": "{camera}.txt"}, folder=tmp_path) as sink:
+        feed(sink, [_tracks(number, *one) for number, one in enumerate(found)])
+    again = read_mot(tmp_path / "cam.txt", len(found))
+    assert [ids.tolist() for ids, _ in again] == [ids.tolist() for ids, _ in found]
+    one, other = measure(tud.truths, found), measure(tud.truths, again)
+    assert (other.idf1, other.mota, other.passed) == (one.idf1, one.mota, one.passed)
+    assert other.hota == pytest.approx(one.hota, abs=1e-4)
+    truth = test_data / "mot" / "TUD-Stadtmitte" / "gt.txt"
+    result = CliRunner().invoke(score_main, [str(truth), str(tmp_path / "cam.txt")], catch_exceptions=False)
+    assert f"IDF1 {100 * one.idf1:.1f}" in result.output
+
+
+def _tracks(number: int, ids: np.ndarray, boxes: np.ndarray) -> Tracks:
+    count = len(ids)
+    scores, joints = np.full(count, 0.5, np.float32), np.zeros((count, 17, 3), np.float32)
+    kinds = np.zeros(count, np.int64)
+    return Tracks(stamp(number), boxes.astype(np.float32), scores, joints, (640, 480), kinds, "coco-17", ids)
 
 
 @pytest.mark.slow

@@ -20,18 +20,19 @@ def street(folder: Path, model: Path) -> Sequence:
     """TUD-Stadtmitte in ``folder`` by MoveNet MultiPose at the video's own size."""
     found = list(detections(folder / f"{folder.name}.mp4", model))
     times = [round(number * 1e9 / _FPS) for number in range(len(found))]
-    return Sequence(folder.name, times, read_truth(folder / "gt.txt", len(found)), found)
+    return Sequence(folder.name, times, read_mot(folder / "gt.txt", len(found)), found)
 
 
-def read_truth(path: Path, frames: int) -> list[Labelled]:
-    """The people of the first ``frames``.
+def read_mot(path: Path, frames: int | None = None) -> list[Labelled]:
+    """The people of the first ``frames`` of a file of MOTChallenge, or of all: a gt.txt, or tracks of `sink_tracks`.
 
-    `path` is a MOT15 gt.txt: frame (from 1), id, left, top, width, height, flag, ...; rows of flag 0 are left out.
+    Its columns are frame (from 1), id, left, top, width, height, flag or score, ...; rows of flag 0 are left out.
     """
     table = np.loadtxt(path, delimiter=",", ndmin=2)
     table = table[table[:, 6] != 0]
     boxes = np.concatenate((table[:, 2:4], table[:, 2:4] + table[:, 4:6]), axis=1)
-    per_frame = (np.flatnonzero(table[:, 0] == number) for number in range(1, frames + 1))
+    last = int(table[:, 0].max(initial=0)) if frames is None else frames
+    per_frame = (np.flatnonzero(table[:, 0] == number) for number in range(1, last + 1))
     return [(table[rows, 1].astype(np.int64), boxes[rows]) for rows in per_frame]
 
 

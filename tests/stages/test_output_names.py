@@ -1,4 +1,4 @@
-"""Names of videos: templates, numbers, and what was left without one."""
+"""Names of videos and tracks: templates, numbers, and what was left without one."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 
 from pipeline.errors import UserError
 from pipeline.system.names import ascii_form
-from stages.writing.video_names import VideoNames, free_names, numbered, safe_name, what_is_wrong
+from stages.writing.output_names import OutputNames, free_names, numbered, safe_name, what_is_wrong
 
 AT = datetime(2026, 11, 22, 10, 44, 39, tzinfo=UTC)
 
 
-def names(template: str, folder: Path, run: str = "lobby") -> VideoNames:
-    return VideoNames(template, run, folder)
+def names(template: str, folder: Path, run: str = "lobby") -> OutputNames:
+    return OutputNames(template, run, folder)
 
 
 @pytest.mark.parametrize(
@@ -26,14 +26,17 @@ def names(template: str, folder: Path, run: str = "lobby") -> VideoNames:
         ("{run}/{camera}/{date}_{time}.mp4", ""),
         ("{camera}/{camera}.mp4", ""),
         ("video.mp4", "without {camera} all cameras would write one file: expected a path such as videos/{camera}.mp4"),
-        ("{camera}.avi", "videos are MP4 files: expected a path such as videos/{camera}.mp4"),
         ("{camera}/{dat}.mp4", "there is no {dat}: expected {camera}, {run}, {date}, {time}; did you mean `date`?"),
         ("{camera}/{}.mp4", "there is no {}: expected {camera}, {run}, {date}, {time}"),
         ("{camera}}.mp4", "braces stand around a placeholder only: expected a path such as videos/{camera}.mp4"),
     ],
 )
 def test_templates(template: str, problem: str) -> None:
-    assert what_is_wrong(template) == problem
+    assert what_is_wrong(template, "videos/{camera}.mp4") == problem
+
+
+def test_a_file_of_the_only_camera_needs_no_camera_in_its_name() -> None:
+    assert what_is_wrong("tracks.txt", "x", names_camera=False) == ""
 
 
 def test_a_template_becomes_a_path(tmp_path: Path) -> None:

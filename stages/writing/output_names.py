@@ -1,4 +1,4 @@
-"""Chooses the file of a video: the first free one of its name.
+"""Chooses the file for a camera's video or tracks: the first free one of its name.
 
     videos/{camera}/{date}_{time}.mp4  ->  videos/front/2026-11-22_10-44-39.mp4, if that is taken ..._10-44-39.2.mp4
 
@@ -20,7 +20,6 @@ from pipeline.system.paths import resolve_output, why_no_output
 from pipeline.system.spelling import did_you_mean
 
 PART = ".part"
-SUFFIX = ".mp4"
 _FORMS = {"date": "%Y-%m-%d", "time": "%H-%M-%S"}
 _PATTERNS = {"date": r"\d{4}-\d\d-\d\d", "time": r"\d\d-\d\d-\d\d"}
 PLACEHOLDERS = ("camera", "run", *_FORMS)
@@ -33,24 +32,27 @@ def safe_name(text: str) -> str:
     return name if name and name == text else f"{name}-{zlib.crc32(text.encode()):08x}"
 
 
-def what_is_wrong(template: str) -> str:
-    """Why this cannot be the path of videos, "" if it can."""
+def what_is_wrong(template: str, example: str, *, names_camera: bool = True) -> str:
+    """Why this cannot be the path of files of cameras, "" if it can.
+
+    `example`: a right one, to show. `names_camera`: it has to hold {camera}.
+    """
     names = _PLACEHOLDER.findall(template)
-    example = f"expected a path such as videos/{{camera}}{SUFFIX}"
+    expected = f"expected a path such as {example}"
     for name in names:
         if name not in PLACEHOLDERS:
             known = ", ".join(f"{{{each}}}" for each in PLACEHOLDERS)
             return f"there is no {{{name}}}: expected {known}{did_you_mean(name, PLACEHOLDERS)}"
-    if "camera" not in names:
-        return f"without {{camera}} all cameras would write one file: {example}"
+    if names_camera and "camera" not in names:
+        return f"without {{camera}} all cameras would write one file: {expected}"
     if not set("{}").isdisjoint(_PLACEHOLDER.sub("", template)):
-        return f"braces stand around a placeholder only: {example}"
-    return "" if template.endswith(SUFFIX) else f"videos are MP4 files: {example}"
+        return f"braces stand around a placeholder only: {expected}"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
-class VideoNames:
-    """The names of the videos of one run. `template` is in order (`what_is_wrong`)."""
+class OutputNames:
+    """The names of the files of one run. `template` is in order (`what_is_wrong`) and ends with a suffix."""
 
     template: str
     run: str
@@ -58,14 +60,19 @@ class VideoNames:
 
     def folder(self) -> Path:
         """The folder in front of the first placeholder, made if `resolve_output` makes one. Raises as that does."""
-        return self._resolved(self._fixed(), "video")
+        return self._resolved(self._fixed(), "file")
+
+    @property
+    def suffix(self) -> str:
+        """The end of each name: `.mp4`."""
+        return PurePath(self.template).suffix
 
     def why_not_writable(self) -> str:
-        """Why no video can be made in that folder, "" if one can. Looks only. Raises UserError."""
-        return why_no_output(str(PurePath(*self._fixed(), f"video{SUFFIX}")), self.base_folder, grows=False)
+        """Why no file can be made in that folder, "" if one can. Looks only. Raises UserError."""
+        return why_no_output(str(PurePath(*self._fixed(), f"file{self.suffix}")), self.base_folder, grows=False)
 
     def first(self, camera: str, at: datetime) -> Path:
-        """The camera's file for a video that begins now, without a number. Raises as `folder` does."""
+        """The camera's file for one that begins now, without a number. Raises as `folder` does."""
         values = {"camera": safe_name(ascii_form(camera)), "run": safe_name(self.run)}
         values |= {name: at.strftime(form) for name, form in _FORMS.items()}
         rest = "/".join(PurePath(self.template).parts[len(self._fixed()) :])
@@ -77,8 +84,9 @@ class VideoNames:
         rest = "/".join(PurePath(self.template).parts[len(self._fixed()) :])
         for camera in cameras:
             values = {"camera": re.escape(safe_name(ascii_form(camera))), "run": "[^/]+", **_PATTERNS}
-            pattern = re.compile(_patterned(rest.removesuffix(SUFFIX), values) + rf"(\.\d+)?{re.escape(SUFFIX + PART)}")
-            for part in sorted(folder.glob("*/" * rest.count("/") + f"*{SUFFIX}{PART}")):
+            named = _patterned(rest.removesuffix(self.suffix), values)
+            pattern = re.compile(rf"{named}(\.\d+)?{re.escape(self.suffix + PART)}")
+            for part in sorted(folder.glob("*/" * rest.count("/") + f"*{self.suffix}{PART}")):
                 if pattern.fullmatch(part.relative_to(folder).as_posix()):
                     yield camera, part.with_name(part.name.removesuffix(PART))
 
@@ -117,6 +125,15 @@ def names_but(first: Path, reserved: Container[Path]) -> Iterator[Path]:
 def taken(name: Path) -> bool:
     """Whether there is such a file, finished or not."""
     return name.exists() or name.is_symlink() or part_of(name).exists()
+
+
+def named(target: Path, *, replace: bool = False) -> Path:
+    """Give the part of `target` its name or, if that is taken (and not to be replaced), the next free one; returns
+    it. Raises OSError.
+    """
+    name = target if replace or not target.exists() else next(free_names(target))
+    part_of(target).replace(name)
+    return name
 
 
 def _patterned(text: str, patterns: dict[str, str]) -> str:

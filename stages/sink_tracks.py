@@ -1,0 +1,309 @@
+"""Writes the people of each camera's frames, with their ids, into a file: tracks as a product of their own.
+
+    paths: {use: sink_tracks, from: tracks, with: {path: "tracks/{camera}.txt"}}
+
+The end of `path` chooses the format, unless `format` does:
+
+    .txt       mot      MOTChallenge: frame, id, left, top, width, height, score, -1, -1, -1 for each person; `frame`
+                        is `seq` + 1, so in a video 1 is its first frame, whatever `max_fps` leaves out
+    .jsonl     jsonl    a line for each frame: camera, epoch, seq, times, and its people as events have them
+    .parquet   parquet  a row for each person; needs the extra `parquet`
+
+`path` may hold {camera}, {run}, {date} and {time}, as in `sink_video`. A file never takes the place of another; if its
+name is taken, `front.2.txt` follows. A new file also begins after `segment_minutes`, with each epoch in the format mot
+(its frames have no epoch), and after 100,000 people in Parquet. Until it is complete, a file's name ends with `.part`.
+
+The same frames make the same bytes. Each frame is written once: a restarted process goes on with the file of its
+predecessor, and knows the frames that it holds. If a run was killed, the next one completes the files that it left.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path, PurePath
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.messages import End, Message, Stamp
+from pipeline.stage import Context, FrameSize, Settings, Stage
+from pipeline.system.disk import write_whole
+from stages.messages import Tracks
+from stages.writing.output_names import OutputNames, free_names, names_but, part_of, what_is_wrong
+from stages.writing.track_files import SUFFIXES, Format, Place, TrackFile, begun, rescued, resumed
+from stages.writing.track_parquet import MISSING, is_installed
+
+_FORMATS: dict[str, Format] = {suffix: form for form, suffix in SUFFIXES.items()}
+
+
+class SinkTracksSettings(Settings):
+    """The place and form of the files."""
+
+    path: str | None = Field(
+        None,
+        min_length=1,
+        description="File of a camera, by default tracks/{camera}.jsonl or as the format has it. {camera} becomes its "
+        "name in ASCII, {run} the run's, {date} and {time} when the file is begun (UTC); if the file exists, a number "
+        "follows: front.2.jsonl. A graph with one camera may leave {camera} out",
+    )
+    format: Format | None = Field(
+        None,
+        description="By default as the path ends: .txt is mot (MOTChallenge), .jsonl is jsonl, .parquet is parquet",
+    )
+    overwrite: bool = Field(False, description="Replace the files of earlier runs instead of counting on behind them")
+    segment_minutes: float | None = Field(
+        None, gt=0, description="Longer tracks go on in a new file; by default all of a run are in one"
+    )
+
+    @model_validator(mode="after")
+    def _names_format(self) -> SinkTracksSettings:
+        problem = what_is_wrong(self.template, f"tracks/{{camera}}{SUFFIXES[self.form]}", names_camera=False)
+        told = self.path and _FORMATS.get(PurePath(self.path).suffix)
+        if self.path and not problem and self.format is None and told is None:
+            known = ", ".join(_FORMATS)
+            problem = f"{self.path}: its end names no format; expected {known}, or `format` beside it"
+        if not problem and self.format and told and told != self.format:
+            problem = f"{self.path}: its end says {told}, and `format` says {self.format}: change one of them"
+        if not problem and not PurePath(self.template).suffix:
+            problem = f"{self.path}: has no end such as {SUFFIXES[self.form]}; add one"
+        if problem:
+            raise ValueError(problem)
+        return self
+
+    @property
+    def form(self) -> Format:
+        """The format, also if only the path tells it."""
+        return self.format or _FORMATS.get(PurePath(self.path or "").suffix, "jsonl")
+
+    @property
+    def template(self) -> str:
+        return self.path or f"tracks/{{camera}}{SUFFIXES[self.form]}"
+
+
+@dataclass(slots=True)
+class _State:
+    """Of one camera, for a restarted process. `begun`: all files of this run, by their names when they were begun."""
+
+    begun: list[str] = field(default_factory=list)
+    current: str = ""
+    """The file that grows; "" if none does."""
+    epoch: int = 0
+    """Of its first frame."""
+    first_ns: int = 0
+    """The stream time of its first frame."""
+    last: list[int] | None = None
+    """Epoch and number of the last frame in complete files."""
+
+
+class SinkTracks(Stage[SinkTracksSettings]):
+    """Tracks -> rows in a file for each camera. While the disk is full, frames wait."""
+
+    settings_type = SinkTracksSettings
+    inputs = Tracks
+    outputs = ()
+    own_thread = True
+
+    def __init__(self, settings: SinkTracksSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._names = OutputNames(settings.template, context.graph, context.base_folder)
+        self._files: dict[str, TrackFile] = {}
+        self._states: dict[str, _State] = {}
+        self._written: dict[str, Place] = {}
+        """The last frame of each camera that is in a file."""
+
+    @classmethod
+    def check(cls, settings: SinkTracksSettings, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
+        why = OutputNames(settings.template, "", base_folder).why_not_writable()
+        if why:
+            yield ("path",), why
+        if settings.form == "parquet" and not is_installed():
+            yield ("path" if settings.path else "format",), MISSING
+
+    @classmethod
+    def check_cameras(
+        cls, settings: SinkTracksSettings, base_folder: Path, cameras: Mapping[str, FrameSize | None]
+    ) -> Iterable[tuple[tuple[str, ...], str]]:
+        path = settings.template
+        if len(cameras) > 1 and "{camera}" not in path:
+            end = PurePath(path).suffix
+            example = f"{path.removesuffix(end)}.{{camera}}{end}"
+            yield ("path",), f"{path}: without {{camera}} all {len(cameras)} cameras would write one file: {example}"
+
+    def open(self) -> None:
+        if self.settings.form == "parquet" and not is_installed():
+            raise EnvironmentProblem(MISSING)
+        self._names.folder()
+        if self.context.incarnation > 1 and self._state_file.exists():
+            saved = json.loads(self._state_file.read_text())
+            self._states = {camera: _State(**state) for camera, state in saved.items()}
+        for camera, state in self._states.items():
+            self._resume(camera, state)
+        self._rescue()
+
+    def process(self, items: Sequence[Any]) -> Iterable[Message]:
+        """Raises EnvironmentProblem when the disk fails; frames that are written by then are known the next time."""
+        for tracks in items:
+            camera = tracks.stamp.camera
+            if not self._is_new(tracks):
+                self.context.count("repeated", camera)
+                continue
+            with self._troubles(camera):
+                file = self._file_for(tracks)
+                file.append(tracks)
+            self._written[camera] = tracks.stamp.place
+            self.context.count("written", camera)
+        return ()
+
+    def finish(self, camera: str, end: End) -> Iterable[Message]:
+        with self._troubles(camera):
+            self._complete(camera)
+            if end.reason == "removed" and camera in self._states:
+                self._states[camera].last = None  # one of the same name that comes later begins anew
+                self._save(self._states)
+        self._written.pop(camera, None)
+        return ()
+
+    def close(self) -> None:
+        for camera, file in list(self._files.items()):
+            try:
+                self._complete(camera)
+            except (OSError, EnvironmentProblem) as error:
+                part = str(part_of(file.target))
+                self.context.log.error("tracks_unfinished", camera=camera, error=str(error), kept=part)
+            file.close()
+        self._files.clear()
+
+    @contextmanager
+    def _troubles(self, camera: str) -> Iterator[None]:
+        """Errors of the disk become EnvironmentProblem."""
+        try:
+            yield
+        except (OSError, UserError) as error:  # UserError: the folder is gone
+            why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            raise EnvironmentProblem(
+                f"{self.settings.template}: cannot write the tracks of {camera}: {why}; frames wait: free some space, "
+                "or mend the disk"
+            ) from error
+
+    def _is_new(self, tracks: Tracks) -> bool:
+        """Whether the frame, or some people of it, may be missing in the files."""
+        camera, place = tracks.stamp.camera, tracks.stamp.place
+        file, last = self._files.get(camera), self._written.get(camera)
+        return last is None or place > last or (file is not None and place == file.torn)
+
+    def _file_for(self, tracks: Tracks) -> TrackFile:
+        """The camera's present file, or its next one. Raises OSError, UserError, EnvironmentProblem."""
+        file = self._files.get(tracks.stamp.camera)
+        if file and self._fits(tracks, file):
+            return file
+        self._complete(tracks.stamp.camera)
+        return self._begin(tracks)
+
+    def _fits(self, tracks: Tracks, file: TrackFile) -> bool:
+        stamp, state = tracks.stamp, self._states[tracks.stamp.camera]
+        most = self.settings.segment_minutes
+        late = most is not None and stamp.time_ns - state.first_ns > most * 60e9
+        another = self.settings.form == "mot" and stamp.epoch != state.epoch
+        return not (file.is_full or late or another)
+
+    def _begin(self, tracks: Tracks) -> TrackFile:
+        stamp = tracks.stamp
+        before = self._states.get(stamp.camera, _State())
+        file = self._made(stamp)
+        state = _State([*before.begun, str(file.target)], str(file.target), stamp.epoch, stamp.time_ns, before.last)
+        try:
+            self._save({**self._states, stamp.camera: state})
+        except BaseException:
+            part_of(file.target).unlink(missing_ok=True)
+            file.close()
+            raise
+        self._states[stamp.camera] = state
+        self._files[stamp.camera] = file
+        self.context.log.info("tracks_started", camera=stamp.camera, path=str(file.target))
+        return file
+
+    def _made(self, stamp: Stamp) -> TrackFile:
+        """A file under the first name that may be had. Raises as `GrowingFile` does."""
+        first = self._first(stamp.camera)
+        first.parent.mkdir(parents=True, exist_ok=True)
+        for target in names_but(first, self._reserved(stamp.camera)) if self.settings.overwrite else free_names(first):
+            try:
+                return begun(self.settings.form, target, stamp.epoch, replace=self.settings.overwrite)
+            except FileExistsError:  # somebody was faster
+                continue
+        raise AssertionError("names do not end")
+
+    def _first(self, camera: str) -> Path:
+        return self._names.first(camera, datetime.now(UTC))
+
+    def _reserved(self, camera: str) -> set[Path]:
+        """Files that this run itself has written, or is about to: never replaced."""
+        others = {self._first(other) for other in self.context.cameras if other != camera}
+        return others.union(Path(name) for state in self._states.values() for name in state.begun)
+
+    def _complete(self, camera: str) -> None:
+        """Give the camera's file its name. Raises OSError, EnvironmentProblem; then it can be tried again."""
+        file, state = self._files.get(camera), self._states.get(camera)
+        if file is None or state is None:
+            return
+        # Noted first: whoever finds a file that is not noted completes it, and nothing comes into it again.
+        last = self._written.get(camera)
+        state.current, state.last = "", list(last) if last else None
+        self._save(self._states)
+        try:
+            path = file.complete()
+        except FileNotFoundError:
+            self.context.log.error("tracks_file_gone", camera=camera, path=str(part_of(file.target)))
+            self.context.count("dropped.file_gone", camera)
+            file.close()
+        else:
+            self.context.wrote(path)
+            self.context.log.info("tracks_done", camera=camera, path=str(path))
+        del self._files[camera]
+
+    def _resume(self, camera: str, state: _State) -> None:
+        """Go on with the file of the process before this one."""
+        if state.last:
+            self._written[camera] = state.last[0], state.last[1]
+        if not state.current:
+            return
+        try:
+            replace = self.settings.overwrite
+            file = resumed(self.settings.form, Path(state.current), state.epoch, replace=replace)
+        except (OSError, EnvironmentProblem) as error:
+            self.context.log.error("tracks_not_resumed", camera=camera, path=state.current, error=str(error))
+            state.current = ""
+            return
+        self._files[camera] = file
+        if file.last:
+            self._written[camera] = file.last
+        self.context.log.info("tracks_resumed", camera=camera, path=state.current, last=file.last)
+
+    def _rescue(self) -> None:
+        """Complete the files that a killed run has left."""
+        own = {state.current for state in self._states.values()}
+        for camera, target in self._names.unfinished(self.context.cameras):
+            if str(target) in own:
+                continue
+            try:
+                kept = rescued(self.settings.form, target, replace=self.settings.overwrite)
+            except (OSError, EnvironmentProblem) as error:  # that of a living run, too
+                part = str(part_of(target))
+                self.context.log.warning("tracks_left_unfinished", camera=camera, path=part, error=str(error))
+                continue
+            if kept:
+                self.context.wrote(kept)
+                self.context.log.warning("tracks_interrupted", camera=camera, path=str(target), kept=str(kept))
+
+    def _save(self, states: Mapping[str, _State]) -> None:
+        text = json.dumps({camera: asdict(state) for camera, state in states.items()})
+        write_whole(self._state_file, text.encode())
+
+    @property
+    def _state_file(self) -> Path:
+        return self.context.state_folder / f"tracks.{self.context.worker}.json"
