@@ -295,7 +295,7 @@ class Rules(Stage[RulesSettings]):
         at, wall_ns = item.stamp, self._wall_ns(item.stamp)
         found = list(self._reports(self._counting.begin_frame(camera.rules.file, at, dated=wall_ns is not None), at))
         asleep = camera.rules.asleep(camera.ready, wall_ns, self.context.switches)
-        for verdict in camera.merger.merged(camera.judge.judge(picture, asleep), at.time_ns):
+        for verdict in camera.merger.merged(camera.judge.judge(picture, asleep), at.time_ns, asleep):
             found += self._events(camera, verdict, at, verdict.why)
         self._report_failures(name)
         if self._counting.keep(at, emitted=bool(found)):

@@ -47,8 +47,8 @@ class Merger:
         self.merge_ns = merge_ns
         self._merged: dict[str, _Merged] = {}
 
-    def merged(self, verdicts: Iterable[Verdict], now_ns: int) -> Iterator[Verdict]:
-        """The verdicts of one frame, those of merging rules as one incident each."""
+    def merged(self, verdicts: Iterable[Verdict], now_ns: int, asleep: Collection[str] = ()) -> Iterator[Verdict]:
+        """The verdicts of one frame, those of merging rules as one incident each; `asleep`: rules that nobody joins."""
         own: dict[str, list[Verdict]] = {}
         for verdict in verdicts:
             if verdict.rule.id in self.merge_ns:
@@ -57,6 +57,8 @@ class Merger:
                 yield verdict
         for rule_id in [*own, *(rule_id for rule_id in self._merged if rule_id not in own)]:
             yield from self._of_rule(rule_id, own.get(rule_id, ()), now_ns)
+        for rule_id in [rule_id for rule_id in asleep if rule_id in self._merged]:
+            yield from self._end(rule_id)
 
     def finish(self, but: Collection[str] = ()) -> Iterator[Verdict]:
         """The ends of those that others could still have joined, except for some rules."""

@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from pipeline.testing import feed, opened
 from stages.events import IncidentData
+from stages.messages import Tracks
 from stages.rulebook.rule_set import examined_rules
-from tests.stages.test_rules import ZONES, photograph, run, tracks
+from stages.rules import Rules, RulesSettings
+from tests.stages.test_rules import ZONES, data_of, photograph, run, tracks
 
 IN, OUT = 150.0, 10.0
 
@@ -102,3 +105,107 @@ def test_a_scene_has_nothing_to_merge(scope: str) -> None:
     text = f"rules: [{{id: a, scope: {scope}, when: count > 1, merge: 1s}}]\n"
     [problem] = examined_rules(text, "r")[1]
     assert "`merge` needs `scope: person` or `scope: pair`" in problem.text
+
+
+def phases(found: list[IncidentData]) -> list[tuple[str, int, str | None]]:
+    return [(data.phase, data.frame.seq, data.reason) for data in found]
+
+
+@pytest.mark.parametrize(("again", "joins"), [(15, True), (16, False)])
+def test_the_last_moment_to_join(tmp_path: Path, again: int, joins: bool) -> None:
+    """The first is in the door up to frame 5; `merge` is 1 s, which are 10 frames."""
+    found = incidents_of(tmp_path, {1: [(2, 6)], 2: [(again, 20)]}, 40)
+    assert [data.phase for data in found] == [
+        "start",
+        "update" if joins else "end",
+        *([] if joins else ["start"]),
+        "end",
+    ]
+
+
+def test_who_joins_does_so_when_their_own_incident_starts(tmp_path: Path) -> None:
+    """`for` comes first: who came while it ran, but was there for too short a time, begins another one."""
+    together = incidents_of(tmp_path, {1: [(2, 12)], 2: [(8, 22)]}, 50, **{"for": "0.8s"})
+    assert phases(together) == [("start", 10, None), ("update", 16, None), ("end", 21, "condition")]
+    late = incidents_of(tmp_path, {1: [(2, 12)], 2: [(11, 40)]}, 50, **{"for": "1.5s", "merge": "0.2s"})
+    assert [data.people[0].track_id for data in late if data.phase == "start"] == [2]
+    apart = incidents_of(tmp_path, {1: [(2, 12)], 2: [(8, 40)]}, 60, **{"for": "0.8s", "merge": "0.2s"})
+    assert phases(apart)[:2] == [("start", 10, None), ("end", 11, "condition")]
+
+
+def test_a_hold_that_is_longer_than_merge_counts(tmp_path: Path) -> None:
+    found = incidents_of(tmp_path, {1: [(2, 6)], 2: [(17, 20)]}, 60, hold="1.5s")
+    assert phases(found) == [("start", 2, None), ("update", 17, None), ("end", 19, "condition")]
+
+
+def test_who_rests_after_an_incident_joins_none(tmp_path: Path) -> None:
+    found = incidents_of(tmp_path, {1: [(2, 6), (10, 14)], 2: [(9, 12)]}, 60, cooldown="2s")
+    assert short(found) == [
+        ("start", 2, [1], [1], None),
+        ("update", 9, [2], [1, 2], None),
+        ("end", 11, [2], [1, 2], "condition"),
+    ]
+
+
+def rules_with(**rule: Any) -> dict[str, Any]:
+    return {"zones": ZONES, "rules": [{"id": "a", "when": "in door", "hold": "0s", "merge": "1s", **rule}]}
+
+
+def in_door(first: int, last: int, *ids: int) -> list[Tracks]:
+    return [tracks(seq, [(track_id, IN, 200.0) for track_id in ids]) for seq in range(first, last)]
+
+
+@pytest.mark.parametrize(
+    ("other", "phases_after"),
+    [
+        ({}, [("update", "a", None), ("end", "a", "end")]),
+        ({"merge": "3s"}, [("end", "a", "unseen"), ("start", "a", None), ("end", "a", "end")]),
+    ],
+)
+def test_a_reload_while_others_could_still_join(
+    tmp_path: Path, other: dict[str, Any], phases_after: list[tuple[str, str, str | None]]
+) -> None:
+    """An unchanged rule goes on; of a changed one the incident ends with the reason that its last person had."""
+    more = {"id": "b", "when": "score > 9"}
+    with opened(Rules, rules_with(), folder=tmp_path) as stage:
+        assert [data.phase for data in data_of(feed(stage, [*in_door(0, 4, 1), *in_door(4, 6)]))] == ["start"]
+        changed = rules_with(**other)
+        stage.change_settings(RulesSettings.model_validate({**changed, "rules": [*changed["rules"], more]}))
+        found = data_of(feed(stage, in_door(6, 9, 2), end=True))
+    assert [(data.phase, data.action, data.reason) for data in found] == phases_after
+
+
+def test_a_reload_ends_a_running_one_of_a_changed_rule(tmp_path: Path) -> None:
+    with opened(Rules, rules_with(), folder=tmp_path) as stage:
+        feed(stage, in_door(0, 4, 1, 2))
+        stage.change_settings(RulesSettings.model_validate(rules_with(merge="3s")))
+        found = data_of(feed(stage, in_door(4, 5, 1, 2)))
+    assert [(data.phase, data.reason, data.everyone) for data in found] == [
+        ("end", "reload", [1, 2]),
+        ("start", None, [1, 2]),
+    ]
+
+
+def test_a_switch_ends_it_at_once(tmp_path: Path) -> None:
+    given = {**rules_with(**{"while": "armed"}), "switches": {"armed": True}}
+    with opened(Rules, given, folder=tmp_path) as stage:
+        feed(stage, in_door(0, 4, 1, 2))
+        stage.context.switches = {"armed": False}
+        [end] = data_of(feed(stage, in_door(4, 6, 1, 2)))
+    assert (end.phase, end.reason, end.everyone, end.frame.seq) == ("end", "switch", [1, 2], 3)
+    with opened(Rules, given, folder=tmp_path) as stage:  # the last person has gone, and others could still join
+        feed(stage, [*in_door(0, 4, 1), *in_door(4, 6)])
+        stage.context.switches = {"armed": False}
+        [end] = data_of(feed(stage, in_door(6, 8, 2)))
+    assert (end.phase, end.reason, end.everyone, end.frame.seq) == ("end", "unseen", [1], 3)
+
+
+def test_after_a_restart_others_begin_another_one(tmp_path: Path) -> None:
+    """The outbox ends the first one (`lost`), which has an id of its own."""
+    incidents = []
+    for first in (0, 4):
+        with opened(Rules, rules_with(), folder=tmp_path) as stage:
+            [start] = data_of(feed(stage, in_door(first, first + 4, 1)))
+            incidents.append((start.phase, start.incident))
+    assert [phase for phase, _ in incidents] == ["start", "start"]
+    assert len(set(incidents)) == 2
