@@ -1,0 +1,119 @@
+"""The messages of one edge and camera: which came before, which must give way, and from where a sender resends."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.items import Key
+from pipeline.messages import End, Event, Message, Tombstone
+from pipeline.plan import EdgePlan
+from pipeline.testing import stamp
+from pipeline.transport.partition import Partition, Received
+from pipeline.transport.protocol import Passed
+from pipeline.transport.wire import Header, types_for
+
+TYPES = types_for([Message, End, Tombstone])
+Policy = Literal["block", "drop_oldest", "drop_newest"]
+
+
+def partition_of(policy: Policy = "block", depth: int = 8, port: str = "", kind: str = "message") -> Partition:
+    return Partition(EdgePlan("src", "model", port, kind, policy, depth), "cam", TYPES)
+
+
+def put(partition: Partition, seq: int, kind: str = Message.TYPE) -> Received:
+    received = Received(partition, Key(0, seq, 0), Header(kind, stamp(seq), {}, None, []), None, [(b"src", seq)])
+    partition.put(received)
+    return received
+
+
+def test_a_new_partition_knows_no_message_and_nothing_is_finished() -> None:
+    partition = partition_of()
+    assert not partition.knows(Key(0, 0, 0))
+    assert partition.finished is None
+
+
+def test_messages_up_to_the_last_one_are_known_even_if_they_never_came() -> None:
+    partition = partition_of()
+    put(partition, 3)
+    assert [partition.knows(Key(0, seq, 0)) for seq in (2, 3, 4)] == [True, True, False]
+    assert not partition.knows(Key(1, 0, 0)), "the camera began anew"
+
+
+@given(order=st.permutations(range(6)), done=st.integers(0, 6))
+def test_a_sender_resumes_behind_the_last_message_up_to_which_all_are_done(order: list[int], done: int) -> None:
+    partition = partition_of()
+    for seq in range(6):
+        put(partition, seq)
+    for seq in order[:done]:
+        del partition.unfinished[Key(0, seq, 0)]
+    first_open = min(order[done:], default=6)
+    expected = stamp(first_open - 1) if first_open else None
+    assert partition.finished == expected
+
+
+def test_a_message_before_the_first_one_was_done_in_an_earlier_process() -> None:
+    partition = partition_of()
+    assert not partition.was_done(Key(0, 4, 0)), "nothing has come yet"
+    put(partition, 5)
+    assert [partition.was_done(Key(0, seq, 0)) for seq in (4, 5, 6)] == [True, False, False]
+
+
+def test_a_message_at_or_below_the_watermark_of_its_sender_was_done() -> None:
+    partition = partition_of()
+    put(partition, 1)
+    partition.watermark.rise(Passed(partition.edge.name, "cam", Key(0, 7, 0), None, settled=False))
+    assert [partition.was_done(Key(0, seq, 0)) for seq in (6, 7, 8)] == [True, True, False]
+
+
+@pytest.mark.parametrize(("policy", "victim"), [("drop_oldest", 1), ("drop_newest", 3)])
+def test_one_message_gives_way_when_more_than_the_depth_are_unread(policy: Policy, victim: int) -> None:
+    partition = partition_of(policy, depth=2)
+    first, *_ = [put(partition, seq) for seq in (1, 2)]
+    assert partition.overflow() is None
+    put(partition, 3)
+    gone = partition.overflow()
+    assert gone is not None
+    assert gone.key.seq == victim
+    assert [one.key.seq for one in partition.unread] == [seq for seq in (1, 2, 3) if seq != victim]
+    assert first.key in partition.unfinished, "its sender still waits for the acknowledgement"
+
+
+def test_a_blocking_edge_loses_nothing() -> None:
+    partition = partition_of("block", depth=1)
+    for seq in range(5):
+        put(partition, seq)
+        assert partition.overflow() is None
+    assert len(partition.unread) == 5
+
+
+@pytest.mark.parametrize("mark", [End.TYPE, Tombstone.TYPE])
+def test_marks_take_no_place_and_never_give_way(mark: str) -> None:
+    partition = partition_of("drop_oldest", depth=1)
+    put(partition, 1, mark)
+    put(partition, 2)
+    assert partition.overflow() is None
+    put(partition, 3)
+    gone = partition.overflow()
+    assert gone is not None
+    assert gone.key.seq == 2
+    assert [one.key.seq for one in partition.unread] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("partition", "most"),
+    [
+        (partition_of(depth=8), 3),
+        (partition_of(depth=4), 2),
+        (partition_of(depth=1), 0),
+        (partition_of(depth=8, port="left"), 0),
+        (partition_of(depth=8, kind=Event.TYPE), 0),
+        (partition_of("drop_oldest", depth=8), 0),
+    ],
+    ids=["deep", "half", "shallow", "a port", "events", "dropping"],
+)
+def test_credits_are_withheld_only_where_nobody_waits_for_them(partition: Partition, most: int) -> None:
+    assert partition.may_withhold == most
