@@ -12,7 +12,7 @@ taken.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import zmq
@@ -26,7 +26,7 @@ from pipeline.shm.mappings import Mappings, SegmentGone
 from pipeline.stage import Logger
 from pipeline.system.run_folder import unlink_socket
 from pipeline.transport.mailbox import Gone
-from pipeline.transport.mailboxes import Mailboxes, Room
+from pipeline.transport.mailboxes import Mailboxes
 from pipeline.transport.partition import Partition, Received
 from pipeline.transport.pending_acks import PendingAcks
 from pipeline.transport.protocol import (
@@ -97,7 +97,7 @@ class Receiver:
         self._log = log
         self._refusals = Refusals(counters, log)
         self._pending = PendingAcks()
-        self._mailboxes = Mailboxes(
+        self.mailboxes = Mailboxes(
             plan.incoming,
             accepted,
             Gone(counters, self._pending.finish, self._refuse),
@@ -117,7 +117,7 @@ class Receiver:
         for identity in [identity for identity, peer in self._peers.items() if peer.sender.process not in processes]:
             del self._peers[identity]
             self._pending.close(identity)
-        self._mailboxes.keep_only(plan.cameras, plan.priorities, at_work=plan.at_work)
+        self.mailboxes.keep_only(plan.cameras, plan.priorities, at_work=plan.at_work)
 
     # ---- receiving
 
@@ -163,7 +163,7 @@ class Receiver:
             self._pending.close(other)
         partitions = [
             partition
-            for partition in self._mailboxes.partitions
+            for partition in self.mailboxes.partitions
             if sender.process in self._senders.get(partition.edge.name, ())
         ]
         seen = [(partition, partition.last_stamp) for partition in partitions]
@@ -204,7 +204,7 @@ class Receiver:
             # A sender may name a segment that it does not know to be gone; that must not hold for the next of that
             # name.
             if passed.camera in self._cameras:
-                self._mailboxes.pass_by(passed)
+                self.mailboxes.pass_by(passed)
 
     def _check_edge(self, peer: _Peer, edge: str) -> None:
         if peer.sender.process not in self._senders.get(edge, ()):
@@ -214,7 +214,7 @@ class Receiver:
         partition = peer.partitions.get((edge, camera))
         if partition is None:
             self._check_edge(peer, edge)
-            partition = peer.partitions[edge, camera] = self._mailboxes.partition(edge, camera)
+            partition = peer.partitions[edge, camera] = self.mailboxes.partition(edge, camera)
         return partition
 
     def _take_in(self, identity: bytes, peer: _Peer, n: int, head: Head) -> bool:
@@ -236,7 +236,7 @@ class Receiver:
             partition, head.key, header, mapping, origins, peer.sender.incarnation, head.deaths, head.tries
         )
         if mapping is None or received.intact():
-            self._mailboxes.put(received)
+            self.mailboxes.put(received)
         else:
             self._counters.add("dropped.stale", partition.camera)
             self._pending.ack_number(identity, n)
@@ -264,32 +264,6 @@ class Receiver:
         first.origins.append((identity, n))
         if first.credited:
             self._pending.credit_number(identity, n)
-
-    # ---- taking
-
-    def waiting(self) -> int:
-        """Messages not yet taken."""
-        return self._mailboxes.waiting()
-
-    def has(self, count: int, room: Room) -> bool:
-        """As `Mailboxes.has`."""
-        return self._mailboxes.has(count, room)
-
-    def since(self, most: int, room: Room) -> float | None:
-        """As `Mailboxes.since`."""
-        return self._mailboxes.since(most, room)
-
-    def take(self, most: int, room: Room) -> list[Item]:
-        """As `Mailboxes.take`."""
-        return self._mailboxes.take(most, room)
-
-    def take_left_out(self) -> list[tuple[str, Key]]:
-        """As `Mailboxes.take_left_out`."""
-        return self._mailboxes.take_left_out()
-
-    def take_passed(self, has_in_hand: Callable[[str], bool]) -> list[tuple[str, Key]]:
-        """As `Mailboxes.take_passed`."""
-        return self._mailboxes.take_passed(has_in_hand)
 
     # ---- signals
 

@@ -42,6 +42,7 @@ class Batcher:
     ) -> None:
         self._head = head
         self._receiver = receiver
+        self._mailboxes = receiver.mailboxes
         self._sender = sender
         self._pool = pool
         self._counters = counters
@@ -66,7 +67,7 @@ class Batcher:
             return None
         if self._possible_poison:
             return self._try_alone()
-        self._taken = self._receiver.take(self._most, self._room)
+        self._taken = self._mailboxes.take(self._most, self._room)
         if not self._taken:
             return None
         for item in self._taken:
@@ -105,7 +106,7 @@ class Batcher:
 
     def wait_ms(self) -> int:
         """How much longer a batch that is not full waits for more items; 0 when it does not."""
-        since = self._receiver.since(self._head.batch_max, self._room) if self._head.wait_ms else None
+        since = self._mailboxes.since(self._head.batch_max, self._room) if self._head.wait_ms else None
         if since is None:
             return 0
         return max(0, math.ceil(self._head.wait_ms - 1000 * (self._clock() - since)))
@@ -119,7 +120,7 @@ class Batcher:
             return False
         if self._pool and self._pool.unfinished >= self._pool.threads:
             ahead = self._blocking and self._pool.unfinished == self._pool.threads
-            return ahead and self._receiver.has(self._head.batch_max, self._room)
+            return ahead and self._mailboxes.has(self._head.batch_max, self._room)
         return not self.wait_ms()
 
     def _try_alone(self) -> Batch | None:

@@ -72,7 +72,7 @@ class Heartbeats:
             files=self._counters.files,
             frames_done=self._sources.frames_done,
             cpu_s=time.process_time() - self._cpu_before,
-            queue=self._receiver.waiting() if self._receiver else 0,
+            queue=self._receiver.mailboxes.waiting() if self._receiver else 0,
             in_flight=self._sender.in_flight,
             slots=self._ring.in_use,
             blocked_on=self._retry.waits_for or (self._relay.waits_for if self._relay else ""),

@@ -48,6 +48,7 @@ class InputLoop:
     ) -> None:
         self._chain = chain
         self._receiver = receiver
+        self._mailboxes = receiver.mailboxes
         self._sender = sender
         self._emitter = emitter
         self._collector = collector
@@ -74,10 +75,10 @@ class InputLoop:
     def turn(self) -> bool:
         """Send finished outputs on, or else take more; True if there may be more to do."""
         # Readers must know which messages are left out before they get those behind them.
-        self._pass_on(self._receiver.take_left_out(), settled=False)
+        self._pass_on(self._mailboxes.take_left_out(), settled=False)
         # Finishing takes its time: newly arrived messages are received before more is taken.
         busy = self.finish() or self.take()
-        self._pass_on(self._receiver.take_passed(self._batcher.has_in_hand), settled=True)
+        self._pass_on(self._mailboxes.take_passed(self._batcher.has_in_hand), settled=True)
         return busy
 
     def take(self) -> bool:

@@ -161,7 +161,7 @@ class Both:
 
     def turn(self) -> None:
         self.receiver.receive()
-        self.rows |= {item.key.seq: item for item in self.receiver.take(100, lambda _: 100)}
+        self.rows |= {item.key.seq: item for item in self.receiver.mailboxes.take(100, lambda _: 100)}
         self.receiver.flush()
 
     @property
@@ -249,10 +249,12 @@ def test_no_drop_after_upstream_restart_either(graph: Graph, attached: bool) -> 
     if attached:
         graph.mid.sender.connect({"both.0": graph.at("both.2")})
         until(lambda: graph.mid.turn() or graph.both.hear() or graph.mid.sender.attached)
-        until(lambda: graph.src.turn() or graph.both.hear() or graph.both.receiver.waiting() == 4)
+        until(lambda: graph.src.turn() or graph.both.hear() or graph.both.receiver.mailboxes.waiting() == 4)
     graph.src.sender.connect({"mid.0": graph.at("mid.2")})
     if not attached:
-        until(lambda: graph.src.turn() or graph.mid.turn() or graph.mid.receiver.waiting() == 1)  # it has taken two
+        until(
+            lambda: graph.src.turn() or graph.mid.turn() or graph.mid.receiver.mailboxes.waiting() == 1
+        )  # it has taken two
         graph.mid.sender.connect({"both.0": graph.at("both.2")})
     until(lambda: graph.turn() or len(graph.both.rows) == 3)
     assert graph.both.joined == {1: True, 2: False, 3: True}

@@ -83,7 +83,7 @@ class Reader:
         return Signals.read(body[1:])
 
     def take(self) -> list[Item]:
-        return self.receiver.take(100, lambda _: 100)
+        return self.receiver.mailboxes.take(100, lambda _: 100)
 
     def close(self) -> None:
         for socket in self.sockets:
@@ -109,7 +109,7 @@ def note(n: int, seq: int, edge: EdgePlan = LEFT, body: bytes | None = None) -> 
 
 def arrived(reader: Reader, count: int) -> bool:
     reader.turn()
-    return reader.receiver.waiting() >= count
+    return reader.receiver.mailboxes.waiting() >= count
 
 
 @pytest.mark.parametrize("identity", ["stranger.0#1#1", "sum.0#1#1", "left.0", "left.0#1", "left.0#x#1"])
@@ -123,7 +123,7 @@ def test_a_stranger_is_refused_and_told_of_once(reader: Reader, identity: str) -
     known = reader.sender("left.0#1#1")
     known.send_multipart(note(1, 0))
     until(lambda: arrived(reader, 1))
-    assert reader.receiver.waiting() == 1
+    assert reader.receiver.mailboxes.waiting() == 1
     assert not stranger.poll(0)
 
 
@@ -159,7 +159,7 @@ def test_late_attach_is_ignored(reader: Reader) -> None:
     now.send_multipart(note(1, 0))
     until(lambda: arrived(reader, 1))
     assert not late.poll(100)
-    assert reader.receiver.waiting() == 1
+    assert reader.receiver.mailboxes.waiting() == 1
     assert reader.counters.get("refused.attach", "") == 0
 
 

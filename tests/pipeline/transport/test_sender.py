@@ -103,7 +103,7 @@ class Pair:
         self.sender.receive(dict(self.poller.poll(2)))
         if self.receiver:
             self.receiver.receive()
-            self.taken += self.receiver.take(100, lambda _: 100)
+            self.taken += self.receiver.mailboxes.take(100, lambda _: 100)
             self.receiver.flush()
         self.sender.flush()
 

@@ -62,7 +62,7 @@ class Device:
         self.batcher = Batcher(
             plan=ProcessPlan("model.0", (head,), (), 6, edges, {}),
             head=head,
-            receiver=device.mailboxes,
+            receiver=device,
             sender=device,
             pool=device,
             thread_safe=True,

@@ -77,7 +77,7 @@ class Joined:
         self.relay.turn()
         self.sender.flush()
         self.receiver.receive()
-        for item in self.receiver.take(8, lambda _: 8):
+        for item in self.receiver.mailboxes.take(8, lambda _: 8):
             self.taken.append(item)
             self.receiver.ack(item)
         self.receiver.flush()
