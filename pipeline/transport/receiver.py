@@ -69,7 +69,7 @@ class _Peer:
 
 
 class Receiver:
-    """All incoming edges of a process behind one socket.
+    """All incoming edges of a process behind one socket. The messages that it believes go to its `mailboxes`.
 
     `accepted`: edge name -> the message types of its port. `successor`: of a process that died.
     """

@@ -252,9 +252,8 @@ def test_no_drop_after_upstream_restart_either(graph: Graph, attached: bool) -> 
         until(lambda: graph.src.turn() or graph.both.hear() or graph.both.receiver.mailboxes.waiting() == 4)
     graph.src.sender.connect({"mid.0": graph.at("mid.2")})
     if not attached:
-        until(
-            lambda: graph.src.turn() or graph.mid.turn() or graph.mid.receiver.mailboxes.waiting() == 1
-        )  # it has taken two
+        # It has taken two.
+        until(lambda: graph.src.turn() or graph.mid.turn() or graph.mid.receiver.mailboxes.waiting() == 1)
         graph.mid.sender.connect({"both.0": graph.at("both.2")})
     until(lambda: graph.turn() or len(graph.both.rows) == 3)
     assert graph.both.joined == {1: True, 2: False, 3: True}
