@@ -22,7 +22,7 @@ from typing import Any
 
 from camgraph.inbox import Board, Inbox
 from camgraph.readers import addressed
-from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.errors import CamgraphError, EnvironmentProblem, UserError
 from pipeline.local import LocalRun
 from pipeline.monitoring.outcome import Outcome
 from pipeline.outbox.event_file import SUFFIXES
@@ -46,12 +46,12 @@ class _Asked:
     def __init__(self, act: Callable[[Supervisor | LocalRun], None]) -> None:
         self._act = act
         self.done = threading.Event()
-        self.error: UserError | None = None
+        self.error: CamgraphError | None = None
 
     def do(self, run: Supervisor | LocalRun) -> None:
         try:
             self._act(run)
-        except UserError as error:
+        except (UserError, EnvironmentProblem) as error:
             self.error = error
         self.done.set()
 

@@ -37,6 +37,7 @@ from pipeline.monitoring.reports import Heartbeat, StageStats
 from pipeline.monitoring.status import Meter
 from pipeline.monitoring.switches import Switches
 from pipeline.outbox.outbox import Outbox
+from pipeline.outbox.outbox_folder import outbox_folder
 from pipeline.plan import BLOCKED_LIMIT_S, ProcessPlan, RunPlan
 from pipeline.stage import Source
 
@@ -97,7 +98,8 @@ class LocalRun:
         self._built: Built
         self._retry = Retry(self._pause, self._collector, self._log)
         self._threads: list[SourceThread] = []
-        self._switches = Switches()
+        self._switches = Switches(outbox_folder(plan))
+        self._switches.restore(plan, self._log)
         self._emissions: Emissions
         self._emitted: dict[str, tuple[str, Event]] = {}
         """Events that sinks have given to the outbox by themselves, by id: (stage, event)."""
@@ -123,9 +125,10 @@ class LocalRun:
         return self._switches.now(self.plan)
 
     def turn_switch(self, name: str, *, on: bool) -> None:
-        """Set a switch, for as long as the run lasts; to be called by `tell`. Raises UserError if no stage has it."""
+        """As that of `supervision.supervisor.Supervisor`; to be called by `tell`."""
         self._switches.turn(self.plan, name, on=on)
         self._built.chain.turn_switches(self._switches.changed)
+        self._switches.keep(self.plan)
 
     def reset_counter(self, name: str, camera: str | None = None) -> None:
         """As that of `supervision.supervisor.Supervisor`; to be called by `tell`."""
@@ -192,6 +195,7 @@ class LocalRun:
             shm_prefix="",
             base_folder=self.plan.base_folder,
             camera_settings=self.plan.camera_settings,
+            switches=self._switches.changed,
         )
         counters = self._process.counters
         return Builder(

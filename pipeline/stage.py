@@ -346,6 +346,11 @@ class Stage(Generic[S]):
         return {}
 
     @classmethod
+    def kept_switches(cls, settings: Any) -> Collection[str]:
+        """Return the switches whose state outlives the run: the next run of its name begins with it."""
+        return ()
+
+    @classmethod
     def counters(cls, settings: Any) -> Collection[str]:
         """Return the names of counters that people may look at, and set to zero, while it runs.
 

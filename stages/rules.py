@@ -231,7 +231,12 @@ class Rules(Stage[RulesSettings]):
     @classmethod
     def switches(cls, settings: RulesSettings) -> Mapping[str, bool]:
         """Those of the rules."""
-        return _known_rules(settings).switches
+        return {name: switch.default for name, switch in _known_rules(settings).switches.items()}
+
+    @classmethod
+    def kept_switches(cls, settings: RulesSettings) -> Collection[str]:
+        """Those of the rules that have `keep`."""
+        return [name for name, switch in _known_rules(settings).switches.items() if switch.keep]
 
     @classmethod
     def counters(cls, settings: RulesSettings) -> Collection[str]:

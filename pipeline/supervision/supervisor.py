@@ -42,6 +42,7 @@ from pipeline.monitoring.reports import (
 )
 from pipeline.monitoring.status import Meter
 from pipeline.monitoring.switches import Switches
+from pipeline.outbox.outbox_folder import outbox_folder
 from pipeline.plan import RunPlan
 from pipeline.shm.segments import sweep
 from pipeline.supervision.control import ControlServer
@@ -84,7 +85,9 @@ class Supervisor:
         self._log = structlog.get_logger()
         self._fleet = Fleet(plan, folder, self)
         self._membership = Membership(plan, self._fleet, self._log)
-        self._switches = Switches()
+        self._switches = Switches(outbox_folder(plan))
+        self._switches.restore(plan, self._log)
+        self._fleet.turn_switches(self._switches.changed)
         self._resets = CounterResets()
         self._requests = Requests(self, self._membership, self._log, loader)
         self._control = ControlServer(folder.control, self._requests.answer)
@@ -161,9 +164,10 @@ class Supervisor:
         return self._switches.now(self._membership.plan)
 
     def turn_switch(self, name: str, *, on: bool) -> None:
-        """Set a switch, for as long as the run lasts. Raises UserError if no stage has it."""
+        """Set a switch. Raises UserError if no stage has it, EnvironmentProblem if it is set, but cannot be kept."""
         self._switches.turn(self._membership.plan, name, on=on)
         self._fleet.turn_switches(self._switches.changed)
+        self._switches.keep(self._membership.plan)
 
     def reset_counter(self, name: str, camera: str | None = None) -> None:
         """Set a counter to zero, on all cameras by default. Raises UserError if there is none."""

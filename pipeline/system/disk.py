@@ -179,17 +179,23 @@ def is_at(descriptor: int, path: Path) -> bool:
     return (found.st_ino, found.st_dev) == (own.st_ino, own.st_dev)
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes, *, durable: bool = False) -> None:
     """Replace the file by one with this content; a link is replaced, not followed.
 
     It is written beside, under a name that nobody can know before. Raises OSError; then `path` is as it was.
+    `durable`: it outlives a power cut.
     """
     part = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
     try:
         descriptor = open_regular(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
         with open(descriptor, "wb") as file:  # noqa: PTH123 - it is open already
             file.write(data)
+            if durable:
+                file.flush()
+                sync_data(file.fileno())
         part.replace(path)
+        if durable:
+            sync_folder(path.parent)
     except OSError:
         with suppress(OSError):
             part.unlink()

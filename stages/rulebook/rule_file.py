@@ -428,13 +428,25 @@ def _state(value: Any) -> Any:
     return {"on": True, "off": False}.get(value, value) if isinstance(value, str) else value
 
 
+class SwitchDefinition(Settings):
+    """A state that people set while it runs."""
+
+    default: Annotated[bool, BeforeValidator(_state)] = Field(description="Whether it is on at the start")
+    keep: bool = Field(False, description="The next run of the same name begins with the state that was set last")
+
+
+def _switch(value: Any) -> Any:
+    """`true` is the default."""
+    return value if isinstance(value, dict | SwitchDefinition) else {"default": value}
+
+
 Counters = Annotated[
     dict[WordName, CounterDefinition],
     Field(max_length=100, description="Counters by name: {line: gate} or {zone: till}; conditions ask visitors.inside"),
 ]
 Switches = Annotated[
-    dict[Name, Annotated[bool, BeforeValidator(_state)]],
-    Field(description="States that people set while it runs, by name, and whether they are on at the start"),
+    dict[Name, Annotated[SwitchDefinition, BeforeValidator(_switch)]],
+    Field(description="States that people set while it runs, by name: on at the start or not, or {default, keep}"),
 ]
 Holidays = Annotated[list[Holiday], Field(max_length=1000, description="Dates, such as 2026-12-24, or 12-25 each year")]
 RuleList = Annotated[list[RuleDefinition], Field(max_length=1000, description="The rules")]

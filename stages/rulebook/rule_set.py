@@ -91,10 +91,15 @@ class RuleSet:
         if wall_ns is not None and self.schedules:
             resting = (one for one in rules if one.times and not one.times.fit(self.schedules, wall_ns))
             found |= {ready.definition.id: "schedule" for ready in resting}
-        off = {name for name, on in {**self.file.switches, **(changed or {})}.items() if not on}
+        off = {name for name, on in {**self.default_switches, **(changed or {})}.items() if not on}
         if off:
             found |= {one.definition.id: "switch" for one in rules if not off.isdisjoint(one.definition.while_)}
         return found
+
+    @property
+    def default_switches(self) -> dict[str, bool]:
+        """Switch -> whether it is on until somebody sets it."""
+        return {name: switch.default for name, switch in self.file.switches.items()}
 
     @property
     def looking_back(self) -> set[str]:

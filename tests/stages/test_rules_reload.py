@@ -16,6 +16,8 @@ from click.testing import CliRunner
 import camgraph
 from pipeline.errors import UserError
 from pipeline.graph import load_plan
+from pipeline.monitoring.switches import SWITCHES_FILE
+from pipeline.outbox.outbox_folder import outbox_folder
 from pipeline.plan import run_to_wire
 from pipeline.testing import feed, opened, run_graph
 from stages.rules import Rules, RulesSettings
@@ -151,6 +153,35 @@ def test_a_switch_ends_and_begins_and_outlives_a_death(tmp_path: Path) -> None:
     assert [problem for problem in outcome.problems if "actions" not in problem] == []  # it lost its state
     ends = [one for one in events(tmp_path) if (one.get("action"), one.get("phase")) == ("watched", "end")]
     assert [one["reason"] for one in ends] == ["switch", "stopped"]
+
+
+def test_the_next_run_is_armed_as_this_one_was(tmp_path: Path) -> None:
+    """What is kept is on the disk while the run goes on, as before a power cut."""
+    switched = {**SWITCHED, "more": SWITCHED["more"].replace("armed: true", "armed: {default: true, keep: true}")}
+    path = write(tmp_path, rules=switched)
+    path.write_text(path.read_text().replace("processes: separate", "processes: compact"))
+    plan = load_plan(path)
+    folder = outbox_folder(plan)
+    assert folder
+    states: list[dict[str, bool]] = []
+
+    def talk(run: Talk) -> None:
+        states.append(run.ask("switch")["switches"])
+        run.ask("switch", switch="armed", on=False)
+        run.ask("switch", switch="spare", on=True)
+        states.append(json.loads((folder / SWITCHES_FILE).read_text()))
+        run.moves("a", by=50)
+
+    for _ in range(2):
+        run_with(path, talk)
+    assert states == [
+        {"armed": True, "spare": False},
+        {"armed": False},
+        {"armed": False, "spare": False},
+        {"armed": False},
+    ]
+    actions = {data.get("action") for data in events(tmp_path)[-4:]}
+    assert "watched" not in actions
 
 
 @pytest.mark.parametrize("processes", ["one", "compact"])
