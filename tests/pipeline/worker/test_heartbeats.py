@@ -1,0 +1,154 @@
+"""Heartbeats: when they are due, what is in them, and that a change of a camera is never lost on the way."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pipeline.execution.source_thread import Silence
+from pipeline.monitoring.metrics import Counters
+from pipeline.monitoring.reports import Heartbeat, read_report
+from pipeline.testing import stamp
+from pipeline.worker import heartbeats
+from pipeline.worker.heartbeats import Heartbeats
+
+
+class Clock:
+    """Seconds, moved by hand. `worked_s`: the processor time of the process."""
+
+    def __init__(self) -> None:
+        self.now_s, self.worked_s = 100.0, 7.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def process_time(self) -> float:
+        return self.worked_s
+
+
+class Process:
+    """The parts that have something to report. A test sets them, and reads the heartbeats that were sent."""
+
+    def __init__(self, *, only_sources: bool = False) -> None:
+        self.sent: list[dict[str, Any]] = []
+        self.listens = True
+        self.counters = Counters()
+        self.retry = SimpleNamespace(waits_for="", patient=False, troubles=[])
+        self.relay = SimpleNamespace(waits_for="", troubles=[])
+        self.sources = SimpleNamespace(silence=Silence(), frames_done={})
+        parts: Any = {
+            "chain": SimpleNamespace(runners={}, ages_ms=dict),
+            "counters": self.counters,
+            "ring": SimpleNamespace(in_use=3),
+            "retry": self.retry,
+            "sender": SimpleNamespace(in_flight=5),
+            "sources": self.sources,
+            "receiver": None if only_sources else SimpleNamespace(mailboxes=SimpleNamespace(waiting=lambda: 2)),
+            "input_loop": None if only_sources else SimpleNamespace(working_since_ns=40),
+            "relay": None if only_sources else self.relay,
+        }
+        self.heartbeats = Heartbeats(self, **parts)  # type: ignore[arg-type]
+
+    def send(self, op: str, **values: Any) -> bool:
+        self.sent.append({"op": op, **values})
+        return self.listens
+
+    def reported(self) -> Heartbeat:
+        """Send a heartbeat now, and return it as the supervisor reads it."""
+        self.heartbeats.tell()
+        report = read_report(self.sent[-1])
+        assert isinstance(report, Heartbeat)
+        return report
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(heartbeats, "time", clock)
+    return clock
+
+
+def test_four_heartbeats_a_second_however_often_the_loop_turns(clock: Clock) -> None:
+    process = Process()
+    for _ in range(1000):
+        process.heartbeats.tell_in_time()
+        clock.now_s += 0.002
+    assert len(process.sent) == pytest.approx(8, abs=1)
+
+
+def test_a_loop_that_was_away_sends_one_heartbeat_and_not_those_it_missed(clock: Clock) -> None:
+    process = Process()
+    process.heartbeats.tell_in_time()
+    clock.now_s += 60.0
+    for _ in range(3):
+        process.heartbeats.tell_in_time()
+    assert len(process.sent) == 2
+
+
+def test_a_heartbeat_has_the_state_of_every_part(clock: Clock) -> None:
+    process = Process()
+    process.sources.silence = Silence(since_ns=9, opening=True)
+    process.sources.frames_done = {"front": stamp(4, "front")}
+    process.counters.add("frames", "front", 6)
+    heartbeat = process.reported()
+    assert (heartbeat.queue, heartbeat.in_flight, heartbeat.slots, heartbeat.working_since_ns) == (2, 5, 3, 40)
+    assert (heartbeat.source_silent_since_ns, heartbeat.source_opening) == (9, True)
+    assert heartbeat.frames_done == {"front": stamp(4, "front")}
+    assert heartbeat.counts == [("frames", "front", 6)]
+
+
+def test_a_process_of_sources_has_no_queue_and_no_batch() -> None:
+    heartbeat = Process(only_sources=True).reported()
+    assert (heartbeat.queue, heartbeat.working_since_ns, heartbeat.blocked_on) == (0, 0, "")
+
+
+def test_processor_time_counts_from_the_opened_stages_on(clock: Clock) -> None:
+    process = Process()
+    process.heartbeats.begin()
+    clock.worked_s += 1.5
+    assert process.reported().cpu_s == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize(
+    ("stage", "outbox", "patient", "expected"),
+    [
+        ("", "", False, ("", False)),
+        ("log: full", "", False, ("log: full", False)),
+        ("api: not asked", "", True, ("api: not asked", True)),
+        ("", "outbox: full", False, ("outbox: full", False)),
+        ("api: not asked", "outbox: full", True, ("api: not asked", False)),
+    ],
+)
+def test_a_process_is_patient_only_if_nothing_but_a_reader_blocks_it(
+    stage: str, outbox: str, patient: bool, expected: tuple[str, bool]
+) -> None:
+    process = Process()
+    process.retry.waits_for, process.retry.patient = stage, patient
+    process.relay.waits_for = outbox
+    heartbeat = process.reported()
+    assert (heartbeat.blocked_on, heartbeat.patient) == expected
+
+
+def test_troubles_of_retries_stages_and_the_outbox_are_all_named() -> None:
+    process = Process()
+    process.retry.troubles = [("log", "", "full")]
+    process.relay.troubles = [("outbox", "", "slow")]
+    process.counters.trouble("lamp", "does not answer", "front")
+    assert process.reported().troubles == [
+        ("log", "", "full"),
+        ("lamp", "front", "does not answer"),
+        ("outbox", "", "slow"),
+    ]
+
+
+def test_changes_of_a_camera_are_sent_again_if_a_heartbeat_was_dropped() -> None:
+    process = Process()
+    process.counters.camera_is("front", "live", "")
+    process.listens = False
+    process.heartbeats.tell()
+    process.counters.camera_is("front", "lost", "gone")
+    process.listens = True
+    assert [change.state for change in process.reported().camera_changes] == ["live", "lost"]
+    assert process.reported().camera_changes == [], "each is reported once"
