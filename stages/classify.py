@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from pipeline.errors import UserError
+from stages.facts import Facts
 from stages.inference.behind_model import BehindModel, BehindModelSettings, ModelBefore
 from stages.inference.output_checks import WrongShapes
 from stages.messages import Labels, Tensor
@@ -52,6 +53,11 @@ class Classify(BehindModel[ClassifySettings]):
     @classmethod
     def followed(cls, settings: ClassifySettings, found: ModelBefore) -> Mapping[str, Any]:
         return {"class_names": found.reading.classes, "output": settings.output or found.reading.outputs[0]}
+
+    @classmethod
+    def describe(cls, settings: ClassifySettings) -> Facts:
+        """The names of the classes, which rules may ask for."""
+        return {"labels": settings.class_names}
 
     def open(self) -> None:
         self.settings = self.known_settings()

@@ -6,14 +6,16 @@ A stage of another package may tell these too (a preprocessor of its own says `p
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 
 class PictureFact(TypedDict):
     """The pictures that a model is handed."""
 
     size: tuple[int, int] | Literal["auto", "native"]
-    """Width and height in pixels, or how they follow from the frame."""
+    """Width and height in pixels, or how they follow from the frame; of windows of keypoints the joints and steps."""
+    keypoints: NotRequired[bool]
+    """True for windows of keypoints."""
 
 
 class ModelFact(TypedDict, total=False):
@@ -46,7 +48,7 @@ class Facts(TypedDict, total=False):
     """All facts of camgraph's own stages."""
 
     picture: PictureFact
-    """Of `preprocess` and `crop`: read by `infer`."""
+    """Of `preprocess`, `crop` and `keypoint_windows`: read by `infer`."""
     model: ModelFact
     """Of `infer`: read by `rules`, for the events."""
     model_file: ModelFileFact
@@ -57,5 +59,7 @@ class Facts(TypedDict, total=False):
     """Declared by `infer`: everything that the graph says of the model in addition to the model's own metadata."""
     scores: Mapping[str, float]
     """Of `decode`: the `ScoreRange` of its people by name, read by `track` and `crop`."""
+    labels: Sequence[str] | None
+    """Of `classify`: the names of its classes, None if they are not known before the run; read by `rules`."""
     rules: RulesFact
     """Declared by `rules`: read by `sink_video`, to show the zones and lines that count."""

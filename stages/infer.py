@@ -1,4 +1,4 @@
-"""Runs an ONNX model on pictures of many cameras at once.
+"""Runs an ONNX model on pictures of many cameras at once, or on windows of keypoints.
 
     items of one call  ──stages.inference.batches──>  rows of each  ──>  one Tensor each: its own rows, fit and owner
 
@@ -20,7 +20,7 @@ from pipeline.stage import FrameSize, Stage, Upstream
 from pipeline.system.cores import usable_cores
 from stages.facts import Facts
 from stages.inference.batches import BatchRuns, Given, Row
-from stages.inference.contracts import check_size
+from stages.inference.contracts import check_kind, check_size
 from stages.inference.engines import onnxruntime_engine
 from stages.inference.engines.devices import device_of
 from stages.inference.engines.engine import WrongOutput
@@ -60,7 +60,7 @@ _ENGINES = 2
 
 
 class Infer(Stage[InferSettings]):
-    """Tensor of pictures (`image`) -> Tensor of the model's outputs, by their names."""
+    """Tensor of pictures (`image`) or windows (`keypoints`) -> Tensor of the model's outputs, by their names."""
 
     settings_type = InferSettings
     inputs = Tensor
@@ -128,16 +128,18 @@ class Infer(Stage[InferSettings]):
 
     @classmethod
     def follow(cls, settings: InferSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
-        sizes = {name: facts["picture"]["size"] for name, facts in upstream.nearest("picture").items()}
+        pictures = {name: facts["picture"] for name, facts in upstream.nearest("picture").items()}
+        sizes = {name: fact["size"] for name, fact in pictures.items()}
         found: dict[str, Any] = {}
         if sizes and not isinstance(size := next(iter(sizes.values())), str):
             found["picture_size"] = settings.picture_size or size
         if settings.server:
             return found
         path = find_model(settings.file, base_folder)
-        for sender, size in sizes.items():
-            signature = signature_of(path, settings, base_folder)
-            check_size(inputs_of(signature, settings)[0], settings.file, sender, size)
+        for sender, fact in pictures.items():
+            contract, _ = inputs_of(signature_of(path, settings, base_folder), settings)
+            check_kind(contract, settings.file, sender, fact)
+            check_size(contract, settings.file, sender, fact["size"])
         return found if settings.sha256 else {**found, "sha256": sha256_of(path)}
 
     @classmethod
@@ -271,12 +273,12 @@ class Infer(Stage[InferSettings]):
             raise BadItem("model_failed", beyond()) from None
 
     def _picture(self, item: Tensor) -> Array:
-        """uint8 RGB (n, H, W, 3). Raises UserError if the stage before makes something else."""
-        picture = item.arrays_by_name.get(IMAGE)
-        if picture is None or picture.ndim != 4 or picture.shape[3] != 3 or picture.dtype != np.uint8:
-            raise UserError(
-                self._say(f"expected pictures named `{IMAGE}`, uint8 (n, H, W, 3): put `preprocess` before")
-            )
+        """uint8 RGB (n, H, W, 3), or float32 windows of keypoints. Raises UserError for anything else."""
+        name, dtype = self._contract.array
+        picture = item.arrays_by_name.get(name)
+        if picture is None or picture.ndim != 4 or picture.shape[3] != 3 or picture.dtype != dtype:
+            before = "preprocess" if name == IMAGE else "keypoint_windows"
+            raise UserError(self._say(f"expected arrays named `{name}`, {dtype} (n, H, W, 3): put `{before}` before"))
         height, width = picture.shape[1:3]
         if not self._contract.accepts(width, height):
             wanted = f"{self._contract.width or 'any'} x {self._contract.height or 'any'}"
@@ -335,7 +337,9 @@ class Infer(Stage[InferSettings]):
             for number, count in enumerate(order, 1):
                 if builds and number <= _ENGINES:
                     self._say_building(count, number, min(_ENGINES, len(order)))
-                nobody = Given(np.zeros((count, height, width, 3), np.uint8), self._feeds.of_black(count, size))
+                nobody = Given(
+                    np.zeros((count, height, width, 3), self._contract.array[1]), self._feeds.of_black(count, size)
+                )
                 [rows] = self._runs.rows([nobody])
         except (UserError, WrongOutput) as error:
             raise UserError(self._say(str(error))) from None

@@ -215,22 +215,30 @@ class Tracks(People):
     """People with identities: `ids` (N,) int64, unique for a run and camera, never reused.
 
     `continues` (N,) int64: the id of an earlier track that was lost and is likely the same person's; 0 if there is
-    none.
+    none. `label_scores` (N, C) float32: of the classes of classifiers, `label_names` (C); NaN where none is known.
     """
 
     TYPE: ClassVar[str] = "tracks"
-    VERSION: ClassVar[int] = 2
+    VERSION: ClassVar[int] = 3
 
     ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     continues: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     """Left out: none of them."""
+    label_names: tuple[str, ...] = ()
+    label_scores: F32 = field(default_factory=lambda: np.empty((0, 0), np.float32))
 
     def __post_init__(self) -> None:
         if not len(self.continues):
             object.__setattr__(self, "continues", np.zeros(len(self.ids), np.int64))
+        if not self.label_names:
+            object.__setattr__(self, "label_scores", np.empty((len(self.ids), 0), np.float32))
+
+    def fields(self) -> Fields:
+        return {**super().fields(), "label_names": list(self.label_names)}
 
     def arrays(self) -> Mapping[str, Array]:
-        return {**super().arrays(), "ids": self.ids, "continues": self.continues}
+        labels = {"label_scores": self.label_scores} if self.label_names else {}
+        return {**super().arrays(), "ids": self.ids, "continues": self.continues, **labels}
 
     @classmethod
     def build(cls, stamp: Stamp, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
@@ -238,6 +246,10 @@ class Tracks(People):
         for name in ("ids", "continues"):
             shape = arrays[name].shape
             _expect(shape == (len(people),), "tracks", f"{name} must be ({len(people)},), got {shape}")
+        names = tuple(fields["label_names"])
+        scores = arrays["label_scores"] if names else np.empty((len(people), 0), np.float32)
+        expected = (len(people), len(names))
+        _expect(scores.shape == expected, "tracks", f"label_scores must be {expected}, got {scores.shape}")
         return cls(
             stamp,
             people.boxes,
@@ -248,6 +260,8 @@ class Tracks(People):
             people.skeleton,
             arrays["ids"],
             arrays["continues"],
+            names,
+            scores,
         )
 
 

@@ -60,6 +60,7 @@ from stages.rulebook.schedule import Zone
 from stages.vision.rules.crowd import Picture
 from stages.vision.rules.geometry import Surroundings
 from stages.vision.rules.judge import Evidence, Judge, Verdict, zones_with
+from stages.vision.rules.vocabulary import label_word
 
 JUDGED = "judged."
 """With a rule's id behind it: a counter of the cameras (and epochs) in which its condition was ever true or false."""
@@ -193,20 +194,12 @@ class Rules(Stage[RulesSettings]):
     def remarks(
         cls, settings: RulesSettings, base_folder: Path, cameras: Mapping[str, FrameSize | None]
     ) -> Iterable[str]:
-        if settings.file is None:
-            rules: RuleSet | None = compile_rules(settings.whole())[0]
-        else:
-            path, text = _file_of(settings, base_folder)
-            rules = examined_rules(text, str(path))[0]
+        rules = cls._rules_of(settings, base_folder)
         return [*hiding(rules.file), *unwatched(rules.file, rules.used, cameras)] if rules else ()
 
     @classmethod
     def remarks_alone(cls, settings: RulesSettings, base_folder: Path, cameras: Sequence[str]) -> Iterable[str]:
-        if settings.file is None:
-            rules: RuleSet | None = compile_rules(settings.whole())[0]
-        else:
-            path, text = _file_of(settings, base_folder)
-            rules = examined_rules(text, str(path))[0]
+        rules = cls._rules_of(settings, base_folder)
         return impossible_alone(rules.file, cameras, rules.looking_back) if rules else ()
 
     @classmethod
@@ -216,7 +209,16 @@ class Rules(Stage[RulesSettings]):
         found: dict[str, Any] = {"model": models[0]} if settings.model is None and len(models) == 1 else {}
         if settings.file is not None and settings.text is None:
             found["text"] = _file_of(settings, base_folder)[1]
+        _check_labels(cls._rules_of(settings, base_folder), upstream)
         return found
+
+    @classmethod
+    def _rules_of(cls, settings: RulesSettings, base_folder: Path) -> RuleSet | None:
+        """Without the mistakes in them, which are for `check`."""
+        if settings.file is None:
+            return compile_rules(settings.whole())[0]
+        path, text = _file_of(settings, base_folder)
+        return examined_rules(text, str(path))[0]
 
     @classmethod
     def describe(cls, settings: RulesSettings) -> Facts:
@@ -447,6 +449,19 @@ class Rules(Stage[RulesSettings]):
             height=picture.size[1],
             clock=self.settings.clocks.get(at.camera) or at.clock or None,
         )
+
+
+def _check_labels(rules: RuleSet | None, upstream: Upstream) -> None:
+    """Raises UserError if a rule asks for a class that no classifier before has."""
+    told = [facts["labels"] for facts in upstream.stages.values() if "labels" in facts]
+    if rules is None or any(names is None for names in told):
+        return
+    known = {label_word(name) for names in told for name in names}
+    for rule_id, ready in rules.rules.items():
+        for name in sorted(ready.rule.labels - known):
+            listed = did_you_mean(name, known) or (f"; known: {', '.join(sorted(known))}" if known else "")
+            where = "the classifiers before it have" if told else "no classifier stands before it, and so it has"
+            raise UserError(f"the rule `{rule_id}` asks for `label({name})`, and {where} no such class{listed}")
 
 
 def _merging(rules: Iterable[ReadyRule]) -> dict[str, int]:

@@ -27,8 +27,9 @@ from stages.inference.output_checks import check_shape
 from stages.vision.batching import runs_of
 from stages.vision.decoding.end2end import joined_rows, rows_by_image
 from stages.vision.foreign_text import shown
-from stages.vision.model_contract import Converter, InputContract
+from stages.vision.model_contract import InputContract
 from stages.vision.recognition import Declared, Port
+from stages.vision.window_contract import TakesBatch, converter_of
 
 Row = dict[str, Array]
 """The model's outputs for one picture, each with a leading axis of 1."""
@@ -36,7 +37,9 @@ Row = dict[str, Array]
 
 @dataclass(frozen=True)
 class Given:
-    """Of one item: pictures, uint8 RGB (n, H, W, 3), and by their names rows for the model's other inputs."""
+    """Of one item: pictures, uint8 RGB (n, H, W, 3), or windows of keypoints, float32 (n, T, V, 3); and by their names
+    rows for the model's other inputs.
+    """
 
     pictures: Array
     beside: Mapping[str, Array] = field(default_factory=dict)
@@ -188,10 +191,10 @@ class BatchRuns:
                 raise BadItem("nonfinite", f"output `{shown(name)}`: {error}") from None
         return [output[index : index + 1] for index in range(count)]
 
-    def _converter(self) -> Converter:
+    def _converter(self) -> TakesBatch:
         """This thread's own: it holds a buffer."""
-        converter: Converter | None = getattr(self._threads, "converter", None)
+        converter: TakesBatch | None = getattr(self._threads, "converter", None)
         if converter is None:
             in_place = self._new_array is plain_array  # a GPU reads its own kind of memory faster
-            converter = self._threads.converter = Converter(self._contract, self._new_array, in_place=in_place)
+            converter = self._threads.converter = converter_of(self._contract, self._new_array, in_place=in_place)
         return converter

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from pipeline.errors import SettingError, UserError
 from pipeline.stage import Settings
+from stages.facts import PictureFact
 from stages.inference.feeds import Feed, picture_input
 from stages.vision.model_contract import (
     ContractError,
@@ -19,7 +20,14 @@ from stages.vision.model_contract import (
     Overrides,
     derive_contract,
 )
-from stages.vision.recognition import Declared, Reading, Signature, Unrecognised, recognise
+from stages.vision.recognition import Declared, Port, Reading, Signature, Unrecognised, recognise
+from stages.vision.window_contract import (
+    WINDOW_LAYOUTS,
+    WindowContract,
+    WindowLayout,
+    is_window,
+    window_contract,
+)
 
 NOTHING_ELSE: Mapping[str, Feed] = MappingProxyType({})
 NOTHING_DECLARED = Declared()
@@ -28,7 +36,11 @@ NOTHING_DECLARED = Declared()
 class InputSettings(Settings):
     """The properties of the model's input that the model itself leaves open."""
 
-    layout: Layout | None = Field(default=None, description="nchw or nhwc; by default by the place of the 3 channels")
+    layout: Layout | WindowLayout | None = Field(
+        default=None,
+        description="Of pictures nchw or nhwc, by default by the place of the 3 channels; of windows of keypoints "
+        "nctvm (ST-GCN), nmtvc (PYSKL), nctv or ntvc, by default by the place of x, y and score, if it has five axes",
+    )
     order: Order | None = Field(default=None, description="rgb or bgr; rgb by default")
     scale: float | None = Field(
         default=None,
@@ -49,11 +61,12 @@ def read_contract(
     ``kind``: facts about the model other than its input.
     """
     port = picture_input(signature, model, feeds)
+    if is_window(port.shape, declared.layout):
+        return _windows(port, model, _as_windows(declared.layout))
     usual = reading_of(signature, kind)
     order, scale = (usual.picture.order, usual.picture.scale) if usual else (None, None)
-    overrides = Overrides(
-        declared.layout, declared.order or order, declared.scale if declared.scale is not None else scale
-    )
+    scale = scale if declared.scale is None else declared.scale
+    overrides = Overrides(_as_pictures(declared.layout), declared.order or order, scale)
     try:
         return derive_contract(*port, overrides)
     except LayoutError as error:
@@ -62,11 +75,48 @@ def read_contract(
         raise UserError(f"{model}: {error}") from None
 
 
+def _as_windows(layout: Layout | WindowLayout | None) -> WindowLayout | None:
+    return next((one for one in WINDOW_LAYOUTS if one == layout), None)
+
+
+def _as_pictures(layout: Layout | WindowLayout | None) -> Layout | None:
+    pictures: tuple[Layout, ...] = ("nchw", "nhwc")
+    return next((one for one in pictures if one == layout), None)
+
+
+def _windows(port: Port, model: str, layout: WindowLayout | None) -> WindowContract:
+    """The windows of keypoints that a model wants. Raises UserError."""
+    try:
+        return window_contract(*port, layout)
+    except LayoutError as error:
+        raise SettingError(("input", "layout"), f"{model}: {error}") from None
+    except ContractError as error:
+        raise UserError(f"{model}: {error}") from None
+
+
+def check_kind(contract: InputContract, model: str, sender: str, fact: PictureFact) -> None:
+    """Refuse, with a UserError, pictures for a model of keypoints, and the other way round."""
+    wants_windows = isinstance(contract, WindowContract)
+    if wants_windows != fact.get("keypoints", False):
+        wanted, given, way = (
+            ("windows of keypoints", "pictures", "`keypoint_windows`, behind `track`,")
+            if wants_windows
+            else ("pictures", "windows of keypoints", "`preprocess`")
+        )
+        raise UserError(f"{model} takes {wanted}, and `{sender}` makes {given}: put {way} before it")
+
+
 def check_size(contract: InputContract, model: str, sender: str, size: tuple[int, int] | str) -> None:
     """Refuse, with a UserError, pictures of a stage that the model does not take."""
     if isinstance(size, str) or contract.accepts(*size):
         return
     wanted = f"{contract.width or 'any'} x {contract.height or 'any'}"
+    if isinstance(contract, WindowContract):
+        raise UserError(
+            f"{model} takes windows of {contract.height or 'any'} steps and {contract.width or 'any'} joints, and "
+            f"`{sender}` makes {size[1]} steps and {size[0]} joints: remove its `steps` and `skeleton`, or choose "
+            "another model"
+        )
     raise UserError(
         f"{model} takes pictures of {wanted} (width x height), and `{sender}` makes {size[0]} x {size[1]}: "
         "remove its `size`, or choose another model"

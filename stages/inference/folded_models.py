@@ -32,6 +32,7 @@ from stages.inference.model.pixel_folding import NOTHING_NORMALISED, fold_pixels
 from stages.inference.signatures import signature_of_file, why_not_analysed
 from stages.vision.model_contract import InputContract
 from stages.vision.recognition import Port
+from stages.vision.window_contract import WindowContract
 
 _FOLDING = 1
 """Raise it when `fold_pixels` or `fold_selection` makes another graph of the same model: older copies are not taken
@@ -72,6 +73,8 @@ def folded_contract(contract: InputContract) -> InputContract:
 
 def why_no_pixels(contract: InputContract) -> str:
     """Why the preprocessing of a model that wants this is not folded; "" if it can be."""
+    if isinstance(contract, WindowContract):
+        return "it takes windows of keypoints"
     if contract.takes_pixels_as_they_are:
         return "it takes uint8 RGB pictures as they are"
     if not contract.dtype.startswith("float") and contract.scale != 1.0:

@@ -19,9 +19,10 @@ from stages.inference.model.model_memory import most_of
 from stages.inference.model.model_safety import checked_model
 from stages.inference.signatures import read_signature, signature_of_file
 from stages.vision.foreign_text import shown
-from stages.vision.model_contract import Converter, InputContract, declared_size
+from stages.vision.model_contract import InputContract, declared_size
 from stages.vision.recognition import Signature
 from stages.vision.sample_pictures import sample_pictures
+from stages.vision.window_contract import USUAL_SIZE, WindowContract, converter_of
 
 _FIND_BY_HEIGHT = frozenset({"movenet_multipose"})
 """Formats whose models take any size and find only people of some heights in it: no size is right for all frames."""
@@ -32,7 +33,8 @@ _MOST_BYTES_LOOKED_AT = 512 * 1024**2
 
 def first_size(contract: InputContract, signature: Signature, settings: InferSettings) -> tuple[int, int]:
     """Width and height of a picture to begin with: the size that will come, as far as that is known."""
-    likely = settings.picture_size or declared_size(signature.metadata) or WARM_UP_SIZE
+    usual = USUAL_SIZE if isinstance(contract, WindowContract) else WARM_UP_SIZE
+    likely = settings.picture_size or declared_size(signature.metadata) or usual
     return contract.width or likely[0], contract.height or likely[1]
 
 
@@ -46,6 +48,9 @@ def size_in_words(contract: InputContract, size: tuple[int, int], settings: Infe
 
 def wanted_picture(signature: Signature, settings: InferSettings) -> Mapping[str, Any]:
     """The settings that the model wants of the stage that makes its pictures, as far as known: size, align and pad."""
+    if windows := _windows_of(signature, settings):
+        wanted = {"steps": windows.height, "skeleton": windows.skeleton, "coordinates": windows.coordinates}
+        return {key: value for key, value in wanted.items() if value is not None}
     reading = reading_of(signature, settings.declared)
     size = signature.picture_size() or declared_size(signature.metadata)
     found: dict[str, Any] = {} if size is None else {"size": size}
@@ -56,6 +61,15 @@ def wanted_picture(signature: Signature, settings: InferSettings) -> Mapping[str
     return found
 
 
+def _windows_of(signature: Signature, settings: InferSettings) -> WindowContract | None:
+    """The windows of keypoints that the model wants, if it wants any; whatever is wrong with it is for `check`."""
+    try:
+        contract, _ = inputs_of(signature, settings)
+    except UserError:
+        return None
+    return contract if isinstance(contract, WindowContract) else None
+
+
 def black(contract: InputContract, feeds: Feeds, rows: int, size: tuple[int, int]) -> Mapping[str, Array]:
     """A model's inputs for this many black pictures of this size (width, height)."""
     picture = np.zeros(contract.shape(rows, size[1], size[0]), contract.dtype)
@@ -64,7 +78,9 @@ def black(contract: InputContract, feeds: Feeds, rows: int, size: tuple[int, int
 
 def sample(contract: InputContract, feeds: Feeds, rows: int, size: tuple[int, int]) -> Mapping[str, Array]:
     """A model's inputs for this many pictures of this size (width, height), which look a little like frames."""
-    picture = Converter(contract).batch([sample_pictures(rows, size)])
+    pictures = sample_pictures(rows, size)
+    windows = isinstance(contract, WindowContract)
+    picture = converter_of(contract).batch([pictures.astype(np.float32) / 255 if windows else pictures])
     return {**black(contract, feeds, rows, size), contract.name: picture}
 
 

@@ -5,6 +5,7 @@ Tracks --judge--> incidents that run now, and why        rules -> zones and line
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -20,6 +21,7 @@ from stages.vision.rules.crowd import Picture
 from stages.vision.rules.geometry import Surroundings, in_pixels
 from stages.vision.rules.judge import Judge, Verdict
 from stages.vision.rules.people import COCO_17, Point
+from stages.vision.rules.vocabulary import label_word
 
 ONCE_NS = 2_000_000_000
 """How long, in stream time, an incident is shown that is reported once."""
@@ -32,8 +34,28 @@ def picture_of(item: Tracks) -> Picture:
     pairs = zip(item.ids.tolist(), item.continues.tolist(), strict=True)
     continues = {track: before for track, before in pairs if before}
     return Picture(
-        item.stamp, item.ids.copy(), boxes, scores, keypoints, item.frame_size, known, item.stamp.alone, continues
+        item.stamp,
+        item.ids.copy(),
+        boxes,
+        scores,
+        keypoints,
+        item.frame_size,
+        known,
+        item.stamp.alone,
+        continues,
+        _labels_of(item),
     )
+
+
+def _labels_of(item: Tracks) -> list[dict[str, float]]:
+    """Of each row, the classes by their words in conditions; none if no classifier has looked."""
+    words = _words(item.label_names)
+    return [dict(zip(words, row, strict=True)) for row in item.label_scores.tolist()] if words else []
+
+
+@functools.lru_cache(maxsize=16)
+def _words(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(label_word, names))
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,12 @@ class InputContract:
     width: int | None
     height: int | None
 
-    def shape(self, rows: int, height: int, width: int) -> tuple[int, int, int, int]:
+    @property
+    def array(self) -> tuple[str, str]:
+        """The name and the type of the array that has the pictures: (n, height, width, 3)."""
+        return "image", "uint8"
+
+    def shape(self, rows: int, height: int, width: int) -> tuple[int, ...]:
         """The shape of the model's input for so many pictures of this size."""
         return (rows, 3, height, width) if self.layout == "nchw" else (rows, height, width, 3)
 
@@ -170,7 +175,7 @@ class Converter:
                 at += 1
         return out
 
-    def _space(self, shape: tuple[int, int, int, int]) -> NDArray[Any]:
+    def _space(self, shape: tuple[int, ...]) -> NDArray[Any]:
         """An array of this shape in the kept buffer, which grows to the largest that was asked for."""
         size = int(np.prod(shape))
         if self._buffer.size < size:

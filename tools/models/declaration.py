@@ -15,6 +15,7 @@ from stages.inference.contracts import InputSettings, read_contract
 from stages.inference.signatures import signature_of_file
 from stages.vision.model_contract import InputContract
 from stages.vision.recognition import Declared, Reading, Signature, Unrecognised, recognise
+from stages.vision.window_contract import WindowContract
 
 Size = tuple[int, int]
 _NO_KIND = Declared()
@@ -60,7 +61,16 @@ class DeclaredModel:
         return signature_of_file(self.path, self.declaration.libraries)
 
     def contract(self) -> InputContract:
-        """The form of its pictures. Raises UserError if it is unknown, or if a given size does not fit."""
+        """The form of its pictures. Raises UserError if it is unknown, or if a given size does not fit, or for a model
+        of keypoints.
+        """
+        contract = self.any_contract()
+        if isinstance(contract, WindowContract):
+            raise UserError(f"{self.path} takes windows of keypoints, and this command has pictures only")
+        return contract
+
+    def any_contract(self) -> InputContract:
+        """As `contract`, also that of a model of keypoints."""
         declared = self.declaration
         if declared.kind != _NO_KIND:
             self.reading()  # a format that it has not decides nothing

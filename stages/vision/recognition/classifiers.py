@@ -8,7 +8,7 @@ from stages.vision.recognition.signature import Signature
 
 def read_classifier(signature: Signature, declared: Declared) -> Reading | None:
     """classes: as many rows as pictures. A batch whose size is open by another name is somebody else's rows."""
-    port, picture = signature.only_output(2), signature.picture_port()
+    port, picture = signature.only_output(2), signature.picture_port() or signature.window_port()
     if port is None or picture is None:
         return None
     is_declared = declared.format == "classes"

@@ -52,6 +52,11 @@ class Signature:
         found = [port for port in self.inputs if len(port.shape) == 4]
         return found[0] if len(found) == 1 else None
 
+    def window_port(self) -> Port | None:
+        """The input that takes windows of keypoints: the only one with five axes."""
+        found = [port for port in self.inputs if len(port.shape) == 5]
+        return found[0] if len(found) == 1 else None
+
     def picture_size(self) -> tuple[int, int] | None:
         """(width, height) of its pictures; None if it takes any."""
         port = self.picture_port()

@@ -117,6 +117,8 @@ class Condition:
     true: str = ""
     at_most_ns: float = math.inf
     """It is true for no longer than this at a time."""
+    labels: frozenset[str] = frozenset()
+    """The classes of classifiers that it asks about."""
 
     @property
     def temporal(self) -> bool:
@@ -222,6 +224,7 @@ def _compiled(text: str, scope: Scope, known: _Known, lost_after_ns: int) -> Con
         parameters,
         truth.true,
         truth.at_most_ns,
+        frozenset(writer.labels),
     )
 
 
@@ -289,6 +292,7 @@ class _Writer:
         self.zones: set[str] = set()
         self.lines: set[str] = set()
         self.rules: set[str] = set()
+        self.labels: set[str] = set()
         self.about_lost = False
         self.cells: list[CellText] = []
         self.reports: dict[str, str] = {}
@@ -453,6 +457,17 @@ class _Writer:
         code = f"g.runs({name!r}, {whose})"
         self._note(self._slice(node), Kind.TRUTH, code)
         return _Truth(code, f"(not {code})")
+
+    def _label(self, node: Call) -> Measure:
+        """label(walking): the score of a class of a classifier."""
+        if self._scope != "person":
+            text = "`label(...)` is about one person: use it with `scope: person`, or in a word: a.word of a pair"
+            raise ExpressionError(node.begin, text)
+        if len(node.arguments) != 1 or not isinstance(node.arguments[0], Name):
+            raise ExpressionError(node.begin, f"expected {_CALLS['label']}")
+        name = node.arguments[0].text
+        self.labels.add(name)
+        return Measure(Kind.NUMBER, f"{self._person[1]}.labels.get({name!r}, nan)")
 
     def _cell(self, node: Node, name: str, times: tuple[Any, ...], inputs: Sequence[str], *, truth: bool) -> str:
         """The Python text of the present value of a cell; equal cells are one."""
@@ -710,6 +725,7 @@ class _Writer:
             **dict.fromkeys(("either", "both"), self._of_both_sides),
             "beyond": self._beyond,
             "running": self._running,
+            "label": self._label,
             "swings": self._swings,
             "dwell": self._dwell,
             "speed": self._speed,
@@ -1029,6 +1045,7 @@ _CALLS = {
     "both": "both(wrist.y < nose.y)",
     "swings": "swings(left_wrist.x, 0.3bl) or swings(left_wrist.x, 0.3bl, 2s)",
     "running": "running(other_rule)",
+    "label": "label(falling_down), a class of a classifier, compared with a number from 0 to 1",
     "since": "since(in door)",
     "total": "total(in door, 60s)",
     "dwell": "dwell(door) or dwell(door, 5s), which survives exits of up to 5 s",

@@ -42,6 +42,8 @@ class Picture:
     """A photograph: nothing came before it, so conditions that look back in time are unknown."""
     continues: Mapping[int, int] = field(default_factory=dict)
     """Id -> that of an earlier track, which is likely the same person's."""
+    labels: Sequence[Mapping[str, float]] = ()
+    """Of each row, if classifiers have looked: class -> score, NaN if unknown."""
 
     @property
     def time_ns(self) -> int:
@@ -114,6 +116,8 @@ class Crowd:
         for row in sorted(range(len(ids)), key=ids.__getitem__):
             left, top, right, bottom = boxes[row]
             person = Person(ids[row], row, left, top, right, bottom, scores[row], confidences[row])
+            if picture.labels:
+                person.labels = picture.labels[row]
             if around.zones:
                 x, y = person.feet
                 person.inside = {name: zone(x, y) for name, zone in around.zones.items()}

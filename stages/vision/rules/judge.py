@@ -42,6 +42,11 @@ class Rule:
         """The rules whose incidents its conditions ask about."""
         return self.when.rules | (self.who.rules if self.who else frozenset())
 
+    @property
+    def labels(self) -> frozenset[str]:
+        """The classes of classifiers that its conditions ask about."""
+        return self.when.labels | (self.who.labels if self.who else frozenset())
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:

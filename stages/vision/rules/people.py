@@ -52,6 +52,8 @@ class Person:
     seen place to here: `crossed` (line -> 1 rightward, -1 leftward, 0) and `entered` (zone -> 1 came in, -1 went out,
     0). `inside`: zone -> whether the feet are in it. `lost_ns`: how long they have been lost; -1 of those who are seen.
 
+    `labels`: class of a classifier -> its score.
+
     Of the lost, and in a photograph, facts that need the past or the present are unknown: NaN, or not in the mapping.
     """
 
@@ -71,6 +73,7 @@ class Person:
     entered: Mapping[str, int] = field(default_factory=dict)
     inside: Mapping[str, bool] = field(default_factory=dict)
     lost_ns: float = NAN
+    labels: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.h = self.bottom - self.top

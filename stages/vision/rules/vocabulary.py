@@ -76,6 +76,7 @@ FUNCTIONS: dict[str, tuple[int, Kind]] = {
     "beside": (2, Kind.LENGTH),
     "beyond": (2, Kind.TRUTH),
     "running": (1, Kind.TRUTH),
+    "label": (1, Kind.NUMBER),
     "either": (1, Kind.TRUTH),
     "both": (1, Kind.TRUTH),
     "swings": (2, Kind.RATE),
@@ -115,6 +116,12 @@ def scale_of(unit: str, scope: Scope, k: str, p: str) -> str | None:
     if scope == "person":
         return body.format(k=k, p=p)
     return f"(({body.format(k='ka', p='pa')} + {body.format(k='kb', p='pb')}) / 2)"
+
+
+def label_word(name: str) -> str:
+    """A classifier's name of a class as conditions write it: `Falling down!` is Falling_down."""
+    word = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
+    return f"_{word}" if not word or word[0].isdigit() else word
 
 
 class PersonWords:

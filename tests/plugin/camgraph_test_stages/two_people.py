@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +21,16 @@ _PEOPLE = {0: (30, 32, 16, 40, 0.9), 7: (30, 33, 16, 40, 0.7), 20: (50, 32, 12, 
 """Anchor -> cx, cy, w, h, score: one is suppressed, one scores too low."""
 
 
-def write_two_people(path: Path) -> Path:
-    """images (batch, 3, 64, 64) float32 -> output0 (batch, 56, 84), with what Ultralytics writes into its files."""
+def write_two_people(path: Path, joints: Mapping[int, tuple[float, float]] | None = None) -> Path:
+    """images (batch, 3, 64, 64) float32 -> output0 (batch, 56, 84), with what Ultralytics writes into its files.
+
+    `joints`: those that it is sure of -> their place, in pixels of the model from the middle of the box.
+    """
     heads = np.zeros((1, 56, _ANCHORS), np.float32)
     for anchor, values in _PEOPLE.items():
         heads[0, :5, anchor] = values
+        for joint, (x, y) in (joints or {}).items():
+            heads[0, 5 + 3 * joint : 8 + 3 * joint, anchor] = values[0] + x, values[1] + y, 0.9
     nodes = [
         helper.make_node("ReduceMean", ["images"], ["mean"], axes=[1, 2, 3], keepdims=1),
         helper.make_node("Mul", ["mean", "nothing"], ["zeros"]),

@@ -18,6 +18,7 @@ from stages.inference.selection.placed_work import work_shares
 from stages.vision.foreign_text import shown
 from stages.vision.model_contract import InputContract, declared_size
 from stages.vision.recognition import Port, Reading, Signature
+from stages.vision.window_contract import WindowContract
 from tools.models.declaration import NOTHING_DECLARED, DeclaredModel
 
 _USUAL_SIZE = (640, 640)
@@ -84,7 +85,7 @@ def _count(dims: list[int]) -> int:
 
 def _contract(declared: DeclaredModel) -> InputContract | str:
     try:
-        return declared.contract()
+        return declared.any_contract()
     except UserError as error:
         if declared.declaration != NOTHING_DECLARED:
             raise
@@ -140,6 +141,8 @@ def _taken_for(found: Inspection) -> Iterator[str]:
         yield f"  classes: {len(reading.classes)} ({names}); {points}"
     if isinstance(found.contract, str):
         yield f"  its picture: {found.contract}"
+    elif isinstance(found.contract, WindowContract):
+        yield f"  its windows of keypoints: {_window(found.contract)}"
     else:
         yield f"  its picture: {_picture(found.contract, found.reading)}"
 
@@ -154,6 +157,14 @@ def _picture(contract: InputContract, reading: Reading | str) -> str:
     return (
         f"{contract.dtype} {contract.layout}, {contract.order}, pixel x {contract.scale:.6g}, {sides}, {batch}{place}"
     )
+
+
+def _window(contract: WindowContract) -> str:
+    batch = "any batch" if contract.batch is None else f"batches of {contract.batch}"
+    skeleton = f" ({contract.skeleton})" if contract.skeleton else ""
+    bodies = "1 body" if contract.bodies == 1 else f"{contract.bodies} bodies"
+    sides = f"{contract.height or 'any'} steps, {contract.width or 'any'} joints{skeleton}"
+    return f"{contract.dtype} {contract.axes}, {sides} of {contract.values} values, {bodies}, {batch}"
 
 
 def _calculation(found: Inspection) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from camgraph_test_stages.raised_hands import write_raised_hands
 from click.testing import CliRunner
 from onnx import TensorProto, helper
 
@@ -19,6 +20,15 @@ from tools.cli import main
 from tools.models.automatic_choice import lines as choice_lines
 from tools.models.declaration import Declaration, DeclaredModel
 from tools.models.inspect.inspection import inspect, lines
+
+
+def test_a_model_of_keypoints_is_told_from_one_of_pictures(tmp_path: Path) -> None:
+    path = write_raised_hands(tmp_path / "actions.onnx", axes="nmtvc")
+    assert "its windows of keypoints: float32 nmtvc, 10 steps, 17 joints (coco-17) of 3 values, 1 body, any batch" in (
+        "\n".join(lines(inspect(DeclaredModel(path))))
+    )
+    with pytest.raises(UserError, match="takes windows of keypoints, and this command has pictures only"):
+        DeclaredModel(path).contract()
 
 
 def layers(path: Path) -> Path:
