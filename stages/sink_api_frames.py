@@ -20,6 +20,7 @@ from stages.handover.link import HandoverSettings
 from stages.handover.parcel import Parcel, own_tracks, tracks_parcel
 from stages.messages import Frame, Tracks
 from stages.rulebook.onlooker import Onlooker, Seen
+from stages.rulebook.python_functions import watch_calls
 from stages.rulebook.rule_set import RuleSet, parse_rules
 from stages.writing.annotation import USUAL_CONFIDENCE, annotated, bgr
 from stages.writing.recording import even_size
@@ -69,6 +70,7 @@ class SinkApiFrames(Stage[SinkApiFramesSettings]):
 
     def open(self) -> None:
         if self.settings.rules_text:
+            watch_calls(self.context.state_folder, self.context.worker)
             self._onlooker = Onlooker(parse_rules(self.settings.rules_text, "the rules"))
         self._feed.open()
 

@@ -34,6 +34,7 @@ from pipeline.system.disk import write_whole
 from pipeline.system.paths import resolve
 from stages.messages import Frame, Tracks
 from stages.rulebook.onlooker import Onlooker, Seen
+from stages.rulebook.python_functions import watch_calls
 from stages.rulebook.rule_set import RuleSet, parse_rules, read_rules, rules_text
 from stages.writing.annotation import USUAL_CONFIDENCE, annotated
 from stages.writing.output_names import OutputNames, free_names, names_but, part_of, what_is_wrong
@@ -142,6 +143,7 @@ class SinkVideo(Stage[SinkVideoSettings]):
 
     def open(self) -> None:
         if self.settings.rules_text:
+            watch_calls(self.context.state_folder, self.context.worker)
             self._onlooker = Onlooker(parse_rules(self.settings.rules_text, self.settings.rules or "the rules"))
         self._encoding = self._choose_encoding()
         _check_writable(self._file_names.folder())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +11,10 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from camgraph_test_stages.two_people import write_two_people
 
-from pipeline.testing import feed, opened, stamp
+from pipeline.graph import load_plan
+from pipeline.testing import feed, opened, run_graph, stamp
 from stages.events import CloudEvent, IncidentData
 from stages.messages import Tracks
 from stages.rulebook.python_functions import taken_failures
@@ -153,3 +156,40 @@ def test_after_a_reload_a_rule_that_is_as_before_goes_on(tmp_path: Path) -> None
         [start] = feed(stage, items[10:])
     assert begun == []
     assert start.stamp.seq == 21, "19 of the 21 frames of two seconds; one that began anew would know the last only"
+
+
+GRAPH = """version: 1
+name: deadly
+cameras:
+  front: {url: clip.mp4}
+stages:
+  capture: {use: capture}
+  prepare: {use: preprocess, from: capture}
+  infer:   {use: infer, from: prepare, with: {model: people.onnx}}
+  people:  {use: decode, from: infer}
+  tracks:  {use: track, from: people}
+  actions: {use: rules, from: tracks, with: {file: rules.yaml}}
+  log:     {use: sink_jsonl, from: actions, with: {path: events.jsonl, mode: replace}}
+"""
+RULES = """rules:
+  - {id: deadly, when: test_ends_the_process()}
+  - {id: somebody, when: age > 0.5s}
+"""
+
+
+@pytest.mark.slow
+def test_a_condition_that_ends_its_process_costs_two_restarts(
+    tmp_path: Path, make_clip: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The frames that the dead process had come again, so the other rule misses nothing."""
+    make_clip("clip.mp4", frames=20)
+    write_two_people(tmp_path / "people.onnx")
+    (tmp_path / "graph.yaml").write_text(GRAPH)
+    (tmp_path / "rules.yaml").write_text(RULES)
+    outcome, status = run_graph(load_plan(tmp_path / "graph.yaml"))
+    assert outcome.status == 1, "what the process remembered was lost twice"
+    assert status["processes"]["actions.0"]["restarts"] == 2, status["processes"]
+    assert capsys.readouterr().out.count("condition_given_up") == 1
+    events = [json.loads(line)["data"] for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    told = {(one["rule"]["id"], one["phase"], one["people"][0]["track_id"]) for one in events if "rule" in one}
+    assert told == {("somebody", phase, track) for phase in ("start", "end") for track in (1, 2)}
