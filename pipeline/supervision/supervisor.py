@@ -349,8 +349,8 @@ class Supervisor:
         more = {"restart_s": verdict.pause_s} if isinstance(verdict, GoOn) else {}
         why = {"why": death.failure[1]} if death.failure else {}
         hint = hint_at(death.status, process.life.attempt.killed_for)
-        told_hint = {"hint": hint} if hint else {}
-        self._log.warning("process_died", process=death.process, reason=death.reason, **more, **why, **told_hint)
+        hint_given = {"hint": hint} if hint else {}
+        self._log.warning("process_died", process=death.process, reason=death.reason, **more, **why, **hint_given)
 
     def _follow(self, process: Process, verdict: EndRun | EndCameras | GoOn) -> None:
         """Act for the run on an unwanted death; the process itself has been judged."""

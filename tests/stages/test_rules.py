@@ -140,10 +140,10 @@ def test_a_rule_for_the_night_begins_and_ends_with_it(tmp_path: Path) -> None:
 
 def test_a_rule_that_rests_in_the_time_of_another_schedule(tmp_path: Path) -> None:
     rule = {"during": ["night"], "not_during": ["cleaning"], "hold": "0s"}
-    told_of = someone_from("2026-11-22T21:00:57+01:00", rule, tmp_path)
-    assert [(data.phase, data.reason) for data in told_of] == [("start", None), ("end", "schedule")]
-    told_of = someone_from("2026-11-22T21:01:57+01:00", rule, tmp_path)
-    assert [(data.phase, data.start_time) for data in told_of] == [
+    incidents = someone_from("2026-11-22T21:00:57+01:00", rule, tmp_path)
+    assert [(data.phase, data.reason) for data in incidents] == [("start", None), ("end", "schedule")]
+    incidents = someone_from("2026-11-22T21:01:57+01:00", rule, tmp_path)
+    assert [(data.phase, data.start_time) for data in incidents] == [
         ("start", "2026-11-22T20:02:00.000Z"),
         ("end", "2026-11-22T20:02:00.000Z"),
     ]
@@ -163,12 +163,12 @@ def photograph(seq: int, people: Sequence[Person] = ()) -> Tracks:
 
 def test_each_incident_in_a_photograph_is_a_single_one(tmp_path: Path) -> None:
     items = [photograph(0, [(1, 150.0, 200.0)]), photograph(1, [(2, 150.0, 200.0)]), photograph(2, [(3, 10.0, 200.0)])]
-    told_of = run(IN_DOOR, items, tmp_path, end=True)
-    assert [(data.phase, data.people[0].track_id, data.frame.seq, data.duration_s) for data in told_of] == [
+    incidents = run(IN_DOOR, items, tmp_path, end=True)
+    assert [(data.phase, data.people[0].track_id, data.frame.seq, data.duration_s) for data in incidents] == [
         ("single", 1, 0, 0.0),
         ("single", 2, 1, 0.0),
     ]
-    assert len({data.incident for data in told_of}) == 2
+    assert len({data.incident for data in incidents}) == 2
 
 
 def test_what_takes_time_is_never_true_of_photographs(tmp_path: Path) -> None:

@@ -70,22 +70,22 @@ def test_third_done_message_of_a_camera_is_sent_at_once() -> None:
 def test_credits_that_the_next_batch_needs_are_not_withheld() -> None:
     talk = Talk()
     talk.answers.credit(items(at_work=4)[0])
-    assert talk.said() == [([1], [], [])]
+    assert talk.sent() == [([1], [], [])]
     one, two = items(at_work=3)[:2]
     talk.answers.credit(one)
-    assert talk.said() == []
+    assert talk.sent() == []
     talk.answers.credit(two)
-    assert talk.said() == [([1, 2], [], [])]
+    assert talk.sent() == [([1, 2], [], [])]
 
 
 def test_reader_that_has_lost_cameras_withholds_less() -> None:
     talk = Talk()
     first, second = items()[:2]
     talk.answers.credit(first)
-    assert talk.said() == []
+    assert talk.sent() == []
     second.received[0].partition.busy_with(4)  # type: ignore[attr-defined]
     talk.answers.credit(second)
-    assert talk.said() == [([1, 2], [], [])]
+    assert talk.sent() == [([1, 2], [], [])]
 
 
 def test_nothing_is_withheld_for_longer_than_a_tenth_of_a_second() -> None:

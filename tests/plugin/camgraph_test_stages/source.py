@@ -41,7 +41,7 @@ class CountSource(Source[Settings]):
     camera_type = CountCamera
     outputs = (Number,)
 
-    _told = ""
+    _reported = ""
 
     @classmethod
     def is_live(cls, camera_settings: Any) -> bool:
