@@ -296,7 +296,7 @@ def test_the_live_table(tmp_path: Path) -> None:
 
 def test_tables_escape_all_their_text() -> None:
     class Terminal:
-        message = ""
+        output = ""
         encoding = "utf-8"
 
         def write(self, text: str) -> int:
