@@ -93,6 +93,7 @@ class LazyGroup(click.Group):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """As the program that the user has started."""
+        gc.set_threshold(20_000)  # from 700: half of the objects here are modules and classes, which are no garbage
         with guarded(as_json=JSON_LOGS in sys.argv[1:]):
             return super().__call__(*args, **kwargs)
 

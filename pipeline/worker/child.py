@@ -59,7 +59,10 @@ def run_child(control: int, life: int, label: str) -> int:
     log_failed_threads()
     log = structlog.get_logger()
     try:
-        Worker(boot, channel, log, orders).run()
+        worker = Worker(boot, channel, log, orders)
+        gc.freeze()  # modules, classes and stages: garbage is looked for among what comes from now on
+        gc.enable()
+        worker.run()
         return 0
     except CamgraphError as error:
         channel.send("failed", status=error.exit_status, error=redacted_beginning(str(error), _LONGEST))

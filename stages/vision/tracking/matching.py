@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import importlib.machinery
+import importlib.util
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -44,9 +46,19 @@ def similarity(one_xyxy: F64, other_xyxy: F64, margins: F64 | None = None) -> F6
 
 @functools.cache
 def assignment() -> Callable[..., Any]:
-    """SciPy's linear_sum_assignment. Its import takes 0.4 s: only a process that tracks pays it, when it opens."""
-    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415
+    """SciPy's linear_sum_assignment: alone if its compiled module is found, for all of SciPy's optimisers take 0.4 s.
 
+    Only a process that tracks pays even the rest, when it opens.
+    """
+    package = importlib.util.find_spec("scipy")
+    folders = [f"{folder}/optimize" for folder in (package and package.submodule_search_locations) or ()]
+    found = importlib.machinery.PathFinder.find_spec("_lsap", folders)
+    if found is None or found.loader is None:
+        from scipy.optimize import linear_sum_assignment  # noqa: PLC0415
+    else:
+        module = importlib.util.module_from_spec(found)
+        found.loader.exec_module(module)
+        linear_sum_assignment = module.linear_sum_assignment
     return linear_sum_assignment  # type: ignore[no-any-return]
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
+import subprocess
+import sys
 from itertools import permutations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from stages.vision.tracking.matching import match, similarity
+from stages.vision.tracking.matching import assignment, match, similarity
 
 shapes = st.tuples(st.integers(1, 4), st.integers(1, 4))
 score_tables = shapes.flatmap(lambda shape: arrays(np.float64, shape, elements=st.floats(0, 1)))
@@ -49,3 +53,21 @@ def test_margins_widen_both_boxes() -> None:
 def test_boxes_without_area_are_like_nothing() -> None:
     flat = np.array([[5.0, 5, 5, 5]])
     assert similarity(flat, flat)[0, 0] == 0
+
+
+def test_the_solver_comes_without_the_rest_of_scipy() -> None:
+    asked = (
+        "from stages.vision.tracking.matching import assignment as a; import sys; a(); print('scipy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_a_scipy_that_is_laid_out_otherwise_has_the_solver_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    from scipy.optimize import linear_sum_assignment
+
+    alone = assignment()
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    assert assignment.__wrapped__() is linear_sum_assignment
+    scores = np.random.default_rng(1).random((6, 9))
+    assert np.array_equal(alone(scores, maximize=True), linear_sum_assignment(scores, maximize=True))
