@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import compileall
 import itertools
 import os
 import resource
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,6 +30,22 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 ROOT = Path(__file__).resolve().parent.parent
 _UIDS = itertools.count(100_000 + os.getpid() % 10_000 * 100)
 """Users that no machine has, others in each process that tests."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile our packages, and keep what becomes of the tests, for all processes that use them.
+
+    Without that, if PYTHONDONTWRITEBYTECODE is set, it is a fifth of the start of each of thousands of processes.
+    """
+    if not hasattr(config, "workerinput"):
+        for folder in ("camgraph", "pipeline", "stages", "tools", "tests/plugin"):
+            compileall.compile_dir(ROOT / folder, quiet=2)
+    sys.dont_write_bytecode = False
+
+
+def pytest_collection_finish() -> None:
+    """Of modules that a test writes and changes within a second, Python must keep nothing."""
+    sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
 
 
 @pytest.fixture(scope="session", autouse=True)
