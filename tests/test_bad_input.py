@@ -43,6 +43,7 @@ stages:
   tracks: {{use: track, from: people}}
   actions: {{use: rules, from: tracks, with: {{rules: [{{id: seen, when: score > 0.1, update: 100ms}}]}}}}
   log: {{use: sink_jsonl, from: actions, with: {{path: {events}}}}}
+processes: {processes}
 """
 FRAMES = 30
 
@@ -92,8 +93,9 @@ class Place:
     folder: Path
     environment: dict[str, str]
 
-    def write(self, *, url: str = "good.mp4", model: str = "pose.onnx", events: str = "events.jsonl") -> None:
-        (self.folder / "graph.yaml").write_text(GRAPH.format(pid=os.getpid(), url=url, model=model, events=events))
+    def write(self, **changes: str) -> None:
+        usual = {"url": "good.mp4", "model": "pose.onnx", "events": "events.jsonl", "processes": "compact"}
+        (self.folder / "graph.yaml").write_text(GRAPH.format(**{"pid": os.getpid(), **usual, **changes}))
 
     def camgraph(
         self, *arguments: str, prefix: Sequence[str] = (), before: Callable[[], None] | None = None
@@ -439,9 +441,7 @@ def test_a_file_that_makes_ffmpeg_read_others_is_refused_unread(
     place: Place, name: str, text: str, processes: str
 ) -> None:
     (place.folder / name).write_text(text)
-    place.write(url=name)
-    graph = place.folder / "graph.yaml"
-    graph.write_text(graph.read_text() + f"processes: {processes}\n")
+    place.write(url=name, processes=processes)
     for command in ("check", "run"):
         status, output = place.camgraph(command, "graph.yaml")
         assert status == 2, output

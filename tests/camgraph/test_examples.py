@@ -36,7 +36,7 @@ def files(tmp_path: Path, name: str) -> None:
         if not asset_path(asset).is_file():
             pytest.skip(f"no pulled {asset} (run: camgraph assets pull {asset})")
     for file, text in FILES.items():
-        (tmp_path / file).write_text(text.replace("name: lobby", f"name: {name}"))
+        (tmp_path / file).write_text(text.replace("name: lobby", f"name: {name}\nprocesses: compact"))
 
 
 @pytest.mark.usefixtures("files")

@@ -13,9 +13,11 @@ import av
 import pytest
 from camgraph_test_stages.packages import source_package
 from camgraph_test_stages.two_people import write_two_people
+from click.testing import CliRunner
 
 from tools.assets import asset_path
 from tools.assets.catalogue import Asset
+from tools.cli import main
 
 Ran = subprocess.CompletedProcess[str]
 Camgraph = Callable[..., Ran]
@@ -55,6 +57,21 @@ def camgraph(tmp_path: Path) -> Camgraph:
             check=False,
             env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), **environment},
         )
+
+    return run
+
+
+@pytest.fixture
+def camgraph_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Camgraph:
+    """As `camgraph`, but in the tests' own process: for commands that end before they start anything."""
+
+    def run(*arguments: object, **environment: str) -> Ran:
+        with monkeypatch.context() as patch:
+            patch.chdir(tmp_path)
+            result = CliRunner().invoke(main, [str(one) for one in arguments], env=environment)
+        if result.exception and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return subprocess.CompletedProcess(arguments, result.exit_code, result.stdout, result.stderr)
 
     return run
 

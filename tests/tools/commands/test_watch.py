@@ -203,10 +203,10 @@ def test_what_is_damaged_of_a_video_is_said_also_when_quiet(
     ],
 )
 def test_mistakes_are_told_before_anything_runs(
-    camgraph, short_clip, pulled_model, tmp_path: Path, arguments: list[str], message: str
+    camgraph_here, short_clip, pulled_model, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     (tmp_path / "wrong.yaml").write_text("version: 1\nrules:\n  - id: a\n    when: nose.y < nose.z\n")
-    done = camgraph("watch", *(str(short_clip) if word == "CLIP" else word for word in arguments))
+    done = camgraph_here("watch", *(str(short_clip) if word == "CLIP" else word for word in arguments))
     assert (done.returncode, done.stdout) == (2, "")
     assert message.format(tmp_path) in done.stderr
     assert "Traceback" not in done.stderr
