@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from typing import Any
 
 from pipeline.errors import EnvironmentProblem, UserError
@@ -34,7 +34,13 @@ def registered(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
 
 def distribution_of(point: EntryPoint) -> str:
     """The name of the distribution that registers an entry point."""
-    return point.dist.name if point.dist else "an unknown distribution"
+    return _name_of(point.dist) if point.dist else "an unknown distribution"
+
+
+@functools.cache
+def _name_of(distribution: Distribution) -> str:
+    """Read once for all of its stages, as each process does at its start: its metadata hold its whole README."""
+    return distribution.name
 
 
 def stage_names(distribution: str | None = None) -> tuple[str, ...]:
