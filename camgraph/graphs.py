@@ -128,6 +128,7 @@ def build(
     events: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     video: str | os.PathLike[str] | None = None,
+    tracks: str | os.PathLike[str] | None = None,
     max_fps: float | None = None,
     name: str | None = None,
     env_files: Sequence[str | os.PathLike[str]] = (),
@@ -136,8 +137,8 @@ def build(
 
     `sources`: video files, folders of videos or pictures, addresses such as rtsp://user:${PASSWORD}@host/path,
     /dev/video0. `model`: a pose model (ONNX), by default MoveNet MultiPose. `size`: the longest side of the model's
-    picture in pixels. `rules`: a file of rules. `events`, `video`: a file for events and a folder for annotated videos,
-    by default none. `max_fps`: the most frames a second to take from each camera.
+    picture in pixels. `rules`: a file of rules. `events`, `video`, `tracks`: a file for events, a folder for annotated
+    videos and a file for tracks, by default none. `max_fps`: the most frames a second to take from each camera.
 
     Raises UserError, GraphError and EnvironmentProblem with the texts of the command.
     """
@@ -151,6 +152,7 @@ def build(
         events=_text(events),
         overwrite=overwrite,
         video=_text(video),
+        tracks=_text(tracks),
         max_fps=max_fps,
         name=name or "watch",
         env_files=tuple(Path(one) for one in env_files),

@@ -51,12 +51,20 @@ def _a_name(_: click.Context, __: click.Parameter, text: str) -> str:
     help="The file for the events, one JSON object a line, behind those in it; - is the standard output.",
 )
 @click.option(
-    "--overwrite", is_flag=True, help="Begin the events file anew, and replace the videos of an earlier run in FOLDER."
+    "--overwrite",
+    is_flag=True,
+    help="Begin the events file anew, and replace the videos and tracks of an earlier run.",
 )
 @click.option(
     "--video",
     metavar="FOLDER",
     help="Also write an annotated MP4 of each camera into FOLDER; beside one of an earlier run it gets a number.",
+)
+@click.option(
+    "--tracks",
+    metavar="FILE",
+    help="Also write the people of each frame, with their ids, into FILE: .txt (MOTChallenge), .jsonl or .parquet. "
+    "With several cameras its name holds {camera}; beside a file of an earlier run it gets a number.",
 )
 @click.option(
     "--max-fps",

@@ -51,9 +51,12 @@ def actions(text: str) -> list[tuple[str, str]]:
     return [(event["data"]["camera"], event["data"]["action"]) for event in events]
 
 
-def test_a_video_becomes_events_and_a_video(camgraph, short_clip: Path, pulled_model, tmp_path: Path, name) -> None:
+def test_a_video_becomes_events_a_video_and_tracks(
+    camgraph, short_clip: Path, pulled_model, tmp_path: Path, name
+) -> None:
     wide = {"COLUMNS": "300"}  # no path is broken into two lines
-    done = camgraph("watch", short_clip, "--rules", "rules.yaml", "--video", "out/v", "--name", name, **wide)
+    outputs = ("--video", "out/v", "--tracks", "out/tracks.txt")
+    done = camgraph("watch", short_clip, "--rules", "rules.yaml", *outputs, "--name", name, **wide)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     events = actions((tmp_path / "events.jsonl").read_text())
@@ -61,6 +64,10 @@ def test_a_video_becomes_events_and_a_video(camgraph, short_clip: Path, pulled_m
     assert set(events) == {("square", "seen")}
     with av.open(str(tmp_path / "out" / "v" / "square.mp4")) as video:
         assert sum(1 for _ in video.decode(video=0)) == 25
+    rows = [line.split(",") for line in (tmp_path / "out" / "tracks.txt").read_text().splitlines()]
+    assert {int(row[0]) for row in rows} <= set(range(1, 26))
+    assert len(rows) > 25
+    assert f"{tmp_path}/out/tracks.txt" in done.stderr
     assert f"{tmp_path}/events.jsonl" in done.stderr
     assert f"{name}: 25 frames in " in done.stderr
     assert "looking at how large people are" in done.stderr

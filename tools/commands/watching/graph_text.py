@@ -31,6 +31,7 @@ class Watch:
     events: str | None
     overwrite: bool = False
     videos: str | None = None
+    tracks: str | None = None
     max_fps: float | None = None
     single_process: bool = False
 
@@ -91,6 +92,9 @@ def _stages(watch: Watch) -> Iterator[str]:
         film = f"path: {_quoted(_escaped(watch.videos) + '/{camera}.mp4')}"
         film += ", overwrite: true" if watch.overwrite else ""
         yield f"  videos:  {{use: sink_video, from: {{frames: capture, tracks: tracks}}, with: {{{film}}}}}"
+    if watch.tracks is not None:
+        file = f"path: {_quoted(_escaped(watch.tracks))}" + (", overwrite: true" if watch.overwrite else "")
+        yield f"  paths:   {{use: sink_tracks, from: tracks, with: {{{file}}}}}"
 
 
 def _log(watch: Watch, path: str) -> str:

@@ -1,12 +1,17 @@
-"""Checks the places for events and videos before anything starts: a run of hours must not end in a missing folder."""
+"""Checks the places for events, videos and tracks before anything starts: no run of hours ends in a missing folder."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path, PurePath
 
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.system.paths import resolve_output
+from stages.writing.output_names import OutputNames, taken, what_is_wrong
+from stages.writing.track_files import SUFFIXES
+from stages.writing.track_parquet import MISSING, is_installed
 
 STANDARD_OUTPUT = "-"
 
@@ -29,6 +34,29 @@ def ready_videos(text: str, folder: Path) -> bool:
     if os.path.isfile(folder / text):  # noqa: PTH113 - Path.is_file raises where a folder may not be entered
         raise UserError(f"--video {text}: is a file, expected a folder; each camera gets a video in it")
     return any(_ready(f"{text}/camera.mp4", folder, "--video").parent.glob("*.mp4"))
+
+
+def ready_tracks(text: str, folder: Path, run: str, cameras: Sequence[str]) -> bool:
+    """Check that tracks can be written there; True if a camera has a file there already. Raises UserError."""
+    suffix = PurePath(text).suffix
+    if suffix not in SUFFIXES.values():
+        known = ", ".join(f"{end} ({form})" for form, end in SUFFIXES.items())
+        raise UserError(f"--tracks {text}: its end names no format; expected one of {known}")
+    example = f"{text.removesuffix(suffix)}.{{camera}}{suffix}"
+    if len(cameras) > 1 and "{camera}" not in text:
+        raise UserError(
+            f"--tracks {text}: there are {len(cameras)} cameras, and each needs a file of its own: --tracks '{example}'"
+        )
+    problem = what_is_wrong(text, example, names_camera=False)
+    if problem:
+        raise UserError(f"--tracks {text}: {problem}")
+    names, now = OutputNames(text, run, folder), datetime.now(UTC)
+    why = names.why_not_writable()
+    if why:
+        raise UserError(f"--tracks: {why}")
+    if suffix == SUFFIXES["parquet"] and not is_installed():
+        raise UserError(f"--tracks {text}: {MISSING}")
+    return any(taken(names.first(camera, now)) for camera in cameras)
 
 
 def _ready(text: str, folder: Path, option: str) -> Path:

@@ -25,7 +25,7 @@ from tools.commands.configs import config_path
 from tools.commands.watching.device import Device, find_device
 from tools.commands.watching.graph_text import Watch, graph_text
 from tools.commands.watching.models import PoseModel, model_file, named_model, pose_model
-from tools.commands.watching.outputs import STANDARD_OUTPUT, ready_events, ready_videos
+from tools.commands.watching.outputs import STANDARD_OUTPUT, ready_events, ready_tracks, ready_videos
 from tools.commands.watching.photographs import photographs
 from tools.commands.watching.picture_size import DEVICE_SIDE, LOOKING, in_words, one_for_all
 from tools.commands.watching.several import one_each
@@ -51,6 +51,7 @@ class Asked:
     events: str | None = None
     overwrite: bool = False
     video: str | None = None
+    tracks: str | None = None
     max_fps: float | None = None
     single_process: bool = False
     print_graph: bool = False
@@ -122,7 +123,7 @@ def watch_graph(asked: Asked, say: Callable[[str], None]) -> WatchGraph:
     alone = photographs(cameras, folder)
     rules = _rules(asked.rules, folder, PHOTO_RULES if len(alone) == len(cameras) else RULES)
     if not asked.print_graph:
-        _ready_outputs(asked, folder, say)
+        _ready_outputs(asked, folder, [camera.name for camera in cameras], say)
         _pull_model(model)
     pose = _sized(pose_model(model, asked.size), cameras, folder, say)
     text = graph_text(_watch(asked, cameras, pose, rules, _device(pose.model, say)))
@@ -156,6 +157,7 @@ def _watch(asked: Asked, cameras: Sequence[WatchedCamera], model: PoseModel, rul
         events=asked.events,
         overwrite=asked.overwrite,
         videos=asked.video,
+        tracks=asked.tracks,
         max_fps=asked.max_fps,
         single_process=asked.single_process,
     )
@@ -196,10 +198,13 @@ def _rules(text: str | None, folder: Path, usual: str) -> str:
     return str(path)
 
 
-def _ready_outputs(asked: Asked, folder: Path, say: Callable[[str], None]) -> None:
+def _ready_outputs(asked: Asked, folder: Path, cameras: Sequence[str], say: Callable[[str], None]) -> None:
     if asked.video is not None and ready_videos(asked.video, folder) and not asked.overwrite:
         message = "a camera with a video there gets another one, with a number (--overwrite replaces it)"
         say(f"{asked.video}: {message}")
+    tracks = asked.tracks
+    if tracks is not None and ready_tracks(tracks, folder, asked.name, cameras) and not asked.overwrite:
+        say(f"{tracks}: a camera with a file there gets another one, with a number (--overwrite replaces it)")
     if asked.events is not None and ready_events(asked.events, folder) and not asked.overwrite:
         say(f"{asked.events}: new events are added to those in the file (--overwrite replaces it)")
 

@@ -67,7 +67,16 @@ def test_all_that_can_be_asked_for() -> None:
         WatchedCamera("1e3", "rtsp://v:${CAMERA_2_PASSWORD}@h", live=True, variables={"CAMERA_2_PASSWORD": "geheim"}),
     ]
     text = graph_text(
-        watch(cameras=cameras, model=YOLO, device=GPU, overwrite=True, videos="v", max_fps=2.5, single_process=True)
+        watch(
+            cameras=cameras,
+            model=YOLO,
+            device=GPU,
+            overwrite=True,
+            videos="v",
+            tracks="t.{camera}.txt",
+            max_fps=2.5,
+            single_process=True,
+        )
     )
     assert "geheim" not in text
     assert "heim@h" not in text
@@ -83,11 +92,13 @@ def test_all_that_can_be_asked_for() -> None:
     assert stages["infer"]["with"] == {"model": "/m.onnx", "providers": ["cuda", "cpu"]}
     assert stages["log"]["with"] == {"path": "e", "mode": "replace"}
     assert stages["videos"]["with"] == {"path": "v/{camera}.mp4", "overwrite": True}
+    assert stages["paths"]["with"] == {"path": "t.{camera}.txt", "overwrite": True}
 
 
 def test_nothing_is_replaced_unless_told() -> None:
-    stages = yaml.safe_load(graph_text(watch(videos="v")))["stages"]
+    stages = yaml.safe_load(graph_text(watch(videos="v", tracks="t.txt")))["stages"]
     assert stages["videos"]["with"] == {"path": "v/{camera}.mp4"}
+    assert stages["paths"]["with"] == {"path": "t.txt"}
     assert stages["log"]["with"] == {"path": "e"}
 
 

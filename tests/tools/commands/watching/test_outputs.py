@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import UserError
-from tools.commands.watching.outputs import ready_events, ready_videos
+from tools.commands.watching.outputs import ready_events, ready_tracks, ready_videos
 
 
 def test_events_behind_others_are_noticed(tmp_path: Path) -> None:
@@ -50,3 +50,25 @@ def test_places_where_no_videos_can_be_written(text: str, why: str, tmp_path: Pa
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match=rf"--video.*{why}"):
         ready_videos(text, tmp_path)
+
+
+def test_tracks_beside_those_of_an_earlier_run_are_noticed(tmp_path: Path) -> None:
+    assert not ready_tracks("t/{camera}.txt", tmp_path, "watch", ["a", "b"])
+    (tmp_path / "t" / "b.txt").touch()
+    assert ready_tracks("t/{camera}.txt", tmp_path, "watch", ["a", "b"])
+    assert not ready_tracks("t/{camera}.jsonl", tmp_path, "watch", ["a", "b"])
+    assert not ready_tracks("one.txt", tmp_path, "watch", ["a"])
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("t.csv", r"its end names no format; expected one of \.txt \(mot\), \.jsonl \(jsonl\), \.parquet"),
+        ("t.txt", r"there are 2 cameras, and each needs a file of its own: --tracks 't\.\{camera\}\.txt'"),
+        ("{camera}/{x}.txt", r"there is no \{x\}"),
+        ("/nowhere/{camera}.txt", "no such folder"),
+    ],
+)
+def test_places_where_no_tracks_can_be_written(text: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=rf"--tracks.*{why}"):
+        ready_tracks(text, tmp_path, "watch", ["a", "b"])
