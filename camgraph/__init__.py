@@ -19,6 +19,7 @@ from camgraph._packages import HiddenPackageError, require_own_packages
 if TYPE_CHECKING:
     from camgraph.events import Event, EventPerson
     from camgraph.graphs import Graph, build, load, parse
+    from camgraph.joints import Joint
     from camgraph.pictures import Picture, TrackedFrame, TrackedPerson
     from camgraph.runs import GaveUp, Items, Result, Run, run, watch
     from pipeline.errors import CamgraphError, EnvironmentProblem, GraphError, Problem, UserError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "camgraph.events": ("Event", "EventPerson"),
     "camgraph.graphs": ("Graph", "build", "load", "parse"),
+    "camgraph.joints": ("Joint",),
     "camgraph.pictures": ("Picture", "TrackedFrame", "TrackedPerson"),
     "camgraph.runs": ("GaveUp", "Items", "Result", "Run", "run", "watch"),
     "pipeline.errors": ("CamgraphError", "EnvironmentProblem", "GraphError", "Problem", "UserError"),
@@ -44,6 +46,7 @@ __all__ = [
     "GraphError",
     "HiddenPackageError",
     "Items",
+    "Joint",
     "Picture",
     "Problem",
     "Result",

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from camgraph.joints import Joint, joint
 from stages.events import CloudEvent
 from stages.handover.parcel import Parcel
 
@@ -23,14 +24,21 @@ _PHASES: dict[str, Phase] = {"start": "start", "update": "update", "end": "end"}
 class EventPerson:
     """A person of an event, in the event's frame.
 
-    `id`: the track id, the same as in `TrackedFrame`. `box`: x1, y1, x2, y2 in pixels of the frame, x to the right, y
-    down. `score` in [0, 1]. `keypoints` (K, 3) float64: x, y in pixels of the frame, confidence in [0, 1].
+    `id`: the track id, the same as in `TrackedFrame`; so is `continues`, 0 if there is none. `box`: x1, y1, x2, y2 in
+    pixels of the frame, x to the right, y down. `score` in [0, 1]. `keypoints` (K, 3) float64: x, y in pixels of the
+    frame, confidence in [0, 1].
     """
 
     id: int
     box: tuple[float, float, float, float]
     score: float
     keypoints: NDArray[np.float64] = field(repr=False)
+    continues: int = 0
+    skeleton: str = "coco-17"
+
+    def joint(self, name: str) -> Joint:
+        """As `TrackedPerson.joint`."""
+        return joint(self.keypoints, self.skeleton, name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +93,7 @@ def event_of(parcel: Parcel) -> Event:
         time=datetime.fromisoformat(str(line.get("time", "1970-01-01T00:00:00Z"))),
         incident_id=str(data.get("incident", "")),
         rule=str(rule.get("id", "")) if isinstance(rule, dict) else "",
-        people=tuple(map(_person, data.get("people") or ())),
+        people=tuple(_person(one, str(data.get("keypoints_format", ""))) for one in data.get("people") or ()),
         duration_s=float(data.get("duration_s") or 0.0),
         earlier_run=str(parcel.values["id"]).startswith("before "),
         raw=raw,
@@ -98,7 +106,14 @@ def _kind_of(name: str) -> Kind:
     return _KINDS.get(rest.partition(".")[0], "other") if ours == "camgraph" else "other"
 
 
-def _person(values: dict[str, Any]) -> EventPerson:
+def _person(values: dict[str, Any], skeleton: str) -> EventPerson:
     x1, y1, x2, y2 = (float(value) for value in values["bbox"])
     keypoints = np.array(values.get("keypoints") or (), np.float64).reshape(-1, 3)
-    return EventPerson(int(values["track_id"]), (x1, y1, x2, y2), float(values["score"]), keypoints)
+    return EventPerson(
+        int(values["track_id"]),
+        (x1, y1, x2, y2),
+        float(values["score"]),
+        keypoints,
+        int(values.get("continues") or 0),
+        skeleton,
+    )

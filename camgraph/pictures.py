@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from camgraph.joints import Joint, joint
 from stages.handover.parcel import PIXELS, Parcel, tracks_of
 
 F32 = NDArray[np.float32]
@@ -29,24 +30,32 @@ class TrackedPerson:
     box: tuple[float, float, float, float]
     score: float
     keypoints: F32 = field(repr=False)
+    skeleton: str = "coco-17"
+
+    def joint(self, name: str) -> Joint:
+        """Return a joint by its name, such as `left_wrist`. Raises ValueError if the skeleton has none of this name."""
+        return joint(self.keypoints, self.skeleton, name)
 
 
 @dataclass(frozen=True, eq=False)
 class TrackedFrame:
     """The people of one frame; N may be 0.
 
-    `epoch`, `seq`: the frame's place in its camera's order (`epoch` grows when a live camera is opened again).
-    `time_s`: the clock of all durations: media time since the first frame for files, monotonic arrival for live
-    cameras. `wall_time`: UTC; None if it is unknown. `width`, `height`: the size of the frame in pixels. `ids` and
-    `continues` (N,) int64, `boxes` (N, 4) float32 x1, y1, x2, y2 in pixels of the frame, `scores` (N,) float32 in
-    [0, 1], `keypoints` (N, K, 3) float32 x, y, confidence, in the order that `skeleton` names (`coco-17`: nose, left
-    eye, right eye, ...).
+    `epoch`, `seq`: the frame's place in its camera's order (`epoch` grows when a live camera is opened again; `seq` of
+    a video is the frame's number in it, from 0). `pts`: its time as the source gives it, in units of `time_base`
+    (numerator, denominator) seconds; None if it gives none. `time_s`: the clock of all durations: media time since the
+    first frame for files, monotonic arrival for live cameras. `wall_time`: UTC; None if it is unknown. `width`,
+    `height`: the size of the frame in pixels. `ids` and `continues` (N,) int64, `boxes` (N, 4) float32 x1, y1, x2, y2
+    in pixels of the frame, `scores` (N,) float32 in [0, 1], `classes` (N,) int64 (0 for people), `keypoints` (N, K, 3)
+    float32 x, y, confidence, in the order that `skeleton` names (`coco-17`: nose, left eye, right eye, ...).
     `skipped`: how many frames of the camera your program was too slow for since the last one that it got.
     """
 
     camera: str
     epoch: int
     seq: int
+    pts: int | None
+    time_base: tuple[int, int]
     time_s: float
     wall_time: datetime | None
     width: int
@@ -55,6 +64,7 @@ class TrackedFrame:
     continues: NDArray[np.int64] = field(repr=False)
     boxes: F32 = field(repr=False)
     scores: F32 = field(repr=False)
+    classes: NDArray[np.int64] = field(repr=False)
     keypoints: F32 = field(repr=False)
     skeleton: str
     skipped: int
@@ -71,7 +81,7 @@ class TrackedFrame:
             strict=True,
         )
         return tuple(
-            TrackedPerson(one, before, (b[0], b[1], b[2], b[3]), score, joints)
+            TrackedPerson(one, before, (b[0], b[1], b[2], b[3]), score, joints, self.skeleton)
             for one, before, b, score, joints in rows
         )
 
@@ -101,6 +111,8 @@ def frame_of(parcel: Parcel) -> TrackedFrame:
         "camera": stamp.camera,
         "epoch": stamp.epoch,
         "seq": stamp.seq,
+        "pts": stamp.pts,
+        "time_base": stamp.time_base,
         "time_s": stamp.time_ns / 1e9,
         "wall_time": wall,
         "width": tracks.frame_size[0],
@@ -109,6 +121,7 @@ def frame_of(parcel: Parcel) -> TrackedFrame:
         "continues": tracks.continues,
         "boxes": tracks.boxes,
         "scores": tracks.scores,
+        "classes": tracks.classes,
         "keypoints": tracks.keypoints,
         "skeleton": tracks.skeleton,
         "skipped": int(parcel.values["skipped"]),

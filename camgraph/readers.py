@@ -25,13 +25,14 @@ _ADDRESS = "address"
 class Wishes:
     """The kinds (of `KINDS`) that a program wants to read. `tracks_of`: the stage to read tracks of; "": the only one.
 
-    `annotated` and `max_width` are settings of the frames.
+    `annotated`, `max_width` and `trail_s` are settings of the frames.
     """
 
     kinds: frozenset[str] = frozenset()
     tracks_of: str = ""
     annotated: bool = True
     max_width: int | None = None
+    trail_s: float = 0
     in_process: bool = False
 
     def amend(self, parsed: GraphFile) -> GraphFile:
@@ -43,7 +44,7 @@ class Wishes:
         if TRACKS_KIND in self.kinds:
             added.add(TRACKS_KIND, USES[TRACKS_KIND], added.tracks_of(self.tracks_of))
         if FRAMES_KIND in self.kinds:
-            settings = {"annotated": self.annotated, "max_width": self.max_width}
+            settings = {"annotated": self.annotated, "max_width": self.max_width, "trail_s": self.trail_s}
             ends = {"frames": added.source(), "tracks": added.tracks_of(self.tracks_of)}
             added.add(FRAMES_KIND, USES[FRAMES_KIND], ends, {k: v for k, v in settings.items() if v is not None})
         added.read_the_rest()

@@ -89,6 +89,7 @@ class Run:
         self._stage = ""
         self._annotated = True
         self._max_width: int | None = None
+        self._trail_s = 0.0
         self._board = Board()
         self._inboxes: dict[str, Inbox[Any]] = {}
         self._background: Background | None = None
@@ -122,20 +123,21 @@ class Run:
         return Items(self, self._wish(TRACKS_KIND))
 
     def frames(
-        self, *, annotated: bool = True, max_width: int | None = None, stage: str | None = None
+        self, *, annotated: bool = True, max_width: int | None = None, trail_s: float = 0, stage: str | None = None
     ) -> Items[Picture]:
         """Iterate over the picture and the people of each frame; for live cameras, of the newest frame.
 
         `annotated`: draw people, zones and incidents as `sink_video` does. `max_width`: scale wider pictures down to
-        this width, in pixels. `stage`: the stage whose people to draw, if several make tracks.
+        this width, in pixels. `trail_s`: also draw the ways that people have gone in the last seconds. `stage`: the
+        stage whose people to draw, if several make tracks.
         """
-        asked = (annotated, max_width, stage or self._stage)
-        if self._background is not None and asked != (self._annotated, self._max_width, self._stage):
+        asked = (annotated, max_width, trail_s, stage or self._stage)
+        if self._background is not None and asked != (self._annotated, self._max_width, self._trail_s, self._stage):
             raise UserError(
                 f"the run {self.name} has started, so its pictures stay as they are: "
                 "call frames() with these options before start()"
             )
-        self._annotated, self._max_width, self._stage = asked
+        self._annotated, self._max_width, self._trail_s, self._stage = asked
         return Items(self, self._wish(FRAMES_KIND))
 
     @overload
@@ -179,7 +181,12 @@ class Run:
             raise UserError(f"the run {self.name} is closed: make a new one with camgraph.run or camgraph.watch")
         log_lines()
         wishes = Wishes(
-            frozenset(self._wishes), self._stage, self._annotated, self._max_width, in_process=self._in_process
+            frozenset(self._wishes),
+            self._stage,
+            self._annotated,
+            self._max_width,
+            self._trail_s,
+            in_process=self._in_process,
         )
         with _starting:
             if self.graph.passing:

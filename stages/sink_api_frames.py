@@ -22,8 +22,10 @@ from stages.messages import Frame, Tracks
 from stages.rulebook.onlooker import Onlooker, Seen
 from stages.rulebook.python_functions import watch_calls
 from stages.rulebook.rule_set import RuleSet, parse_rules
+from stages.vision.drawing import Trail
 from stages.writing.annotation import USUAL_CONFIDENCE, annotated, bgr
 from stages.writing.recording import even_size
+from stages.writing.trails import Trails
 
 
 class SinkApiFramesSettings(HandoverSettings):
@@ -31,16 +33,18 @@ class SinkApiFramesSettings(HandoverSettings):
 
     annotated: bool = Field(True, description="Draw people, zones and incidents into the pictures")
     max_width: int | None = Field(None, ge=16, description="Scale wider pictures down to this width, in pixels")
+    trail_s: float = Field(0, ge=0, le=600, description="Draw the ways of the last seconds; 0: none")
     rules_text: str | None = Field(None, description="The rules whose incidents to draw; filled in automatically")
 
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """A frame, its people, and the zones and incidents to draw."""
+    """A frame, its people, and the zones, incidents and ways to draw."""
 
     frame: Frame
     tracks: Tracks
     seen: Seen
+    trails: Sequence[Trail] = ()
 
 
 class SinkApiFrames(Stage[SinkApiFramesSettings]):
@@ -60,7 +64,8 @@ class SinkApiFrames(Stage[SinkApiFramesSettings]):
         self._onlooker: Onlooker | None = None
         self._other_rules: RuleSet | None = None
         """Those that the next frame is to be seen by."""
-        self._seen: tuple[Stamp | None, Seen] = (None, Seen())
+        self._trails = Trails(settings.trail_s if settings.annotated else 0)
+        self._seen: tuple[Stamp | None, Seen, Sequence[Trail]] = (None, Seen(), ())
 
     @classmethod
     def follow(cls, settings: SinkApiFramesSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
@@ -95,8 +100,9 @@ class SinkApiFrames(Stage[SinkApiFramesSettings]):
         """Evaluate the rules once for each frame, even if the frame comes again."""
         if self._seen[0] != frame.stamp:
             asked = self.context.switches, self.context.resets
-            self._seen = (frame.stamp, self._onlooker.look(tracks, *asked) if self._onlooker else Seen())
-        return _Look(frame, tracks, self._seen[1])
+            seen = self._onlooker.look(tracks, *asked) if self._onlooker else Seen()
+            self._seen = (frame.stamp, seen, self._trails.follow(tracks))
+        return _Look(frame, tracks, *self._seen[1:])
 
     def _pack(self, look: _Look, skipped: int) -> Parcel:
         frame = look.frame
@@ -105,9 +111,11 @@ class SinkApiFrames(Stage[SinkApiFramesSettings]):
         if not self.settings.annotated:
             return tracks_parcel(look.tracks, skipped, bgr(frame, size))
         floor = self._onlooker.floor(frame.stamp.camera) if self._onlooker else USUAL_CONFIDENCE
-        return tracks_parcel(look.tracks, skipped, annotated(frame, look.tracks, size, floor, look.seen))
+        drawn = annotated(frame, look.tracks, size, floor, look.seen, trails=look.trails)
+        return tracks_parcel(look.tracks, skipped, drawn)
 
     def finish(self, camera: str, end: End) -> Iterable[Message]:
+        self._trails.forget(camera)
         if self._onlooker:
             self._onlooker.forget(camera)
         return ()
@@ -119,4 +127,4 @@ class SinkApiFrames(Stage[SinkApiFramesSettings]):
 def _own(look: _Look) -> _Look:
     """Copy a frame and its tracks, so that they outlive the call of `process`."""
     frame = replace(look.frame, pixels=look.frame.pixels.copy())
-    return _Look(frame, own_tracks(look.tracks), look.seen)
+    return _Look(frame, own_tracks(look.tracks), look.seen, look.trails)

@@ -48,6 +48,7 @@ from stages.writing.recording import (
     frames_in,
     rescue,
 )
+from stages.writing.trails import Trails
 
 SUFFIX = ".mp4"
 EXAMPLE = f"videos/{{camera}}{SUFFIX}"
@@ -86,6 +87,9 @@ class SinkVideoSettings(Settings):
         le=1,
         description="Joints below it are not drawn; by default the least that one of the rules asks for, else 0.3",
     )
+    trail_s: float = Field(
+        0, ge=0, le=600, description="Draw the way that each person's feet have gone in the last seconds; 0: none"
+    )
     segment_minutes: float = Field(60, gt=0, description="A longer video goes on in a new file")
 
     @field_validator("path")
@@ -118,6 +122,7 @@ class SinkVideo(Stage[SinkVideoSettings]):
         """The files that this run has begun, also those of a process before this one."""
         self._retry_ns: dict[str, int] = {}
         self._failing: set[str] = set()
+        self._trails = Trails(settings.trail_s)
         self._onlooker: Onlooker | None = None
         self._other_rules: RuleSet | None = None
         """Those that the next frame is to be seen by."""
@@ -169,6 +174,7 @@ class SinkVideo(Stage[SinkVideoSettings]):
 
     def finish(self, camera: str, end: End) -> Iterable[Message]:
         self._complete(camera)
+        self._trails.forget(camera)
         if self._onlooker:
             self._onlooker.forget(camera)
         return ()
@@ -188,13 +194,14 @@ class SinkVideo(Stage[SinkVideoSettings]):
         # Also of a frame that is not written: the rules have seen it.
         asked = self.context.switches, self.context.resets
         seen = self._onlooker.look(tracks, *asked) if self._onlooker else Seen()
+        trails = self._trails.follow(tracks)
         try:
             if time_ns < self._retry_ns.get(camera, time_ns):
                 self.context.count("dropped.write_failed", camera)
                 return
             recording = self._recording_for(frame)
             size = fitted((frame.width, frame.height), recording.size) if frame.stamp.alone else recording.size
-            picture = annotated(frame, tracks, size, self._floor(camera), seen)
+            picture = annotated(frame, tracks, size, self._floor(camera), seen, trails=trails)
             recording.write(bordered(picture, recording.size), time_ns)
             if camera in self._failing and recording.duration_ns >= CALM_NS:
                 self._recovered(camera)

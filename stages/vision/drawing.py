@@ -4,6 +4,7 @@ Pictures are (H, W, 3) uint8 BGR and are drawn on in place. Coordinates are pixe
 y down; pixel i covers [i, i + 1). Lines and letters grow with the picture, and thin out for small people.
 
     orange: left side    blue: right side    grey: head and trunk    (left is the person's left)
+    the colour of an id: its box, its label, and the way that it has gone
     green: zones and lines, with a small arrow to the right of a line    red: a rule fires on this
 """
 
@@ -53,6 +54,18 @@ class Pen(NamedTuple):
     line: int
     font_scale: float
     pad: int
+
+
+class Trail(NamedTuple):
+    """The way of one person: ``points`` (N, 2) in pixels, the oldest first; ``ages`` (N,) from 0, new, to 1, gone.
+
+    ``begins`` (N,): to this point no line leads.
+    """
+
+    track_id: int
+    points: F32
+    ages: F32
+    begins: NDArray[np.bool_]
 
 
 def pen_for(picture: Picture) -> Pen:
@@ -106,6 +119,40 @@ def draw_people(
     for box, label, colour in zip(boxes_xyxy, labels, colours, strict=True):
         if label and np.isfinite(box).all():
             draw_label(picture, label, (float(box[0]), float(box[1])), colour)
+
+
+def draw_trails(picture: Picture, trails: Sequence[Trail]) -> None:
+    """The ways that people have gone, in the colours of their ids, fading towards their beginnings."""
+    shown = [trail for trail in trails if np.isfinite(trail.points).all() and len(trail.points) > 1]
+    if not shown:
+        return
+    line = pen_for(picture).line + 1
+    corners = np.concatenate([trail.points for trail in shown])
+    height, width = picture.shape[:2]
+    left, top = np.clip(corners.min(axis=0) - 2 * line, 0, (width, height)).astype(int)
+    right, bottom = np.clip(corners.max(axis=0) + 2 * line + 1, 0, (width, height)).astype(int)
+    if left >= right or top >= bottom:
+        return
+    part = picture[top:bottom, left:right]
+    ink, share = part.copy(), np.zeros(part.shape[:2], np.uint8)
+    for trail in shown:
+        _draw_way(ink, share, trail._replace(points=trail.points - np.array((left, top), np.float32)), line)
+    weight = share.astype(np.float32) / 255
+    part[:] = cv2.blendLinear(ink, part, weight, 1 - weight)
+
+
+def _draw_way(ink: Picture, share: NDArray[np.uint8], trail: Trail, line: int) -> None:
+    """Lines into ``ink`` (H, W, 3), and into ``share`` (H, W) how much of it is to be seen, 0 to 255; ``line``: their
+    thickness.
+    """
+    colour = id_colour(trail.track_id)
+    fixed = [_fixed(point) for point in trail.points]
+    for row in range(1, len(fixed)):
+        if not trail.begins[row]:
+            ends = fixed[row - 1], fixed[row]
+            seen = round(255 * max(0.0, 0.9 * (1 - float(trail.ages[row]))))
+            cv2.line(ink, *ends, colour, line + 2, cv2.LINE_8, FRACTION_BITS)
+            cv2.line(share, *ends, seen, line, cv2.LINE_AA, FRACTION_BITS)
 
 
 def draw_box(picture: Picture, box_xyxy: F32, colour: Colour) -> None:

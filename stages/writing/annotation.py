@@ -1,8 +1,8 @@
-"""Draws onto a copy of a frame: people, their skeletons and ids, zones, and the rules that fire."""
+"""Draws onto a copy of a frame: people, their skeletons, ids and ways, zones, and the rules that fire."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 import cv2
@@ -13,7 +13,16 @@ from pipeline.messages import Stamp
 from pipeline.system.names import ascii_form
 from stages.messages import Frame, Tracks
 from stages.rulebook.onlooker import Firing, Seen
-from stages.vision.drawing import Point, draw_caption, draw_lines, draw_people, draw_reasons, draw_zones
+from stages.vision.drawing import (
+    Point,
+    Trail,
+    draw_caption,
+    draw_lines,
+    draw_people,
+    draw_reasons,
+    draw_trails,
+    draw_zones,
+)
 
 Size = tuple[int, int]
 USUAL_CONFIDENCE = 0.3
@@ -22,10 +31,16 @@ YEAR_2000_NS = 946_684_800_000_000_000
 
 
 def annotated(
-    frame: Frame, tracks: Tracks, size: Size, min_confidence: float, seen: Seen | None = None
+    frame: Frame,
+    tracks: Tracks,
+    size: Size,
+    min_confidence: float,
+    seen: Seen | None = None,
+    *,
+    trails: Sequence[Trail] = (),
 ) -> NDArray[np.uint8]:
     """A new picture (H, W, 3) BGR of `size` (width, height) with everything drawn on it; `seen`: as the rules see
-    it.
+    it; `trails`: in pixels of the frame.
     """
     picture = bgr(frame, size)
     scale = np.array([size[0] / frame.width, size[1] / frame.height], np.float32)
@@ -37,6 +52,7 @@ def annotated(
     busy = {name for firing in seen.firing for name in firing.shapes}
     draw_zones(picture, {name: _scaled(corners, scale) for name, corners in seen.zones.items()}, busy)
     draw_lines(picture, {name: (a, b) for name, ends in seen.lines.items() for a, b in [_scaled(ends, scale)]}, busy)
+    draw_trails(picture, [trail._replace(points=trail.points * scale) for trail in trails])
     draw_people(
         picture,
         tracks.boxes * np.tile(scale, 2),

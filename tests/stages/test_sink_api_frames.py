@@ -53,6 +53,26 @@ def test_a_picture_is_drawn_or_left_as_it_is(tmp_path: Path) -> None:
         inbox.close()
 
 
+def test_the_ways_of_people_are_drawn_if_wanted(tmp_path: Path) -> None:
+    drawn = []
+    for trail_s in (0, 3):
+        folder = tmp_path / str(trail_s)
+        folder.mkdir()
+        inbox = listening(folder, "every")
+        with opened(SinkApiFrames, {"address": str(folder / "s"), "trail_s": trail_s}, folder=folder) as stage:
+            for seq in range(2):
+                item = joined(seq)
+                item["tracks"].ids[:] = 1
+                item["tracks"].boxes[:] += 20 * seq
+                stage.process([item])
+                picture = taken(inbox)
+        drawn.append(picture.pixels)
+        inbox.close()
+    changed = (drawn[0] != drawn[1]).any(axis=2)
+    assert changed.any()
+    assert changed[:40].sum() == 0  # above the feet
+
+
 def test_a_frame_that_waits_is_a_copy(tmp_path: Path) -> None:
     inbox = listening(tmp_path, "newest")
     with opened(SinkApiFrames, {"address": str(tmp_path / "s"), "annotated": False}, folder=tmp_path) as stage:

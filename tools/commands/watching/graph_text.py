@@ -14,6 +14,8 @@ from tools.commands.watching.outputs import STANDARD_OUTPUT
 from tools.commands.watching.sources import WatchedCamera
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+TRAIL_S = 3
+"""How many seconds of their ways people draw behind them in the videos: enough to see where somebody came from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ def _stages(watch: Watch) -> Iterator[str]:
     if watch.events is not None:
         yield _log(watch, watch.events)
     if watch.videos is not None:
-        film = f"path: {_quoted(_escaped(watch.videos) + '/{camera}.mp4')}"
+        film = f"path: {_quoted(_escaped(watch.videos) + '/{camera}.mp4')}, trail_s: {TRAIL_S}"
         film += ", overwrite: true" if watch.overwrite else ""
         yield f"  videos:  {{use: sink_video, from: {{frames: capture, tracks: tracks}}, with: {{{film}}}}}"
     if watch.tracks is not None:

@@ -91,13 +91,13 @@ def test_all_that_can_be_asked_for() -> None:
     assert stages["infer"]["batch"] == {"max": 8}
     assert stages["infer"]["with"] == {"model": "/m.onnx", "providers": ["cuda", "cpu"]}
     assert stages["log"]["with"] == {"path": "e", "mode": "replace"}
-    assert stages["videos"]["with"] == {"path": "v/{camera}.mp4", "overwrite": True}
+    assert stages["videos"]["with"] == {"path": "v/{camera}.mp4", "trail_s": 3, "overwrite": True}
     assert stages["paths"]["with"] == {"path": "t.{camera}.txt", "overwrite": True}
 
 
 def test_nothing_is_replaced_unless_told() -> None:
     stages = yaml.safe_load(graph_text(watch(videos="v", tracks="t.txt")))["stages"]
-    assert stages["videos"]["with"] == {"path": "v/{camera}.mp4"}
+    assert stages["videos"]["with"] == {"path": "v/{camera}.mp4", "trail_s": 3}
     assert stages["paths"]["with"] == {"path": "t.txt"}
     assert stages["log"]["with"] == {"path": "e"}
 
