@@ -277,8 +277,12 @@ class Infer(Stage[InferSettings]):
         name, dtype = self._contract.array
         picture = item.arrays_by_name.get(name)
         if picture is None or picture.ndim != 4 or picture.shape[3] != 3 or picture.dtype != dtype:
-            before = "preprocess" if name == IMAGE else "keypoint_windows"
-            raise UserError(self._say(f"expected arrays named `{name}`, {dtype} (n, H, W, 3): put `{before}` before"))
+            expected = (
+                f"pictures named `{name}`, {dtype} (n, H, W, 3): put `preprocess` before"
+                if name == IMAGE
+                else f"windows named `{name}`, {dtype} (n, steps, joints, 3): put `keypoint_windows` before"
+            )
+            raise UserError(self._say(f"expected {expected}"))
         height, width = picture.shape[1:3]
         if not self._contract.accepts(width, height):
             wanted = f"{self._contract.width or 'any'} x {self._contract.height or 'any'}"
