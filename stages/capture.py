@@ -7,7 +7,7 @@ frame, also with `start_s` and after a restart (`stages.reading.recording`). A l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from av.video.reformatter import VideoReformatter
 from pipeline.errors import BadItem, UserError
 from pipeline.messages import Stamp
 from pipeline.stage import Context, FrameSize, Settings, Source, Stop
+from stages.footage.packets import socket_path
+from stages.footage.tap import PacketTap
 from stages.messages import Frame
 from stages.reading import addresses, examiner, inspection, pictures, pixels
 from stages.reading.camera import Camera
@@ -44,6 +46,7 @@ class Capture(Source[Settings]):
         super().__init__(settings, camera, camera_settings, context)
         self._reformatter = VideoReformatter()
         self._live_camera: LiveCamera | None = None
+        self._tap: PacketTap | None = None
         self._slot_memory = SlotMemory(camera_settings.memory_mb, context.slots, self._declared_bytes)
 
     @classmethod
@@ -115,19 +118,32 @@ class Capture(Source[Settings]):
         return found.frame_bytes if found else None
 
     def frames(self, stop: Stop, resume: Stamp | None) -> Iterator[Frame]:
-        if not addresses.is_live(self.camera_settings.url):
-            return self._developed(self._recording().shots(stop, resume))
+        live = addresses.is_live(self.camera_settings.url)
+        if self._tap is None:
+            self._tap = PacketTap(socket_path(self.context.state_folder, self.camera), patient=not live)
+        if not live:
+            return self._tapped(self._developed(self._recording(self._tap).shots(stop, resume)))
         if self._live_camera is None:
-            self._live_camera = LiveCamera(self.camera, self.camera_settings, self.context, self._frame)
-        return self._live_camera.frames(stop, resume)
+            self._live_camera = LiveCamera(self.camera, self.camera_settings, self.context, self._frame, self._tap)
+        return self._tapped(self._live_camera.frames(stop, resume))
 
-    def _recording(self) -> Recording:
+    def _tapped(self, frames: Generator[Frame, None, None]) -> Iterator[Frame]:
+        """The frames; at their end those who keep the packets learn that no more come."""
+        try:
+            with closing(frames):
+                yield from frames
+        finally:
+            if self._tap is not None:
+                self._tap.close()
+                self._tap = None
+
+    def _recording(self, tap: PacketTap) -> Recording:
         mistyped = inspection.why_mistyped(self.camera_settings.url, self.context.base_folder)
         if mistyped:
             raise UserError(mistyped)
-        return Recording(self.camera, self.camera_settings, self.context)
+        return Recording(self.camera, self.camera_settings, self.context, tap)
 
-    def _developed(self, shots: Shots) -> Iterator[Frame]:
+    def _developed(self, shots: Shots) -> Generator[Frame, None, None]:
         # Closed here, in this thread: a file's reader must never be touched by two.
         with closing(shots):
             for shot in shots:

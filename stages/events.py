@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -30,6 +30,9 @@ from pipeline.stage import AwayState
 SCHEMA = "urn:camgraph:event:1"
 CAMERA_SCHEMA = "urn:camgraph:camera:1"
 COUNTER_SCHEMA = "urn:camgraph:counter:1"
+FOOTAGE_SCHEMA = "urn:camgraph:footage:1"
+FOOTAGE_TYPES = "camgraph.footage."
+"""How the types of events about pictures and clips begin."""
 CAMERA_TYPES = "camgraph.camera."
 """How the types of events of cameras begin."""
 Phase = Literal["start", "update", "end", "single"]
@@ -149,6 +152,12 @@ class IncidentData(Part):
         "removed. `lost`: the process that judged it died. The others: how the camera ended",
     )
     frame: FrameName
+    snapshot: str | None = Field(
+        None,
+        description="The file that its picture will have, relative to the folder of the graph file; it is there when "
+        "the event `camgraph.footage.ready` comes. Left out if no stage `sink_footage` reads these events",
+    )
+    clip: str | None = Field(None, description="The file that its clip will have, likewise")
     evidence: Evidence | None = Field(None, description="The measured values that made the rule fire")
     model: ModelName | None = Field(None, description="The model that found the people")
 
@@ -165,6 +174,38 @@ class CloudEvent(Part):
     datacontenttype: Literal["application/json"] = "application/json"
     dataschema: Literal["urn:camgraph:event:1"] = "urn:camgraph:event:1"
     data: IncidentData = Field(description="The incident")
+
+
+class FootageData(Part):
+    """What became of the picture or the clip of an incident."""
+
+    incident: Hex = Field(description="The incident that it shows")
+    camera: str = Field(description="The camera's name in the graph")
+    rule: str = Field(description="The `id` of the rule that fired")
+    action: str = Field(description="The rule's `action`, or its id")
+    severity: Literal["info", "warning", "alarm"] = Field(description="The rule's `severity`")
+    kind: Literal["snapshot", "clip"] = Field(description="Which of the two it is about")
+    file: str | None = Field(None, description="The file, relative to the folder of the graph file, if it is there")
+    bytes: int | None = Field(None, description="Its size")
+    sha256: Hex | None = Field(None, description="Its hash")
+    seconds: float | None = Field(None, description="The length of a clip")
+    width: int | None = Field(None, description="In pixels")
+    height: int | None = Field(None, description="In pixels")
+    why: str | None = Field(None, description="Why it is missing or shorter than wanted, in words for people")
+
+
+class FootageEvent(Part):
+    """A picture or clip is ready, or will never be."""
+
+    specversion: Literal["1.0"] = "1.0"
+    id: Hex = Field(description="The name of this event, the same each time it is delivered: drop repetitions by it")
+    source: str = Field(description="camgraph/ and the name of the graph")
+    type: Literal["camgraph.footage.ready", "camgraph.footage.missing"]
+    subject: str = Field(description="The camera")
+    time: Time = Field(description="The time of the incident's first event")
+    datacontenttype: Literal["application/json"] = "application/json"
+    dataschema: Literal["urn:camgraph:footage:1"] = "urn:camgraph:footage:1"
+    data: FootageData
 
 
 class LostData(Part):
@@ -296,6 +337,11 @@ def counter_event_schema() -> dict[str, Any]:
     return _published(CounterReport.model_json_schema(), COUNTER_SCHEMA, "camgraph counter event")
 
 
+def footage_event_schema() -> dict[str, Any]:
+    """The JSON Schema of the events about pictures and clips; `configs/footage_event.schema.json` is this."""
+    return _published(FootageEvent.model_json_schema(), FOOTAGE_SCHEMA, "camgraph footage event")
+
+
 def _published(schema: dict[str, Any], name: str, title: str) -> dict[str, Any]:
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": name, "title": title}
     return {**head, **{key: value for key, value in schema.items() if key != "title"}}
@@ -375,10 +421,37 @@ def counter_event(stamp: Stamp, site: str, data: CounterData) -> Event:
     return Event(stamp, event_id, event_id, "single", _body(whole))
 
 
-def _body(event: CloudEvent | CounterReport) -> bytes:
+def _body(event: CloudEvent | CounterReport | FootageEvent) -> bytes:
     plain = event.model_dump(mode="json", exclude_none=True)
     body = json.dumps(plain, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return printable_json(body).encode()
+
+
+def footage_event(about: Mapping[str, Any], kind: Literal["snapshot", "clip"], state: Mapping[str, Any]) -> Event:
+    """The message that a file of the incident is ready, or missing. `about`: the first event of the incident.
+
+    `state`: values of `FootageData`, without those of the incident.
+    """
+    data = about["data"]
+    event_id = digest("footage", data["incident"], kind)
+    whole = FootageEvent(
+        id=event_id,
+        source=about["source"],
+        type="camgraph.footage.ready" if state.get("file") else "camgraph.footage.missing",
+        subject=about["subject"],
+        time=about["time"],
+        data=FootageData(
+            incident=data["incident"],
+            camera=data["camera"],
+            rule=data["rule"]["id"],
+            action=data["action"],
+            severity=data.get("severity", "warning"),
+            kind=kind,
+            **state,
+        ),
+    )
+    stamp = Stamp(data["camera"], 0, 0, 0, 0, 0)
+    return Event(stamp, event_id, event_id, "single", _body(whole))
 
 
 class CloudEvents:
@@ -398,6 +471,9 @@ class CloudEvents:
         data = _data_of(event)
         counter = data.get("counter") if event.get("dataschema") == COUNTER_SCHEMA else None
         action = str(counter or data.get("action") or event.get("action") or event.get("type") or "event")
+        is_footage = str(event.get("type", "")).startswith(FOOTAGE_TYPES)
+        if is_footage:
+            action += f": {data.get('kind')} {str(event['type']).removeprefix(FOOTAGE_TYPES)}"
         camera = str(data.get("camera") or event.get("camera") or event.get("subject") or "")
         people = data.get("people")
         known = [one.get("track_id") for one in people if isinstance(one, dict)] if isinstance(people, list) else []
@@ -405,7 +481,7 @@ class CloudEvents:
             id=str(event.get("id", "")),
             camera=camera,
             action=action,
-            begins=counter is None and data.get("phase") not in ("update", "end"),
+            begins=counter is None and not is_footage and data.get("phase") not in ("update", "end"),
             shown={
                 "time": str(event.get("time", "")),
                 "camera": camera,

@@ -24,6 +24,7 @@ from pipeline.system.paths import resolve
 from pipeline.system.spelling import did_you_mean
 from stages import events
 from stages.facts import Facts
+from stages.footage.names import names_of
 from stages.messages import Tracks
 from stages.rulebook.camera_check import impossible_alone, outside_frames, unwatched
 from stages.rulebook.counting import Counting, Report
@@ -105,6 +106,10 @@ class RulesSettings(Settings):
     other_cameras: OtherCameras = Field(default=[])
     min_confidence: Confidence | None = Field(None, description="Joints below this confidence are not known")
     model: ModelSettings | None = Field(None, description="The model that finds the people, for the events")
+    footage: str | None = Field(
+        None,
+        description="The folder of pictures and clips, for the events; by default that of the stage `sink_footage`",
+    )
     clocks: dict[str, events.Clock] = Field(
         {},
         description="Camera -> whose its times are, for events; by default as each frame says",
@@ -152,6 +157,7 @@ class Rules(Stage[RulesSettings]):
     outputs = (Event,)
     stateful = True
     takes_settings = True
+    adapts = ("footage",)
 
     def __init__(self, settings: RulesSettings, context: Context) -> None:
         super().__init__(settings, context)
@@ -393,7 +399,7 @@ class Rules(Stage[RulesSettings]):
             at,
             self.context.graph,
             key,
-            data.model_copy(update={"incident": events.digest(*key)}),
+            data.model_copy(update=self._named(data, events.digest(*key), begun)),
             time=events.utc(stamp.wall_ns),
             updates=verdict.incident.updates,
         )
@@ -402,6 +408,13 @@ class Rules(Stage[RulesSettings]):
         """The events of counters, made at a frame."""
         for report in reports:
             yield events.counter_event(at, self.context.graph, _counter_data(report, at.camera))
+
+    def _named(self, data: events.IncidentData, incident: str, begun: Stamp) -> dict[str, str]:
+        """The name of the incident, and the names of its files if a stage makes them."""
+        if self.settings.footage is None or begun.alone:
+            return {"incident": incident}
+        names = names_of(self.settings.footage, begun.camera, data.action, incident, begun.wall_ns)
+        return {"incident": incident, "snapshot": names.snapshot, "clip": names.clip}
 
     def _data(
         self, camera: _Camera, ready: ReadyRule, verdict: Verdict, phase: events.Phase, reason: str

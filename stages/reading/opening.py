@@ -28,6 +28,10 @@ def _nobody() -> None:
     """Ignores everything."""
 
 
+def _no_packet(_: object) -> None:
+    """Ignores every packet."""
+
+
 class Signs(NamedTuple):
     """Is called while a file is read: for each refused packet (`damaged`), and for each packet (`alive`).
 
@@ -37,6 +41,8 @@ class Signs(NamedTuple):
     damaged: Callable[[], None] = _nobody
     alive: Callable[[], None] = _nobody
     in_ffmpeg: AbstractContextManager[object] = nullcontext()
+    packet: Callable[[Packet[VideoStream]], None] = _no_packet
+    """Is called for each packet that is decoded, with its stream in `packet.stream`."""
 
 
 _SILENT = Signs()
@@ -183,6 +189,7 @@ def decoded(path: Path, container: InputContainer, stream: VideoStream, signs: S
             if packet.size:
                 packets += 1
                 last_ns = max(last_ns, end_ns(packet, stream))
+                signs.packet(packet)
             try:
                 with signs.in_ffmpeg:
                     frames = packet.decode()

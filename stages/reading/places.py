@@ -80,7 +80,9 @@ def clock_at(path: Path, place: Place, signs: Signs) -> MediaClock[VideoFrame] |
         if place.pts is None or not is_seekable(container):
             return None
         clock = new_clock(stream)
-        first = next(decoded(path, container, stream, signs._replace(damaged=Signs().damaged)), None)
+        first = next(
+            decoded(path, container, stream, signs._replace(damaged=Signs().damaged, packet=Signs().packet)), None
+        )
         if first is None or first.pts is None:
             return None
         if ticks_to_ns(place.pts - first.pts, clock.time_base) != place.time_ns:

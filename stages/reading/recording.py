@@ -16,6 +16,7 @@ from av.video.frame import VideoFrame
 from pipeline.errors import BadItem, UserError
 from pipeline.messages import Stamp
 from pipeline.stage import Context, Stop
+from stages.footage.tap import PacketTap
 from stages.reading import pictures, video
 from stages.reading.addresses import file_of
 from stages.reading.camera import Camera
@@ -32,12 +33,15 @@ from stages.reading.waiting import wait
 class Recording:
     """One camera that is a file or a folder."""
 
-    def __init__(self, name: str, camera: Camera, context: Context) -> None:
+    def __init__(self, name: str, camera: Camera, context: Context, tap: PacketTap) -> None:
         self._name = name
         self._camera = camera
         self._context = context
         self._memory = FileMemory(file_of(camera.url), camera.memory_mb, alone=context.outputs_leave)
-        self._signs = Signs(self._packet_damaged, context.alive, self._memory.in_ffmpeg)
+        self._epoch = 0
+        self._signs = Signs(
+            self._packet_damaged, context.alive, self._memory.in_ffmpeg, lambda packet: tap.offer(packet, self._epoch)
+        )
         # For one round through the file: the packets that the decoder refused, and the frames that it gave.
         self._bad_packets, self._decoded, self._logged = 0, 0, False
         self._beginning = Beginning(0, "file")
@@ -62,7 +66,7 @@ class Recording:
 
     def _round(self, epoch: int, stop: Stop, resume: Stamp | None) -> Shots:
         """One round; undecodable packets are reported at its end."""
-        self._bad_packets, self._decoded = 0, 0
+        self._bad_packets, self._decoded, self._epoch = 0, 0, epoch
         try:
             yield from self._chosen(epoch, stop, resume)
         except BadItem:

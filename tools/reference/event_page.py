@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from stages.events import camera_event_schema, counter_event_schema, event_schema
+from stages.events import camera_event_schema, counter_event_schema, event_schema, footage_event_schema
 from tools.reference.markdown import code, sentence, table
 from tools.reference.schema import Schema, value_of
 
@@ -39,6 +39,13 @@ def event_page() -> Iterator[str]:
     yield "[`configs/counter_event.schema.json`](../../configs/counter_event.schema.json)."
     yield ""
     yield from table(_HEAD, _rows(counters, counters))
+    yield from ("", "## Pictures and clips", "")
+    yield "`camgraph.footage.ready` and `.missing`: what became of a picture or clip of an incident"
+    yield "([Pictures and clips](../footage.md)). JSON Schema:"
+    yield "[`configs/footage_event.schema.json`](../../configs/footage_event.schema.json)."
+    yield ""
+    footage = footage_event_schema()
+    yield from table(_HEAD, _rows(footage, footage))
     yield from ("", "## Stages", "")
     yield "`camgraph.stage.restarted` says that the process of a stage died, and that the stage began anew for a"
     yield "camera. It has the outer keys. Its `data` holds `stage`, `camera`, `reason`, and `lost`, which is `state`."

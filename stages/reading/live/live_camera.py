@@ -17,6 +17,7 @@ from pipeline.errors import CamgraphError, UserError
 from pipeline.messages import Stamp
 from pipeline.stage import Context, Stop
 from pipeline.system.redaction import redact_url
+from stages.footage.tap import PacketTap
 from stages.messages import Frame
 from stages.reading import addresses
 from stages.reading.camera import Camera
@@ -51,10 +52,13 @@ class LiveCamera:
     ``develop`` turns pictures into frames; its errors are treated like those of the connection.
     """
 
-    def __init__(self, name: str, camera: Camera, context: Context, develop: Callable[[Shot], Frame]) -> None:
+    def __init__(
+        self, name: str, camera: Camera, context: Context, develop: Callable[[Shot], Frame], tap: PacketTap
+    ) -> None:
         self._name = name
         self._camera = camera
         self._develop = develop
+        self._tap = tap
         self._reporter = CameraReporter(name, context)
         self._facts = Facts(self._reporter)
         self._lookup = HostLookup(camera.url)
@@ -136,6 +140,7 @@ class LiveCamera:
     def _pictures(self, connection: Connection, decoder: Decoder, stop: Stop) -> Iterator[LivePicture]:
         timeout = NoPictureTimeout(self._camera.max_fps, time.monotonic())
         for packet in connection.packets(stop):
+            self._tap.offer(packet.packet, self._epoch)
             for picture in decoder.pictures(packet):
                 timeout.picture(time.monotonic())
                 yield picture

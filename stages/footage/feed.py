@@ -1,0 +1,112 @@
+"""Receives the packets of all cameras, in one thread, and reconnects to a camera whose process begins anew.
+
+Cameras are found by their sockets, and so are known by the ASCII forms of their names.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pipeline.errors import WireError
+from stages.footage.packets import SUFFIX, Packet, PacketReader
+from stages.footage.tap import short_address
+
+_AGAIN_S = 0.2
+_READ_BYTES = 1 << 20
+
+
+@dataclass(slots=True, eq=False)
+class _Connection:
+    camera: str
+    path: Path
+    socket: socket.socket | None = None
+    reader: PacketReader = field(default_factory=PacketReader)
+
+
+class PacketFeed:
+    """`folder` has the state folders of all stages.
+
+    `packet(camera, packet)` is called for each, and `over(camera)` when a camera says that nothing more comes.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        packet: Callable[[str, Packet], object],
+        over: Callable[[str], object],
+    ) -> None:
+        self._folder = folder
+        self._connections: dict[Path, _Connection] = {}
+        self._look_at_s = 0.0
+        self._packet = packet
+        self._over = over
+        self._selector = selectors.DefaultSelector()
+        self._buffer = bytearray(_READ_BYTES)
+
+    def turn(self, timeout_s: float) -> None:
+        """Receive for at most so long; returns earlier after something came."""
+        if time.monotonic() >= self._look_at_s:
+            self._look_at_s = time.monotonic() + _AGAIN_S
+            self._look()
+        if not self._selector.get_map():
+            time.sleep(min(timeout_s, _AGAIN_S))
+            return
+        for key, _ in self._selector.select(timeout_s):
+            self._receive(key.data)
+
+    def _look(self) -> None:
+        """Connect to all cameras that are there."""
+        for path in self._folder.glob(f"*/*{SUFFIX}"):
+            connection = self._connections.setdefault(path, _Connection(path.name.removesuffix(SUFFIX), path))
+            if connection.socket is None:
+                self._connect(connection)
+
+    def _connect(self, connection: _Connection) -> None:
+        opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            with short_address(connection.path) as address:
+                opened.connect(address)
+        except OSError:
+            opened.close()
+            return
+        opened.setblocking(False)
+        connection.socket, connection.reader = opened, PacketReader()
+        self._selector.register(opened, selectors.EVENT_READ, connection)
+
+    def _receive(self, connection: _Connection) -> None:
+        assert connection.socket is not None
+        try:
+            size = connection.socket.recv_into(self._buffer)
+        except BlockingIOError:
+            return
+        except OSError:
+            size = 0
+        try:
+            for packet in connection.reader.feed(bytes(memoryview(self._buffer)[:size])):
+                self._packet(connection.camera, packet)
+        except (WireError, ValueError, TypeError):
+            size = 0
+        if connection.reader.ended:
+            self._over(connection.camera)
+        if not size:
+            self._drop(connection)
+
+    def _drop(self, connection: _Connection) -> None:
+        assert connection.socket is not None
+        self._selector.unregister(connection.socket)
+        connection.socket.close()
+        connection.socket = None
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in self._connections.values():
+            if connection.socket is not None:
+                self._drop(connection)
+        with suppress(OSError):
+            self._selector.close()

@@ -1,0 +1,121 @@
+"""The record of one incident beside its picture and clip: its events, and what became of the files.
+
+    {"incident": ..., "camera": ..., "first": {event}, "last": {event}, "snapshot": {...}, "clip": {...}}
+
+A file is `{"state": "pending"}`, `{"state": "ready", "bytes": ..., "sha256": ...}` or
+`{"state": "missing", "why": ...}`. The record is written whole, before the event counts as delivered: a process that
+takes a killed one's place finds there what is left to do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pipeline.system.disk import write_whole
+
+Kind = Literal["snapshot", "clip"]
+KINDS: tuple[Kind, ...] = ("snapshot", "clip")
+State = Literal["pending", "ready", "missing"]
+_BLOCK = 1 << 20
+
+
+@dataclass(slots=True)
+class FileState:
+    """What became of a picture or clip."""
+
+    state: State = "pending"
+    why: str = ""
+    bytes: int = 0
+    sha256: str = ""
+    seconds: float = 0.0
+    width: int = 0
+    height: int = 0
+
+    def plain(self) -> dict[str, Any]:
+        """As it stands in a record or an event: without the values that are not known."""
+        every = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in every.items() if value or name == "state"}
+
+
+@dataclass(slots=True)
+class IncidentRecord:
+    """One incident. `path`: of the record itself; the other files lie beside it."""
+
+    path: Path
+    first: dict[str, Any]
+    """Its first event, as sinks get it."""
+    last: dict[str, Any] = field(default_factory=dict)
+    """Its end, or its only event."""
+    files: dict[Kind, FileState] = field(default_factory=lambda: {kind: FileState() for kind in KINDS})
+    keep: bool = False
+    """Somebody has asked that it is never removed by itself."""
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """The `data` of its first event."""
+        data: Mapping[str, Any] = self.first["data"]
+        return data
+
+    @property
+    def incident(self) -> str:
+        return str(self.data["incident"])
+
+    @property
+    def camera(self) -> str:
+        return str(self.data["camera"])
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether something is still to be done for it."""
+        return any(file.state == "pending" for file in self.files.values())
+
+    def file(self, kind: Kind) -> Path:
+        """The path of its picture or clip."""
+        return self.path.with_suffix(".jpg" if kind == "snapshot" else ".mp4")
+
+    def write(self) -> None:
+        """Raises OSError."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        plain: dict[str, Any] = {
+            "incident": self.incident,
+            "camera": self.camera,
+            "keep": self.keep,
+            "first": self.first,
+            "last": self.last,
+        }
+        plain |= {kind: file.plain() for kind, file in self.files.items()}
+        write_whole(self.path, json.dumps(plain, ensure_ascii=False, indent=1).encode())
+
+
+def read_record(path: Path) -> IncidentRecord | None:
+    """The record in a file; None if it is none, whoever wrote it."""
+    with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
+        plain = json.loads(path.read_bytes())
+        files = {kind: FileState(**plain[kind]) for kind in KINDS}
+        record = IncidentRecord(path, plain["first"], plain["last"], files, bool(plain.get("keep")))
+        if record.incident and record.camera:
+            return record
+    return None
+
+
+def records_in(folder: Path) -> Iterator[IncidentRecord]:
+    """All records of a folder of footage, the oldest first."""
+    for path in sorted(folder.glob("*/????-??-??/*.json"), key=lambda path: (path.parent.name, path.name)):
+        record = read_record(path)
+        if record is not None:
+            yield record
+
+
+def sha256_of(path: Path) -> str:
+    """Of a file. Raises OSError."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()

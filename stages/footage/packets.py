@@ -1,0 +1,129 @@
+"""The compressed packets of a camera, as they travel from `capture` to those who keep them.
+
+    length (4 bytes), then msgpack:  ["s", codec, sample, width, height, [num, den], epoch, live]     a stream begins
+                                     ["p", pts, dts, duration, key, data]                             a packet of it
+                                     ["e"]                                                            nothing more comes
+
+Both sides run the same version as the same user; the socket lies in the run's folder, which other users cannot enter.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import msgpack
+
+from pipeline.errors import WireError
+from pipeline.system.names import ascii_form
+
+_LENGTH = struct.Struct("<I")
+SUFFIX = ".packets"
+"""Of the sockets on which packets are served."""
+MOST_BYTES = 64 << 20
+"""Of one packet: a keyframe of the largest picture is far smaller."""
+
+
+@dataclass(frozen=True, slots=True)
+class VideoStreamInfo:
+    """How the packets of one connection (or file) are to be decoded; `time_base` is a pts in seconds.
+
+    `sample` is a NUT file with a keyframe in it: PyAV makes a decoder, or a stream of another file, of an opened file
+    alone, and NUT keeps the codec's own data as they are.
+    """
+
+    codec: str
+    sample: bytes
+    width: int
+    height: int
+    time_base: Fraction
+    epoch: int
+    is_live: bool
+    """Its packets come as they are filmed; those of a file come long before the events about them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """One compressed picture. `pts` and `dts` count in the time base of its stream."""
+
+    stream: VideoStreamInfo
+    pts: int
+    dts: int
+    duration: int
+    is_key: bool
+    data: bytes
+
+
+def socket_path(state_folder: Path, camera: str) -> Path:
+    """Where the packets of a camera are served; `state_folder` is that of the stage that reads it."""
+    return state_folder / f"{ascii_form(camera)}{SUFFIX}"
+
+
+def wanted_mark(stages_folder: Path) -> Path:
+    """A file that is there while somebody keeps packets: sources that can wait do so until they are listened to.
+
+    `stages_folder` has the state folders of all stages.
+    """
+    return stages_folder / "packets-wanted"
+
+
+def stream_message(stream: VideoStreamInfo) -> bytes:
+    """The beginning of a stream, in bytes."""
+    base = [stream.time_base.numerator, stream.time_base.denominator]
+    return _framed(["s", stream.codec, stream.sample, stream.width, stream.height, base, stream.epoch, stream.is_live])
+
+
+def packet_message(packet: Packet) -> bytes:
+    """One packet, in bytes."""
+    return _framed(["p", packet.pts, packet.dts, packet.duration, packet.is_key, packet.data])
+
+
+def end_message() -> bytes:
+    """That nothing more comes, in bytes."""
+    return _framed(["e"])
+
+
+def _framed(values: list[Any]) -> bytes:
+    data: bytes = msgpack.packb(values)
+    return _LENGTH.pack(len(data)) + data
+
+
+class PacketReader:
+    """Makes packets of the bytes of one connection, however they are cut."""
+
+    def __init__(self) -> None:
+        self._in = bytearray()
+        self._stream: VideoStreamInfo | None = None
+        self.ended = False
+        """The camera has said that nothing more comes."""
+
+    def feed(self, data: bytes) -> Iterator[Packet]:
+        """The packets that are complete now. Raises WireError for anything else than such messages."""
+        self._in += data
+        while (message := self._next()) is not None:
+            match message:
+                case ["s", codec, sample, width, height, [num, den], epoch, live]:
+                    self._stream = VideoStreamInfo(codec, sample, width, height, Fraction(num, den), epoch, live)
+                case ["p", pts, dts, duration, is_key, packet] if self._stream is not None:
+                    yield Packet(self._stream, pts, dts, duration, is_key, packet)
+                case ["e"]:
+                    self.ended = True
+                case _:
+                    raise WireError("expected a packet of a camera")
+
+    def _next(self) -> Any:
+        if len(self._in) < _LENGTH.size:
+            return None
+        (size,) = _LENGTH.unpack_from(self._in)
+        if size > MOST_BYTES:
+            raise WireError(f"expected a packet of at most {MOST_BYTES} bytes, got {size}")
+        end = _LENGTH.size + size
+        if len(self._in) < end:
+            return None
+        message = msgpack.unpackb(bytes(self._in[_LENGTH.size : end]))
+        del self._in[:end]
+        return message

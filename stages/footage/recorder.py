@@ -1,0 +1,489 @@
+"""Makes the picture and the clip of each incident, in a thread of its own.
+
+    begin(record) --> picture: as soon as its packet is there                          --> done(record, "snapshot")
+                 '--> clip: from `before_s` before the incident, packet by packet ...
+    end(incident) ... until `after_s` after its end, then given its name               --> done(record, "clip")
+
+Incidents of a camera that overlap share a clip: the file has a name for each of them (hard links).
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import av
+
+from pipeline.stage import Logger
+from pipeline.system.disk import write_whole
+from pipeline.system.names import ascii_form
+from stages.footage.clip import Clip, why_no_clip
+from stages.footage.feed import PacketFeed
+from stages.footage.incident_record import KINDS, FileState, IncidentRecord, Kind, read_record, sha256_of
+from stages.footage.packets import Packet, wanted_mark
+from stages.footage.ring import Ring
+from stages.footage.still import Look, decode_last, drawn, jpeg
+
+_TURN_S = 0.1
+_COMES_S = 5.0
+"""How long a packet may take to come after the event about its picture."""
+_LATE_S = 10.0
+"""How much longer than `after_s` a clip waits for packets of a camera that is silent."""
+_CLOSING_S = 3.0
+"""How long a run that ends waits for the rest of a camera's packets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is made of an incident. Times in seconds."""
+
+    before_s: float
+    after_s: float
+    longest_s: float
+    ring_bytes: int
+    """Of the packets that are kept for one camera."""
+    look: Look
+    clips: bool
+
+    @property
+    def ring_s(self) -> float:
+        """What the ring keeps: an event may come late, because rules wait for people to do a thing for a while."""
+        return self.before_s + _COMES_S + 60.0 if self.clips else 2 * _COMES_S
+
+
+class _Moment(NamedTuple):
+    """A picture of a stream, by its time in seconds of the stream."""
+
+    epoch: int
+    at: Fraction
+
+    @classmethod
+    def of(cls, data: dict[str, Any]) -> _Moment | None:
+        frame = data["frame"]
+        if frame.get("pts") is None:
+            return None
+        return cls(int(frame["epoch"]), Fraction(*frame["time_base"]) * int(frame["pts"]))
+
+    def pts(self, time_base: Fraction, *, earlier_s: float = 0.0) -> int:
+        return round((self.at - Fraction(earlier_s).limit_denominator(1000)) / time_base)
+
+
+@dataclass(slots=True, eq=False)
+class _Session:
+    """A clip that grows, and its incidents: each with the moment up to which it wants the clip, once that is known."""
+
+    clip: Clip
+    records: list[IncidentRecord]
+    least: Fraction
+    """The moment up to which it is wanted at least, while an incident goes on."""
+    until: dict[str, Fraction | None] = field(default_factory=dict)
+    written_dts: int = -(1 << 62)
+    given_up_s: float = 0.0
+    """By the monotonic clock: when it is closed without packets. 0: not yet known."""
+
+    @property
+    def written(self) -> Fraction:
+        """The moment of the last packet in it."""
+        return self.written_dts * self.clip.stream.time_base
+
+    @property
+    def last(self) -> Fraction | None:
+        """The moment after which nobody wants anything; None while an incident goes on."""
+        ends = list(self.until.values())
+        return None if None in ends else max(end for end in ends if end is not None)
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """A record whose packets have not come yet."""
+
+    record: IncidentRecord
+    kind: Kind
+    until_s: float
+
+
+@dataclass(slots=True, eq=False)
+class _Camera:
+    ring: Ring
+    session: _Session | None = None
+    waiting: list[_Waiting] = field(default_factory=list)
+    is_over: bool = False
+
+
+class Recorder:
+    """See the module's docstring. `done` is called in its thread, once for each file of a record.
+
+    `state_folder` keeps the paths of unfinished records, for the process that comes after a killed one.
+    `stages_folder` has the state folders of all stages: that of the source has the sockets of its cameras.
+    """
+
+    def __init__(
+        self,
+        wanted: Wanted,
+        *,
+        stages_folder: Path,
+        state_folder: Path,
+        log: Logger,
+        done: Callable[[IncidentRecord, Kind], object],
+    ) -> None:
+        self._wanted = wanted
+        self._log = log
+        self._done = done
+        self._stages_folder = stages_folder
+        self._feed = PacketFeed(stages_folder, self._packet, self._over)
+        self._cameras: dict[str, _Camera] = {}
+        self._ends: dict[str, Any] = {}
+        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._unfinished = Unfinished(state_folder / "unfinished")
+        self._running: dict[str, IncidentRecord] = {}
+        self._closing_at_s = 0.0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="footage", daemon=True)
+
+    # ---- for the stage, from any thread
+
+    def open(self) -> None:
+        """Finish what a killed process has left, and begin to listen to the cameras."""
+        for record in self._unfinished.records():
+            self._jobs.put(partial(self._rescue, record))
+            self._running[record.incident] = record
+        wanted_mark(self._stages_folder).touch()
+        self._thread.start()
+
+    def begin(self, record: IncidentRecord) -> None:
+        """An incident has begun, or was all in one moment. Raises OSError if its record cannot be written."""
+        if record.incident in self._running:
+            return
+        self._unfinished.add(record)
+        try:
+            record.write()
+        except OSError:
+            self._unfinished.remove(record)
+            raise
+        self._running[record.incident] = record
+        self._jobs.put(lambda: self._begin(record))
+
+    def end(self, incident: str, event: dict[str, Any]) -> None:
+        """An incident is over: `event` is its end."""
+        record = self._running.get(incident)
+        if record is not None:
+            self._jobs.put(lambda: self._end(record, event))
+
+    def announced(self, record: IncidentRecord) -> None:
+        """All that there was to say of this record has been said."""
+        if not record.is_pending:
+            self._running.pop(record.incident, None)
+            self._unfinished.remove(record)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether some file is not finished, or not announced."""
+        return bool(self._running)
+
+    def hurry(self) -> None:
+        """The run ends: wait no longer for packets than cameras need to send their last ones."""
+        if not self._closing_at_s:
+            self._closing_at_s = time.monotonic() + _CLOSING_S
+
+    def close(self) -> None:
+        """Give up what is not finished: the next process finds it."""
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._feed.close()
+
+    # ---- the thread
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._feed.turn(_TURN_S)
+                self._work()
+            except Exception:  # noqa: BLE001
+                # A bug must cost one incident's files, not all that come.
+                self._log.exception("footage_failed")
+
+    def _work(self) -> None:
+        with suppress(queue.Empty):
+            while True:
+                self._jobs.get_nowait()()
+        now_s = time.monotonic()
+        closing = bool(self._closing_at_s) and now_s > self._closing_at_s
+        for camera in self._cameras.values():
+            for waiting in list(camera.waiting):
+                if not self._try(camera, waiting) and (camera.is_over or closing or now_s > waiting.until_s):
+                    camera.waiting.remove(waiting)
+                    self._missing(waiting.record, waiting.kind, "its picture is gone: no packets of it were kept")
+            session = camera.session
+            if session is not None:
+                self._advance(camera, session)
+            session = camera.session
+            if session is not None and (closing or self._is_complete(camera, session, now_s)):
+                self._close(camera, session)
+
+    def _is_complete(self, camera: _Camera, session: _Session, now_s: float) -> bool:
+        if session.written >= self._longest(session):
+            return True
+        last = session.last
+        if last is None:
+            return False
+        return session.written >= last or camera.is_over or now_s > session.given_up_s
+
+    def _longest(self, session: _Session) -> Fraction:
+        clip = session.clip
+        if not clip.packets:
+            return Fraction(1 << 62)
+        return clip.first_pts * clip.stream.time_base + Fraction(self._wanted.longest_s).limit_denominator(1000)
+
+    def _wanted_until(self, camera: _Camera, session: _Session) -> Fraction:
+        """The moment up to which packets belong to a clip, as far as is known now.
+
+        A live camera's packets are written as they come. Those of a file come earlier than the events about them, and
+        wait in the ring for the end of the incident, which must not depend on how fast anything is.
+        """
+        longest, last = self._longest(session), session.last
+        if last is not None:
+            return min(last, longest)
+        newest = camera.ring.newest
+        if session.clip.stream.is_live or newest is None:
+            return longest
+        leaving = newest.pts * newest.stream.time_base - Fraction(self._wanted.ring_s / 2).limit_denominator(1000)
+        return min(max(session.least, leaving), longest)
+
+    def _advance(self, camera: _Camera, session: _Session) -> None:
+        """Write the packets that belong to the clip, up to the first that is decoded after what is wanted."""
+        until = self._wanted_until(camera, session)
+        for packet in camera.ring.behind(session.written_dts):
+            if session.written >= until or camera.session is not session:
+                return
+            self._write(camera, session, packet)
+
+    def _packet(self, name: str, packet: Packet) -> None:
+        camera = self._camera(name)
+        camera.is_over = False
+        camera.ring.add(packet)
+        session = camera.session
+        if session is None:
+            return
+        if packet.stream != session.clip.stream:
+            self._close(camera, session)
+        else:
+            self._advance(camera, session)
+
+    def _write(self, camera: _Camera, session: _Session, packet: Packet) -> None:
+        session.written_dts = packet.dts
+        try:
+            session.clip.add(packet)
+        except (OSError, av.FFmpegError) as error:
+            self._abandon(camera, session, error)
+
+    def _over(self, name: str) -> None:
+        self._camera(name).is_over = True
+
+    def _camera(self, name: str) -> _Camera:
+        """`name`: in ASCII."""
+        if name not in self._cameras:
+            self._cameras[name] = _Camera(Ring(self._wanted.ring_s, self._wanted.ring_bytes))
+        return self._cameras[name]
+
+    # ---- one incident
+
+    def _begin(self, record: IncidentRecord) -> None:
+        camera = self._camera(ascii_form(record.camera))
+        until_s = time.monotonic() + _COMES_S
+        kinds: tuple[Kind, ...] = ("snapshot", "clip") if self._wanted.clips else ("snapshot",)
+        if _Moment.of(record.first["data"]) is None:
+            for kind in kinds:
+                self._missing(record, kind, "the camera gives its pictures no times")
+            return
+        if not self._wanted.clips:
+            record.files["clip"] = FileState("missing", "no clips are wanted")
+        for kind in kinds:
+            waiting = _Waiting(record, kind, until_s)
+            if not self._try(camera, waiting):
+                camera.waiting.append(waiting)
+
+    def _try(self, camera: _Camera, waiting: _Waiting) -> bool:
+        """Make the file, or begin to, if its packets are there."""
+        made = self._snapshot(camera, waiting.record) if waiting.kind == "snapshot" else self._join(camera, waiting)
+        if made and waiting in camera.waiting:
+            camera.waiting.remove(waiting)
+        return made
+
+    def _snapshot(self, camera: _Camera, record: IncidentRecord) -> bool:
+        stream, moment = camera.ring.stream, _Moment.of(record.first["data"])
+        assert moment is not None
+        packets = camera.ring.up_to(moment.epoch, moment.pts(stream.time_base)) if stream else ()
+        if not packets:
+            return False
+        picture = decode_last(packets)
+        if picture is None:
+            self._missing(record, "snapshot", "its picture cannot be decoded")
+            return True
+        data = jpeg(drawn(picture, record.data, self._wanted.look))
+        try:
+            write_whole(record.file("snapshot"), data)
+        except OSError as error:
+            self._missing(record, "snapshot", f"it cannot be written: {error.strerror or error}")
+            return True
+        self._ready(record, "snapshot", FileState(height=picture.shape[0], width=picture.shape[1]))
+        return True
+
+    def _join(self, camera: _Camera, waiting: _Waiting) -> bool:
+        """Let the clip that grows be that of this incident too, or begin one."""
+        record, moment = waiting.record, _Moment.of(waiting.record.first["data"])
+        assert moment is not None
+        session = camera.session
+        if session is None or session.clip.stream.epoch != moment.epoch:
+            session = self._begin_clip(camera, record, moment)
+            if session is None:
+                return record.files["clip"].state == "missing"
+        session.records.append(record)
+        session.until[record.incident] = None
+        session.least = max(session.least, moment.at + Fraction(self._wanted.after_s).limit_denominator(1000))
+        event = self._ends.pop(record.incident, record.first if record.first["data"]["phase"] == "single" else None)
+        if event is not None:
+            self._note_end(session, record, event)
+        self._advance(camera, session)
+        return True
+
+    def _begin_clip(self, camera: _Camera, record: IncidentRecord, moment: _Moment) -> _Session | None:
+        stream = camera.ring.stream
+        if stream is None or stream.epoch != moment.epoch:
+            return None
+        why = why_no_clip(stream)
+        if why:
+            self._missing(record, "clip", why)
+            return None
+        earlier_s = self._wanted.before_s + float(record.data.get("duration_s", 0.0))
+        packets = camera.ring.since(moment.epoch, moment.pts(stream.time_base, earlier_s=earlier_s))
+        if not packets or packets[-1].pts < moment.pts(stream.time_base):
+            return None  # its own picture has not come yet
+        try:
+            session = camera.session = _Session(Clip(record.file("clip"), stream), [], moment.at)
+        except (OSError, av.FFmpegError) as error:
+            self._missing(record, "clip", f"it cannot be written: {error.strerror or error}")
+            return None
+        session.written_dts = packets[0].dts - 1
+        return session
+
+    def _end(self, record: IncidentRecord, event: dict[str, Any]) -> None:
+        record.last = event
+        camera = self._camera(ascii_form(record.camera))
+        session = camera.session
+        if session is not None and record.incident in session.until:
+            self._note_end(session, record, event)
+        elif record.files["clip"].state == "pending":
+            self._ends[record.incident] = event
+        self._save(record)
+
+    def _note_end(self, session: _Session, record: IncidentRecord, event: dict[str, Any]) -> None:
+        moment = _Moment.of(event["data"])
+        at = moment.at if moment is not None and moment.epoch == session.clip.stream.epoch else Fraction(0)
+        session.until[record.incident] = at + Fraction(self._wanted.after_s).limit_denominator(1000)
+        session.given_up_s = time.monotonic() + self._wanted.after_s + _LATE_S
+
+    def _close(self, camera: _Camera, session: _Session) -> None:
+        camera.session = None
+        try:
+            session.clip.close()
+        except (OSError, av.FFmpegError) as error:
+            self._abandon(camera, session, error)
+            return
+        for record in session.records:
+            self._name_clip(session.clip, record)
+
+    def _name_clip(self, clip: Clip, record: IncidentRecord) -> None:
+        target = record.file("clip")
+        try:
+            if target != clip.target:
+                target.unlink(missing_ok=True)
+                os.link(clip.target, target)
+        except OSError as error:
+            self._missing(record, "clip", f"it cannot be written: {error.strerror or error}")
+            return
+        stream = clip.stream
+        self._ready(record, "clip", FileState(seconds=round(clip.seconds, 3), width=stream.width, height=stream.height))
+
+    def _abandon(self, camera: _Camera, session: _Session, error: Exception) -> None:
+        camera.session = None
+        with suppress(OSError, av.FFmpegError):
+            session.clip.abandon()
+        why = getattr(error, "strerror", None) or str(error)
+        for record in session.records:
+            self._missing(record, "clip", f"it cannot be written: {why}")
+
+    # ---- what became of a file
+
+    def _ready(self, record: IncidentRecord, kind: Kind, state: FileState) -> None:
+        path = record.file(kind)
+        try:
+            state.state, state.bytes, state.sha256 = "ready", path.stat().st_size, sha256_of(path)
+        except OSError as error:
+            state = FileState("missing", f"it cannot be read: {error.strerror or error}")
+        self._tell(record, kind, state)
+
+    def _missing(self, record: IncidentRecord, kind: Kind, why: str) -> None:
+        self._tell(record, kind, FileState("missing", why))
+
+    def _tell(self, record: IncidentRecord, kind: Kind, state: FileState) -> None:
+        record.files[kind] = state
+        self._save(record)
+        self._done(record, kind)
+
+    def _save(self, record: IncidentRecord) -> None:
+        try:
+            record.write()
+        except OSError as error:
+            self._log.warning("incident_record_not_written", path=str(record.path), why=str(error.strerror or error))
+
+    def _rescue(self, record: IncidentRecord) -> None:
+        """Of a killed process: a clip that plays gets its name; announce again whatever may not have been."""
+        part = record.file("clip").with_name(record.file("clip").name + ".part")
+        for kind in KINDS:
+            if record.files[kind].state != "pending":
+                self._done(record, kind)
+            elif kind == "clip" and _plays(part):
+                part.replace(record.file("clip"))
+                self._ready(record, "clip", FileState(why="its process was killed: the clip ends there"))
+            else:
+                self._missing(record, kind, "its process was killed")
+
+
+class Unfinished:
+    """The paths of records that are not finished, one small file each: they outlive the process."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def records(self) -> list[IncidentRecord]:
+        """Those that a process before this one has left."""
+        paths = [Path(path.read_text()) for path in sorted(self._folder.glob("*"))] if self._folder.is_dir() else []
+        return [record for record in map(read_record, paths) if record is not None]
+
+    def add(self, record: IncidentRecord) -> None:
+        """Raises OSError."""
+        self._folder.mkdir(exist_ok=True)
+        (self._folder / record.incident).write_text(str(record.path))
+
+    def remove(self, record: IncidentRecord) -> None:
+        """It is finished."""
+        with suppress(OSError):
+            (self._folder / record.incident).unlink(missing_ok=True)
+
+
+def _plays(path: Path) -> bool:
+    try:
+        with av.open(str(path)) as container:
+            return next(container.decode(video=0), None) is not None
+    except (av.FFmpegError, OSError, IndexError):
+        return False

@@ -1,0 +1,72 @@
+"""Removes the oldest incidents: those that are too old, and as many as are too much.
+
+Never what is being written, and never what somebody has marked to `keep`.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from stages.footage.incident_record import KINDS, IncidentRecord, records_in
+
+LOOK_S = 300.0
+"""From one look at the folder to the next."""
+
+
+class Retention:
+    """Of one folder of footage."""
+
+    def __init__(self, folder: Path, *, keep_s: float, keep_bytes: float) -> None:
+        self._folder = folder
+        self._keep_s = keep_s
+        self._keep_bytes = keep_bytes
+        self._look_at_s = 0.0
+
+    def look(self) -> int:
+        """Remove what is due, if it is time to look again. Returns the number of incidents that were removed."""
+        now_s = time.monotonic()
+        if now_s < self._look_at_s:
+            return 0
+        self._look_at_s = now_s + LOOK_S
+        return self.sweep(time.time())
+
+    def sweep(self, now_s: float) -> int:
+        """Remove what is due at this time (seconds since 1970)."""
+        removed, total = 0, 0
+        # The newest first: the oldest ones are those that find no more room.
+        for record in reversed(list(records_in(self._folder))):
+            size, age_s = _size(record), now_s - _written_s(record)
+            total += size
+            is_due = age_s > self._keep_s or total > self._keep_bytes
+            if is_due and not record.keep and not record.is_pending:
+                remove(record)
+                removed, total = removed + 1, total - size
+        return removed
+
+
+def remove(record: IncidentRecord) -> None:
+    """Remove an incident with its files, and its folder if nothing else is in it."""
+    for path in (*(record.file(kind) for kind in KINDS), record.path):
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+    with suppress(OSError):
+        record.path.parent.rmdir()
+        record.path.parent.parent.rmdir()
+
+
+def _size(record: IncidentRecord) -> int:
+    """On the disk; of a clip that several incidents share, a share."""
+    size = 0
+    for path in (*(record.file(kind) for kind in KINDS), record.path):
+        with suppress(OSError):
+            found = path.stat()
+            size += found.st_size // max(1, found.st_nlink)
+    return size
+
+
+def _written_s(record: IncidentRecord) -> float:
+    with suppress(OSError):
+        return record.path.stat().st_mtime
+    return 0.0

@@ -1,0 +1,193 @@
+"""Hands the packets that a camera sends to whoever keeps them, beside their way into the decoder.
+
+If nobody listens, a packet costs one look at a socket. If somebody listens and does not keep up, a live camera's
+packets are left out until the next keyframe, so that reading never waits; a file waits, up to `PATIENCE_S`.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import socket
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import av
+from av.packet import Packet as AvPacket
+from av.video.stream import VideoStream
+
+from stages.footage.packets import Packet, VideoStreamInfo, end_message, packet_message, stream_message, wanted_mark
+
+MOST_WAITING = 16 << 20
+"""Bytes that wait for one listener before packets are left out."""
+PATIENCE_S = 5.0
+_BACKLOG = 4
+_LOOK_S = 0.2
+
+
+@dataclass(slots=True, eq=False)
+class _Listener:
+    connection: socket.socket
+    waiting: bytearray = field(default_factory=bytearray)
+    behind: bool = True
+    """It gets nothing before the next keyframe."""
+    stream: VideoStreamInfo | None = None
+
+
+class PacketTap:
+    """The packets of one camera, on a socket in a folder that other users cannot enter. For one thread.
+
+    `patient`: it waits for listeners, because a file can wait and must be complete.
+    """
+
+    def __init__(self, path: Path, *, patient: bool) -> None:
+        self._path = path
+        self._patient = patient
+        self._listeners: list[_Listener] = []
+        self._info: VideoStreamInfo | None = None
+        self._source: tuple[VideoStream, int] | None = None
+        self.left_out = 0
+        """Packets that a listener did not get, because it was behind."""
+        self._awaited = False
+        self._server: socket.socket | None = None
+        with suppress(OSError, AttributeError):  # no pictures of incidents then, and all else goes on
+            self._server = _listening(path)
+
+    def offer(self, packet: AvPacket[VideoStream], epoch: int) -> None:
+        """Give a packet of this epoch to all who listen."""
+        self._welcome()
+        if self._patient and not self._awaited:
+            self._await_listener()
+        if not self._listeners or packet.size == 0:
+            return
+        if self._source != (packet.stream, epoch):
+            self._source, self._info = (packet.stream, epoch), None
+        made = self._packet(packet)
+        if made is None:
+            return
+        message = packet_message(made)
+        for listener in list(self._listeners):
+            self._hand(listener, made, message)
+
+    def _await_listener(self) -> None:
+        """Of a file, the first packets are wanted as well."""
+        self._awaited = True
+        until = time.monotonic() + PATIENCE_S
+        wanted = wanted_mark(self._path.parent.parent)
+        while self._server is not None and not self._listeners and wanted.exists() and time.monotonic() < until:
+            select.select([self._server], [], [], _LOOK_S)
+            self._welcome()
+
+    def close(self) -> None:
+        """Say that nothing more comes, and stop listening."""
+        for listener in list(self._listeners):
+            listener.waiting += end_message()
+            self._flush(listener, PATIENCE_S)
+            listener.connection.close()
+        self._listeners.clear()
+        if self._server is not None:
+            self._server.close()
+            self._path.unlink(missing_ok=True)
+            self._server = None
+
+    def _welcome(self) -> None:
+        if self._server is None:
+            return
+        with suppress(BlockingIOError, OSError):
+            connection, _ = self._server.accept()
+            connection.setblocking(False)
+            self._listeners.append(_Listener(connection))
+
+    def _packet(self, packet: AvPacket[VideoStream]) -> Packet | None:
+        """Of a packet with times, a copy."""
+        if self._info is None and self._source is not None and packet.is_keyframe:
+            self._info = _info(*self._source, packet, is_live=not self._patient)
+        if self._info is None or packet.pts is None:
+            return None
+        dts = packet.pts if packet.dts is None else packet.dts
+        return Packet(self._info, packet.pts, dts, packet.duration or 0, packet.is_keyframe, bytes(packet))
+
+    def _hand(self, listener: _Listener, packet: Packet, message: bytes) -> None:
+        if listener.behind and not (packet.is_key and not listener.waiting):
+            self.left_out += 1
+            self._flush(listener, 0.0)
+            return
+        listener.behind = False
+        if listener.stream is not packet.stream:
+            listener.waiting += stream_message(packet.stream)
+            listener.stream = packet.stream
+        listener.waiting += message
+        self._flush(listener, PATIENCE_S if self._patient else 0.0)
+        if len(listener.waiting) > (0 if self._patient else MOST_WAITING):
+            listener.behind = True
+
+    def _flush(self, listener: _Listener, within_s: float) -> None:
+        """Send what waits; for at most so long."""
+        until = time.monotonic() + within_s
+        while listener.waiting:
+            try:
+                del listener.waiting[: listener.connection.send(listener.waiting)]
+            except BlockingIOError:
+                left_s = until - time.monotonic()
+                if left_s <= 0 or not select.select([], [listener.connection], [], left_s)[1]:
+                    return
+            except OSError:
+                self._part(listener)
+                return
+
+    def _part(self, listener: _Listener) -> None:
+        listener.waiting.clear()
+        listener.connection.close()
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+
+
+def _listening(path: Path) -> socket.socket:
+    path.unlink(missing_ok=True)  # of a process that was killed
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    try:
+        with short_address(path) as address:
+            server.bind(address)
+        server.listen(_BACKLOG)
+    except OSError:
+        server.close()
+        raise
+    return server
+
+
+class short_address:  # noqa: N801 - a context manager, as in contextlib
+    """An address for a socket at `path`, however long that is: 107 characters are all that a socket's may have."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> str:
+        self._folder = os.open(self._path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        return f"/proc/self/fd/{self._folder}/{self._path.name}"
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._folder)
+
+
+def _info(stream: VideoStream, epoch: int, keyframe: AvPacket[VideoStream], *, is_live: bool) -> VideoStreamInfo | None:
+    context = stream.codec_context
+    if stream.time_base is None or context.width == 0:
+        return None
+    sample = _sample(stream, keyframe)
+    size = context.width, context.height
+    return VideoStreamInfo(context.codec.name, sample, *size, stream.time_base, epoch, is_live)
+
+
+def _sample(stream: VideoStream, keyframe: AvPacket[VideoStream]) -> bytes:
+    file = io.BytesIO()
+    with av.open(file, "w", format="nut") as container:
+        copy = av.Packet(bytes(keyframe))  # muxing ties a packet to its file
+        copy.pts = copy.dts = 0
+        assert stream.time_base is not None
+        copy.time_base, copy.is_keyframe = stream.time_base, True
+        copy.stream = container.add_stream_from_template(stream)
+        container.mux_one(copy)
+    return file.getvalue()

@@ -1,0 +1,212 @@
+"""Keeps a picture and a clip of each incident, as the camera sent them: no other picture is decoded, none is encoded
+again but the one that is drawn on.
+
+    footage: {use: sink_footage, from: actions, with: {path: footage}}
+
+    footage/front/2026-11-23/21-03-11_fall_1f00ba7e.jpg      the frame of its first event, with the people drawn on it
+                             21-03-11_fall_1f00ba7e.mp4      from 5 s before the incident to 5 s after it
+                             21-03-11_fall_1f00ba7e.json     its events, and what became of the two
+
+Events name the files at once (`data.snapshot`, `data.clip`). As soon as one is there, an event of the type
+`camgraph.footage.ready` goes to the sinks that read from the same stages; or `camgraph.footage.missing`, with the
+reason. Incidents of a camera that overlap share a clip, which has a name for each of them.
+
+A full disk costs pictures and clips, never events. `camgraph incidents` lists what is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from pipeline.errors import Unavailable
+from pipeline.messages import End, Message
+from pipeline.stage import Context, FrameSize, Settings, Stage
+from pipeline.system.paths import resolve_output_path, why_no_output
+from stages import events
+from stages.footage.incident_record import IncidentRecord, Kind, read_record
+from stages.footage.names import names_of
+from stages.footage.recorder import Recorder, Wanted
+from stages.footage.retention import Retention
+from stages.footage.still import Look
+from stages.messages import Event
+
+_INCIDENTS = "camgraph.incident."
+_WAIT_S = 0.2
+
+
+class SinkFootageSettings(Settings):
+    """What to keep, where, and for how long."""
+
+    path: str = Field("footage", min_length=1, description="The folder, relative to the graph file")
+    before_s: float = Field(5.0, ge=0, le=60, description="A clip begins so many seconds before the incident")
+    after_s: float = Field(5.0, ge=0, le=60, description="A clip ends so many seconds after the incident")
+    longest_s: float = Field(
+        120.0, ge=5, le=3600, description="A clip of a longer incident, or of several that overlap, ends there"
+    )
+    clips: bool = Field(True, description="false: pictures only")
+    look: Look = Field(
+        "annotated",
+        description="Of pictures. `annotated`: boxes and skeletons are drawn on it. `clean`: nothing is. "
+        "`blurred_faces`: annotated, and heads cannot be recognised. `skeleton_only`: skeletons on black; clips are "
+        "not kept then",
+    )
+    keep_days: float = Field(30.0, gt=0, description="Incidents older than this are removed")
+    keep_gb: float = Field(
+        20.0, gt=0, description="If all of it is larger than this many GB, the oldest incidents are removed"
+    )
+    memory_mb: int = Field(
+        64, ge=8, le=4096, description="The most memory for the packets of one camera; less than `before_s` may fit"
+    )
+
+    @property
+    def wants_clips(self) -> bool:
+        """Clips show faces."""
+        return self.clips and self.look != "skeleton_only"
+
+
+class SinkFootage(Stage[SinkFootageSettings]):
+    """Hands incidents to the recorder, and announces what it has made."""
+
+    settings_type = SinkFootageSettings
+    inputs = Event
+    outputs = ()
+    emits = True
+    own_thread = True
+
+    def __init__(self, settings: SinkFootageSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._folder = Path()
+        self._recorder: Recorder | None = None
+        self._announcements: queue.SimpleQueue[tuple[IncidentRecord, Kind] | None] = queue.SimpleQueue()
+        self._announcer = threading.Thread(target=self._announce_all, name="announcer", daemon=True)
+        self._closing = threading.Event()
+        self._retention: Retention | None = None
+
+    @classmethod
+    def check(cls, settings: SinkFootageSettings, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
+        why = why_no_output(f"{settings.path}/x.mp4", base_folder, grows=False)
+        if why:
+            yield ("path",), why
+
+    @classmethod
+    def remarks(
+        cls, settings: SinkFootageSettings, base_folder: Path, cameras: Mapping[str, FrameSize | None]
+    ) -> Iterable[str]:
+        most_mb = settings.memory_mb * len(cameras)
+        yield f"pictures and clips: up to {most_mb} MB of memory for the packets of all cameras"
+
+    @classmethod
+    def wants(cls, settings: SinkFootageSettings, base_folder: Path) -> Mapping[str, Any]:
+        """That the events name the files."""
+        return {"footage": settings.path}
+
+    def open(self) -> None:
+        settings = self.settings
+        self._folder = resolve_output_path(settings.path, self.context.base_folder)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        wanted = Wanted(
+            before_s=settings.before_s,
+            after_s=settings.after_s,
+            longest_s=settings.longest_s,
+            ring_bytes=settings.memory_mb << 20,
+            look=settings.look,
+            clips=settings.wants_clips,
+        )
+        self._recorder = Recorder(
+            wanted,
+            stages_folder=self.context.state_folder.parent,
+            state_folder=self.context.state_folder,
+            log=self.context.log,
+            done=lambda record, kind: self._announcements.put((record, kind)),
+        )
+        self._retention = Retention(self._folder, keep_s=settings.keep_days * 86_400, keep_bytes=settings.keep_gb * 1e9)
+        self._recorder.open()
+        self._announcer.start()
+        self.context.wrote(self._folder)
+
+    def process(self, items: Sequence[Any]) -> Iterable[Message]:
+        """A failing disk is reported as trouble; the incident is left out then."""
+        for event in items:
+            body = json.loads(event.body)
+            if str(body.get("type", "")).startswith(_INCIDENTS):
+                self._take(body)
+        if self._retention is not None:
+            self.context.count("removed", "", self._retention.look())
+        return ()
+
+    def _take(self, body: dict[str, Any]) -> None:
+        assert self._recorder is not None
+        data = body["data"]
+        if data["phase"] == "end":
+            self._recorder.end(data["incident"], body)
+        elif data["phase"] != "update":
+            self._begin(self._recorder, self._record_of(body))
+
+    def _begin(self, recorder: Recorder, record: IncidentRecord) -> None:
+        if read_record(record.path) is not None:
+            return
+        try:
+            recorder.begin(record)
+        except OSError as error:
+            self.context.count("failed", record.camera)
+            self.context.trouble(f"{self._folder}: {error.strerror or error}: pictures and clips are not kept")
+        else:
+            self.context.trouble("")
+
+    def _record_of(self, body: dict[str, Any]) -> IncidentRecord:
+        data = body["data"]
+        at = datetime.fromisoformat(data["start_time"])
+        start_ns = int(at.timestamp()) * 1_000_000_000
+        names = names_of("", data["camera"], data["action"], data["incident"], start_ns)
+        return IncidentRecord(self._folder / names.record, body)
+
+    def finish(self, camera: str, end: End) -> Iterable[Message]:
+        """Wait until all is finished and announced."""
+        assert self._recorder is not None
+        self._recorder.hurry()
+        if self._recorder.is_busy:
+            raise Unavailable("clips are being finished", patient=True)
+        return ()
+
+    def close(self) -> None:
+        self._closing.set()
+        if self._recorder is not None:
+            self._recorder.close()
+        if self._announcer.ident is not None:
+            self._announcements.put(None)
+            self._announcer.join()
+
+    # ---- the announcer's thread
+
+    def _announce_all(self) -> None:
+        while (next_one := self._announcements.get()) is not None:
+            record, kind = next_one
+            event = self._announcement(record, kind)
+            while not self._closing.is_set():
+                try:
+                    self.context.emit(event)
+                except Unavailable:
+                    self._closing.wait(_WAIT_S)
+                else:
+                    self._count(record, kind)
+                    break
+
+    def _count(self, record: IncidentRecord, kind: Kind) -> None:
+        assert self._recorder is not None
+        self.context.count(f"{kind}s.{record.files[kind].state}", record.camera)
+        self._recorder.announced(record)
+
+    def _announcement(self, record: IncidentRecord, kind: Kind) -> Event:
+        state = record.files[kind].plain()
+        if state.pop("state") == "ready":
+            path = record.file(kind).relative_to(self._folder)
+            state["file"] = f"{self.settings.path.rstrip('/')}/{path.as_posix()}"
+        return events.footage_event(record.first, kind, state)

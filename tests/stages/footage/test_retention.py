@@ -1,0 +1,73 @@
+"""The oldest incidents go first: by age and by size, and never what is kept or unfinished."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from stages.footage.incident_record import FileState, IncidentRecord, State, read_record, records_in
+from stages.footage.retention import Retention, remove
+
+DAY_S = 86_400.0
+NOW_S = 2_000_000_000.0
+
+
+def incident(folder: Path, number: int, *, size: int = 1000, state: State = "ready", keep: bool = False) -> Path:
+    """One of the day `number`, that many days before `NOW_S` less thirty."""
+    path = folder / "front" / f"2026-11-{number:02d}" / f"10-00-00_fall_{number:08x}.json"
+    data: dict[str, Any] = {"incident": f"{number:032x}", "camera": "front"}
+    record = IncidentRecord(path, {"data": data}, {}, {"snapshot": FileState(state), "clip": FileState(state)}, keep)
+    record.write()
+    record.file("snapshot").write_bytes(bytes(size))
+    record.file("clip").write_bytes(bytes(size))
+    os.utime(path, (NOW_S - (30 - number) * DAY_S,) * 2)
+    return path
+
+
+def left(folder: Path) -> list[int]:
+    return [int(record.incident, 16) for record in records_in(folder)]
+
+
+def test_old_ones_go_with_their_files_and_folders(tmp_path: Path) -> None:
+    for number in (5, 25):
+        incident(tmp_path, number)
+    assert Retention(tmp_path, keep_s=10 * DAY_S, keep_bytes=1e9).sweep(NOW_S) == 1
+    assert left(tmp_path) == [25]
+    assert not (tmp_path / "front" / "2026-11-05").exists()
+
+
+def test_too_much_takes_the_oldest(tmp_path: Path) -> None:
+    for number in range(1, 11):
+        incident(tmp_path, number)
+    Retention(tmp_path, keep_s=100 * DAY_S, keep_bytes=7000).sweep(NOW_S)
+    assert left(tmp_path) == [8, 9, 10]
+
+
+def test_a_shared_clip_counts_once(tmp_path: Path) -> None:
+    first, second = (read_record(incident(tmp_path, number, size=2000)) for number in (1, 2))
+    assert first is not None
+    assert second is not None
+    second.file("clip").unlink()
+    os.link(first.file("clip"), second.file("clip"))
+    assert Retention(tmp_path, keep_s=100 * DAY_S, keep_bytes=7500).sweep(NOW_S) == 0
+    remove(first)
+    assert second.file("clip").stat().st_size == 2000, "the other incident still has it"
+
+
+def test_what_is_kept_or_written_stays(tmp_path: Path) -> None:
+    incident(tmp_path, 1, keep=True)
+    incident(tmp_path, 2, state="pending")
+    incident(tmp_path, 3)
+    Retention(tmp_path, keep_s=1.0, keep_bytes=1.0).sweep(NOW_S)
+    assert left(tmp_path) == [1, 2]
+
+
+def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "front" / "2026-11-01"
+    folder.mkdir(parents=True)
+    (folder / "notes.json").write_text('{"mine": true}')
+    (folder / "list.json").write_text("[1, 2]")
+    incident(tmp_path, 1)
+    Retention(tmp_path, keep_s=1.0, keep_bytes=1.0).sweep(NOW_S)
+    assert sorted(path.name for path in folder.iterdir()) == ["list.json", "notes.json"]

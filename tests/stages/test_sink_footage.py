@@ -1,0 +1,366 @@
+"""Pictures and clips of incidents, made of the packets of a real reader."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import av
+import cv2
+import numpy as np
+import pytest
+from camgraph_test_stages.waiting import until
+
+from pipeline.errors import Unavailable
+from pipeline.messages import End, Event, Stamp
+from pipeline.stage import Settings
+from pipeline.testing import HandContext
+from stages import events
+from stages.capture import Camera, Capture
+from stages.footage.incident_record import IncidentRecord, records_in
+from stages.messages import Frame
+from stages.sink_footage import SinkFootage, SinkFootageSettings
+from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
+
+MakeClip = Callable[..., Path]
+FPS = 10
+
+
+class Watched:
+    """A camera that is read, and the sink that keeps its incidents."""
+
+    def __init__(self, folder: Path, url: Path | str, **settings: Any) -> None:
+        self.folder = folder
+        self.context = HandContext(folder, folder / "state" / "footage")
+        self.context.state_folder.mkdir(parents=True, exist_ok=True)
+        (folder / "state" / "capture").mkdir(exist_ok=True)
+        self.sink = SinkFootage(SinkFootageSettings.model_validate(settings), self.context)
+        self.sink.open()
+        reading = HandContext(folder, folder / "state" / "capture")
+        self._capture = Capture(Settings(), "cam", Camera.model_validate({"url": str(url)}), reading)
+        self.frames: list[Frame] = []
+        self.stop = threading.Event()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Read a live camera meanwhile, in a thread of its own."""
+        thread = threading.Thread(target=self.read)
+        thread.start()
+        try:
+            yield
+        finally:
+            self.stop.set()
+            thread.join()
+
+    def read(self, most: int = 1000) -> None:
+        """Read the file to its end, or so many frames of it."""
+        for frame in self._capture.frames(self.stop, None):
+            self.frames.append(frame)
+            if len(self.frames) >= most:
+                return
+
+    def incident(self, first: int, last: int | None, *, name: str = "fall", number: int = 1) -> None:
+        """The rules say that something goes on from one frame to another; without a last one, it goes on."""
+        start = self.event(self.frames[first].stamp, "start", name, number)
+        self.sink.process([start])
+        if last is not None:
+            self.sink.process([self.event(self.frames[last].stamp, "end", name, number)])
+
+    def event(self, stamp: Stamp, phase: str, name: str = "fall", number: int = 1) -> Event:
+        size = (self.frames[0].width, self.frames[0].height)
+        return incident_event(stamp, phase, name, number, size)
+
+    def finish(self) -> None:
+        """The run ends."""
+
+        def is_over() -> bool:
+            try:
+                self.sink.finish("*", End(self.frames[-1].stamp))
+            except Unavailable:
+                return False
+            return True
+
+        until(is_over)
+
+    @property
+    def records(self) -> list[IncidentRecord]:
+        return list(records_in(self.folder / "footage"))
+
+    @property
+    def told(self) -> list[dict[str, Any]]:
+        """The announcements."""
+        return [events.FootageEvent.model_validate_json(e.body).model_dump() for e in self.context.emitted]
+
+
+def incident_event(stamp: Stamp, phase: str, name: str, number: int, size: tuple[int, int]) -> Event:
+    data = {
+        "incident": f"{number:032x}",
+        "phase": phase,
+        "rule": {"id": name, "hash": "abc"},
+        "action": name,
+        "camera": stamp.camera,
+        "people": [{"track_id": 3, "bbox": [10, 5, 40, 60], "score": 0.9, "keypoints": [20.0, 15.0, 0.9] * 17}],
+        "keypoints_format": "coco-17",
+        "zones": [],
+        "start_time": events.utc(stamp.wall_ns),
+        "duration_s": 0.0,
+        "frame": {
+            "epoch": stamp.epoch,
+            "seq": stamp.seq,
+            "pts": stamp.pts,
+            "time_base": stamp.time_base,
+            "width": size[0],
+            "height": size[1],
+        },
+    }
+    whole = events.IncidentData.model_validate(data)
+    key = ("test", number)
+    return events.incident_event(stamp, "test", key, whole, time=events.utc(stamp.wall_ns), updates=0)
+
+
+@contextmanager
+def watched(folder: Path, url: Path | str, **settings: Any) -> Iterator[Watched]:
+    made = Watched(folder, url, **settings)
+    try:
+        yield made
+    finally:
+        made.sink.close()
+
+
+def pictures_in(path: Path) -> list[np.ndarray]:
+    with av.open(str(path)) as container:
+        return [frame.to_ndarray(format="bgr24") for frame in container.decode(video=0)]
+
+
+CODECS = [
+    ("a.mp4", "libx264", {"g": "10", "bf": "0"}),
+    ("b.mp4", "libx264", {"g": "10", "bf": "2"}),
+    ("c.ts", "libx264", {"g": "10", "bf": "2"}),
+    ("d.mkv", "libx265", {"g": "10", "x265-params": "log-level=none"}),
+    ("e.mp4", "mpeg4", {"g": "10"}),
+    ("f.avi", "mjpeg", {}),
+]
+
+
+@pytest.mark.parametrize(("name", "codec", "options"), CODECS)
+def test_picture_and_clip_are_those_of_the_camera(
+    make_clip: MakeClip, tmp_path: Path, name: str, codec: str, options: dict[str, str]
+) -> None:
+    pix_fmt = "yuvj420p" if codec == "mjpeg" else "yuv420p"
+    clip = make_clip(name, frames=80, codec=codec, options=options, pix_fmt=pix_fmt)
+    with watched(tmp_path, clip, before_s=1, after_s=1, look="clean") as camera:
+        camera.read()
+        camera.incident(30, 45)
+        camera.finish()
+        (record,) = camera.records
+        assert [record.files[kind].state for kind in ("snapshot", "clip")] == ["ready", "ready"], record.files
+        still = cv2.imread(str(record.file("snapshot")))
+        assert still is not None
+        assert np.abs(still.astype(int) - camera.frames[30].bgr()).mean() < 6, "the frame of the event"
+        shown = pictures_in(record.file("clip"))
+    originals = [frame.bgr() for frame in camera.frames]
+    first = min(range(len(originals)), key=lambda n: np.abs(originals[n].astype(int) - shown[0]).mean())
+    assert 10 <= first <= 20, "from the keyframe at or before a second before it"
+    assert 45 + FPS <= first + len(shown) - 1 <= 45 + FPS + 3, "to a second after its end"
+    for n, picture in enumerate(shown):
+        assert np.abs(originals[first + n].astype(int) - picture).mean() < 6, "no picture is left out"
+
+
+def test_clips_begin_at_a_keyframe_with_times_that_grow(make_clip: MakeClip, tmp_path: Path) -> None:
+    with watched(tmp_path, make_clip("a.mp4", frames=60, options={"g": "10", "bf": "2"})) as camera:
+        camera.read()
+        camera.incident(20, 30)
+        camera.finish()
+        (record,) = camera.records
+    with av.open(str(record.file("clip"))) as container:
+        stream = container.streams.video[0]
+        packets = [packet for packet in container.demux(stream) if packet.size]
+        assert packets[0].is_keyframe
+        stamps = [packet.dts for packet in packets]
+        assert stamps == sorted(set(stamps))
+        assert container.duration is not None
+        assert container.duration / av.time_base == pytest.approx(record.files["clip"].seconds, abs=0.3)
+
+
+def test_each_file_is_announced_with_its_hash(make_clip: MakeClip, tmp_path: Path) -> None:
+    with watched(tmp_path, make_clip("a.mp4", frames=40, options={"g": "10"}), path="kept/here") as camera:
+        camera.read()
+        camera.incident(20, 25)
+        camera.finish()
+        (record,) = records_in(tmp_path / "kept/here")
+        told = {one["data"]["kind"]: one for one in camera.told}
+    assert {one["type"] for one in told.values()} == {"camgraph.footage.ready"}
+    for kind in ("snapshot", "clip"):
+        data = told[kind]["data"]
+        assert tmp_path / data["file"] == record.file(kind)  # type: ignore[arg-type]
+        assert data["bytes"] == record.file(kind).stat().st_size  # type: ignore[arg-type]
+        assert len(data["sha256"]) == 64
+    assert told["clip"]["data"]["seconds"] > 0.5
+
+
+def test_overlapping_incidents_share_a_clip(make_clip: MakeClip, tmp_path: Path) -> None:
+    with watched(tmp_path, make_clip("a.mp4", frames=100, options={"g": "10"}), before_s=1, after_s=1) as camera:
+        camera.read()
+        camera.incident(30, None, name="fall", number=1)
+        camera.incident(35, 50, name="crowd", number=2)
+        camera.sink.process([camera.event(camera.frames[60].stamp, "end", number=1)])
+        camera.finish()
+        first, second = sorted(camera.records, key=lambda record: record.incident)
+        assert first.file("clip").stat().st_ino == second.file("clip").stat().st_ino
+        assert first.files["clip"].seconds == second.files["clip"].seconds > 4.5
+
+
+def test_a_long_incident_is_cut_at_the_longest(make_clip: MakeClip, tmp_path: Path) -> None:
+    clip = make_clip("a.mp4", frames=120, options={"g": "10"})
+    with watched(tmp_path, clip, before_s=1, after_s=0, longest_s=5) as camera:
+        camera.read()
+        camera.incident(20, 110)
+        camera.finish()
+        (record,) = camera.records
+        assert 5 <= record.files["clip"].seconds <= 6
+
+
+def test_an_incident_at_the_end_of_the_file_is_kept(make_clip: MakeClip, tmp_path: Path) -> None:
+    with watched(tmp_path, make_clip("a.mp4", frames=40, options={"g": "10"})) as camera:
+        camera.read()
+        camera.incident(38, 39)
+        camera.finish()
+        assert camera.records[0].files["clip"].state == "ready"
+
+
+def test_a_picture_that_is_gone_is_missing_with_a_reason(make_clip: MakeClip, tmp_path: Path) -> None:
+    with watched(tmp_path, make_clip("a.mp4", frames=40, options={"g": "10"})) as camera:
+        camera.read()
+        stamp = camera.frames[5].stamp._replace(pts=10_000_000)
+        camera.sink.process([camera.event(stamp, "single")])
+        camera.finish()
+        (record,) = camera.records
+        assert "gone" in record.files["snapshot"].why
+        assert {one["type"] for one in camera.told} == {"camgraph.footage.missing"}
+
+
+@pytest.mark.parametrize("look", ["annotated", "blurred_faces", "skeleton_only"])
+def test_looks(make_clip: MakeClip, tmp_path: Path, look: str) -> None:
+    with watched(tmp_path, make_clip("a.mp4", frames=40, size=(320, 240), options={"g": "10"}), look=look) as camera:
+        camera.read()
+        camera.incident(20, 25)
+        camera.finish()
+        (record,) = camera.records
+        still, original = cv2.imread(str(record.file("snapshot"))), camera.frames[20].bgr()
+    assert still is not None
+    far = still[120:200, 200:300].astype(int)
+    if look == "skeleton_only":
+        assert far.max() < 40, "nothing of the room"
+        assert record.files["clip"].state == "missing"
+    else:
+        assert np.abs(far - original[120:200, 200:300]).mean() < 8
+        assert np.abs(still.astype(int) - original).max() > 60, "the person is drawn"
+
+
+def test_repeated_events_change_nothing(make_clip: MakeClip, tmp_path: Path) -> None:
+    with watched(tmp_path, make_clip("a.mp4", frames=40, options={"g": "10"})) as camera:
+        camera.read()
+        camera.incident(20, 25)
+        camera.finish()
+        announced = len(camera.told)
+        camera.incident(20, 25)
+        camera.finish()
+        assert len(camera.records) == 1
+        assert len(camera.told) == announced
+
+
+def test_a_killed_process_leaves_a_clip_that_plays(make_clip: MakeClip, tmp_path: Path) -> None:
+    """Its successor names the clip that grew, and announces it."""
+    clip = make_clip("a.mp4", frames=60, options={"g": "10"})
+    with watched(tmp_path, clip, before_s=1) as killed:
+        killed.read()
+        killed.incident(30, None)
+        part = until(lambda: next((tmp_path / "footage").glob("*/*/*.part"), None))
+        until(lambda: part.stat().st_size > 10_000)
+        saved = tmp_path / "as_killed"
+        shutil.copytree(tmp_path / "footage", saved)
+        shutil.copytree(killed.context.state_folder, tmp_path / "unfinished")
+    shutil.rmtree(tmp_path / "footage")
+    saved.rename(tmp_path / "footage")
+    shutil.rmtree(killed.context.state_folder)
+    (tmp_path / "unfinished").rename(killed.context.state_folder)
+    with watched(tmp_path, clip) as successor:
+        until(lambda: len(successor.told) == 2)
+        (record,) = successor.records
+        assert record.files["clip"].state == "ready"
+        assert "killed" in record.files["clip"].why
+        assert len(pictures_in(record.file("clip"))) > 10
+
+
+def test_a_folder_that_cannot_be_written_costs_no_event(make_clip: MakeClip, tmp_path: Path) -> None:
+    with watched(tmp_path, make_clip("a.mp4", frames=40, options={"g": "10"})) as camera:
+        camera.read()
+        (tmp_path / "footage").rmdir()
+        (tmp_path / "footage").write_text("in the way")
+        camera.incident(20, 25)
+        assert "pictures and clips are not kept" in camera.context.troubles[""]
+        assert camera.context.counts["failed", "cam"] == 1
+        (tmp_path / "footage").unlink()
+        camera.incident(20, 25, number=2)
+        assert camera.context.troubles == {}
+        camera.finish()
+        assert len(camera.records) == 1
+
+
+@pytest.fixture(scope="module")
+def simulator() -> Iterator[RtspSimulator]:
+    kinds: list[tuple[str, Any, int]] = [("h264", "h264", 0), ("h264-b", "h264", 2), ("h265-b", "h265", 2)]
+    clips = {name: ClipSettings(codec=c, width=320, fps=20, seconds=2, gop=10, b_frames=b) for name, c, b in kinds}
+    with RtspSimulator([CameraSettings(name=name, clip=clip) for name, clip in clips.items()]) as made:
+        yield made
+
+
+@pytest.mark.parametrize("name", ["h264", "h264-b", "h265-b"])
+def test_live_cameras_have_pictures_and_clips(simulator: RtspSimulator, tmp_path: Path, name: str) -> None:
+    with watched(tmp_path, simulator.camera(name).url, before_s=1, after_s=1, look="clean") as camera:
+        with camera.reading():
+            until(lambda: len(camera.frames) > 60)
+            now = len(camera.frames) - 1
+            camera.incident(now - 5, None)
+            (record,) = until(lambda: camera.records)
+            until(lambda: record.file("snapshot").exists())
+            growing = until(lambda: next((tmp_path / "footage").glob("*/*/*.mp4.part"), None))
+            size = growing.stat().st_size
+            until(lambda: growing.stat().st_size > size)
+            camera.sink.process([camera.event(camera.frames[now].stamp, "end")])
+            until(lambda: record.file("clip").exists())
+        camera.finish()
+        (record,) = camera.records
+        assert record.files["clip"].seconds > 2
+        still = cv2.imread(str(record.file("snapshot")))
+        assert still is not None
+        assert np.abs(still.astype(int) - camera.frames[now - 5].bgr()).mean() < 6
+        assert len(pictures_in(record.file("clip"))) > 40
+        if name.startswith("h265"):
+            with av.open(str(record.file("clip"))) as container:
+                assert container.streams.video[0].codec_context.codec_tag == "hvc1"
+
+
+def test_a_run_that_stops_finishes_what_grows(simulator: RtspSimulator, tmp_path: Path) -> None:
+    with watched(tmp_path, simulator.camera("h264").url, before_s=1, after_s=30) as camera:
+        with camera.reading():
+            until(lambda: len(camera.frames) > 30)
+            camera.incident(20, 25)
+            until(lambda: next((tmp_path / "footage").glob("*/*/*.mp4.part"), None))
+        camera.finish()
+        assert camera.records[0].files["clip"].state == "ready"
+
+
+def test_other_events_are_none_of_its_business(make_clip: MakeClip, tmp_path: Path) -> None:
+    with watched(tmp_path, make_clip("a.mp4", frames=4)) as camera:
+        camera.read()
+        stamp = camera.frames[0].stamp
+        for body in ({"type": "camgraph.camera.lost", "data": {}}, {"type": "other"}, {}):
+            camera.sink.process([Event(stamp, "1", "1", "single", json.dumps(body).encode())])
+        camera.finish()
+        assert camera.records == []
