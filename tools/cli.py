@@ -52,6 +52,9 @@ COMMANDS: Mapping[str, LazyCommand] = {
     ),
     "reload": LazyCommand(".commands.camera_commands", "reload", "Apply a changed graph file to its running graph."),
     "switch": LazyCommand(".commands.switch_command", "switch_command", "Turn a switch of a running graph on or off."),
+    "incidents": LazyCommand(
+        ".commands.incident_command", "incidents_command", "List the incidents that are kept, with picture and clip."
+    ),
     "counter": LazyCommand(
         ".commands.counter_command", "counter_command", "Show the counters of a running graph, or set one to zero."
     ),

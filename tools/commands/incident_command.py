@@ -1,0 +1,188 @@
+"""The command `incidents`: lists the incidents that `sink_footage` keeps, and shows one with its picture and clip."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from pipeline.errors import UserError
+from pipeline.foreign_text import shown
+from pipeline.system.names import nfc
+from stages.footage.incident_record import KINDS, FileState, IncidentRecord, records_in
+
+_SHORT = 8
+_AGO = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|m|h|d)")
+_SECONDS = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86_400}
+
+
+@click.command("incidents")
+@click.argument("action", required=False, type=click.Choice(["show", "keep", "release"]))
+@click.argument("incident", required=False)
+@click.option(
+    "--in",
+    "place",
+    metavar="PATH",
+    default="footage",
+    type=click.Path(path_type=Path),
+    help="The folder of `sink_footage`, or the graph file.  [default: footage]",
+)
+@click.option("--camera", help="Of this camera alone.")
+@click.option("--rule", help="Of this rule, or of this action, alone.")
+@click.option("--since", metavar="TIME", help="Not older: 2h, 3d, 2026-11-22, or 2026-11-22T21:00 (UTC).")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+def incidents_command(
+    action: str | None,
+    incident: str | None,
+    *,
+    place: Path,
+    camera: str | None,
+    rule: str | None,
+    since: str | None,
+    as_json: bool,
+) -> None:
+    """List the incidents that are kept, the newest last.
+
+    `show INCIDENT` says everything about one: why it fired, its picture and its clip. `keep INCIDENT` marks it, so that
+    it is never removed by itself, and `release INCIDENT` takes that back. The first letters of an incident suffice.
+    """
+    records = list(records_in(_folder(place)))
+    if action is None:
+        after = _moment(since) if since else None
+        wanted = [record for record in records if _fits(record, camera, rule, after)]
+        click.echo(_as_json([_plain(one) for one in wanted]) if as_json else "\n".join(map(_line, wanted)) or _NONE)
+        return
+    record = _found(records, incident)
+    if action != "show":
+        record.keep = action == "keep"
+        record.write()
+    click.echo(_as_json(_plain(record)) if as_json else "\n".join(_whole(record)))
+
+
+_NONE = "no incidents are kept there"
+
+
+def _folder(place: Path) -> Path:
+    """Raises UserError if nothing can be kept there."""
+    if place.is_dir():
+        return place
+    if not place.is_file():
+        raise UserError(f"{place}: no such folder or graph file: name it with --in, as `--in lobby.yaml`")
+    try:
+        stages = yaml.safe_load(place.read_text()).get("stages", {}).values()
+        paths = [(one.get("with") or {}).get("path", "footage") for one in stages if one.get("use") == "sink_footage"]
+    except (OSError, ValueError, AttributeError, yaml.YAMLError):
+        raise UserError(f"{place}: cannot be read as a graph: `camgraph check {place}` says why") from None
+    if not paths:
+        raise UserError(f"{place}: no stage of it is a `sink_footage`, so no incidents are kept")
+    return place.parent / str(paths[0])
+
+
+def _moment(text: str) -> datetime:
+    """Raises UserError."""
+    ago = _AGO.fullmatch(text)
+    if ago:
+        return datetime.now(UTC) - timedelta(seconds=float(ago[1]) * _SECONDS[ago[2]])
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise UserError(f"--since {text}: expected 2h, 3d, 2026-11-22 or 2026-11-22T21:00") from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def _fits(record: IncidentRecord, camera: str | None, rule: str | None, after: datetime | None) -> bool:
+    data = record.data
+    return (
+        (camera is None or nfc(camera) == record.camera)
+        and rule in (None, data["rule"]["id"], data["action"])
+        and (after is None or datetime.fromisoformat(str(data["start_time"])) >= after)
+    )
+
+
+def _found(records: list[IncidentRecord], incident: str | None) -> IncidentRecord:
+    if not incident:
+        raise UserError("which incident? `camgraph incidents` lists them, with the first letters of each")
+    found = [record for record in records if record.incident.startswith(incident)]
+    if len(found) == 1:
+        return found[0]
+    how_many = f"{len(found)} incidents begin" if found else "no incident that is kept begins"
+    raise UserError(f"{how_many} with {shown(incident)}: `camgraph incidents` lists them")
+
+
+def _line(record: IncidentRecord) -> str:
+    data = record.data
+    files = ", ".join(_state(kind, record.files[kind]) for kind in KINDS)
+    marks = ", kept" if record.keep else ""
+    return (
+        f"{record.incident[:_SHORT]}  {data['start_time'][:19]}Z  {shown(record.camera)}  {shown(data['action'])}  "
+        f"{_lasted(record)}  {files}{marks}"
+    )
+
+
+def _lasted(record: IncidentRecord) -> str:
+    if not record.last:
+        return "one moment" if record.data["phase"] == "single" else "goes on, or its end was not told"
+    return f"{record.last['data']['duration_s']:g} s"
+
+
+def _state(kind: str, state: FileState) -> str:
+    if state.state == "ready":
+        return f"{kind} {state.bytes / 1e3:.0f} kB"
+    return f"no {kind}" if state.state == "missing" else f"{kind} not finished"
+
+
+def _whole(record: IncidentRecord) -> Iterator[str]:
+    data = record.data
+    yield f"{shown(data['action'])} on {shown(record.camera)}, {data['severity']}"
+    yield f"  incident    {record.incident}"
+    yield f"  rule        {shown(data['rule']['id'])}"
+    yield f"  began       {data['start_time']}"
+    yield f"  lasted      {_lasted(record)}{_reason(record)}"
+    people = [f"#{one['track_id']}" for one in data["people"]]
+    yield f"  people      {', '.join(people) or 'nobody'}"
+    for condition in (data.get("evidence") or {}).get("conditions", []):
+        yield f"  because     {_because(condition)}"
+    for kind in KINDS:
+        state = record.files[kind]
+        told = str(record.file(kind)) if state.state == "ready" else f"{state.state} {state.why}".strip()
+        yield f"  {kind:<11} {told}"
+    if record.keep:
+        yield "  kept        it is never removed by itself"
+
+
+def _reason(record: IncidentRecord) -> str:
+    reason = record.last.get("data", {}).get("reason") if record.last else None
+    return f" (ended: {reason})" if reason else ""
+
+
+def _because(condition: dict[str, Any]) -> str:
+    text, unit = shown(str(condition["text"])), condition.get("unit", "")
+    if condition.get("holds") is not None:
+        return f"{text}: {'true' if condition['holds'] else 'not true'}"
+    left, right = (f"{condition[side]:g} {unit}".strip() if side in condition else "?" for side in ("left", "right"))
+    return f"{text}: {left} against {right}"
+
+
+def _plain(record: IncidentRecord) -> dict[str, Any]:
+    files = {
+        kind: {**record.files[kind].plain(), **({"file": str(record.file(kind))} if _is_there(record, kind) else {})}
+        for kind in KINDS
+    }
+    first, last = record.first, record.last
+    return {"incident": record.incident, "camera": record.camera, "keep": record.keep, "first": first, "last": last} | {
+        **files
+    }
+
+
+def _is_there(record: IncidentRecord, kind: Any) -> bool:
+    return record.files[kind].state == "ready"
+
+
+def _as_json(values: Any) -> str:
+    return json.dumps(values, indent=2, ensure_ascii=True)
