@@ -138,7 +138,8 @@ class IncidentData(Part):
     people: list[Person] = Field(description="The people whom the event is about, as seen in `frame`")
     everyone: list[int] | None = Field(
         None,
-        description="With `merge`: the track ids of all people of the incident so far, seen in `frame` or not",
+        description="With `merge`: the track ids of all people of the incident so far, seen in `frame` or not. With "
+        "`scope: group`: those of the members of the group",
     )
     keypoints_format: str = Field(description="The order of the joints, such as coco-17")
     zones: list[str] = Field(description="Zones of the rule in which the feet of one of the people are")

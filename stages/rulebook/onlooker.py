@@ -167,7 +167,8 @@ class Onlooker:
         until_ns = now_ns + ONCE_NS if ready.definition.once else None
         if verdict.phase == "start" or not ready.definition.once:
             why = in_words(verdict.evidence)
-            camera.firing[key] = Firing(ready.action, verdict.ids, why, (*ready.zones, *ready.lines), until_ns)
+            ids = verdict.everyone if verdict.rule.scope == "group" else verdict.ids
+            camera.firing[key] = Firing(ready.action, ids, why, (*ready.zones, *ready.lines), until_ns)
 
     def _shapes(
         self, camera: str, size: tuple[int, int]

@@ -189,7 +189,25 @@ def _line_per_camera(value: Any) -> Any:
 CameraPattern = Annotated[str, AfterValidator(nfc)]
 """A camera's name or a pattern of names, in the composed form that cameras have."""
 
-_SCOPES = ("person", "pair", "scene")
+_SCOPES = ("person", "pair", "scene", "group")
+RuleScope = Literal["person", "pair", "scene", "group"]
+_HEIGHTS = re.compile(r"([0-9]{1,3}(?:\.[0-9]+)?|\.[0-9]+)h")
+
+
+def heights(text: str) -> float:
+    """`0.8h`: 0.8 heights of a person. Raises ValueError."""
+    found = _HEIGHTS.fullmatch(text) if isinstance(text, str) else None
+    if not found or float(found[1]) == 0:
+        raise ValueError(f"expected a distance in heights of people, such as 0.8h, got {text!r:.40}")
+    return float(found[1])
+
+
+def _heights(value: Any) -> str:
+    heights(value)
+    return str(value)
+
+
+Heights = Annotated[str, BeforeValidator(_heights), WithJsonSchema({"type": "string", "pattern": _HEIGHTS.pattern})]
 _NO_RULE = {"id": NO_ID, "when": UNKNOWN}
 _NO_TEMPLATE = {"when": UNKNOWN}
 
@@ -254,8 +272,10 @@ class TemplateDefinition(Settings):
     action: Action | None = Field(None, description="What events call it; the rule's id by default")
     severity: Severity = Field("warning", description="As in a rule")
     when: TemplateText = Field(description="The condition, with parameters such as in {zone}")
-    scope: Literal["person", "pair", "scene"] = Field("person", description="As in a rule")
+    scope: RuleScope = Field("person", description="As in a rule")
     who: TemplateText | None = Field(None, description="As in a rule")
+    near: Heights = Field("0.8h", description="As in a rule")
+    together: TemplateDuration = Field("2s", description="As in a rule")
     for_: TemplateDuration = Field("0s", alias="for", description="As in a rule")
     hold: TemplateDuration = Field("0.5s", description="As in a rule")
     cooldown: TemplateDuration = Field("0s", description="As in a rule")
@@ -378,12 +398,17 @@ class RuleDefinition(Settings):
     action: Action | None = Field(None, description="What events call it; the id by default")
     severity: Severity = Field("warning", description="How grave it is, for whoever reads the events")
     when: str = Field("", description="The condition, such as left_wrist.y < nose.y - 0.1h")
-    scope: Literal["person", "pair", "scene"] = Field(
-        "person", description="What is judged: each person, each two people (a and b), or all of them together"
+    scope: RuleScope = Field(
+        "person",
+        description="What is judged: each person, each two people (a and b), all of them together, or each group",
     )
     who: str | None = Field(
-        None, min_length=1, description="With scope scene: whom `count` counts; everyone by default"
+        None, min_length=1, description="With scope scene or group: whom `count` counts; everyone by default"
     )
+    near: Heights = Field(
+        "0.8h", description="With scope group: people are near each other if their feet are less apart, in heights"
+    )
+    together: Duration = Field("2s", description="With scope group: for how long they must be near to be a group")
     for_: Duration = Field("0s", alias="for", description="How long it must be true before an incident starts")
     hold: Duration = Field("0.5s", description="How long it must not be true before the incident ends")
     cooldown: Duration = Field("0s", description="From the end of an incident until the same people can start another")

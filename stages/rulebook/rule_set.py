@@ -33,6 +33,7 @@ from stages.rulebook.rule_file import (
     RuleFile,
     duration_ns,
     for_camera,
+    heights,
 )
 from stages.rulebook.schedule import Schedule, Times
 from stages.rulebook.templates import Template, made_rule, trial_of
@@ -41,6 +42,7 @@ from stages.vision.rules.condition import LOST_AFTER_NS, Condition, Scope, compi
 from stages.vision.rules.counters import Of
 from stages.vision.rules.expression import ExpressionError
 from stages.vision.rules.geometry import Line, Surroundings, Zone, in_pixels, zone_of
+from stages.vision.rules.groups import Nearness
 from stages.vision.rules.incidents import Timing
 from stages.vision.rules.judge import Rule, Why
 
@@ -107,7 +109,7 @@ class RuleSet:
         return {
             rule_id
             for rule_id, ready in self.rules.items()
-            if ready.rule.when.temporal or (ready.rule.who and ready.rule.who.temporal)
+            if ready.rule.when.temporal or ready.rule.nearness or (ready.rule.who and ready.rule.who.temporal)
         }
 
     def of_camera(self, camera: str) -> list[ReadyRule]:
@@ -438,7 +440,7 @@ def _conditions(
             return None
         return fault(key, f"{error} (in the definition of `{error.word}`)", error.used_at)
 
-    when = compiled("when", definition.when, definition.scope)
+    when = compiled("when", definition.when, "scene" if definition.scope == "group" else definition.scope)
     who = compiled("who", definition.who, "person") if definition.who else None
     for key, text in _wrong_together(definition, when):
         found = fault(key, text, 0)
@@ -450,10 +452,16 @@ def _wrong_together(definition: RuleDefinition, when: Condition | None) -> Itera
     """Keys that do not fit the others, and why."""
     if when and duration_ns(definition.for_) >= when.at_most_ns:
         yield "for", never_so_long(definition.for_, when.at_most_ns)
-    if definition.merge and definition.scope == "scene":
-        yield "merge", "`merge` needs `scope: person` or `scope: pair`: a scene has one incident at a time"
-    if definition.who and definition.scope != "scene":
-        yield "who", f"`who` needs `scope: scene`, got `scope: {definition.scope}`"
+    if definition.merge and definition.scope in ("scene", "group"):
+        yield (
+            "merge",
+            f"`merge` needs `scope: person` or `scope: pair`: a {definition.scope} has one incident at a time",
+        )
+    if definition.who and definition.scope not in ("scene", "group"):
+        yield "who", f"`who` needs `scope: scene` or `scope: group`, got `scope: {definition.scope}`"
+    for key in ("near", "together"):
+        if key in definition.model_fields_set and definition.scope != "group":
+            yield key, f"`{key}` needs `scope: group`, got `scope: {definition.scope}`"
 
 
 def _rule(definition: RuleDefinition, when: Condition, who: Condition | None, min_confidence: float) -> Rule:
@@ -465,7 +473,9 @@ def _rule(definition: RuleDefinition, when: Condition, who: Condition | None, mi
         min_visible=definition.min_visible,
     )
     floor = min_confidence if definition.min_confidence is None else definition.min_confidence
-    return Rule(definition.id, definition.scope, when, who, timing, duration_ns(definition.gap), floor)
+    group = definition.scope == "group"
+    nearness = Nearness(heights(definition.near), duration_ns(definition.together)) if group else None
+    return Rule(definition.id, definition.scope, when, who, timing, duration_ns(definition.gap), floor, nearness)
 
 
 def _hash(file: RuleFile, definition: RuleDefinition, rule: Rule, vocabulary: _Vocabulary) -> str:

@@ -59,6 +59,8 @@ class Subject:
     arguments: tuple[Any, ...]
     seen: bool = True
     """Whether they are in the frame; who is lost is judged, too."""
+    members: Ids = ()
+    """Of a group: the track ids of all of it."""
 
 
 @dataclass(slots=True)

@@ -10,13 +10,14 @@ from typing import Any, Literal
 
 from stages.vision.frame_interval import FrameInterval
 from stages.vision.rules.code_cell import Reported
-from stages.vision.rules.condition import Condition, Scope
+from stages.vision.rules.condition import Condition
 from stages.vision.rules.crowd import Cast, Crowd, Ids, Picture, Subject
 from stages.vision.rules.geometry import Surroundings, Zone
+from stages.vision.rules.groups import Groups, Nearness
 from stages.vision.rules.incidents import Incident, Timing, Watch
 from stages.vision.rules.kinds import Kind
 from stages.vision.rules.memory import Clock
-from stages.vision.rules.people import Scene
+from stages.vision.rules.people import Person, Scene
 from stages.vision.rules.program import Key, Memory, Program, program_of
 
 Why = Literal["condition", "unseen", "end", "schedule", "switch", "reload"]
@@ -25,17 +26,23 @@ FORGET_NS = 30_000_000_000
 """A track that was not seen for so long is not remembered: it will not come back."""
 
 
+RuleScope = Literal["person", "pair", "scene", "group"]
+_COUNTED = ("scene", "group")
+"""Rules about several people together, whom each rule counts by itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule ready to use. `who` only for scenes: the people to count."""
+    """A rule ready to use. `who` only for scenes and groups: the people to count. `nearness`: only for groups."""
 
     id: str
-    scope: Scope
+    scope: RuleScope
     when: Condition
     who: Condition | None
     timing: Timing
     gap_ns: int
     min_confidence: float
+    nearness: Nearness | None = None
 
     @property
     def asks_about(self) -> frozenset[str]:
@@ -71,7 +78,7 @@ class Verdict:
     why: Why = "condition"
     evidence: tuple[Evidence, ...] = ()
     everyone: tuple[int, ...] = ()
-    """Of an incident that was merged of several: all of its people so far."""
+    """Of an incident that was merged of several: all of its people so far. Of a group: its members."""
 
 
 _Judged = tuple[Ids, Subject | None, bool | None]
@@ -83,13 +90,15 @@ class _Watched:
     watch: Watch[Picture]
     rows: tuple[int, ...] = ()
     """The people at the incident's last true frame."""
+    members: Ids = ()
+    """Of a group, at that frame."""
 
 
 @dataclass(frozen=True, slots=True)
 class _About:
-    """The people that conditions are judged of together. `rule`: of a scene, which each rule counts by itself."""
+    """The people that conditions are judged of together. `rule`: of those that each rule counts by itself."""
 
-    scope: Scope
+    scope: RuleScope
     floor: float
     with_lost: bool
     rule: str = ""
@@ -141,10 +150,14 @@ class Judge:
     _interval: FrameInterval = field(default_factory=FrameInterval)
     _clock: Clock = field(default_factory=Clock)
     _around: Surroundings | None = None
+    _groupings: dict[Nearness, Groups] = field(default_factory=dict)
+    _together: dict[Nearness, dict[int, tuple[Person, ...]]] = field(default_factory=dict)
+    """The groups of the present frame, by number."""
 
     def __post_init__(self) -> None:
         self._levels = [_level(rules) for rules in in_levels(self.rules)]
         self._with_lost = any(group.about.with_lost for level in self._levels for group in level.groups)
+        self._groupings = {rule.nearness: Groups(rule.nearness) for rule in self.rules if rule.nearness}
 
     def judge(self, picture: Picture, asleep: Mapping[str, Why] | None = None) -> Iterator[Verdict]:
         """The changes of the next frame, in the order of the rules and ids.
@@ -157,11 +170,15 @@ class Judge:
         cast = self._crowd.seen(picture, around, with_lost=self._with_lost)
         for counter in around.counters.values():
             counter.step(cast.people)
+        at_least_ns = self._interval.at_least(0)
+        self._together = {
+            near: groups.step(cast.people, picture.time_ns, at_least_ns) for near, groups in self._groupings.items()
+        }
         verdicts: dict[int, list[Verdict]] = {}
         for level in self._levels:
             for group in level.groups:
                 about = group.about
-                assert about.scope != "scene"
+                assert about.scope != "scene" and about.scope != "group"  # noqa: PT018, PLR1714 - for mypy
                 subjects = cast.subjects(about.scope, about.floor, with_lost=about.with_lost)
                 self._ask(group, subjects.values(), alone=picture.alone)
             for placed in level.rules:
@@ -191,6 +208,7 @@ class Judge:
         self._watched, self._running = other._watched, other._running
         self.judged |= other.judged & set(same)
         self._crowd, self._interval, self._clock = other._crowd, other._interval, other._clock
+        self._groupings |= {near: groups for near, groups in other._groupings.items() if near in self._groupings}
         kept = [rule for rule in other.rules if rule.id in same]
         conditions = [condition for rule in kept for condition in (rule.when, rule.who) if condition]
         zones, lines = (
@@ -224,7 +242,7 @@ class Judge:
         for level in self._levels:
             yield from level.groups
             for placed in level.rules:
-                if placed.rule.scope == "scene":
+                if placed.rule.scope in _COUNTED:
                     yield placed.when[0]
 
     def _ask(self, group: _Group, subjects: Collection[Subject], *, alone: bool) -> None:
@@ -281,8 +299,8 @@ class Judge:
     def _of_rule(self, placed: _Placed, cast: Cast, asleep: Mapping[str, Why]) -> list[Verdict]:
         rule = placed.rule
         subjects: Mapping[Ids, Subject] = {}
-        if rule.scope == "scene":
-            subjects = {(): self._scene(placed, cast)}
+        if rule.scope in _COUNTED:
+            subjects = {(): self._scene(placed, cast)} if rule.scope == "scene" else self._in_groups(placed, cast)
             self._ask(placed.when[0], subjects.values(), alone=cast.picture.alone)
         if asleep and rule.id in asleep:
             return list(self._rest(rule, asleep[rule.id]))
@@ -290,7 +308,7 @@ class Judge:
         watched = self._watched.get(rule.id)
         if not true and not watched and rule.id in self.judged:
             return []
-        if rule.scope != "scene":
+        if rule.scope != "scene" and rule.scope != "group":  # noqa: PLR1714 - mypy understands this
             subjects = cast.subjects(rule.scope, rule.min_confidence, with_lost=placed.when[0].about.with_lost)
         self._note_judged(placed, true, subjects.values())
         if not true and not watched:
@@ -304,6 +322,22 @@ class Judge:
         else:
             rows = [subject.rows[0] for subject in placed.who[0].true.get(placed.who[1], ())]
         return Subject((), tuple(rows), (Scene(len(cast.people), len(rows)), cast.around))
+
+    def _in_groups(self, placed: _Placed, cast: Cast) -> dict[Ids, Subject]:
+        """Each group by its number, which is negative here: tracks have the others."""
+        assert placed.rule.nearness
+        watched, groups = self._watched.get(placed.rule.id, {}), self._groupings[placed.rule.nearness]
+        for ids in [ids for ids in watched if not watched[ids].watch.incident and not groups.knows(-ids[0])]:
+            del watched[ids]  # as in `_drop_watches`
+        counted = None
+        if placed.who is not None:
+            counted = {subject.rows[0] for subject in placed.who[0].true.get(placed.who[1], ())}
+        found: dict[Ids, Subject] = {}
+        for number, group in self._together[placed.rule.nearness].items():
+            rows = tuple(person.row for person in group if counted is None or person.row in counted)
+            scene, members = Scene(len(group), len(rows)), tuple(person.id for person in group)
+            found[(-number,)] = Subject((-number,), rows, (scene, cast.around), members=members)
+        return found
 
     def _note_judged(self, placed: _Placed, true: Sequence[Subject], subjects: Iterable[Subject]) -> None:
         rule = placed.rule
@@ -335,19 +369,21 @@ class Judge:
         self, placed: _Placed, entry: _Watched, picture: Picture, judged: _Judged, gap_ns: int
     ) -> Iterator[Verdict]:
         ids, subject, truth = judged
-        rule, before = placed.rule, entry.rows
+        rule, before, members = placed.rule, entry.rows, entry.members
         if truth and subject:
-            entry.rows = subject.rows
+            entry.rows, entry.members = subject.rows, subject.members
         # Who is unseen for less than `lost_after` still is a subject; then only what is known counts as seen.
         seen = subject is not None and (truth is not None or subject.seen)
         for step in entry.watch.step(picture, truth, gap_ns, seen=seen):
             running = self._running.setdefault(rule.id, set())
             (running.discard if step.phase == "end" else running.add)(ids)
             if step.phase == "end" or subject is None:
-                yield Verdict(rule, ids, step.phase, step.incident, step.incident.last, before, step.why)
+                last = step.incident.last
+                yield Verdict(rule, ids, step.phase, step.incident, last, before, step.why, everyone=members)
             else:
                 evidence = tuple(self._evidence(placed, subject))
-                yield Verdict(rule, ids, step.phase, step.incident, picture, subject.rows, step.why, evidence)
+                rows, everyone = subject.rows, subject.members
+                yield Verdict(rule, ids, step.phase, step.incident, picture, rows, step.why, evidence, everyone)
 
     def _rest(self, rule: Rule, why: Why) -> Iterator[Verdict]:
         """The ends of a rule's incidents that are running; nothing of it is remembered."""
@@ -355,7 +391,8 @@ class Judge:
         for ids, watched in sorted(self._watched.pop(rule.id, {}).items()):
             incident = watched.watch.incident
             if incident and incident.running:
-                yield Verdict(rule, ids, "end", incident, incident.last, watched.rows, why)
+                last, everyone = incident.last, watched.members
+                yield Verdict(rule, ids, "end", incident, last, watched.rows, why, everyone=everyone)
 
     # ---- frames
 
@@ -375,7 +412,7 @@ class Judge:
 
     def _drop_inherited(self) -> None:
         """People who have been forgotten do not come back for what another judge knew of them."""
-        for key in [key for key in self._inherited if not self._crowd.knows(key[1])]:
+        for key in [key for key in self._inherited if key[0].scope != "group" and not self._crowd.knows(key[1])]:
             del self._inherited[key]
 
     def _surroundings(self, size: tuple[int, int]) -> Surroundings:
@@ -408,7 +445,7 @@ def _level(rules: Sequence[Rule]) -> _Level:
 
     places = []
     for rule in rules:
-        own = rule.id if rule.scope == "scene" else ""
+        own = rule.id if rule.scope in _COUNTED else ""
         when = place(rule.when, _About(rule.scope, rule.min_confidence, rule.when.about_lost, own), rule.gap_ns)
         who = None
         if rule.who:
@@ -420,7 +457,7 @@ def _level(rules: Sequence[Rule]) -> _Level:
         return groups[found[0]], found[1]
 
     placed = [_Placed(rule, at(when), at(who) if who else None) for rule, when, who in places]
-    return _Level([group for about, group in groups.items() if about.scope != "scene"], placed)
+    return _Level([group for about, group in groups.items() if about.scope not in _COUNTED], placed)
 
 
 def zones_with(zones: Mapping[str, Zone], picture: Picture, rows: Iterable[int]) -> list[str]:

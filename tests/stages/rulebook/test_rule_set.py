@@ -117,7 +117,7 @@ def test_all_mistakes_at_once_each_at_its_place() -> None:
         (18, 25, "rules[3].when: there is no zone `dor`"),
         (18, 36, "expected a time such as 2s, 500ms or 1min, got '2 seconds'"),
         (20, 11, "rules[4].when: `nose.y < 0.5`: a position"),
-        (22, 12, "expected one of 'person', 'pair' or 'scene', got 'persn'; did you mean `person`?"),
+        (22, 12, "expected one of 'person', 'pair', 'scene' or 'group', got 'persn'; did you mean `person`?"),
         (23, 24, "rules[5].when: there is no zone `tow`; did you mean `two`?"),
     ]
     assert len(lines) == len(expected), lines
