@@ -210,8 +210,13 @@ class Rules(Stage[RulesSettings]):
 
     @classmethod
     def follow(cls, settings: RulesSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
-        """The model that found the people, if exactly one stands before; and the present text of the file of rules."""
-        models = [facts["model"] for facts in upstream.stages.values() if "model" in facts]
+        """The model that found the people, if exactly one stands before, besides those of classifiers; and the present
+        text of the file of rules.
+        """
+        classifiers = _models_of_classifiers(upstream)
+        models = [
+            facts["model"] for name, facts in upstream.stages.items() if "model" in facts and name not in classifiers
+        ]
         found: dict[str, Any] = {"model": models[0]} if settings.model is None and len(models) == 1 else {}
         if settings.file is not None and settings.text is None:
             found["text"] = _file_of(settings, base_folder)[1]
@@ -462,6 +467,16 @@ class Rules(Stage[RulesSettings]):
             height=picture.size[1],
             clock=self.settings.clocks.get(at.camera) or at.clock or None,
         )
+
+
+def _models_of_classifiers(upstream: Upstream) -> set[str]:
+    """The stages whose models label people, and do not find them."""
+    before = upstream.before or {}
+    found: set[str] = set()
+    for classifier in (name for name, facts in upstream.stages.items() if "labels" in facts):
+        own = {name for name in before.get(classifier, ()) if "model" in upstream.stages.get(name, {})}
+        found |= {name for name in own if not any(name in before[other] for other in own)}
+    return found
 
 
 def _check_labels(rules: RuleSet | None, upstream: Upstream) -> None:

@@ -51,8 +51,9 @@ class Failure:
     at: str
 
 
+MOST_KEPT = 10_000
 _failures: list[Failure] = []
-"""Of all functions of this process, since they were last taken."""
+"""Of all functions of this process, since they were last taken; where nobody takes them, the first ones."""
 
 
 def taken_failures() -> list[Failure]:
@@ -112,7 +113,8 @@ class PythonFunction:
             return found, NOTHING
 
     def _note(self, kind: Literal["failed", "slow"], error: str, at: str) -> None:
-        _failures.append(Failure(self.name, self.package, kind, error[:MOST_CHARACTERS], at))
+        if len(_failures) < MOST_KEPT:
+            _failures.append(Failure(self.name, self.package, kind, error[:MOST_CHARACTERS], at))
 
 
 def _truth(value: Any) -> bool | None:

@@ -152,6 +152,7 @@ def test_a_graph_of_real_processes_tells_what_people_do(folder: Path) -> None:
     starts = [body for body in bodies if body["phase"] == "start"]
     assert sorted(body["people"][0]["track_id"] for body in starts) == [1, 2]
     for body in starts:
+        assert body["model"]["name"] == "pose.onnx", "the one that found the people"
         [condition] = body["evidence"]["conditions"]
         assert condition["left"] == pytest.approx(1 / (1 + exp(-2 * GAIN * 12 / 64)), abs=0.002)
         assert 1.0 <= body["duration_s"] + body["frame"]["seq"] / 10 <= 2.5
