@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import compileall
+import gc
 import itertools
 import os
 import resource
@@ -44,7 +45,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Of modules that a test writes and changes within a second, Python must keep nothing."""
+    """The tests stay: `gc.collect()` in one of them looks at what came since.
+
+    Of modules that a test writes and changes within a second, Python must keep nothing.
+    """
+    gc.freeze()
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
 
 
