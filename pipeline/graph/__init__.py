@@ -2,6 +2,16 @@
 
 text --load--> Source (values with places) --read--> definition --> nodes + arrows --check-->
   complete (outbox, policies, depths) --> place (groups of stages, shards of cameras) --> RunPlan
+
+load       yaml_source, yaml_reader; graph_source (again, for `reload`)
+variables  variables, env_file, secret_files
+read       definition, reading, nodes, arrows, informing, single_camera
+check      structure, remarks; mistakes in words: report, explain
+complete   completion, depths
+place      placement, memory, planning
+show       drawing, schema, schema_walk
+
+Start with `loading.py`, which takes these steps.
 """
 
 from pipeline.graph.loading import default_name, load_graph, load_plan, parse_graph

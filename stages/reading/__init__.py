@@ -1,1 +1,11 @@
-"""How capture reads: video files, folders of pictures, live cameras; their times, and which frames are taken."""
+"""How capture reads: video files, folders of pictures, live cameras; their times, and which frames are taken.
+
+before the run   camera (the settings), addresses, inspection, examiner, examination, probe, samples
+files            opening, video, places, recording, pictures, playlists, scripts, truncation
+times            timeline, dates
+frames           shots, pixels
+limits           formats, memory, file_memory, slot_memory, waiting, ffmpeg_errors
+cameras          live/
+
+Start with `recording.py` for files, and `live/` for cameras.
+"""
