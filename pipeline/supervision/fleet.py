@@ -112,7 +112,7 @@ class Fleet:
             endpoint=self._folder.endpoint(process.number, incarnation),
             shm_prefix=shm_prefix(self._folder.name, self._token, plan.name, incarnation),
             base_folder=self._plan.base_folder,
-            frames_done=process.frames_done,
+            frames_done=process.reported.frames_done,
             gave_up=process.life.gave_up,
             switches=dict(self.switches),
             resets=dict(self.resets),
@@ -125,7 +125,7 @@ class Fleet:
         """Tell each process the addresses of its readers. New processes are left out until their plan is settled."""
         for process in self.processes:
             readers = [self._processes[name] for name in process.readers if name in self._processes]
-            known = {reader.plan.name: reader.endpoint for reader in readers if reader.endpoint}
+            known = {reader.plan.name: address for reader in readers if (address := reader.life.attempt.endpoint)}
             if known and process.channel and process.state == "running":
                 process.channel.send("links", endpoints=known)
 

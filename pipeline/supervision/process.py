@@ -165,11 +165,6 @@ class Process:
         """The number of the newest plan that it has."""
         return self._revision
 
-    @property
-    def endpoint(self) -> str:
-        """The address for its senders; "" while it is not ready."""
-        return self._life.attempt.endpoint
-
     # ---- its child
 
     @property
@@ -226,34 +221,19 @@ class Process:
     # ---- its reports
 
     @property
+    def reported(self) -> Reported:
+        """Its reports, of all incarnations."""
+        return self._reported
+
+    @property
     def heartbeat(self) -> Heartbeat:
         """See `Reported`."""
         return self._reported.heartbeat
 
     @property
-    def heartbeat_at(self) -> float:
-        """When the last heartbeat arrived."""
-        return self._reported.heartbeat_at
-
-    @property
-    def blocked_since(self) -> float:
-        """Since when one of its stages is blocked on the outside, 0 if none is."""
-        return self._reported.blocked_since
-
-    @property
-    def frames_done(self) -> Mapping[str, Any]:
-        """See `Reported`."""
-        return self._reported.frames_done
-
-    @property
     def ended(self) -> Mapping[str, tuple[str, str]]:
         """Camera -> (reason, error) of those that have ended."""
         return self._reported.ended
-
-    @property
-    def end_status(self) -> Mapping[str, int]:
-        """Camera -> the exit status of its end."""
-        return self._reported.end_status
 
     @property
     def all_ended(self) -> bool:
@@ -438,7 +418,7 @@ class Process:
         """Return its condition for the stall detector; `trusted`: its last report is recent."""
         last = self.heartbeat
         done = (self.incarnation, [stage.items for stage in last.stages.values()], len(self.ended))
-        seen = ((last.in_flight, last.queue, last.slots), list(self.frames_done.items()))
+        seen = ((last.in_flight, last.queue, last.slots), list(self._reported.frames_done.items()))
         at_work = bool(last.working_since_ns or last.blocked_on or (finite and last.source_opening))
         return Sight(
             process=self.plan.name,

@@ -383,7 +383,7 @@ class Supervisor:
         ended = {camera: how for process in self.processes for camera, how in process.ended.items()}
         # The run may be over before the source itself has reported its end, which may be that it was given up.
         sources_last = sorted(self.processes, key=lambda process: bool(process.plan.sources))
-        statuses = {camera: status for p in sources_last for camera, status in p.end_status.items() if status}
+        statuses = {camera: status for p in sources_last for camera, status in p.reported.end_status.items() if status}
         self.outcome.add_camera_errors(ended, self.plan.camera_settings, statuses)
         in_order = bool(self._stop_since) and not self._hurried
         self.outcome.add_absent(self._cameras.absent(), ended, stopped=in_order)

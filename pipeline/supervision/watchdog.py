@@ -62,7 +62,11 @@ class Watchdog:
 
     def _look_for_blocked(self, now: float) -> None:
         """End a finite run that is blocked for too long on a disk or a receiver."""
-        blocked = [p for p in self._fleet.processes if p.blocked_since and now - p.blocked_since > BLOCKED_LIMIT_S]
+        blocked = [
+            p
+            for p in self._fleet.processes
+            if p.reported.blocked_since and now - p.reported.blocked_since > BLOCKED_LIMIT_S
+        ]
         if self._finite and blocked:
             why = blocked[0].heartbeat.blocked_on
             self._fail(EXIT_ENVIRONMENT, f"gave up after waiting for {BLOCKED_LIMIT_S:g} s: {why}")

@@ -236,8 +236,10 @@ def test_camera_begins_once_all_processes_know_it(tmp_path: Path) -> None:
         run.ask("add", camera="b", values=ENDLESS)
         source = next(process for process in run.supervisor.processes if process.plan.name == "src.0")
         run.until(lambda _: source.revision == 1)
-        reported_at = source.heartbeat_at
-        run.until(lambda _: source.heartbeat_at > reported_at + 0.6)  # then it has said twice what it has counted
+        reported_at = source.reported.heartbeat_at
+        run.until(
+            lambda _: source.reported.heartbeat_at > reported_at + 0.6
+        )  # then it has said twice what it has counted
         assert run.ask("cameras")["cameras"]["b"]["frames"] == 0
         run.ask("pause", camera="b")
         hit(pid, signal.SIGCONT)

@@ -4,7 +4,7 @@ caller      rtsp_simulator, settings, faults, control, accounts; command (`camgr
 server      server, listener, connection, authentication, rtsp, sdp
 one camera  camera, clip, encoding, pattern, timeline
 one client  viewer, packetising, nal, rtp, carriers, disturbance, outflow
-beside      event_receiver: reads events as another program would; gstreamer/: a server that is not ours, to compare with
+beside      event_receiver: reads events as another program would; gstreamer/: a server that is not ours
 
 Start with `rtsp_simulator.py`, which starts the server's process and talks to it; `server.py` is that process.
 """

@@ -113,9 +113,9 @@ def test_sources_of_cameras_that_are_left_out_wait(ears: Ears) -> None:
     ears.start_all()
     source = named(ears.fleet, "src.a")
     ears.fleet.start_sources(but=["a"])
-    after = source.heartbeat_at
+    after = source.reported.heartbeat_at
     ears.listen_until(
-        lambda: source.heartbeat_at > after + 0.6
+        lambda: source.reported.heartbeat_at > after + 0.6
     )  # two heartbeats, which would say that it brings frames
     assert source.counts()["frames", "a"] == 0
     ears.fleet.start_sources()

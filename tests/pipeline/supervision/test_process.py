@@ -99,14 +99,14 @@ def test_a_child_is_started_ready_killed_and_started_again(process: Process, fol
     assert (process.state, process.pid, process.pidfd, process.channel) == ("waiting", 0, -1, None)
     process.start(boot_of(process, folder), revision=3)
     assert (process.state, process.incarnation, process.revision) == ("starting", 1, 3)
-    listen_until(process, lambda: process.state == "running" and process.heartbeat_at)
-    pid, address = process.pid, process.endpoint
+    listen_until(process, lambda: process.state == "running" and process.reported.heartbeat_at)
+    pid, address = process.pid, process.life.attempt.endpoint
     assert Path(address.removeprefix("ipc://")).exists()
 
     hit(pid)
     until_dead(process)
     process.reap()
-    assert (process.state, process.pid, process.endpoint) == ("dead", 0, "")
+    assert (process.state, process.pid, process.life.attempt.endpoint) == ("dead", 0, "")
     assert not Path(address.removeprefix("ipc://")).exists()
     assert process.shared_bytes == 0
     assert process.judge(LIVE) == GoOn(lost=True)
@@ -196,10 +196,10 @@ def test_an_opening_that_takes_its_announced_time_is_no_hang(process: Process, f
 def test_an_end_after_deaths_is_nobodys_mistake(process: Process) -> None:
     end = Ended(op="ended", camera="a", reason="error", error="no such file", status=2)
     process.note_end(end)
-    assert (process.ended, process.end_status) == ({"a": ("error", "no such file")}, {"a": 2})
+    assert (process.ended, process.reported.end_status) == ({"a": ("error", "no such file")}, {"a": 2})
     assert not process.all_ended
     process.forget_all_but(["b"])
-    assert (process.ended, process.end_status) == ({}, {})
+    assert (process.ended, process.reported.end_status) == ({}, {})
 
 
 def test_it_looks_still_to_the_stall_detector_only_if_it_is(process: Process) -> None:

@@ -27,7 +27,6 @@ class OneProcess:
 
     name: str
     in_flight: int = 0
-    blocked_since: float = 0.0
     why_hung: str = ""
     killed_for: list[str] = field(default_factory=list)
     slept_s: list[float] = field(default_factory=list)
@@ -35,6 +34,7 @@ class OneProcess:
 
     def __post_init__(self) -> None:
         self.plan = SimpleNamespace(name=self.name)
+        self.reported = SimpleNamespace(blocked_since=0.0)
         self.heartbeat = SimpleNamespace(blocked_on=f"{self.name}: the disk is full")
 
     @property
@@ -114,7 +114,7 @@ def test_nobody_is_killed_just_after_the_supervisor_was_stopped() -> None:
 @pytest.mark.parametrize("finite", [True, False])
 def test_only_a_run_of_files_gives_up_on_what_blocks_it(finite: bool) -> None:
     run = Run(finite=finite)
-    run.model.blocked_since = run.now
+    run.model.reported.blocked_since = run.now
     run.go_on(BLOCKED_LIMIT_S - 0.5)
     assert run.problems == []
     run.go_on(1.0)
