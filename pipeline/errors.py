@@ -17,7 +17,7 @@ A message says where the problem is, what was expected and found, and a way out.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pipeline.foreign_text import shown
 
@@ -56,6 +56,8 @@ class Problem:
     line: int
     column: int
     text: str
+    excerpt: str = field(default="", compare=False, repr=False)
+    """The line of the file with a caret under the place, in two lines; "" if it is not known or may hold a secret."""
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
@@ -66,7 +68,7 @@ MOST_REPORTED = 50
 
 
 class GraphError(UserError):
-    """A graph file that cannot be run. Its problems are sorted by place; its text shows the first 50.
+    """A graph file that cannot be run. Its problems are sorted by place; its text shows the first 50, in a line each.
 
     `more`: how many further problems there are, of which only the number is known.
     """
@@ -75,7 +77,17 @@ class GraphError(UserError):
         self.problems = tuple(sorted(problems, key=lambda p: (p.file, p.line, p.column)))
         listed = [str(problem) for problem in self.problems[:MOST_REPORTED]]
         left = len(self.problems) - len(listed) + more
-        super().__init__("\n".join(listed + ([f"and {left:,} more"] if left else [])))
+        self._more = [f"and {left:,} more"] if left else []
+        super().__init__("\n".join(listed + self._more))
+
+    @property
+    def with_excerpts(self) -> str:
+        """Its text for people: below each problem, the line of the file with a caret."""
+        listed = (
+            f"{problem}\n{problem.excerpt}" if problem.excerpt else str(problem)
+            for problem in self.problems[:MOST_REPORTED]
+        )
+        return "\n".join([*listed, *self._more])
 
 
 class EnvironmentProblem(CamgraphError):

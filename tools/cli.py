@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from pipeline.errors import EXIT_SIGINT, CamgraphError
+from pipeline.errors import EXIT_SIGINT, CamgraphError, GraphError
 from pipeline.foreign_text import shown
 from pipeline.system.redaction import redact_urls
 from pipeline.system.scarcity import require_address_space
@@ -104,7 +104,7 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except CamgraphError as error:
-            tell(redact_urls(str(error)), error.exit_status)
+            tell(redact_urls(_shown(error)), error.exit_status)
             ctx.exit(error.exit_status)
         except click.ClickException as error:
             if not writes_json():
@@ -113,6 +113,11 @@ class LazyGroup(click.Group):
             ctx.exit(error.exit_code)
         except KeyboardInterrupt:
             ctx.exit(EXIT_SIGINT)
+
+
+def _shown(error: CamgraphError) -> str:
+    """Its text: for people, with the lines of the file."""
+    return error.with_excerpts if isinstance(error, GraphError) and not writes_json() else str(error)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

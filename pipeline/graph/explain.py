@@ -16,7 +16,7 @@ from pipeline.graph.report import Report, dotted
 from pipeline.graph.schema_walk import Schema, described, schema_of
 from pipeline.graph.yaml_reader import Path
 from pipeline.system.names import A_CAMERA_NAME, A_NAME, MAX_NAME, NAME_PATTERN, nearest_camera_name, nearest_name
-from pipeline.system.spelling import did_you_mean
+from pipeline.system.spelling import did_you_mean, did_you_mean_key
 
 _MAX_SHOWN = 60
 _EXPECTED: Mapping[str, str] = {
@@ -206,7 +206,7 @@ class _Teller:
     def _unknown(self, found: Found) -> str:
         # By pydantic's own path if a short form was expanded before.
         known = described(self.schema, found.path[:-1]) or described(self.schema, found.error["loc"][:-1])
-        guess = did_you_mean(found.key, known)
+        guess = _unquoted(found, self.data) or did_you_mean_key(found.key, known)
         listed = f"; known: {', '.join(sorted(known))}" if known else "; it takes none"
         return f"unknown key `{found.key}`{guess or listed}"
 
@@ -221,6 +221,19 @@ class _Teller:
         wanted = list(dict.fromkeys(_expected(one) for one in group))
         got = shown(self.report.source.shown(place, value))
         return f"expected {' or '.join(wanted)}, got {got}{_hint(group, value)}"
+
+
+_OF_A_KEY = re.compile(r"[\w.*<-]+")
+
+
+def _unquoted(found: Found, data: Any) -> str:
+    """How to write a text whose end YAML has read as a key: `{when: distance(a.feet, b.feet) < 1h}`."""
+    if _OF_A_KEY.fullmatch(found.key) or not found.key.strip():
+        return ""
+    return f"; {_QUOTES}" if _value_at(data, found.path) is None else f"; if it belongs to a text, {_QUOTES}"
+
+
+_QUOTES = "write the whole text in quotes: without them YAML ends it at a `,` or `: `, and reads {...} as `key: value`"
 
 
 def _expected(found: Found) -> str:
@@ -249,6 +262,9 @@ def _hint(group: list[Found], value: Any) -> str:
     if kinds & {"literal_error", "enum"} and isinstance(value, str):
         known = [word.strip("' ") for one in group for word in _words(one)]
         return did_you_mean(value, known)
+    if "string_type" in kinds and isinstance(value, dict):
+        braces = len(value) == 1 and None in value.values()
+        return "; a text that begins with { stands in quotes" if braces else f"; {_QUOTES}"
     if kinds == {"string_type"} and isinstance(value, int | float) and not isinstance(value, bool):
         return f'; write "{value}" with quotes'
     return ""

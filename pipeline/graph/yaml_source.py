@@ -7,13 +7,14 @@ YAML has traps that PyYAML falls into silently; here each is a problem with a pl
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import yaml
 
 from pipeline.errors import GraphError, Problem
+from pipeline.graph.excerpt import excerpt, lines_of
 from pipeline.graph.yaml_reader import MAX_CHARACTERS, MAX_DEPTH, Path, Place, Reader, place_of
 from pipeline.system.redaction import redact_urls
 
@@ -42,6 +43,7 @@ class Source:
     """Values to hide wherever they occur."""
     remarks: tuple[str, ...] = ()
     """On the files that values came from."""
+    lines: Sequence[str] = field(default=(), repr=False)
 
     def position(self, path: Path) -> Place:
         """The start of the value at `path`; if it is missing, the start of the nearest container."""
@@ -65,7 +67,16 @@ class Source:
     def problem(self, path: Path, text: str, *, at_key: bool = False) -> Problem:
         """A problem with the value (or the key) at `path`."""
         place = self.key_position(path) if at_key else self.position(path)
-        return Problem(self.file, *place, text)
+        return self.shown_in(Problem(self.file, *place, text))
+
+    def shown_in(self, problem: Problem) -> Problem:
+        """The problem with the line of the file, unless that holds a value that is to be hidden."""
+        return _shown_in(problem, self.lines, self._to_hide)
+
+    @property
+    def _to_hide(self) -> set[str]:
+        values = {secret for items in self.secrets.values() for secret in items} | self.hidden
+        return {value for value in values if len(value) >= _LONG}
 
     def shown(self, path: Path, value: Any) -> Any:
         """Return the `value` at `path` in a form that may be shown: variables by name, URLs without passwords."""
@@ -94,17 +105,13 @@ def load(text: str, file: str, environ: Mapping[str, str] | None = None) -> Sour
     other mistakes are in `problems`.
     """
     text = text.removeprefix("\ufeff")
-    _refuse_unreadable(text, file)
-    try:
-        _refuse_deep(text, file)
-        root = yaml.compose(text, Loader=_LOADER)
-    except yaml.MarkedYAMLError as error:
-        raise GraphError([_syntax_problem(error, file)]) from None
-    if root is None:
-        raise GraphError([Problem(file, 1, 1, "the file is empty: expected `key: value` lines")])
+    lines = lines_of(text)
     reader = Reader(file, environ)
-    data = reader.value(root, ())
-    return Source(
+    try:
+        data = reader.value(_composed(text, file), ())
+    except GraphError as error:
+        raise GraphError([_shown_in(one, lines, reader.hidden) for one in error.problems]) from None
+    source = Source(
         file,
         data,
         tuple(reader.problems),
@@ -115,7 +122,31 @@ def load(text: str, file: str, environ: Mapping[str, str] | None = None) -> Sour
         reader.written,
         frozenset(reader.hidden),
         tuple(reader.remarks),
+        lines,
     )
+    return replace(source, problems=tuple(map(source.shown_in, source.problems)))
+
+
+def _composed(text: str, file: str) -> yaml.Node:
+    """The whole as nodes of PyYAML. Raises GraphError."""
+    _refuse_unreadable(text, file)
+    try:
+        _refuse_deep(text, file)
+        root = yaml.compose(text, Loader=_LOADER)
+    except yaml.MarkedYAMLError as error:
+        raise GraphError([_syntax_problem(error, file)]) from None
+    if root is None:
+        raise GraphError([Problem(file, 1, 1, "the file is empty: expected `key: value` lines")])
+    return root
+
+
+def _shown_in(problem: Problem, lines: Sequence[str], hidden: Collection[str]) -> Problem:
+    if not 0 < problem.line <= len(lines):
+        return problem
+    line = lines[problem.line - 1]
+    if any(value in line for value in hidden):
+        return problem
+    return replace(problem, excerpt=excerpt(line, problem.column))
 
 
 def _refuse_unreadable(text: str, file: str) -> None:
@@ -149,11 +180,18 @@ def _syntax_problem(error: yaml.MarkedYAMLError, file: str) -> Problem:
     return Problem(file, line, column, f"not YAML: {what}{_hint(error.problem or '')}")
 
 
+_QUOTED = "put the whole of a text that begins with {, [, * or a quote in quotes"
+
+
 def _hint(problem: str) -> str:
     if "mapping values are not allowed" in problem:
         return "; put text that holds `: ` in quotes, and indent it like the lines above"
     if "cannot start any token" in problem:
-        return "; indent with spaces, not tabs, and put text that starts with @, ` or % in quotes"
+        return "; indent with spaces, not tabs, and put text that starts with @, ` or %, or holds `: `, in quotes"
+    if "expected comment or line break" in problem:
+        return f"; {_QUOTED}"
+    if "did not find expected" in problem:
+        return f"; {_QUOTED}, and indent lines that belong together alike"
     if "another document" in problem:
         return "; one file holds one document: remove the `---`"
     return ""

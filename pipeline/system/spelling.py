@@ -12,6 +12,22 @@ def nearest(word: str, known: Iterable[str]) -> list[str]:
     return swapped[:1] or difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
 
 
+_MEANT = {
+    **dict.fromkeys(("at", "schedule", "schedules", "time", "times"), "during"),
+    **dict.fromkeys(("if", "condition", "expression"), "when"),
+    **dict.fromkeys(("duration", "min_duration", "lasts"), "for"),
+    **dict.fromkeys(("name", "rule"), "id"),
+}
+"""Words of other programs that are no misspelling -> ours."""
+
+
+def did_you_mean_key(word: str, known: Iterable[str]) -> str:
+    """As `did_you_mean`, for a key: also for a word that other programs have for the same."""
+    keys = list(known)
+    meant = _MEANT.get(word.lower())
+    return f"; did you mean `{meant}`?" if meant in keys else did_you_mean(word, keys)
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`; did you mean `x`?` for the known word that is nearest, or nothing."""
     near = nearest(word, known)

@@ -10,7 +10,9 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Literal, NamedTuple
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
+
+from pipeline.system.spelling import did_you_mean
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FileClock = Literal["start_at", "metadata", "name", "file"]
@@ -72,9 +74,20 @@ def zone_of(text: str) -> tzinfo:
     try:
         return ZoneInfo(text)
     except (KeyError, ValueError, OSError):
-        raise ValueError(
-            f"no time zone {text!r} is known to this machine: expected one such as Europe/Berlin, or +01:00"
-        ) from None
+        raise ValueError(_unknown_zone(text)) from None
+
+
+def _unknown_zone(text: str) -> str:
+    known = available_timezones()
+    if not known:
+        return (
+            f"this machine knows no time zones, so not {text[:40]!r} either: install its package `tzdata`, or run "
+            "`pip install tzdata`, or write the distance from UTC, such as +01:00"
+        )
+    spaced = text[:40].strip().replace(" ", "_").lower()
+    cities = sorted((zone for zone in known if zone.lower().rpartition("/")[2] == spaced), key=len)
+    guess = f"; did you mean `{cities[0]}`?" if cities else did_you_mean(text[:40], known)
+    return f"there is no time zone {text[:40]!r}{guess or ': expected one such as Europe/Berlin, or +01:00'}"
 
 
 def date_in_metadata(metadata: Mapping[str, str], zone: tzinfo) -> datetime | None:

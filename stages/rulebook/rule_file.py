@@ -16,11 +16,13 @@ from pydantic import (
     model_validator,
 )
 
+from pipeline.graph.explain import shown
 from pipeline.stage import Settings
 from pipeline.system.names import ANY_SCRIPT_PATTERN, MAX_NAME, is_of_any_script, nearest_camera_name, nfc
 from pipeline.system.spelling import nearest
 from stages.rulebook.schedule import Holiday, PeriodDefinitions, TimeOfDay, Zone
 from stages.vision.rules.geometry import is_fraction, polygon_problem
+from stages.vision.rules.kinds import MEANT_UNITS
 from stages.vision.rules.vocabulary import NAMES
 
 EVERY_CAMERA = "*"
@@ -37,23 +39,41 @@ RESERVED = frozenset({"and", "or", "not", "in", "rightward", "leftward"})
 
 _DURATION = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ms|s|min)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0}
+_ABOUT_A_TIME = re.compile(r"\s*([0-9]+(?:[.,][0-9]+)?)\s*([A-Za-z]+)\s*")
+_IN_MINUTES = {
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 60),
+    **dict.fromkeys(("d", "day", "days"), 24 * 60),
+}
 
 
 def duration_ns(text: str) -> int:
     """`2s`, `500ms`, `1.5min` in nanoseconds. Raises ValueError."""
     found = _DURATION.fullmatch(text)
     if not found:
-        raise ValueError(f"expected a time such as 2s, 500ms or 1min, got {text[:40]!r}")
+        raise ValueError(f"expected a time such as 2s, 500ms or 1min, got {text[:40]!r}{_meant_time(text)}")
     seconds = float(found[1]) * _SECONDS[found[2]]
     if seconds > MAX_S:
         raise ValueError(f"expected a time of at most {MAX_S // 86_400} days, got {text[:40]!r}")
     return round(seconds * 1e9)
 
 
+def _meant_time(text: str) -> str:
+    """`; did you mean `2min`?` for `2 minutes`."""
+    found = _ABOUT_A_TIME.fullmatch(text[:MAX_ID])
+    if not found:
+        return ""
+    number, word = found[1].replace(",", "."), found[2].lower()
+    if word in _IN_MINUTES:
+        number, unit = f"{float(number) * _IN_MINUTES[word]:g}", "min"
+    else:
+        unit = word if word in _SECONDS else MEANT_UNITS.get(word, "")
+    return f"; did you mean `{number}{unit}`?" if unit in _SECONDS else ""
+
+
 def _duration(value: Any) -> str:
     if not isinstance(value, str):
         hint = f", such as {value}s" if isinstance(value, int | float) and not isinstance(value, bool) else ""
-        raise ValueError(f"expected a time with its unit{hint or ' such as 2s or 500ms'}, got {value!r}")
+        raise ValueError(f"expected a time with its unit{hint or ' such as 2s or 500ms'}, got {shown(value)}")
     duration_ns(value)
     return value
 
@@ -224,6 +244,7 @@ RULE_STAND_INS: Mapping[tuple[str, ...], Any] = {
     ("rules", "*", "when"): UNKNOWN,
     ("rules", "*", "scope"): _meant_scope,
     ("define", "*"): UNKNOWN,
+    ("time_zone",): "UTC",
     ("schedules", "*"): {"from": "00:00", "to": "24:00"},
     ("templates", "*"): _NO_TEMPLATE,
     ("templates", "*", "when"): UNKNOWN,
@@ -348,6 +369,28 @@ ReportPeriod = Annotated[
 ]
 
 
+def _named_schedules(value: Any) -> Any:
+    """Raises ValueError for a time of day in the place of a schedule's name."""
+    period = value if isinstance(value, dict) else None
+    for one in value if isinstance(value, list) else [value]:
+        found = _A_PERIOD.search(one) if isinstance(one, str) else None
+        if found:
+            period = {"from": found[1].zfill(5), "to": found[2].zfill(5)}
+        elif isinstance(one, dict):
+            period = one
+    if period is None:
+        return _as_list(value)
+    begin, end = (str(period.get(key, usual))[:5] for key, usual in (("from", "21:00"), ("to", "06:00")))
+    raise ValueError(
+        f'expected the name of a schedule: write `schedules: {{my_hours: {{from: "{begin}", to: "{end}"}}}}` beside '
+        "`rules`, and `my_hours` here"
+    )
+
+
+_A_PERIOD = re.compile(r"([0-2]?[0-9]:[0-5][0-9])\s*(?:-|\u2013|to)\s*([0-2]?[0-9]:[0-5][0-9])")
+ScheduleNames = Annotated[list[Name], Field(max_length=20), BeforeValidator(_named_schedules)]
+
+
 class CounterDefinition(Settings):
     """Counts people over a line, or in a zone, for conditions about the scene."""
 
@@ -420,8 +463,8 @@ class RuleDefinition(Settings):
     once: bool = Field(False, description="Tell of each incident in a single event, at its start")
     min_visible: float = Field(0.5, ge=0, le=1, description="Judged frames / frames in which the people were seen")
     min_confidence: float | None = Field(None, ge=0, le=1, description="Instead of the file's")
-    during: Names = Field([], description="Schedules: it is judged only in the time of one of these")
-    not_during: Names = Field([], description="Schedules: it is not judged in the time of any of these")
+    during: ScheduleNames = Field([], description="Schedules: it is judged only in the time of one of these")
+    not_during: ScheduleNames = Field([], description="Schedules: it is not judged in the time of any of these")
     merge: Duration | None = Field(
         None, description="Incidents of other people that overlap, or begin so soon after, are the same incident"
     )

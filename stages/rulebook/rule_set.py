@@ -15,6 +15,7 @@ from typing import cast
 from pipeline.errors import EnvironmentProblem, GraphError, Problem, UserError
 from pipeline.graph.reading import validated
 from pipeline.graph.report import Report, dotted
+from pipeline.graph.yaml_reader import Place
 from pipeline.graph.yaml_source import load
 from pipeline.system.disk import read_text
 from pipeline.system.paths import instead_of_file
@@ -542,21 +543,40 @@ def examined_rules(text: str, name: str, cameras: FrameSizes | None = None) -> t
         return None, report.problems
     rules, faults = compile_rules(file, cameras)
     faults = [fault for fault in faults if not report.covers(fault.path)]
-    return rules, [*report.problems, *(_problem(report, fault, text) for fault in faults)]
+    return rules, [*report.problems, *(_problem(report, fault) for fault in faults)]
 
 
-def _problem(report: Report, fault: Fault, text: str) -> Problem:
-    """A fault at its place; inside a condition that stands on one line, at the very word."""
+def _problem(report: Report, fault: Fault) -> Problem:
+    """A fault at its place; inside a condition, at the very word."""
     line, column = report.source.position(fault.path)
     short = isinstance(_value(report.source.data, fault.path[:-1]), str)
     words = f"{dotted(fault.path[:-1] if short else fault.path)}: {fault.text}"
     if fault.also:
         words += f"; it stands in line {report.source.position(fault.also).line}"
-    if fault.offset is not None and 0 < line <= len(rows := text.splitlines()):
+    if fault.offset is not None:
         whole = str(_value(report.source.data, fault.path))
-        begin = rows[line - 1].find(whole, column - 1)
-        column = begin + fault.offset + 1 if column - 1 <= begin <= column else column
-    return Problem(report.source.file, line, column, words)
+        line, column = _place_within(report.source.lines, Place(line, column), whole, fault.offset)
+    return report.source.shown_in(Problem(report.source.file, line, column, words))
+
+
+def _place_within(rows: Sequence[str], place: Place, text: str, offset: int) -> Place:
+    """The place of a character of a text that begins at a place; that place if its rows are written otherwise."""
+    at = 0
+    for number in range(place.line, len(rows) + 1):
+        row, begin = rows[number - 1], 0
+        if number == place.line:
+            begin = place.column - 1
+            if row[begin : begin + 1] in ("|", ">"):
+                continue
+            begin += row[begin : begin + 1] in ('"', "'")
+        begin += len(row[begin:]) - len(row[begin:].lstrip())
+        piece = row[begin:].rstrip()[: len(text) - at]
+        if not piece or not text.startswith(piece, at):
+            break
+        if offset <= at + len(piece):
+            return Place(number, begin + offset - at + 1)
+        at += len(piece) + 1
+    return place
 
 
 def _value(data: object, path: KeyPath) -> object:

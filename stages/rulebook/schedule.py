@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from pipeline.stage import Settings
 from stages.reading.dates import zone_of
@@ -78,6 +78,13 @@ class PeriodDefinition(Settings):
         None, min_length=1, description="The days on which it begins: mon to sun, holidays; every day by default"
     )
     except_: Literal["holidays"] | None = Field(None, alias="except", description="Does not begin on holidays")
+
+    @field_validator("from_")
+    @classmethod
+    def _not_the_end(cls, begin: str) -> str:
+        if minutes(begin) == minutes("24:00"):
+            raise ValueError('24:00 is the end of a day, for `to`: write "00:00" if the period begins at midnight')
+        return begin
 
     @model_validator(mode="before")
     @classmethod

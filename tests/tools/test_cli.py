@@ -61,7 +61,11 @@ def test_all_mistakes_of_a_graph_go_to_standard_error(graph: str) -> None:
     assert (status, out) == (2, "")
     assert err == (
         f"{graph}:1:10: version: expected 1, got 3\n"
+        "    version: 3\n"
+        "             ^\n"
         f"{graph}:5:29: stages.end.from: no stage of this graph is called `cuont`; did you mean `count`?\n"
+        "    end: {use: collect, from: cuont, with: {path: x}}\n"
+        "                              ^\n"
     )
 
 

@@ -46,6 +46,7 @@ from stages.vision.rules.expression import (
 )
 from stages.vision.rules.expression import Sequence as SequenceNode
 from stages.vision.rules.kinds import (
+    MEANT_UNITS,
     MEASURES,
     PER_SECOND,
     UNITS,
@@ -69,8 +70,6 @@ MAX_CELLS = 32
 """Parts of a condition that look back in time."""
 LONGEST_NS = 600_000_000_000
 """A window may be so long."""
-_MEANT_UNITS = {"m": "min", "mins": "min", "sec": "s", "secs": "s"}
-"""Usual spellings, of which the nearest by its letters is another one."""
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _FUNCTIONS = ("above", "beside", "beyond", "angle", "ratio", "low", "high")
 _GLOBALS: dict[str, Any] = {
@@ -594,8 +593,9 @@ class _Writer:
             return Measure(Kind.NUMBER, repr(node.value))
         kind = UNITS.get(node.unit)
         if kind is None:
-            near = f"; did you mean `{_MEANT_UNITS[node.unit]}`?" if node.unit in _MEANT_UNITS else ""
-            listed = near or suggestion(node.unit, UNITS) or f"; known: {', '.join(UNITS)}"
+            meant = MEANT_UNITS.get(node.unit)
+            listed = f"; did you mean `{node.value:g}{meant}`?" if meant else ""
+            listed = listed or suggestion(node.unit, UNITS) or f"; known: {', '.join(UNITS)}"
             raise ExpressionError(node.begin, f"`{self._slice(node)}`: there is no unit `{node.unit}`{listed}")
         scale = scale_of(node.unit, self._scope, *self._person)
         if scale is None:

@@ -23,6 +23,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from itertools import pairwise
+
+from stages.vision.rules.kinds import MEANT_UNITS, UNITS
 
 MAX_CHARACTERS = 2000
 MAX_TOKENS = 200
@@ -283,8 +286,30 @@ class _Parser:
 
     def _unexpected(self, what: str) -> ExpressionError:
         token = self._peek
+        apart = self._unit_apart()
+        if apart:
+            return apart
         got = "the condition ends here" if token.kind == "end" else f"got `{token.text}{token.unit}`"
         return ExpressionError(token.begin, f"expected {what}, {got}")
+
+    def _unit_apart(self) -> ExpressionError | None:
+        """The mistake of `2 minutes`, whose unit stands apart from its number."""
+        number, unit = next(
+            (
+                pair
+                for pair in pairwise(self._tokens[max(0, self._next - 1) : self._next + 2])
+                if pair[0].kind == "number" and not pair[0].unit and pair[1].kind == "name"
+            ),
+            (None, None),
+        )
+        if not number or not unit:
+            return None
+        meant = unit.text if unit.text in UNITS else MEANT_UNITS.get(unit.text)
+        if not meant:
+            return None
+        return ExpressionError(
+            number.begin, f"`{number.text} {unit.text}`: write `{number.text}{meant}`, without a space"
+        )
 
     def _word(self, text: str) -> _Token | None:
         """Take a word of the grammar that stands behind a condition."""

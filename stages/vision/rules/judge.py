@@ -284,13 +284,12 @@ class Judge:
         return condition.judge(*subject.arguments, group.program.of_one(place, group.memories[subject.ids])[0])
 
     def _evidence(self, placed: _Placed, subject: Subject) -> Iterator[Evidence]:
-        """The parts of its condition; a truth that is unknown, as one side of an `or` may be, is no evidence."""
         condition, arguments, (group, place) = placed.rule.when, subject.arguments, placed.when
         if condition.cells:
             values, cells = group.program.of_one(place, group.memories[subject.ids])
             arguments = (*arguments, values, cells, self._clock)
         for (text, kind), found in zip(condition.parts, condition.values(*arguments), strict=True):
-            if found is None or (kind is Kind.REPORTED and not found):
+            if kind is Kind.REPORTED and not found:
                 continue
             yield Evidence(text, kind.name.lower(), found)
 

@@ -50,6 +50,15 @@ UNITS: dict[str, Kind] = {
     "/s": Kind.RATE,
 }
 
+MEANT_UNITS = {
+    **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"),
+    **dict.fromkeys(("msec", "millis", "millisecond", "milliseconds"), "ms"),
+    **dict.fromkeys(("m", "mins", "minute", "minutes"), "min"),
+    **dict.fromkeys(("degree", "degrees"), "deg"),
+    **dict.fromkeys(("pixel", "pixels"), "px"),
+}
+"""Usual spellings -> ours."""
+
 _LENGTHS = frozenset({Kind.LENGTH, Kind.FRAME_WIDTH, Kind.FRAME_HEIGHT, Kind.PIXELS})
 _PLACES = {Kind.X: {Kind.FRAME_WIDTH, Kind.PIXELS}, Kind.Y: {Kind.FRAME_HEIGHT, Kind.PIXELS}}
 _AMOUNTS = _LENGTHS | {Kind.NUMBER, Kind.TIME, Kind.SPEED, Kind.ANGLE, Kind.TURN, Kind.RATE}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import GraphError, UserError
+from stages.reading import dates
 from stages.rulebook.rule_file import duration_ns
 from stages.rulebook.rule_set import parse_rules, read_rules
 
@@ -116,7 +117,7 @@ def test_all_mistakes_at_once_each_at_its_place() -> None:
         (17, 5, "unknown key `wen`; did you mean `when`?"),
         (18, 25, "rules[3].when: there is no zone `dor`"),
         (18, 36, "expected a time such as 2s, 500ms or 1min, got '2 seconds'"),
-        (20, 11, "rules[4].when: `nose.y < 0.5`: a position"),
+        (21, 7, "rules[4].when: `nose.y < 0.5`: a position"),
         (22, 12, "expected one of 'person', 'pair', 'scene' or 'group', got 'persn'; did you mean `person`?"),
         (23, 24, "rules[5].when: there is no zone `tow`; did you mean `two`?"),
     ]
@@ -136,7 +137,7 @@ def test_all_mistakes_at_once_each_at_its_place() -> None:
             "a rule `a` stands above",
         ),
         ("rules:\n  - {id: a, when: nose.y < 1px, who: nose.y < 1px}", "2:38", "`who` needs `scope: scene`"),
-        ("rules:\n  - id: a\n    when: >-\n      nose.y <\n      1", "3:11", "a bare number"),
+        ("rules:\n  - id: a\n    when: >-\n      nose.y <\n      1", "4:7", "a bare number"),
         ("rules: []", "1:8", "expected 1 or more items"),
         (
             "zones: {a: [[0, x], [1, 0], [1, 1]]}\nrules: [{id: a, when: in a}]",
@@ -260,8 +261,92 @@ def test_schedules_need_a_zone() -> None:
     rules = "rules: [{id: a, when: score > 0, during: night}]\n"
     with pytest.raises(GraphError, match=r"^r:1:12: schedules: expected `time_zone` beside `schedules`"):
         parse_rules(schedules + rules, "r")
-    with pytest.raises(GraphError, match="no time zone 'Europe/Berln' is known to this machine"):
-        parse_rules(f"time_zone: Europe/Berln\n{schedules}{rules}", "r")
+
+
+@pytest.mark.parametrize(
+    ("zone", "message"),
+    [
+        ("Europe/Berln", "there is no time zone 'Europe/Berln'; did you mean `Europe/Berlin`?"),
+        ("Berlin", "there is no time zone 'Berlin'; did you mean `Europe/Berlin`?"),
+        ("new york", "there is no time zone 'new york'; did you mean `America/New_York`?"),
+        ("nowhere at all", "there is no time zone 'nowhere at all': expected one such as Europe/Berlin, or +01:00"),
+    ],
+)
+def test_a_wrong_time_zone_is_the_only_mistake(zone: str, message: str) -> None:
+    schedules = "schedules: {night: {from: '21:00', to: '06:00'}}\n"
+    rules = "rules: [{id: a, when: score > 0, during: night}]\n"
+    with pytest.raises(GraphError) as caught:
+        parse_rules(f"time_zone: {zone}\n{schedules}{rules}", "r")
+    assert str(caught.value) == f"r:1:12: time_zone: {message}"
+
+
+def test_a_machine_without_time_zones_is_told_from_a_wrong_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dates, "available_timezones", set)
+    with pytest.raises(ValueError, match=r"this machine knows no time zones, .* `pip install tzdata`"):
+        dates.zone_of("Europe/Berln")
+
+
+@pytest.mark.parametrize(
+    ("rule", "place", "words"),
+    [
+        ("for: 2 minutes", "2:38", "got '2 minutes'; did you mean `2min`?"),
+        ("for: 2m", "2:38", "did you mean `2min`?"),
+        ("for: 2 sec", "2:38", "did you mean `2s`?"),
+        ("for: 1.5h", "2:38", "did you mean `90min`?"),
+        ('for: "1,5 s"', "2:38", "did you mean `1.5s`?"),
+        ("for: {stay}", "2:38", "expected a time with its unit such as 2s or 500ms, got `key: value` lines"),
+        ("at: night", "2:33", "unknown key `at`; did you mean `during`?"),
+        ("if: score > 1", "2:33", "unknown key `if`; did you mean `when`?"),
+        (
+            'not_during: "8:00-09:00"',
+            "2:45",
+            'write `schedules: {my_hours: {from: "08:00", to: "09:00"}}` beside `rules`, and `my_hours` here',
+        ),
+        ('during: {from: "20:00", to: "22:00"}', "2:41", 'my_hours: {from: "20:00", to: "22:00"}'),
+    ],
+)
+def test_mistakes_that_people_make(rule: str, place: str, words: str) -> None:
+    with pytest.raises(GraphError) as caught:
+        parse_rules(f"version: 1\nrules: [{{id: a, when: age > 1s, {rule}}}]\n", "r")
+    [line] = str(caught.value).splitlines()
+    assert line.startswith(f"r:{place}: "), line
+    assert words in line
+
+
+@pytest.mark.parametrize(
+    "when",
+    ["{left_wrist.y < nose.y}", "{left_wrist.y < nose.y: 3}", "distance(left_wrist, nose) < 1h", "{a} > 3", "a: > 3s"],
+)
+def test_a_condition_that_yaml_reads_otherwise_stands_in_quotes(when: str) -> None:
+    with pytest.raises(GraphError, match="quotes"):
+        parse_rules(f"version: 1\nrules: [{{id: a, when: {when}}}]\n", "r")
+
+
+def test_a_period_that_begins_at_its_end() -> None:
+    with pytest.raises(GraphError, match=r'schedules\.night\.from: 24:00 is the end of a day.* write "00:00"'):
+        parse_rules(
+            'time_zone: UTC\nschedules: {night: {from: "24:00", to: "06:00"}}\nrules: [{id: a, when: age > 1s}]', "r"
+        )
+
+
+@pytest.mark.parametrize(
+    ("when", "place", "caret"),
+    [
+        (">-\n      age > 1s\n      and nse.y < 3px", "5:11", "    and nse.y < 3px\n        ^"),
+        ("|\n      age > 1s\n      and nse.y < 3px", "5:11", "    and nse.y < 3px\n        ^"),
+        ("age > 1s\n      and nse.y < 3px", "4:11", "    and nse.y < 3px\n        ^"),
+        ('"age > 1s and\n      nse.y < 3px"', "4:7", '    nse.y < 3px"\n    ^'),
+        ('"age > 1s and \\\n      nse.y < 3px"', "3:11", '    when: "age > 1s and \\\n          ^'),
+        ("age > 1s and nse.y < 3px", "3:24", "    when: age > 1s and nse.y < 3px\n                       ^"),
+    ],
+    ids=["folded", "literal", "plain", "quoted", "escaped", "one line"],
+)
+def test_the_caret_is_below_the_word(when: str, place: str, caret: str) -> None:
+    with pytest.raises(GraphError) as caught:
+        parse_rules(f"rules:\n  - id: a\n    when: {when}\n", "r")
+    first, _, excerpt = caught.value.with_excerpts.partition("\n")
+    assert first == str(caught.value) == f"r:{place}: rules[0].when: `nse.y` is not known; did you mean `nose`?"
+    assert excerpt == caret
 
 
 def test_the_hash_is_also_that_of_its_times() -> None:

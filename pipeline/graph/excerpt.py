@@ -1,0 +1,43 @@
+"""The line of a file with a caret under a mistake, as compilers show it.
+
+when: left_wrst.y < nose.y
+      ^
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from pipeline.foreign_text import shown
+from pipeline.system.redaction import redact_urls
+
+_WIDTH = 100
+_BEFORE = 60
+"""Of a long line, so many letters before the mistake are shown."""
+_INDENT = "    "
+_CUT_OFF = "..."
+_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_ABOUT_SECRETS = re.compile("passw|passphrase|secret|token|credential|api_?key|private_?key", re.IGNORECASE)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text as YAML counts them."""
+    return _LINE_BREAK.split(text)
+
+
+def excerpt(line: str, column: int) -> str:
+    """Two lines: the line of the file, and a caret below its `column` (from 1); "" if the line may hold a secret."""
+    if redact_urls(line) != line or _ABOUT_SECRETS.search(line):
+        return ""
+    before, behind = line[: column - 1], line[column - 1 :].rstrip()
+    before = before.lstrip() if len(before.lstrip()) <= _BEFORE else _CUT_OFF + before[-_BEFORE:]
+    if len(behind) > _WIDTH - len(before):
+        behind = behind[: _WIDTH - len(before)] + _CUT_OFF
+    before, behind = (shown(part.replace("\t", " ")) for part in (before, behind))
+    return f"{_INDENT}{before}{behind}\n{_INDENT}{' ' * _columns(before)}^"
+
+
+def _columns(text: str) -> int:
+    """How many columns a terminal needs for a text."""
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
