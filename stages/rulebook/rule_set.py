@@ -144,9 +144,9 @@ class RuleSet:
             {
                 name: zone_of(in_pixels(drawn, size))
                 for name in zones
-                if (drawn := for_camera(file.zones[name], camera))
+                if (drawn := for_camera(file.zones.get(name, {}), camera))
             },
-            {name: _line(drawn, size) for name in lines if (drawn := for_camera(file.lines[name], camera))},
+            {name: _line(drawn, size) for name in lines if (drawn := for_camera(file.lines.get(name, {}), camera))},
         )
 
 

@@ -185,13 +185,13 @@ def case_of(seed: int, number: int) -> Case:
     if where == "settings":
         graph = _written(_with_settings(_read(GRAPH), chance))
     if where in ("graph", "both"):
-        graph = _changed(graph, chance)
+        graph = changed(graph, chance)
     if where in ("rules", "both"):
-        rules = _changed(rules, chance)
+        rules = changed(rules, chance)
     return Case(graph, rules)
 
 
-def _changed(text: str, chance: random.Random) -> str:
+def changed(text: str, chance: random.Random) -> str:
     """The text with one to four changes: of its values, or of its characters."""
     if chance.random() < 0.7:
         data = _read(text)
@@ -332,13 +332,17 @@ def _text_of(error: GraphError) -> str:
 
 def try_cases(seed: int, numbers: Sequence[int], folder: Path, *, limit_s: float = LIMIT_S) -> Tried:
     """Check each of these cases, one after the other."""
+    return try_each(numbers, lambda number: check_case(case_of(seed, number), folder), limit_s=limit_s)
+
+
+def try_each(numbers: Sequence[int], answer_of: Callable[[int], str], *, limit_s: float = LIMIT_S) -> Tried:
+    """The answers to these cases, one after the other; an error that it raises is a fault, and so is a late answer."""
     tried = Tried()
     for number in numbers:
-        case = case_of(seed, number)
         began = time.process_time()
         try:
             with _limited(max(_BROKEN_OFF_S, limit_s)):
-                answer = check_case(case, folder)
+                answer = answer_of(number)
         except _TooLong:
             tried.faults.append(f"case {number}: no answer after {max(_BROKEN_OFF_S, limit_s):g} s")
             continue
@@ -364,21 +368,27 @@ def _share(seed: int, numbers: Sequence[int]) -> Tried:
         return try_cases(seed, numbers, Path(name))
 
 
-def fuzz(seed: int, cases: int, processes: int, progress: Callable[[str], None]) -> Tried:
-    """Check so many cases, spread over processes."""
+def fuzz(
+    seed: int,
+    cases: int,
+    processes: int,
+    progress: Callable[[str], None],
+    share: Callable[[int, Sequence[int]], Tried] = _share,
+) -> Tried:
+    """Check so many cases, spread over processes. `share` tries some of them, in a process of its own."""
     step = min(500, -(-cases // processes))
     shares = [(seed, range(begin, min(cases, begin + step))) for begin in range(0, cases, step)]
     tried = Tried()
     with get_context("spawn").Pool(processes, maxtasksperchild=8) as pool:
-        waiting = [pool.apply_async(_share, share) for share in shares]
-        for number, share in enumerate(waiting):
-            tried.add(share.get())
+        waiting = [pool.apply_async(share, one) for one in shares]
+        for number, result in enumerate(waiting):
+            tried.add(result.get())
             progress(f"{number + 1}/{len(shares)}: {len(tried.faults)} faults")
     return tried
 
 
-def report(tried: Tried, cases: int) -> list[str]:
-    """The part between the marks, but for the command and the machine."""
+def report(tried: Tried, cases: str) -> list[str]:
+    """The part between the marks, but for the command and the machine. `cases`: how many of which."""
     message = ", ".join(f"{n} {answer}" for answer, n in tried.answers.most_common())
     verdict = "**Not all is as it should be:**" if tried.faults else "**No traceback, and no answer after a second.**"
     worst = max(tried.seconds, default=float("nan"))
@@ -388,7 +398,7 @@ def report(tried: Tried, cases: int) -> list[str]:
         *(f"- {fault}" for fault in tried.faults[:_SHOWN]),
         *([f"- and {len(tried.faults) - _SHOWN} more"] if len(tried.faults) > _SHOWN else []),
         *([""] if tried.faults else []),
-        f"{cases} broken graphs, rules and settings: {message}. An answer took {_ms(percentile(tried.seconds, 0.5))} "
+        f"{cases}: {message}. An answer took {_ms(percentile(tried.seconds, 0.5))} "
         f"(median), {_ms(percentile(tried.seconds, 0.99))} (99 of 100), {_ms(worst)} (worst) of processor time.",
     ]
 
@@ -409,7 +419,7 @@ def main(cases: int, seed: int, processes: int, target: Path | None) -> None:
     tried = fuzz(seed, cases, processes, click.echo)
     times.append(cpu_time())
     head = [f"{written_by(TOOL, click.get_current_context().params)} {machine_line()}.", others_line(times), ""]
-    publish("\n".join([*head, *report(tried, cases)]), target, TOOL)
+    publish("\n".join([*head, *report(tried, f"{cases} broken graphs, rules and settings")]), target, TOOL)
     if tried.faults:
         raise click.ClickException("\n".join(tried.faults[:_SHOWN]))
 
